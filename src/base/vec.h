@@ -1,0 +1,36 @@
+/* vec.h - growable arrays with their own type.
+ *
+ *     VEC(struct task *) tasks = {0};
+ *     vec_push(&tasks, task);
+ *     for (size_t i = 0; i < tasks.len; i++) use(tasks.items[i]);
+ *     vec_done(&tasks);
+ * Growth aborts on memory exhaustion. Items are plain bytes: what they point to is the owner's business.
+ */
+#ifndef PHX_BASE_VEC_H
+#define PHX_BASE_VEC_H
+
+#include "base/arena.h"
+#include "base/check.h"
+
+#define VEC(type)                                                                                            \
+    struct {                                                                                                 \
+        type *items;                                                                                         \
+        size_t len, cap;                                                                                     \
+    }
+
+/* New capacity for at least `need` items; grows `*items` (of `size` bytes each) in place. */
+void vec_grow(void **items, size_t *cap, size_t need, size_t size);
+
+#define vec_reserve(v, need) vec_grow((void **)&(v)->items, &(v)->cap, (need), sizeof *(v)->items)
+#define vec_push(v, item)    (vec_reserve((v), (v)->len + 1), (void)((v)->items[(v)->len++] = (item)))
+#define vec_pop(v)           (CHECK((v)->len > 0), (v)->items[--(v)->len])
+#define vec_last(v)          ((v)->items[(v)->len - 1])
+/* Removes item `i`, keeping the order of the others. */
+#define vec_remove(v, i)                                                                                     \
+    (CHECK((i) < (v)->len),                                                                                  \
+     memmove(&(v)->items[i], &(v)->items[(i) + 1], ((v)->len - 1 - (i)) * sizeof *(v)->items),               \
+     (void)(v)->len--)
+#define vec_clear(v) ((void)((v)->len = 0))
+#define vec_done(v)  (mem_free((v)->items), (v)->items = NULL, (v)->len = (v)->cap = 0)
+
+#endif
