@@ -1,0 +1,468 @@
+#include "host/access/access.h"
+
+#include <gnutls/x509.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "base/yaml.h"
+#include "core/core.h"
+#include "core/object/object.h"
+#include "host/access/audit.h"
+#include "host/access/pki.h"
+#include "host/access/rbac.h"
+#include "host/access/tokens.h"
+
+enum { ROLES_BYTES_MAX = 16 * 1024 * 1024, CERT_GROUPS_MAX = 64, WATCHED_FILES = 4 };
+#define LOOK_NS NS_PER_SECOND
+
+struct file_mark { /* what a file looked like when it was read */
+    struct timespec changed;
+    ino_t inode;
+    off_t size;
+};
+
+struct access {
+    struct access_options options;
+    struct tokens *tokens;
+    gnutls_x509_trust_list_t trust;
+    struct arena roles_arena; /* of the roles file */
+    struct doc_list roles;
+    struct rbac *policy;
+    uint64_t kind_versions[4];
+    struct audit *audit;
+    struct file_mark marks[WATCHED_FILES];
+    int64_t looked_ns;
+    uint64_t generation;
+};
+
+/* --- users ---------------------------------------------------------------------------------------------- */
+
+bool access_in_group(const struct access_user *user, const char *group)
+{
+    for (size_t i = 0; i < user->group_count; i++)
+        if (str_is(user->groups[i], group))
+            return true;
+    return false;
+}
+
+static struct access_user copy_with(struct arena *arena, const struct access_user *user, const char *group)
+{
+    struct access_user copy = {.name = arena_str(arena, user->name), .uid = arena_str(arena, user->uid)};
+    copy.groups = ARENA_ARRAY(arena, struct str, user->group_count + 1);
+    for (size_t i = 0; i < user->group_count; i++)
+        copy.groups[copy.group_count++] = arena_str(arena, user->groups[i]);
+    if (group && !access_in_group(user, group))
+        copy.groups[copy.group_count++] = str_from(group);
+    return copy;
+}
+
+struct access_user access_user_copy(struct arena *arena, const struct access_user *user)
+{
+    return copy_with(arena, user, NULL);
+}
+
+struct access_user access_local_user(struct arena *arena)
+{
+    struct str groups[] = {STR(ACCESS_MASTERS), STR(ACCESS_AUTHENTICATED)};
+    struct access_user user = {.name = STR(ACCESS_LOCAL_USER), .groups = groups, .group_count = 2};
+    return access_user_copy(arena, &user);
+}
+
+/* --- files ---------------------------------------------------------------------------------------------- */
+
+static void mark_files(const struct access *access, struct file_mark marks[WATCHED_FILES])
+{
+    const struct access_options *options = &access->options;
+    const char *paths[WATCHED_FILES] = {options->client_ca, options->tokens, options->roles,
+                                        options->audit_policy};
+    for (int i = 0; i < WATCHED_FILES; i++) {
+        struct stat info;
+        marks[i] = (struct file_mark){0};
+        if (paths[i] && stat(paths[i], &info) == 0)
+            marks[i] = (struct file_mark){info.st_mtim, info.st_ino, info.st_size};
+    }
+}
+
+bool access_files_changed(struct access *access, int64_t now_ns)
+{
+    struct file_mark marks[WATCHED_FILES];
+    if (now_ns - access->looked_ns < LOOK_NS)
+        return false;
+    access->looked_ns = now_ns;
+    mark_files(access, marks);
+    for (int i = 0; i < WATCHED_FILES; i++) {
+        const struct file_mark *old = &access->marks[i], *new = &marks[i];
+        if (old->changed.tv_sec != new->changed.tv_sec || old->changed.tv_nsec != new->changed.tv_nsec ||
+            old->inode != new->inode || old->size != new->size)
+            return true;
+    }
+    return false;
+}
+
+static int load_tokens(const char *path, struct tokens **ret_tokens, struct error *error)
+{
+    struct buf text BUF_CLEANUP = {0};
+    int rc = pki_read_file(path, TOKEN_FILE_BYTES_MAX, &text, error);
+    if (rc == 0 && (rc = tokens_parse(buf_str(&text), ret_tokens, error)) < 0)
+        error_wrap(error, "%s", path);
+    if (text.data)
+        gnutls_memset(text.data, 0, text.len);
+    return rc;
+}
+
+static int load_roles(const char *path, struct arena *arena, struct doc_list *ret_roles, struct error *error)
+{
+    struct buf text BUF_CLEANUP = {0};
+    int rc = pki_read_file(path, ROLES_BYTES_MAX, &text, error);
+    if (rc < 0)
+        return rc;
+    arena->limit_bytes = 4 * ROLES_BYTES_MAX;
+    rc = yaml_parse_all(arena, buf_str(&text), ret_roles, error);
+    return rc < 0 ? error_wrap(error, "%s", path) : 0;
+}
+
+/* --- the policy ----------------------------------------------------------------------------------------- */
+
+static void bind_all(struct rbac *policy, struct str role, struct str namespace_, const struct doc *names,
+                     bool group)
+{
+    for (size_t i = 0; i < doc_len(names); i++)
+        rbac_bind(policy, role, namespace_, group, doc_str(doc_at(names, i), STR("")));
+}
+
+/* The short form: bindings: [{role: edit, namespaces: [a], users: [bob], groups: [team]}]. */
+static int add_short(struct rbac *policy, const struct doc *document, struct error *error)
+{
+    const struct doc *bindings = doc_get(document, "bindings");
+    if (!bindings || bindings->kind != DOC_ARRAY)
+        return error_set(error, ERROR_INVALID,
+                         "a document is a role or binding (kind: ...), or has a list `bindings`");
+    for (size_t i = 0; i < bindings->array.len; i++) {
+        const struct doc *binding = bindings->array.items[i];
+        const struct doc *namespaces = doc_get(binding, "namespaces");
+        struct str role = doc_str(doc_get(binding, "role"), STR(""));
+        if (role.len == 0 || (namespaces && namespaces->kind != DOC_ARRAY) ||
+            (doc_len(doc_get(binding, "users")) == 0 && doc_len(doc_get(binding, "groups")) == 0))
+            return error_set(error, ERROR_INVALID,
+                             "bindings[%zu] (line %u): role, and users or groups, are needed; namespaces is "
+                             "a list",
+                             i, binding->line);
+        for (size_t k = 0; k < (namespaces ? namespaces->array.len : 1); k++) {
+            struct str space = doc_str(doc_at(namespaces, k), STR(""));
+            if (namespaces && space.len == 0)
+                return error_set(error, ERROR_INVALID, "bindings[%zu] (line %u): a namespace has a name", i,
+                                 binding->line);
+            bind_all(policy, role, space, doc_get(binding, "users"), false);
+            bind_all(policy, role, space, doc_get(binding, "groups"), true);
+        }
+    }
+    return 0;
+}
+
+/* Every binding of the roles file must name a role that exists: a mistyped name gives nobody anything. */
+static int add_roles_file(struct rbac *policy, const struct doc_list *roles, struct error *error)
+{
+    for (size_t i = 0; i < roles->len; i++) {
+        const struct doc *document = roles->items[i];
+        int rc = doc_get(document, "kind") ? rbac_add(policy, document, error)
+                                           : add_short(policy, document, error);
+        if (rc < 0)
+            return rc;
+    }
+    for (size_t i = 0; i < roles->len; i++) {
+        const struct doc *bindings = doc_get(roles->items[i], "bindings");
+        for (size_t k = 0; k < doc_len(bindings); k++) {
+            struct str role = doc_str(doc_get(doc_at(bindings, k), "role"), STR(""));
+            if (!rbac_has_role(policy, (struct str){0}, role))
+                return error_set(error, ERROR_INVALID, "bindings[%zu]: there is no role \"" STR_FORMAT "\"",
+                                 k, STR_ARG(role));
+        }
+    }
+    return 0;
+}
+
+static void add_object(void *context, const struct object *object)
+{
+    struct error error;
+    /* The API refuses malformed ones; one from an older log gives nothing. */
+    (void)rbac_add(context, object->document, &error);
+}
+
+static const enum object_kind role_kinds[] = {OBJECT_CLUSTER_ROLE, OBJECT_ROLE, OBJECT_CLUSTER_ROLE_BINDING,
+                                              OBJECT_ROLE_BINDING};
+
+/* `objects` NULL: those of the files only. */
+static int build(struct access *access, const struct object_store *objects, const struct doc_list *roles,
+                 struct rbac **ret_policy, struct error *error)
+{
+    struct rbac *policy = rbac_new();
+    rbac_add_builtin(policy);
+    int rc = add_roles_file(policy, roles, error);
+    if (rc < 0) {
+        rbac_free(policy);
+        return error_wrap(error, "%s", access->options.roles);
+    }
+    for (size_t i = 0; objects && i < sizeof role_kinds / sizeof *role_kinds; i++)
+        object_visit(objects, role_kinds[i], (struct str){0}, add_object, policy);
+    rbac_seal(policy);
+    *ret_policy = policy;
+    return 0;
+}
+
+void access_follow(struct access *access, const struct core *core)
+{
+    const struct object_store *objects = core_objects(core);
+    bool same = access->policy != NULL;
+    for (size_t i = 0; i < sizeof role_kinds / sizeof *role_kinds; i++) {
+        uint64_t version = object_kind_version(objects, role_kinds[i]) + 1; /* 0: not read yet */
+        same &= version == access->kind_versions[i];
+        access->kind_versions[i] = version;
+    }
+    if (same)
+        return;
+    struct rbac *policy;
+    struct error error;
+    CHECK(build(access, objects, &access->roles, &policy, &error) == 0); /* the file was accepted before */
+    rbac_free(access->policy);
+    access->policy = policy;
+}
+
+/* --- the whole ------------------------------------------------------------------------------------------ */
+
+int access_reload(struct access *access, struct error *error)
+{
+    const struct access_options *options = &access->options;
+    struct tokens *tokens = NULL;
+    gnutls_x509_trust_list_t trust = NULL;
+    struct arena roles_arena = {0};
+    struct doc_list roles = {0};
+    struct rbac *policy = NULL;
+    mark_files(access, access->marks); /* first: a change during the reading is seen next time */
+    int rc = options->tokens ? load_tokens(options->tokens, &tokens, error) : 0;
+    if (rc == 0 && options->client_ca)
+        rc = pki_trust_load(options->client_ca, &trust, error);
+    if (rc == 0 && options->roles)
+        rc = load_roles(options->roles, &roles_arena, &roles, error);
+    if (rc == 0)
+        rc = build(access, NULL, &roles, &policy, error);
+    if (rc == 0)
+        rc = audit_reload(access->audit, options->audit_policy, error);
+    if (rc < 0) {
+        rbac_free(policy);
+        tokens_free(tokens);
+        if (trust)
+            gnutls_x509_trust_list_deinit(trust, 1);
+        arena_done(&roles_arena);
+        return rc;
+    }
+    tokens_free(access->tokens);
+    if (access->trust)
+        gnutls_x509_trust_list_deinit(access->trust, 1);
+    arena_done(&access->roles_arena);
+    rbac_free(access->policy);
+    access->tokens = tokens;
+    access->trust = trust;
+    access->roles_arena = roles_arena;
+    access->roles = roles;
+    access->policy = policy;
+    memset(access->kind_versions, 0, sizeof access->kind_versions);
+    access->generation++;
+    return 0;
+}
+
+int access_new(const struct access_options *options, struct access **ret_access, struct error *error)
+{
+    struct access *access = mem_alloc(sizeof *access);
+    access->options = *options;
+    int rc = audit_new(options, &access->audit, error);
+    if (rc == 0)
+        rc = access_reload(access, error);
+    if (rc < 0) {
+        access_free(access);
+        return rc;
+    }
+    *ret_access = access;
+    return 0;
+}
+
+void access_free(struct access *access)
+{
+    if (!access)
+        return;
+    audit_free(access->audit);
+    tokens_free(access->tokens);
+    if (access->trust)
+        gnutls_x509_trust_list_deinit(access->trust, 1);
+    arena_done(&access->roles_arena);
+    rbac_free(access->policy);
+    mem_free(access);
+}
+
+uint64_t access_generation(const struct access *access)
+{
+    return access->generation;
+}
+
+const char *access_client_ca(const struct access *access)
+{
+    return access->options.client_ca;
+}
+
+/* --- who ------------------------------------------------------------------------------------------------ */
+
+int access_authenticate(const struct access *access, const struct access_credentials *credentials,
+                        struct arena *arena, struct access_user *ret_user)
+{
+    struct str header = credentials->authorization, scheme, token;
+    bool shown = header.len > 0 || credentials->bad_cert;
+    if (access->options.open) {
+        *ret_user = access_local_user(arena);
+        return 0;
+    }
+    if (credentials->by_cert) {
+        *ret_user = copy_with(arena, credentials->by_cert, ACCESS_AUTHENTICATED);
+        return 0;
+    }
+    if (str_cut(header, ' ', &scheme, &token) && scheme.len == 6 &&
+        strncasecmp(scheme.data, "Bearer", 6) == 0) {
+        const struct access_user *user = tokens_find(access->tokens, str_trim(token));
+        if (user) {
+            *ret_user = copy_with(arena, user, ACCESS_AUTHENTICATED);
+            return 0;
+        }
+    }
+    if (shown || !access->options.anonymous)
+        return ERROR_DENIED;
+    *ret_user =
+        copy_with(arena, &(struct access_user){.name = STR(ACCESS_ANONYMOUS)}, ACCESS_UNAUTHENTICATED);
+    return 0;
+}
+
+/* The value of a name's part; false: there is none, or it is no text. */
+static bool name_part(gnutls_x509_crt_t cert, const char *oid, unsigned index, struct arena *arena,
+                      struct str *ret_text)
+{
+    char text[256];
+    size_t len = sizeof text;
+    if (gnutls_x509_crt_get_dn_by_oid(cert, oid, index, 0, text, &len) < 0 || len == 0 ||
+        memchr(text, 0, len) || !str_is_utf8((struct str){text, len}))
+        return false;
+    *ret_text = arena_str(arena, (struct str){text, len});
+    return true;
+}
+
+int access_check_certificate(const struct access *access, const struct access_blob *chain, size_t count,
+                             struct arena *arena, struct access_user *ret_user, struct error *error)
+{
+    gnutls_datum_t data[PKI_CHAIN_MAX];
+    gnutls_x509_crt_t leaf;
+    if (!access->trust)
+        return error_set(error, ERROR_DENIED, "no client certificates are accepted here");
+    for (size_t i = 0; i < count && i < PKI_CHAIN_MAX; i++)
+        data[i] = (gnutls_datum_t){(unsigned char *)chain[i].data, (unsigned)chain[i].len};
+    int rc = pki_check_chain(access->trust, data, count, GNUTLS_KP_TLS_WWW_CLIENT, &leaf, error);
+    if (rc < 0)
+        return rc;
+    struct access_user user = {.groups = ARENA_ARRAY(arena, struct str, CERT_GROUPS_MAX)};
+    if (name_part(leaf, GNUTLS_OID_X520_COMMON_NAME, 0, arena, &user.name)) {
+        while (user.group_count < CERT_GROUPS_MAX &&
+               name_part(leaf, GNUTLS_OID_X520_ORGANIZATION_NAME, (unsigned)user.group_count, arena,
+                         &user.groups[user.group_count]))
+            user.group_count++;
+        *ret_user = user;
+    } else {
+        rc = error_set(error, ERROR_DENIED, "the certificate has no common name");
+    }
+    gnutls_x509_crt_deinit(leaf);
+    return rc;
+}
+
+/* --- may they ------------------------------------------------------------------------------------------- */
+
+/* A machine's agent writes of all Nodes only its own. */
+static bool is_other_node(const struct access_user *user, const struct access_attributes *what)
+{
+    bool reads = str_is(what->verb, "get") || str_is(what->verb, "list") || str_is(what->verb, "watch");
+    if (reads || !str_is(what->resource, "nodes") || !access_in_group(user, ACCESS_NODES))
+        return false;
+    struct str prefix = STR(ACCESS_NODE_PREFIX), own = {0};
+    if (str_starts(user->name, prefix))
+        own = (struct str){user->name.data + prefix.len, user->name.len - prefix.len};
+    return own.len == 0 || !str_equal(own, what->name);
+}
+
+bool access_allows(const struct access *access, const struct access_user *user,
+                   const struct access_attributes *attributes)
+{
+    if (access_in_group(user, ACCESS_MASTERS))
+        return true;
+    return !is_other_node(user, attributes) && rbac_allows(access->policy, user, attributes);
+}
+
+static bool may(const struct access *access, const struct access_user *user, const char *verb,
+                const char *resource, struct str namespace_, struct str name)
+{
+    struct access_attributes what = {.verb = str_from(verb),
+                                     .group = STR("rbac.authorization.k8s.io"),
+                                     .resource = str_from(resource),
+                                     .namespace_ = namespace_,
+                                     .name = name};
+    return access_allows(access, user, &what);
+}
+
+int access_check_grant(const struct access *access, const struct access_user *user, const struct doc *object,
+                       struct error *error)
+{
+    struct str kind = doc_str(doc_get(object, "kind"), STR(""));
+    struct str name = doc_str(doc_path(object, "metadata", "name", NULL), STR(""));
+    bool cluster = str_starts(kind, STR("Cluster"));
+    struct str namespace_ =
+        cluster ? STR("") : doc_str(doc_path(object, "metadata", "namespace", NULL), STR("default"));
+    if (access_in_group(user, ACCESS_MASTERS))
+        return 0;
+    if (str_is(kind, "Role") || str_is(kind, "ClusterRole")) {
+        const char *plural = cluster ? "clusterroles" : "roles";
+        if (may(access, user, "escalate", plural, namespace_, name))
+            return 0;
+        /* Aggregation takes in roles that are not known yet. */
+        bool held = doc_len(doc_path(object, "aggregationRule", "clusterRoleSelectors", NULL)) == 0 ||
+                    rbac_allows(access->policy, user,
+                                &(struct access_attributes){STR("*"), STR("*"), STR("*"), .name = STR("")});
+        if (held && rbac_covers(access->policy, user, namespace_, doc_get(object, "rules")))
+            return 0;
+    } else if (str_is(kind, "RoleBinding") || str_is(kind, "ClusterRoleBinding")) {
+        const struct doc *ref = doc_get(object, "roleRef");
+        struct str role = doc_str(doc_get(ref, "name"), STR(""));
+        bool of_cluster = str_is(doc_str(doc_get(ref, "kind"), STR("")), "ClusterRole");
+        if (may(access, user, "bind", of_cluster ? "clusterroles" : "roles", namespace_, role))
+            return 0;
+        const struct doc *rules = rbac_role_rules(access->policy, of_cluster ? STR("") : namespace_, role);
+        if (rules && rbac_covers(access->policy, user, namespace_, rules))
+            return 0;
+    } else {
+        return 0;
+    }
+    return error_set(error, ERROR_DENIED,
+                     "user \"" STR_FORMAT "\" is attempting to grant RBAC permissions not currently held",
+                     STR_ARG(user->name));
+}
+
+void access_visit_rules(const struct access *access, const struct access_user *user, struct str namespace_,
+                        void (*visit)(void *context, const struct doc *rule), void *context)
+{
+    rbac_visit_rules(access->policy, user, namespace_, visit, context);
+}
+
+/* --- audit ---------------------------------------------------------------------------------------------- */
+
+void access_audit(struct access *access, const struct access_record *record)
+{
+    audit_write(access->audit, record);
+}
+
+uint64_t access_audit_dropped(const struct access *access)
+{
+    return audit_dropped(access->audit);
+}

@@ -1,0 +1,135 @@
+/* access.h - who is asking, and may they: authentication, authorization, audit.
+ *
+ *   access.c    the whole: settings, reloading, one question after the other
+ *   tokens.c    bearer tokens from a file
+ *   pki.c       certificates: authorities, issuing, checking (GnuTLS)        (pki.h)
+ *   rbac.c      Kubernetes' roles and bindings, evaluated                    (rbac.h)
+ *   builtin.c   the roles that always exist
+ *   audit.c     one line for each request, written by a thread of its own
+ *   folder.c    the credentials of a cluster in one folder, kubeconfig files (folder.h)
+ *
+ * Without `struct access` (NULL) a server asks nobody who they are: `phalanx up` on the loopback interface.
+ * With it, every request is refused (401) that does not name a known user, and (403) whatever no role allows.
+ *
+ * One thread (the loop's), except that the audit log writes from its own. Files are read again by
+ * access_reload(), which keeps what it had when one of them cannot be read.
+ */
+#ifndef PHX_HOST_ACCESS_ACCESS_H
+#define PHX_HOST_ACCESS_ACCESS_H
+
+#include "base/arena.h"
+#include "base/doc.h"
+#include "base/error.h"
+#include "core/object/object.h"
+
+struct core;
+
+struct access_user {
+    struct str name, uid; /* name empty: nobody is known */
+    struct str *groups;
+    size_t group_count;
+};
+/* Names that Kubernetes gives a meaning. */
+#define ACCESS_ANONYMOUS       "system:anonymous"
+#define ACCESS_UNAUTHENTICATED "system:unauthenticated"
+#define ACCESS_AUTHENTICATED   "system:authenticated"
+#define ACCESS_MASTERS         "system:masters" /* may do everything, whatever roles say */
+#define ACCESS_NODES           "system:nodes"
+#define ACCESS_NODE_PREFIX     "system:node:"
+#define ACCESS_LOCAL_USER      "phalanx:local" /* who asks a server without authentication */
+bool access_in_group(const struct access_user *user, const char *group);
+/* A copy in the arena. */
+struct access_user access_user_copy(struct arena *arena, const struct access_user *user);
+/* The user of a server without authentication. */
+struct access_user access_local_user(struct arena *arena);
+
+/* What a request is about, as RBAC sees it. */
+struct access_attributes {
+    struct str verb;                                           /* "get", "list", "deletecollection", ... */
+    struct str group, resource, subresource, namespace_, name; /* resource empty: `path` counts */
+    struct str path;
+};
+
+struct access_options {
+    const char *client_ca;    /* PEM file of authorities for client certificates; NULL: none are accepted */
+    const char *tokens;       /* token file; NULL: none */
+    const char *roles;        /* file of roles and bindings beside those in the API; NULL: none */
+    const char *audit;        /* audit log; NULL: none. "-": standard error */
+    const char *audit_policy; /* audit.k8s.io/v1 Policy; NULL: metadata of everything but health checks */
+    uint64_t audit_bytes_max; /* a file larger than this is put aside; 0: 100 MiB */
+    uint32_t audit_files_max; /* files put aside that are kept; 0: 10 */
+    bool open;                /* everyone is phalanx:local: for audit alone */
+    bool anonymous;           /* whoever shows no credentials is system:anonymous instead of refused */
+};
+
+struct access;
+/* ERROR_INVALID, ERROR_IO: a file is missing or malformed. The options' strings must outlive it. */
+int access_new(const struct access_options *options, struct access **ret_access, struct error *error);
+void access_free(struct access *access);
+/* Reads every file again. On failure everything stays as it was. */
+int access_reload(struct access *access, struct error *error);
+/* Whether a file has changed since it was read (looks at most once a second of `now_ns`, monotonic). */
+bool access_files_changed(struct access *access, int64_t now_ns);
+uint64_t access_generation(const struct access *access); /* grows with every reload */
+const char *access_client_ca(const struct access *access);
+
+/* --- who ------------------------------------------------------------------------------------------------ */
+
+struct access_credentials {
+    struct str authorization;          /* the header; empty: none */
+    const struct access_user *by_cert; /* whom a certificate that was checked names; NULL: none shown */
+    bool bad_cert;                     /* one was shown, and was not accepted */
+};
+/* ERROR_DENIED: nobody. On success the user is in `arena`, with the group system:authenticated. */
+int access_authenticate(const struct access *access, const struct access_credentials *credentials,
+                        struct arena *arena, struct access_user *ret_user);
+/* Whom a chain of DER certificates (leaf first) names, if an authority of ours signed it for clients and it
+ * is valid now. ERROR_DENIED with the reason. */
+struct access_blob {
+    const uint8_t *data;
+    size_t len;
+};
+int access_check_certificate(const struct access *access, const struct access_blob *chain, size_t count,
+                             struct arena *arena, struct access_user *ret_user, struct error *error);
+
+/* --- may they ------------------------------------------------------------------------------------------- */
+
+/* Takes over what changed among the API's roles and bindings; call before questions. Cheap when nothing
+ * did. */
+void access_follow(struct access *access, const struct core *core);
+bool access_allows(const struct access *access, const struct access_user *user,
+                   const struct access_attributes *attributes);
+/* May the user write this role or binding, or would it give what they do not hold themselves? Others than
+ * roles and bindings pass. `object`: as it would be stored. ERROR_DENIED says what is lacking. */
+int access_check_grant(const struct access *access, const struct access_user *user, const struct doc *object,
+                       struct error *error);
+/* Each rule that the user holds in the namespace, as a PolicyRule. */
+void access_visit_rules(const struct access *access, const struct access_user *user, struct str namespace_,
+                        void (*visit)(void *context, const struct doc *rule), void *context);
+
+/* --- audit ---------------------------------------------------------------------------------------------- */
+
+struct access_record {
+    const struct access_user *user, *impersonated; /* impersonated NULL: nobody */
+    struct access_attributes what;
+    struct str api_version, uri, source, user_agent;
+    struct str body; /* of a write, as sent; kept only where the policy says Request, never of secrets */
+    int64_t received_ns, answered_ns; /* wall clock */
+    int code;
+    const char *stage; /* "ResponseComplete", "ResponseStarted" for streams */
+    struct str reason; /* of a refusal */
+    struct str decision, decision_reason;
+};
+void access_audit(struct access *access, const struct access_record *record);
+/* Lines that were lost because the disk was too slow for the buffer of AUDIT_BUFFER_BYTES. */
+uint64_t access_audit_dropped(const struct access *access);
+enum { AUDIT_BUFFER_BYTES = 8 * 1024 * 1024 };
+
+/* The built-in ClusterRoles and bindings (builtin.c) as objects, for people to read: they stand in no core.
+ * NULL: there are no more, or none of that kind. */
+struct access_builtins;
+struct access_builtins *access_builtins_new(void);
+void access_builtins_free(struct access_builtins *builtins);
+const struct object *access_builtin_at(struct access_builtins *builtins, enum object_kind kind, size_t index);
+
+#endif

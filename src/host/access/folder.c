@@ -1,0 +1,223 @@
+#include "host/access/folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/yaml.h"
+#include "core/limits.h"
+#include "host/access/access.h"
+
+enum { FILE_BYTES_MAX = 16 * 1024 * 1024, NAME_BYTES = 253 };
+
+static void join(char path[FOLDER_PATH_MAX], const char *folder, const char *name, const char *ending)
+{
+    snprintf(path, FOLDER_PATH_MAX, "%s/%s%s", folder, name, ending);
+}
+
+/* Names become file names. */
+static int check_name(const char *name, struct error *error)
+{
+    size_t len = strlen(name);
+    if (len == 0 || len > NAME_BYTES || name[0] == '.' || strchr(name, '/'))
+        return error_set(error, ERROR_INVALID, "\"%s\" cannot be the name of a file of credentials", name);
+    return 0;
+}
+
+static int make_folder(const char *folder, struct error *error)
+{
+    if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "making %s", folder);
+    return 0;
+}
+
+/* Issues `name`, unless one is there that lasts. */
+static int issue(const char *folder, const char *name, const struct pki_request *request, struct error *error)
+{
+    char cert[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX], ca_cert[FOLDER_PATH_MAX], ca_key[FOLDER_PATH_MAX];
+    join(cert, folder, name, ".crt");
+    join(key, folder, name, ".key");
+    join(ca_cert, folder, "ca", ".crt");
+    join(ca_key, folder, "ca", ".key");
+    if (access(key, R_OK) == 0 && pki_is_valid_for(cert, FOLDER_RENEW_DAYS))
+        return 0;
+    unlink(key);
+    return pki_issue(ca_cert, ca_key, request, cert, key, error);
+}
+
+int folder_init(const char *folder, const char *const *hosts, size_t host_count, struct error *error)
+{
+    static const char *const masters[] = {ACCESS_MASTERS};
+    char cert[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX], agents[FOLDER_PATH_MAX], tokens[FOLDER_PATH_MAX];
+    join(cert, folder, "ca", ".crt");
+    join(key, folder, "ca", ".key");
+    join(agents, folder, "agents", "");
+    join(tokens, folder, "tokens", ".csv");
+    int rc = make_folder(folder, error);
+    if (rc == 0)
+        rc = make_folder(agents, error);
+    if (rc == 0)
+        rc = pki_authority("phalanx", cert, key, error);
+    if (rc == 0)
+        rc = issue(folder, "server",
+                   &(struct pki_request){.name = "phalanx-controller",
+                                         .hosts = hosts,
+                                         .host_count = host_count,
+                                         .days = PKI_SERVER_DAYS},
+                   error);
+    if (rc == 0)
+        rc = issue(
+            folder, "admin",
+            &(struct pki_request){
+                .name = "admin", .organizations = masters, .organization_count = 1, .days = PKI_CLIENT_DAYS},
+            error);
+    if (rc == 0 && access(tokens, F_OK) < 0)
+        rc = pki_write_file(tokens, STR("# token or sha256:DIGEST,user,uid,\"group1,group2\"\n"), 0600, false,
+                            error);
+    return rc;
+}
+
+int folder_client(const char *folder, const char *user, const char *const *groups, size_t group_count,
+                  int days, struct error *error)
+{
+    int rc = check_name(user, error);
+    if (rc < 0)
+        return rc;
+    return issue(folder, user,
+                 &(struct pki_request){.name = user,
+                                       .organizations = groups,
+                                       .organization_count = group_count,
+                                       .days = days ? days : PKI_CLIENT_DAYS},
+                 error);
+}
+
+int folder_agent(const char *folder, const char *machine, struct error *error)
+{
+    static const char *const nodes[] = {ACCESS_NODES};
+    char name[FOLDER_PATH_MAX], file[FOLDER_PATH_MAX];
+    int rc = check_name(machine, error);
+    if (rc < 0)
+        return rc;
+    snprintf(name, sizeof name, ACCESS_NODE_PREFIX "%s", machine);
+    snprintf(file, sizeof file, "agents/%s", machine);
+    return issue(folder, file,
+                 &(struct pki_request){
+                     .name = name, .organizations = nodes, .organization_count = 1, .days = PKI_CLIENT_DAYS},
+                 error);
+}
+
+/* --- tokens --------------------------------------------------------------------------------------------- */
+
+static void put_field(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '"')
+            buf_add_char(out, '"');
+        buf_add_char(out, *text);
+    }
+}
+
+int folder_token(const char *folder, const char *user, const char *const *groups, size_t group_count,
+                 char ret_token[PKI_TOKEN_TEXT], struct error *error)
+{
+    char path[FOLDER_PATH_MAX], token[PKI_TOKEN_TEXT], hex[65];
+    uint8_t digest[32];
+    struct buf text BUF_CLEANUP = {0};
+    join(path, folder, "tokens", ".csv");
+    int rc = pki_read_file(path, FILE_BYTES_MAX, &text, error);
+    if (rc < 0)
+        return rc;
+    if (strchr(user, '\n'))
+        return error_set(error, ERROR_INVALID, "a user's name is one line");
+    pki_random_token(token);
+    sha256(token, strlen(token), digest);
+    hex_encode(digest, sizeof digest, hex);
+    if (text.len && text.data[text.len - 1] != '\n')
+        buf_add_char(&text, '\n');
+    buf_printf(&text, "sha256:%s,\"", hex);
+    put_field(&text, user);
+    buf_add_str(&text, STR("\",,\""));
+    for (size_t i = 0; i < group_count; i++) {
+        if (i)
+            buf_add_char(&text, ',');
+        put_field(&text, groups[i]);
+    }
+    buf_add_str(&text, STR("\"\n"));
+    rc = pki_write_file(path, buf_str(&text), 0600, true, error);
+    if (rc == 0)
+        memcpy(ret_token, token, sizeof token);
+    return rc;
+}
+
+/* --- kubeconfig ----------------------------------------------------------------------------------------- */
+
+static void set_text(struct arena *arena, struct doc *object, const char *key, const char *text)
+{
+    doc_set(arena, object, str_from(key), doc_new_str(arena, str_from(text)));
+}
+
+/* The one named entry of a kubeconfig's list; what it holds is returned. */
+static struct doc *add_entry(struct arena *arena, struct doc *config, const char *list, const char *kind)
+{
+    struct doc *array = doc_new(arena, DOC_ARRAY), *entry = doc_new(arena, DOC_OBJECT);
+    set_text(arena, entry, "name", "phalanx");
+    doc_push(arena, array, entry);
+    doc_set(arena, config, str_from(list), array);
+    return doc_need_object(arena, entry, kind);
+}
+
+static int embed(struct arena *arena, struct doc *object, const char *key, const char *folder,
+                 const char *name, const char *ending, struct error *error)
+{
+    char path[FOLDER_PATH_MAX];
+    struct buf text BUF_CLEANUP = {0};
+    gnutls_datum_t coded = {0};
+    join(path, folder, name, ending);
+    int rc = pki_read_file(path, FILE_BYTES_MAX, &text, error);
+    if (rc < 0)
+        return rc;
+    gnutls_datum_t plain = {(unsigned char *)text.data, (unsigned)text.len};
+    if (gnutls_base64_encode2(&plain, &coded) < 0)
+        return error_set(error, ERROR_INVALID, "%s: not to be encoded", path);
+    doc_set(arena, object, str_from(key),
+            doc_new_str(arena, (struct str){(const char *)coded.data, coded.size}));
+    gnutls_free(coded.data);
+    return 0;
+}
+
+int folder_kubeconfig(const char *path, const struct folder_config *config, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *root = doc_new(&arena, DOC_OBJECT);
+    int rc = 0;
+    set_text(&arena, root, "apiVersion", "v1");
+    set_text(&arena, root, "kind", "Config");
+    set_text(&arena, root, "current-context", "phalanx");
+    struct doc *cluster = add_entry(&arena, root, "clusters", "cluster");
+    set_text(&arena, cluster, "server", config->server);
+    struct doc *context = add_entry(&arena, root, "contexts", "context");
+    set_text(&arena, context, "cluster", "phalanx");
+    set_text(&arena, context, "user", "phalanx");
+    if (config->namespace_)
+        set_text(&arena, context, "namespace", config->namespace_);
+    struct doc *user = add_entry(&arena, root, "users", "user");
+    if (config->folder)
+        rc = embed(&arena, cluster, "certificate-authority-data", config->folder, "ca", ".crt", error);
+    if (rc == 0 && config->user)
+        rc = check_name(config->user, error);
+    if (rc == 0 && config->folder && config->user) {
+        rc = embed(&arena, user, "client-certificate-data", config->folder, config->user, ".crt", error);
+        if (rc == 0)
+            rc = embed(&arena, user, "client-key-data", config->folder, config->user, ".key", error);
+    }
+    if (config->token)
+        set_text(&arena, user, "token", config->token);
+    if (rc < 0)
+        return rc;
+    struct buf text BUF_CLEANUP = {0};
+    yaml_write(&text, root);
+    return pki_write_file(path, buf_str(&text), 0600, true, error);
+}

@@ -1,0 +1,41 @@
+/* folder.h - the credentials of a cluster in one folder, as up --secure and certs keep them:
+ *
+ *   ca.crt, ca.key            the cluster's own authority; the key is needed for issuing only
+ *   server.crt, server.key    the controller's, for the API and for agents
+ *   admin.crt, admin.key      a client in system:masters
+ *   USER.crt, USER.key        other clients
+ *   agents/MACHINE.crt, .key  agents: CN=system:node:MACHINE, O=system:nodes
+ *   tokens.csv                bearer tokens, their digests only (tokens.h)
+ *
+ * The folder has mode 0700, keys and tokens 0600. What is there and valid for another 30 days stays.
+ */
+#ifndef PHX_HOST_ACCESS_FOLDER_H
+#define PHX_HOST_ACCESS_FOLDER_H
+
+#include "base/error.h"
+#include "base/str.h"
+#include "host/access/pki.h"
+
+enum { FOLDER_PATH_MAX = 4096, FOLDER_RENEW_DAYS = 30 };
+
+/* Authority, server's certificate for these hosts, admin's, an empty token file. */
+int folder_init(const char *folder, const char *const *hosts, size_t host_count, struct error *error);
+/* days 0: PKI_CLIENT_DAYS. */
+int folder_client(const char *folder, const char *user, const char *const *groups, size_t group_count,
+                  int days, struct error *error);
+int folder_agent(const char *folder, const char *machine, struct error *error);
+/* A new token for this user, added to tokens.csv. It is shown this once. */
+int folder_token(const char *folder, const char *user, const char *const *groups, size_t group_count,
+                 char ret_token[PKI_TOKEN_TEXT], struct error *error);
+
+struct folder_config {
+    const char *server;     /* "https://127.0.0.1:7070" */
+    const char *folder;     /* NULL: plain HTTP, no credentials */
+    const char *user;       /* whose certificate is embedded; NULL: none */
+    const char *token;      /* or this bearer token; NULL: none */
+    const char *namespace_; /* NULL: default */
+};
+/* A kubeconfig file with everything in it, mode 0600. */
+int folder_kubeconfig(const char *path, const struct folder_config *config, struct error *error);
+
+#endif

@@ -1,0 +1,383 @@
+#include "host/access/pki.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gnutls/crypto.h>
+#include <gnutls/x509.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+
+enum { SERIAL_BYTES = 16, CLOCK_SKEW_S = 300, DAY_S = 86400, PEM_BYTES_MAX = 1 << 20 };
+
+static int tls_error(struct error *error, int rc, const char *doing)
+{
+    return error_set(error, rc == GNUTLS_E_FILE_ERROR ? ERROR_IO : ERROR_INVALID, "%s: %s", doing,
+                     gnutls_strerror(rc));
+}
+
+/* --- files ---------------------------------------------------------------------------------------------- */
+
+int pki_read_file(const char *path, size_t most, struct buf *ret_text, struct error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(error, errno, "reading %s", path);
+    struct buf text = {0};
+    for (;;) {
+        char block[4096];
+        ssize_t len = read(fd, block, sizeof block);
+        if (len < 0 && errno == EINTR)
+            continue;
+        int reason = errno;
+        if (len > 0)
+            buf_add(&text, block, (size_t)len);
+        if (len > 0 && text.len <= most)
+            continue;
+        close(fd);
+        if (len == 0) {
+            buf_done(ret_text);
+            *ret_text = text;
+            return 0;
+        }
+        buf_done(&text);
+        return len < 0 ? error_set_errno(error, reason, "reading %s", path)
+                       : error_set(error, ERROR_LIMIT, "%s is larger than %zu bytes", path, most);
+    }
+}
+
+static bool write_all(int fd, struct str text)
+{
+    while (text.len) {
+        ssize_t len = write(fd, text.data, text.len);
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len <= 0)
+            return false;
+        text = (struct str){text.data + len, text.len - (size_t)len};
+    }
+    return fsync(fd) == 0;
+}
+
+int pki_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *error)
+{
+    struct buf fresh BUF_CLEANUP = {0};
+    buf_printf(&fresh, "%s.XXXXXX", path);
+    int fd = mkostemp(fresh.data, O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(error, errno, "making %s", path);
+    bool good = fchmod(fd, mode) == 0 && write_all(fd, text);
+    /* link() fails where a file is; rename() would take its place. */
+    good = good && (replace ? rename(fresh.data, path) : link(fresh.data, path)) == 0;
+    int reason = errno;
+    close(fd);
+    if (!good || !replace)
+        unlink(fresh.data);
+    return good ? 0 : error_set_errno(error, reason, "writing %s", path);
+}
+
+/* --- issuing -------------------------------------------------------------------------------------------- */
+
+struct pair {
+    gnutls_x509_crt_t cert;
+    gnutls_x509_privkey_t key;
+};
+
+static void pair_done(struct pair *pair)
+{
+    if (pair->cert)
+        gnutls_x509_crt_deinit(pair->cert);
+    if (pair->key)
+        gnutls_x509_privkey_deinit(pair->key);
+}
+
+static int pair_load(const char *cert_path, const char *key_path, struct pair *ret_pair, struct error *error)
+{
+    struct pair pair = {0};
+    struct buf cert BUF_CLEANUP = {0}, key BUF_CLEANUP = {0};
+    int rc = pki_read_file(cert_path, PEM_BYTES_MAX, &cert, error);
+    if (rc == 0)
+        rc = pki_read_file(key_path, PEM_BYTES_MAX, &key, error);
+    if (rc < 0)
+        return rc;
+    CHECK(gnutls_x509_crt_init(&pair.cert) == 0 && gnutls_x509_privkey_init(&pair.key) == 0);
+    gnutls_datum_t data = {(unsigned char *)cert.data, (unsigned)cert.len};
+    rc = gnutls_x509_crt_import(pair.cert, &data, GNUTLS_X509_FMT_PEM);
+    const char *bad = cert_path;
+    if (rc == 0) {
+        bad = key_path;
+        data = (gnutls_datum_t){(unsigned char *)key.data, (unsigned)key.len};
+        rc = gnutls_x509_privkey_import2(pair.key, &data, GNUTLS_X509_FMT_PEM, NULL, 0);
+    }
+    if (key.data)
+        gnutls_memset(key.data, 0, key.len);
+    if (rc < 0) {
+        pair_done(&pair);
+        return tls_error(error, rc, bad);
+    }
+    *ret_pair = pair;
+    return 0;
+}
+
+/* A certificate of version 3 with a key of its own, a random serial number, and a life. */
+static void pair_begin(struct pair *pair, int days)
+{
+    unsigned char serial[SERIAL_BYTES], id[64];
+    size_t id_len = sizeof id;
+    time_t now = time(NULL);
+    CHECK(gnutls_x509_crt_init(&pair->cert) == 0 && gnutls_x509_privkey_init(&pair->key) == 0);
+    CHECK(gnutls_x509_privkey_generate(pair->key, GNUTLS_PK_ECDSA,
+                                       GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0) == 0);
+    CHECK(gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof serial) == 0);
+    serial[0] &= 0x7f; /* a serial number is positive */
+    serial[0] |= 0x40;
+    CHECK(gnutls_x509_crt_set_version(pair->cert, 3) == 0);
+    CHECK(gnutls_x509_crt_set_key(pair->cert, pair->key) == 0);
+    CHECK(gnutls_x509_crt_set_serial(pair->cert, serial, sizeof serial) == 0);
+    CHECK(gnutls_x509_crt_set_activation_time(pair->cert, now - CLOCK_SKEW_S) == 0);
+    CHECK(gnutls_x509_crt_set_expiration_time(pair->cert, now + (time_t)days * DAY_S) == 0);
+    CHECK(gnutls_x509_crt_get_key_id(pair->cert, GNUTLS_KEYID_USE_SHA256, id, &id_len) == 0);
+    CHECK(gnutls_x509_crt_set_subject_key_id(pair->cert, id, 20) == 0);
+}
+
+static int set_name(gnutls_x509_crt_t cert, const char *oid, const char *text, struct error *error)
+{
+    int rc = gnutls_x509_crt_set_dn_by_oid(cert, oid, 0, text, (unsigned)strlen(text));
+    return rc < 0 ? tls_error(error, rc, text) : 0;
+}
+
+static int set_host(gnutls_x509_crt_t cert, const char *host, struct error *error)
+{
+    unsigned char address[16];
+    int rc;
+    if (inet_pton(AF_INET, host, address) == 1)
+        rc = gnutls_x509_crt_set_subject_alt_name(cert, GNUTLS_SAN_IPADDRESS, address, 4, GNUTLS_FSAN_APPEND);
+    else if (inet_pton(AF_INET6, host, address) == 1)
+        rc =
+            gnutls_x509_crt_set_subject_alt_name(cert, GNUTLS_SAN_IPADDRESS, address, 16, GNUTLS_FSAN_APPEND);
+    else
+        rc = gnutls_x509_crt_set_subject_alt_name(cert, GNUTLS_SAN_DNSNAME, host, (unsigned)strlen(host),
+                                                  GNUTLS_FSAN_APPEND);
+    return rc < 0 ? tls_error(error, rc, host) : 0;
+}
+
+static int pair_write(const struct pair *pair, const char *cert_path, const char *key_path,
+                      struct error *error)
+{
+    gnutls_datum_t cert = {0}, key = {0};
+    CHECK(gnutls_x509_crt_export2(pair->cert, GNUTLS_X509_FMT_PEM, &cert) == 0);
+    CHECK(gnutls_x509_privkey_export2_pkcs8(pair->key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN, &key) ==
+          0);
+    int rc = pki_write_file(key_path, (struct str){(char *)key.data, key.size}, 0600, false, error);
+    if (rc == 0) {
+        rc = pki_write_file(cert_path, (struct str){(char *)cert.data, cert.size}, 0644, true, error);
+        if (rc < 0)
+            unlink(key_path);
+    }
+    gnutls_memset(key.data, 0, key.size);
+    gnutls_free(key.data);
+    gnutls_free(cert.data);
+    return rc;
+}
+
+int pki_authority(const char *name, const char *cert_path, const char *key_path, struct error *error)
+{
+    if (access(cert_path, F_OK) == 0 && access(key_path, F_OK) == 0)
+        return 0;
+    struct pair pair = {0};
+    pair_begin(&pair, PKI_AUTHORITY_DAYS);
+    int rc = set_name(pair.cert, GNUTLS_OID_X520_COMMON_NAME, name, error);
+    if (rc == 0) {
+        CHECK(gnutls_x509_crt_set_basic_constraints(pair.cert, 1, 0) == 0);
+        CHECK(gnutls_x509_crt_set_key_usage(pair.cert, GNUTLS_KEY_KEY_CERT_SIGN | GNUTLS_KEY_CRL_SIGN) == 0);
+        CHECK(gnutls_x509_crt_sign2(pair.cert, pair.cert, pair.key, GNUTLS_DIG_SHA256, 0) == 0);
+        rc = pair_write(&pair, cert_path, key_path, error);
+    }
+    pair_done(&pair);
+    return rc;
+}
+
+static int describe(struct pair *pair, const struct pki_request *request, struct error *error)
+{
+    int rc = set_name(pair->cert, GNUTLS_OID_X520_COMMON_NAME, request->name, error);
+    for (size_t i = 0; rc == 0 && i < request->organization_count; i++)
+        rc = set_name(pair->cert, GNUTLS_OID_X520_ORGANIZATION_NAME, request->organizations[i], error);
+    for (size_t i = 0; rc == 0 && i < request->host_count; i++)
+        rc = set_host(pair->cert, request->hosts[i], error);
+    if (rc < 0)
+        return rc;
+    CHECK(gnutls_x509_crt_set_basic_constraints(pair->cert, 0, -1) == 0);
+    CHECK(gnutls_x509_crt_set_key_usage(pair->cert, GNUTLS_KEY_DIGITAL_SIGNATURE) == 0);
+    CHECK(gnutls_x509_crt_set_key_purpose_oid(pair->cert, GNUTLS_KP_TLS_WWW_CLIENT, 0) == 0);
+    if (request->host_count)
+        CHECK(gnutls_x509_crt_set_key_purpose_oid(pair->cert, GNUTLS_KP_TLS_WWW_SERVER, 0) == 0);
+    return 0;
+}
+
+int pki_issue(const char *authority_cert, const char *authority_key, const struct pki_request *request,
+              const char *cert_path, const char *key_path, struct error *error)
+{
+    struct pair authority = {0}, pair = {0};
+    int rc = pair_load(authority_cert, authority_key, &authority, error);
+    if (rc < 0)
+        return rc;
+    pair_begin(&pair, request->days);
+    rc = describe(&pair, request, error);
+    if (rc == 0) {
+        unsigned char id[64];
+        size_t id_len = sizeof id;
+        if (gnutls_x509_crt_get_subject_key_id(authority.cert, id, &id_len, NULL) == 0)
+            gnutls_x509_crt_set_authority_key_id(pair.cert, id, id_len);
+        rc = gnutls_x509_crt_sign2(pair.cert, authority.cert, authority.key, GNUTLS_DIG_SHA256, 0);
+        rc = rc < 0 ? tls_error(error, rc, "signing") : pair_write(&pair, cert_path, key_path, error);
+    }
+    pair_done(&pair);
+    pair_done(&authority);
+    return rc;
+}
+
+bool pki_is_valid_for(const char *cert_path, int days)
+{
+    struct buf text BUF_CLEANUP = {0};
+    gnutls_x509_crt_t cert;
+    if (pki_read_file(cert_path, PEM_BYTES_MAX, &text, NULL) < 0)
+        return false;
+    CHECK(gnutls_x509_crt_init(&cert) == 0);
+    gnutls_datum_t data = {(unsigned char *)text.data, (unsigned)text.len};
+    bool valid = gnutls_x509_crt_import(cert, &data, GNUTLS_X509_FMT_PEM) == 0 &&
+                 gnutls_x509_crt_get_expiration_time(cert) > time(NULL) + (time_t)days * DAY_S;
+    gnutls_x509_crt_deinit(cert);
+    return valid;
+}
+
+void pki_random_token(char ret_text[PKI_TOKEN_TEXT])
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    unsigned char bytes[PKI_TOKEN_TEXT - 1];
+    CHECK(gnutls_rnd(GNUTLS_RND_KEY, bytes, sizeof bytes) == 0);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        ret_text[i] = letters[bytes[i] & 63];
+    ret_text[sizeof bytes] = 0;
+    gnutls_memset(bytes, 0, sizeof bytes);
+}
+
+/* --- using ---------------------------------------------------------------------------------------------- */
+
+int pki_identity_load(const char *cert_path, const char *key_path, struct pki_identity **ret_identity,
+                      struct error *error)
+{
+    struct buf cert BUF_CLEANUP = {0}, key BUF_CLEANUP = {0};
+    int rc = pki_read_file(cert_path, PEM_BYTES_MAX, &cert, error);
+    if (rc == 0)
+        rc = pki_read_file(key_path, PEM_BYTES_MAX, &key, error);
+    if (rc < 0)
+        return rc;
+    struct pki_identity *identity = mem_alloc(sizeof *identity);
+    identity->cert_count = PKI_CHAIN_MAX;
+    gnutls_datum_t data = {(unsigned char *)cert.data, (unsigned)cert.len};
+    const char *bad = cert_path;
+    rc = gnutls_pcert_list_import_x509_raw(identity->certs, &identity->cert_count, &data, GNUTLS_X509_FMT_PEM,
+                                           GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED);
+    if (rc < 0)
+        identity->cert_count = 0;
+    CHECK(gnutls_privkey_init(&identity->key) == 0);
+    if (rc == 0) {
+        bad = key_path;
+        data = (gnutls_datum_t){(unsigned char *)key.data, (unsigned)key.len};
+        rc = gnutls_privkey_import_x509_raw(identity->key, &data, GNUTLS_X509_FMT_PEM, NULL, 0);
+    }
+    if (key.data)
+        gnutls_memset(key.data, 0, key.len);
+    if (rc == 0) {
+        /* A key of another certificate would only show at the first handshake. */
+        unsigned char of_cert[64], of_key[64];
+        size_t cert_len = sizeof of_cert, key_len = sizeof of_key;
+        gnutls_pubkey_t pubkey;
+        CHECK(gnutls_pubkey_init(&pubkey) == 0);
+        bool same = gnutls_pubkey_import_privkey(pubkey, identity->key, 0, 0) == 0 &&
+                    gnutls_pubkey_get_key_id(pubkey, 0, of_key, &key_len) == 0 &&
+                    gnutls_pubkey_get_key_id(identity->certs[0].pubkey, 0, of_cert, &cert_len) == 0 &&
+                    cert_len == key_len && memcmp(of_cert, of_key, key_len) == 0;
+        gnutls_pubkey_deinit(pubkey);
+        if (!same) {
+            pki_identity_free(identity);
+            return error_set(error, ERROR_INVALID, "%s is not the key of %s", key_path, cert_path);
+        }
+        *ret_identity = identity;
+        return 0;
+    }
+    pki_identity_free(identity);
+    return tls_error(error, rc, bad);
+}
+
+void pki_identity_free(struct pki_identity *identity)
+{
+    if (!identity)
+        return;
+    for (unsigned i = 0; i < identity->cert_count; i++)
+        gnutls_pcert_deinit(&identity->certs[i]);
+    gnutls_privkey_deinit(identity->key);
+    mem_free(identity);
+}
+
+int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct error *error)
+{
+    gnutls_x509_trust_list_t trust;
+    struct buf text BUF_CLEANUP = {0};
+    int rc = pki_read_file(path, PEM_BYTES_MAX, &text, error);
+    if (rc < 0)
+        return rc;
+    CHECK(gnutls_x509_trust_list_init(&trust, 0) == 0);
+    gnutls_datum_t data = {(unsigned char *)text.data, (unsigned)text.len};
+    rc = gnutls_x509_trust_list_add_trust_mem(trust, &data, NULL, GNUTLS_X509_FMT_PEM, 0, 0);
+    if (rc <= 0) {
+        gnutls_x509_trust_list_deinit(trust, 1);
+        return rc < 0 ? tls_error(error, rc, path)
+                      : error_set(error, ERROR_INVALID, "%s: no certificate is in it", path);
+    }
+    *ret_trust = trust;
+    return 0;
+}
+
+static int refused(struct error *error, unsigned status)
+{
+    gnutls_datum_t text = {0};
+    if (gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0) < 0)
+        return error_set(error, ERROR_DENIED, "the certificate is not trusted");
+    error_set(error, ERROR_DENIED, "%.*s", (int)text.size, (const char *)text.data);
+    gnutls_free(text.data);
+    return ERROR_DENIED;
+}
+
+int pki_check_chain(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
+                    const char *purpose, gnutls_x509_crt_t *ret_leaf, struct error *error)
+{
+    gnutls_x509_crt_t certs[PKI_CHAIN_MAX];
+    unsigned made = 0, status = 0;
+    int rc = 0;
+    if (count == 0 || count > PKI_CHAIN_MAX)
+        return error_set(error, ERROR_DENIED, "a chain of %zu certificates", count);
+    for (; rc == 0 && made < count; made++) {
+        CHECK(gnutls_x509_crt_init(&certs[made]) == 0);
+        rc = gnutls_x509_crt_import(certs[made], &chain[made], GNUTLS_X509_FMT_DER);
+    }
+    if (rc == 0) {
+        gnutls_typed_vdata_st wanted = {.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (unsigned char *)purpose};
+        rc = gnutls_x509_trust_list_verify_crt2(trust, certs, made, &wanted, 1, 0, &status, NULL);
+    }
+    bool good = rc == 0 && status == 0;
+    for (unsigned i = good ? 1 : 0; i < made; i++)
+        gnutls_x509_crt_deinit(certs[i]);
+    if (good) {
+        *ret_leaf = certs[0];
+        return 0;
+    }
+    return rc < 0 ? error_set(error, ERROR_DENIED, "the certificate: %s", gnutls_strerror(rc))
+                  : refused(error, status);
+}

@@ -1,0 +1,196 @@
+/* internal.h - inside the agent's host.
+ *   host.c      many machines on one loop: the timer, start and end
+ *   machine.c   one machine: events in, effects out, its connections
+ *   tasks.c     real tasks: the launcher, start records, adoption
+ *   clients.c   connections of libphalanx
+ *   logs.c      log streams
+ *   exec.c      commands beside tasks
+ *   probe*.c    probes and hooks of containers
+ *   volumes.c   volumes of tasks and where containers see them
+ *   usage.c     CPU and memory that are used
+ *   sheets.c    the sheets of gangs that starts refer to
+ *   sim.c       simulated tasks
+ */
+#ifndef PHX_HOST_AGENT_INTERNAL_H
+#define PHX_HOST_AGENT_INTERNAL_H
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/units.h"
+#include "core/agent/agent.h"
+#include "host/agent/agent_host.h"
+#include "host/launch/launch.h"
+#include "host/wire/wire.h"
+
+enum { PATH_BYTES = 512, SOCKET_PATH_MAX = 100, CLIENTS_MAX = 4096, STREAMS_MAX = 256 };
+
+struct agent_host {
+    uv_loop_t *loop;
+    uv_timer_t timer;
+    struct wire *wire;
+    struct wire_tls *tls; /* NULL: none */
+    char *controller, *address; /* address NULL: none */
+    uint16_t port;
+    bool simulate, quiet, closing, stepping;
+    struct heap due;     /* machines, by their next tick */
+    struct heap sim_due; /* simulated tasks, by their next act */
+    int64_t armed_ns;    /* boottime the timer is set for; INT64_MAX: not set */
+    struct agent_effects effects;
+    struct local_machine *machines;
+    uint32_t machine_count;
+    uint64_t sim_sequence;
+    struct local_sheet *sheet; /* sheets.c; NULL: none yet */
+    int open_parts; /* what has to close before the memory may go */
+    bool waiting_for_tasks;
+    void (*closed)(void *context);
+    void *closed_context;
+};
+
+struct sim_act {
+    obj_id task;
+    uint32_t container, run;
+    enum container_act act;
+};
+
+struct local_machine {
+    struct agent_host *host;
+    struct agent *agent;
+    struct heap_node due;
+    struct wire_conn *conn, *tether;
+    bool conn_open, tether_open, told_connected, booted;
+    bool connect_failed; /* found while carrying out effects: said as DISCONNECTED afterwards */
+    int kept_tether, next_tether; /* own descriptors, -1: none; see keep_tether in machine.c */
+    char *name;
+    struct live *live;          /* real tasks; NULL when simulated */
+    struct list_node sim_tasks; /* simulated ones */
+    VEC(struct sim_act) sim_acts;
+    /* The newest SHEET of this connection; number 0: none. */
+    uint64_t sheet_number;
+    struct buf sheet_bytes;
+};
+
+struct failed_launch {
+    uint64_t task;
+    uint32_t container, run;
+    char text[ERROR_TEXT_MAX];
+};
+
+struct live {
+    struct local_machine *machine;
+    struct launcher *launcher;
+    char directory[PATH_BYTES], socket_path[SOCKET_PATH_MAX + 1];
+    VEC(struct failed_launch) failed; /* said as TASK_EXITED after the effects */
+    VEC(uint64_t) running; /* local_container_uid of what has a process, as far as the launcher said */
+    bool adopting, listening, logging;
+    /* clients.c */
+    uv_pipe_t listener;
+    struct list_node clients;
+    size_t client_count;
+    uint64_t next_client;
+    /* logs.c */
+    uv_timer_t log_timer;
+    struct list_node streams;
+    size_t stream_count;
+    /* exec.c */
+    struct list_node execs;
+    size_t exec_count;
+    char *volumes_dir; /* of claims; NULL: none */
+    uint64_t log_bytes; /* of each container's log; see agent_host.h */
+    uint32_t log_files;
+    /* probe.c */
+    struct list_node probes;
+    size_t probe_count;
+    struct usage_meter *meter; /* usage.c; NULL: nothing was measured yet */
+};
+
+/* host.c */
+int64_t local_boot_ns(void);
+int64_t local_wall_ns(void);
+void local_arm(struct agent_host *host);
+void local_part_closed(struct agent_host *host); /* one of open_parts is gone */
+void local_tasks_ended(struct agent_host *host); /* the last running task has ended */
+
+/* machine.c */
+void local_step(struct local_machine *machine, struct agent_event event);
+void local_note(const struct local_machine *machine, struct str text);
+void local_drop_connections(struct local_machine *machine);
+void local_close_tethers(struct local_machine *machine); /* the kept ones */
+void local_tick(struct local_machine *machine);
+
+/* tasks.c */
+int local_tasks_new(struct local_machine *machine, const struct agent_host_options *options,
+                    struct error *error);
+int local_tasks_adopt(struct live *live, struct error *error);
+void local_tasks_close(struct live *live);
+void local_tasks_free(struct live *live); /* NULL is allowed; after everything has closed */
+void local_tasks_stop_all(struct live *live);
+void local_tasks_launch(struct live *live, const struct agent_effect *effect);
+void local_tasks_stop(struct live *live, const struct task_stop *stop, uint32_t container);
+void local_tasks_forget(struct live *live, obj_id task, uint32_t containers);
+/* The launcher's number of a container's process and log. */
+uint64_t local_container_uid(obj_id task, uint32_t index);
+/* The same by name (empty: the first main one's). ERROR_NOT_FOUND: the task has none of that name. */
+int local_container_find(struct live *live, obj_id task, struct str container, uint64_t *ret_uid,
+                         struct error *error);
+/* Container `index` of a launch, also of one that has a single process; strings stay the launch's. */
+void local_container_launch(const struct task_launch *launch, uint32_t index, struct container_launch *ret);
+
+/* clients.c */
+int local_clients_listen(struct live *live, struct error *error);
+void local_clients_close(struct live *live);
+void local_clients_send(struct live *live, const struct agent_effect *effect);
+
+/* logs.c */
+void local_logs_init(struct live *live);
+void local_logs_open(struct live *live, const struct log_open *open);
+void local_logs_close(struct live *live, uint64_t stream);
+void local_logs_close_all(struct live *live); /* the connection is gone */
+void local_logs_pump(struct live *live);      /* there is room to send */
+void local_logs_shutdown(struct live *live);
+
+/* exec.c */
+void local_exec_message(struct local_machine *machine, const struct from_controller *message);
+void local_exec_close_all(struct live *live);
+/* tasks.c: the launcher's number of a container's process (empty: the first one's), and its user. */
+int local_container_process(struct live *live, obj_id task, struct str container, uint64_t *ret_uid,
+                            struct error *error);
+void local_terminal_owner(struct live *live, obj_id task, int fd);
+
+/* probe.c: ACT and ACT_CANCEL; a result comes as ACTED, never from inside a step. */
+void local_probe_run(struct live *live, const struct agent_effect *effect);
+void local_probe_cancel(struct live *live, obj_id task, uint32_t container);
+void local_probe_close_all(struct live *live);
+
+/* usage.c: what machine and containers use, added to a heartbeat now and then; memory from `arena`. */
+void local_usage_add(struct live *live, struct arena *arena, struct heartbeat *heartbeat);
+void local_usage_free(struct live *live);
+void local_container_of(uint64_t uid, obj_id *ret_task, uint32_t *ret_index); /* of local_container_uid */
+
+/* sheets.c: a SHEET of the controller is kept until the next or the connection's end; a START that refers to
+ * it gets back what was left out, valid until the next such call. ERROR_INVALID: it refers to another. */
+void local_sheet_keep(struct local_machine *machine, const struct packed_sheet *sheet);
+void local_sheet_drop(struct local_machine *machine);
+int local_sheet_put_back(struct local_machine *machine, struct task_launch *launch, struct error *error);
+void local_sheets_free(struct agent_host *host);
+
+/* volumes.c: all volumes of a task, once; a container's mounts, from `arena`. The error names the volume. */
+int local_volumes_init(struct live *live, const char *volumes_dir, struct error *error);
+int local_volumes_make(struct live *live, const struct task_launch *launch, struct error *error);
+int local_volumes_mounts(const struct live *live, const struct task_launch *launch,
+                         const struct container_launch *container, struct arena *arena,
+                         struct launch_spec *spec, struct error *error);
+void local_volumes_remove(struct live *live, obj_id task);
+void local_volumes_sweep(struct live *live); /* those of tasks that nobody knows, after adoption */
+
+/* sim.c */
+void local_sim_launch(struct local_machine *machine, const struct agent_effect *effect);
+void local_sim_stop(struct local_machine *machine, const struct task_stop *stop, uint32_t container);
+/* Every probe and hook of a simulated container passes, once the step is over: local_sim_acted is asked then.
+ */
+void local_sim_act(struct local_machine *machine, const struct agent_effect *effect);
+bool local_sim_acted(struct local_machine *machine, struct agent_event *ret_event);
+void local_sim_run_due(struct agent_host *host, int64_t now_ns);
+void local_sim_log_open(struct local_machine *machine, const struct log_open *open);
+void local_sim_free(struct local_machine *machine);
+
+#endif

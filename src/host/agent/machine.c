@@ -1,0 +1,316 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "host/agent/internal.h"
+
+void local_note(const struct local_machine *machine, struct str text)
+{
+    if (!machine->host->quiet)
+        fprintf(stderr, "agent %s: " STR_FORMAT "\n", machine->name, STR_ARG(text));
+}
+
+/* --- connections ---------------------------------------------------------------------------------- */
+
+void local_drop_connections(struct local_machine *machine)
+{
+    struct wire_conn *conn = machine->conn, *tether = machine->tether;
+    machine->conn = machine->tether = NULL;
+    machine->conn_open = machine->tether_open = machine->told_connected = false;
+    local_sheet_drop(machine);
+    if (conn)
+        wire_close(conn);
+    if (tether)
+        wire_close(tether);
+    if (machine->live)
+        local_logs_close_all(machine->live);
+    if (machine->live)
+        local_exec_close_all(machine->live);
+}
+
+static void close_tether(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void local_close_tethers(struct local_machine *machine)
+{
+    close_tether(&machine->kept_tether);
+    close_tether(&machine->next_tether);
+}
+
+/* The tether of the last connection that was welcome stays open until the next one is: in between the
+ * controller could take closed connections for a dead machine, while an agent lives that was told to start
+ * tasks. */
+static void keep_tether(struct local_machine *machine, int fd)
+{
+    close_tether(&machine->next_tether);
+    machine->next_tether = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (machine->next_tether < 0)
+        local_note(machine, STR("no descriptor is left to keep the tether open"));
+}
+
+static void tether_is_welcome(struct local_machine *machine)
+{
+    close_tether(&machine->kept_tether);
+    machine->kept_tether = machine->next_tether;
+    machine->next_tether = -1;
+}
+
+static void on_closed(struct wire_conn *conn, enum wire_reason reason, const char *why)
+{
+    struct local_machine *machine = wire_conn_context(conn);
+    if (machine->told_connected || reason == WIRE_PROTOCOL) {
+        struct error text;
+        error_set(&text, ERROR_UNAVAILABLE, "the connection to the controller broke: %s", why);
+        local_note(machine, str_from(text.text));
+    }
+    local_drop_connections(machine);
+    local_step(machine, (struct agent_event){.kind = AGENT_DISCONNECTED});
+}
+
+/* A task that is started later must hold the tether, so the tether comes first. */
+static void when_both_open(struct local_machine *machine)
+{
+    if (!machine->conn_open || (machine->live && !machine->tether_open))
+        return;
+    machine->told_connected = true;
+    local_step(machine, (struct agent_event){.kind = AGENT_CONNECTED});
+}
+
+static void on_opened(struct wire_conn *conn)
+{
+    struct local_machine *machine = wire_conn_context(conn);
+    machine->conn_open = true;
+    when_both_open(machine);
+}
+
+static void on_tether_opened(struct wire_conn *conn)
+{
+    struct local_machine *machine = wire_conn_context(conn);
+    struct from_agent message = {.kind = FROM_AGENT_TETHER, .hello = {.version = WIRE_VERSION}};
+    message.hello.machine = str_from(machine->name);
+    message.hello.incarnation = agent_incarnation(machine->agent);
+    message.hello.connection = agent_connection(machine->agent);
+    wire_send_agent(conn, &message);
+    struct error error;
+    if (launcher_set_tether(machine->live->launcher, wire_conn_fd(conn), &error) < 0)
+        local_note(machine, str_from(error.text));
+    keep_tether(machine, wire_conn_fd(conn));
+    machine->tether_open = true;
+    when_both_open(machine);
+}
+
+static void on_start(struct local_machine *machine, const struct from_controller *message)
+{
+    struct from_controller whole = *message;
+    struct error error;
+    if (whole.start.sheet_number != 0 && local_sheet_put_back(machine, &whole.start, &error) < 0) {
+        local_note(machine, str_from(error.text)); /* on a new connection the sheet is sent again */
+        local_drop_connections(machine);
+        local_step(machine, (struct agent_event){.kind = AGENT_DISCONNECTED});
+        return;
+    }
+    local_step(machine, (struct agent_event){.kind = AGENT_MESSAGE, .message = &whole});
+}
+
+static void on_message(struct wire_conn *conn, const struct from_controller *message)
+{
+    struct local_machine *machine = wire_conn_context(conn);
+    bool exec = message->kind >= FROM_CONTROLLER_EXEC_OPEN && message->kind <= FROM_CONTROLLER_EXEC_CLOSE;
+    /* nothing that an agent decides: its host's matter, once the controller is known as its own */
+    if (exec) {
+        if (conn == machine->conn && agent_is_welcome(machine->agent))
+            local_exec_message(machine, message);
+        return;
+    }
+    if (conn == machine->conn && message->kind == FROM_CONTROLLER_SHEET)
+        local_sheet_keep(machine, &message->sheet);
+    else if (conn == machine->conn && message->kind == FROM_CONTROLLER_START)
+        on_start(machine, message);
+    else if (conn == machine->conn ||
+             message->kind == FROM_CONTROLLER_REFUSED) /* the tether may hear it first */
+        local_step(machine, (struct agent_event){.kind = AGENT_MESSAGE, .message = message});
+}
+
+static void on_drained(struct wire_conn *conn)
+{
+    struct local_machine *machine = wire_conn_context(conn);
+    if (machine->live && machine->conn == conn)
+        local_logs_pump(machine->live);
+}
+
+static const struct wire_handlers conn_handlers = {
+    .opened = on_opened, .from_controller = on_message, .drained = on_drained, .closed = on_closed};
+static const struct wire_handlers tether_handlers = {
+    .opened = on_tether_opened, .from_controller = on_message, .closed = on_closed};
+
+/* The kernel's search for a free port becomes slow when half of the 28,000 of one address are taken, so
+ * simulated machines on the loopback share one only by the 4,096. */
+static bool spread_source(const struct local_machine *machine, char ret_source[32])
+{
+    const struct agent_host *host = machine->host;
+    size_t group = (size_t)(machine - host->machines) / 4096;
+    if (!host->simulate || host->address || strncmp(host->controller, "127.", 4) != 0 || group == 0)
+        return false;
+    snprintf(ret_source, 32, "127.0.%zu.1", group);
+    return true;
+}
+
+static void machine_connect(struct local_machine *machine)
+{
+    struct agent_host *host = machine->host;
+    CHECK(!machine->conn && !machine->tether);
+    if (host->tls) /* a certificate may have been renewed; a broken file leaves the one there was */
+        (void)wire_tls_reload(host->tls, NULL);
+    struct wire_target target = {
+        .host = host->controller, .port = host->port, .source = host->address, .tls = host->tls};
+    struct error error;
+    char source[32];
+    if (spread_source(machine, source))
+        target.source = source;
+    int rc = wire_connect(host->wire, &target, &conn_handlers, machine, &machine->conn, &error);
+    if (rc == 0 && machine->live)
+        rc = wire_connect(host->wire, &target, &tether_handlers, machine, &machine->tether, &error);
+    if (rc == 0)
+        return;
+    local_note(machine, str_from(error.text));
+    local_drop_connections(machine);
+    machine->connect_failed = true;
+}
+
+/* --- effects -------------------------------------------------------------------------------------- */
+
+static void send_message(struct local_machine *machine, const struct from_agent *message)
+{
+    struct from_agent copy = *message;
+    if (!machine->conn)
+        return;
+    if (machine->live && copy.kind == FROM_AGENT_HEARTBEAT)
+        local_usage_add(machine->live, &machine->host->effects.arena, &copy.heartbeat);
+    wire_send_agent(machine->conn, &copy);
+}
+
+static void carry_out(struct local_machine *machine, const struct agent_effect *effect)
+{
+    struct live *live = machine->live;
+    switch (effect->kind) {
+    case AGENT_CONNECT:
+        machine_connect(machine);
+        break;
+    case AGENT_CLOSE:
+        local_drop_connections(machine);
+        break;
+    case AGENT_SEND:
+        send_message(machine, &effect->send);
+        break;
+    case AGENT_FENCE:
+        if (live)
+            launch_set_fence(live->launcher, (uint64_t)effect->fence_ns);
+        break;
+    case AGENT_LAUNCH:
+        live ? local_tasks_launch(live, effect) : local_sim_launch(machine, effect);
+        break;
+    case AGENT_STOP:
+        live ? local_tasks_stop(live, &effect->stop, effect->container)
+             : local_sim_stop(machine, &effect->stop, effect->container);
+        break;
+    case AGENT_FORGET:
+        if (live)
+            local_tasks_forget(live, effect->task, effect->container);
+        break;
+    case AGENT_CLIENT_WELCOME:
+    case AGENT_CLIENT_FENCED:
+    case AGENT_CLIENT_COMMITTED:
+    case AGENT_CLIENT_DRAIN:
+        if (live)
+            local_clients_send(live, effect);
+        break;
+    case AGENT_LOG_OPEN:
+        live ? local_logs_open(live, &effect->log_open) : local_sim_log_open(machine, &effect->log_open);
+        break;
+    case AGENT_LOG_CLOSE:
+        if (live)
+            local_logs_close(live, effect->stream);
+        break;
+    case AGENT_NOTE:
+        local_note(machine, effect->note);
+        break;
+    case AGENT_ACT:
+        live ? local_probe_run(live, effect) : local_sim_act(machine, effect);
+        break;
+    case AGENT_ACT_CANCEL:
+        if (live)
+            local_probe_cancel(live, effect->task, effect->container);
+        break;
+    }
+}
+
+static void step_once(struct local_machine *machine, struct agent_event *event)
+{
+    struct agent_host *host = machine->host;
+    event->boot_ns = local_boot_ns();
+    event->wall_ns = local_wall_ns();
+    host->stepping = true;
+    agent_step(machine->agent, event, &host->effects);
+    for (size_t i = 0; i < host->effects.list.len; i++)
+        carry_out(machine, &host->effects.list.items[i]);
+    host->stepping = false;
+    if (machine->next_tether >= 0 && agent_is_welcome(machine->agent))
+        tether_is_welcome(machine);
+}
+
+/* What effects could not do comes back as events of their own. */
+static bool next_failure(struct local_machine *machine, struct agent_event *ret_event,
+                         char text[ERROR_TEXT_MAX])
+{
+    struct live *live = machine->live;
+    if (machine->connect_failed) {
+        machine->connect_failed = false;
+        *ret_event = (struct agent_event){.kind = AGENT_DISCONNECTED};
+        return true;
+    }
+    if (!live)
+        return local_sim_acted(machine, ret_event);
+    if (live->failed.len == 0)
+        return false;
+    struct failed_launch failed = live->failed.items[0];
+    vec_remove(&live->failed, 0);
+    snprintf(text, ERROR_TEXT_MAX, "%s", failed.text);
+    *ret_event = (struct agent_event){
+        .kind = AGENT_TASK_EXITED,
+        .container = failed.container,
+        .run = failed.run,
+        .exited = {.task = failed.task, .start_failed = true, .exit_code = -1, .message = str_from(text)}};
+    return true;
+}
+
+void local_step(struct local_machine *machine, struct agent_event event)
+{
+    struct agent_host *host = machine->host;
+    CHECK(!host->stepping);
+    if (host->closing)
+        return;
+    char text[ERROR_TEXT_MAX];
+    do
+        step_once(machine, &event);
+    while (next_failure(machine, &event, text));
+    int64_t deadline_ns = agent_deadline(machine->agent);
+    if (machine->due.key != deadline_ns || !heap_has(&machine->due)) {
+        if (heap_has(&machine->due))
+            heap_remove(&host->due, &machine->due);
+        machine->due.key = deadline_ns;
+        if (deadline_ns != INT64_MAX)
+            heap_insert(&host->due, &machine->due);
+    }
+    local_arm(host);
+}
+
+void local_tick(struct local_machine *machine)
+{
+    struct agent_event event = {.kind = machine->booted ? AGENT_TICK : AGENT_BOOT};
+    machine->booted = true;
+    local_step(machine, event);
+}

@@ -1,0 +1,388 @@
+/* volumes.c - a task's volumes: made before its first container starts, removed when it is forgotten.
+ *
+ *     <state>/volumes/<task>/<volume>   emptyDir (in memory: a tmpfs there, for root), ConfigMaps ...
+ *     <volumes-dir>/<namespace>/<claim> claims; whether other machines see the same there is the operator's
+ *
+ * <state>/volumes is for the agent's user alone (0700): a container sees its volumes because its shim binds
+ * them to their mount paths. Removing can take long (an emptyDir may hold anything), so it is done by
+ * another thread, after a rename that takes it out of the way.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/agent/internal.h"
+
+enum { PATH_MAX_BYTES = 4096, DEPTH_MAX = 512 };
+
+/* --- making --------------------------------------------------------------------------------------- */
+
+/* Every part of the path that is absent; only the last one gets the mode (and not the umask's). */
+static int make_path(const char *path, mode_t mode, struct error *error)
+{
+    char part[PATH_MAX_BYTES];
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof part)
+        return error_set(error, ERROR_INVALID, "directory \"%.200s\": empty or too long", path);
+    for (size_t i = 1; i < len; i++) {
+        if (path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            return error_set_errno(error, errno, "making the directory %s", part);
+    }
+    if (mkdir(path, mode) == 0)
+        return chmod(path, mode) < 0 ? error_set_errno(error, errno, "making the directory %s", path) : 0;
+    return errno == EEXIST ? 0 : error_set_errno(error, errno, "making the directory %s", path);
+}
+
+static int write_file(const char *directory, const struct volume_file *file, struct error *error)
+{
+    char path[PATH_MAX_BYTES];
+    if (!volume_path_is_inner(file->path) || file->path.len == 0)
+        return error_set(error, ERROR_INVALID, "file \"" STR_FORMAT "\": must be relative and without \"..\"",
+                         STR_ARG(file->path));
+    int len = snprintf(path, sizeof path, "%s/" STR_FORMAT, directory, STR_ARG(file->path));
+    if (len < 0 || (size_t)len >= sizeof path)
+        return error_set(error, ERROR_INVALID, "file \"%.200s\": its path is too long", path);
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    int rc = make_path(path, 0755, error);
+    *slash = '/';
+    if (rc < 0)
+        return rc;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    struct str left = file->data;
+    while (fd >= 0 && left.len > 0) {
+        ssize_t count = write(fd, left.data, left.len);
+        if (count < 0 && errno != EINTR)
+            break;
+        if (count > 0)
+            left = (struct str){left.data + count, left.len - (size_t)count};
+    }
+    if (fd < 0 || left.len > 0 || fchmod(fd, file->mode) < 0)
+        rc = error_set_errno(error, errno, "writing %s", path);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Whole or not at all: an agent that dies in between leaves no half of it. */
+static int make_files(const char *path, const struct volume_launch *volume, struct error *error)
+{
+    char fresh[PATH_MAX_BYTES];
+    int len = snprintf(fresh, sizeof fresh, "%s.new", path);
+    if (len < 0 || (size_t)len >= sizeof fresh)
+        return error_set(error, ERROR_INVALID, "path %.200s: too long", path);
+    int rc = make_path(fresh, 0755, error);
+    for (size_t i = 0; i < volume->file_count && rc == 0; i++)
+        rc = write_file(fresh, &volume->files[i], error);
+    if (rc == 0 && rename(fresh, path) < 0 && errno != EEXIST && errno != ENOTEMPTY)
+        rc = error_set_errno(error, errno, "making %s", path);
+    return rc;
+}
+
+static int make_memory(const char *path, const struct volume_launch *volume, struct error *error)
+{
+    char options[64];
+    int rc = make_path(path, 0777, error);
+    if (rc < 0 || geteuid() != 0)
+        return rc;             /* without the right to mount it lies on the disk */
+    umount2(path, MNT_DETACH); /* of an agent that died here */
+    if (volume->size_bytes > 0)
+        snprintf(options, sizeof options, "mode=777,size=%lld", (long long)volume->size_bytes);
+    else
+        snprintf(options, sizeof options, "mode=777");
+    if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+        return error_set_errno(error, errno, "mounting a tmpfs at %s", path);
+    return 0;
+}
+
+static int check_host_path(const char *path, struct str type, struct error *error)
+{
+    struct stat info;
+    if (str_is(type, "unsupported"))
+        return error_set(error, ERROR_UNSUPPORTED, "no machine here can mount a volume of its kind");
+    if (path[0] != '/')
+        return error_set(error, ERROR_INVALID, "hostPath.path \"%.200s\" is not absolute", path);
+    if (str_is(type, "DirectoryOrCreate"))
+        return make_path(path, 0755, error);
+    if (str_is(type, "FileOrCreate")) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0)
+            return error_set_errno(error, errno, "hostPath.path %s", path);
+        close(fd);
+    }
+    if (stat(path, &info) < 0)
+        return error_set_errno(error, errno, "hostPath.path %s", path);
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } kinds[] = {{"Directory", S_IFDIR}, {"File", S_IFREG},       {"FileOrCreate", S_IFREG},
+                 {"Socket", S_IFSOCK},   {"CharDevice", S_IFCHR}, {"BlockDevice", S_IFBLK}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (str_is(type, kinds[i].name) && (info.st_mode & S_IFMT) != kinds[i].mode)
+            return error_set(error, ERROR_INVALID, "hostPath.path %s is no %s", path, kinds[i].name);
+    return 0;
+}
+
+/* Where the volume lies on this machine. */
+static int volume_path(const struct live *live, const struct task_launch *launch,
+                       const struct volume_launch *volume, char ret_path[PATH_MAX_BYTES], struct error *error)
+{
+    int len;
+    if (volume->kind == VOLUME_CLAIM && !live->volumes_dir)
+        return error_set(error, ERROR_UNSUPPORTED,
+                         "persistentVolumeClaim: this machine's agent runs without --volumes-dir");
+    if (volume->kind == VOLUME_CLAIM &&
+        (memchr(volume->source.data, '/', volume->source.len) || str_starts(volume->source, STR("."))))
+        return error_set(error, ERROR_INVALID, "persistentVolumeClaim.claimName \"" STR_FORMAT "\"",
+                         STR_ARG(volume->source));
+    if (volume->kind == VOLUME_HOST)
+        len = snprintf(ret_path, PATH_MAX_BYTES, STR_FORMAT, STR_ARG(volume->source));
+    else if (volume->kind == VOLUME_CLAIM)
+        len = snprintf(ret_path, PATH_MAX_BYTES, "%s/" STR_FORMAT "/" STR_FORMAT, live->volumes_dir,
+                       STR_ARG(launch->namespace_), STR_ARG(volume->source));
+    else
+        len = snprintf(ret_path, PATH_MAX_BYTES, "%s/volumes/%llu/" STR_FORMAT, live->directory,
+                       (unsigned long long)launch->task, STR_ARG(volume->name));
+    return len < 0 || len >= PATH_MAX_BYTES ? error_set(error, ERROR_INVALID, "its path is too long") : 0;
+}
+
+static int make_volume(const struct live *live, const struct task_launch *launch,
+                       const struct volume_launch *volume, struct error *error)
+{
+    char path[PATH_MAX_BYTES];
+    int rc = volume_path(live, launch, volume, path, error);
+    if (rc < 0)
+        return rc;
+    switch (volume->kind) {
+    case VOLUME_EMPTY:
+        return make_path(path, 0777, error);
+    case VOLUME_MEMORY:
+        return make_memory(path, volume, error);
+    case VOLUME_HOST:
+        return check_host_path(path, volume->type, error);
+    case VOLUME_CLAIM:
+        return make_path(path, 0777, error);
+    case VOLUME_FILES:
+        return make_files(path, volume, error);
+    case VOLUME_KINDS:
+        break;
+    }
+    return error_set(error, ERROR_UNSUPPORTED, "a kind of volume that this agent does not know");
+}
+
+static int about_volume(const struct volume_launch *volume, int rc, struct error *error)
+{
+    struct error why = *error;
+    return error_set(error, rc, "volume " STR_FORMAT ": %s", STR_ARG(volume->name), why.text);
+}
+
+int local_volumes_init(struct live *live, const char *volumes_dir, struct error *error)
+{
+    int rc = volumes_dir ? make_path(volumes_dir, 0755, error) : 0;
+    if (rc == 0 && volumes_dir && !(live->volumes_dir = realpath(volumes_dir, NULL)))
+        rc = error_set_errno(error, errno, "the directory of volumes %s", volumes_dir);
+    return rc;
+}
+
+int local_volumes_make(struct live *live, const struct task_launch *launch, struct error *error)
+{
+    char path[PATH_MAX_BYTES];
+    if (launch->volume_count == 0)
+        return 0;
+    snprintf(path, sizeof path, "%s/volumes", live->directory);
+    int rc = make_path(path, 0700, error);
+    snprintf(path, sizeof path, "%s/volumes/%llu", live->directory, (unsigned long long)launch->task);
+    if (rc == 0)
+        rc = make_path(path, 0700, error);
+    for (size_t i = 0; i < launch->volume_count && rc == 0; i++) {
+        rc = make_volume(live, launch, &launch->volumes[i], error);
+        if (rc < 0)
+            about_volume(&launch->volumes[i], rc, error);
+    }
+    return rc;
+}
+
+/* --- mounts of a container ------------------------------------------------------------------------ */
+
+/* The path below a volume; a link in the volume must not lead out of it. */
+static int sub_path(char path[PATH_MAX_BYTES], struct str inner, struct error *error)
+{
+    if (inner.len == 0)
+        return 0;
+    if (!volume_path_is_inner(inner))
+        return error_set(error, ERROR_INVALID,
+                         "subPath \"" STR_FORMAT "\": must be relative and without \"..\"", STR_ARG(inner));
+    char *root = realpath(path, NULL), *real = NULL;
+    size_t len = strlen(path);
+    int used = snprintf(path + len, PATH_MAX_BYTES - len, "/" STR_FORMAT, STR_ARG(inner));
+    int rc = 0;
+    if (!root || used < 0 || (size_t)used >= PATH_MAX_BYTES - len)
+        rc = error_set(error, ERROR_INVALID, "subPath \"" STR_FORMAT "\": too long", STR_ARG(inner));
+    if (rc == 0 && access(path, F_OK) < 0)
+        rc = make_path(path, 0777, error);
+    if (rc == 0 && (!(real = realpath(path, NULL)) || strncmp(real, root, strlen(root)) != 0 ||
+                    (real[strlen(root)] != '/' && real[strlen(root)] != 0)))
+        rc = error_set(error, ERROR_INVALID, "subPath \"" STR_FORMAT "\" leads out of the volume",
+                       STR_ARG(inner));
+    if (rc == 0)
+        snprintf(path, PATH_MAX_BYTES, "%s", real);
+    free(root);
+    free(real);
+    return rc;
+}
+
+static int mount_of(const struct live *live, const struct task_launch *launch,
+                    const struct container_mount *from, struct arena *arena, struct launch_mount *ret,
+                    struct error *error)
+{
+    const struct volume_launch *volume = NULL;
+    char path[PATH_MAX_BYTES];
+    struct stat info;
+    for (size_t i = 0; i < launch->volume_count; i++)
+        if (str_equal(launch->volumes[i].name, from->volume))
+            volume = &launch->volumes[i];
+    if (!volume)
+        return error_set(error, ERROR_INVALID, "mountPath " STR_FORMAT ": there is no volume " STR_FORMAT,
+                         STR_ARG(from->path), STR_ARG(from->volume));
+    int rc = volume_path(live, launch, volume, path, error);
+    if (rc == 0)
+        rc = sub_path(path, from->sub_path, error);
+    if (rc < 0)
+        return about_volume(volume, rc, error);
+    if (stat(path, &info) < 0)
+        return error_set_errno(error, errno, "volume " STR_FORMAT ": %s", STR_ARG(volume->name), path);
+    /* Kubernetes takes a relative mountPath as one of the root's. */
+    bool absolute = str_starts(from->path, STR("/"));
+    *ret = (struct launch_mount){
+        .source = arena_strdup(arena, str_from(path)),
+        .target = arena_printf(arena, "%s" STR_FORMAT, absolute ? "" : "/", STR_ARG(from->path)).data,
+        .read_only = from->read_only || volume->kind == VOLUME_FILES,
+        .is_file = !S_ISDIR(info.st_mode)};
+    return 0;
+}
+
+static int by_target(const void *a, const void *b)
+{
+    return strcmp(((const struct launch_mount *)a)->target, ((const struct launch_mount *)b)->target);
+}
+
+int local_volumes_mounts(const struct live *live, const struct task_launch *launch,
+                         const struct container_launch *container, struct arena *arena,
+                         struct launch_spec *spec, struct error *error)
+{
+    struct launch_mount *mounts = ARENA_ARRAY(arena, struct launch_mount, container->mount_count);
+    for (size_t i = 0; i < container->mount_count; i++) {
+        int rc = mount_of(live, launch, &container->mounts[i], arena, &mounts[i], error);
+        if (rc < 0)
+            return rc;
+    }
+    if (container->mount_count > 1) /* outer ones first */
+        qsort(mounts, container->mount_count, sizeof *mounts, by_target);
+    spec->mounts = mounts;
+    spec->mount_count = container->mount_count;
+    return 0;
+}
+
+/* --- removing ------------------------------------------------------------------------------------- */
+
+struct removal {
+    struct live *live;
+    uv_work_t work;
+    char path[PATH_MAX_BYTES];
+};
+
+static void remove_tree(int parent_fd, const char *name, int depth)
+{
+    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *directory = fd >= 0 && depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(fd, entry->d_name, 0) < 0)
+            remove_tree(fd, entry->d_name, depth + 1);
+    }
+    if (directory)
+        closedir(directory);
+    else if (fd >= 0)
+        close(fd);
+    unlinkat(parent_fd, name, AT_REMOVEDIR);
+}
+
+static void remove_work(uv_work_t *work)
+{
+    const struct removal *removal = work->data;
+    remove_tree(AT_FDCWD, removal->path, 0);
+}
+
+static void remove_done(uv_work_t *work, int status)
+{
+    (void)status;
+    struct removal *removal = work->data;
+    struct agent_host *host = removal->live->machine->host;
+    mem_free(removal);
+    local_part_closed(host);
+}
+
+static void begin_removal(struct live *live, const char *path)
+{
+    struct removal *removal = mem_alloc(sizeof *removal);
+    *removal = (struct removal){.live = live, .work = {.data = removal}};
+    snprintf(removal->path, sizeof removal->path, "%s", path);
+    live->machine->host->open_parts++;
+    uv_queue_work(live->machine->host->loop, &removal->work, remove_work, remove_done);
+}
+
+static void unmount_all(const char *path)
+{
+    char inner[PATH_MAX_BYTES];
+    DIR *directory = geteuid() == 0 ? opendir(path) : NULL;
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory)))
+        if (entry->d_name[0] != '.' &&
+            snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name) < (int)sizeof inner)
+            umount2(inner, MNT_DETACH | UMOUNT_NOFOLLOW);
+    if (directory)
+        closedir(directory);
+}
+
+void local_volumes_remove(struct live *live, obj_id task)
+{
+    char path[PATH_MAX_BYTES], gone[PATH_MAX_BYTES];
+    snprintf(path, sizeof path, "%s/volumes/%llu", live->directory, (unsigned long long)task);
+    if (access(path, F_OK) < 0)
+        return;
+    unmount_all(path);
+    snprintf(gone, sizeof gone, "%s/volumes/.gone-%llu", live->directory, (unsigned long long)task);
+    if (rename(path, gone) == 0)
+        begin_removal(live, gone);
+}
+
+void local_volumes_sweep(struct live *live)
+{
+    char path[PATH_MAX_BYTES];
+    snprintf(path, sizeof path, "%s/volumes", live->directory);
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        int64_t task;
+        if (str_starts(str_from(entry->d_name), STR(".gone-"))) {
+            snprintf(path, sizeof path, "%s/volumes/%s", live->directory, entry->d_name);
+            begin_removal(live, path);
+        } else if (str_to_i64(str_from(entry->d_name), 1, INT64_MAX, &task) &&
+                   !agent_task_known(live->machine->agent, (obj_id)task)) {
+            local_volumes_remove(live, (obj_id)task);
+        }
+    }
+    if (directory)
+        closedir(directory);
+}

@@ -1,0 +1,156 @@
+/* api.h - the Kubernetes-style REST API of the controller (docs/api.md).
+ *
+ * Runs on the host's libuv loop and thread; it owns no state of the cluster: reads render the core's structs
+ * as they stand, writes go through the host into the log. kubectl 1.27 to 1.33 and client libraries speak to
+ * it as to a Kubernetes API server.
+ *
+ *     api_new(loop, &options, &api, error)
+ *     a write arrives    -> hooks.submit(context, write, request)    host: append it to the log
+ *     the group commit   -> core_step(core, event, effects); for each effect, in order:
+ *                             EFFECT_CHANGED -> api_changed(api, effect)
+ *                             EFFECT_REPLY   -> api_reply(request, effect)
+ *                           finally api_flush(api)
+ *     the log fails      -> api_reply_error(request, 507, "InsufficientStorage", "the disk is full: ...")
+ *
+ * Order and durability: the core only ever holds applied events, and an event is applied only after its
+ * commit. So what a read or a watch shows is always durable, and a write is answered only through api_reply.
+ * None of the functions below calls a hook, so they may be called while effects are carried out; hooks are
+ * called from the loop only.
+ *
+ * resourceVersion is the log's sequence number: of an object, of its last change; of a list, core_seq().
+ * A watch replays a bounded ring of rendered changes (of the kinds that somebody lists or watches); whoever
+ * falls behind it, or asks for a version from before it, gets 410 Expired and lists again. Memory:
+ * API_RING_BYTES_MAX for the ring, a connection buffer and a cursor for each watch, one body of
+ * OBJECT_BYTES_MAX for each write under way.
+ */
+#ifndef PHX_HOST_API_API_H
+#define PHX_HOST_API_API_H
+
+#include <uv.h>
+
+#include "core/core.h"
+
+struct access;
+struct api; /* the server */
+/* A write under way: valid from submit until its reply, also when its client has gone meanwhile. */
+struct api_request;
+/* A log being read: valid from logs until the `end` of api_log_data or hooks.logs_closed. */
+struct api_stream;
+/* A command beside a task: valid from exec until api_exec_end or hooks.exec_closed. */
+struct api_exec;
+
+enum {
+    API_CONNECTIONS_MAX = 16384,
+    API_IDLE_TIMEOUT_S = 120,     /* a connection that neither asks nor watches */
+    API_RING_ENTRIES_MAX = 65536, /* changes kept for watches */
+    API_RING_BYTES_MAX = 64 * 1024 * 1024,
+    API_EXEC_WINDOW_BYTES = 256 * 1024, /* of a command's output that are on their way to a client */
+    API_USAGE_KEPT_S = 120,
+    API_STREAM_BYTES_MAX = 1024 * 1024, /* of a log waiting for a slow reader; see api_log_data */
+};
+
+struct api_log_options {
+    struct str container; /* a container of the task */
+    bool timestamps;      /* before each line */
+    bool follow, previous;
+    int64_t tail_lines;  /* -1: all */
+    int64_t since_ns;    /* wall clock; 0: all */
+    int64_t limit_bytes; /* 0: none */
+};
+
+struct api_exec_options {
+    struct str container; /* a container of the task */
+    struct str *argv;
+    size_t argc;
+    bool tty, input;
+};
+
+struct api_hooks {
+    void *context;
+    /* Only read, and asked with core_check_write(); called freely. */
+    struct core *(*core)(void *context);
+    /* Wall clock, for ages. */
+    int64_t (*now_ns)(void *context);
+    /* A write that core_check_write() accepted. Its strings live as long as `request`. The host answers with
+     * exactly one api_reply() or api_reply_error(), at once or later. */
+    void (*submit)(void *context, const struct write_event *write, struct api_request *request);
+    /* Read the log of a task. Answered by api_log_data(); `stream` may get its end at once (with an
+     * error). */
+    void (*logs)(void *context, const struct task *task, const struct api_log_options *options,
+                 struct api_stream *stream);
+    /* The reader went away before the end; the stream is gone when this returns. */
+    void (*logs_closed)(void *context, struct api_stream *stream);
+    /* Run a command beside a task. Answered by api_exec_output() and api_exec_end(), which may come at once.
+     * The host may have API_EXEC_WINDOW_BYTES of output on the way, and more as exec_credit says so. */
+    void (*exec)(void *context, const struct task *task, const struct api_exec_options *options,
+                 struct api_exec *exec);
+    /* Its input, never more than api_exec_credit() has asked for; `end`: nothing follows. */
+    void (*exec_input)(void *context, struct api_exec *exec, struct str bytes, bool end);
+    void (*exec_credit)(void *context, struct api_exec *exec, uint64_t bytes);
+    void (*exec_resize)(void *context, struct api_exec *exec, uint16_t width, uint16_t height);
+    /* The client went away before the end; the exec is gone when this returns. */
+    void (*exec_closed)(void *context, struct api_exec *exec);
+};
+
+struct api_options {
+    const char *address;      /* IPv4 or IPv6 to listen on; NULL: 127.0.0.1 */
+    uint16_t port;            /* 0: any free one, see api_port() */
+    uint32_t connections_max; /* 0: API_CONNECTIONS_MAX, less what RLIMIT_NOFILE allows */
+    struct api_hooks hooks;   /* all of them are needed */
+    /* Who may do what (host/access/access.h); must outlive the server. NULL: everybody everything. */
+    struct access *access;
+    const char *tls_cert, *tls_key; /* PEM files: HTTPS only; NULL: HTTP */
+};
+
+/* Binds and listens; requests are served once the loop runs. ERROR_IO: the address or port cannot be had. */
+int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret_api, struct error *error);
+
+/* Closes the listener and every connection. Requests and streams are gone at once (the host forgets its
+ * tokens; no hook is called any more); `closed` (may be NULL) is called from the loop when the memory is
+ * gone. */
+void api_close(struct api *api, void (*closed)(void *context), void *context);
+
+uint16_t api_port(const struct api *api);
+
+/* Reads certificate, key, and what `access` was made of again. It is also done within two seconds when a file
+ * changed. On failure what was there before serves on. */
+int api_reload(struct api *api, struct error *error);
+
+/* One EFFECT_CHANGED, in effect order, right after the core_step() that made it (it points into the core). */
+void api_changed(struct api *api, const struct effect *changed);
+
+/* What a machine and its containers use now: served as metrics.k8s.io until API_USAGE_KEPT_S have passed. */
+void api_usage(struct api *api, machine_id machine, const struct usage *usage);
+
+/* The core's answer (EFFECT_REPLY) to a submitted write, right after its core_step(). The request is gone. */
+void api_reply(struct api_request *request, const struct effect *reply);
+/* The write did not reach the core: `code` is an HTTP status (507 disk full, 503 shutting down), `reason` a
+ * Kubernetes Status reason. The request is gone. */
+void api_reply_error(struct api_request *request, int code, const char *reason, const char *message);
+
+/* Bytes of a log in order; `end` finishes it. `error_text`, only with `end`: why it failed; before the first
+ * byte it becomes an error Status, later a last line. Returns the bytes that wait for the reader: a host that
+ * can should stop asking its agent at API_STREAM_BYTES_MAX; beyond twice that the stream is cut with a last
+ * line that says so (negative is returned and the stream is gone). */
+int64_t api_log_data(struct api_stream *stream, struct str bytes, bool end, const char *error_text);
+/* A place for the host's own bookkeeping of a stream (its number on the wire). */
+void api_stream_set_tag(struct api_stream *stream, uint64_t tag);
+uint64_t api_stream_tag(const struct api_stream *stream);
+
+/* Output in order; false: more than was asked for, nothing was taken. */
+bool api_exec_output(struct api_exec *exec, bool errors, struct str bytes);
+/* The command takes so many further bytes of input; nothing is sent before the first of these. */
+void api_exec_credit(struct api_exec *exec, uint64_t bytes);
+/* It has ended: `exit_code`, or -1 and why it could not be run. The exec is gone. */
+void api_exec_end(struct api_exec *exec, int exit_code, const char *error_text);
+
+/* Sends what became ready. Call it at the end of a batch; forgetting it costs a loop iteration, nothing
+ * else. */
+void api_flush(struct api *api);
+
+struct api_stats {
+    uint64_t requests, connections, watches, streams, ring_entries, ring_bytes, expired_watches;
+};
+void api_stats(const struct api *api, struct api_stats *ret_stats);
+
+#endif

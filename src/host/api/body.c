@@ -1,0 +1,200 @@
+/* Bodies of writes: from bytes to a document that may go to the core. */
+#include <stdio.h>
+
+#include "base/yaml.h"
+#include "core/spec/schema.h"
+#include "host/api/protobuf.h"
+#include "host/api/protobuf_kinds.h"
+#include "host/api/write.h"
+
+enum { BODY_MEMORY_MAX = 64 * 1024 * 1024 };
+
+struct str body_media_type(const struct api_request *request)
+{
+    struct str type = request->content_type, rest;
+    if (!str_cut(type, ';', &type, &rest))
+        type = request->content_type;
+    return str_trim(type);
+}
+
+static bool parse_protobuf(struct api_request *request, struct doc **ret_doc)
+{
+    struct error error = {0};
+    const struct resource *resource = request->resource;
+    bool options = request->method == METHOD_DELETE;
+    if (!options && !protobuf_kind(resource_api_version(resource), resource->kind)) {
+        answer_status(request, 415, "UnsupportedMediaType", "%s are not read as protobuf: send JSON",
+                      resource->plural);
+        return false;
+    }
+    int rc = protobuf_read(&request->arena, buf_str(&request->body), options, ret_doc, &error);
+    if (rc == ERROR_UNSUPPORTED)
+        answer_status(request, 415, "UnsupportedMediaType", "%s", error.text);
+    else if (rc < 0)
+        answer_status(request, 400, "BadRequest", "%s", error.text);
+    return rc == 0;
+}
+
+bool body_parse(struct api_request *request, struct doc **ret_doc)
+{
+    struct str type = body_media_type(request);
+    struct error error = {0};
+    struct doc_list docs = {0};
+    int rc;
+    if (str_is(type, PROTOBUF_MEDIA_TYPE))
+        return parse_protobuf(request, ret_doc);
+    request->arena.limit_bytes = request->arena.used_bytes + BODY_MEMORY_MAX;
+    if (str_is(type, "application/yaml") || str_is(type, "application/apply-patch+yaml")) {
+        rc = yaml_parse_all(&request->arena, buf_str(&request->body), &docs, &error);
+        if (rc == 0 && docs.len != 1)
+            rc = error_set(&error, ERROR_INVALID, "expected one document, found %zu", docs.len);
+        if (rc == 0)
+            *ret_doc = docs.items[0];
+    } else if (type.len == 0 || str_is(type, "*/*") || str_ends(type, STR("json"))) {
+        rc = json_parse(&request->arena, buf_str(&request->body), ret_doc, &error);
+    } else {
+        answer_status(request, 415, "UnsupportedMediaType",
+                      "the body of the request was in an unknown format - accepted media types include: "
+                      "application/json, application/yaml");
+        return false;
+    }
+    if (rc < 0)
+        answer_status(request, rc == ERROR_LIMIT ? 413 : 400,
+                      rc == ERROR_LIMIT ? "RequestEntityTooLarge" : "BadRequest", "%s", error.text);
+    return rc == 0;
+}
+
+/* "Strict" refuses fields that the schema does not know, "Warn" (the default) names them, "Ignore" says
+ * nothing. */
+static bool check_fields(struct api_request *request, const struct doc *object)
+{
+    struct str mode = request_query(request, "fieldValidation");
+    if ((!resource_is_workload(request->resource) && !resource_is_stored(request->resource)) ||
+        str_is(mode, "Ignore"))
+        return true;
+    struct field_errors errors = {.arena = &request->arena};
+    spec_unknown_fields(object, &errors);
+    bool refused = errors.list.len && str_is(mode, "Strict");
+    struct buf text BUF_CLEANUP = {0};
+    for (size_t i = 0; i < errors.list.len; i++) {
+        struct str message = errors.list.items[i].message;
+        if (refused)
+            buf_printf(&text, "%s" STR_FORMAT, i ? ", " : "", STR_ARG(message));
+        else
+            request_warn(request, STR_FORMAT, STR_ARG(message));
+    }
+    field_errors_done(&errors);
+    if (refused)
+        answer_status(request, 400, "BadRequest",
+                      "%s in version \"%s\" cannot be handled as a %s: strict decoding error: " STR_FORMAT,
+                      request->resource->kind, request->resource->version, request->resource->kind,
+                      STR_ARG(buf_str(&text)));
+    return !refused;
+}
+
+/* The name or namespace in the object must be that of the URL; an absent one takes it. */
+static bool agree(struct api_request *request, struct doc *metadata, const char *key, struct str url)
+{
+    struct str given = doc_str(doc_get(metadata, key), (struct str){0});
+    if (given.len == 0) {
+        if (url.len)
+            doc_set(&request->arena, metadata, str_from(key), doc_new_str(&request->arena, url));
+        return true;
+    }
+    if (str_equal(given, url))
+        return true;
+    answer_status(request, 400, "BadRequest",
+                  "the %s of the provided object does not match the %s sent on the request (" STR_FORMAT
+                  " and " STR_FORMAT ")",
+                  key, key, STR_ARG(given), STR_ARG(url));
+    return false;
+}
+
+static bool check_type(struct api_request *request, const struct doc *object)
+{
+    const struct resource *resource = request->resource;
+    struct str version = doc_str(doc_get(object, "apiVersion"), STR(""));
+    struct str kind = doc_str(doc_get(object, "kind"), STR(""));
+    if (object->kind == DOC_OBJECT && str_is(version, resource_api_version(resource)) &&
+        str_is(kind, resource->kind))
+        return true;
+    answer_status(request, 400, "BadRequest",
+                  "expected an object of apiVersion %s and kind %s, found \"" STR_FORMAT
+                  "\" and \"" STR_FORMAT "\"",
+                  resource_api_version(resource), resource->kind, STR_ARG(version), STR_ARG(kind));
+    return false;
+}
+
+/* What the server owns, and what it derives, is never taken from a client. */
+void body_strip(const struct resource *resource, struct doc *object)
+{
+    static const char *const owned[] = {"uid",
+                                        "resourceVersion",
+                                        "generation",
+                                        "selfLink",
+                                        "creationTimestamp",
+                                        "deletionTimestamp",
+                                        "deletionGracePeriodSeconds"};
+    struct doc *metadata = doc_get(object, "metadata");
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        doc_unset(metadata, owned[i]);
+    doc_unset(object, "status");
+    struct doc *taints = doc_path(object, "spec", "taints", NULL);
+    if (resource->id != RESOURCE_NODES || !taints || taints->kind != DOC_ARRAY)
+        return;
+    size_t kept = 0;
+    for (size_t i = 0; i < taints->array.len; i++) {
+        struct str key = doc_str(doc_get(taints->array.items[i], "key"), STR(""));
+        if (!str_is(key, "node.kubernetes.io/unschedulable"))
+            taints->array.items[kept++] = taints->array.items[i];
+    }
+    taints->array.len = kept;
+}
+
+void body_default(struct arena *arena, const struct resource *resource, struct doc *object)
+{
+    if (resource->object == OBJECT_JOBSET || resource->object == OBJECT_JOB || resource->object == OBJECT_POD)
+        workload_default(arena, object);
+    else if (resource_is_stored(resource))
+        stored_default(arena, object);
+}
+
+bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write)
+{
+    if (!check_type(request, object))
+        return false;
+    struct doc *metadata = doc_need_object(&request->arena, object, "metadata");
+    if (metadata->kind != DOC_OBJECT) {
+        answer_status(request, 400, "BadRequest", "metadata must be an object");
+        return false;
+    }
+    if (request->resource->namespaced && !agree(request, metadata, "namespace", request->namespace_))
+        return false;
+    if (!creating && !agree(request, metadata, "name", request->name))
+        return false;
+    if (!check_fields(request, object))
+        return false;
+    int64_t version = 0;
+    struct str version_text = doc_str(doc_get(metadata, "resourceVersion"), STR(""));
+    if (version_text.len && !creating && !str_to_i64(version_text, 0, INT64_MAX, &version)) {
+        answer_status(request, 400, "BadRequest", "metadata.resourceVersion is a decimal number");
+        return false;
+    }
+    write->if_version = (uint64_t)version;
+    if (!creating)
+        write->uid_text = arena_str(&request->arena, doc_str(doc_get(metadata, "uid"), STR("")));
+    const struct doc *given = doc_get(metadata, "managedFields");
+    body_strip(request->resource, object);
+    body_default(&request->arena, request->resource, object);
+    if (!managed_update(request, object, given, creating))
+        return false;
+    write->name = arena_str(&request->arena, doc_str(doc_get(metadata, "name"), STR("")));
+    struct buf text BUF_CLEANUP = {0};
+    json_write(&text, object);
+    if (text.len > OBJECT_BYTES_MAX) {
+        answer_status(request, 413, "RequestEntityTooLarge", "limit is %d bytes", OBJECT_BYTES_MAX);
+        return false;
+    }
+    write->body = arena_str(&request->arena, buf_str(&text));
+    return true;
+}

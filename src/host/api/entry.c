@@ -1,0 +1,70 @@
+#include "host/api/entry.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+enum { ACCEPTS_A_TURN = 64, HEAD_BYTES = ENTRY_SMALL_BYTES - 1024, DEFER_S = 1, PARAMETERS_MAX = 16 };
+
+/* The beginning of a request whose end is not in sight, or that has many parameters, each of which takes more
+ * memory than its text. */
+static bool begins_long(int fd)
+{
+    static char head[HEAD_BYTES];
+    ssize_t count = recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+    int parameters = 0;
+    for (ssize_t i = 0; i < count && head[i] != '\r'; i++)
+        parameters += head[i] == '&';
+    return parameters > PARAMETERS_MAX || (count > 0 && !memmem(head, (size_t)count, "\r\n\r\n", 4));
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct entry *entry = (struct entry *)((char *)poll - offsetof(struct entry, poll));
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_A_TURN && entry->open < entry->open_max; i++) {
+        struct sockaddr_storage address;
+        socklen_t len = sizeof address;
+        int fd = accept4(entry->fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            break;
+        struct MHD_Daemon *daemon = entry->small && !begins_long(fd) ? entry->small : entry->large;
+        (void)MHD_add_connection(daemon, fd, (struct sockaddr *)&address,
+                                 len); /* else it closed the socket */
+    }
+    if (entry->open >= entry->open_max) /* the others wait in the kernel's queue */
+        uv_poll_stop(poll);
+    entry->entered(entry->context);
+}
+
+void entry_open(struct entry *entry, uv_loop_t *loop)
+{
+    int defer_s = DEFER_S;
+    if (entry->small)
+        (void)setsockopt(entry->fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof defer_s);
+    CHECK(uv_poll_init(loop, &entry->poll, entry->fd) == 0);
+    entry->poll.data = entry->context;
+    uv_poll_start(&entry->poll, UV_READABLE, on_ready);
+}
+
+void entry_left(struct entry *entry)
+{
+    CHECK(entry->open > 0);
+    entry->open--;
+    if (!uv_is_closing((uv_handle_t *)&entry->poll) && !uv_is_active((uv_handle_t *)&entry->poll))
+        uv_poll_start(&entry->poll, UV_READABLE, on_ready);
+}
+
+void entry_close(struct entry *entry, uv_close_cb closed)
+{
+    uv_poll_stop(&entry->poll);
+    uv_close((uv_handle_t *)&entry->poll, closed);
+    close(entry->fd);
+}

@@ -1,0 +1,37 @@
+/* entry.h - new connections: taken from the listening socket, and given to one of two daemons of
+ * libmicrohttpd, which differ in the memory that a connection has for its request line and headers.
+ * Private to server.c.
+ *
+ * A watch holds that memory as long as it is open, and there are thousands; a command's URL is as long as
+ * its script. So a connection whose first bytes hold whole headers goes where memory is small, and any
+ * other where it is large. The kernel hands out a connection when its first bytes are there
+ * (TCP_DEFER_ACCEPT, tcp(7)), or after a second without any, which counts as small.
+ */
+#ifndef PHX_HOST_API_ENTRY_H
+#define PHX_HOST_API_ENTRY_H
+
+#include <microhttpd.h>
+#include <uv.h>
+
+enum {
+    ENTRY_SMALL_BYTES = 5 * 1024,  /* of request line and headers, and of a stream's chunks */
+    ENTRY_LARGE_BYTES = 32 * 1024, /* URL_BYTES_MAX and the headers; a word of a command takes 80 */
+};
+
+struct entry {
+    int fd;
+    uint32_t open, open_max;          /* connections; whoever hears of a new one counts it */
+    struct MHD_Daemon *small, *large; /* small NULL: all are large; behind TLS nothing can be seen */
+    void (*entered)(void *context);   /* a daemon has a new connection */
+    void *context;
+    uv_poll_t poll;
+};
+
+/* `entry` is filled in but for `poll`, and owns `fd`. */
+void entry_open(struct entry *entry, uv_loop_t *loop);
+/* A connection has gone. */
+void entry_left(struct entry *entry);
+/* `closed` is called with the handle, whose `data` is the context, by the loop. */
+void entry_close(struct entry *entry, uv_close_cb closed);
+
+#endif

@@ -1,0 +1,45 @@
+/* guard.h - the API's doors: who asks, may they, and what is written of it. Private to api.
+ *
+ * With api->access NULL every door is open and everybody is phalanx:local. Functions that return false have
+ * answered the request: 401, 403, or 400 for malformed headers.
+ */
+#ifndef PHX_HOST_API_GUARD_H
+#define PHX_HOST_API_GUARD_H
+
+#include "host/api/request.h"
+
+/* What headers and TLS say of who asks; in the request's arena. */
+struct guard_headers {
+    struct str authorization, as_user, as_uid;
+    struct str *as_groups;
+    size_t as_group_count;
+    const struct access_user *by_cert; /* see access_credentials */
+    bool bad_cert;
+    struct str source; /* the peer's address */
+};
+
+/* Sets request->user (and ->impersonator); does nothing when it is set already. */
+bool guard_identify(struct api_request *request);
+/* May this user do what resource, name, subresource and method say? */
+bool guard_resource(struct api_request *request);
+/* The same for a path that names no resource. */
+bool guard_path(struct api_request *request);
+/* The audit line; at most one a stage. Called when the answer is whole or its stream begins. */
+void guard_audit(struct api_request *request);
+
+/* Access reviews (authorization.k8s.io, authentication.k8s.io). `path` follows the version. False: no such
+ * path, and nothing was answered. */
+bool handle_review(struct api_request *request, struct str group, struct str version, struct str path);
+/* The reviews, as discovery shows them: they can be created, and nothing of them is kept. */
+enum review {
+    REVIEW_SELF,
+    REVIEW_TOKEN,
+    REVIEW_LOCAL_ACCESS,
+    REVIEW_SELF_ACCESS,
+    REVIEW_SELF_RULES,
+    REVIEW_ACCESS,
+    REVIEWS
+};
+extern const struct resource review_table[REVIEWS];
+
+#endif

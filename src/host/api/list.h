@@ -1,0 +1,12 @@
+/* list.h - what get and list share. Private to api. */
+#ifndef PHX_HOST_API_LIST_H
+#define PHX_HOST_API_LIST_H
+
+#include "host/api/request.h"
+
+struct render list_render(struct api_request *request, struct json_writer out);
+/* A row of an open Table. */
+void list_put_row(struct render *render, struct answer_form form, const struct resource *resource,
+                  struct object_ref object, struct str name);
+
+#endif

@@ -1,0 +1,102 @@
+/* metrics.c - /metrics: the core's own numbers in Prometheus' text format, version 0.0.4. One pass over
+ * JobSets and tasks for each reading; nothing is kept. The counters of JobSets have upstream's names. */
+#include "base/units.h"
+#include "host/api/render.h"
+#include "host/api/request.h"
+
+static void put_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put_one(struct buf *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+    put_head(out, name, type, help);
+    buf_printf(out, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void put_of(struct buf *out, const char *name, const char *label, const char *value, int64_t count)
+{
+    buf_printf(out, "%s{%s=\"%s\"} %lld\n", name, label, value, (long long)count);
+}
+
+static void put_jobsets(struct buf *out, const struct job_store *store)
+{
+    static const char *const states[] = {"Queued",    "Starting",    "Running",   "Restarting",
+                                         "Suspended", "Terminating", "Completed", "Failed"};
+    enum { STATES = sizeof states / sizeof *states };
+    int64_t counts[STATES] = {0};
+    uint64_t restarts = 0;
+    for (size_t i = 0; i < store->jobsets.len; i++) {
+        const struct jobset *jobset = store->jobsets.items[i];
+        if (jobset->form != FORM_JOBSET)
+            continue;
+        restarts += (uint64_t)jobset->restarts;
+        for (size_t s = 0; s < STATES; s++)
+            counts[s] += str_is(str_from(render_jobset_state(jobset)), states[s]);
+    }
+    put_head(out, "phalanx_jobsets", "gauge", "JobSets by state.");
+    for (size_t s = 0; s < STATES; s++)
+        put_of(out, "phalanx_jobsets", "state", states[s], counts[s]);
+    put_one(out, "phalanx_jobset_restarts", "gauge", "Restarts of the JobSets that are there.", restarts);
+}
+
+static void count_task(void *context, const struct task *task)
+{
+    int64_t *counts = context;
+    counts[task->state]++;
+}
+
+static void put_pods(struct buf *out, const struct job_store *store)
+{
+    int64_t counts[TASK_STATES] = {0};
+    jobs_visit_tasks(store, count_task, counts);
+    put_head(out, "phalanx_pods", "gauge", "Pods by phase.");
+    put_of(out, "phalanx_pods", "phase", "Pending",
+           counts[TASK_PENDING] + counts[TASK_PLACED] + counts[TASK_STARTING]);
+    put_of(out, "phalanx_pods", "phase", "Running", counts[TASK_RUNNING] + counts[TASK_STOPPING]);
+    put_of(out, "phalanx_pods", "phase", "Succeeded", counts[TASK_SUCCEEDED]);
+    put_of(out, "phalanx_pods", "phase", "Failed", counts[TASK_FAILED]);
+}
+
+static void put_machines(struct buf *out, const struct cluster *cluster)
+{
+    static const char *const names[MACHINE_STATES] = {"unseen", "ready", "away", "lost"};
+    int64_t counts[MACHINE_STATES] = {0};
+    for (size_t i = 0; i < cluster->machine_count; i++)
+        counts[cluster->machines[i].state]++;
+    put_head(out, "phalanx_machines", "gauge", "Machines by state.");
+    for (int s = 0; s < MACHINE_STATES; s++)
+        put_of(out, "phalanx_machines", "state", names[s], counts[s]);
+}
+
+static void put_chips(struct buf *out, const struct ledger *ledger)
+{
+    put_head(out, "phalanx_chips", "gauge", "Chips by owner.");
+    for (int owner = 0; owner < LEDGER_OWNERS; owner++)
+        if (owner != OWNER_QUEUED)
+            put_of(out, "phalanx_chips", "owner", ledger_owner_name(owner), ledger->chips[owner]);
+    put_head(out, "phalanx_chip_seconds", "gauge", "Chip-seconds by owner.");
+    for (int owner = 0; owner < LEDGER_OWNERS; owner++) {
+        int64_t us = ledger->chip_us[owner];
+        if (owner != OWNER_QUEUED)
+            buf_printf(out, "phalanx_chip_seconds{owner=\"%s\"} %lld.%06lld\n", ledger_owner_name(owner),
+                       (long long)(us / 1000000), (long long)(us % 1000000));
+    }
+}
+
+void handle_metrics(struct api_request *request)
+{
+    const struct core *core = request_core(request);
+    const struct job_store *store = core_jobs(core);
+    struct json_writer writer = answer_begin(request, 200);
+    struct buf *out = writer.out;
+    request->answer_type = "text/plain; version=0.0.4; charset=utf-8";
+    put_one(out, "jobset_completed_total", "counter", "JobSets that have completed.", store->completed_total);
+    put_one(out, "jobset_failed_total", "counter", "JobSets that have failed.", store->failed_total);
+    put_jobsets(out, store);
+    put_pods(out, store);
+    put_machines(out, core_cluster(core));
+    put_chips(out, core_ledger(core));
+    put_one(out, "phalanx_log_position", "counter", "Position in the log.", core_seq(core));
+}

@@ -1,0 +1,19 @@
+/* openapi.h - the schema tables as OpenAPI v3 documents, one a group and version. Private to api.
+ *
+ * kubectl reads from them that the server validates fields itself, and what `kubectl explain` prints. The
+ * documents depend on nothing that changes while the server runs: each is made once, when it is first asked
+ * for.
+ */
+#ifndef PHX_HOST_API_OPENAPI_H
+#define PHX_HOST_API_OPENAPI_H
+
+#include "host/api/resource.h"
+
+struct openapi; /* the documents made so far */
+struct openapi *openapi_new(void);
+void openapi_free(struct openapi *openapi);
+
+/* What a field is for, in a sentence; NULL: we have none. `schema`: a name from the tables. */
+const char *openapi_describe(const char *schema, const char *field);
+
+#endif

@@ -1,0 +1,71 @@
+#include <stdio.h>
+
+#include "host/api/list.h"
+#include "host/api/usage.h"
+
+struct render list_render(struct api_request *request, struct json_writer out)
+{
+    return (struct render){.out = out,
+                           .core = request_core(request),
+                           .now_ns = request_now(request),
+                           .usages = request->api->usages,
+                           .scratch = &request->arena};
+}
+
+/* Text of one object and where its metadata stands in it. */
+static struct str render_text(const struct render *base, struct buf *text, const struct resource *resource,
+                              struct object_ref object, struct str name, struct str *ret_metadata)
+{
+    struct render render = *base;
+    buf_clear(text);
+    render.out = (struct json_writer){.out = text};
+    render_object(&render, resource, object, name);
+    *ret_metadata = (struct str){text->data + render.metadata_start, render.metadata_len};
+    return buf_str(text);
+}
+
+void list_put_row(struct render *render, struct answer_form form, const struct resource *resource,
+                    struct object_ref object, struct str name)
+{
+    struct buf text BUF_CLEANUP = {0}, cells BUF_CLEANUP = {0};
+    struct str metadata = {0}, whole = {0};
+    if (form.include != INCLUDE_NONE)
+        whole = render_text(render, &text, resource, object, name, &metadata);
+    struct render row = *render;
+    row.out = (struct json_writer){.out = &cells};
+    table_cells(&row, resource, object, name);
+    table_row(&render->out, form.include, form.version, buf_str(&cells), whole, metadata);
+}
+
+void answer_object(struct api_request *request, int code, struct object_ref object, struct str name)
+{
+    struct answer_form form = request_form(request);
+    struct render render = list_render(request, answer_begin(request, code));
+    render.fresh = code == 200;
+    if (form.table) {
+        table_begin(&render.out, request->resource, form.version, core_seq(render.core), true);
+        list_put_row(&render, form, request->resource, object, name);
+        table_end(&render.out);
+    } else {
+        render_object(&render, request->resource, object, name);
+    }
+}
+
+bool request_find(const struct api_request *request, struct object_ref *ret_object)
+{
+    return resource_get(request->resource, request_core(request), request->namespace_, request->name,
+                        ret_object) ||
+           resource_builtin(request->resource, request->api->builtins, request->name, ret_object);
+}
+
+void handle_get(struct api_request *request)
+{
+    struct object_ref object;
+    watch_ring_interest(request->api->ring, request->resource);
+    if (!request_find(request, &object) ||
+        !usage_shows(request->api->usages, request->resource, object, request_now(request))) {
+        answer_not_found(request);
+        return;
+    }
+    answer_object(request, 200, object, request->name);
+}

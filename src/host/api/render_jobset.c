@@ -1,0 +1,277 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host/api/render.h"
+
+bool render_condition_holds(const struct jobset *jobset, enum condition_kind kind)
+{
+    return jobset->conditions[kind].present && jobset->conditions[kind].status;
+}
+
+struct str render_jobset_why(const struct jobset *jobset)
+{
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        const struct gang *gang = jobset->gangs.items[i];
+        if (gang->state == GANG_QUEUED && gang->why.len)
+            return gang->why;
+    }
+    return (struct str){0};
+}
+
+const char *render_jobset_state(const struct jobset *jobset)
+{
+    if (render_condition_holds(jobset, CONDITION_COMPLETED))
+        return "Completed";
+    if (render_condition_holds(jobset, CONDITION_FAILED))
+        return "Failed";
+    if (jobset->deleted_ns)
+        return "Terminating";
+    if (jobset->spec.suspend)
+        return "Suspended";
+    size_t waiting = 0, starting = 0, running = 0;
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        const struct gang *gang = jobset->gangs.items[i];
+        waiting += gang->state == GANG_QUEUED;
+        starting += gang->state == GANG_PLACED;
+        running += gang->state == GANG_RUNNING && gang->attempt == jobset->attempt;
+    }
+    bool again = jobset->attempt > 0 && running == 0;
+    if (waiting)
+        return again ? "Restarting" : "Queued";
+    if (starting)
+        return again ? "Restarting" : "Starting";
+    return running ? "Running" : again ? "Restarting" : "Starting";
+}
+
+static void put_conditions(struct render *render, const struct jobset *jobset)
+{
+    bool any = false;
+    for (int kind = 0; kind < CONDITION_KINDS; kind++) {
+        const struct condition *condition = &jobset->conditions[kind];
+        if (!condition->present)
+            continue;
+        if (!any) {
+            json_key(&render->out, "conditions");
+            json_begin_array(&render->out);
+            any = true;
+        }
+        render_condition(render, condition_name(kind), condition->status ? "True" : "False",
+                         condition->changed_ns, condition->reason, condition->message);
+    }
+    if (any)
+        json_end_array(&render->out);
+}
+
+static int compare_names_down(const void *a, const void *b, void *context)
+{
+    const struct jobset *jobset = context;
+    return str_compare(jobset->spec.rjobs[*(const uint32_t *)b].name,
+                       jobset->spec.rjobs[*(const uint32_t *)a].name);
+}
+
+/* One number for each Job of the replicated job. */
+static void put_job_restarts(struct render *render, const char *key, const struct jobset *jobset,
+                             uint32_t rjob, const int32_t *restarts)
+{
+    uint32_t first = 0;
+    for (uint32_t r = 0; r < rjob; r++)
+        first += (uint32_t)jobset->spec.rjobs[r].replicas;
+    json_key(&render->out, key);
+    json_begin_array(&render->out);
+    for (uint32_t i = 0; i < (uint32_t)jobset->spec.rjobs[rjob].replicas; i++)
+        json_put_int(&render->out, restarts[first + i]);
+    json_end_array(&render->out);
+}
+
+/* Sorted by name, descending: what JobSet's own controller stores. */
+static void put_rjob_status(struct render *render, const struct jobset *jobset)
+{
+    struct json_writer *out = &render->out;
+    size_t count = jobset->spec.rjob_count;
+    if (count == 0 || !jobset->rjob_status)
+        return;
+    uint32_t order[REPLICATED_JOBS_MAX];
+    CHECK(count <= REPLICATED_JOBS_MAX);
+    for (size_t i = 0; i < count; i++)
+        order[i] = (uint32_t)i;
+    qsort_r(order, count, sizeof *order, compare_names_down, (void *)jobset);
+    json_key(out, "replicatedJobsStatus");
+    json_begin_array(out);
+    for (size_t i = 0; i < count; i++) {
+        const struct rjob_status *status = &jobset->rjob_status[order[i]];
+        json_begin_object(out);
+        json_pair_str(out, "name", jobset->spec.rjobs[order[i]].name);
+        json_pair_int(out, "ready", status->ready);
+        json_pair_int(out, "succeeded", status->succeeded);
+        json_pair_int(out, "failed", status->failed);
+        json_pair_int(out, "active", status->active);
+        json_pair_int(out, "suspended", status->suspended);
+        if (jobset_restarts_jobs(&jobset->spec)) {
+            put_job_restarts(render, "jobRestarts", jobset, order[i], jobset->job_attempts);
+            put_job_restarts(render, "jobRestartsCountTowardsMax", jobset, order[i],
+                             jobset->job_attempts_counted);
+        }
+        json_end_object(out);
+    }
+    json_end_array(out);
+}
+
+static void put_steps(struct render *render, const struct jobset *jobset)
+{
+    struct json_writer *out = &render->out;
+    const struct progress *progress = &jobset->progress;
+    if (progress->step >= 0) {
+        json_pair_int(out, "step", progress->step);
+        if (progress->total > 0)
+            json_pair_int(out, "totalSteps", progress->total);
+        render_micro_time(render, "stepTime", progress->step_ns);
+    }
+    int64_t rate_milli = progress_rate_milli(progress);
+    if (rate_milli > 0) {
+        json_key(out, "stepsPerSecond");
+        json_put_fixed(out, rate_milli, 3);
+    }
+    if (progress->metric_count) {
+        json_key(out, "metrics");
+        json_begin_object(out);
+        for (size_t i = 0; i < progress->metric_count; i++) {
+            json_key(out, progress->metric_names[i]);
+            json_put_fixed(out, progress->metrics[i].micro, 6);
+        }
+        json_end_object(out);
+    }
+    if (jobset->checkpoint.committed_step >= 0 && jobset->checkpoint.count > 0) {
+        json_pair_int(out, "checkpointStep", jobset->checkpoint.committed_step);
+        json_pair_int(out, "checkpoints", (int64_t)jobset->checkpoint.count);
+    }
+}
+
+static void put_restart(struct render *render, const struct restart_record *record)
+{
+    struct json_writer *out = &render->out;
+    json_begin_object(out);
+    json_pair_int(out, "attempt", record->attempt);
+    json_pair_text(out, "cause", record->cause);
+    if (record->machine[0])
+        json_pair_text(out, "machine", record->machine);
+    if (record->detail[0])
+        json_pair_text(out, "detail", record->detail);
+    render_micro_time(render, "evidenceTime", record->evidence_ns);
+    render_micro_time(render, "faultTime", record->fault_ns);
+    render_micro_time(render, "startedTime", record->started_ns);
+    render_micro_time(render, "steppedTime", record->stepped_ns);
+    if (record->step_at_fault >= 0)
+        json_pair_int(out, "stepAtFault", record->step_at_fault);
+    if (record->step_resumed_from >= 0)
+        json_pair_int(out, "resumedFrom", record->step_resumed_from);
+    json_end_object(out);
+}
+
+static void put_ledger(struct render *render, const struct jobset *jobset)
+{
+    struct json_writer *out = &render->out;
+    struct ledger_account account = jobset->shown;
+    json_key(out, "ledger");
+    json_begin_object(out);
+    render_micro_time(render, "asOf", jobset->shown_ns);
+    json_key(out, "chipSeconds");
+    json_begin_object(out);
+    for (int owner = 0; owner < LEDGER_OWNERS; owner++) {
+        if (account.chip_us[owner] == 0)
+            continue;
+        json_key(out, ledger_owner_name(owner));
+        json_put_fixed(out, account.chip_us[owner], 6);
+    }
+    json_end_object(out);
+    int64_t ettr_ppm = ledger_ettr_ppm(&account);
+    if (ettr_ppm >= 0)
+        json_pair_int(out, "ettrPpm", ettr_ppm);
+    json_end_object(out);
+}
+
+/* Why it waits: for machines, or in its queue. */
+static void put_why(struct render *render, const struct jobset *jobset)
+{
+    struct str why = render_jobset_why(jobset);
+    struct buf fresh BUF_CLEANUP = {0};
+    const struct workload *workload = workload_of(core_admit(render->core), jobset->uid);
+    if (!why.len && workload && jobset->spec.suspend && !jobset->deleted_ns) {
+        bool anew = render->fresh && workload_explain(render->core, workload, &fresh);
+        const struct workload_condition *quota = &workload->conditions[WORKLOAD_QUOTA_RESERVED];
+        why = buf_str(anew ? &fresh : &quota->message);
+    }
+    if (why.len)
+        json_pair_str(&render->out, "why", why);
+}
+
+/* What Kubernetes has no field for. */
+static void put_phalanx(struct render *render, const struct jobset *jobset)
+{
+    struct json_writer *out = &render->out;
+    json_key(out, "phalanx");
+    json_begin_object(out);
+    json_pair_text(out, "state", render_jobset_state(jobset));
+    json_pair_int(out, "attempt", jobset->attempt);
+    put_why(render, jobset);
+    put_steps(render, jobset);
+    uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
+    if (kept) {
+        json_key(out, "restarts");
+        json_begin_array(out);
+        for (uint32_t i = jobset->record_count - kept; i < jobset->record_count; i++)
+            put_restart(render, &jobset->records[i % RESTART_RECORDS_MAX]);
+        json_end_array(out);
+    }
+    render_time(render, "finishedTime", jobset->finished_ns);
+    put_ledger(render, jobset);
+    json_end_object(out);
+}
+
+void render_jobset(struct render *render, const struct jobset *jobset)
+{
+    static const char *const top[] = {"apiVersion", "kind", "metadata", "status", NULL};
+    static const char *const ours[] = {"name",
+                                       "namespace",
+                                       "uid",
+                                       "resourceVersion",
+                                       "generation",
+                                       "creationTimestamp",
+                                       "deletionTimestamp",
+                                       "deletionGracePeriodSeconds",
+                                       "selfLink",
+                                       NULL};
+    struct json_writer *out = &render->out;
+    json_begin_object(out);
+    render_type(render, "jobset.x-k8s.io/v1alpha2", "JobSet");
+    render_metadata_begin(render, &(struct render_metadata){.name = jobset->name,
+                                                            .namespace_ = jobset->namespace_,
+                                                            .uid = jobset->uid,
+                                                            .version = jobset->changed_seq,
+                                                            .generation = jobset->generation,
+                                                            .created_ns = jobset->created_ns,
+                                                            .deleted_ns = jobset->deleted_ns});
+    render_members(render, doc_get(jobset->document, "metadata"), ours);
+    render_metadata_end(render);
+    render_members(render, jobset->document, top);
+    json_key(out, "status");
+    if (jobset->foreign_status) {
+        json_put_doc(out, jobset->foreign_status);
+        json_end_object(out);
+        return;
+    }
+    json_begin_object(out);
+    put_conditions(render, jobset);
+    json_pair_int(out, "restarts", jobset->restarts);
+    json_pair_int(out, "restartsCountTowardsMax", jobset->restarts_counted);
+    if (jobset->terminal_state && *jobset->terminal_state)
+        json_pair_text(out, "terminalState", jobset->terminal_state);
+    put_rjob_status(render, jobset);
+    if (jobset->spec.has_failure_policy && jobset->spec.strategy == RESTART_IN_PLACE) {
+        if (jobset->in_place_restarts > 0)
+            json_pair_int(out, "previousInPlaceRestartAttempt", jobset->in_place_restarts - 1);
+        json_pair_int(out, "currentInPlaceRestartAttempt", jobset->in_place_restarts);
+    }
+    put_phalanx(render, jobset);
+    json_end_object(out);
+    json_end_object(out);
+}

@@ -1,0 +1,345 @@
+/* render_workload.c - Workloads (core/admit/admit.h) as kueue.x-k8s.io shows them. */
+#include <stdio.h>
+
+#include "core/job/trial.h"
+#include "host/api/render.h"
+
+static void put_amount(struct render *render, struct str resource, int64_t amount)
+{
+    struct buf text BUF_CLEANUP = {0};
+    amount_format(&text, resource, amount);
+    json_key_str(&render->out, resource);
+    json_put_str(&render->out, buf_str(&text));
+}
+
+/* --- spec ---------------------------------------------------------------------------------------- */
+
+static const struct doc *pod_template(const struct jobset *jobset, size_t rjob)
+{
+    const struct doc *spec = doc_get(jobset->document, "spec");
+    if (jobset->form == FORM_POD)
+        return jobset->document;
+    if (jobset->form == FORM_JOB)
+        return doc_get(spec, "template");
+    return doc_path(doc_at(doc_get(spec, "replicatedJobs"), rjob), "template", "spec", "template", NULL);
+}
+
+/* A Pod of its own says more of itself than a template does. */
+static void put_template(struct json_writer *out, const struct doc *template)
+{
+    static const char *const members[] = {"labels", "annotations"};
+    const struct doc *metadata = doc_get(template, "metadata");
+    json_begin_object(out);
+    json_key(out, "metadata");
+    json_begin_object(out);
+    for (size_t i = 0; i < 2; i++) {
+        if (!doc_get(metadata, members[i]))
+            continue;
+        json_key(out, members[i]);
+        json_put_doc(out, doc_get(metadata, members[i]));
+    }
+    json_end_object(out);
+    if (doc_get(template, "spec")) {
+        json_key(out, "spec");
+        json_put_doc(out, doc_get(template, "spec"));
+    }
+    json_end_object(out);
+}
+
+static void put_podset(struct render *render, const struct workload *workload, size_t rjob)
+{
+    struct json_writer *out = &render->out;
+    const struct podset *podset = &workload->podsets[rjob];
+    const struct doc *template = pod_template(workload->jobset, rjob);
+    json_begin_object(out);
+    json_pair_str(out, "name", podset->name);
+    json_pair_int(out, "count", podset->count);
+    if (podset->least < podset->count)
+        json_pair_int(out, "minCount", podset->least);
+    if (template) {
+        json_key(out, "template");
+        put_template(out, template);
+    }
+    json_end_object(out);
+}
+
+static void put_spec(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    json_key(out, "spec");
+    json_begin_object(out);
+    json_key(out, "podSets");
+    json_begin_array(out);
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
+        put_podset(render, workload, r);
+    json_end_array(out);
+    json_pair_str(out, "queueName", workload->queue_name);
+    if (workload->priority_class.len) {
+        json_key(out, "priorityClassRef");
+        json_begin_object(out);
+        json_pair_text(out, "group", "kueue.x-k8s.io");
+        json_pair_text(out, "kind", "WorkloadPriorityClass");
+        json_pair_str(out, "name", workload->priority_class);
+        json_end_object(out);
+    }
+    json_pair_int(out, "priority", workload->priority);
+    json_pair_bool(out, "active", workload->active);
+    json_end_object(out);
+}
+
+/* --- status -------------------------------------------------------------------------------------- */
+
+/* Tasks of one PodSet that stand in the same domain, by the values of its levels. */
+struct domain {
+    struct str values;
+    int64_t count;
+};
+typedef VEC(struct domain) domains;
+
+static void count_domain(domains *list, struct str values)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        if (str_equal(list->items[i].values, values)) {
+            list->items[i].count++;
+            return;
+        }
+    }
+    struct domain domain = {values, 1};
+    vec_push(list, domain);
+}
+
+static void collect_domains(struct render *render, const struct jobset *jobset, size_t rjob, domains *list)
+{
+    const struct rjob_terms *terms = &jobset->terms[rjob];
+    const struct cluster *cluster = core_cluster(render->core);
+    for (uint32_t j = 0; j < jobset->job_count; j++) {
+        const struct job *job = jobset->jobs[j];
+        for (size_t t = 0; job && job->rjob_index == rjob && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (task->machine >= cluster->machine_count || !task->holds)
+                continue;
+            struct buf values BUF_CLEANUP = {0};
+            for (size_t l = 0; l < terms->level_count; l++) {
+                struct str value = STR("");
+                machine_label(&cluster->machines[task->machine], terms->levels[l], &value);
+                buf_printf(&values, "%s" STR_FORMAT, l ? "\n" : "", STR_ARG(value));
+            }
+            count_domain(list, arena_str(render->scratch, buf_str(&values)));
+        }
+    }
+}
+
+static void put_topology(struct render *render, const struct workload *workload, size_t rjob)
+{
+    struct json_writer *out = &render->out;
+    const struct jobset *jobset = workload->jobset;
+    if (!jobset->terms || !jobset->terms[rjob].level_count)
+        return;
+    domains list = {0};
+    collect_domains(render, jobset, rjob, &list);
+    if (list.len > 0) {
+        json_key(out, "topologyAssignment");
+        json_begin_object(out);
+        json_key(out, "levels");
+        json_begin_array(out);
+        for (size_t l = 0; l < jobset->terms[rjob].level_count; l++)
+            json_put_str(out, jobset->terms[rjob].levels[l]);
+        json_end_array(out);
+        json_key(out, "domains");
+        json_begin_array(out);
+        for (size_t i = 0; i < list.len; i++) {
+            struct str head, rest = list.items[i].values;
+            json_begin_object(out);
+            json_key(out, "values");
+            json_begin_array(out);
+            while (str_cut(rest, '\n', &head, &rest))
+                json_put_str(out, head);
+            json_put_str(out, rest);
+            json_end_array(out);
+            json_pair_int(out, "count", list.items[i].count);
+            json_end_object(out);
+        }
+        json_end_array(out);
+        json_end_object(out);
+    }
+    vec_done(&list);
+}
+
+static void put_assignment(struct render *render, const struct workload *workload, size_t rjob)
+{
+    struct json_writer *out = &render->out;
+    const struct podset *podset = &workload->podsets[rjob];
+    json_begin_object(out);
+    json_pair_str(out, "name", podset->name);
+    json_key(out, "flavors");
+    json_begin_object(out);
+    for (size_t i = 0; i < podset->resource_count; i++) {
+        if (!podset->resources[i].flavor.len)
+            continue;
+        json_key_str(out, podset->resources[i].name);
+        json_put_str(out, podset->resources[i].flavor);
+    }
+    json_end_object(out);
+    json_key(out, "resourceUsage");
+    json_begin_object(out);
+    for (size_t i = 0; i < podset->resource_count; i++)
+        if (podset->resources[i].flavor.len)
+            put_amount(render, podset->resources[i].name, podset->resources[i].per_task * podset->admitted);
+    json_end_object(out);
+    json_pair_int(out, "count", podset->admitted);
+    put_topology(render, workload, rjob);
+    json_end_object(out);
+}
+
+static void put_reclaimable(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    bool some = false;
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
+        if (!workload->podsets[r].done)
+            continue;
+        if (!some) {
+            json_key(out, "reclaimablePods");
+            json_begin_array(out);
+        }
+        some = true;
+        json_begin_object(out);
+        json_pair_str(out, "name", workload->podsets[r].name);
+        json_pair_int(out, "count", workload->podsets[r].done);
+        json_end_object(out);
+    }
+    if (some)
+        json_end_array(out);
+}
+
+static void put_evictions(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    if (!workload->evictions.len)
+        return;
+    json_key(out, "schedulingStats");
+    json_begin_object(out);
+    json_key(out, "evictions");
+    json_begin_array(out);
+    for (size_t i = 0; i < workload->evictions.len; i++) {
+        json_begin_object(out);
+        json_pair_text(out, "reason", workload->evictions.items[i].reason);
+        json_pair_text(out, "underlyingCause", "");
+        json_pair_int(out, "count", workload->evictions.items[i].count);
+        json_end_object(out);
+    }
+    json_end_array(out);
+    json_end_object(out);
+}
+
+static void put_requeue(struct render *render, const struct workload *workload)
+{
+    if (!workload->requeues)
+        return;
+    json_key(&render->out, "requeueState");
+    json_begin_object(&render->out);
+    json_pair_int(&render->out, "count", workload->requeues);
+    render_time(render, "requeueAt", workload->requeue_ns);
+    json_end_object(&render->out);
+}
+
+/* Why it waits is said as of now to who asks for it alone. */
+static void put_workload_conditions(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    struct buf why BUF_CLEANUP = {0};
+    const char *fresh = render->fresh ? workload_explain(render->core, workload, &why) : NULL;
+    json_key(out, "conditions");
+    json_begin_array(out);
+    for (int kind = 0; kind < WORKLOAD_CONDITIONS; kind++) {
+        const struct workload_condition *condition = &workload->conditions[kind];
+        bool anew = fresh && kind == WORKLOAD_QUOTA_RESERVED;
+        if (!condition->present && !anew)
+            continue;
+        json_begin_object(out);
+        json_pair_text(out, "type", workload_condition_name((enum workload_condition_kind)kind));
+        json_pair_text(out, "status", condition->status ? "True" : "False");
+        json_pair_int(out, "observedGeneration", workload->generation);
+        render_time(render, "lastTransitionTime",
+                    condition->present ? condition->changed_ns : workload->created_ns);
+        json_pair_text(out, "reason", anew ? fresh : condition->reason);
+        json_pair_str(out, "message", buf_str(anew ? &why : &condition->message));
+        json_end_object(out);
+    }
+    json_end_array(out);
+}
+
+static void put_status(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    json_key(out, "status");
+    json_begin_object(out);
+    if (workload->reserved_in.len && workload->state != WORKLOAD_HOLDING) {
+        json_key(out, "admission");
+        json_begin_object(out);
+        json_pair_str(out, "clusterQueue", workload->reserved_in);
+        json_key(out, "podSetAssignments");
+        json_begin_array(out);
+        for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
+            put_assignment(render, workload, r);
+        json_end_array(out);
+        json_end_object(out);
+    }
+    put_workload_conditions(render, workload);
+    put_reclaimable(render, workload);
+    put_requeue(render, workload);
+    put_evictions(render, workload);
+    json_end_object(out);
+}
+
+/* --- the object ---------------------------------------------------------------------------------- */
+
+static void put_labels(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    char uid[UID_TEXT_MAX];
+    uid_text(workload_owner_uid(workload), uid);
+    json_key(out, "labels");
+    json_begin_object(out);
+    json_pair_text(out, "kueue.x-k8s.io/job-uid", uid);
+    json_pair_str(out, "kueue.x-k8s.io/queue-name", workload->queue_name);
+    json_end_object(out);
+}
+
+void render_workload(struct render *render, const struct resource *resource, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    const struct jobset *jobset = workload->jobset;
+    json_begin_object(out);
+    render_type(render, resource_api_version(resource), resource->kind);
+    render_metadata_begin(render, &(struct render_metadata){.name = workload->name,
+                                                            .namespace_ = jobset->namespace_,
+                                                            .uid = workload->uid,
+                                                            .version = workload->changed_seq,
+                                                            .generation = workload->generation,
+                                                            .created_ns = workload->created_ns});
+    put_labels(render, workload);
+    static const char *const owners[][2] = {
+        [FORM_JOBSET] = {"jobset.x-k8s.io/v1alpha2", "JobSet"},
+        [FORM_JOB] = {"batch/v1", "Job"},
+        [FORM_POD] = {"v1", "Pod"},
+    };
+    render_owner(render, owners[jobset->form][0], owners[jobset->form][1], jobset->name,
+                 workload_owner_uid(workload));
+    render_metadata_end(render);
+    put_spec(render, workload);
+    put_status(render, workload);
+    json_end_object(out);
+}
+
+void workload_cells(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    const struct workload_condition *admitted = &workload->conditions[WORKLOAD_IS_ADMITTED];
+    const struct workload_condition *finished = &workload->conditions[WORKLOAD_IS_FINISHED];
+    json_put_str(out, workload->name);
+    json_put_str(out, workload->queue_name);
+    json_put_str(out, workload->state == WORKLOAD_HOLDING ? STR("") : workload->reserved_in);
+    json_put_text(out, !admitted->present ? "" : admitted->status ? "True" : "False");
+    json_put_text(out, finished->present && finished->status ? "True" : "");
+}

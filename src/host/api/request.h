@@ -1,0 +1,220 @@
+/* request.h - one HTTP request on its way through the server. Private to api.
+ *
+ *   server.c     sockets, bodies, suspending and resuming (libmicrohttpd and libuv stay in there)
+ *   route.c      path and method -> what is asked of which resource
+ *   read.c, list.c   get, list
+ *   write.c      create, replace, and the core's replies; see write.h for patches and deletions
+ *   subresource.c  status, eviction
+ *   watch.c      the ring of changes and its watchers
+ *   podlog.c     pods/log
+ *   podexec.c    pods/exec and pods/attach; session.c their websocket, websocket.c its frames
+ *   discovery.c, openapi.c   what there is
+ *   status.c     errors as Status objects
+ *   guard.c      who asks and may they; review.c  what they ask about that
+ * A handler leaves its outcome in the request: an answer that is whole, or one that comes later. Handlers
+ * know nothing of connections, so tests and fuzzers call request_handle() without any.
+ */
+#ifndef PHX_HOST_API_REQUEST_H
+#define PHX_HOST_API_REQUEST_H
+
+#include "base/json.h"
+#include "base/list.h"
+#include "host/access/access.h"
+#include "host/api/api.h"
+#include "host/api/render.h"
+#include "host/api/select.h"
+#include "host/api/table.h"
+
+enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_PATCH, METHOD_DELETE, METHOD_OTHER };
+enum outcome {
+    OUTCOME_READY,   /* code and answer are set */
+    OUTCOME_PENDING, /* request_finish() will be called */
+    OUTCOME_UPGRADE, /* `exec` goes on over a websocket */
+    OUTCOME_STREAM,  /* `stream` gives the bytes as they come */
+};
+enum { QUERY_MAX = 1024, URL_BYTES_MAX = 16 * 1024, WARNINGS_MAX = 8, WARNING_BYTES_MAX = 256 };
+
+struct query_item {
+    struct str name, value;
+};
+
+/* Headers of a websocket's handshake, and the subprotocol that was chosen. */
+struct request_upgrade {
+    struct str to, key, version, protocols;
+    const char *protocol;
+};
+
+/* A body that comes in pieces: a watch or a log. */
+struct body_stream {
+    /* Copies up to `max` bytes. 0: nothing now (request_wake() will come); negative: the end. */
+    int64_t (*read)(struct body_stream *stream, char *data, size_t max);
+    void (*free)(struct body_stream *stream); /* the client is gone, or the end was read */
+    struct api_request *request;
+};
+
+struct api_request {
+    struct api *api;
+    void *transport; /* server.c's; NULL in tests and fuzzers */
+    struct arena arena;
+    struct list_node node; /* in api->pending while OUTCOME_PENDING */
+
+    enum method method;
+    struct str path; /* decoded */
+    struct query_item *query;
+    size_t query_count;
+    struct str accept, content_type, if_none_match, user_agent;
+    struct request_upgrade upgrade;
+    struct buf body;
+    bool bad_url, long_url, body_too_large;
+
+    /* Who asks, and for what: guard.c. */
+    const struct guard_headers *headers; /* NULL until guard_identify() without any */
+    const struct access_user *user;      /* NULL: not looked at yet */
+    const struct access_user *impersonator;
+    struct access_attributes what;
+    struct str uri;           /* as sent, for the audit log */
+    const char *audit_reason; /* of a refusal, static storage; NULL: none */
+    int64_t received_ns;
+    const char *review_version; /* of an access review: "v1" */
+    bool refused; /* guard_identify() has answered it */
+    bool audited;
+
+    /* What the path names. */
+    const struct resource *resource;
+    struct str namespace_, name, subresource;
+
+    enum outcome outcome;
+    int code;
+    const char *answer_type; /* static storage */
+    struct buf answer;
+    char etag[24];
+    int retry_after_s; /* of a 429; 0: none */
+    struct str *warnings; /* [WARNINGS_MAX] in the arena; NULL: none yet */
+    size_t warning_count;
+    struct body_stream *stream;
+    struct api_exec *exec;
+    struct write_job *write; /* write.c's state, in the arena */
+};
+
+struct watch_ring;
+struct openapi;
+struct usage_table;
+struct access_builtins;
+struct guard_headers;
+struct api {
+    uv_loop_t *loop;
+    struct api_hooks hooks;
+    struct access *access; /* NULL: everybody may do everything */
+    struct server *server; /* NULL in tests and fuzzers */
+    struct watch_ring *ring;
+    struct openapi *openapi;
+    struct usage_table *usages;
+    struct access_builtins *builtins;
+    struct list_node pending;          /* requests whose reply has not come */
+    size_t writes_pending;             /* writes with the host */
+    VEC(struct api_request *) retries; /* writes to be tried again from the loop */
+    struct api_stats stats;
+    bool closing;
+};
+
+/* Without sockets: what api_new() does before it listens. */
+struct api *api_new_bare(const struct api_hooks *hooks);
+void api_free_bare(struct api *api);
+
+/* `url`: as in the request line, with its query. */
+void request_init(struct api_request *request, struct api *api, enum method method, struct str url);
+void request_handle(struct api_request *request);
+void request_done(struct api_request *request);
+struct str request_query(const struct api_request *request, const char *name); /* .data NULL: absent */
+bool request_flag(const struct api_request *request, const char *name); /* "true", "1" or present and empty */
+void request_warn(struct api_request *request, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The answer of a pending request is there. */
+void request_finish(struct api_request *request);
+/* The stream of this request has bytes again, or ended. */
+void request_wake(struct api_request *request);
+/* Asks the loop to run api->retries soon. */
+void request_retry_soon(struct api *api);
+void write_run_retries(struct api *api);
+
+static inline const struct core *request_core(const struct api_request *request)
+{
+    return request->api->hooks.core(request->api->hooks.context);
+}
+static inline int64_t request_now(const struct api_request *request)
+{
+    return request->api->hooks.now_ns(request->api->hooks.context);
+}
+
+/* --- answers ----------------------------------------------------------------------------------- */
+
+#define ANSWER_JSON "application/json"
+/* An empty answer of this code, to be filled through the writer. */
+struct json_writer answer_begin(struct api_request *request, int code);
+/* A Status object; `reason` may be "" . */
+void answer_status(struct api_request *request, int code, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+struct status_cause {
+    const char *reason;
+    struct str message, field;
+};
+void answer_status_causes(struct api_request *request, int code, const char *reason, struct str message,
+                          const struct field_errors *causes);
+/* `jobsets.jobset.x-k8s.io "x" not found` */
+void answer_not_found(struct api_request *request);
+void answer_success(struct api_request *request, obj_id uid); /* Status of a delete */
+struct str resource_title(struct arena *arena,
+                          const struct resource *resource); /* "jobsets.jobset.x-k8s.io", "pods" */
+void status_write(struct json_writer *out, int code, const char *reason, struct str message);
+
+/* --- handlers ---------------------------------------------------------------------------------- */
+
+/* How the client wants objects: from the Accept header. */
+struct answer_form {
+    bool table;
+    const char *version; /* of meta.k8s.io: "v1" or "v1beta1" */
+    enum table_include include;
+};
+struct answer_form request_form(const struct api_request *request);
+/* What the URL names, also one that is built in; false: there is none (nothing is answered). */
+bool request_find(const struct api_request *request, struct object_ref *ret_object);
+/* One object, in that form, with this code. */
+void answer_object(struct api_request *request, int code, struct object_ref object, struct str name);
+
+void handle_get(struct api_request *request);
+void handle_list(struct api_request *request);
+void handle_watch(struct api_request *request);
+void handle_create(struct api_request *request);
+void handle_replace(struct api_request *request);
+void handle_patch(struct api_request *request);
+void handle_status(struct api_request *request); /* PUT or PATCH of it */
+void handle_delete(struct api_request *request);
+void handle_delete_collection(struct api_request *request);
+void handle_evict(struct api_request *request);
+void handle_log(struct api_request *request);
+void handle_exec(struct api_request *request, bool attach);
+void handle_version(struct api_request *request);
+void handle_metrics(struct api_request *request); /* metrics.c: /metrics */
+void handle_discovery(struct api_request *request,
+                      struct str path); /* /api, /apis and below, without resources */
+void handle_openapi(struct api_request *request, struct str path);
+void request_forget_write(struct api_request *request);
+/* guard.c, before a write goes to the core: notes who writes; false: a role or binding that gives more than
+ * the user holds was refused. */
+bool guard_write(struct api_request *request, struct write_event *write);
+
+/* The selector of the query, in the request's arena; false: an error was answered. */
+bool request_selector(struct api_request *request, struct selector *ret_selector);
+
+/* --- watches ----------------------------------------------------------------------------------- */
+
+struct watch_ring *watch_ring_new(struct api *api);
+void watch_ring_free(struct watch_ring *ring); /* no watcher may be left */
+void watch_ring_add(struct watch_ring *ring, const struct effect *changed);
+/* A list was given out: its reader may watch from there. */
+void watch_ring_interest(struct watch_ring *ring, const struct resource *resource);
+void watch_ring_stats(const struct watch_ring *ring, struct api_stats *ret_stats);
+/* Once a second: time limits and bookmarks. */
+void watch_ring_tick(struct watch_ring *ring);
+
+#endif

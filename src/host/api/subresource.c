@@ -1,0 +1,60 @@
+#include "host/api/subresource.h"
+
+#define STATUS                                                                                               \
+    {                                                                                                        \
+        .name = "status", .verbs = VERB_GET | VERB_PATCH | VERB_UPDATE                                       \
+    }
+
+const struct subresource *subresources_of(const struct resource *resource)
+{
+    static const struct subresource none[] = {{.name = NULL}}, status[] = {STATUS, {.name = NULL}};
+    static const struct subresource pods[] = {
+        {"attach", "", "v1", "PodAttachOptions", VERB_CREATE | VERB_GET},
+        {"eviction", "policy", "v1", "Eviction", VERB_CREATE},
+        {"exec", "", "v1", "PodExecOptions", VERB_CREATE | VERB_GET},
+        {"log", "", "v1", "Pod", VERB_GET},
+        STATUS,
+        {.name = NULL}};
+    if (resource_is_metrics(resource))
+        return none;
+    switch (resource->object) {
+    case OBJECT_POD:
+        return pods;
+    case OBJECT_JOBSET:
+    case OBJECT_JOB:
+    case OBJECT_NODE:
+    case OBJECT_NAMESPACE:
+    case OBJECT_CLAIM:
+    case OBJECT_SERVICE:
+    case OBJECT_RESOURCE_QUOTA:
+    case OBJECT_CLUSTER_QUEUE:
+    case OBJECT_LOCAL_QUEUE:
+    case OBJECT_COHORT:
+    case OBJECT_WORKLOAD:
+        return status;
+    default:
+        return none;
+    }
+}
+
+void handle_subresource(struct api_request *request)
+{
+    const struct subresource *sub = subresources_of(request->resource);
+    while (sub->name && !str_is(request->subresource, sub->name))
+        sub++;
+    bool status = sub->name && strcmp(sub->name, "status") == 0;
+    bool eviction = sub->name && strcmp(sub->name, "eviction") == 0;
+    if (eviction && request->method == METHOD_POST)
+        handle_evict(request);
+    else if (status && request->method == METHOD_GET)
+        handle_get(request);
+    else if (status && (request->method == METHOD_PUT || request->method == METHOD_PATCH))
+        handle_status(request);
+    else if (status || eviction)
+        answer_status(request, 405, "MethodNotAllowed",
+                      "the server does not allow this method on the requested resource");
+    else
+        answer_status(request, 404, "NotFound",
+                      "the server could not find the requested resource (%s/" STR_FORMAT ")",
+                      request->resource->plural, STR_ARG(request->subresource));
+}

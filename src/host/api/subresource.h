@@ -1,0 +1,23 @@
+/* subresource.h - what hangs below an object: .../pods/NAME/eviction, .../jobsets/NAME/status. Private to
+ * api.
+ *
+ * Logs, commands and their like are served elsewhere (podlog.c, podexec.c); they are in the table so that
+ * discovery lists them.
+ */
+#ifndef PHX_HOST_API_SUBRESOURCE_H
+#define PHX_HOST_API_SUBRESOURCE_H
+
+#include "host/api/request.h"
+
+struct subresource {
+    const char *name;
+    const char *group, *version, *kind; /* of what it speaks; kind NULL: the object itself */
+    unsigned verbs;
+};
+/* The subresources of a kind; the last has no name. */
+const struct subresource *subresources_of(const struct resource *resource);
+
+/* `status` and `eviction`; 404 for what is neither. */
+void handle_subresource(struct api_request *request);
+
+#endif

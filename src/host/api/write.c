@@ -1,0 +1,304 @@
+#include "host/api/write.h"
+
+#include "base/units.h"
+
+enum { FIELD_MANAGER_BYTES_MAX = 128 };
+
+struct write_job *write_job_new(struct api_request *request, enum write_verb verb)
+{
+    struct write_job *job = ARENA_NEW(&request->arena, struct write_job);
+    struct str manager = request_query(request, "fieldManager"), rest;
+    if (manager.len == 0 && !str_cut(request->user_agent, '/', &manager, &rest))
+        manager = request->user_agent;
+    if (manager.len > FIELD_MANAGER_BYTES_MAX)
+        manager.len = FIELD_MANAGER_BYTES_MAX;
+    job->manager = manager.len && str_is_utf8(manager) ? manager : STR("unknown");
+    job->event = (struct write_event){.verb = verb,
+                                      .object = request->resource->object,
+                                      .namespace_ = request->namespace_,
+                                      .name = request->name,
+                                      .grace_s = -1,
+                                      .user = job->manager};
+    job->dry_run = str_is(request_query(request, "dryRun"), "All");
+    request->write = job;
+    return job;
+}
+
+/* --- to the core and back ---------------------------------------------------------------------- */
+
+void write_retry_later(struct api_request *request)
+{
+    request->write->queued = true;
+    request->outcome = OUTCOME_PENDING;
+    vec_push(&request->api->retries, request);
+    request_retry_soon(request->api);
+}
+
+static void answer_reply(struct api_request *request, const struct effect *reply)
+{
+    struct write_job *job = request->write;
+    struct object_ref object = reply->reply.object;
+    if (reply->reply.code >= 400) {
+        if (request->name.len == 0)
+            request->name = job->event.name;
+        answer_status_causes(request, reply->reply.code, reply->reply.reason, reply->reply.message,
+                             reply->reply.causes);
+    } else if (job->eviction) {
+        answer_success(request, 0);
+        request->code = 201;
+    } else if (!object.any) {
+        answer_success(request, 0);
+    } else if (job->event.verb == WRITE_DELETE) {
+        struct object_name name = object_name(object);
+        answer_success(request, name.uid);
+    } else {
+        answer_object(request, reply->reply.code, object, object_name(object).name);
+    }
+}
+
+/* One of a deletion of many has come back; what is gone already is no failure. */
+static void note_victim(struct api_request *request, int code, const char *reason, struct str message)
+{
+    struct write_job *job = request->write;
+    if (code < 400 || code == 404 || job->failed_code)
+        return;
+    job->failed_code = code;
+    job->failed_reason = reason;
+    job->failed_message = arena_str(&request->arena, message);
+}
+
+/* True: the write lost against another and is tried again on what is there now. */
+static bool tries_again(const struct write_job *job, int code)
+{
+    if (job->own_version || job->tries >= WRITE_TRIES_MAX)
+        return false;
+    if (job->form == PATCH_APPLY)
+        return code == 404 || code == 409; /* it came or went between */
+    bool generated = job->event.verb == WRITE_CREATE && job->event.name.len == 0;
+    return code == 409 && ((job->form && job->event.if_version) || generated);
+}
+
+/* What the server fills in, as it is now or would be. */
+static void fill_in(struct api_request *request, struct doc *object, const struct doc *live)
+{
+    static const char *const kept[] = {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+                                       "generation"};
+    struct doc *metadata = doc_need_object(&request->arena, object, "metadata");
+    const struct doc *old = doc_get(live, "metadata");
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (doc_get(old, kept[i]))
+            doc_set(&request->arena, metadata, str_from(kept[i]), doc_get(old, kept[i]));
+    int64_t generation = doc_int(doc_get(old, "generation"), 0);
+    if (generation && !spec_equal(doc_get(live, "spec"), doc_get(object, "spec")))
+        doc_set(&request->arena, metadata, STR("generation"), doc_new_int(&request->arena, generation + 1));
+    if (doc_get(live, "status"))
+        doc_set(&request->arena, object, STR("status"), doc_get(live, "status"));
+    if (!live) {
+        char now[32];
+        time_format(request_now(request), now);
+        doc_set(&request->arena, metadata, STR("creationTimestamp"),
+                doc_new_str(&request->arena, str_from(now)));
+    }
+}
+
+/* What a dry run shows: the object as it would be written, with the defaults. */
+static void answer_dry_run(struct api_request *request)
+{
+    struct write_job *job = request->write;
+    struct doc *object, *live = NULL;
+    if (job->event.verb == WRITE_DELETE) {
+        answer_success(request, 0);
+        request->code = job->eviction ? 201 : 200;
+        return;
+    }
+    CHECK(json_parse(&request->arena, job->event.body, &object, NULL) == 0);
+    if (job->event.verb == WRITE_REPLACE)
+        (void)write_read_current(request, &live);
+    fill_in(request, object, live);
+    struct json_writer out = answer_begin(request, job->event.verb == WRITE_CREATE ? 201 : 200);
+    json_put_doc(&out, object);
+}
+
+/* As much as the log takes in one commit is under way: the client comes again by itself. */
+static bool too_many(struct api_request *request)
+{
+    if (request->api->writes_pending < WRITES_PENDING_MAX)
+        return false;
+    request->retry_after_s = WRITE_RETRY_AFTER_S;
+    answer_status(request, 429, "TooManyRequests",
+                  "the server has received too many requests and has asked us to try again later");
+    return true;
+}
+
+static void refused(struct api_request *request, const struct effect *reply)
+{
+    struct write_job *job = request->write;
+    if (job->victims) {
+        note_victim(request, reply->reply.code, reply->reply.reason, reply->reply.message);
+    } else if (tries_again(job, reply->reply.code)) {
+        job->tries++;
+        write_retry_later(request);
+    } else {
+        answer_reply(request, reply);
+    }
+}
+
+/* One that is built in stands in no core: what takes its place is new there. */
+static void replace_builtin(struct api_request *request)
+{
+    struct write_event *write = &request->write->event;
+    struct object_ref object;
+    if (write->verb != WRITE_REPLACE ||
+        resource_get(request->resource, request_core(request), write->namespace_, write->name, &object) ||
+        !resource_builtin(request->resource, request->api->builtins, write->name, &object))
+        return;
+    write->verb = WRITE_CREATE;
+    write->if_version = 0;
+    write->uid_text = (struct str){0};
+}
+
+void write_submit(struct api_request *request)
+{
+    struct write_job *job = request->write;
+    struct effects effects = {0};
+    struct api *api = request->api;
+    replace_builtin(request);
+    if (!guard_write(request, &job->event))
+        return;
+    if (!core_check_write(api->hooks.core(api->hooks.context), &job->event, &effects)) {
+        CHECK(effects.list.len == 1 && effects.list.items[0].kind == EFFECT_REPLY);
+        refused(request, &effects.list.items[0]);
+        vec_done(&effects.list);
+        return;
+    }
+    vec_done(&effects.list);
+    if (job->dry_run) {
+        if (!job->victims)
+            answer_dry_run(request);
+        return;
+    }
+    if (!job->victims && too_many(request))
+        return;
+    job->tries++;
+    request->outcome = OUTCOME_PENDING;
+    if (job->pending++ == 0)
+        list_append(&api->pending, &request->node);
+    api->writes_pending++;
+    api->hooks.submit(api->hooks.context, &job->event, request);
+}
+
+static void replied(struct api_request *request)
+{
+    CHECK(request->write && request->write->pending && request->api->writes_pending);
+    request->api->writes_pending--;
+    if (--request->write->pending == 0)
+        list_remove(&request->node);
+}
+
+void api_reply(struct api_request *request, const struct effect *reply)
+{
+    struct write_job *job = request->write;
+    CHECK(reply->kind == EFFECT_REPLY);
+    replied(request);
+    if (job->victims) {
+        note_victim(request, reply->reply.code, reply->reply.reason, reply->reply.message);
+        if (job->pending == 0)
+            write_retry_later(request);
+        return;
+    }
+    if (tries_again(job, reply->reply.code)) {
+        write_retry_later(request);
+        return;
+    }
+    answer_reply(request, reply);
+    request_finish(request);
+}
+
+void api_reply_error(struct api_request *request, int code, const char *reason, const char *message)
+{
+    struct write_job *job = request->write;
+    replied(request);
+    if (job->victims) {
+        note_victim(request, code, reason, str_from(message));
+        job->victim_next = job->victim_count;
+        if (job->pending == 0)
+            write_retry_later(request);
+        return;
+    }
+    answer_status(request, code, reason, "%s", message);
+    request_finish(request);
+}
+
+void write_run_retries(struct api *api)
+{
+    for (size_t left = api->retries.len; left > 0 && api->retries.len > 0; left--) {
+        struct api_request *request = api->retries.items[0];
+        vec_remove(&api->retries, 0);
+        request->write->queued = false;
+        request->outcome = OUTCOME_READY;
+        if (request->write->victims)
+            write_delete_next(request);
+        else if (request->write->form)
+            write_patch_run(request);
+        else
+            write_submit(request);
+        if (request->outcome == OUTCOME_READY)
+            request_finish(request);
+    }
+}
+
+void request_forget_write(struct api_request *request)
+{
+    if (!request->write || !request->write->queued)
+        return;
+    for (size_t i = 0; i < request->api->retries.len; i++) {
+        if (request->api->retries.items[i] == request) {
+            vec_remove(&request->api->retries, i);
+            break;
+        }
+    }
+    request->write->queued = false;
+}
+
+/* --- create, replace --------------------------------------------------------------------------- */
+
+static void warn_of_images(struct api_request *request, const struct doc *object)
+{
+    const struct doc *rjobs = doc_path(object, "spec", "replicatedJobs", NULL);
+    for (size_t i = 0; i < doc_len(rjobs); i++) {
+        const struct doc *containers =
+            doc_path(doc_at(rjobs, i), "template", "spec", "template", "spec", "containers", NULL);
+        struct str image = doc_str(doc_get(doc_at(containers, 0), "image"), STR(""));
+        if (image.len == 0)
+            continue;
+        request_warn(request,
+                     "container image " STR_FORMAT
+                     " is recorded only; the command runs directly on the machine",
+                     STR_ARG(image));
+        return;
+    }
+}
+
+void handle_create(struct api_request *request)
+{
+    struct doc *object = NULL;
+    if (!body_parse(request, &object))
+        return;
+    if (request->namespace_.len == 0 && request->resource->namespaced)
+        request->namespace_ = doc_str(doc_path(object, "metadata", "namespace", NULL), STR("default"));
+    struct write_job *job = write_job_new(request, WRITE_CREATE);
+    if (!body_accept(request, object, true, &job->event))
+        return;
+    warn_of_images(request, object);
+    write_submit(request);
+}
+
+void handle_replace(struct api_request *request)
+{
+    struct doc *object = NULL;
+    if (!body_parse(request, &object))
+        return;
+    struct write_job *job = write_job_new(request, WRITE_REPLACE);
+    if (body_accept(request, object, false, &job->event))
+        write_submit(request);
+}

@@ -1,0 +1,82 @@
+/* write.h - what the files of the write path share. Private to api.
+ *
+ *   body.c          from bytes to a document, and from a document to a write that may go to the core
+ *   managed.c       who owns its fields (apply.h)
+ *   write.c         create, replace; the core's replies, and what is tried again
+ *   write_patch.c   the five kinds of patches
+ *   write_status.c  status of what another controller manages
+ *   write_delete.c  delete, deletecollection, evictions
+ */
+#ifndef PHX_HOST_API_WRITE_H
+#define PHX_HOST_API_WRITE_H
+
+#include "host/api/request.h"
+
+enum {
+    WRITE_TRIES_MAX = 16,      /* of a write that lost against another */
+    WRITES_PENDING_MAX = 8192, /* with the host at once; beyond: 429 */
+    WRITE_RETRY_AFTER_S = 1,
+    DELETE_COLLECTION_MAX = 100000,
+    DELETE_BATCH = 512, /* deletions of one request with the host at once: one commit */
+};
+
+enum patch_form { PATCH_NONE, PATCH_MERGE, PATCH_JSON, PATCH_STRATEGIC, PATCH_APPLY };
+
+struct victim {
+    struct str namespace_, name;
+};
+struct write_job {
+    struct write_event event;
+    struct str manager; /* fieldManager, or the first word of the User-Agent */
+    bool dry_run, force, eviction;
+    bool status; /* WRITE_STATUS: of the body only that counts */
+    enum patch_form form;
+    const struct doc *patch; /* PATCH_NONE: NULL */
+    bool own_version;        /* the client named the version it means: no second try */
+    struct doc *managed;     /* of an apply: the managedFields to write */
+    int tries;
+    uint32_t pending;       /* with the host */
+    bool queued;            /* in api->retries */
+    struct victim *victims; /* of a deletion of many */
+    size_t victim_count, victim_next;
+    int failed_code; /* of a deletion of many: the first that failed; 0: none */
+    const char *failed_reason;
+    struct str failed_message;
+};
+
+struct write_job *write_job_new(struct api_request *request, enum write_verb verb);
+/* Checks the job's event with the core and hands it to the host. Answers, or leaves the request pending. */
+void write_submit(struct api_request *request);
+/* The handler is run again from the loop. */
+void write_retry_later(struct api_request *request);
+/* The object as the API shows it now, in the request's arena; false: there is none (nothing is answered). */
+bool write_read_current(struct api_request *request, struct doc **ret_object);
+
+/* For write_run_retries(). */
+void write_patch_run(struct api_request *request);
+void write_delete_next(struct api_request *request);
+
+/* The media type of the body, without parameters. */
+struct str body_media_type(const struct api_request *request);
+/* The body as one document; false: an error was answered. */
+bool body_parse(struct api_request *request, struct doc **ret_doc);
+/* Status of what another controller manages (write_status.c). Does the core take it? */
+bool status_is_foreign(struct api_request *request);
+/* From `object` to a write of its status: body, if_version, uid_text. False: an error was answered. */
+bool status_accept(struct api_request *request, const struct doc *object, struct write_event *write);
+
+/* Checks `object` against the URL and the schema, takes out what the server owns, and fills name, body,
+ * if_version and uid_text of `write`. False: an error was answered. */
+bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write);
+/* Takes out what the server owns and derives. */
+void body_strip(const struct resource *resource, struct doc *object);
+/* What the API server fills in. */
+void body_default(struct arena *arena, const struct resource *resource, struct doc *object);
+
+/* Sets metadata.managedFields of the stripped and defaulted `object`. `given`: what the client sent there
+ * (NULL: nothing). False: an error was answered. */
+bool managed_update(struct api_request *request, struct doc *object, const struct doc *given, bool creating);
+/* Server-side apply of job->patch to `live` (NULL: the object is new). False: an error was answered. */
+bool managed_apply(struct api_request *request, const struct doc *live, struct doc **ret_object);
+
+#endif

@@ -1,0 +1,196 @@
+#include "host/api/apply.h"
+#include "host/api/patch.h"
+#include "host/api/write.h"
+
+/* The document that a user wrote, of a Job or Pod of his own: what the API shows has more in it (the
+ * selector, labels, environment), which must not become part of what he wants. NULL: the object has none. */
+static const struct doc *own_document(struct object_ref object)
+{
+    if (object.kind == OBJECT_JOB && object.job->jobset->form == FORM_JOB)
+        return object.job->jobset->document;
+    if (object.kind == OBJECT_POD && object.task->job->jobset->form == FORM_POD)
+        return object.task->job->jobset->document;
+    return NULL;
+}
+
+/* `shown`, but with what the user wrote instead of what was made of it. */
+static struct doc *as_written(struct api_request *request, const struct doc *shown, const struct doc *written)
+{
+    static const char *const kept[] = {"name",
+                                       "namespace",
+                                       "uid",
+                                       "generation",
+                                       "resourceVersion",
+                                       "creationTimestamp",
+                                       "deletionTimestamp"};
+    struct arena *arena = &request->arena;
+    struct doc *object = doc_clone(arena, written), *metadata = doc_need_object(arena, object, "metadata");
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        struct doc *value = doc_path(shown, "metadata", kept[i], NULL);
+        if (value)
+            doc_set(arena, metadata, str_from(kept[i]), value);
+    }
+    if (doc_get(shown, "status"))
+        doc_set(arena, object, STR("status"), doc_get(shown, "status"));
+    return object;
+}
+
+bool write_read_current(struct api_request *request, struct doc **ret_object)
+{
+    struct object_ref object;
+    struct buf text BUF_CLEANUP = {0};
+    if (!request_find(request, &object))
+        return false;
+    struct render render = {.out = {.out = &text},
+                            .core = request_core(request),
+                            .now_ns = request_now(request),
+                            .scratch = &request->arena};
+    struct doc *shown;
+    render_object(&render, request->resource, object, request->name);
+    CHECK(json_parse(&request->arena, buf_str(&text), &shown, NULL) == 0);
+    const struct doc *written = own_document(object);
+    *ret_object = written ? as_written(request, shown, written) : shown;
+    return true;
+}
+
+/* Kubernetes knows the schema of its own kinds only; custom resources have no strategic merge. */
+static bool is_built_in(const struct resource *resource)
+{
+    return !str_ends(str_from(resource->group), STR(".x-k8s.io"));
+}
+
+static bool change(struct api_request *request, struct doc **object)
+{
+    struct write_job *job = request->write;
+    struct error error = {0};
+    int rc = 0;
+    if (job->form == PATCH_MERGE || job->form == PATCH_APPLY) /* of status: nobody owns it in part */
+        *object = patch_merge(&request->arena, *object, job->patch);
+    else if (job->form == PATCH_STRATEGIC)
+        rc = patch_strategic(&request->arena, schema_of(*object), object, job->patch, &error);
+    else
+        rc = patch_apply(&request->arena, object, job->patch, &error);
+    if (rc < 0)
+        answer_status(request, rc == ERROR_LIMIT ? 413 : 422, "Invalid", "the patch cannot be applied: %s",
+                      error.text);
+    else if ((*object)->kind != DOC_OBJECT)
+        answer_status(request, 422, "Invalid", "the patched object is no object");
+    return rc == 0 && (*object)->kind == DOC_OBJECT;
+}
+
+/* The object as it is, at the version it has: what is made of it is written only if it still has that. */
+static void run_apply(struct api_request *request)
+{
+    struct write_job *job = request->write;
+    struct doc *live = NULL, *object = NULL;
+    bool there = write_read_current(request, &live);
+    struct str wanted = doc_str(doc_path(job->patch, "metadata", "resourceVersion", NULL), STR(""));
+    struct str version = doc_str(doc_path(live, "metadata", "resourceVersion", NULL), STR(""));
+    job->managed = NULL;
+    if (wanted.len && !str_equal(wanted, version)) {
+        answer_status(request, 409, "Conflict",
+                      "Operation cannot be fulfilled on %s \"" STR_FORMAT
+                      "\": the object has been modified; please apply your changes to the latest version "
+                      "and try again",
+                      request->resource->plural, STR_ARG(request->name));
+        return;
+    }
+    if (!managed_apply(request, live, &object))
+        return;
+    if (there)
+        doc_set(&request->arena, doc_need_object(&request->arena, object, "metadata"), STR("resourceVersion"),
+                doc_new_str(&request->arena, version));
+    job->event.verb = there ? WRITE_REPLACE : WRITE_CREATE;
+    if (!body_accept(request, object, false, &job->event))
+        return;
+    if (!there)
+        job->event.if_version = 0;
+    write_submit(request);
+}
+
+/* Reads, patches and submits on condition that nothing changed between; a conflict begins it again. */
+void write_patch_run(struct api_request *request)
+{
+    struct write_job *job = request->write;
+    struct doc *object;
+    request->arena.limit_bytes = 0;
+    if (job->form == PATCH_APPLY && !job->status) {
+        run_apply(request);
+        return;
+    }
+    if (!write_read_current(request, &object)) {
+        answer_not_found(request);
+        return;
+    }
+    if (!change(request, &object))
+        return;
+    if (job->status ? status_accept(request, object, &job->event)
+                    : body_accept(request, object, false, &job->event))
+        write_submit(request);
+}
+
+static bool patch_form(struct api_request *request, enum patch_form *ret_form)
+{
+    static const struct {
+        const char *type;
+        enum patch_form form;
+    } types[] = {{"application/json-patch+json", PATCH_JSON},
+                 {"application/merge-patch+json", PATCH_MERGE},
+                 {"application/apply-patch+yaml", PATCH_APPLY},
+                 {"application/strategic-merge-patch+json", PATCH_STRATEGIC}};
+    struct str type = body_media_type(request);
+    bool strategic = is_built_in(request->resource);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (str_is(type, types[i].type) && (types[i].form != PATCH_STRATEGIC || strategic)) {
+            *ret_form = types[i].form;
+            return true;
+        }
+    }
+    answer_status(request, 415, "UnsupportedMediaType",
+                  "the body of the request was in an unknown format - accepted media types include: "
+                  "application/json-patch+json, application/merge-patch+json, %sapplication/apply-patch+yaml",
+                  strategic ? "application/strategic-merge-patch+json, " : "");
+    return false;
+}
+
+/* What only an apply needs. */
+static bool check_apply(struct api_request *request, const struct doc *patch)
+{
+    struct str manager = request_query(request, "fieldManager");
+    const char *why = NULL;
+    if (manager.len == 0)
+        why = "Required value: is required for apply patch";
+    else if (manager.len > APPLY_MANAGER_BYTES_MAX)
+        why = "Too long: may not be more than 128 bytes";
+    if (why)
+        answer_status(request, 422, "Invalid", "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: %s",
+                      why);
+    else if (doc_len(doc_path(patch, "metadata", "managedFields", NULL)))
+        answer_status(request, 400, "BadRequest", "metadata.managedFields must be nil");
+    else
+        return true;
+    return false;
+}
+
+void handle_patch(struct api_request *request)
+{
+    enum patch_form form;
+    struct doc *patch = NULL;
+    if (!patch_form(request, &form) || !body_parse(request, &patch))
+        return;
+    if (form != PATCH_JSON && patch->kind != DOC_OBJECT) {
+        answer_status(request, 400, "BadRequest", "the patch must be an object");
+        return;
+    }
+    if ((form == PATCH_APPLY && !check_apply(request, patch)))
+        return;
+    bool status = str_is(request->subresource, "status");
+    struct write_job *job = write_job_new(request, status ? WRITE_STATUS : WRITE_REPLACE);
+    job->status = status;
+    job->patch = patch;
+    job->form = form;
+    job->force = request_flag(request, "force");
+    /* A client that puts a resourceVersion into its patch wants the conflict itself. */
+    job->own_version = doc_path(patch, "metadata", "resourceVersion", NULL) != NULL;
+    write_patch_run(request);
+}

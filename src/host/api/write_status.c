@@ -1,0 +1,96 @@
+/* PUT and PATCH of status. What the control plane runs has the status that the control plane sees: what a
+ * client says of it is checked for form and then overruled, as a Kubernetes controller would overwrite it a
+ * moment later. Of a JobSet or Job that another controller manages (spec.managedBy) that controller's word
+ * is kept.
+ */
+#include "host/api/write.h"
+
+static void overrule(struct api_request *request)
+{
+    struct doc *body = NULL;
+    struct object_ref object;
+    if (!body_parse(request, &body))
+        return;
+    if (!request_find(request, &object)) {
+        answer_not_found(request);
+        return;
+    }
+    request_warn(request, "the status of %s is the control plane's own; what was sent is not kept",
+                 request->resource->plural);
+    answer_object(request, 200, object, request->name);
+}
+
+bool status_is_foreign(struct api_request *request)
+{
+    enum object_kind kind = request->resource->object;
+    struct effects effects = {0};
+    struct write_event write = {.verb = WRITE_STATUS,
+                                .object = kind,
+                                .namespace_ = request->namespace_,
+                                .name = request->name,
+                                .body = STR("{\"status\":{}}")};
+    bool foreign = (kind == OBJECT_JOBSET || kind == OBJECT_JOB) &&
+                   core_check_write(request->api->hooks.core(request->api->hooks.context), &write, &effects);
+    vec_done(&effects.list);
+    return foreign;
+}
+
+bool status_accept(struct api_request *request, const struct doc *object, struct write_event *write)
+{
+    const struct doc *metadata = doc_get(object, "metadata"), *status = doc_get(object, "status");
+    struct str version_text = doc_str(doc_get(metadata, "resourceVersion"), STR(""));
+    struct str name = doc_str(doc_get(metadata, "name"), request->name);
+    int64_t version = 0;
+    if (!status || status->kind != DOC_OBJECT) {
+        answer_status(request, 400, "BadRequest", "status must be an object");
+        return false;
+    }
+    if (!str_equal(name, request->name)) {
+        answer_status(request, 400, "BadRequest",
+                      "the name of the object (" STR_FORMAT
+                      ") does not match the name on the URL (" STR_FORMAT ")",
+                      STR_ARG(name), STR_ARG(request->name));
+        return false;
+    }
+    if (version_text.len && !str_to_i64(version_text, 0, INT64_MAX, &version)) {
+        answer_status(request, 400, "BadRequest", "metadata.resourceVersion is a decimal number");
+        return false;
+    }
+    struct buf text BUF_CLEANUP = {0};
+    struct json_writer out = {.out = &text};
+    json_begin_object(&out);
+    json_key(&out, "status");
+    json_put_doc(&out, status);
+    json_end_object(&out);
+    write->name = request->name;
+    write->if_version = (uint64_t)version;
+    write->uid_text = arena_str(&request->arena, doc_str(doc_get(metadata, "uid"), STR("")));
+    write->body = arena_str(&request->arena, buf_str(&text));
+    return true;
+}
+
+void handle_status(struct api_request *request)
+{
+    struct doc *object = NULL;
+    struct object_ref found;
+    if (!status_is_foreign(request)) {
+        overrule(request);
+        return;
+    }
+    CHECK(request_find(request, &found));
+    if (str_is(request_query(request, "dryRun"),
+               "All")) { /* it stays as it is, and that is what is answered */
+        answer_object(request, 200, found, request->name);
+        return;
+    }
+    if (request->method == METHOD_PATCH) {
+        handle_patch(request);
+        return;
+    }
+    if (!body_parse(request, &object))
+        return;
+    struct write_job *job = write_job_new(request, WRITE_STATUS);
+    job->status = true;
+    if (status_accept(request, object, &job->event))
+        write_submit(request);
+}

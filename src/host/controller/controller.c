@@ -1,0 +1,305 @@
+#include "host/controller/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/json.h"
+
+#define MAINTAIN_IDLE_NS  (500 * NS_PER_MS)
+#define MAINTAIN_BUSY_NS  (2 * NS_PER_MS)
+#define LOG_BYTES_DEFAULT (UINT64_C(4) << 30)
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+int64_t controller_mono_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+static int64_t latest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t controller_stamp_ns(struct controller *controller)
+{
+    /* The wall clock first: a pause between the two then makes the offset smaller, and the larger one stays.
+     */
+    int64_t wall_ns = clock_ns(CLOCK_REALTIME), mono_ns = clock_ns(CLOCK_MONOTONIC);
+    controller->clock_offset_ns = latest(controller->clock_offset_ns, wall_ns - mono_ns);
+    /* The last start's clock may have been ahead. */
+    controller->clock_offset_ns = latest(controller->clock_offset_ns, core_now(controller->core) - mono_ns);
+    return mono_ns + controller->clock_offset_ns;
+}
+
+/* --- the loop's hooks ------------------------------------------------------------------------- */
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Monotonic time at which something falls due. */
+static int64_t next_due(const struct controller *controller)
+{
+    int64_t due_ns = earliest(machines_deadline(controller), tracker_deadline(controller));
+    due_ns = earliest(due_ns, controller->maintain_ns);
+    int64_t core_ns = core_deadline(controller->core);
+    if (core_ns != INT64_MAX && !controller->tick_queued)
+        due_ns = earliest(due_ns, core_ns - controller->clock_offset_ns);
+    return controller->retry_ns ? earliest(due_ns, controller->retry_ns) : due_ns;
+}
+
+/* What can wait; a slice each time while there is much of it. */
+static void maintain(struct controller *controller)
+{
+    struct error error;
+    if (controller->wire_tls && wire_tls_files_changed(controller->wire_tls) &&
+        wire_tls_reload(controller->wire_tls, &error) < 0)
+        fprintf(stderr, "warning: the agents' TLS is not read again: %s\n", error.text);
+    peers_check(controller);
+    commit_maintain(controller);
+    bool busy = controller->snapshot || controller->trimming;
+    controller->maintain_ns = controller_mono_ns() + (busy ? MAINTAIN_BUSY_NS : MAINTAIN_IDLE_NS);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct controller *controller = timer->data;
+    machines_check(controller);
+    tracker_flush(controller);
+    if (!controller->tick_queued && core_deadline(controller->core) <= controller_stamp_ns(controller))
+        commit_queue(controller, pending_new(EVENT_TICK));
+    if (controller_mono_ns() >= controller->maintain_ns)
+        maintain(controller);
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct controller *controller = prepare->data;
+    if (controller->stopping)
+        return;
+    do { /* a connection that breaks while it is written to is news */
+        commit_turn(controller);
+        wire_flush(controller->wire);
+    } while (controller->queue.len > 0 && !controller->retry_ns);
+    controller->listened_ns = controller_mono_ns();
+    int64_t wait_ns = next_due(controller) - controller->listened_ns;
+    uint64_t wait_ms = wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
+    uv_timer_start(&controller->timer, on_timer, wait_ms, 0);
+}
+
+/* --- the API's hooks -------------------------------------------------------------------------- */
+
+static struct core *hook_core(void *context)
+{
+    return ((struct controller *)context)->core;
+}
+
+static int64_t hook_now_ns(void *context)
+{
+    return controller_stamp_ns(context);
+}
+
+static void hook_submit(void *context, const struct write_event *write, struct api_request *request)
+{
+    struct controller *controller = context;
+    struct pending *pending = pending_new(EVENT_WRITE);
+    struct arena *arena = &pending->arena;
+    pending->event.write = *write;
+    pending->event.write.namespace_ = arena_str(arena, write->namespace_);
+    pending->event.write.name = arena_str(arena, write->name);
+    pending->event.write.body = arena_str(arena, write->body);
+    pending->event.write.uid_text = arena_str(arena, write->uid_text);
+    pending->event.write.user = arena_str(arena, write->user);
+    pending->request = request;
+    commit_queue(controller, pending);
+}
+
+/* --- start and stop --------------------------------------------------------------------------- */
+
+static int open_store(struct controller *controller, struct error *error)
+{
+    const char *dir = controller->options.data_dir;
+    if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "making %s", dir);
+    controller->data_dir = realpath(dir, NULL); /* tasks see paths below it from other folders */
+    if (!controller->data_dir)
+        return error_set_errno(error, errno, "finding %s", dir);
+    struct buf path BUF_CLEANUP = {0};
+    buf_printf(&path, "%s/log.db", controller->data_dir);
+    uint64_t most = controller->options.log_bytes_max ? controller->options.log_bytes_max : LOG_BYTES_DEFAULT;
+    int rc = store_open(path.data, &(struct store_options){.bytes_max = most}, &controller->store, error);
+    if (rc < 0)
+        return error_wrap(error, "opening the log %s", path.data);
+    rc = controller_replay(controller->store, UINT64_MAX, true, controller->core, NULL, NULL, error);
+    return rc < 0 ? error_wrap(error, "replaying the log %s", path.data) : 0;
+}
+
+/* Checkpoints go beside the log unless the cluster file says where. */
+static int queue_cluster(struct controller *controller, struct str text, struct error *error)
+{
+    struct pending *pending = pending_new(EVENT_CLUSTER);
+    struct doc *document;
+    int rc = json_parse(&pending->arena, text, &document, error);
+    if (rc < 0) {
+        arena_done(&pending->arena);
+        mem_free(pending);
+        return error_wrap(error, "the cluster document");
+    }
+    struct doc *spec = doc_need_object(&pending->arena, document, "spec");
+    struct doc *settings = doc_need_object(&pending->arena, spec, "settings");
+    if (!doc_get(settings, "checkpointDir"))
+        doc_set(&pending->arena, settings, STR("checkpointDir"),
+                doc_new_str(&pending->arena,
+                            arena_printf(&pending->arena, "%s/checkpoints", controller->data_dir)));
+    struct buf json BUF_CLEANUP = {0};
+    json_write(&json, document);
+    pending->event.cluster.document = arena_str(&pending->arena, buf_str(&json));
+    commit_queue(controller, pending);
+    return 0;
+}
+
+static int boot(struct controller *controller, struct error *error)
+{
+    struct pending *pending = pending_new(EVENT_BOOT);
+    pending->event.boot.epoch = core_epoch(controller->core) + 1;
+    pending->event.boot.version = STR(PHX_VERSION);
+    commit_queue(controller, pending);
+    if (controller->options.cluster_json.len) {
+        int rc = queue_cluster(controller, controller->options.cluster_json, error);
+        if (rc < 0)
+            return rc;
+    }
+    commit_turn(controller);
+    if (controller->blocked_since_ns)
+        return error_set(error, controller->blocked.code, "the log takes no records: %s",
+                         controller->blocked.text);
+    if (core_cluster(controller->core)->machine_count == 0)
+        return error_set(error, ERROR_INVALID,
+                         "no cluster: the log has none yet, and no cluster file was given");
+    struct store_stats stats;
+    int rc = store_stats(controller->store, &stats, error);
+    if (rc < 0)
+        return error_wrap(error, "asking the log for its newest snapshot");
+    controller->snapshot_seq = stats.snapshot_seq;
+    machines_boot(controller);
+    return 0;
+}
+
+static int open_access(struct controller *controller, struct error *error)
+{
+    struct controller_options *options = &controller->options;
+    if (!options->authenticate && !options->access.audit)
+        return 0;
+    options->access.open = !options->authenticate;
+    return access_new(&options->access, &controller->access, error);
+}
+
+int controller_reload(struct controller *controller, struct error *error)
+{
+    int rc = api_reload(controller->api, error);
+    if (rc == 0 && controller->wire_tls)
+        rc = wire_tls_reload(controller->wire_tls, error);
+    return rc;
+}
+
+static int listen_all(struct controller *controller, struct error *error)
+{
+    controller->wire = wire_new(controller->loop);
+    int rc = peers_listen(controller, error);
+    if (rc < 0)
+        return error_wrap(error, "listening for agents");
+    struct api_options options = {
+        .address = controller->options.api_address,
+        .port = controller->options.api_port,
+        .hooks = {controller, hook_core, hook_now_ns, hook_submit, readers_open, readers_closed,
+                  execs_open, execs_input, execs_credit, execs_resize, execs_closed},
+    };
+    options.access = controller->access;
+    options.tls_cert = controller->options.tls_cert;
+    options.tls_key = controller->options.tls_key;
+    rc = api_new(controller->loop, &options, &controller->api, error);
+    return rc < 0 ? error_wrap(error, "listening for the API") : 0;
+}
+
+int controller_new(uv_loop_t *loop, const struct controller_options *options,
+                   struct controller **ret_controller, struct error *error)
+{
+    struct controller *controller = mem_alloc(sizeof(*controller));
+    controller->loop = loop;
+    controller->options = *options;
+    controller->core = core_new();
+    list_init(&controller->strangers);
+    list_init(&controller->peers);
+    int rc = open_store(controller, error);
+    if (rc == 0)
+        rc = boot(controller, error);
+    if (rc == 0)
+        rc = open_access(controller, error);
+    if (rc == 0)
+        rc = listen_all(controller, error);
+    if (rc < 0) {
+        if (controller->wire)
+            wire_shutdown(controller->wire);
+        controller_free(controller);
+        return rc;
+    }
+    uv_prepare_init(loop, &controller->prepare);
+    controller->prepare.data = controller;
+    uv_prepare_start(&controller->prepare, on_prepare);
+    uv_timer_init(loop, &controller->timer);
+    controller->timer.data = controller;
+    *ret_controller = controller;
+    return 0;
+}
+
+void controller_stop(struct controller *controller)
+{
+    if (controller->stopping)
+        return;
+    commit_turn(controller);
+    wire_flush(controller->wire);
+    controller->stopping = true;
+    uv_prepare_stop(&controller->prepare);
+    uv_close((uv_handle_t *)&controller->prepare, NULL);
+    uv_close((uv_handle_t *)&controller->timer, NULL);
+    api_close(controller->api, NULL, NULL);
+    wire_shutdown(controller->wire);
+}
+
+void controller_free(struct controller *controller)
+{
+    if (!controller)
+        return;
+    commit_done(controller);
+    peers_done(controller);
+    tracker_done(controller);
+    machines_done(controller);
+    vec_done(&controller->streams);
+    vec_done(&controller->execs);
+    vec_done(&controller->effects.list);
+    store_close(controller->store);
+    access_free(controller->access);
+    core_free(controller->core);
+    free(controller->data_dir);
+    mem_free(controller);
+}
+
+uint16_t controller_api_port(const struct controller *controller)
+{
+    return api_port(controller->api);
+}
+
+uint16_t controller_agent_port(const struct controller *controller)
+{
+    return controller->agent_port;
+}

@@ -1,0 +1,69 @@
+/* controller.h - the live controller: the core in a loop with real sockets, a real clock and a real log.
+ *
+ *     events (API writes, agents, timers) are queued during one turn of the loop
+ *       -> before the loop sleeps: all of them are appended in one durable commit        (commit.c)
+ *       -> core_step() for each, its effects carried out in order                        (effects.c)
+ * so nothing leaves that could be lost, and one fdatasync serves a whole turn (group commit). A full disk
+ * leaves agents' news queued and answers writes with 507 until space returns (503 while another program holds
+ * the log's file); heartbeats are acknowledged all the while, so no task is fenced. Any other failure of the
+ * disk ends the process: what is durable is unknown then, and a restart finds out.
+ *
+ *   controller.c  start, stop, the loop's hooks
+ *   commit.c      queue, group commit, retry on a full disk, snapshots
+ *   effects.c     effects to sockets
+ *   peers.c       connections, until it is known what they are
+ *   machines.c    each machine's connection, tethers, lease
+ *   steps.c       steps of ranks, coalesced
+ *   readers.c     log streams from agents to API readers
+ *   replay.c      state from snapshot and log (also for `phalanx log replay`)
+ * One thread, one loop.
+ */
+#ifndef PHX_HOST_CONTROLLER_CONTROLLER_H
+#define PHX_HOST_CONTROLLER_CONTROLLER_H
+
+#include <uv.h>
+
+#include "core/core.h"
+#include "host/access/access.h"
+#include "host/store/store.h"
+
+struct controller;
+
+struct controller_options {
+    const char *data_dir;     /* made when absent; holds log.db and, by default, checkpoints/ */
+    struct str cluster_json;  /* the cluster document; empty: the one in the log */
+    const char *api_address;
+    uint16_t api_port;        /* 0: any */
+    const char *agent_address;
+    uint16_t agent_port;      /* 0: any */
+    int64_t keep_log_ns;      /* records younger than this stay behind the snapshots; 0: 7 days */
+    uint64_t log_bytes_max;   /* above, the age limit is given up; 0: 4 GiB */
+    uint32_t snapshot_every;  /* records between snapshots; 0: 20,000 */
+    /* The API's HTTPS and the agents' TLS: PEM files; NULL: neither. */
+    const char *tls_cert, *tls_key;
+    bool authenticate;            /* users must say who they are, and agents if there is TLS */
+    struct access_options access; /* files of users, roles, audit */
+};
+
+/* Opens the log, replays it, and listens. The loop must be run by the caller afterwards (once, when this
+ * fails: closing handles go then). The options' strings must outlive the controller. */
+int controller_new(uv_loop_t *loop, const struct controller_options *options,
+                   struct controller **ret_controller, struct error *error);
+/* Commits what is queued, then closes every connection; tasks run on. The loop then ends by itself; free
+ * after uv_run returned. */
+void controller_stop(struct controller *controller);
+void controller_free(struct controller *controller);
+/* Reads certificates, tokens and roles again. On failure what there was serves on. */
+int controller_reload(struct controller *controller, struct error *error);
+
+uint16_t controller_api_port(const struct controller *controller);
+uint16_t controller_agent_port(const struct controller *controller);
+
+/* Brings a fresh core to the state after record `until` (UINT64_MAX: the end): newest snapshot, then the log.
+ * `step` (may be NULL) sees every event after it was applied, with its effects. */
+typedef void controller_replay_step(void *context, struct core *core, const struct event *event,
+                                    const struct effects *effects);
+int controller_replay(struct store *store, uint64_t until, bool from_snapshot, struct core *core,
+                      controller_replay_step *step, void *context, struct error *error);
+
+#endif

@@ -1,0 +1,237 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "host/launch/state.h"
+
+/* A shim that was killed takes the task's first process with it (PR_SET_PDEATHSIG); what that one had started
+ * is left without a keeper. Each carries PHX_TASK_DIR in its environment as it was at exec, whatever group or
+ * parent it has now, so they are found by that, killed through a pidfd, and looked for again until a whole
+ * pass turns up none: one that was struck may have forked behind the pass, and one amid its exec shows no
+ * environment for that moment. */
+
+/* An exec shows no environment for microseconds. What shows none for so many passes is no task of ours: a
+ * process whose memory we may not look at. */
+enum { UNSURE_PASSES_MAX = 100 };
+
+enum sight { SIGHT_STRANGER, SIGHT_MARKED, SIGHT_UNSURE };
+
+struct prey {
+    pid_t pid;
+    int pidfd;
+};
+
+struct sweep {
+    char mark[LAUNCH_PATH_MAX + 64]; /* "\0PHX_TASK_DIR=...\0" */
+    size_t mark_len;
+    uint32_t passes;
+    VEC(struct prey) prey;
+};
+
+void sweep_free(struct sweep *sweep)
+{
+    if (!sweep)
+        return;
+    for (size_t i = 0; i < sweep->prey.len; i++)
+        close(sweep->prey.items[i].pidfd);
+    vec_done(&sweep->prey);
+    mem_free(sweep);
+}
+
+/* A process amid its exec: proc(5)'s env_end of the new image is not set yet. Kernel threads and zombies have
+ * none either, and never will. */
+static bool is_amid_exec(pid_t pid)
+{
+    enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_ENV_END = 51, KERNEL_THREAD = 0x00200000 };
+    char path[40], block[2048];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t len = read(fd, block, sizeof block - 1);
+    close(fd);
+    if (len <= 0)
+        return false;
+    block[len] = 0;
+    const char *at = strrchr(block, ')'); /* the name before it may hold anything */
+    unsigned long env_end = 1;
+    for (int field = FIELD_STATE; at && field <= FIELD_ENV_END; field++) {
+        at = strchr(at, ' ');
+        if (!at++)
+            break;
+        if (field == FIELD_STATE && strchr("ZXx", *at))
+            return false;
+        if (field == FIELD_FLAGS && (strtoul(at, NULL, 10) & KERNEL_THREAD))
+            return false;
+        if (field == FIELD_ENV_END)
+            env_end = strtoul(at, NULL, 10);
+    }
+    return env_end == 0;
+}
+
+static enum sight look_at(const struct sweep *sweep, pid_t pid)
+{
+    char path[40], block[16384];
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return SIGHT_STRANGER;
+    size_t len = 1;
+    block[0] = 0; /* the first variable has its leading NUL too */
+    bool found = false, empty = true;
+    ssize_t got;
+    while (!found && (got = read(fd, block + len, sizeof block - len)) > 0) {
+        empty = false;
+        len += (size_t)got;
+        found = memmem(block, len, sweep->mark, sweep->mark_len) != NULL;
+        size_t keep = len < sweep->mark_len ? len : sweep->mark_len; /* it may lie across two reads */
+        memmove(block, block + len - keep, keep);
+        len = keep;
+    }
+    close(fd);
+    if (found)
+        return SIGHT_MARKED;
+    return empty && is_amid_exec(pid) ? SIGHT_UNSURE : SIGHT_STRANGER;
+}
+
+static bool is_known(const struct sweep *sweep, pid_t pid)
+{
+    for (size_t i = 0; i < sweep->prey.len; i++)
+        if (sweep->prey.items[i].pid == pid)
+            return true;
+    return false;
+}
+
+static void keep_prey(struct sweep *sweep, pid_t pid, int pidfd)
+{
+    struct prey prey = {pid, pidfd};
+    vec_push(&sweep->prey, prey);
+}
+
+/* False when the process is no stranger, and a later pass has to look again. */
+static bool strike(struct sweep *sweep, pid_t pid)
+{
+    if (is_known(sweep, pid))
+        return true; /* struck in an earlier pass, and waited for */
+    enum sight sight = look_at(sweep, pid);
+    if (sight != SIGHT_MARKED)
+        return sight == SIGHT_STRANGER || sweep->passes > UNSURE_PASSES_MAX;
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return errno == ESRCH;
+    if (look_at(sweep, pid) != SIGHT_MARKED) { /* it ended meanwhile, the number may be another's */
+        close(pidfd);
+        return false;
+    }
+    syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    keep_prey(sweep, pid, pidfd);
+    return false;
+}
+
+/* True when the whole pass found strangers only, and prey of earlier passes. */
+static bool pass_is_clean(struct sweep *sweep)
+{
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return false;
+    bool clean = true;
+    sweep->passes++;
+    const struct dirent *entry;
+    while ((entry = readdir(proc)))
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+            clean &= strike(sweep, (pid_t)strtol(entry->d_name, NULL, 10));
+    closedir(proc);
+    return clean;
+}
+
+/* True when all that were struck are dead; forgets those, so that a reused number is looked at anew. */
+static bool all_dead(struct sweep *sweep)
+{
+    for (size_t i = sweep->prey.len; i-- > 0;) {
+        struct pollfd fd = {sweep->prey.items[i].pidfd, POLLIN, 0};
+        if (poll(&fd, 1, 0) != 1)
+            continue;
+        close(sweep->prey.items[i].pidfd);
+        vec_remove(&sweep->prey, i);
+    }
+    return sweep->prey.len == 0;
+}
+
+static void remove_cgroups(int fd, const struct task_file *file)
+{
+    struct task_strings strings;
+    char *block = NULL;
+    if (task_file_strings(fd, file, &strings, &block) < 0)
+        return;
+    for (int i = 0; i < SHIM_CGROUPS_MAX; i++)
+        if (strings.cgroup[i].len > 0)
+            rmdir(strings.cgroup[i].data); /* NUL-terminated in the block */
+    mem_free(block);
+}
+
+/* The record that the shim could not leave; also in the file, so that a next agent finds the same. */
+static struct shim_exit lost_record(const struct task_file *file)
+{
+    struct shim_exit record = {
+        .magic = SHIM_EXIT_MAGIC,
+        .flags = SHIM_EXIT_LOST | SHIM_EXIT_SIGNALED,
+        .status = SIGKILL,
+        .started_ns = file->start.started_ns,
+        .finished_ns = now_wall_ns(),
+    };
+    record.checksum = shim_exit_checksum(&record);
+    return record;
+}
+
+bool sweep_step(struct task *task)
+{
+    bool clean = pass_is_clean(task->sweep);
+    if (!all_dead(task->sweep) || !clean)
+        return false;
+    int fd = task_file_open(task->launcher, task->uid);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return false;
+    struct task_file file = {0};
+    bool valid = fd >= 0 && task_file_read(fd, &file) == 0;
+    struct shim_exit record = file.exit;
+    if (!valid || !record.magic) {
+        record = lost_record(&file);
+        if (valid && pwrite(fd, &record, sizeof record, SHIM_EXIT_OFFSET) < 0)
+            record.finished_ns = now_wall_ns(); /* it will be found lost once more, no harm */
+    }
+    if (valid)
+        remove_cgroups(fd, &file);
+    task_exited(task, &record, fd);
+    if (fd >= 0)
+        close(fd);
+    return true;
+}
+
+void sweep_begin(struct task *task)
+{
+    struct sweep *sweep = mem_alloc(sizeof *sweep);
+    int len = snprintf(sweep->mark + 1, sizeof sweep->mark - 1, "PHX_TASK_DIR=%s/tasks/" UID_FORMAT,
+                       task->launcher->directory, UID_ARG(task->uid));
+    CHECK(len > 0 && (size_t)len + 2 <= sizeof sweep->mark);
+    sweep->mark_len = (size_t)len + 2;
+    task->sweep = sweep;
+    task->state = TASK_SWEEPING;
+    /* The first process has its SIGKILL already and perhaps no environment any more, while it still gives
+     * back memory and devices: it is waited for. It still leads its session then; a stranger with its number
+     * does hardly. */
+    pid_t first = task->start.task_pid;
+    if (task->watched && first > 0 && getsid(first) == first) {
+        int pidfd = (int)syscall(SYS_pidfd_open, first, 0);
+        if (pidfd >= 0)
+            keep_prey(sweep, first, pidfd);
+    }
+    if (!sweep_step(task))
+        timer_arm(task->launcher);
+}

@@ -1,0 +1,111 @@
+/* internal.h - inside the wire.
+ *   wire.c      the loop's share, lifetimes, listening
+ *   stream.c    bytes of an open connection, in and out
+ *   connect.c   connections being made
+ *   tls.c       TLS below a connection
+ */
+#ifndef PHX_HOST_WIRE_INTERNAL_H
+#define PHX_HOST_WIRE_INTERNAL_H
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "host/wire/wire.h"
+
+enum {
+    READ_BYTES = 256 * 1024,
+    WIRE_SWEEP_MS = 250, /* how exactly timeouts of connections being made are kept */
+};
+
+struct wire {
+    uv_loop_t *loop;
+    uv_prepare_t prepare; /* flushes before the loop sleeps */
+    uv_idle_t idle;       /* runs while something is queued, so that the loop does not sleep before a flush */
+    uv_timer_t sweep;     /* runs while a connection is being made */
+    struct list_node conns, dirty, listeners;
+    struct arena arena; /* of the message in hand */
+    char *read_buffer;
+    size_t connecting;
+    int unflushed;    /* callbacks since the last flush */
+    int handles_open; /* prepare, idle, sweep, conns, listeners */
+    bool shut_down, idling;
+};
+
+struct wire_listener {
+    uv_tcp_t tcp;
+    struct wire *wire;
+    struct list_node node;
+    const struct wire_handlers *handlers;
+    void *context;
+    struct wire_tls *tls; /* NULL: none */
+};
+
+enum conn_state { CONN_RESOLVING, CONN_CONNECTING, CONN_OPEN, CONN_CLOSING };
+
+struct connector { /* exists while the connection is being made */
+    uv_getaddrinfo_t resolve;
+    uv_connect_t connect;
+    struct wire_conn *conn; /* NULL: the connection was given up meanwhile */
+    struct sockaddr_storage source;
+    bool has_source;
+    int64_t deadline_ms;
+};
+
+struct write {
+    uv_write_t request;
+    struct wire_conn *conn;
+    struct buf bytes;
+};
+
+struct wire_conn {
+    uv_tcp_t tcp;
+    struct wire *wire;
+    struct list_node node, dirty_node;
+    const struct wire_handlers *handlers;
+    void *context;
+    struct connector *connector;
+    struct buf in;  /* the beginning of a frame that is not whole yet */
+    struct buf out; /* queued, not handed to the kernel */
+    size_t in_flight, limit;
+    struct conn_tls *tls; /* NULL: plain */
+    struct wire_tls *tls_settings; /* of one being made: TLS begins when it is connected */
+    struct buf tls_server;
+    uint8_t state;
+    bool accepted;   /* by a listener: its owner knows of it once it is open */
+    bool shaking;    /* counted in wire->connecting for its handshake */
+    bool has_handle; /* tcp was initialised */
+    bool overflowed;
+    bool failing; /* inside its `closed` callback: wire_close has nothing left to do */
+};
+
+/* wire.c */
+struct wire_conn *wire_conn_new(struct wire *wire, const struct wire_handlers *handlers, void *context);
+/* Takes the connection out of everything; its memory goes when libuv lets go of it. */
+void wire_conn_drop(struct wire_conn *conn);
+/* Tells its owner, then drops it. From the loop only. */
+void wire_conn_fail(struct wire_conn *conn, enum wire_reason reason, const char *why);
+bool wire_parse_address(const char *text, uint16_t port, struct sockaddr_storage *ret_address);
+
+/* stream.c */
+void wire_conn_open(struct wire_conn *conn);       /* its socket is connected: messages flow */
+void wire_conn_mark_dirty(struct wire_conn *conn); /* something is queued */
+void wire_flush_sometimes(struct wire *wire);
+
+/* tls.c. `out` of the connection receives sealed bytes. */
+struct conn_tls *wire_tls_begin(struct wire_conn *conn, struct wire_tls *settings, const char *server_name);
+void wire_tls_end(struct conn_tls *tls);
+int wire_tls_shake(struct conn_tls *tls, struct error *error); /* 1: done; 0: waits for bytes; ERROR_DENIED */
+void wire_tls_take(struct conn_tls *tls, const char *data, size_t len); /* bytes of the socket */
+/* Plain bytes out of them; 0: there are no more. ERROR_CORRUPT. */
+ssize_t wire_tls_open(struct conn_tls *tls, char *data, size_t max, struct error *error);
+struct buf *wire_tls_plain(struct conn_tls *tls); /* what is to be sent is put here */
+size_t wire_tls_waiting(const struct conn_tls *tls);
+void wire_tls_seal(struct conn_tls *tls);
+bool wire_tls_established(const struct conn_tls *tls);
+bool wire_tls_is_late(const struct conn_tls *tls, int64_t now_ms);
+const char *wire_tls_name(const struct conn_tls *tls);
+
+/* connect.c */
+void wire_on_sweep(uv_timer_t *timer); /* gives up what takes too long */
+
+#endif

@@ -1,0 +1,340 @@
+#include "host/wire/internal.h"
+
+#include "core/agent/codec.h"
+
+enum {
+    FLUSH_EVERY = 256,
+    PUSH_BYTES =
+        64 * 1024, /* queued more than this: what the kernel takes goes at once, not to hold it twice */
+};
+
+static enum wire_reason reason_of(int status)
+{
+    if (status == UV_EOF)
+        return WIRE_EOF;
+    return status == UV_ETIMEDOUT ? WIRE_TIMEOUT : WIRE_RESET;
+}
+/* --- sending -------------------------------------------------------------------------------------- */
+
+static void on_idle(uv_idle_t *idle)
+{
+    (void)idle;
+}
+
+static void conn_flush(struct wire_conn *conn);
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct write *write = container_of(request, struct write, request);
+    struct wire_conn *conn = write->conn;
+    conn->in_flight -= write->bytes.len;
+    buf_done(&write->bytes);
+    mem_free(write);
+    if (conn->state != CONN_OPEN)
+        return; /* closing: the handle's close callback comes later and frees it */
+    if (status < 0)
+        wire_conn_fail(conn, reason_of(status), uv_strerror(status));
+    else
+        conn_flush(conn);
+}
+
+/* The rest of what is queued follows when the socket is writable. */
+static void write_later(struct wire_conn *conn)
+{
+    struct write *write = mem_alloc(sizeof *write);
+    write->conn = conn;
+    write->bytes = conn->out;
+    conn->out = (struct buf){0};
+    conn->in_flight = write->bytes.len;
+    uv_buf_t buffer = uv_buf_init(write->bytes.data, (unsigned)write->bytes.len);
+    int rc = uv_write(&write->request, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
+    CHECK(rc == 0);
+}
+
+/* Hands what is queued to the kernel; 0 or libuv's error. */
+static int write_now(struct wire_conn *conn)
+{
+    uv_buf_t buffer = uv_buf_init(conn->out.data, (unsigned)conn->out.len);
+    int written = uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1);
+    if (written < 0 && written != UV_EAGAIN)
+        return written;
+    size_t done = written > 0 ? (size_t)written : 0;
+    if (done == conn->out.len) {
+        buf_done(&conn->out);
+        return 0;
+    }
+    buf_drop_front(&conn->out, done);
+    write_later(conn);
+    return 0;
+}
+
+/* Where messages wait: plain bytes become records when they are written. */
+static struct buf *queue_of(struct wire_conn *conn)
+{
+    return conn->tls ? wire_tls_plain(conn->tls) : &conn->out;
+}
+
+static void conn_flush(struct wire_conn *conn)
+{
+    if (conn->overflowed) {
+        wire_conn_fail(conn, WIRE_OVERFLOW, "the peer reads too slowly");
+        return;
+    }
+    if (conn->in_flight > 0 || conn->state != CONN_OPEN)
+        return;
+    if (conn->tls)
+        wire_tls_seal(conn->tls);
+    int rc = conn->out.len > 0 ? write_now(conn) : 0;
+    if (rc < 0)
+        wire_conn_fail(conn, reason_of(rc), uv_strerror(rc));
+    else if (conn->in_flight == 0 && conn->handlers->drained &&
+             (!conn->tls || wire_tls_established(conn->tls)))
+        conn->handlers->drained(conn);
+}
+
+void wire_flush(struct wire *wire)
+{
+    /* What a callback queues meanwhile waits for the next turn, so that one busy stream cannot hold the
+     * loop. */
+    struct list_node turn;
+    list_init(&turn);
+    list_for_each_safe(node, after, &wire->dirty)
+    {
+        list_remove(node);
+        list_append(&turn, node);
+    }
+    wire->unflushed = 0;
+    while (!list_empty(&turn)) {
+        struct wire_conn *conn = container_of(turn.next, struct wire_conn, dirty_node);
+        list_remove(&conn->dirty_node);
+        conn_flush(conn);
+    }
+    if (wire->idling && list_empty(&wire->dirty)) {
+        uv_idle_stop(&wire->idle);
+        wire->idling = false;
+    }
+}
+
+/* While every look at the kernel finds a full batch of events, libuv handles up to 48 of them before it comes
+ * to the prepare handles: with 16,384 connections answers would wait for all of it. So the loop's callbacks
+ * also end here. */
+void wire_flush_sometimes(struct wire *wire)
+{
+    if (++wire->unflushed >= FLUSH_EVERY)
+        wire_flush(wire);
+}
+
+void wire_conn_mark_dirty(struct wire_conn *conn)
+{
+    struct wire *wire = conn->wire;
+    if (list_empty(&conn->dirty_node))
+        list_append(&wire->dirty, &conn->dirty_node);
+    if (!wire->idling)
+        uv_idle_start(&wire->idle, on_idle);
+    wire->idling = true;
+}
+
+static int after_put(struct wire_conn *conn, int rc)
+{
+    if (rc < 0)
+        return rc;
+    if (queue_of(conn)->len >= PUSH_BYTES && conn->state == CONN_OPEN && conn->in_flight == 0) {
+        if (conn->tls)
+            wire_tls_seal(conn->tls);
+        if (conn->out.len > 0)
+            (void)write_now(conn); /* an error comes back at the flush, which may call its owner */
+    }
+    if (wire_conn_queued(conn) > conn->limit) {
+        conn->overflowed = true;
+        buf_done(queue_of(conn));
+        rc = ERROR_LIMIT;
+    }
+    if ((conn->state == CONN_OPEN && conn->in_flight == 0) || conn->overflowed)
+        wire_conn_mark_dirty(conn);
+    return rc;
+}
+
+int wire_send_agent(struct wire_conn *conn, const struct from_agent *message)
+{
+    if (conn->state == CONN_CLOSING || conn->failing || conn->overflowed)
+        return ERROR_UNAVAILABLE;
+    return after_put(conn, codec_put_agent(queue_of(conn), message, NULL));
+}
+
+int wire_send_controller(struct wire_conn *conn, const struct from_controller *message)
+{
+    if (conn->state == CONN_CLOSING || conn->failing || conn->overflowed)
+        return ERROR_UNAVAILABLE;
+    return after_put(conn, codec_put_controller(queue_of(conn), message, NULL));
+}
+
+void wire_close(struct wire_conn *conn)
+{
+    if (conn->state == CONN_CLOSING || conn->failing)
+        return;
+    if (conn->state == CONN_OPEN && conn->tls)
+        wire_tls_seal(conn->tls);
+    if (conn->state == CONN_OPEN && conn->in_flight == 0 && conn->out.len > 0) {
+        uv_buf_t buffer = uv_buf_init(conn->out.data, (unsigned)conn->out.len);
+        (void)uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1); /* best effort by contract */
+    }
+    wire_conn_drop(conn);
+}
+
+/* --- receiving ------------------------------------------------------------------------------------ */
+
+static int deliver(struct wire_conn *conn, struct str bytes, struct error *error)
+{
+    struct wire *wire = conn->wire;
+    int rc;
+    wire->arena.limit_bytes = CODEC_ARENA_BYTES;
+    if (conn->handlers->from_agent) {
+        struct from_agent message;
+        rc = codec_get_agent(&wire->arena, bytes, &message, error);
+        if (rc == 0)
+            conn->handlers->from_agent(conn, &message);
+    } else {
+        struct from_controller message;
+        rc = codec_get_controller(&wire->arena, bytes, &message, error);
+        if (rc == 0)
+            conn->handlers->from_controller(conn, &message);
+    }
+    arena_done(&wire->arena);
+    return rc == ERROR_UNSUPPORTED ? 0 : rc; /* of a later version: skipped */
+}
+
+/* Delivers whole frames; returns how many bytes they took, or negative when the stream is broken. The
+ * connection may be closing afterwards. */
+static ssize_t deliver_all(struct wire_conn *conn, const char *data, size_t len, struct error *error)
+{
+    size_t pos = 0;
+    while (conn->state == CONN_OPEN) {
+        struct str bytes;
+        size_t used;
+        int rc = codec_frame(data + pos, len - pos, &bytes, &used, error);
+        if (rc == 0)
+            break;
+        if (rc > 0)
+            rc = deliver(conn, bytes, error);
+        if (rc < 0)
+            return rc;
+        pos += used;
+    }
+    return (ssize_t)pos;
+}
+
+static void conn_read(struct wire_conn *conn, ssize_t count, const uv_buf_t *buffer)
+{
+    if (count < 0) {
+        wire_conn_fail(conn, reason_of((int)count), uv_strerror((int)count));
+        return;
+    }
+    struct error error;
+    bool kept = conn->in.len > 0;
+    if (kept)
+        buf_add(&conn->in, buffer->base, (size_t)count);
+    const char *data = kept ? conn->in.data : buffer->base;
+    size_t len = kept ? conn->in.len : (size_t)count;
+    ssize_t used = deliver_all(conn, data, len, &error);
+    if (conn->state != CONN_OPEN)
+        return;
+    if (used < 0) {
+        wire_conn_fail(conn, WIRE_PROTOCOL, error.text);
+        return;
+    }
+    if (!kept && (size_t)used < len)
+        buf_add(&conn->in, data + used, len - (size_t)used);
+    else if (kept && (size_t)used == len)
+        buf_done(&conn->in);
+    else if (kept && used > 0)
+        buf_drop_front(&conn->in, (size_t)used);
+}
+
+/* Goes on with the handshake; true when the connection is open. */
+static bool conn_shake(struct wire_conn *conn)
+{
+    struct error error;
+    int rc = wire_tls_shake(conn->tls, &error);
+    if (rc < 0 && conn->out.len > 0)
+        (void)write_now(conn); /* the alert tells the peer why */
+    else if (conn->out.len > 0)
+        wire_conn_mark_dirty(conn);
+    if (rc < 0) {
+        wire_conn_fail(conn, WIRE_PROTOCOL, error.text);
+        return false;
+    }
+    if (rc == 0)
+        return false;
+    conn->shaking = false;
+    conn->wire->connecting--;
+    if (wire_conn_queued(conn) > 0)
+        wire_conn_mark_dirty(conn);
+    if (conn->handlers->opened)
+        conn->handlers->opened(conn);
+    return conn->state == CONN_OPEN;
+}
+
+/* The loop's buffer holds what the socket gave until that is copied, and plain bytes afterwards. */
+static void conn_read_tls(struct wire_conn *conn, const char *data, size_t len)
+{
+    struct error error;
+    ssize_t plain = 1;
+    wire_tls_take(conn->tls, data, len);
+    if (!wire_tls_established(conn->tls) && !conn_shake(conn))
+        return;
+    while (plain > 0 && conn->state == CONN_OPEN) {
+        plain = wire_tls_open(conn->tls, conn->wire->read_buffer, READ_BYTES, &error);
+        if (plain < 0)
+            wire_conn_fail(conn, WIRE_PROTOCOL, error.text);
+        else if (plain > 0)
+            conn_read(conn, plain, &(uv_buf_t){.base = conn->wire->read_buffer});
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
+{
+    struct wire_conn *conn = stream->data;
+    struct wire *wire = conn->wire;
+    if (count == 0 || conn->state != CONN_OPEN)
+        return;
+    if (conn->tls && count > 0)
+        conn_read_tls(conn, buffer->base, (size_t)count);
+    else
+        conn_read(conn, count, buffer);
+    wire_flush_sometimes(wire);
+}
+
+/* libuv reads and calls on_read at once, so one buffer serves all connections. */
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct wire_conn *conn = handle->data;
+    *buffer = uv_buf_init(conn->wire->read_buffer, READ_BYTES);
+}
+void wire_conn_open(struct wire_conn *conn)
+{
+    conn->state = CONN_OPEN;
+    uv_tcp_nodelay(&conn->tcp, 1);
+    int rc = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    if (rc < 0) {
+        wire_conn_fail(conn, WIRE_RESET, uv_strerror(rc));
+        return;
+    }
+    if (conn->tls_settings) {
+        struct wire *wire = conn->wire;
+        conn->tls = wire_tls_begin(conn, conn->tls_settings, conn->accepted ? NULL : conn->tls_server.data);
+        /* What was sent before it was connected. */
+        buf_add_str(wire_tls_plain(conn->tls), buf_str(&conn->out));
+        buf_done(&conn->out);
+        conn->shaking = true;
+        wire->connecting++;
+        if (!uv_is_active((uv_handle_t *)&wire->sweep))
+            uv_timer_start(&wire->sweep, wire_on_sweep, WIRE_SWEEP_MS, WIRE_SWEEP_MS);
+        if (!conn->accepted)
+            (void)conn_shake(conn);
+        return;
+    }
+    if (conn->out.len > 0)
+        wire_conn_mark_dirty(conn);
+    if (conn->handlers->opened)
+        conn->handlers->opened(conn);
+}

@@ -1,0 +1,95 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/parts.h"
+
+/* A user namespace in which we are who we are: it gives the right to a mount namespace to those who are not
+ * root (user_namespaces(7); the kernel wants "deny" before the groups). */
+static int own_users(void)
+{
+    struct text users = {.len = 0}, groups = {.len = 0};
+    text_add_number(&users, geteuid());
+    text_add(&users, " ");
+    text_add_number(&users, geteuid());
+    text_add(&users, " 1");
+    text_add_number(&groups, getegid());
+    text_add(&groups, " ");
+    text_add_number(&groups, getegid());
+    text_add(&groups, " 1");
+    if (unshare(CLONE_NEWUSER) < 0)
+        return -errno;
+    int result = file_write("/proc/self/setgroups", "deny", 4);
+    if (result == 0)
+        result = file_write("/proc/self/uid_map", users.data, users.len);
+    return result == 0 ? file_write("/proc/self/gid_map", groups.data, groups.len) : result;
+}
+
+/* Slave, as for the hosts file (start.c). */
+static int own_mounts(const struct shim *shim)
+{
+    int result = shim->header->flags & SHIM_USER_NAMESPACE ? own_users() : 0;
+    if (result < 0)
+        return result;
+    return unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0 ? -errno : 0;
+}
+
+/* Whatever part of the path is absent. What goes wrong shows when it is mounted on. */
+static void make_target(const struct mount_spec *spec)
+{
+    static char path[4096];
+    size_t len = strlen(spec->target);
+    if (len == 0 || len >= sizeof path)
+        return;
+    memcpy(path, spec->target, len + 1);
+    for (size_t i = 1; i < len; i++) {
+        if (path[i] != '/')
+            continue;
+        path[i] = 0;
+        mkdir(path, 0755);
+        path[i] = '/';
+    }
+    if (spec->letters[0] == SHIM_MOUNT_DIRECTORY) {
+        mkdir(path, 0755);
+        return;
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* In a user namespace flags that the machine has set stay set: they have to be named. */
+static int make_read_only(const char *target)
+{
+    static const unsigned long more[] = {0, MS_NOSUID | MS_NODEV, MS_NOSUID | MS_NODEV | MS_NOEXEC};
+    const unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY;
+    for (int i = 0; i < 3; i++)
+        if (mount(NULL, target, NULL, flags | more[i], NULL) == 0)
+            return 0;
+    return -errno;
+}
+
+static int mount_one(const struct mount_spec *spec)
+{
+    make_target(spec);
+    if (mount(spec->source, spec->target, NULL, MS_BIND | MS_REC, NULL) < 0)
+        return -errno;
+    return spec->letters[1] == SHIM_MOUNT_READ_ONLY ? make_read_only(spec->target) : 0;
+}
+
+int mount_all(struct shim *shim)
+{
+    int result = own_mounts(shim);
+    uint32_t i = 0;
+    for (; result == 0 && i < shim->mount_count; i++)
+        result = mount_one(&shim->mounts[i]);
+    if (result == 0)
+        return 0;
+    shim->exit.stage = SHIM_STAGE_MOUNT | (i > 0 ? i - 1 : 0) << SHIM_STAGE_SHIFT;
+    shim->exit.error = -result;
+    return result;
+}

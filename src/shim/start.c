@@ -1,0 +1,211 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/parts.h"
+
+/* The hosts file, and over /etc/hosts in a mount namespace of our own where that is allowed. Slave, not
+ * private: what the machine unmounts later shall not stay busy because of us, and nothing of ours gets out
+ * either way. */
+static int prepare_hosts(struct shim *shim)
+{
+    const struct shim_header *header = shim->header;
+    if (header->hosts_len == 0)
+        return 0;
+    int result = file_create("hosts", shim->hosts, header->hosts_len, "/etc/hosts");
+    if (result < 0)
+        return result;
+    if (!(header->flags & SHIM_PRIVATE_HOSTS))
+        shim->start.hosts_error = EPERM;
+    else if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0 ||
+             mount("hosts", "/etc/hosts", NULL, MS_BIND, NULL) < 0)
+        shim->start.hosts_error = errno;
+    return 0;
+}
+
+/* ---- in the vforked child: memory is the shim's, everything else its own ---- */
+
+static _Noreturn void give_up(struct shim *shim, enum shim_stage stage, int error)
+{
+    shim->exit.stage = stage;
+    shim->exit.error = error;
+    _exit(127);
+}
+
+static void set_limit(struct shim *shim, int resource, const struct shim_limit *limit)
+{
+    rlim_t value = limit->value == UINT64_MAX ? RLIM_INFINITY : (rlim_t)limit->value;
+    struct rlimit both = {value, value};
+    if (limit->set && setrlimit(resource, &both) < 0)
+        give_up(shim, SHIM_STAGE_LIMITS, errno);
+}
+
+static void join_cgroups(struct shim *shim)
+{
+    for (int i = 0; i < SHIM_CGROUPS_MAX; i++) {
+        int fd = shim->cgroups.procs[i];
+        if (fd >= 0 && write(fd, "0", 1) < 0) {
+            shim->start.cgroup_stage = SHIM_STAGE_CGROUP_JOIN;
+            shim->start.cgroup_error = errno;
+        }
+    }
+    if (shim->header->flags & SHIM_RESET_OOM_SCORE)
+        file_write("/proc/self/oom_score_adj", "0", 1);
+}
+
+static void set_user(struct shim *shim)
+{
+    const struct shim_header *header = shim->header;
+    if (!(header->flags & SHIM_SET_USER))
+        return;
+    /* Raw calls: glibc's own would tell other threads, of which there are none. */
+    if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, header->group_id, header->group_id, header->group_id) < 0 ||
+        syscall(SYS_setresuid, header->user_id, header->user_id, header->user_id) < 0)
+        give_up(shim, SHIM_STAGE_USER, errno);
+}
+
+static const char *path_variable(const struct shim *shim)
+{
+    for (const char **env = shim->envp; *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0)
+            return *env + 5;
+    return "";
+}
+
+/* As execvp: the first file of that name in PATH that runs; a file that may not be executed is remembered. */
+static int execute(struct shim *shim)
+{
+    const char *command = shim->argv[0];
+    char *const *argv = (char *const *)shim->argv, *const *envp = (char *const *)shim->envp;
+    if (strchr(command, '/') || !command[0]) {
+        execve(command, argv, envp);
+        return errno;
+    }
+    static char file[PATH_MAX];
+    size_t command_len = strlen(command);
+    int error = ENOENT;
+    for (const char *at = path_variable(shim); *at;) {
+        size_t len = strcspn(at, ":");
+        if (len > 0 && len + command_len + 2 <= sizeof file) {
+            memcpy(file, at, len);
+            file[len] = '/';
+            memcpy(file + len + 1, command, command_len + 1);
+            execve(file, argv, envp);
+            if (errno != ENOENT && errno != ENOTDIR)
+                error = errno;
+            if (error != ENOENT && error != EACCES)
+                return error;
+        }
+        at += len + (at[len] == ':');
+    }
+    return error;
+}
+
+static _Noreturn void become(struct shim *shim, const int fds[3], bool tty)
+{
+    join_cgroups(shim);
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0 && dup2(fds[i], i) < 0)
+            give_up(shim, SHIM_STAGE_PROCESS, errno);
+    for (int fd = SHIM_FD_TASK; fd < SHIM_FD_FREE; fd++) /* the tether and the lock are the shim's alone */
+        close(fd);
+    setsid(); /* process group and session of its own */
+    if (tty && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+        give_up(shim, SHIM_STAGE_PROCESS, errno);
+    set_limit(shim, RLIMIT_NOFILE, &shim->header->nofile);
+    set_limit(shim, RLIMIT_CORE, &shim->header->core);
+    set_limit(shim, RLIMIT_MEMLOCK, &shim->header->memlock);
+    set_user(shim);
+    /* After the change of user, which clears it. The shim may have died before. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != shim->pid)
+        _exit(127);
+    if (chdir(shim->directory) < 0)
+        give_up(shim, SHIM_STAGE_DIRECTORY, errno);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    give_up(shim, SHIM_STAGE_EXEC, execute(shim));
+}
+
+/* ---- in the shim ---- */
+
+static int failed(struct shim *shim, enum shim_stage stage, int error)
+{
+    shim->exit.stage = stage;
+    shim->exit.error = error;
+    return -error;
+}
+
+int start_task(struct shim *shim)
+{
+    const struct shim_header *header = shim->header;
+    int result = header->rank_table_len > 0
+                     ? file_create("rank_table", shim->rank_table, header->rank_table_len, NULL)
+                     : 0;
+    if (result == 0)
+        result = prepare_hosts(shim);
+    if (result < 0)
+        return failed(shim, SHIM_STAGE_FILES, -result);
+    if (header->flags & SHIM_MOUNTS && (result = mount_all(shim)) < 0)
+        return result;
+    cgroup_make(shim);
+    int output[2];
+    if (pipe2(output, O_CLOEXEC) < 0)
+        return failed(shim, SHIM_STAGE_PROCESS, errno);
+    shim->output = output[0];
+    shim->start.started_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+    pid_t child = vfork(); /* returns once the command runs, or the child gave up */
+    if (child == 0)
+        become(shim, (int[3]){-1, output[1], output[1]}, false);
+    int error = errno;
+    close(output[1]);
+    if (child < 0)
+        return failed(shim, SHIM_STAGE_PROCESS, error);
+    if (shim->exit.stage != SHIM_STAGE_NONE) {
+        waitpid(child, NULL, 0);
+        return -shim->exit.error;
+    }
+    shim->task = child;
+    return 0;
+}
+
+/* The child finds its command where the task's stands; what it says of its own failure is moved from where
+ * the task's would stand. */
+pid_t start_exec(struct shim *shim, const struct exec_command *command, enum shim_stage *ret_stage)
+{
+    const char **argv = shim->argv, **envp = shim->envp;
+    struct shim_exit exit = shim->exit;
+    struct shim_start start = shim->start;
+    shim->argv = command->argv;
+    shim->envp = command->envp;
+    shim->exit.stage = SHIM_STAGE_NONE;
+    pid_t child = vfork();
+    if (child == 0)
+        become(shim, command->fds, command->tty);
+    int error = child < 0 ? errno : shim->exit.error;
+    enum shim_stage stage = child < 0 ? SHIM_STAGE_PROCESS : (enum shim_stage)shim->exit.stage;
+    shim->argv = argv;
+    shim->envp = envp;
+    shim->exit = exit;
+    shim->start = start;
+    if (stage == SHIM_STAGE_NONE)
+        return child;
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    *ret_stage = stage;
+    return -error;
+}
