@@ -1,0 +1,208 @@
+/* phalanx.h - the in-job library: a training program's side of Phalanx.
+ *
+ * What it gives a program: who am I (rank, world, peers, attempt), a barrier, a key-value exchange, a
+ * heartbeat with the step and the loss, checkpoints that a whole gang commits together or not at all, and
+ * notice before the machine is taken. A program that doesn't use it still runs, restarts and is accounted
+ * for.
+ *
+ *     struct phx_error error;
+ *     phx_context *ctx;
+ *     if (phx_join(NULL, &ctx, &error) != 0)
+ *         return fprintf(stderr, "%s\n", error.message), 1;
+ *     uint64_t step = 0;
+ *     size_t len;
+ *     int found = phx_checkpoint_restore(ctx, state, sizeof *state, &len, &step, &error);
+ *     if (found != 0 && found != PHX_ERROR_NONE)
+ *         return fprintf(stderr, "%s\n", error.message), 1;
+ *     while (step < total) {
+ *         train(state, step++);
+ *         phx_step(ctx, step, NULL, 0, &error);
+ *         if (step % 100 == 0)
+ *             phx_checkpoint_save(ctx, step, state, sizeof *state, &error);
+ *     }
+ *     return phx_leave(ctx, &error) == 0 ? 0 : 1;
+ *
+ * Environment. Phalanx sets PHX_AGENT_SOCKET, PHX_TASK_UID, PHX_JOBSET, PHX_ATTEMPT, PHX_RANK,
+ * PHX_WORLD_SIZE, PHX_RENDEZVOUS, PHX_CHECKPOINT_DIR and PHX_RESTORE_STEP. Without PHX_AGENT_SOCKET the
+ * library works stand-alone: rank and world come from PHX_RANK / RANK and PHX_WORLD_SIZE / WORLD_SIZE (0 and
+ * 1 when absent), the rendezvous from PHX_RENDEZVOUS or MASTER_ADDR and MASTER_PORT + 1 (the port itself is
+ * often taken by torch), checkpoints from PHX_CHECKPOINT_DIR; then rank 0 commits checkpoints and chooses the
+ * attempt. See docs/libphalanx.md.
+ *
+ * Results. Functions that can fail return 0 or a negative enum phx_code and describe it in *error, which may
+ * be NULL. Result parameters are untouched on failure. The library prints nothing, installs no signal handler
+ * and never exits the process.
+ *
+ * Threads. A context has one thread of its own, which holds the connections; it blocks all signals. Any
+ * thread may call any function of a context at any time, except that nothing may run in or after phx_leave /
+ * phx_close. Calls with a timeout block; everything else returns at once, apart from the file operations of
+ * phx_checkpoint_save / _restore. A child made by fork() must not use the context (its descriptors are closed
+ * on exec).
+ *
+ * Timeouts are in milliseconds; a negative one waits for ever, 0 doesn't wait.
+ */
+#ifndef PHALANX_PHALANX_H
+#define PHALANX_PHALANX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default) /* the library itself is built with hidden symbols */
+
+enum phx_code {
+    PHX_OK = 0,
+    PHX_ERROR_INVALID = -1, /* wrong argument or environment: mend the program */
+    PHX_ERROR_MEMORY = -2,
+    PHX_ERROR_IO = -3,      /* a system call failed; the message has its reason */
+    PHX_ERROR_TIMEOUT = -4, /* call again to go on waiting */
+    PHX_ERROR_PEER =
+        -5, /* a rank is lost: this attempt can't go on. End the process; Phalanx restarts the gang */
+    PHX_ERROR_FENCED = -6,  /* a newer attempt exists: end the process at once */
+    PHX_ERROR_NONE = -7,    /* there is no such checkpoint or key; often not a failure at all */
+    PHX_ERROR_CORRUPT = -8, /* a stored shard is not what was saved */
+    PHX_ERROR_SPACE = -9,   /* the caller's buffer is too small; *ret_len says what is needed */
+};
+
+/* Static text for a code ("peer lost"), never NULL. */
+const char *phx_code_name(int code);
+
+struct phx_error {
+    int code;          /* enum phx_code */
+    int rank;          /* PHX_ERROR_PEER: the lost rank; otherwise -1 */
+    char message[248]; /* one line without a newline */
+};
+
+typedef struct phx_context phx_context;
+
+/* Zero means the default for each field, so `struct phx_options options = {.size = sizeof options}` is
+ * enough. */
+struct phx_options {
+    size_t size;                /* sizeof(struct phx_options): lets later versions append fields */
+    const char *checkpoint_dir; /* instead of PHX_CHECKPOINT_DIR; shared by all ranks; copied */
+    const char *address;        /* where peers reach this rank, instead of what the rendezvous sees; copied */
+    int64_t join_timeout_ms;    /* default 120 s: agent found and every rank of the gang present */
+    int64_t leave_timeout_ms; /* default 10 s: last reports sent; rank 0 also waits for the others to leave */
+};
+
+/* ---- membership ---- */
+
+/* Connects to the agent and to the other ranks; returns when the whole gang is present and has agreed on the
+ * checkpoint to restore, for which each rank reads its shard once. options may be NULL.
+ * On success *ret_ctx must be given to phx_leave or phx_close. */
+int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct phx_error *error);
+
+/* Ends cleanly: sends what is still to be reported, says goodbye to agent and peers, and frees the context,
+ * whatever it returns. Rank 0 is the meeting point of the gang, so it waits for the others, at most
+ * leave_timeout_ms. */
+int phx_leave(phx_context *ctx, struct phx_error *error);
+
+/* Drops everything without a goodbye, as a crash would: the peers see this rank as lost. NULL is allowed. */
+void phx_close(phx_context *ctx);
+
+uint32_t phx_rank(const phx_context *ctx);
+uint32_t phx_world_size(const phx_context *ctx);
+uint32_t phx_attempt(const phx_context *ctx); /* number of restarts before this run of the gang */
+
+struct phx_peer {
+    const char *name;    /* host name as that rank sees it */
+    const char *address; /* numeric */
+};
+
+/* The strings live as long as the context. rank may be one's own. */
+int phx_peer(const phx_context *ctx, uint32_t rank, struct phx_peer *ret_peer, struct phx_error *error);
+
+/* 0 while the attempt is whole, else PHX_ERROR_PEER or PHX_ERROR_FENCED. Cheap: call it as often as you like.
+ */
+int phx_check(phx_context *ctx, struct phx_error *error);
+
+/* A descriptor that becomes readable, and stays so, when phx_check stops to give 0: for a poll() beside the
+ * program's own sockets. Belongs to the context; don't read or close it. */
+int phx_failure_fd(const phx_context *ctx);
+
+/* ---- together ---- */
+
+/* Returns when every rank has called it. After PHX_ERROR_TIMEOUT the next call waits for the same barrier. */
+int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error);
+
+#define PHX_KEY_MAX   256                /* bytes, with the NUL */
+#define PHX_VALUE_MAX (1024 * 1024)      /* bytes of one value */
+#define PHX_KV_MAX    (64 * 1024 * 1024) /* bytes of all keys and values together */
+
+/* Publishes a value for the whole gang, for the life of this attempt; a second put replaces the first. When
+ * it returns 0 the value is visible to all ranks. */
+int phx_kv_put(phx_context *ctx, const char *key, const void *value, size_t len, struct phx_error *error);
+
+/* Copies the value of key into buf; waits up to timeout_ms for somebody to put it. PHX_ERROR_NONE when it is
+ * absent and timeout_ms is 0. With PHX_ERROR_SPACE *ret_len is the length needed. */
+int phx_kv_get(phx_context *ctx, const char *key, void *buf, size_t cap, size_t *ret_len, int64_t timeout_ms,
+               struct phx_error *error);
+
+/* ---- progress ---- */
+
+#define PHX_METRICS_MAX     16
+#define PHX_METRIC_NAME_MAX 32 /* bytes, with the NUL; printable ASCII without spaces */
+
+struct phx_metric {
+    const char *name;
+    double value;
+};
+
+/* How many steps the job wants to make, for progress bars; sent with the next step. */
+void phx_set_total_steps(phx_context *ctx, uint64_t total);
+
+/* Says that `step` steps of the job are done. Doesn't block and costs about a microsecond: at most 20 per
+ * second go to the agent, but always the first and the last. Fails only for wrong metrics or a fenced
+ * attempt. */
+int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, size_t metric_count,
+             struct phx_error *error);
+
+/* ---- checkpoints ---- */
+
+/* Writes this rank's part of the state after `step` steps, durably, and reports it. The checkpoint exists
+ * once every rank has saved the same step in this attempt; a step that isn't complete is never restored.
+ * Steps must rise within an attempt. Shards older than the last two committed checkpoints are deleted on the
+ * way. */
+int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_t len,
+                        struct phx_error *error);
+
+/* Waits until a checkpoint of `step`, or a newer one, is committed. Not needed for correctness. */
+int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error);
+
+/* Size of this rank's shard of the checkpoint that phx_checkpoint_restore loads, and its step; PHX_ERROR_NONE
+ * when there is none. */
+int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, struct phx_error *error);
+
+/* Loads this rank's shard of the newest checkpoint that was committed before this attempt began, or, when
+ * some rank's shard of that is damaged, of the newest older one that is whole on every rank; all ranks get
+ * the same step. The contents are verified; buf is undefined after a failure. PHX_ERROR_NONE when there is no
+ * checkpoint: start from the beginning. PHX_ERROR_CORRUPT when there are, but none is whole. */
+int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_len, uint64_t *ret_step,
+                           struct phx_error *error);
+
+/* ---- notice ---- */
+
+struct phx_drain {
+    int64_t remaining_ms; /* until the deadline; negative behind it */
+    uint32_t reason;      /* enum phx_drain_reason */
+};
+
+enum phx_drain_reason {
+    PHX_DRAIN_MAINTENANCE = 1,
+    PHX_DRAIN_PREEMPTION = 2,
+    PHX_DRAIN_FAULT = 3,
+};
+
+/* 1 when the agent announced that this task will be stopped, else 0. ret_drain may be NULL. The ranks of a
+ * gang hear of it at different times: let them agree on the step at which they save. */
+int phx_notice(phx_context *ctx, struct phx_drain *ret_drain);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,329 @@
+/* admit.c - the module's state and its turn in a step. */
+#include "core/admit/internal.h"
+
+struct admit *admit_new(void)
+{
+    return mem_alloc(sizeof(struct admit));
+}
+
+void admit_bury(struct admit *admit)
+{
+    for (size_t i = 0; i < admit->dead.len; i++)
+        workload_free(admit->dead.items[i]);
+    vec_clear(&admit->dead);
+}
+
+static void unbind_all(struct admit *admit)
+{
+    for (size_t i = 0; i < admit->workloads.len; i++) {
+        struct workload *workload = admit->workloads.items[i];
+        workload_unbind(workload);
+        workload->booked_in = NULL;
+        vec_clear(&workload->booked); /* the tree it is booked in goes */
+    }
+}
+
+void admit_free(struct admit *admit)
+{
+    if (!admit)
+        return;
+    admit_bury(admit);
+    unbind_all(admit);
+    heap_done(&admit->timers);
+    tree_done(&admit->tree);
+    for (size_t i = 0; i < admit->workloads.len; i++)
+        workload_free(admit->workloads.items[i]);
+    vec_done(&admit->workloads);
+    vec_done(&admit->dead);
+    vec_done(&admit->holding);
+    vec_done(&admit->shown);
+    str_map_done(&admit->by_name);
+    u64_map_done(&admit->by_uid);
+    u64_map_done(&admit->by_jobset);
+    u64_map_done(&admit->failed);
+    mem_free(admit);
+}
+
+/* --- writes ----------------------------------------------------------------------------------- */
+
+static struct str queue_label(const struct doc *document)
+{
+    return doc_str(
+        doc_get_str(doc_path(document, "metadata", "labels", NULL), STR("kueue.x-k8s.io/queue-name")),
+        STR(""));
+}
+
+/* Admitted, and not told to go: it runs as long as its queue wants, whatever its document says. */
+static bool may_run(const struct admit *admit, const struct jobset *jobset)
+{
+    const struct workload *workload = jobset ? workload_of(admit, jobset->uid) : NULL;
+    return workload && (workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_FINISHED ||
+                        (workload->state == WORKLOAD_LEAVING && !jobset->spec.suspend));
+}
+
+/* What Kueue's webhook adds to a Pod; it goes when the Pod is admitted. */
+static void add_gate(struct arena *arena, struct doc *spec)
+{
+    struct doc *gates = doc_get(spec, "schedulingGates");
+    if (gates && gates->kind != DOC_ARRAY)
+        return; /* refused by its type */
+    if (!gates) {
+        gates = doc_new(arena, DOC_ARRAY);
+        doc_set(arena, spec, STR("schedulingGates"), gates);
+    }
+    for (size_t i = 0; i < doc_len(gates); i++)
+        if (str_is(doc_str(doc_get(doc_at(gates, i), "name"), STR("")), POD_GATE))
+            return;
+    struct doc *gate = doc_new(arena, DOC_OBJECT);
+    doc_set(arena, gate, STR("name"), doc_new_str(arena, STR(POD_GATE)));
+    doc_push(arena, gates, gate);
+}
+
+void admit_default(const struct admit *admit, const struct jobset *jobset, struct arena *arena,
+                   struct doc *document)
+{
+    struct str by = doc_str(doc_path(document, "spec", "managedBy", NULL), STR(""));
+    bool foreign = by.len && !str_is(by, "jobset.sigs.k8s.io/jobset-controller");
+    struct doc *spec = doc_get(document, "spec");
+    const struct workload *workload = jobset ? workload_of(admit, jobset->uid) : NULL;
+    if (!queue_label(document).len || foreign || !spec || spec->kind != DOC_OBJECT)
+        return;
+    if (workload && workload->state == WORKLOAD_FINISHED)
+        return;
+    if (workload_form(document) == FORM_POD) {
+        if (may_run(admit, jobset))
+            doc_unset(spec, "schedulingGates");
+        else if (!jobset || workload)
+            add_gate(arena, spec);
+        return;
+    }
+    if (workload && workload->full)
+        doc_set(arena, spec, STR("parallelism"), doc_new_int(arena, jobset->spec.rjobs[0].job.parallelism));
+    doc_set(arena, spec, STR("suspend"), doc_new_bool(arena, !may_run(admit, jobset)));
+}
+
+void admit_validate_update(const struct admit *admit, const struct jobset *jobset, const struct doc *document,
+                           struct field_errors *errors)
+{
+    struct str queue = queue_label(document), was = queue_label(jobset->document);
+    const struct workload *workload = workload_of(admit, jobset->uid);
+    bool runs = workload ? workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_LEAVING
+                         : !jobset->spec.suspend;
+    if (!str_equal(queue, was) && runs)
+        field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/queue-name]"), "FieldValueInvalid", NULL,
+                        "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(queue));
+}
+
+/* --- its turn --------------------------------------------------------------------------------- */
+
+/* Everything that was derived from the queue objects is derived anew. */
+static void rebuild(struct step *step)
+{
+    struct admit *admit = step->admit;
+    bool wake = !admit->restored;
+    unbind_all(admit);
+    tree_done(&admit->tree);
+    tree_read(&admit->tree, step->objects);
+    u64_map_done(&admit->failed);
+    for (size_t i = 0; i < admit->workloads.len; i++) {
+        struct workload *workload = admit->workloads.items[i];
+        workload_refresh(step, workload);
+        if (workload->state != WORKLOAD_PENDING && workload->state != WORKLOAD_FINISHED)
+            workload_book(admit, workload);
+    }
+    for (size_t i = 0; i < admit->workloads.len; i++) {
+        struct workload *workload = admit->workloads.items[i];
+        workload->parked &= !wake;
+        workload_bind(step, workload);
+    }
+    admit->restored = false;
+}
+
+static void look_at_touched(struct step *step)
+{
+    struct admit *admit = step->admit;
+    for (size_t i = 0; i < step->jobs->touched.len; i++) { /* grows meanwhile */
+        struct jobset *jobset = step->jobs->touched.items[i];
+        struct workload *workload = u64_map_get(&admit->by_jobset, jobset->uid);
+        jobset->touched = false;
+        if (!workload && !jobset->gone && !jobset->deleted_ns && !jobset->terminal_state[0] &&
+            jobset_managed(jobset))
+            workload = workload_new(step, jobset);
+        if (workload)
+            workload_look(step, workload);
+    }
+    vec_clear(&step->jobs->touched);
+}
+
+static void look_at_due(struct step *step)
+{
+    struct heap_node *node;
+    while ((node = heap_min(&step->admit->timers)) && node->key <= step->now_ns) {
+        heap_remove(&step->admit->timers, node);
+        workload_look(step, container_of(node, struct workload, timer));
+    }
+}
+
+static void look_at_all(struct step *step)
+{
+    for (size_t i = step->admit->workloads.len; i-- > 0;) /* one that is looked at may go */
+        workload_look(step, step->admit->workloads.items[i]);
+}
+
+bool admit_act(struct step *step)
+{
+    struct admit *admit = step->admit;
+    bool fresh = admit->seq != step->seq;
+    admit->acted = false;
+    if (fresh) {
+        admit->seq = step->seq;
+        admit->trials = TRIALS_PER_STEP;
+        u64_map_done(&admit->failed);
+        for (size_t q = 0; q < admit->tree.queue_count; q++)
+            admit->tree.queues[q].told = 0;
+    }
+    bool changed = tree_versions(step->objects) != admit->tree.versions || step->settings_changed;
+    if (admit->workloads.len == 0 && step->jobs->touched.len == 0 && !changed)
+        return false;
+    step->settings_changed = false;
+    if (changed)
+        rebuild(step);
+    look_at_touched(step);
+    look_at_due(step);
+    if (changed)
+        look_at_all(step);
+    if (step->room || admit->shape != step->jobs->shape)
+        wake_all(admit);
+    step->room = false;
+    admit->shape = step->jobs->shape;
+    cycle_run(step);
+    if (!admit->acted)
+        status_publish(step);
+    return admit->acted;
+}
+
+int64_t admit_deadline(const struct admit *admit, int64_t now_ns)
+{
+    const struct heap_node *node = heap_min(&admit->timers);
+    if (admit->workloads.len > 0 && cycle_unfinished(admit))
+        return now_ns;
+    return node ? node->key : INT64_MAX;
+}
+
+/* --- snapshots -------------------------------------------------------------------------------- */
+
+uint32_t workload_hold_place(const struct admit *admit, const struct workload *workload)
+{
+    for (size_t i = 0; i < admit->holding.len; i++)
+        if (admit->holding.items[i] == workload)
+            return (uint32_t)i + 1;
+    return 0;
+}
+
+struct workload *workload_restore(struct admit *admit, struct jobset *jobset, obj_id uid, int32_t full)
+{
+    if (u64_map_get(&admit->by_uid, uid) || u64_map_get(&admit->by_jobset, jobset->uid))
+        return NULL;
+    struct workload *workload = mem_alloc(sizeof(*workload));
+    workload->uid = uid;
+    workload->jobset = jobset;
+    workload->full = full;
+    workload->podsets = podsets_make(jobset, full);
+    admit_add(admit, workload);
+    return workload;
+}
+
+/* They come in another order than their places. */
+bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place)
+{
+    if (place == 0 || place > JOBSETS_MAX)
+        return false;
+    while (admit->holding.len < place)
+        vec_push(&admit->holding, NULL);
+    if (admit->holding.items[place - 1])
+        return false;
+    admit->holding.items[place - 1] = workload;
+    return true;
+}
+
+/* After a snapshot was read: the tree and all lists, with nobody woken and nobody told. */
+void admit_restored(struct step *step)
+{
+    struct admit *admit = step->admit;
+    admit->restored = true;
+    for (size_t i = admit->holding.len; i-- > 0;)
+        if (!admit->holding.items[i])
+            vec_remove(&admit->holding, i);
+    rebuild(step);
+    admit->shape = step->jobs->shape;
+    for (size_t i = 0; i < admit->workloads.len; i++) {
+        struct workload *workload = admit->workloads.items[i];
+        struct workload *preemptor = u64_map_get(&admit->by_uid, workload->preemptor);
+        if (preemptor && workload->state == WORKLOAD_LEAVING)
+            preemptor->waits_for++;
+        workload->seen = workload->jobset->document;
+        workload->timer.key = workload_due(step, workload);
+        workload->timer.tie = workload->uid;
+        if (workload->timer.key != INT64_MAX)
+            heap_insert(&admit->timers, &workload->timer);
+    }
+    status_restore(admit);
+}
+
+/* --- invariants ------------------------------------------------------------------------------- */
+
+static void check_workload(const struct admit *admit, const struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    bool booked = workload->state == WORKLOAD_HOLDING || workload->state == WORKLOAD_ADMITTED ||
+                  (workload->state == WORKLOAD_LEAVING && !workload->given);
+    CHECK(!workload->gone && workload_of(admit, jobset->uid) == workload);
+    CHECK(booked || workload->booked.len == 0);
+    CHECK(!workload->parked || workload->state == WORKLOAD_PENDING);
+    CHECK(workload->state != WORKLOAD_ADMITTED || !jobset->spec.suspend);
+    CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_LEAVING ||
+          workload->state == WORKLOAD_FINISHED || jobset->deleted_ns || jobset->spec.suspend);
+    CHECK(workload->waits_for == 0 || workload->state == WORKLOAD_HOLDING);
+}
+
+/* What a cohort uses is what its children do not have themselves. */
+static void check_cohorts(const struct quota_tree *quota)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    int64_t *sums = ARENA_ARRAY(&arena, int64_t, quota->node_count);
+    bool *inner = ARENA_ARRAY(&arena, bool, quota->node_count);
+    for (size_t c = 0; c < quota->cell_count; c++) {
+        for (size_t n = 0; n < quota->node_count; n++)
+            sums[n] = 0;
+        for (uint32_t n = 0; n < quota->node_count; n++) {
+            const struct quota_node *node = &quota->nodes[n];
+            int64_t more = node->cells[c].usage - quota_local(quota, n, c);
+            if (node->broken || node->parent == QUOTA_NONE)
+                continue;
+            inner[node->parent] = true;
+            sums[node->parent] += more > 0 ? more : 0;
+        }
+        for (size_t n = 0; n < quota->node_count; n++)
+            CHECK(!inner[n] || quota->nodes[n].broken || quota->nodes[n].cells[c].usage == sums[n]);
+    }
+}
+
+void admit_check(const struct admit *admit)
+{
+    check_cohorts(&admit->tree.quota);
+    const struct tree *tree = &admit->tree;
+    for (size_t i = 0; i < admit->workloads.len; i++)
+        check_workload(admit, admit->workloads.items[i]);
+    for (size_t q = 0; q < tree->queue_count; q++) {
+        for (size_t c = 0; c < tree->quota.cell_count; c++) {
+            int64_t sum = 0;
+            list_for_each(node, &tree->queues[q].booked)
+            {
+                const struct workload *workload = container_of(node, struct workload, link);
+                for (size_t b = 0; b < workload->booked.len; b++)
+                    sum += workload->booked.items[b].cell == c ? workload->booked.items[b].amount : 0;
+            }
+            CHECK(sum == tree->quota.nodes[tree->queues[q].node].cells[c].usage);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+/* admit.h - who may run now: Kueue's queues over the cluster's real machines.
+ *
+ * A JobSet, Job or Pod that carries the label kueue.x-k8s.io/queue-name is *managed*: it is created suspended
+ * (a Pod with a scheduling gate) and has a Workload; it is resumed when its ClusterQueue has quota for all of
+ * it AND its tasks find machines, decided in one transaction (job/trial.h), and suspended again (a Pod:
+ * deleted) when it is evicted. Everything else is placed without quota, as ever.
+ *
+ *   read.c       the queue objects (object/object.h) as a typed tree, rebuilt when one of them changes
+ *   workload.c   the Workload of each managed JobSet: what it asks for, its conditions
+ *   life.c       its way: queued, holding, admitted, evicted, queued again, finished
+ *   look.c       what follows when its JobSet or the time has changed
+ *   flavor.c     which flavour each resource of each PodSet gets
+ *   cycle.c      one admission cycle: heads, order, admission
+ *   preempt.c    victims: simulate, greedy, give back
+ *   victims.c    who may be a victim, and in which order
+ *   fair.c       dominant resource shares
+ *   why.c        quota that lacks, in numbers
+ *   explain.c    why a workload waits, for who reads it
+ *   status.c     the numbers that queue objects show
+ * The quota arithmetic itself is sched/quota.h, pure and without any object.
+ *
+ * The lives of a Workload:
+ *     PENDING    waits in its queue, *parked* when nothing that it lacks has changed since it was tried
+ *     HOLDING    has the quota and the machines of its victims, waits for their end
+ *     ADMITTED   runs; its quota is booked
+ *     LEAVING    evicted: its tasks save what they can and end; its quota is booked until then, unless a
+ *                preemptor has it already
+ *     FINISHED   its JobSet is over
+ *
+ * Called by core.c after jobs have settled; acts on JobSets only through job/life.h and job/trial.h. Source
+ * of the rules: kueue.x-k8s.io/v1beta2 (kubernetes-sigs/kueue), "concepts" and "preemption".
+ */
+#ifndef PHX_CORE_ADMIT_ADMIT_H
+#define PHX_CORE_ADMIT_ADMIT_H
+
+#include "base/list.h"
+#include "core/job/job.h"
+#include "core/object/object.h"
+
+struct step;
+struct admit; /* one a core; in struct step as `admit` */
+
+enum workload_state {
+    WORKLOAD_PENDING,
+    WORKLOAD_HOLDING,
+    WORKLOAD_ADMITTED,
+    WORKLOAD_LEAVING,
+    WORKLOAD_FINISHED,
+    WORKLOAD_STATES
+};
+enum workload_condition_kind { /* in the order they are listed */
+                               WORKLOAD_QUOTA_RESERVED,
+                               WORKLOAD_IS_ADMITTED,
+                               WORKLOAD_PODS_READY,
+                               WORKLOAD_EVICTED,
+                               WORKLOAD_PREEMPTED,
+                               WORKLOAD_REQUEUED,
+                               WORKLOAD_DEACTIVATION_TARGET,
+                               WORKLOAD_IS_FINISHED,
+                               WORKLOAD_CONDITIONS
+};
+const char *workload_condition_name(enum workload_condition_kind kind); /* "QuotaReserved", ... */
+struct workload_condition {
+    bool present, status;
+    const char *reason; /* of a fixed set: static */
+    struct buf message;
+    int64_t changed_ns; /* last transition */
+};
+
+/* What one task of a PodSet asks for, and what it was given. */
+enum { PODSET_RESOURCES_MAX = 4 }; /* cpu, memory, chips, pods */
+struct podset_resource {
+    struct str name;   /* "cpu", "google.com/tpu": in the JobSet's document, or static */
+    int64_t per_task;  /* milli for cpu, bytes, chips, 1 for pods */
+    struct str flavor; /* empty: none (yet, or the queue does not cover it) */
+};
+struct podset {
+    struct str name;  /* of the replicated job */
+    int32_t count;    /* tasks that the spec asks for */
+    int32_t least;    /* partial admission: as few as this will do */
+    int32_t admitted; /* tasks that were admitted; 0: none are */
+    int32_t done;     /* of them, those whose Jobs have succeeded: their quota is free (reclaimablePods) */
+    size_t resource_count;
+    struct podset_resource resources[PODSET_RESOURCES_MAX];
+};
+
+struct cluster_queue;
+struct local_queue;
+
+/* How often it was evicted for one reason. */
+struct workload_eviction {
+    const char *reason; /* of workload_reason's */
+    int32_t count;
+};
+
+/* A Workload as the API shows it; labels come from its JobSet. */
+struct workload {
+    obj_id uid;
+    struct jobset *jobset;
+    struct str name; /* "jobset-<name>-<5 characters>" */
+    uint8_t state;   /* enum workload_state */
+    bool active;     /* spec.active */
+    bool parked;     /* PENDING: nothing has changed for it */
+    bool given;      /* LEAVING: a preemptor holds its quota */
+    struct workload_condition conditions[WORKLOAD_CONDITIONS];
+    struct podset *podsets; /* [jobset->spec.rjob_count] */
+    struct str queue_name;  /* LocalQueue, by its label; in the JobSet's document */
+    struct str reserved_in; /* ClusterQueue that its quota is of; empty: none */
+    int32_t priority;
+    struct str priority_class; /* WorkloadPriorityClass, or empty */
+    int64_t generation;        /* of what the user may write: spec.active, priority */
+    uint64_t changed_seq;
+    int64_t created_ns, queued_ns;              /* queued: creation or last eviction */
+    uint64_t ticket;                            /* place in the queue among equals: smaller is earlier */
+    int64_t reserved_ns, admitted_ns, ready_ns; /* of this admission; 0: not (yet) */
+    int64_t unready_ns; /* since when its tasks have not all been ready again; 0: they are */
+    int64_t ran_ns;     /* in earlier admissions: for its maximum execution time */
+    int64_t leave_ns;   /* LEAVING: its notice runs out; 0: it is suspended */
+    int64_t noticed_ns; /* LEAVING: when it was told */
+    int64_t requeue_ns; /* PENDING: backs off until then; 0: does not */
+    int64_t retry_ns;   /* PENDING: a victim that is protected now may be taken then; 0: none */
+    int32_t full;       /* partial admission: the parallelism that its Job asked for; 0: it has it */
+    int32_t requeues;   /* evictions for not becoming ready, in a row */
+    int32_t preempted;  /* victims it has taken since it was queued */
+    VEC(struct workload_eviction) evictions; /* in the order of the first of each */
+    obj_id preemptor;                        /* LEAVING: the Workload it makes room for; 0: none */
+
+    /* private */
+    struct cluster_queue *queue; /* by its LocalQueue, now; NULL: there is none */
+    struct local_queue *local;
+    struct list_node link;  /* in its queue's parked or booked list */
+    struct heap_node place; /* in its queue's heap */
+    struct heap_node timer;
+    VEC(struct booking) booked; /* quota it uses in the tree */
+    struct cluster_queue *booked_in;
+    const struct doc *seen; /* the JobSet's document that podsets were made from */
+    uint32_t waits_for;     /* HOLDING: victims that have not ended */
+    uint8_t counted;        /* enum queue_count: as what, in its queues' counts */
+    struct arena assigned;  /* owns reserved_in and flavour names */
+    char *text;             /* owns name, priority_class */
+    uint64_t shape;         /* workloads of equal shape fail alike */
+    bool gone;
+};
+struct booking {
+    uint32_t cell;
+    int64_t amount;
+};
+
+/* --- for readers ---------------------------------------------------------------------------------------- */
+
+/* Kueue's name: "jobset-<name>-<5 characters>". NULL: none. */
+const struct workload *workload_find(const struct admit *admit, struct str namespace_, struct str name);
+const struct workload *workload_of(const struct admit *admit, obj_id jobset);
+/* Of the JobSet, Job or Pod as its user sees it. */
+obj_id workload_owner_uid(const struct workload *workload);
+/* As they were created. */
+void workload_visit(const struct admit *admit, void (*visit)(void *context, const struct workload *workload),
+                    void *context);
+/* In force since `changed_ns`; for the status of ClusterQueues and LocalQueues. */
+struct queue_condition {
+    bool active;
+    const char *reason; /* "Ready", "Stopped", "FlavorNotFound", ... */
+    struct str message;
+    int64_t changed_ns;
+};
+struct queue_counts {
+    uint32_t pending, reserving, admitted;
+};
+/* Of a stored ClusterQueue, LocalQueue; false: the object is of another kind. */
+bool queue_status(const struct admit *admit, const struct object *queue,
+                  struct queue_condition *ret_condition, struct queue_counts *ret_counts);
+/* Calls `visit` for each flavour and resource of a ClusterQueue or LocalQueue in its order; amounts in the
+ * units of struct podset_resource. `total` is of its own workloads, `borrowed` of it what is not its own. */
+struct queue_usage {
+    struct str flavor, resource;
+    int64_t reserved, admitted, borrowed;
+};
+void queue_usage_visit(const struct admit *admit, const struct object *queue,
+                       void (*visit)(void *context, const struct queue_usage *usage), void *context);
+/* Dominant resource share in thousandths of a ClusterQueue or Cohort, weighted; INT64_MAX: borrows with
+ * weight 0. */
+int64_t queue_weighted_share(const struct admit *admit, const struct object *queue);
+/* An amount in those units as a Kubernetes quantity: "1500m", "64", "2Gi". */
+void amount_format(struct buf *out, struct str resource, int64_t amount);
+
+/* Why a pending workload waits, as of now, in numbers: a reason of QuotaReserved=False and its message; NULL:
+ * what its condition says still holds. Costs a search for machines: for single objects. */
+struct core;
+const char *workload_explain(const struct core *core, const struct workload *workload, struct buf *out);
+
+/* --- for core.c and write.c ----------------------------------------------------------------------------- */
+
+struct admit *admit_new(void);
+void admit_free(struct admit *admit);
+void admit_bury(struct admit *admit); /* before anything else in a step */
+/* Before a managed document is stored: its spec.suspend is the queues' to decide. `jobset` NULL: it is new.
+ * */
+void admit_default(const struct admit *admit, const struct jobset *jobset, struct arena *arena,
+                   struct doc *document);
+/* What may not change while it runs. */
+void admit_validate_update(const struct admit *admit, const struct jobset *jobset, const struct doc *document,
+                           struct field_errors *errors);
+/* A user's write to a Workload: spec.active and spec.priority. */
+void workload_replace(struct step *step, struct workload *workload, const struct doc *document);
+/* A user's deletion: it leaves the machines, and a new Workload takes its place while its JobSet lives. */
+void workload_delete(struct step *step, struct workload *workload);
+/* Takes in what has changed and runs cycles; true: JobSets were changed, which are to settle again. */
+bool admit_act(struct step *step);
+int64_t admit_deadline(const struct admit *admit, int64_t now_ns); /* INT64_MAX: none */
+void admit_restored(struct step *step);      /* after a snapshot was read: derives lists and bookings */
+void admit_check(const struct admit *admit); /* its invariants; linear */
+
+/* --- for snapshots (core/snapshot_admit.c) -------------------------------------------------------------- */
+
+/* 1 + its place among those that wait for their victims; 0: it does not. */
+uint32_t workload_hold_place(const struct admit *admit, const struct workload *workload);
+/* Into the indexes, with its podsets; the caller fills in what was written. NULL: its uid or its JobSet has
+ * one already. */
+struct workload *workload_restore(struct admit *admit, struct jobset *jobset, obj_id uid, int32_t full);
+bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place);
+const char *workload_reason(struct str reason); /* the static text; "Pending" for unknown ones */
+/* What a queue object showed last, so that its watchers are told once; by uid. */
+struct queue_shown {
+    obj_id uid;
+    bool active;
+    const char *reason;
+    int64_t changed_ns;
+    uint64_t hash;
+};
+const struct queue_shown *queue_shown_all(const struct admit *admit, size_t *ret_count);
+bool queue_shown_restore(struct admit *admit, obj_id uid, bool active, int64_t changed_ns);
+void admit_restored(struct step *step); /* all was read: derives lists and bookings */
+
+#endif

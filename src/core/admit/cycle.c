@@ -1,0 +1,387 @@
+/* cycle.c - admission cycles: the head of each queue, in order, each against what the ones before left over.
+ *
+ * What could not be admitted is parked until something that it may lack changes (life.c's wake_*). A step
+ * tries a bounded number of placements; what is left goes on with the next tick, which is due at once.
+ */
+#include "core/admit/internal.h"
+
+#include <stdlib.h>
+
+struct entry {
+    struct workload *workload;
+    struct assignment assignment; /* as nominated: only for the order */
+};
+typedef VEC(struct entry) entries;
+
+/* Quota kept for one round by workloads that wait for preemption. */
+struct reserve {
+    uint32_t node, cell;
+    int64_t amount;
+};
+typedef VEC(struct reserve) reserves;
+
+/* --- heads ------------------------------------------------------------------------------------ */
+
+static bool is_before(const struct heap_node *a, const struct heap_node *b)
+{
+    return a->key != b->key ? a->key < b->key : a->tie < b->tie;
+}
+
+/* StrictFIFO: nobody passes one that waits. */
+static bool is_blocked(const struct cluster_queue *queue, const struct heap_node *head)
+{
+    if (!queue->strict)
+        return false;
+    list_for_each(node, &queue->parked)
+    {
+        if (is_before(&container_of(node, struct workload, link)->place, head))
+            return true;
+    }
+    return false;
+}
+
+static struct workload *head_of(const struct cluster_queue *queue)
+{
+    struct heap_node *head = queue->active ? heap_min(&queue->pending) : NULL;
+    return head && !is_blocked(queue, head) ? container_of(head, struct workload, place) : NULL;
+}
+
+bool cycle_unfinished(const struct admit *admit)
+{
+    for (size_t q = 0; q < admit->tree.queue_count; q++)
+        if (head_of(&admit->tree.queues[q]))
+            return true;
+    return false;
+}
+
+/* --- order ------------------------------------------------------------------------------------ */
+
+static bool goes_first(const struct entry *a, const struct entry *b)
+{
+    if (a->assignment.borrow != b->assignment.borrow)
+        return a->assignment.borrow < b->assignment.borrow;
+    return is_before(&a->workload->place, &b->workload->place);
+}
+
+static int by_order(const void *a, const void *b)
+{
+    return goes_first(a, b) ? -1 : 1; /* tickets are unique: the order is total */
+}
+
+/* The node below `node` on the way to the entry's queue; QUOTA_NONE: the queue is not below it. */
+static uint32_t child_towards(const struct quota_tree *quota, uint32_t node, const struct entry *entry)
+{
+    uint32_t at = entry->workload->queue->node;
+    while (at != QUOTA_NONE && quota->nodes[at].parent != node)
+        at = quota->nodes[at].broken ? QUOTA_NONE : quota->nodes[at].parent;
+    return at;
+}
+
+/* Fair sharing's tournament: at each cohort that child wins whose share, with its own winner on top, is the
+ * least. */
+static struct entry *fair_winner(const struct tree *tree, uint32_t node, const entries *list)
+{
+    struct entry *best = NULL;
+    int64_t best_share = 0;
+    uint32_t last = QUOTA_NONE;
+    for (size_t i = 0; i < list->len; i++) {
+        uint32_t child = child_towards(&tree->quota, node, &list->items[i]);
+        if (child == QUOTA_NONE || child == last)
+            continue;
+        last = child;
+        struct entry *entry =
+            child == list->items[i].workload->queue->node ? &list->items[i] : fair_winner(tree, child, list);
+        int64_t share = fair_share(tree, child, &entry->assignment);
+        if (!best || share < best_share || (share == best_share && goes_first(entry, best))) {
+            best = entry;
+            best_share = share;
+        }
+    }
+    return best;
+}
+
+static struct entry *next_entry(struct step *step, entries *list)
+{
+    const struct tree *tree = &step->admit->tree;
+    struct entry *first = &list->items[0];
+    if (!settings(step)->fair || list->len == 1)
+        return first;
+    uint32_t root = quota_root(&tree->quota, first->workload->queue->node);
+    return root == first->workload->queue->node ? first : fair_winner(tree, root, list);
+}
+
+/* What is said of one holds for all that ask for the same; the first of each queue are told so at once, the
+ * others when somebody reads it (explain.c). */
+enum { TOLD_PER_STEP = 64 };
+
+/* Its likes were tried in this step and nothing was freed since. */
+static bool fails_alike(struct step *step, struct workload *workload)
+{
+    const struct workload *like = u64_map_get(&step->admit->failed, workload->shape);
+    if (!like)
+        return false;
+    const struct workload_condition *why = &like->conditions[WORKLOAD_QUOTA_RESERVED];
+    if (workload->queue->told < TOLD_PER_STEP && why->present && !why->status)
+        workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, why->reason, STR_FORMAT,
+                               STR_ARG(buf_str(&why->message)));
+    else if (!workload->conditions[WORKLOAD_QUOTA_RESERVED].present)
+        workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "PendingEvaluation",
+                               "Waits behind another workload that asks for the same");
+    workload->queue->told++;
+    workload_park(step, workload);
+    return true;
+}
+
+static void collect(struct step *step, entries *list)
+{
+    struct tree *tree = &step->admit->tree;
+    for (size_t q = 0; q < tree->queue_count; q++) {
+        struct workload *workload;
+        do
+            workload = head_of(&tree->queues[q]);
+        while (workload && fails_alike(step, workload));
+        if (!workload)
+            continue;
+        struct entry entry = {.workload = workload};
+        vec_push(list, entry);
+    }
+    for (size_t i = 0; list->len > 1 && i < list->len; i++)
+        assignment_make(step->admit, step->cluster, list->items[i].workload, NULL, 0,
+                        &list->items[i].assignment);
+    if (list->len > 1)
+        qsort(list->items, list->len, sizeof(*list->items), by_order);
+}
+
+/* --- placement -------------------------------------------------------------------------------- */
+
+bool cycle_trial(struct step *step, const struct workload *workload, const struct trial *trial,
+                 uint64_t *masks, struct buf *why)
+{
+    size_t tasks = 0;
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
+        tasks += (size_t)(trial->counts ? trial->counts[r] : workload->podsets[r].count);
+    struct placement *places = mem_alloc((tasks + 1) * sizeof(*places));
+    step->admit->trials -= step->admit->trials > 0;
+    bool found = jobset_trial(step->jobs, step->cluster, workload->jobset, trial, places, why);
+    for (size_t t = 0; found && masks && t < tasks; t++)
+        masks[places[t].machine] |= places[t].chips;
+    mem_free(places);
+    return found;
+}
+
+/* Runs it where it was found to fit: its gang is placed at once, before anybody else is tried. */
+static void admit_there(struct step *step, struct workload *workload, const struct assignment *assignment,
+                        const uint64_t *masks)
+{
+    jobset_reserve(step, workload->jobset, masks);
+    workload_admit(step, workload, assignment);
+    jobs_settle(step);
+}
+
+/* Chips that no placement of it can do without, and those that are free at all: where the latter are fewer,
+ * there is nothing to search. What was found out by searching says more, so some trials of a step are spent
+ * on it anyway. */
+static bool lacks_chips(struct step *step, const struct workload *workload,
+                        const struct assignment *assignment, struct buf *why)
+{
+    enum { SEARCHES = 8 };
+    uint64_t needs = 0, free = 0;
+    if (step->admit->trials > TRIALS_PER_STEP - SEARCHES)
+        return false;
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
+        needs += (uint64_t)assignment->counts[r] * workload->jobset->spec.rjobs[r].job.pod.chips;
+    for (size_t m = 0; m < step->cluster->machine_count && free < needs; m++)
+        if (machine_schedulable(&step->cluster->machines[m]))
+            free += (uint64_t)__builtin_popcountll(step->cluster->machines[m].free_mask);
+    if (free >= needs)
+        return false;
+    buf_printf(why, "needs %llu chips; %llu are free on all machines", (unsigned long long)needs,
+               (unsigned long long)free);
+    return true;
+}
+
+static bool try_assignment(struct step *step, struct workload *workload, const struct assignment *assignment,
+                           struct buf *why)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    uint64_t *masks = ARENA_ARRAY(&arena, uint64_t, step->cluster->machine_count);
+    struct trial trial = {.terms = assignment_terms(workload, assignment, &arena),
+                          .counts = assignment->counts};
+    if (lacks_chips(step, workload, assignment, why) || !cycle_trial(step, workload, &trial, masks, why))
+        return false;
+    admit_there(step, workload, assignment, masks);
+    return true;
+}
+
+/* As many tasks as fit, not fewer than it can do with. */
+static bool try_fewer(struct step *step, struct workload *workload)
+{
+    struct podset *podset = &workload->podsets[0];
+    int32_t low = podset->least, high = podset->count - 1, found = 0;
+    struct arena arena ARENA_CLEANUP = {0};
+    while (low <= high) {
+        int32_t count = low + (high - low) / 2;
+        struct assignment assignment;
+        struct buf why BUF_CLEANUP = {0};
+        assignment_make(step->admit, step->cluster, workload, &count, 0, &assignment);
+        struct trial trial = {.terms = assignment_terms(workload, &assignment, &arena), .counts = &count};
+        bool fits = assignment.fit == FIT_NOW && cycle_trial(step, workload, &trial, NULL, &why);
+        assignment_done(&assignment);
+        if (fits)
+            found = count;
+        if (fits)
+            low = count + 1;
+        else
+            high = count - 1;
+    }
+    if (!found)
+        return false;
+    struct assignment assignment;
+    struct buf why BUF_CLEANUP = {0};
+    assignment_make(step->admit, step->cluster, workload, &found, 0, &assignment);
+    bool admitted = try_assignment(step, workload, &assignment, &why);
+    assignment_done(&assignment);
+    return admitted;
+}
+
+/* --- one entry -------------------------------------------------------------------------------- */
+
+static void give_up(struct step *step, struct workload *workload, const char *reason, struct str why)
+{
+    bool first = !workload->conditions[WORKLOAD_QUOTA_RESERVED].present ||
+                 workload->conditions[WORKLOAD_QUOTA_RESERVED].reason != workload_reason(str_from(reason));
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, reason, STR_FORMAT, STR_ARG(why));
+    if (first)
+        step_note(step, true, "Pending", ref_jobset(workload->jobset), STR_FORMAT, STR_ARG(why));
+    u64_map_put(&step->admit->failed, workload->shape, workload);
+    workload_park(step, workload);
+}
+
+static bool waits_for_others(struct step *step, struct workload *workload)
+{
+    const struct queue_settings *set = settings(step);
+    if (!set->wait_ready || !set->block_admission)
+        return false;
+    for (size_t i = 0; i < step->admit->workloads.len; i++) {
+        const struct workload *other = step->admit->workloads.items[i];
+        if (other->state != WORKLOAD_ADMITTED || other->ready_ns)
+            continue;
+        struct buf why BUF_CLEANUP = {0};
+        buf_printf(&why,
+                   "waiting for all admitted workloads to be in PodsReady condition: " STR_FORMAT
+                   "/" STR_FORMAT " is not",
+                   STR_ARG(other->jobset->namespace_), STR_ARG(other->name));
+        give_up(step, workload, "WaitingForPodsReady", buf_str(&why));
+        u64_map_done(&step->admit->failed); /* it says nothing about its likes' room */
+        return true;
+    }
+    return false;
+}
+
+static void keep_quota(struct step *step, const struct workload *workload,
+                       const struct assignment *assignment, reserves *kept)
+{
+    struct quota_tree *quota = &step->admit->tree.quota;
+    const struct cluster_queue *queue = workload->queue;
+    if (assignment->fit != FIT_PREEMPT || queue->reclaim == PREEMPT_ANY)
+        return;
+    for (size_t i = 0; i < assignment->usage.len; i++) {
+        struct booking wanted = assignment->usage.items[i];
+        const struct quota_cell *cell = &quota->nodes[queue->node].cells[wanted.cell];
+        int64_t most = cell->nominal - cell->usage;
+        if (assignment->borrow)
+            most = cell->borrowing == QUOTA_NO_LIMIT ? wanted.amount : most + cell->borrowing;
+        struct reserve reserve = {queue->node, wanted.cell, wanted.amount < most ? wanted.amount : most};
+        if (reserve.amount <= 0)
+            continue;
+        quota_use(quota, reserve.node, reserve.cell, reserve.amount);
+        vec_push(kept, reserve);
+    }
+}
+
+static void process(struct step *step, struct workload *workload, reserves *kept)
+{
+    if (fails_alike(step, workload) || waits_for_others(step, workload))
+        return;
+    struct assignment first, next;
+    struct buf why BUF_CLEANUP = {0};
+    assignment_make(step->admit, step->cluster, workload, NULL, 0, &first);
+    bool quota = first.fit == FIT_NOW;
+    bool admitted = quota && try_assignment(step, workload, &first, &why);
+    /* Machines of the chosen flavours lack: the next ones may have some. */
+    for (int32_t from = first.last_flavor + 1; quota && !admitted && from < first.most_flavors; from++) {
+        struct buf other BUF_CLEANUP = {0};
+        assignment_make(step->admit, step->cluster, workload, NULL, from, &next);
+        admitted = next.fit == FIT_NOW && try_assignment(step, workload, &next, &other);
+        from = next.last_flavor > from ? next.last_flavor : from;
+        assignment_done(&next);
+    }
+    if (!admitted && workload->podsets[0].least < workload->podsets[0].count)
+        admitted = try_fewer(step, workload);
+    if (!admitted && first.fit != FIT_NONE)
+        admitted = preempt(step, workload, &first);
+    if (!admitted) {
+        keep_quota(step, workload, &first, kept);
+        give_up(step, workload, quota ? "TopologyPlacementFailed" : first.reason,
+                quota ? buf_str(&why) : buf_str(&first.why));
+    }
+    assignment_done(&first);
+}
+
+/* --- rounds ----------------------------------------------------------------------------------- */
+
+/* Those whose victims have ended take their place. */
+static void place_holding(struct step *step)
+{
+    struct admit *admit = step->admit;
+    for (size_t i = 0; i < admit->holding.len;) {
+        struct workload *workload = admit->holding.items[i];
+        struct arena arena ARENA_CLEANUP = {0};
+        struct buf why BUF_CLEANUP = {0};
+        if (workload->waits_for > 0) {
+            i++;
+            continue;
+        }
+        int32_t *counts = ARENA_ARRAY(&arena, int32_t, workload->jobset->spec.rjob_count);
+        for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
+            counts[r] = workload->podsets[r].admitted;
+        uint64_t *masks = ARENA_ARRAY(&arena, uint64_t, step->cluster->machine_count);
+        struct trial trial = {.terms = workload_terms(admit, workload, &arena), .counts = counts};
+        if (cycle_trial(step, workload, &trial, masks, &why))
+            admit_there(step, workload, NULL, masks);
+        else
+            workload_drop_hold(step, workload);
+    }
+}
+
+static void run_round(struct step *step, entries *list)
+{
+    reserves kept = {0};
+    while (list->len > 0 && step->admit->trials > 0) {
+        struct entry *entry = next_entry(step, list);
+        struct workload *workload = entry->workload;
+        assignment_done(&entry->assignment);
+        vec_remove(list, (size_t)(entry - list->items));
+        if (heap_has(&workload->place)) /* it is still queued */
+            process(step, workload, &kept);
+    }
+    for (size_t i = 0; i < kept.len; i++)
+        quota_release(&step->admit->tree.quota, kept.items[i].node, kept.items[i].cell, kept.items[i].amount);
+    vec_done(&kept);
+    for (size_t i = 0; i < list->len; i++)
+        assignment_done(&list->items[i].assignment);
+    vec_clear(list);
+}
+
+void cycle_run(struct step *step)
+{
+    entries list = {0};
+    place_holding(step);
+    while (step->admit->trials > 0) {
+        collect(step, &list);
+        if (list.len == 0)
+            break;
+        run_round(step, &list);
+    }
+    vec_done(&list);
+}

@@ -1,0 +1,373 @@
+/* flavor.c - which flavour each resource of each PodSet gets: the first that suits, by the queue's
+ * flavorFungibility (Kueue, "Flavor fungibility"). */
+#include "core/admit/internal.h"
+
+/* How well a flavour suits; better ones are larger, those that borrow from farther are worse. */
+struct suit {
+    enum fit fit;
+    uint32_t borrow;
+};
+
+struct choosing {
+    const struct admit *admit;
+    bool fair;
+    const struct workload *workload;
+    const struct cluster_queue *queue;
+    struct assignment *to;
+    int32_t from;
+    struct buf why; /* of the flavours that did not suit */
+    const char *reason;
+};
+
+/* --- nodes ------------------------------------------------------------------------------------ */
+
+bool tolerated(const struct toleration *tolerations, size_t count, const struct taint *taint)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct toleration *item = &tolerations[i];
+        if (item->effect.len && !str_equal(item->effect, taint->effect))
+            continue;
+        if (item->key.len && !str_equal(item->key, taint->key))
+            continue;
+        if (str_is(item->op, "Exists") || (item->key.len && str_equal(item->value, taint->value)))
+            return true;
+    }
+    return false;
+}
+
+/* May the PodSet's tasks be on the flavour's nodes? Of its nodeSelector only the keys count that the flavours
+ * of the group set. */
+static bool nodes_suit(struct choosing *choosing, size_t podset, const struct resource_group *group,
+                       const struct flavor *flavor)
+{
+    const struct pod_spec *pod = &choosing->workload->jobset->spec.rjobs[podset].job.pod;
+    for (size_t i = 0; i < flavor->taint_count; i++) {
+        const struct taint *taint = &flavor->taints[i];
+        if (str_is(taint->effect, "PreferNoSchedule") ||
+            tolerated(pod->tolerations, pod->toleration_count, taint) ||
+            tolerated(flavor->tolerations, flavor->toleration_count, taint))
+            continue;
+        buf_printf(&choosing->why,
+                   "%suntolerated taint {" STR_FORMAT " " STR_FORMAT " " STR_FORMAT "} in flavor " STR_FORMAT,
+                   choosing->why.len ? ", " : "", STR_ARG(taint->key), STR_ARG(taint->value),
+                   STR_ARG(taint->effect), STR_ARG(flavor->name));
+        return false;
+    }
+    for (size_t i = 0; i < pod->node_selector.len; i++) {
+        const struct label *wanted = &pod->node_selector.items[i];
+        bool known = false;
+        for (size_t f = 0; f < group->flavor_count; f++)
+            known |= group->flavors[f].flavor &&
+                     labels_get(&group->flavors[f].flavor->labels, wanted->key, STR("")).len > 0;
+        if (known && !str_equal(labels_get(&flavor->labels, wanted->key, STR("")), wanted->value)) {
+            buf_printf(&choosing->why, "%sflavor " STR_FORMAT " doesn't match node affinity",
+                       choosing->why.len ? ", " : "", STR_ARG(flavor->name));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- quota ------------------------------------------------------------------------------------ */
+
+static int64_t *used_by(struct assignment *assignment, uint32_t cell)
+{
+    for (size_t i = 0; i < assignment->usage.len; i++)
+        if (assignment->usage.items[i].cell == cell)
+            return &assignment->usage.items[i].amount;
+    return NULL;
+}
+
+static void why_not(struct choosing *choosing, uint32_t cell, int64_t needs, int64_t available, int64_t most)
+{
+    const struct tree *tree = &choosing->admit->tree;
+    struct str resource = tree->cell_resources[cell];
+    buf_printf(&choosing->why, "%sinsufficient %squota for " STR_FORMAT " in flavor " STR_FORMAT,
+               choosing->why.len ? ", " : "", needs > most ? "" : "unused ", STR_ARG(resource),
+               STR_ARG(tree->cell_flavors[cell]));
+    if (needs > most) {
+        buf_printf(&choosing->why, ", request > maximum capacity (");
+        amount_format(&choosing->why, resource, needs);
+        buf_printf(&choosing->why, " > ");
+        amount_format(&choosing->why, resource, most);
+        buf_printf(&choosing->why, ")");
+        return;
+    }
+    buf_printf(&choosing->why, ", ");
+    amount_format(&choosing->why, resource, needs - (available > 0 ? available : 0));
+    buf_printf(&choosing->why, " more needed (");
+    why_quota(choosing->admit, choosing->queue, cell, needs, &choosing->why);
+    buf_printf(&choosing->why, ")");
+}
+
+static void keep_reason(struct choosing *choosing, const char *reason)
+{
+    /* The mildest of the flavours' reasons: what could still change. */
+    if (!choosing->reason || strcmp(reason, "WaitingForQuota") == 0 ||
+        strcmp(choosing->reason, "NoMatchingFlavor") == 0)
+        choosing->reason = reason;
+}
+
+static struct suit quota_suits(struct choosing *choosing, uint32_t cell, int64_t amount)
+{
+    const struct quota_tree *quota = &choosing->admit->tree.quota;
+    const struct cluster_queue *queue = choosing->queue;
+    const int64_t *used = used_by(choosing->to, cell);
+    int64_t needs = amount + (used ? *used : 0);
+    int64_t available = quota_available(quota, queue->node, cell);
+    int64_t most = quota_potential(quota, queue->node, cell);
+    bool above;
+    struct suit suit = {FIT_NONE, quota_borrow_height(quota, queue->node, cell, needs, &above)};
+    if (needs <= most && needs <= available) {
+        suit.fit = FIT_NOW;
+        return suit;
+    }
+    why_not(choosing, cell, needs, available, most);
+    keep_reason(choosing, needs > most ? "ExceedsMaxQuota" : "WaitingForQuota");
+    bool may_borrow = queue->borrow != PREEMPT_NEVER || choosing->fair;
+    bool reclaims = above && queue->reclaim != PREEMPT_NEVER;
+    bool can = queue->within != PREEMPT_NEVER || queue->reclaim != PREEMPT_NEVER;
+    if (needs <= most && can &&
+        (quota->nodes[queue->node].cells[cell].nominal >= needs || reclaims || may_borrow ||
+         queue->within != PREEMPT_NEVER))
+        suit.fit = FIT_PREEMPT;
+    return suit;
+}
+
+static struct suit flavor_suits(struct choosing *choosing, size_t podset, const struct resource_group *group,
+                                const struct group_flavor *flavor)
+{
+    const struct podset *asks = &choosing->workload->podsets[podset];
+    struct suit worst = {FIT_NOW, 0};
+    if (!flavor->flavor || !nodes_suit(choosing, podset, group, flavor->flavor)) {
+        keep_reason(choosing, "NoMatchingFlavor");
+        return (struct suit){FIT_NONE, 0};
+    }
+    for (size_t r = 0; r < group->resource_count; r++) {
+        for (size_t i = 0; i < asks->resource_count; i++) {
+            if (!str_equal(asks->resources[i].name, group->resources[r]))
+                continue;
+            struct suit suit = quota_suits(choosing, flavor->cells[r],
+                                           asks->resources[i].per_task * choosing->to->counts[podset]);
+            worst.fit = suit.fit < worst.fit ? suit.fit : worst.fit;
+            worst.borrow = suit.borrow > worst.borrow ? suit.borrow : worst.borrow;
+        }
+    }
+    return worst;
+}
+
+/* --- choosing --------------------------------------------------------------------------------- */
+
+static bool is_better(const struct cluster_queue *queue, struct suit a, struct suit b)
+{
+    if (a.fit == FIT_NONE || b.fit == FIT_NONE)
+        return a.fit > b.fit;
+    if (queue->preempt_before_borrow)
+        return a.borrow != b.borrow ? a.borrow < b.borrow : a.fit > b.fit;
+    return a.fit != b.fit ? a.fit > b.fit : a.borrow < b.borrow;
+}
+
+static bool tries_next(const struct cluster_queue *queue, struct suit suit)
+{
+    if (suit.fit == FIT_NONE)
+        return true;
+    if (suit.fit == FIT_PREEMPT && queue->try_next_to_preempt)
+        return true;
+    return suit.borrow > 0 && queue->try_next_to_borrow;
+}
+
+static void use(struct assignment *to, uint32_t cell, int64_t amount)
+{
+    int64_t *used = used_by(to, cell);
+    struct booking booking = {cell, amount};
+    if (used)
+        *used += amount;
+    else
+        vec_push(&to->usage, booking);
+}
+
+static void take_flavor(struct choosing *choosing, size_t podset, const struct resource_group *group,
+                        int32_t chosen)
+{
+    const struct podset *asks = &choosing->workload->podsets[podset];
+    struct assignment *to = choosing->to;
+    for (size_t r = 0; r < group->resource_count; r++) {
+        for (size_t i = 0; i < asks->resource_count; i++) {
+            if (!str_equal(asks->resources[i].name, group->resources[r]))
+                continue;
+            to->flavors[podset][i] = chosen;
+            use(to, group->flavors[chosen].cells[r], asks->resources[i].per_task * to->counts[podset]);
+        }
+    }
+    to->last_flavor = chosen > to->last_flavor ? chosen : to->last_flavor;
+    if ((int32_t)group->flavor_count > to->most_flavors)
+        to->most_flavors = (int32_t)group->flavor_count;
+}
+
+static bool covers_any(const struct resource_group *group, const struct podset *asks)
+{
+    for (size_t r = 0; r < group->resource_count; r++)
+        for (size_t i = 0; i < asks->resource_count; i++)
+            if (str_equal(group->resources[r], asks->resources[i].name))
+                return true;
+    return false;
+}
+
+static void choose_for_group(struct choosing *choosing, size_t podset, const struct resource_group *group)
+{
+    struct assignment *to = choosing->to;
+    struct suit best = {FIT_NONE, 0};
+    int32_t chosen = -1;
+    int32_t from = choosing->from < (int32_t)group->flavor_count ? choosing->from : 0;
+    for (int32_t f = from; f < (int32_t)group->flavor_count; f++) {
+        struct suit suit = flavor_suits(choosing, podset, group, &group->flavors[f]);
+        if (chosen < 0 ? suit.fit != FIT_NONE : is_better(choosing->queue, suit, best)) {
+            best = suit;
+            chosen = f;
+        }
+        if (!tries_next(choosing->queue, suit))
+            break;
+    }
+    if (chosen < 0 && !choosing->why.len)
+        buf_printf(&choosing->why, "no flavor of the ClusterQueue suits");
+    if (chosen >= 0)
+        take_flavor(choosing, podset, group, chosen);
+    to->fit = best.fit < to->fit ? best.fit : to->fit;
+    to->borrow = best.borrow > to->borrow ? best.borrow : to->borrow;
+}
+
+/* A resource that the queue does not cover. "pods" need not be. */
+static bool uncovered(struct choosing *choosing, size_t podset)
+{
+    const struct podset *asks = &choosing->workload->podsets[podset];
+    for (size_t i = 0; i < asks->resource_count; i++) {
+        bool covered = str_is(asks->resources[i].name, "pods");
+        for (size_t g = 0; !covered && g < choosing->queue->group_count; g++)
+            for (size_t r = 0; r < choosing->queue->groups[g].resource_count; r++)
+                covered |= str_equal(choosing->queue->groups[g].resources[r], asks->resources[i].name);
+        if (covered)
+            continue;
+        buf_printf(&choosing->why, "resource " STR_FORMAT " unavailable in ClusterQueue",
+                   STR_ARG(asks->resources[i].name));
+        choosing->reason = "NoMatchingFlavor";
+        choosing->to->fit = FIT_NONE;
+        return true;
+    }
+    return false;
+}
+
+static void choose_for_podset(struct choosing *choosing, size_t podset)
+{
+    struct assignment *to = choosing->to;
+    buf_clear(&choosing->why);
+    if (!uncovered(choosing, podset))
+        for (size_t g = 0; g < choosing->queue->group_count && to->fit != FIT_NONE; g++)
+            if (covers_any(&choosing->queue->groups[g], &choosing->workload->podsets[podset]))
+                choose_for_group(choosing, podset, &choosing->queue->groups[g]);
+    if (to->fit == FIT_NOW || !choosing->why.len || to->why.len)
+        return;
+    buf_printf(&to->why, "couldn't assign flavors to pod set " STR_FORMAT ": " STR_FORMAT,
+               STR_ARG(choosing->workload->podsets[podset].name), STR_ARG(buf_str(&choosing->why)));
+    to->reason = choosing->reason;
+}
+
+void assignment_make(const struct admit *admit, const struct cluster *cluster,
+                     const struct workload *workload, const int32_t *counts, int32_t from,
+                     struct assignment *ret)
+{
+    size_t podsets = workload->jobset->spec.rjob_count;
+    *ret = (struct assignment){.fit = FIT_NOW};
+    ret->counts = ARENA_ARRAY(&ret->arena, int32_t, podsets);
+    ret->flavors = arena_alloc_array(&ret->arena, podsets, sizeof(*ret->flavors));
+    struct choosing choosing = {.admit = admit,
+                                .fair = cluster->queues.fair,
+                                .workload = workload,
+                                .queue = workload->queue,
+                                .to = ret,
+                                .from = from};
+    for (size_t p = 0; p < podsets; p++) {
+        ret->counts[p] = counts ? counts[p] : workload->podsets[p].count;
+        for (size_t i = 0; i < PODSET_RESOURCES_MAX; i++)
+            ret->flavors[p][i] = -1;
+    }
+    for (size_t p = 0; p < podsets && ret->fit != FIT_NONE; p++)
+        choose_for_podset(&choosing, p);
+    buf_done(&choosing.why);
+    if (ret->fit != FIT_NOW && !ret->reason)
+        ret->reason = "WaitingForQuota";
+    CHECK(ret->fit == FIT_NOW || ret->why.len > 0);
+}
+
+void assignment_done(struct assignment *assignment)
+{
+    vec_done(&assignment->usage);
+    buf_done(&assignment->why);
+    arena_done(&assignment->arena);
+}
+
+/* --- what the flavours add to the spec -------------------------------------------------------- */
+
+static void add_flavor(const struct flavor *flavor, struct rjob_terms *terms, struct arena *arena)
+{
+    struct labels labels = {ARENA_ARRAY(arena, struct label, terms->node_labels.len + flavor->labels.len), 0};
+    for (size_t i = 0; i < terms->node_labels.len; i++)
+        labels.items[labels.len++] = terms->node_labels.items[i];
+    for (size_t i = 0; i < flavor->labels.len; i++)
+        if (!labels_get(&terms->node_labels, flavor->labels.items[i].key, STR("")).len)
+            labels.items[labels.len++] = flavor->labels.items[i];
+    size_t count = terms->toleration_count + flavor->toleration_count;
+    struct toleration *tolerations = ARENA_ARRAY(arena, struct toleration, count);
+    mem_copy(tolerations, terms->tolerations, terms->toleration_count * sizeof(*tolerations));
+    mem_copy(tolerations + terms->toleration_count, flavor->tolerations,
+             flavor->toleration_count * sizeof(*tolerations));
+    terms->node_labels = labels;
+    terms->tolerations = tolerations;
+    terms->toleration_count = count;
+    if (flavor->level_count) {
+        terms->levels = flavor->levels;
+        terms->level_count = flavor->level_count;
+    }
+}
+
+static struct rjob_terms *make_terms(const struct cluster_queue *queue, const struct workload *workload,
+                                     const struct assignment *assignment, struct arena *arena)
+{
+    size_t podsets = workload->jobset->spec.rjob_count;
+    struct rjob_terms *terms = ARENA_ARRAY(arena, struct rjob_terms, podsets);
+    for (size_t p = 0; p < podsets; p++) {
+        const struct flavor *done[PODSET_RESOURCES_MAX] = {0};
+        for (size_t i = 0; i < workload->podsets[p].resource_count; i++) {
+            const struct podset_resource *resource = &workload->podsets[p].resources[i];
+            const struct flavor *flavor = NULL;
+            size_t at;
+            for (size_t g = 0; assignment && assignment->flavors[p][i] >= 0 && g < queue->group_count; g++)
+                for (size_t r = 0; r < queue->groups[g].resource_count; r++)
+                    if (str_equal(queue->groups[g].resources[r], resource->name))
+                        flavor = queue->groups[g].flavors[assignment->flavors[p][i]].flavor;
+            if (!assignment && resource->flavor.len) {
+                const struct group_flavor *found = group_flavor(queue, resource->name, resource->flavor, &at);
+                flavor = found ? found->flavor : NULL;
+            }
+            bool twice = !flavor;
+            for (size_t k = 0; k < i; k++)
+                twice |= done[k] == flavor;
+            done[i] = flavor;
+            if (!twice)
+                add_flavor(flavor, &terms[p], arena);
+        }
+    }
+    return terms;
+}
+
+struct rjob_terms *assignment_terms(const struct workload *workload, const struct assignment *assignment,
+                                    struct arena *arena)
+{
+    return make_terms(workload->queue, workload, assignment, arena);
+}
+
+struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
+                                  struct arena *arena)
+{
+    const struct cluster_queue *queue = tree_queue(&admit->tree, workload->reserved_in);
+    return queue ? make_terms(queue, workload, NULL, arena) : NULL;
+}

@@ -1,0 +1,256 @@
+/* internal.h - what the files of the admission module say to each other. See admit.h for which file does
+ * what. */
+#ifndef PHX_CORE_ADMIT_INTERNAL_H
+#define PHX_CORE_ADMIT_INTERNAL_H
+
+#include "core/admit/admit.h"
+#include "core/job/life.h"
+#include "core/job/trial.h"
+#include "core/sched/quota.h"
+#include "core/step.h"
+
+#define REASON_DELETED "WorkloadDeleted" /* of an eviction */
+#define POD_GATE       "kueue.x-k8s.io/admission"
+
+/* --- the tree ------------------------------------------------------------------------------------------- */
+
+struct flavor {
+    struct str name;
+    struct labels labels;
+    struct taint *taints;
+    size_t taint_count;
+    struct toleration *tolerations;
+    size_t toleration_count;
+    struct str topology; /* name; empty: none */
+    bool topology_found;
+    struct str *levels;
+    size_t level_count;
+};
+struct group_flavor {
+    struct str name;
+    const struct flavor *flavor; /* NULL: there is no such object */
+    uint32_t *cells;             /* [group->resource_count] */
+};
+struct resource_group {
+    struct str *resources;
+    size_t resource_count;
+    struct group_flavor *flavors;
+    size_t flavor_count;
+};
+enum preempt_policy { PREEMPT_NEVER, PREEMPT_LOWER, PREEMPT_LOWER_OR_NEWER, PREEMPT_ANY };
+enum stop_policy { STOP_NONE, STOP_HOLD, STOP_DRAIN };
+
+struct cluster_queue {
+    const struct object *object;
+    struct str name, cohort;
+    uint32_t node;
+    struct resource_group *groups;
+    size_t group_count;
+    bool strict; /* StrictFIFO */
+    bool try_next_to_borrow, try_next_to_preempt, preempt_before_borrow;
+    enum preempt_policy within, reclaim, borrow;
+    bool has_threshold;
+    int32_t threshold; /* borrowWithinCohort.maxPriorityThreshold */
+    enum stop_policy stop;
+    const struct doc *selector; /* namespaceSelector; NULL: nobody */
+    bool active;
+    const char *reason;
+    struct str message;
+
+    struct heap pending;             /* workload.place */
+    struct list_node parked, booked; /* workload.link */
+    struct queue_counts counts;
+    uint32_t told; /* in this step, of those that fail as others do */
+};
+struct local_queue {
+    const struct object *object;
+    struct str queue_name;
+    struct cluster_queue *queue; /* NULL: there is none */
+    enum stop_policy stop;
+    bool active;
+    const char *reason;
+    struct str message;
+    struct queue_counts counts;
+};
+struct tree {
+    struct arena arena;
+    struct flavor *flavors;
+    size_t flavor_count;
+    struct cluster_queue *queues;
+    size_t queue_count;
+    struct local_queue *locals;
+    size_t local_count;
+    struct str_map flavor_names, queue_names, cohort_names, cell_names;
+    struct str *cell_flavors, *cell_resources; /* [quota.cell_count] */
+    struct quota_tree quota;                   /* nodes: cohorts, then ClusterQueues */
+    size_t cohort_count;
+    int64_t *weights_milli; /* [node_count] fair sharing */
+    uint64_t versions;      /* sum of the kinds' versions it was read at, plus 1; 0: never */
+};
+void tree_done(struct tree *tree);
+/* Reads the objects anew. Lists are empty and nothing is booked. */
+void tree_read(struct tree *tree, const struct object_store *objects);
+uint64_t tree_versions(const struct object_store *objects);
+struct cluster_queue *tree_queue(const struct tree *tree, struct str name); /* NULL: none */
+struct local_queue *tree_local(const struct tree *tree, struct str namespace_, struct str name);
+const struct group_flavor *group_flavor(const struct cluster_queue *queue, struct str resource,
+                                        struct str flavor, size_t *ret_resource);
+/* metav1.LabelSelector; NULL matches nothing, {} everything. */
+bool selector_matches(const struct doc *selector, const struct doc *labels);
+
+/* --- the module's state --------------------------------------------------------------------------------- */
+
+struct admit {
+    VEC(struct workload *) workloads; /* as they were created */
+    VEC(struct workload *) dead;      /* freed when the next step begins */
+    struct str_map by_name;
+    struct u64_map by_uid, by_jobset; /* Workload's uid; JobSet's uid */
+    struct heap timers;
+    VEC(struct workload *) holding; /* HOLDING, as they came to it */
+    struct tree tree;
+    bool restored;                 /* read from a snapshot: the tree is bound without waking anybody */
+    VEC(struct queue_shown) shown; /* by uid */
+    uint64_t shape;                /* job_store's, when workloads were woken last */
+    /* Of the step at hand. */
+    uint64_t seq;
+    struct u64_map failed; /* shapes that were tried in vain -> the workload that was */
+    uint32_t trials;       /* left in this step */
+    bool acted;            /* a JobSet was changed */
+};
+
+static inline const struct queue_settings *settings(const struct step *step)
+{
+    return &step->cluster->queues;
+}
+
+/* --- workload.c ----------------------------------------------------------------------------------------- */
+bool jobset_managed(const struct jobset *jobset);
+struct workload *workload_new(struct step *step, struct jobset *jobset);
+void workload_free(struct workload *workload);
+void admit_add(struct admit *admit, struct workload *workload); /* to the indexes; names it */
+void workload_remove(struct step *step, struct workload *workload);
+void workload_remake(struct step *step,
+                     struct workload *workload); /* the same, and its JobSet gets a new one */
+/* Its podsets, queue and priority from the JobSet as it is. */
+void workload_refresh(struct step *step, struct workload *workload);
+/* `full`: its parallelism where admission lowered it; 0: as it stands. */
+struct podset *podsets_make(const struct jobset *jobset, int32_t full);
+bool workload_condition_set(struct step *step, struct workload *workload, enum workload_condition_kind kind,
+                            bool status, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+static inline bool workload_holds(const struct workload *workload, enum workload_condition_kind kind)
+{
+    return workload->conditions[kind].present && workload->conditions[kind].status;
+}
+static inline struct object_ref ref_workload(const struct workload *workload)
+{
+    return (struct object_ref){OBJECT_WORKLOAD, {.workload = workload}};
+}
+
+/* --- life.c --------------------------------------------------------------------------------------------- */
+struct assignment;
+void workload_bind(struct step *step, struct workload *workload); /* into the tree's lists */
+void workload_unbind(struct workload *workload);
+void workload_book(struct admit *admit, struct workload *workload); /* quota by its podsets' flavours */
+void workload_unbook(struct admit *admit, struct workload *workload);
+void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment);
+void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment);
+void workload_drop_hold(struct step *step, struct workload *workload);
+void workload_evict(struct step *step, struct workload *workload, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void workload_suspend(struct step *step, struct workload *workload); /* LEAVING: its notice is over */
+void workload_left(struct step *step, struct workload *workload);    /* LEAVING: its last task has ended */
+void workload_finish(struct step *step, struct workload *workload);
+void workload_release(struct step *step, struct workload *workload); /* its quota; who shares it may try */
+void workload_set_timer(struct step *step, struct workload *workload);
+
+/* --- look.c --------------------------------------------------------------------------------------------- */
+void workload_look(struct step *step, struct workload *workload); /* its JobSet or the time has changed */
+int64_t workload_due(const struct step *step, const struct workload *workload);
+void workload_park(struct step *step, struct workload *workload);
+void wake_queue(struct admit *admit, struct cluster_queue *queue);
+void wake_cohort(struct admit *admit, const struct cluster_queue *queue); /* all that share quota with it */
+void wake_all(struct admit *admit);
+
+/* --- flavor.c ------------------------------------------------------------------------------------------- */
+enum fit { FIT_NONE, FIT_PREEMPT, FIT_NOW };
+struct assignment {
+    struct arena arena;
+    enum fit fit;
+    uint32_t borrow;                          /* height it borrows from; 0: none */
+    int32_t *counts;                          /* [rjob_count] */
+    int32_t (*flavors)[PODSET_RESOURCES_MAX]; /* [rjob_count] index in its group; -1: not covered */
+    VEC(struct booking) usage;                /* by cell, each once */
+    int32_t last_flavor;                      /* the highest index that was chosen */
+    int32_t most_flavors;                     /* of the largest group it uses */
+    const char *reason;                       /* not FIT_NOW: of QuotaReserved=False */
+    struct buf why;
+};
+/* Chooses flavours from index `from` on. */
+void assignment_make(const struct admit *admit, const struct cluster *cluster,
+                     const struct workload *workload, const int32_t *counts, int32_t from,
+                     struct assignment *ret);
+void assignment_done(struct assignment *assignment);
+struct rjob_terms *assignment_terms(const struct workload *workload, const struct assignment *assignment,
+                                    struct arena *arena);
+/* Of what is assigned already, by names. */
+struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
+                                  struct arena *arena);
+bool tolerated(const struct toleration *tolerations, size_t count, const struct taint *taint);
+
+/* --- cycle.c -------------------------------------------------------------------------------------------- */
+void cycle_run(struct step *step);
+enum { TRIALS_PER_STEP = 64 };
+/* Is somebody left whom this step had no time for? */
+bool cycle_unfinished(const struct admit *admit);
+/* Machines for all of it under these terms; chips into `masks` ([machine_count], NULL: not wanted). */
+bool cycle_trial(struct step *step, const struct workload *workload, const struct trial *trial,
+                 uint64_t *masks, struct buf *why);
+
+/* --- victims.c, preempt.c, fair.c ----------------------------------------------------------------------- */
+struct victim {
+    struct workload *workload;
+    const char *reason; /* InClusterQueue, ... */
+};
+typedef VEC(struct victim) victims;
+/* One workload that looks for victims. Candidates are taken out of the tree's usage and out of the machines,
+ * and put back when the search ends. */
+struct search {
+    struct step *step;
+    struct workload *workload;
+    const struct assignment *assignment;
+    struct rjob_terms *terms;
+    bool *wanted;               /* [cell_count] cells that lack quota; all it uses when machines lack */
+    int64_t protected_until_ns; /* the earliest end of a protection that kept a candidate out; 0: none */
+    uint64_t *may_free;         /* [machine_count] of those taken out */
+    int64_t *may_free_cpu_milli, *may_free_memory_bytes;
+    struct arena arena;
+};
+/* Who could be taken at all, the best victim first. */
+void victims_find(struct search *search, victims *ret_victims);
+/* Does the queue of a candidate still borrow one of the wanted? */
+bool victims_borrow(const struct search *search, const struct cluster_queue *queue);
+void search_take(struct search *search, const struct workload *victim);
+void search_give(struct search *search, const struct workload *victim);
+bool search_fits_quota(const struct search *search, bool may_borrow);
+bool search_has_chips(const struct search *search);
+bool search_fits_machines(struct search *search, uint64_t *masks);
+/* Of victims that are taken out and enough, those that turn out not to be needed. */
+void search_give_back(struct search *search, victims *row, bool may_borrow);
+/* Takes victims and holds what they have; false: there are none that help. */
+bool preempt(struct step *step, struct workload *workload, const struct assignment *assignment);
+/* Fair sharing's choice of victims, taken out; false: none helps, all are back. */
+bool fair_victims(struct search *search, const victims *candidates, victims *ret_chosen);
+
+/* Weighted share of a node with `more` on top (NULL: nothing); thousandths. */
+int64_t fair_share(const struct tree *tree, uint32_t node, const struct assignment *more);
+
+/* --- why.c ---------------------------------------------------------------------------------------------- */
+void why_quota(const struct admit *admit, const struct cluster_queue *queue, uint32_t cell, int64_t needs,
+               struct buf *out);
+
+/* --- status.c ------------------------------------------------------------------------------------------- */
+void status_publish(struct step *step);
+void status_restore(struct admit *admit);
+
+#endif

@@ -1,0 +1,515 @@
+/* life.c - the way of a Workload: queued, holding, admitted, leaving, queued again, finished. */
+#include "core/admit/internal.h"
+
+enum queue_count { COUNTED_NOWHERE, COUNTED_PENDING, COUNTED_RESERVING, COUNTED_ADMITTED };
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+static void count(struct queue_counts *counts, uint8_t as, int32_t by)
+{
+    counts->pending += as == COUNTED_PENDING ? (uint32_t)by : 0;
+    counts->reserving += as >= COUNTED_RESERVING ? (uint32_t)by : 0;
+    counts->admitted += as == COUNTED_ADMITTED ? (uint32_t)by : 0;
+}
+
+static void count_as(struct workload *workload, uint8_t as, int32_t by)
+{
+    struct cluster_queue *queue = as >= COUNTED_RESERVING ? workload->booked_in : workload->queue;
+    if (queue)
+        count(&queue->counts, as, by);
+    if (workload->local)
+        count(&workload->local->counts, as, by);
+    workload->counted = by > 0 ? as : COUNTED_NOWHERE;
+}
+
+void workload_unbind(struct workload *workload)
+{
+    if (workload->counted)
+        count_as(workload, workload->counted, -1);
+    if (heap_has(&workload->place))
+        heap_remove(&workload->queue->pending, &workload->place);
+    list_remove(&workload->link);
+    workload->queue = NULL;
+    workload->local = NULL;
+}
+
+/* A Pod waits for whoever else holds it, before it is given quota. */
+static bool gated_by_others(const struct jobset *jobset, struct buf *why)
+{
+    const struct doc *gates =
+        jobset->form == FORM_POD ? doc_path(jobset->document, "spec", "schedulingGates", NULL) : NULL;
+    for (size_t i = 0; i < doc_len(gates); i++) {
+        struct str name = doc_str(doc_get(doc_at(gates, i), "name"), STR(""));
+        if (str_is(name, POD_GATE))
+            continue;
+        buf_printf(why, "Waits for scheduling gate " STR_FORMAT, STR_ARG(name));
+        return true;
+    }
+    return false;
+}
+
+/* Why its queue cannot take it; NULL: it can. */
+static const char *obstacle(const struct step *step, const struct workload *workload, struct buf *why)
+{
+    const struct local_queue *local = workload->local;
+    const struct cluster_queue *queue = workload->queue;
+    if (!workload->active) {
+        buf_printf(why, "The workload is deactivated");
+        return "Suspended";
+    }
+    if (!local) {
+        buf_printf(why, "LocalQueue " STR_FORMAT " doesn't exist", STR_ARG(workload->queue_name));
+        return "Misconfigured";
+    }
+    if (!queue) {
+        buf_printf(why, "ClusterQueue " STR_FORMAT " doesn't exist", STR_ARG(local->queue_name));
+        return "Misconfigured";
+    }
+    if (local->stop != STOP_NONE) {
+        buf_printf(why, "LocalQueue " STR_FORMAT " is stopped", STR_ARG(workload->queue_name));
+        return "Suspended";
+    }
+    if (!queue->active) {
+        buf_printf(why, "ClusterQueue " STR_FORMAT " is inactive: " STR_FORMAT, STR_ARG(queue->name),
+                   STR_ARG(queue->message));
+        return queue->stop == STOP_NONE ? "Misconfigured" : "Suspended";
+    }
+    if (gated_by_others(workload->jobset, why))
+        return "Suspended";
+    const struct object *ns =
+        object_find(step->objects, OBJECT_NAMESPACE, STR(""), workload->jobset->namespace_);
+    const struct doc *labels = ns ? doc_path(ns->document, "metadata", "labels", NULL) : NULL;
+    if (!selector_matches(queue->selector, labels)) {
+        buf_printf(why, "Workload namespace doesn't match ClusterQueue selector");
+        return "Misconfigured";
+    }
+    return NULL;
+}
+
+static void bind_pending(struct step *step, struct workload *workload)
+{
+    struct buf why BUF_CLEANUP = {0};
+    const char *reason = obstacle(step, workload, &why);
+    count_as(workload, COUNTED_PENDING, 1);
+    if (reason) {
+        workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, reason, STR_FORMAT,
+                               STR_ARG(buf_str(&why)));
+        workload->parked = false;
+        return;
+    }
+    const struct workload_condition *was = &workload->conditions[WORKLOAD_QUOTA_RESERVED];
+    if (was->present && !was->status &&
+        (strcmp(was->reason, "Misconfigured") == 0 || strcmp(was->reason, "Suspended") == 0))
+        workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "PendingEvaluation",
+                               "Waits for its turn in ClusterQueue " STR_FORMAT,
+                               STR_ARG(workload->queue->name));
+    if (workload->requeue_ns > step->now_ns || workload->jobset->deleted_ns || workload->jobset->gone)
+        return;
+    workload->place.key = -(int64_t)workload->priority;
+    workload->place.tie = workload->ticket;
+    if (workload->parked)
+        list_append(&workload->queue->parked, &workload->link);
+    else
+        heap_insert(&workload->queue->pending, &workload->place);
+}
+
+void workload_bind(struct step *step, struct workload *workload)
+{
+    const struct tree *tree = &step->admit->tree;
+    workload_unbind(workload);
+    workload->local = tree_local(tree, workload->jobset->namespace_, workload->queue_name);
+    workload->queue = workload->local ? workload->local->queue : NULL;
+    if (workload->state == WORKLOAD_PENDING) {
+        bind_pending(step, workload);
+    } else if (workload->state != WORKLOAD_FINISHED && workload->booked_in) {
+        list_append(&workload->booked_in->booked, &workload->link);
+        count_as(workload, workload->state == WORKLOAD_ADMITTED ? COUNTED_ADMITTED : COUNTED_RESERVING, 1);
+    }
+}
+
+void wake_queue(struct admit *admit, struct cluster_queue *queue)
+{
+    (void)admit;
+    list_for_each_safe(node, after, &queue->parked)
+    {
+        struct workload *workload = container_of(node, struct workload, link);
+        list_remove(node);
+        workload->parked = false;
+        heap_insert(&queue->pending, &workload->place);
+    }
+}
+
+void wake_cohort(struct admit *admit, const struct cluster_queue *queue)
+{
+    struct tree *tree = &admit->tree;
+    uint32_t root = quota_root(&tree->quota, queue->node);
+    for (size_t q = 0; q < tree->queue_count; q++)
+        if (quota_root(&tree->quota, tree->queues[q].node) == root)
+            wake_queue(admit, &tree->queues[q]);
+    u64_map_done(&admit->failed);
+}
+
+void wake_all(struct admit *admit)
+{
+    for (size_t q = 0; q < admit->tree.queue_count; q++)
+        wake_queue(admit, &admit->tree.queues[q]);
+    u64_map_done(&admit->failed);
+}
+
+/* --- quota ------------------------------------------------------------------------------------ */
+
+static void add_booking(struct workload *workload, uint32_t cell, int64_t amount)
+{
+    for (size_t i = 0; i < workload->booked.len; i++) {
+        if (workload->booked.items[i].cell == cell) {
+            workload->booked.items[i].amount += amount;
+            return;
+        }
+    }
+    struct booking booking = {cell, amount};
+    vec_push(&workload->booked, booking);
+}
+
+void workload_book(struct admit *admit, struct workload *workload)
+{
+    struct tree *tree = &admit->tree;
+    CHECK(workload->booked.len == 0);
+    workload->booked_in = tree_queue(tree, workload->reserved_in);
+    if (!workload->booked_in || workload->given)
+        return;
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
+        const struct podset *podset = &workload->podsets[r];
+        for (size_t i = 0; i < podset->resource_count; i++) {
+            const struct podset_resource *resource = &podset->resources[i];
+            size_t at;
+            const struct group_flavor *flavor =
+                resource->flavor.len
+                    ? group_flavor(workload->booked_in, resource->name, resource->flavor, &at)
+                    : NULL;
+            if (flavor) /* else: the queue has it no more */
+                add_booking(workload, flavor->cells[at],
+                            resource->per_task * (podset->admitted - podset->done));
+        }
+    }
+    for (size_t i = 0; i < workload->booked.len; i++)
+        quota_use(&tree->quota, workload->booked_in->node, workload->booked.items[i].cell,
+                  workload->booked.items[i].amount);
+}
+
+void workload_unbook(struct admit *admit, struct workload *workload)
+{
+    for (size_t i = 0; i < workload->booked.len; i++)
+        quota_release(&admit->tree.quota, workload->booked_in->node, workload->booked.items[i].cell,
+                      workload->booked.items[i].amount);
+    vec_clear(&workload->booked);
+}
+
+/* Its quota is free again: whoever shares it may try. */
+void workload_release(struct step *step, struct workload *workload)
+{
+    struct cluster_queue *queue = workload->booked_in;
+    workload_unbook(step->admit, workload);
+    if (queue)
+        wake_cohort(step->admit, queue);
+}
+
+static void forget_assignment(struct workload *workload)
+{
+    CHECK(workload->booked.len == 0);
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
+        workload->podsets[r].admitted = workload->podsets[r].done = 0;
+        for (size_t i = 0; i < workload->podsets[r].resource_count; i++)
+            workload->podsets[r].resources[i].flavor = STR("");
+    }
+    workload->reserved_in = STR("");
+    workload->booked_in = NULL;
+    workload->given = false;
+    arena_done(&workload->assigned);
+}
+
+static void keep_assignment(struct step *step, struct workload *workload, const struct assignment *assignment)
+{
+    struct cluster_queue *queue = workload->queue;
+    CHECK(queue && workload->booked.len == 0);
+    workload->reserved_in = arena_str(&workload->assigned, queue->name);
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
+        struct podset *podset = &workload->podsets[r];
+        podset->admitted = assignment->counts[r];
+        podset->done = 0;
+        for (size_t i = 0; i < podset->resource_count; i++) {
+            int32_t flavor = assignment->flavors[r][i];
+            podset->resources[i].flavor = STR("");
+            for (size_t g = 0; flavor >= 0 && g < queue->group_count; g++)
+                for (size_t k = 0; k < queue->groups[g].resource_count; k++)
+                    if (str_equal(queue->groups[g].resources[k], podset->resources[i].name))
+                        podset->resources[i].flavor =
+                            arena_str(&workload->assigned, queue->groups[g].flavors[flavor].name);
+        }
+    }
+    workload_book(step->admit, workload);
+}
+
+/* --- admission -------------------------------------------------------------------------------- */
+
+void workload_set_timer(struct step *step, struct workload *workload)
+{
+    int64_t due_ns = workload_due(step, workload);
+    if (heap_has(&workload->timer) && workload->timer.key == due_ns)
+        return;
+    if (heap_has(&workload->timer))
+        heap_remove(&step->admit->timers, &workload->timer);
+    workload->timer.key = due_ns;
+    workload->timer.tie = workload->uid;
+    if (due_ns != INT64_MAX && !workload->gone)
+        heap_insert(&step->admit->timers, &workload->timer);
+}
+
+void workload_park(struct step *step, struct workload *workload)
+{
+    CHECK(workload->state == WORKLOAD_PENDING && heap_has(&workload->place));
+    workload->parked = true;
+    heap_remove(&workload->queue->pending, &workload->place);
+    list_append(&workload->queue->parked, &workload->link);
+    workload_set_timer(step, workload);
+}
+
+static int64_t seconds_since(const struct step *step, int64_t then_ns)
+{
+    return (step->now_ns - then_ns) / NS_PER_SECOND;
+}
+
+static void leave_holding(struct admit *admit, struct workload *workload)
+{
+    for (size_t i = 0; i < admit->holding.len; i++) {
+        if (admit->holding.items[i] == workload) {
+            vec_remove(&admit->holding, i);
+            return;
+        }
+    }
+}
+
+static void clear_eviction(struct step *step, struct workload *workload)
+{
+    static const enum workload_condition_kind kinds[] = {WORKLOAD_EVICTED, WORKLOAD_PREEMPTED};
+    for (size_t i = 0; i < 2; i++)
+        if (workload_holds(workload, kinds[i]))
+            workload_condition_set(step, workload, kinds[i], false, "QuotaReserved",
+                                   "Previously: " STR_FORMAT,
+                                   STR_ARG(buf_str(&workload->conditions[kinds[i]].message)));
+}
+
+void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment)
+{
+    struct jobset *jobset = workload->jobset;
+    struct arena arena ARENA_CLEANUP = {0};
+    if (assignment)
+        keep_assignment(step, workload, assignment);
+    else
+        leave_holding(step->admit, workload);
+    workload->state = WORKLOAD_ADMITTED;
+    workload->parked = false;
+    workload->reserved_ns = workload->admitted_ns = step->now_ns;
+    workload->ready_ns = workload->unready_ns = workload->retry_ns = 0;
+    workload_bind(step, workload);
+    struct str queue = workload->reserved_in;
+    clear_eviction(step, workload);
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, true, "QuotaReserved",
+                           "Quota reserved in ClusterQueue " STR_FORMAT, STR_ARG(queue));
+    workload_condition_set(step, workload, WORKLOAD_IS_ADMITTED, true, "Admitted",
+                           "The workload is admitted");
+    workload_condition_set(step, workload, WORKLOAD_PODS_READY, false, "WaitForStart",
+                           "Not all pods are ready or succeeded");
+    step_note(step, false, "QuotaReserved", ref_workload(workload),
+              "Quota reserved in ClusterQueue " STR_FORMAT ", wait time since queued was %llds",
+              STR_ARG(queue), (long long)seconds_since(step, workload->queued_ns));
+    step_note(step, false, "Admitted", ref_workload(workload),
+              "Admitted by ClusterQueue " STR_FORMAT ", wait time since reservation was 0s", STR_ARG(queue));
+    step_note(step, false, "Started", ref_jobset(jobset), "Admitted by clusterQueue " STR_FORMAT,
+              STR_ARG(queue));
+    jobset_set_terms(step, jobset, workload_terms(step->admit, workload, &arena));
+    if (workload->podsets[0].admitted < workload->podsets[0].count) {
+        workload->full = jobset->spec.rjobs[0].job.parallelism;
+        jobset_set_parallelism(step, jobset, workload->podsets[0].admitted);
+    }
+    jobset_set_suspend(step, jobset, false);
+    step->admit->acted = true;
+    workload_set_timer(step, workload);
+}
+
+void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment)
+{
+    keep_assignment(step, workload, assignment);
+    workload->state = WORKLOAD_HOLDING;
+    workload->parked = false;
+    workload->reserved_ns = step->now_ns;
+    vec_push(&step->admit->holding, workload);
+    workload_bind(step, workload);
+}
+
+/* Back to the queue, at its old place. */
+void workload_drop_hold(struct step *step, struct workload *workload)
+{
+    CHECK(workload->state == WORKLOAD_HOLDING);
+    leave_holding(step->admit, workload);
+    workload_release(step, workload);
+    workload_unbind(workload);
+    forget_assignment(workload);
+    workload->state = WORKLOAD_PENDING;
+    workload->reserved_ns = 0;
+    if (!workload->gone && !workload->jobset->gone)
+        jobset_reserve(step, workload->jobset, NULL);
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending",
+                           "The room of its victims was not enough after all");
+    workload_bind(step, workload);
+    step->admit->acted = true;
+}
+
+/* --- eviction --------------------------------------------------------------------------------- */
+
+/* A Pod of its own cannot be suspended: it is deleted, as Kueue does. */
+void workload_suspend(struct step *step, struct workload *workload)
+{
+    struct jobset *jobset = workload->jobset;
+    workload->leave_ns = 0;
+    if (jobset->form != FORM_POD)
+        jobset_set_suspend(step, jobset, true);
+    else
+        task_evict(step, jobset->jobs[0]->indexes[0].task, -1);
+    step_note(step, false, "Stopped", ref_jobset(workload->jobset), STR_FORMAT,
+              STR_ARG(buf_str(&workload->conditions[WORKLOAD_EVICTED].message)));
+    step->admit->acted = true;
+}
+
+static void count_eviction(struct workload *workload, const char *reason)
+{
+    reason = workload_reason(str_from(reason));
+    for (size_t i = 0; i < workload->evictions.len; i++) {
+        if (workload->evictions.items[i].reason == reason) {
+            workload->evictions.items[i].count++;
+            return;
+        }
+    }
+    struct workload_eviction eviction = {reason, 1};
+    vec_push(&workload->evictions, eviction);
+}
+
+void workload_evict(struct step *step, struct workload *workload, const char *reason, const char *format, ...)
+{
+    CHECK(workload->state == WORKLOAD_ADMITTED);
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    count_eviction(workload, reason);
+    workload->state = WORKLOAD_LEAVING;
+    workload->ran_ns += step->now_ns - workload->admitted_ns;
+    workload_condition_set(step, workload, WORKLOAD_EVICTED, true, reason, STR_FORMAT,
+                           STR_ARG(buf_str(&text)));
+    step_note(step, strcmp(reason, "Preempted") == 0 || strcmp(reason, "PodsReadyTimeout") == 0, reason,
+              ref_workload(workload), STR_FORMAT, STR_ARG(buf_str(&text)));
+    int64_t grace_ns = jobset_notice_end(step, workload->jobset);
+    workload->noticed_ns = step->now_ns;
+    workload->leave_ns = grace_ns ? step->now_ns + grace_ns : 0;
+    if (!grace_ns)
+        workload_suspend(step, workload);
+    workload_bind(step, workload);
+    workload_set_timer(step, workload);
+}
+
+static bool deactivates(const char *reason)
+{
+    return strcmp(reason, "Deactivated") == 0 || strcmp(reason, "MaximumExecutionTimeExceeded") == 0 ||
+           strcmp(reason, "RequeuingLimitExceeded") == 0;
+}
+
+static void back_off(struct step *step, struct workload *workload)
+{
+    const struct queue_settings *set = settings(step);
+    int64_t wait_ns = set->backoff_base_ns;
+    for (int32_t i = 1; i < workload->requeues && wait_ns < set->backoff_max_ns; i++)
+        wait_ns *= 2;
+    wait_ns = wait_ns < set->backoff_max_ns ? wait_ns : set->backoff_max_ns;
+    workload->requeue_ns = wait_ns > 0 ? step->now_ns + wait_ns : 0;
+    if (wait_ns > 0)
+        workload_condition_set(step, workload, WORKLOAD_REQUEUED, false, "PodsReadyTimeout", STR_FORMAT,
+                               STR_ARG(buf_str(&workload->conditions[WORKLOAD_EVICTED].message)));
+}
+
+static void queue_again(struct step *step, struct workload *workload)
+{
+    const char *reason = workload->conditions[WORKLOAD_EVICTED].reason;
+    struct str message = buf_str(&workload->conditions[WORKLOAD_EVICTED].message);
+    bool timeout = strcmp(reason, "PodsReadyTimeout") == 0;
+    bool late = timeout || strcmp(reason, "MaximumLifetimeExceeded") == 0;
+    workload->queued_ns = step->now_ns;
+    workload->ticket = late && !settings(step)->creation_timestamp ? step_uid(step) : workload->uid;
+    workload->preempted = 0;
+    if (deactivates(reason)) {
+        workload->active = false;
+        return;
+    }
+    if (timeout)
+        back_off(step, workload);
+    if (!workload->requeue_ns)
+        workload_condition_set(step, workload, WORKLOAD_REQUEUED, true, reason, STR_FORMAT, STR_ARG(message));
+}
+
+/* Its last task has ended. */
+void workload_left(struct step *step, struct workload *workload)
+{
+    struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
+    if (preemptor && preemptor->waits_for > 0)
+        preemptor->waits_for--;
+    workload_release(step, workload);
+    workload_unbind(workload);
+    forget_assignment(workload);
+    workload->preemptor = 0;
+    workload->state = WORKLOAD_PENDING;
+    workload->parked = false;
+    workload->reserved_ns = workload->admitted_ns = workload->ready_ns = workload->unready_ns = 0;
+    workload->leave_ns = workload->noticed_ns = 0;
+    if (!workload->jobset->gone) {
+        jobset_set_terms(step, workload->jobset, NULL);
+        if (workload->full)
+            jobset_set_parallelism(step, workload->jobset, workload->full);
+        workload->full = 0;
+        jobset_reserve(step, workload->jobset, NULL);
+    }
+    struct str message = buf_str(&workload->conditions[WORKLOAD_EVICTED].message);
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending", STR_FORMAT,
+                           STR_ARG(message));
+    workload_condition_set(step, workload, WORKLOAD_IS_ADMITTED, false, "NoReservation",
+                           "The workload has no reservation");
+    workload_condition_set(step, workload, WORKLOAD_PODS_READY, false, "WaitForStart",
+                           "Not all pods are ready or succeeded");
+    step->admit->acted = true;
+    if (strcmp(workload->conditions[WORKLOAD_EVICTED].reason, REASON_DELETED) == 0) {
+        workload_remake(step, workload);
+        return;
+    }
+    queue_again(step, workload);
+    workload_bind(step, workload);
+}
+
+void workload_finish(struct step *step, struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    bool well = strcmp(jobset->terminal_state, "Completed") == 0;
+    const struct condition *why = &jobset->conditions[well ? CONDITION_COMPLETED : CONDITION_FAILED];
+    if (workload->state == WORKLOAD_HOLDING)
+        workload_drop_hold(step, workload);
+    workload_release(step, workload);
+    workload_unbind(workload);
+    workload->state = WORKLOAD_FINISHED;
+    workload->parked = false;
+    struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
+    if (preemptor && preemptor->waits_for > 0)
+        preemptor->waits_for--;
+    workload->preemptor = 0;
+    workload_condition_set(step, workload, WORKLOAD_IS_FINISHED, true, well ? "Succeeded" : "Failed",
+                           STR_FORMAT, STR_ARG(why->message));
+    step_note(step, false, "FinishedWorkload", ref_jobset(jobset),
+              "Workload '" STR_FORMAT "/" STR_FORMAT "' is declared finished", STR_ARG(jobset->namespace_),
+              STR_ARG(workload->name));
+}

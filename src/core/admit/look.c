@@ -1,0 +1,219 @@
+/* look.c - a Workload whose JobSet or time has changed: readiness, time-outs, stops, quota that is given back
+ * early. */
+#include "core/admit/internal.h"
+
+/* Jobs that have succeeded need no quota any more. */
+static void reclaim(struct step *step, struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    bool changed = false;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
+        struct podset *podset = &workload->podsets[r];
+        int32_t each = rjob->replicas ? rjob_task_count(rjob) / rjob->replicas : 0;
+        int32_t done = jobset->rjob_status[r].succeeded * each;
+        done = done < podset->admitted ? done : podset->admitted;
+        changed |= done > podset->done;
+    }
+    if (!changed)
+        return;
+    workload_release(step, workload);
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
+        struct podset *podset = &workload->podsets[r];
+        int32_t each = rjob->replicas ? rjob_task_count(rjob) / rjob->replicas : 0;
+        int32_t done = jobset->rjob_status[r].succeeded * each;
+        done = done < podset->admitted ? done : podset->admitted;
+        podset->done = done > podset->done ? done : podset->done;
+    }
+    workload_book(step->admit, workload);
+    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+}
+
+static bool all_ready(const struct jobset *jobset)
+{
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++)
+        if (jobset->rjob_status[r].ready + jobset->rjob_status[r].succeeded < jobset->spec.rjobs[r].replicas)
+            return false;
+    return !jobset->spec.suspend;
+}
+
+static void look_ready(struct step *step, struct workload *workload)
+{
+    bool ready = all_ready(workload->jobset);
+    if (ready && (!workload->ready_ns || workload->unready_ns)) {
+        workload_condition_set(step, workload, WORKLOAD_PODS_READY, true,
+                               workload->ready_ns ? "Recovered" : "Started",
+                               "All pods reached readiness and the workload is running");
+        workload->ready_ns = workload->ready_ns ? workload->ready_ns : step->now_ns;
+        workload->unready_ns = 0;
+        workload->requeues = 0;
+        if (settings(step)->block_admission)
+            wake_all(step->admit);
+    } else if (!ready && workload->ready_ns && !workload->unready_ns) {
+        workload->unready_ns = step->now_ns;
+        workload_condition_set(step, workload, WORKLOAD_PODS_READY, false, "WaitForRecovery",
+                               "At least one pod has failed, waiting for recovery");
+    }
+}
+
+static int64_t execution_limit_ns(const struct workload *workload)
+{
+    int64_t seconds = 0;
+    struct str text =
+        labels_get(&workload->jobset->spec.labels, STR("kueue.x-k8s.io/max-exec-time-seconds"), STR(""));
+    return text.len && str_to_i64(text, 1, INT32_MAX, &seconds) ? seconds * NS_PER_SECOND : 0;
+}
+
+static bool times_out(struct step *step, struct workload *workload)
+{
+    const struct queue_settings *set = settings(step);
+    int64_t now_ns = step->now_ns, limit_ns = execution_limit_ns(workload);
+    if (limit_ns && workload->admitted_ns + limit_ns - workload->ran_ns <= now_ns) {
+        workload_evict(step, workload, "MaximumExecutionTimeExceeded",
+                       "exceeding the maximum execution time");
+        return true;
+    }
+    if (set->max_life_ns && workload->admitted_ns + set->max_life_ns <= now_ns) {
+        workload_evict(step, workload, "MaximumLifetimeExceeded",
+                       "Ran for the longest time that one admission lasts (%lld s)",
+                       (long long)(set->max_life_ns / NS_PER_SECOND));
+        return true;
+    }
+    bool late =
+        set->wait_ready && !workload->ready_ns && workload->admitted_ns + set->ready_timeout_ns <= now_ns;
+    bool stuck = set->wait_ready && set->recovery_timeout_ns >= 0 && workload->unready_ns &&
+                 workload->unready_ns + set->recovery_timeout_ns <= now_ns;
+    if (!late && !stuck)
+        return false;
+    workload->requeues++;
+    if (set->backoff_limit >= 0 && workload->requeues > set->backoff_limit)
+        workload_evict(step, workload, "RequeuingLimitExceeded",
+                       "exceeding the maximum number of re-queuing retries");
+    else
+        workload_evict(step, workload, "PodsReadyTimeout",
+                       "Exceeded the PodsReady timeout " STR_FORMAT "/" STR_FORMAT,
+                       STR_ARG(workload->jobset->namespace_), STR_ARG(workload->name));
+    return true;
+}
+
+static bool is_stopped(struct step *step, struct workload *workload)
+{
+    if (!workload->active) {
+        workload_evict(step, workload, "Deactivated", "The workload is deactivated");
+    } else if (workload->booked_in && workload->booked_in->stop == STOP_DRAIN) {
+        workload_evict(step, workload, "ClusterQueueStopped", "The ClusterQueue is stopped");
+    } else if (workload->local && workload->local->stop == STOP_DRAIN) {
+        workload_evict(step, workload, "LocalQueueStopped", "The LocalQueue is stopped");
+    } else if (workload->local && workload->queue &&
+               !str_equal(workload->queue->name, workload->reserved_in)) {
+        workload_evict(step, workload, "QueueChanged", "The LocalQueue points to another ClusterQueue");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void look_leaving(struct step *step, struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    bool told = jobset->form == FORM_POD ? jobset->deleted_ns != 0 : jobset->spec.suspend;
+    if (told)
+        workload->leave_ns = 0; /* its user did not wait for the end of the notice */
+    if (!told &&
+        (workload->leave_ns <= step->now_ns || jobset->checkpoint.committed_ns > workload->noticed_ns))
+        workload_suspend(step, workload);
+    else if (told && !jobset_is_running(jobset))
+        workload_left(step, workload);
+}
+
+static void look_pending(struct step *step, struct workload *workload)
+{
+    struct jobset *jobset = workload->jobset;
+    bool due = workload->requeue_ns && workload->requeue_ns <= step->now_ns;
+    bool retry = workload->retry_ns && workload->retry_ns <= step->now_ns;
+    if (due) {
+        workload->requeue_ns = 0;
+        workload_condition_set(step, workload, WORKLOAD_REQUEUED, true, "BackoffFinished",
+                               "The workload backoff was finished");
+    }
+    if (retry) {
+        workload->retry_ns = 0;
+        workload->parked = false;
+    }
+    if (due || retry || (jobset->deleted_ns && heap_has(&workload->place)))
+        workload_bind(step, workload);
+    if (jobset->form != FORM_POD)
+        jobset_set_suspend(step, jobset, true);
+}
+
+void workload_look(struct step *step, struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    if (jobset->gone) {
+        if (workload->state == WORKLOAD_HOLDING)
+            workload_drop_hold(step, workload);
+        if (workload->state == WORKLOAD_LEAVING)
+            workload_left(step, workload);
+        if (!workload->gone) {
+            workload_release(step, workload);
+            workload_remove(step, workload);
+        }
+        return;
+    }
+    if (!jobset_managed(jobset) && workload->state == WORKLOAD_PENDING) {
+        workload_remove(step, workload); /* the label was taken away: it is its user's to start */
+        return;
+    }
+    if (workload->seen != jobset->document) {
+        workload->seen = jobset->document;
+        workload->parked = false;
+        workload_refresh(step, workload);
+        workload_bind(step, workload);
+    }
+    if (workload->state != WORKLOAD_FINISHED && jobset->terminal_state[0])
+        workload_finish(step, workload);
+    if (workload->state == WORKLOAD_LEAVING)
+        look_leaving(step, workload);
+    if (workload->gone)
+        return;
+    if (workload->state == WORKLOAD_PENDING)
+        look_pending(step, workload);
+    if (workload->state == WORKLOAD_ADMITTED) {
+        reclaim(step, workload);
+        look_ready(step, workload);
+        if (!is_stopped(step, workload))
+            times_out(step, workload);
+    }
+    if (workload->state == WORKLOAD_HOLDING && jobset->deleted_ns)
+        workload_drop_hold(step, workload);
+    workload_set_timer(step, workload);
+}
+
+static void sooner(int64_t *due_ns, int64_t at_ns)
+{
+    *due_ns = at_ns < *due_ns ? at_ns : *due_ns;
+}
+
+int64_t workload_due(const struct step *step, const struct workload *workload)
+{
+    const struct queue_settings *set = settings(step);
+    int64_t due_ns = INT64_MAX, limit_ns = execution_limit_ns(workload);
+    if (workload->state == WORKLOAD_LEAVING && workload->leave_ns)
+        sooner(&due_ns, workload->leave_ns);
+    if (workload->state == WORKLOAD_PENDING && workload->requeue_ns)
+        sooner(&due_ns, workload->requeue_ns);
+    if (workload->state == WORKLOAD_PENDING && workload->retry_ns)
+        sooner(&due_ns, workload->retry_ns);
+    if (workload->state != WORKLOAD_ADMITTED)
+        return due_ns;
+    if (limit_ns)
+        sooner(&due_ns, workload->admitted_ns + limit_ns - workload->ran_ns);
+    if (set->max_life_ns)
+        sooner(&due_ns, workload->admitted_ns + set->max_life_ns);
+    if (set->wait_ready && !workload->ready_ns)
+        sooner(&due_ns, workload->admitted_ns + set->ready_timeout_ns);
+    if (set->wait_ready && workload->unready_ns && set->recovery_timeout_ns >= 0)
+        sooner(&due_ns, workload->unready_ns + set->recovery_timeout_ns);
+    return due_ns;
+}

@@ -1,0 +1,367 @@
+/* preempt.c - victims for a workload that lacks quota or machines: candidates are taken out one by one until
+ * it fits, then those that are not needed are given back (Kueue's "classic" preemption), simulated on the
+ * quota tree and on the machines at once.
+ *
+ * Machines are asked as seldom as can be: once with every candidate, then by halving for the shortest row
+ * that is enough, then for those that could be given back, as long as the trials of this step last.
+ */
+#include "core/admit/internal.h"
+
+enum { GIVE_BACK_TRIALS = 64 };
+
+/* --- the world without a victim --------------------------------------------------------------- */
+
+static void move_machines(struct search *search, const struct workload *victim, bool out)
+{
+    const struct jobset *jobset = victim->jobset;
+    for (size_t i = 0; i < jobset->reserved_count; i++) { /* for those of its gangs whose turn is later */
+        struct placement kept = jobset->reserved[i];
+        uint64_t chips = kept.chips & search->step->cluster->machines[kept.machine].free_mask;
+        search->may_free[kept.machine] =
+            out ? search->may_free[kept.machine] | chips : search->may_free[kept.machine] & ~chips;
+    }
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (!task->holds || task->machine == MACHINE_NONE)
+                continue;
+            const struct pod_spec *pod = &job->rjob->job.pod;
+            search->may_free_cpu_milli[task->machine] +=
+                out ? pod->cpu_request_milli : -pod->cpu_request_milli;
+            search->may_free_memory_bytes[task->machine] +=
+                out ? pod->memory_request_bytes : -pod->memory_request_bytes;
+            if (out)
+                search->may_free[task->machine] |= task->chips;
+            else
+                search->may_free[task->machine] &= ~task->chips;
+        }
+    }
+}
+
+void search_take(struct search *search, const struct workload *victim)
+{
+    struct quota_tree *quota = &search->step->admit->tree.quota;
+    for (size_t i = 0; i < victim->booked.len; i++)
+        quota_release(quota, victim->booked_in->node, victim->booked.items[i].cell,
+                      victim->booked.items[i].amount);
+    move_machines(search, victim, true);
+}
+
+void search_give(struct search *search, const struct workload *victim)
+{
+    struct quota_tree *quota = &search->step->admit->tree.quota;
+    for (size_t i = 0; i < victim->booked.len; i++)
+        quota_use(quota, victim->booked_in->node, victim->booked.items[i].cell,
+                  victim->booked.items[i].amount);
+    move_machines(search, victim, false);
+}
+
+bool search_fits_quota(const struct search *search, bool may_borrow)
+{
+    const struct quota_tree *quota = &search->step->admit->tree.quota;
+    uint32_t node = search->workload->queue->node;
+    for (size_t i = 0; i < search->assignment->usage.len; i++) {
+        struct booking wanted = search->assignment->usage.items[i];
+        if (!may_borrow && quota_borrows(quota, node, wanted.cell, wanted.amount))
+            return false;
+        if (wanted.amount > quota_available(quota, node, wanted.cell))
+            return false;
+    }
+    return true;
+}
+
+/* Fewer chips than it asks for are no room, wherever they are: there is nothing to search. */
+bool search_has_chips(const struct search *search)
+{
+    const struct cluster *cluster = search->step->cluster;
+    uint64_t needs = 0, free = 0;
+    for (size_t r = 0; r < search->workload->jobset->spec.rjob_count; r++)
+        needs +=
+            (uint64_t)search->assignment->counts[r] * search->workload->jobset->spec.rjobs[r].job.pod.chips;
+    for (size_t m = 0; m < cluster->machine_count && free < needs; m++)
+        if (machine_schedulable(&cluster->machines[m]))
+            free += (uint64_t)__builtin_popcountll(cluster->machines[m].free_mask | search->may_free[m]);
+    return free >= needs;
+}
+
+bool search_fits_machines(struct search *search, uint64_t *masks)
+{
+    struct buf why BUF_CLEANUP = {0};
+    struct trial trial = {
+        .terms = search->terms,
+        .counts = search->assignment->counts,
+        .may_free = search->may_free,
+        .may_free_cpu_milli = search->may_free_cpu_milli,
+        .may_free_memory_bytes = search->may_free_memory_bytes,
+    };
+    return cycle_trial(search->step, search->workload, &trial, masks, &why);
+}
+
+/* --- giving back ------------------------------------------------------------------------------ */
+
+struct giving {
+    struct search *search;
+    const victims *row;
+    bool may_borrow;
+    bool room_anyway; /* machines do not lack: only quota is asked */
+    uint32_t trials;
+    bool *stays;
+};
+
+static bool still_fits(struct giving *giving)
+{
+    if (!search_fits_quota(giving->search, giving->may_borrow))
+        return false;
+    if (giving->room_anyway)
+        return true;
+    if (!search_has_chips(giving->search) || giving->trials == 0)
+        return false;
+    giving->trials--;
+    return search_fits_machines(giving->search, NULL);
+}
+
+/* Those in [first, end) that can stay, stay, the last ones first. What fits without all of them fits without
+ * each: so many are asked for at once, and halves only where the whole is needed. */
+static void give_range(struct giving *giving, size_t first, size_t end)
+{
+    if (first >= end)
+        return;
+    for (size_t i = first; i < end; i++)
+        search_give(giving->search, giving->row->items[i].workload);
+    bool fits = still_fits(giving);
+    for (size_t i = first; i < end; i++) {
+        giving->stays[i] = fits;
+        if (!fits)
+            search_take(giving->search, giving->row->items[i].workload);
+    }
+    if (fits || end - first == 1)
+        return;
+    size_t middle = first + (end - first) / 2;
+    give_range(giving, middle, end);
+    give_range(giving, first, middle);
+}
+
+static bool fits_as_it_stands(struct search *search)
+{
+    struct buf why BUF_CLEANUP = {0};
+    struct trial trial = {.terms = search->terms, .counts = search->assignment->counts};
+    return cycle_trial(search->step, search->workload, &trial, NULL, &why);
+}
+
+void search_give_back(struct search *search, victims *row, bool may_borrow)
+{
+    if (row->len < 2)
+        return;
+    struct giving giving = {.search = search, .row = row, .may_borrow = may_borrow};
+    giving.trials = GIVE_BACK_TRIALS;
+    giving.room_anyway = fits_as_it_stands(search);
+    giving.stays = ARENA_ARRAY(&search->arena, bool, row->len);
+    give_range(&giving, 0, row->len - 1); /* the last one taken was needed */
+    size_t kept = 0;
+    for (size_t i = 0; i < row->len; i++)
+        if (!giving.stays[i])
+            row->items[kept++] = row->items[i];
+    row->len = kept;
+}
+
+/* --- the classic search ----------------------------------------------------------------------- */
+
+static bool is_own(const struct search *search, const struct victim *victim)
+{
+    return victim->workload->booked_in == search->workload->queue;
+}
+
+/* Brings the world to that without the first `want` of the row, from that without the first `*have`. */
+static void take_row(struct search *search, const victims *row, size_t *have, size_t want)
+{
+    for (; *have < want; ++*have)
+        search_take(search, row->items[*have].workload);
+    while (*have > want)
+        search_give(search, row->items[--*have].workload);
+}
+
+/* The shortest row for which machines are found, at least `least` long; all of it is known to be enough. */
+static size_t shorten(struct search *search, const victims *row, size_t least)
+{
+    size_t have = row->len, low = least, high = row->len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        take_row(search, row, &have, middle);
+        if (search_fits_machines(search, NULL))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    take_row(search, row, &have, low);
+    return low;
+}
+
+/* The victims of a row of candidates, taken out; none: nothing is. */
+static bool search_row(struct search *search, const victims *candidates, bool own_only, bool may_borrow,
+                       bool limited, int32_t below, victims *row)
+{
+    size_t enough = 0; /* first length at which quota fits, plus 1 */
+    vec_clear(row);
+    for (size_t i = 0; i < candidates->len; i++) {
+        struct victim item = candidates->items[i];
+        bool own = is_own(search, &item);
+        if (!own && (own_only || !victims_borrow(search, item.workload->booked_in) ||
+                     (limited && item.workload->priority >= below)))
+            continue;
+        if (!own && limited)
+            item.reason = "InCohortReclaimWhileBorrowing";
+        search_take(search, item.workload);
+        vec_push(row, item);
+        if (!enough && search_fits_quota(search, may_borrow))
+            enough = row->len;
+    }
+    size_t have = row->len;
+    if (enough && search_fits_machines(search, NULL)) {
+        row->len = shorten(search, row, enough);
+        search_give_back(search, row, may_borrow);
+        return true;
+    }
+    take_row(search, row, &have, 0);
+    vec_clear(row);
+    return false;
+}
+
+static bool is_under_nominal(const struct search *search)
+{
+    const struct quota_tree *quota = &search->step->admit->tree.quota;
+    const struct quota_cell *cells = quota->nodes[search->workload->queue->node].cells;
+    for (size_t c = 0; c < quota->cell_count; c++)
+        if (search->wanted[c] && cells[c].usage >= cells[c].nominal)
+            return false;
+    return true;
+}
+
+static bool classic_victims(struct search *search, const victims *candidates, victims *row)
+{
+    const struct cluster_queue *queue = search->workload->queue;
+    if (queue->borrow != PREEMPT_NEVER && queue->cohort.len) {
+        int64_t below = search->workload->priority;
+        if (queue->has_threshold && (int64_t)queue->threshold + 1 < below)
+            below = (int64_t)queue->threshold + 1;
+        if (search_row(search, candidates, false, true, true, (int32_t)below, row))
+            return true;
+    }
+    if (queue->cohort.len && is_under_nominal(search) &&
+        search_row(search, candidates, false, false, false, 0, row))
+        return true;
+    return search_row(search, candidates, true, true, false, 0, row);
+}
+
+/* --- taking them ------------------------------------------------------------------------------ */
+
+static const char *in_words(const char *reason)
+{
+    if (strcmp(reason, "InClusterQueue") == 0)
+        return "prioritization in the ClusterQueue";
+    if (strcmp(reason, "InCohortReclamation") == 0)
+        return "reclamation within the cohort";
+    return strcmp(reason, "InCohortFairSharing") == 0 ? "Fair Sharing within the cohort"
+                                                      : "reclamation within the cohort while borrowing";
+}
+
+static void evict_victim(struct step *step, const struct workload *preemptor, const struct victim *victim)
+{
+    char uid[UID_TEXT_MAX], job_uid[UID_TEXT_MAX];
+    struct workload *workload = victim->workload;
+    uid_text(preemptor->uid, uid);
+    uid_text(workload_owner_uid(preemptor), job_uid);
+    workload_unbook(step->admit, workload);
+    workload->given = true;
+    workload->preemptor = preemptor->uid;
+    workload_condition_set(step, workload, WORKLOAD_PREEMPTED, true, victim->reason,
+                           "Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s", uid,
+                           job_uid, in_words(victim->reason));
+    workload_evict(step, workload, "Preempted",
+                   "Preempted to accommodate a workload (UID: %s, JobUID: %s, " STR_FORMAT "/" STR_FORMAT
+                   ") due to %s",
+                   uid, job_uid, STR_ARG(preemptor->jobset->namespace_), STR_ARG(preemptor->jobset->name),
+                   in_words(victim->reason));
+}
+
+static void say_waiting(struct step *step, struct workload *workload, const victims *chosen)
+{
+    struct buf text BUF_CLEANUP = {0};
+    enum { NAMED = 8 };
+    buf_printf(&text, "Waiting for %zu preempted workload%s to end: ", chosen->len,
+               chosen->len == 1 ? "" : "s");
+    for (size_t i = 0; i < chosen->len && i < NAMED; i++)
+        buf_printf(&text, "%s" STR_FORMAT, i ? ", " : "", STR_ARG(chosen->items[i].workload->jobset->key));
+    if (chosen->len > NAMED)
+        buf_printf(&text, " and %zu more", chosen->len - NAMED);
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "WaitingForPreemptedWorkloads",
+                           STR_FORMAT, STR_ARG(buf_str(&text)));
+    step_note(step, false, "WaitingForPreemptedWorkloads", ref_jobset(workload->jobset), STR_FORMAT,
+              STR_ARG(buf_str(&text)));
+}
+
+static void take_victims(struct search *search, const victims *chosen)
+{
+    struct step *step = search->step;
+    struct workload *workload = search->workload;
+    uint64_t *masks = ARENA_ARRAY(&search->arena, uint64_t, step->cluster->machine_count);
+    bool found = search_fits_machines(search, masks);
+    CHECK(found);
+    for (size_t i = 0; i < chosen->len; i++)
+        search_give(search, chosen->items[i].workload); /* the search ends; now in earnest */
+    workload->waits_for = (uint32_t)chosen->len;
+    workload->preempted += (int32_t)chosen->len;
+    for (size_t i = 0; i < chosen->len; i++)
+        evict_victim(step, workload, &chosen->items[i]);
+    jobset_reserve(step, workload->jobset, masks);
+    workload_hold(step, workload, search->assignment);
+    say_waiting(step, workload, chosen);
+    step->admit->acted = true;
+}
+
+/* Quota that lacks; where machines alone lack, all that it uses. */
+static void find_wanted(struct search *search)
+{
+    const struct quota_tree *quota = &search->step->admit->tree.quota;
+    bool some = false;
+    search->wanted = ARENA_ARRAY(&search->arena, bool, quota->cell_count);
+    for (int pass = 0; pass < 2 && !some; pass++) {
+        for (size_t i = 0; i < search->assignment->usage.len; i++) {
+            struct booking wanted = search->assignment->usage.items[i];
+            bool lacks = wanted.amount > quota_available(quota, search->workload->queue->node, wanted.cell);
+            search->wanted[wanted.cell] = pass || lacks;
+            some |= search->wanted[wanted.cell];
+        }
+    }
+}
+
+bool preempt(struct step *step, struct workload *workload, const struct assignment *assignment)
+{
+    const struct cluster_queue *queue = workload->queue;
+    const struct queue_settings *set = settings(step);
+    if (queue->within == PREEMPT_NEVER && queue->reclaim == PREEMPT_NEVER && queue->borrow == PREEMPT_NEVER)
+        return false;
+    struct search search = {.step = step, .workload = workload, .assignment = assignment};
+    size_t machines = step->cluster->machine_count;
+    victims candidates = {0}, chosen = {0};
+    find_wanted(&search);
+    victims_find(&search, &candidates);
+    search.terms = assignment_terms(workload, assignment, &search.arena);
+    search.may_free = ARENA_ARRAY(&search.arena, uint64_t, machines);
+    search.may_free_cpu_milli = ARENA_ARRAY(&search.arena, int64_t, machines);
+    search.may_free_memory_bytes = ARENA_ARRAY(&search.arena, int64_t, machines);
+    bool found = candidates.len > 0 && (set->fair ? fair_victims(&search, &candidates, &chosen)
+                                                  : classic_victims(&search, &candidates, &chosen));
+    bool too_many = set->victims_max && workload->preempted + (int64_t)chosen.len > set->victims_max;
+    if (found && too_many)
+        for (size_t i = 0; i < chosen.len; i++)
+            search_give(&search, chosen.items[i].workload);
+    if (found && !too_many)
+        take_victims(&search, &chosen);
+    else if (search.protected_until_ns)
+        workload->retry_ns = search.protected_until_ns;
+    vec_done(&candidates);
+    vec_done(&chosen);
+    arena_done(&search.arena);
+    return found && !too_many;
+}

@@ -1,0 +1,568 @@
+/* read.c - the queue objects as a typed tree. Everything is read tolerantly: what a schema let through is
+ * never an error here, at worst a queue that is inactive and says why. */
+#include "base/units.h"
+#include "core/admit/internal.h"
+
+#include <stdlib.h>
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* Indexes are kept in maps as pointers, one up so that none is NULL. */
+static void *as_pointer(size_t index)
+{
+    return (void *)(uintptr_t)(index + 1);
+}
+static size_t as_index(const void *pointer)
+{
+    return (size_t)(uintptr_t)pointer - 1;
+}
+
+struct cluster_queue *tree_queue(const struct tree *tree, struct str name)
+{
+    void *found = str_map_get(&tree->queue_names, name);
+    return found ? &tree->queues[as_index(found)] : NULL;
+}
+
+struct local_queue *tree_local(const struct tree *tree, struct str namespace_, struct str name)
+{
+    size_t low = 0, high = tree->local_count;
+    while (low < high) { /* they are visited in order of namespace and name */
+        size_t middle = (low + high) / 2;
+        const struct object *object = tree->locals[middle].object;
+        int order = str_compare(object->namespace_, namespace_);
+        order = order ? order : str_compare(object->name, name);
+        if (order == 0)
+            return &tree->locals[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+const struct group_flavor *group_flavor(const struct cluster_queue *queue, struct str resource,
+                                        struct str flavor, size_t *ret_resource)
+{
+    for (size_t g = 0; g < queue->group_count; g++) {
+        const struct resource_group *group = &queue->groups[g];
+        for (size_t r = 0; r < group->resource_count; r++) {
+            if (!str_equal(group->resources[r], resource))
+                continue;
+            for (size_t f = 0; f < group->flavor_count; f++) {
+                if (str_equal(group->flavors[f].name, flavor)) {
+                    *ret_resource = r;
+                    return &group->flavors[f];
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+/* --- selectors -------------------------------------------------------------------------------- */
+
+static bool among(struct str value, const struct doc *values)
+{
+    for (size_t i = 0; i < doc_len(values); i++)
+        if (str_equal(doc_str(doc_at(values, i), STR("")), value))
+            return true;
+    return false;
+}
+
+static bool expression_matches(const struct doc *expression, const struct doc *labels)
+{
+    struct str op = doc_str(doc_get(expression, "operator"), STR(""));
+    const struct doc *label = doc_get_str(labels, doc_str(doc_get(expression, "key"), STR("")));
+    struct str value = doc_str(label, STR(""));
+    const struct doc *values = doc_get(expression, "values");
+    if (str_is(op, "In"))
+        return label && among(value, values);
+    if (str_is(op, "NotIn"))
+        return !label || !among(value, values);
+    return str_is(op, "Exists") ? label != NULL : str_is(op, "DoesNotExist") && !label;
+}
+
+bool selector_matches(const struct doc *selector, const struct doc *labels)
+{
+    if (!selector || selector->kind != DOC_OBJECT)
+        return false;
+    const struct doc *wanted = doc_get(selector, "matchLabels");
+    for (size_t i = 0; i < doc_len(wanted); i++) {
+        const struct doc_member *member = &wanted->object.members[i];
+        const struct doc *label = doc_get_str(labels, member->key);
+        if (!label || !str_equal(doc_str(label, STR("")), doc_str(member->value, STR(""))))
+            return false;
+    }
+    const struct doc *expressions = doc_get(selector, "matchExpressions");
+    for (size_t i = 0; i < doc_len(expressions); i++)
+        if (!expression_matches(doc_at(expressions, i), labels))
+            return false;
+    return true;
+}
+
+/* --- flavours --------------------------------------------------------------------------------- */
+
+struct reading {
+    struct tree *tree;
+    const struct object_store *objects;
+    size_t at;
+};
+
+static struct str text_of(struct reading *reading, const struct doc *node)
+{
+    return arena_str(&reading->tree->arena, doc_str(node, STR("")));
+}
+
+static void read_toleration(struct reading *reading, const struct doc *doc, struct toleration *to)
+{
+    to->key = text_of(reading, doc_get(doc, "key"));
+    to->op = text_of(reading, doc_get(doc, "operator"));
+    if (!to->op.len)
+        to->op = STR("Equal");
+    to->value = text_of(reading, doc_get(doc, "value"));
+    to->effect = text_of(reading, doc_get(doc, "effect"));
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return str_compare(((const struct label *)a)->key, ((const struct label *)b)->key);
+}
+
+static void read_flavor_spec(struct reading *reading, const struct doc *spec, struct flavor *flavor)
+{
+    struct arena *arena = &reading->tree->arena;
+    const struct doc *labels = doc_get(spec, "nodeLabels"), *taints = doc_get(spec, "nodeTaints");
+    const struct doc *tolerations = doc_get(spec, "tolerations");
+    if (labels && labels->kind == DOC_OBJECT) {
+        flavor->labels = (struct labels){ARENA_ARRAY(arena, struct label, doc_len(labels)), doc_len(labels)};
+        for (size_t i = 0; i < flavor->labels.len; i++)
+            flavor->labels.items[i] = (struct label){arena_str(arena, labels->object.members[i].key),
+                                                     text_of(reading, labels->object.members[i].value)};
+        qsort(flavor->labels.items, flavor->labels.len, sizeof(struct label), by_key);
+    }
+    if (taints && taints->kind == DOC_ARRAY) {
+        flavor->taint_count = doc_len(taints);
+        flavor->taints = ARENA_ARRAY(arena, struct taint, flavor->taint_count);
+        for (size_t i = 0; i < flavor->taint_count; i++)
+            flavor->taints[i] = (struct taint){text_of(reading, doc_get(doc_at(taints, i), "key")),
+                                               text_of(reading, doc_get(doc_at(taints, i), "value")),
+                                               text_of(reading, doc_get(doc_at(taints, i), "effect"))};
+    }
+    if (tolerations && tolerations->kind == DOC_ARRAY) {
+        flavor->toleration_count = doc_len(tolerations);
+        flavor->tolerations = ARENA_ARRAY(arena, struct toleration, flavor->toleration_count);
+        for (size_t i = 0; i < flavor->toleration_count; i++)
+            read_toleration(reading, doc_at(tolerations, i), &flavor->tolerations[i]);
+    }
+}
+
+static void read_levels(struct reading *reading, struct flavor *flavor)
+{
+    const struct object *topology = object_find(reading->objects, OBJECT_TOPOLOGY, STR(""), flavor->topology);
+    if (!topology)
+        return;
+    const struct doc *levels = doc_path(topology->document, "spec", "levels", NULL);
+    flavor->topology_found = true;
+    flavor->level_count = doc_len(levels);
+    flavor->levels = ARENA_ARRAY(&reading->tree->arena, struct str, flavor->level_count);
+    for (size_t i = 0; i < flavor->level_count; i++)
+        flavor->levels[i] = text_of(reading, doc_get(doc_at(levels, i), "nodeLabel"));
+}
+
+static void read_flavor(void *context, const struct object *object)
+{
+    struct reading *reading = context;
+    struct flavor *flavor = &reading->tree->flavors[reading->at];
+    const struct doc *spec = doc_get(object->document, "spec");
+    flavor->name = arena_str(&reading->tree->arena, object->name);
+    read_flavor_spec(reading, spec, flavor);
+    flavor->topology = text_of(reading, doc_get(spec, "topologyName"));
+    if (flavor->topology.len)
+        read_levels(reading, flavor);
+    str_map_put(&reading->tree->flavor_names, flavor->name, as_pointer(reading->at++));
+}
+
+/* --- ClusterQueues ---------------------------------------------------------------------------- */
+
+static enum stop_policy read_stop(const struct doc *spec)
+{
+    struct str policy = doc_str(doc_get(spec, "stopPolicy"), STR(""));
+    return str_is(policy, "Hold") ? STOP_HOLD : str_is(policy, "HoldAndDrain") ? STOP_DRAIN : STOP_NONE;
+}
+
+static enum preempt_policy read_policy(const struct doc *doc, const char *key)
+{
+    struct str policy = doc_str(doc_get(doc, key), STR(""));
+    if (str_is(policy, "LowerPriority"))
+        return PREEMPT_LOWER;
+    if (str_is(policy, "LowerOrNewerEqualPriority"))
+        return PREEMPT_LOWER_OR_NEWER;
+    return str_is(policy, "Any") ? PREEMPT_ANY : PREEMPT_NEVER;
+}
+
+/* The number of a flavour's resource in every node's cells. */
+static uint32_t cell_number(struct reading *reading, struct str flavor, struct str resource)
+{
+    struct tree *tree = reading->tree;
+    struct str key =
+        arena_printf(&tree->arena, STR_FORMAT "\n" STR_FORMAT, STR_ARG(flavor), STR_ARG(resource));
+    void *found = str_map_get(&tree->cell_names, key);
+    if (found)
+        return (uint32_t)as_index(found);
+    size_t number = tree->cell_names.len;
+    str_map_put(&tree->cell_names, key, as_pointer(number));
+    return (uint32_t)number;
+}
+
+static void read_group_flavor(struct reading *reading, const struct doc *doc,
+                              const struct resource_group *group, struct group_flavor *to)
+{
+    to->name = text_of(reading, doc_get(doc, "name"));
+    void *found = str_map_get(&reading->tree->flavor_names, to->name);
+    to->flavor = found ? &reading->tree->flavors[as_index(found)] : NULL;
+    to->cells = ARENA_ARRAY(&reading->tree->arena, uint32_t, group->resource_count);
+    for (size_t r = 0; r < group->resource_count; r++)
+        to->cells[r] = cell_number(reading, to->name, group->resources[r]);
+}
+
+static void read_group(struct reading *reading, const struct doc *doc, struct resource_group *group)
+{
+    struct arena *arena = &reading->tree->arena;
+    const struct doc *covered = doc_get(doc, "coveredResources"), *flavors = doc_get(doc, "flavors");
+    group->resource_count = doc_len(covered);
+    group->resources = ARENA_ARRAY(arena, struct str, group->resource_count);
+    for (size_t r = 0; r < group->resource_count; r++)
+        group->resources[r] = text_of(reading, doc_at(covered, r));
+    group->flavor_count = doc_len(flavors);
+    group->flavors = ARENA_ARRAY(arena, struct group_flavor, group->flavor_count);
+    for (size_t f = 0; f < group->flavor_count; f++)
+        read_group_flavor(reading, doc_at(flavors, f), group, &group->flavors[f]);
+}
+
+/* Kueue's v1beta1 says `cohort`, v1beta2 `cohortName`. */
+static struct str cohort_of(const struct doc *spec)
+{
+    struct str name = doc_str(doc_get(spec, "cohortName"), STR(""));
+    return name.len ? name : doc_str(doc_get(spec, "cohort"), STR(""));
+}
+
+static void read_preemption(const struct doc *spec, struct cluster_queue *queue)
+{
+    const struct doc *preemption = doc_get(spec, "preemption");
+    const struct doc *borrow = doc_get(preemption, "borrowWithinCohort");
+    const struct doc *fungibility = doc_get(spec, "flavorFungibility");
+    const struct doc *threshold = doc_get(borrow, "maxPriorityThreshold");
+    queue->within = read_policy(preemption, "withinClusterQueue");
+    queue->reclaim = read_policy(preemption, "reclaimWithinCohort");
+    queue->borrow = read_policy(borrow, "policy");
+    queue->has_threshold = threshold && threshold->kind == DOC_INT;
+    queue->threshold = (int32_t)doc_int(threshold, 0);
+    queue->try_next_to_borrow =
+        str_is(doc_str(doc_get(fungibility, "whenCanBorrow"), STR("")), "TryNextFlavor");
+    struct str when = doc_str(doc_get(fungibility, "whenCanPreempt"), STR("TryNextFlavor"));
+    queue->try_next_to_preempt = str_is(when, "TryNextFlavor");
+    queue->preempt_before_borrow =
+        str_is(doc_str(doc_get(fungibility, "preference"), STR("")), "PreemptionOverBorrowing");
+}
+
+static void read_queue(void *context, const struct object *object)
+{
+    struct reading *reading = context;
+    struct cluster_queue *queue = &reading->tree->queues[reading->at];
+    const struct doc *spec = doc_get(object->document, "spec"), *groups = doc_get(spec, "resourceGroups");
+    queue->object = object;
+    queue->name = arena_str(&reading->tree->arena, object->name);
+    queue->cohort = arena_str(&reading->tree->arena, cohort_of(spec));
+    queue->strict = str_is(doc_str(doc_get(spec, "queueingStrategy"), STR("")), "StrictFIFO");
+    queue->stop = read_stop(spec);
+    const struct doc *selector = doc_get(spec, "namespaceSelector");
+    queue->selector = selector ? doc_clone(&reading->tree->arena, selector) : NULL;
+    read_preemption(spec, queue);
+    queue->group_count = doc_len(groups);
+    queue->groups = ARENA_ARRAY(&reading->tree->arena, struct resource_group, queue->group_count);
+    for (size_t g = 0; g < queue->group_count; g++)
+        read_group(reading, doc_at(groups, g), &queue->groups[g]);
+    list_init(&queue->parked);
+    list_init(&queue->booked);
+    str_map_put(&reading->tree->queue_names, queue->name, as_pointer(reading->at++));
+}
+
+/* --- cohorts and quota ------------------------------------------------------------------------ */
+
+/* Cohorts need no object of their own: being named makes them. */
+static uint32_t cohort_node(struct tree *tree, struct str name)
+{
+    void *found = str_map_get(&tree->cohort_names, name);
+    if (found)
+        return (uint32_t)as_index(found);
+    str_map_put(&tree->cohort_names, arena_str(&tree->arena, name), as_pointer(tree->cohort_count));
+    return (uint32_t)tree->cohort_count++;
+}
+
+static struct str parent_of(const struct object *cohort)
+{
+    const struct doc *spec = doc_get(cohort->document, "spec");
+    struct str name = doc_str(doc_get(spec, "parentName"), STR(""));
+    return name.len ? name : doc_str(doc_get(spec, "parent"), STR(""));
+}
+
+static void name_cohort(void *context, const struct object *object)
+{
+    struct reading *reading = context;
+    cohort_node(reading->tree, object->name);
+    if (parent_of(object).len)
+        cohort_node(reading->tree, parent_of(object));
+    const struct doc *groups = doc_path(object->document, "spec", "resourceGroups", NULL);
+    for (size_t g = 0; g < doc_len(groups); g++) {
+        const struct doc *flavors = doc_get(doc_at(groups, g), "flavors");
+        for (size_t f = 0; f < doc_len(flavors); f++) {
+            const struct doc *flavor = doc_at(flavors, f), *resources = doc_get(flavor, "resources");
+            for (size_t r = 0; r < doc_len(resources); r++)
+                cell_number(reading, doc_str(doc_get(flavor, "name"), STR("")),
+                            doc_str(doc_get(doc_at(resources, r), "name"), STR("")));
+        }
+    }
+}
+
+/* A quantity in thousandths; false: malformed, negative or too large. */
+static bool read_milli(const struct doc *node, int64_t *ret_milli)
+{
+    if (node->kind == DOC_INT) {
+        bool fits = node->integer >= 0 && node->integer <= INT64_MAX / 1000;
+        *ret_milli = fits ? node->integer * 1000 : 0;
+        return fits;
+    }
+    return (node->kind == DOC_STRING || node->kind == DOC_FLOAT) &&
+           quantity_parse_milli(node->text, ret_milli);
+}
+
+/* cpu counts in thousandths, everything else in whole units. */
+static int64_t read_amount(const struct doc *node, struct str resource, int64_t absent)
+{
+    int64_t milli;
+    if (!node || node->kind == DOC_NULL)
+        return absent;
+    if (!read_milli(node, &milli)) /* beyond thousandths of int64_t: as good as endless */
+        return QUOTA_MAX;
+    int64_t amount = str_is(resource, "cpu") ? milli : milli / 1000 + (milli % 1000 > 0);
+    return amount > QUOTA_MAX ? QUOTA_MAX : amount;
+}
+
+static void read_quotas(struct reading *reading, uint32_t node, const struct doc *spec)
+{
+    const struct doc *groups = doc_get(spec, "resourceGroups");
+    for (size_t g = 0; g < doc_len(groups); g++) {
+        const struct doc *flavors = doc_get(doc_at(groups, g), "flavors");
+        for (size_t f = 0; f < doc_len(flavors); f++) {
+            const struct doc *flavor = doc_at(flavors, f), *resources = doc_get(flavor, "resources");
+            for (size_t r = 0; r < doc_len(resources); r++) {
+                const struct doc *item = doc_at(resources, r);
+                struct str resource = doc_str(doc_get(item, "name"), STR(""));
+                uint32_t cell = cell_number(reading, doc_str(doc_get(flavor, "name"), STR("")), resource);
+                if (cell >= reading->tree->quota.cell_count)
+                    continue; /* a resource that the group does not cover */
+                struct quota_cell *to = &reading->tree->quota.nodes[node].cells[cell];
+                to->nominal = read_amount(doc_get(item, "nominalQuota"), resource, 0);
+                to->borrowing = read_amount(doc_get(item, "borrowingLimit"), resource, QUOTA_NO_LIMIT);
+                to->lending = read_amount(doc_get(item, "lendingLimit"), resource, QUOTA_NO_LIMIT);
+            }
+        }
+    }
+}
+
+static int64_t read_weight(const struct doc *spec)
+{
+    const struct doc *weight = doc_path(spec, "fairSharing", "weight", NULL);
+    int64_t milli;
+    return weight && read_milli(weight, &milli) ? milli : 1000;
+}
+
+static void read_cohort(void *context, const struct object *object)
+{
+    struct reading *reading = context;
+    struct tree *tree = reading->tree;
+    uint32_t node = cohort_node(tree, object->name);
+    struct str parent = parent_of(object);
+    if (parent.len)
+        tree->quota.nodes[node].parent = cohort_node(tree, parent);
+    tree->weights_milli[node] = read_weight(doc_get(object->document, "spec"));
+    read_quotas(reading, node, doc_get(object->document, "spec"));
+}
+
+static void name_cells(struct tree *tree)
+{
+    size_t count = tree->cell_names.len;
+    tree->cell_flavors = ARENA_ARRAY(&tree->arena, struct str, count);
+    tree->cell_resources = ARENA_ARRAY(&tree->arena, struct str, count);
+    for (size_t q = 0; q < tree->queue_count; q++) {
+        for (size_t g = 0; g < tree->queues[q].group_count; g++) {
+            const struct resource_group *group = &tree->queues[q].groups[g];
+            for (size_t f = 0; f < group->flavor_count; f++) {
+                for (size_t r = 0; r < group->resource_count; r++) {
+                    tree->cell_flavors[group->flavors[f].cells[r]] = group->flavors[f].name;
+                    tree->cell_resources[group->flavors[f].cells[r]] = group->resources[r];
+                }
+            }
+        }
+    }
+}
+
+static void read_tree(struct reading *reading)
+{
+    struct tree *tree = reading->tree;
+    object_visit(reading->objects, OBJECT_COHORT, STR(""), name_cohort, reading);
+    for (size_t q = 0; q < tree->queue_count; q++)
+        if (tree->queues[q].cohort.len)
+            cohort_node(tree, tree->queues[q].cohort);
+    size_t nodes = tree->cohort_count + tree->queue_count;
+    name_cells(tree);
+    quota_tree_init(&tree->quota, nodes, tree->cell_names.len);
+    tree->weights_milli = ARENA_ARRAY(&tree->arena, int64_t, nodes);
+    for (size_t n = 0; n < nodes; n++)
+        tree->weights_milli[n] = 1000;
+    object_visit(reading->objects, OBJECT_COHORT, STR(""), read_cohort, reading);
+    for (size_t q = 0; q < tree->queue_count; q++) {
+        struct cluster_queue *queue = &tree->queues[q];
+        const struct doc *spec = doc_get(queue->object->document, "spec");
+        queue->node = (uint32_t)(tree->cohort_count + q);
+        if (queue->cohort.len)
+            tree->quota.nodes[queue->node].parent = cohort_node(tree, queue->cohort);
+        tree->weights_milli[queue->node] = read_weight(spec);
+        read_quotas(reading, queue->node, spec);
+    }
+    quota_tree_bind(&tree->quota);
+}
+
+/* --- what is active --------------------------------------------------------------------------- */
+
+/* Nobody here answers AdmissionChecks: a queue that asks for some lets nobody pass, rather than everybody. */
+static bool lacks_checks(struct tree *tree, struct cluster_queue *queue)
+{
+    const struct doc *checks = doc_path(queue->object->document, "spec", "admissionChecksStrategy",
+                                        "admissionChecks", NULL);
+    struct buf names BUF_CLEANUP = {0};
+    for (size_t i = 0; i < doc_len(checks); i++)
+        buf_printf(&names, "%s" STR_FORMAT, i ? "," : "",
+                   STR_ARG(doc_str(doc_get(doc_at(checks, i), "name"), STR(""))));
+    if (!names.len)
+        return false;
+    queue->reason = "AdmissionCheckNotFound";
+    queue->message = arena_printf(
+        &tree->arena, "Can't admit new workloads: references missing AdmissionCheck(s): " STR_FORMAT ".",
+        STR_ARG(buf_str(&names)));
+    return true;
+}
+
+static void judge_queue(struct tree *tree, struct cluster_queue *queue)
+{
+    queue->active = false;
+    for (size_t g = 0; g < queue->group_count; g++) {
+        for (size_t f = 0; f < queue->groups[g].flavor_count; f++) {
+            const struct group_flavor *flavor = &queue->groups[g].flavors[f];
+            if (!flavor->flavor) {
+                queue->reason = "FlavorNotFound";
+                queue->message = arena_printf(&tree->arena,
+                                              "Can't admit new workloads: references missing "
+                                              "ResourceFlavor(s): " STR_FORMAT ".",
+                                              STR_ARG(flavor->name));
+                return;
+            }
+            if (flavor->flavor->topology.len && !flavor->flavor->topology_found) {
+                queue->reason = "TopologyNotFound";
+                queue->message = arena_printf(&tree->arena,
+                                              "Can't admit new workloads: there is no Topology \"" STR_FORMAT
+                                              "\" for TAS flavor \"" STR_FORMAT "\".",
+                                              STR_ARG(flavor->flavor->topology), STR_ARG(flavor->name));
+                return;
+            }
+        }
+    }
+    if (lacks_checks(tree, queue))
+        return;
+    if (tree->quota.nodes[queue->node].broken) {
+        queue->reason = "CohortCycle";
+        queue->message = STR("Can't admit new workloads: its cohorts form a cycle.");
+    } else if (queue->object->deleted_ns) {
+        queue->reason = "Terminating";
+        queue->message = STR("Can't admit new workloads; clusterQueue is terminating");
+    } else if (queue->stop != STOP_NONE) {
+        queue->reason = "Stopped";
+        queue->message = STR("Can't admit new workloads: is stopped.");
+    } else {
+        queue->active = true;
+        queue->reason = "Ready";
+        queue->message = STR("Can admit new workloads");
+    }
+}
+
+static void read_local(void *context, const struct object *object)
+{
+    struct reading *reading = context;
+    struct local_queue *local = &reading->tree->locals[reading->at++];
+    const struct doc *spec = doc_get(object->document, "spec");
+    local->object = object;
+    local->queue_name = text_of(reading, doc_get(spec, "clusterQueue"));
+    local->queue = tree_queue(reading->tree, local->queue_name);
+    local->stop = read_stop(spec);
+    local->active = false;
+    if (local->stop != STOP_NONE) {
+        local->reason = "Stopped";
+        local->message = STR("LocalQueue is stopped");
+    } else if (!local->queue) {
+        local->reason = "ClusterQueueDoesNotExist";
+        local->message = STR("Can't submit new workloads to clusterQueue");
+    } else if (!local->queue->active) {
+        local->reason = "ClusterQueueIsInactive";
+        local->message = STR("Can't submit new workloads to clusterQueue");
+    } else {
+        local->active = true;
+        local->reason = "Ready";
+        local->message = STR("Can submit new workloads to localQueue");
+    }
+}
+
+uint64_t tree_versions(const struct object_store *objects)
+{
+    static const enum object_kind kinds[] = {
+        OBJECT_CLUSTER_QUEUE, OBJECT_LOCAL_QUEUE, OBJECT_RESOURCE_FLAVOR,         OBJECT_COHORT,
+        OBJECT_TOPOLOGY,      OBJECT_NAMESPACE,   OBJECT_WORKLOAD_PRIORITY_CLASS,
+    };
+    uint64_t sum = 1;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        sum += object_kind_version(objects, kinds[i]);
+    return sum;
+}
+
+void tree_read(struct tree *tree, const struct object_store *objects)
+{
+    struct reading reading = {.tree = tree, .objects = objects};
+    tree->versions = tree_versions(objects);
+    tree->flavor_count = object_count(objects, OBJECT_RESOURCE_FLAVOR);
+    tree->flavors = ARENA_ARRAY(&tree->arena, struct flavor, tree->flavor_count);
+    object_visit(objects, OBJECT_RESOURCE_FLAVOR, STR(""), read_flavor, &reading);
+    reading.at = 0;
+    tree->queue_count = object_count(objects, OBJECT_CLUSTER_QUEUE);
+    tree->queues = ARENA_ARRAY(&tree->arena, struct cluster_queue, tree->queue_count);
+    object_visit(objects, OBJECT_CLUSTER_QUEUE, STR(""), read_queue, &reading);
+    read_tree(&reading);
+    for (size_t q = 0; q < tree->queue_count; q++)
+        judge_queue(tree, &tree->queues[q]);
+    reading.at = 0;
+    tree->local_count = object_count(objects, OBJECT_LOCAL_QUEUE);
+    tree->locals = ARENA_ARRAY(&tree->arena, struct local_queue, tree->local_count);
+    object_visit(objects, OBJECT_LOCAL_QUEUE, STR(""), read_local, &reading);
+}
+
+void tree_done(struct tree *tree)
+{
+    for (size_t q = 0; q < tree->queue_count; q++)
+        heap_done(&tree->queues[q].pending);
+    quota_tree_done(&tree->quota);
+    str_map_done(&tree->flavor_names);
+    str_map_done(&tree->queue_names);
+    str_map_done(&tree->cohort_names);
+    str_map_done(&tree->cell_names);
+    arena_done(&tree->arena);
+    *tree = (struct tree){0};
+}

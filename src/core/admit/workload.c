@@ -1,0 +1,418 @@
+/* workload.c - the Workload of a managed JobSet: its name, what it asks for, its conditions. */
+#include "core/admit/internal.h"
+
+#include "base/hash.h"
+
+#define LABEL_QUEUE    STR("kueue.x-k8s.io/queue-name")
+#define LABEL_PRIORITY STR("kueue.x-k8s.io/priority-class")
+#define NOTE_LEAST     STR("kueue.x-k8s.io/job-min-parallelism")
+
+const char *workload_condition_name(enum workload_condition_kind kind)
+{
+    static const char *const names[WORKLOAD_CONDITIONS] = {
+        "QuotaReserved", "Admitted", "PodsReady",          "Evicted",
+        "Preempted",     "Requeued", "DeactivationTarget", "Finished",
+    };
+    CHECK((unsigned)kind < WORKLOAD_CONDITIONS);
+    return names[kind];
+}
+
+const char *workload_reason(struct str reason)
+{
+    static const char *const reasons[] = {
+        "QuotaReserved",
+        "Admitted",
+        "NoReservation",
+        "Pending",
+        "PendingEvaluation",
+        "NoMatchingFlavor",
+        "WaitingForQuota",
+        "ExceedsMaxQuota",
+        "TopologyPlacementFailed",
+        "WaitingForPreemptedWorkloads",
+        "Misconfigured",
+        "Suspended",
+        "WaitingForPodsReady",
+        "Preempted",
+        "PodsReadyTimeout",
+        "MaximumLifetimeExceeded",
+        "MaximumExecutionTimeExceeded",
+        "ClusterQueueStopped",
+        "LocalQueueStopped",
+        "Deactivated",
+        "QueueChanged",
+        "RequeuingLimitExceeded",
+        "InClusterQueue",
+        "InCohortReclamation",
+        "InCohortReclaimWhileBorrowing",
+        "InCohortFairSharing",
+        "WaitForStart",
+        "Started",
+        "WaitForRecovery",
+        "Recovered",
+        "BackoffFinished",
+        "Reactivated",
+        "ClusterQueueRestarted",
+        "LocalQueueRestarted",
+        "Succeeded",
+        "Failed",
+        "Backoff",
+        REASON_DELETED,
+    };
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
+        if (str_is(reason, reasons[i]))
+            return reasons[i];
+    return "Pending";
+}
+
+/* Whoever else manages the JobSet (MultiKueue, say) admits it too. A Pod that was made without the gate runs
+ * already. */
+bool jobset_managed(const struct jobset *jobset)
+{
+    struct str by = jobset->spec.managed_by;
+    return (jobset->form != FORM_POD || jobset->spec.suspend) &&
+           labels_get(&jobset->spec.labels, LABEL_QUEUE, STR("")).len > 0 &&
+           (!by.len || str_is(by, "jobset.sigs.k8s.io/jobset-controller"));
+}
+
+/* --- what it asks for ------------------------------------------------------------------------- */
+
+static void ask(struct podset *podset, struct str name, int64_t per_task)
+{
+    if (!name.len || per_task <= 0)
+        return;
+    CHECK(podset->resource_count < PODSET_RESOURCES_MAX);
+    podset->resources[podset->resource_count++] = (struct podset_resource){
+        .name = name,
+        .per_task =
+            per_task < QUOTA_MAX / TASKS_PER_JOBSET_MAX ? per_task : QUOTA_MAX / TASKS_PER_JOBSET_MAX};
+}
+
+/* Partial admission is for batch Jobs: one replicated job of one Job. */
+static int32_t least_of(const struct jobset *jobset, int32_t count)
+{
+    int64_t least = count;
+    struct str text = labels_get(&jobset->spec.annotations, NOTE_LEAST, STR(""));
+    const struct rjob_spec *rjob = &jobset->spec.rjobs[0];
+    bool may = jobset->form == FORM_JOB && rjob->replicas == 1 && !rjob->job.indexed;
+    if (may && text.len)
+        str_to_i64(text, 1, count, &least);
+    return (int32_t)least;
+}
+
+struct podset *podsets_make(const struct jobset *jobset, int32_t full)
+{
+    struct podset *podsets = mem_alloc((jobset->spec.rjob_count + 1) * sizeof(*podsets));
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
+        const struct pod_spec *pod = &rjob->job.pod;
+        podsets[r].name = rjob->name;
+        podsets[r].count = podsets[r].least = rjob_task_count(rjob);
+        ask(&podsets[r], STR("cpu"), pod->cpu_request_milli);
+        ask(&podsets[r], STR("memory"), pod->memory_request_bytes);
+        ask(&podsets[r], pod->chip_resource, pod->chips);
+        ask(&podsets[r], STR("pods"), 1);
+    }
+    if (full > podsets[0].count) {
+        int32_t completions = jobset->spec.rjobs[0].job.completions;
+        podsets[0].count = completions >= 0 && completions < full ? completions : full;
+    }
+    if (jobset->spec.rjob_count == 1)
+        podsets[0].least = least_of(jobset, podsets[0].count);
+    return podsets;
+}
+
+/* Flavours and counts of what was assigned before stay with the podset of the same place. */
+static void keep_assigned(const struct podset *old, struct podset *podsets, size_t count)
+{
+    for (size_t r = 0; old && r < count; r++) {
+        podsets[r].admitted = old[r].admitted;
+        podsets[r].done = old[r].done;
+        for (size_t i = 0; i < podsets[r].resource_count; i++)
+            for (size_t k = 0; k < old[r].resource_count; k++)
+                if (str_equal(old[r].resources[k].name, podsets[r].resources[i].name))
+                    podsets[r].resources[i].flavor = old[r].resources[k].flavor;
+    }
+}
+
+static uint64_t hash_labels(uint64_t seed, const struct labels *labels)
+{
+    for (size_t i = 0; i < labels->len; i++) {
+        seed = hash64(seed, labels->items[i].key.data, labels->items[i].key.len);
+        seed = hash64(seed, labels->items[i].value.data, labels->items[i].value.len);
+    }
+    return seed;
+}
+
+/* Whatever decides whether it fits: where one does not, its likes do not either. */
+static uint64_t shape_of(const struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    uint64_t hash = hash64((uint64_t)workload->priority, workload->queue_name.data, workload->queue_name.len);
+    hash = hash64(hash, jobset->namespace_.data, jobset->namespace_.len);
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
+        const struct podset *podset = &workload->podsets[r];
+        int64_t numbers[3 + PODSET_RESOURCES_MAX] = {podset->count, podset->least, rjob->replicas};
+        for (size_t i = 0; i < podset->resource_count; i++) {
+            numbers[3 + i] = podset->resources[i].per_task;
+            hash = hash64(hash, podset->resources[i].name.data, podset->resources[i].name.len);
+        }
+        hash = hash64(hash, numbers, sizeof(numbers));
+        hash = hash_labels(hash, &rjob->job.pod.node_selector);
+        hash = hash_labels(hash, &rjob->job.pod.annotations);
+        hash = hash64(hash, rjob->exclusive_topology.data, rjob->exclusive_topology.len);
+        for (size_t t = 0; t < rjob->job.pod.toleration_count; t++) {
+            const struct toleration *item = &rjob->job.pod.tolerations[t];
+            hash = hash64(hash, item->key.data, item->key.len);
+            hash = hash64(hash, item->value.data, item->value.len);
+            hash = hash64(hash, item->effect.data, item->effect.len);
+        }
+    }
+    return hash;
+}
+
+static int64_t class_value(const struct object *class)
+{
+    const struct doc *value = doc_get(class->document, "value");
+    return value ? doc_int(value, 0) : doc_int(doc_path(class->document, "spec", "value", NULL), 0);
+}
+
+/* The WorkloadPriorityClass of its label, else the first priority class of its pods. */
+static int32_t priority_of(const struct step *step, const struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    struct str name = labels_get(&jobset->spec.labels, LABEL_PRIORITY, STR(""));
+    const struct object *class =
+        name.len ? object_find(step->objects, OBJECT_WORKLOAD_PRIORITY_CLASS, STR(""), name) : NULL;
+    int64_t value = 0;
+    if (class)
+        return (int32_t)class_value(class);
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct pod_spec *pod = &jobset->spec.rjobs[r].job.pod;
+        if (!pod->priority_class.len && !pod->priority)
+            continue;
+        struct str text = labels_get(&step->cluster->priority_classes, pod->priority_class, STR(""));
+        class = object_find(step->objects, OBJECT_PRIORITY_CLASS, STR(""), pod->priority_class);
+        if (class)
+            return (int32_t)class_value(class);
+        return text.len && str_to_i64(text, INT32_MIN, INT32_MAX, &value) ? (int32_t)value : pod->priority;
+    }
+    return 0;
+}
+
+void workload_refresh(struct step *step, struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    struct podset *podsets = podsets_make(jobset, workload->full);
+    keep_assigned(workload->podsets, podsets, jobset->spec.rjob_count);
+    mem_free(workload->podsets);
+    workload->podsets = podsets;
+    workload->queue_name = labels_get(&jobset->spec.labels, LABEL_QUEUE, STR(""));
+    workload->priority_class = labels_get(&jobset->spec.labels, LABEL_PRIORITY, STR(""));
+    workload->priority = priority_of(step, workload);
+    workload->shape = shape_of(workload);
+}
+
+obj_id workload_owner_uid(const struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    const struct job *job = jobset->form == FORM_JOBSET || !jobset->job_count ? NULL : jobset->jobs[0];
+    if (job && jobset->form == FORM_POD && job->indexes[0].task)
+        return job->indexes[0].task->pod_uid;
+    return job ? job->uid : jobset->uid;
+}
+
+/* --- making and ending ------------------------------------------------------------------------ */
+
+static const char *owner_word(const struct jobset *jobset)
+{
+    return jobset->form == FORM_JOB ? "job" : jobset->form == FORM_POD ? "pod" : "jobset";
+}
+
+static void set_name(struct workload *workload)
+{
+    const struct jobset *jobset = workload->jobset;
+    char suffix[SUFFIX_TEXT_MAX];
+    struct buf text = {0};
+    uid_suffix(jobset->uid, suffix);
+    buf_printf(&text, STR_FORMAT "/%s-" STR_FORMAT "-%s", STR_ARG(jobset->namespace_), owner_word(jobset),
+               STR_ARG(jobset->name), suffix);
+    mem_free(workload->text);
+    workload->text = text.data;
+    workload->name =
+        (struct str){text.data + jobset->namespace_.len + 1, text.len - jobset->namespace_.len - 1};
+}
+
+void admit_add(struct admit *admit, struct workload *workload)
+{
+    set_name(workload);
+    list_init(&workload->link);
+    struct str key = {workload->text, workload->jobset->namespace_.len + 1 + workload->name.len};
+    vec_push(&admit->workloads, workload);
+    str_map_put(&admit->by_name, key, workload);
+    u64_map_put(&admit->by_uid, workload->uid, workload);
+    u64_map_put(&admit->by_jobset, workload->jobset->uid, workload);
+}
+
+struct workload *workload_new(struct step *step, struct jobset *jobset)
+{
+    struct workload *workload = mem_alloc(sizeof(*workload));
+    workload->uid = workload->ticket = step_uid(step);
+    workload->jobset = jobset;
+    workload->active = true;
+    workload->generation = 1;
+    workload->created_ns = workload->queued_ns = step->now_ns;
+    admit_add(step->admit, workload);
+    workload_refresh(step, workload);
+    step_changed(step, CHANGE_ADDED, ref_workload(workload));
+    step_note(step, false, "CreatedWorkload", ref_jobset(jobset),
+              "Created Workload: " STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_),
+              STR_ARG(workload->name));
+    return workload;
+}
+
+void workload_free(struct workload *workload)
+{
+    for (int kind = 0; kind < WORKLOAD_CONDITIONS; kind++)
+        buf_done(&workload->conditions[kind].message);
+    vec_done(&workload->booked);
+    vec_done(&workload->evictions);
+    arena_done(&workload->assigned);
+    mem_free(workload->podsets);
+    mem_free(workload->text);
+    mem_free(workload);
+}
+
+/* Its JobSet is gone. */
+void workload_remove(struct step *step, struct workload *workload)
+{
+    struct admit *admit = step->admit;
+    struct str key = {workload->text, workload->jobset->namespace_.len + 1 + workload->name.len};
+    workload_unbook(admit, workload);
+    workload_unbind(workload);
+    if (heap_has(&workload->timer))
+        heap_remove(&admit->timers, &workload->timer);
+    str_map_remove(&admit->by_name, key);
+    u64_map_remove(&admit->by_uid, workload->uid);
+    u64_map_remove(&admit->by_jobset, workload->jobset->uid);
+    for (size_t i = 0; i < admit->workloads.len; i++) {
+        if (admit->workloads.items[i] == workload) {
+            vec_remove(&admit->workloads, i);
+            break;
+        }
+    }
+    workload->gone = true;
+    step_changed(step, CHANGE_DELETED, ref_workload(workload));
+    vec_push(&admit->dead, workload);
+}
+
+void workload_remake(struct step *step, struct workload *workload)
+{
+    struct jobset *jobset = workload->jobset;
+    workload_remove(step, workload);
+    if (!jobset->touched)
+        vec_push(&step->jobs->touched, jobset);
+    jobset->touched = true;
+}
+
+void workload_delete(struct step *step, struct workload *workload)
+{
+    static const char message[] = "The workload was deleted";
+    if (workload->state == WORKLOAD_HOLDING)
+        workload_drop_hold(step, workload);
+    if (workload->state == WORKLOAD_ADMITTED)
+        workload_evict(step, workload, REASON_DELETED, message);
+    else if (workload->state == WORKLOAD_LEAVING)
+        workload_condition_set(step, workload, WORKLOAD_EVICTED, true, REASON_DELETED, message);
+    else
+        workload_remake(step, workload);
+}
+
+/* --- conditions ------------------------------------------------------------------------------- */
+
+bool workload_condition_set(struct step *step, struct workload *workload, enum workload_condition_kind kind,
+                            bool status, const char *reason, const char *format, ...)
+{
+    CHECK((unsigned)kind < WORKLOAD_CONDITIONS && reason && reason[0]);
+    struct workload_condition *condition = &workload->conditions[kind];
+    struct buf text = {0};
+    reason = workload_reason(str_from(reason)); /* equal ones are the same */
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    if (text.len > 1024) { /* Kueue's limit is 32 KiB; a list of a thousand machines helps nobody */
+        text.len = 1021;
+        buf_printf(&text, "...");
+    }
+    bool moved = !condition->present || condition->status != status;
+    if (!moved && condition->reason == reason && str_equal(buf_str(&condition->message), buf_str(&text))) {
+        buf_done(&text);
+        return false;
+    }
+    if (moved)
+        condition->changed_ns = step->now_ns;
+    buf_done(&condition->message);
+    condition->message = text;
+    condition->present = true;
+    condition->status = status;
+    condition->reason = reason;
+    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+    return moved;
+}
+
+/* --- for readers ------------------------------------------------------------------------------ */
+
+enum { KEY_MAX = 2 * NAME_MAX_BYTES + 32 };
+
+const struct workload *workload_find(const struct admit *admit, struct str namespace_, struct str name)
+{
+    char key[KEY_MAX];
+    if (namespace_.len + name.len + 1 > KEY_MAX)
+        return NULL;
+    mem_copy(key, namespace_.data, namespace_.len);
+    key[namespace_.len] = '/';
+    mem_copy(key + namespace_.len + 1, name.data, name.len);
+    return str_map_get(&admit->by_name, (struct str){key, namespace_.len + 1 + name.len});
+}
+
+const struct workload *workload_of(const struct admit *admit, obj_id jobset)
+{
+    return u64_map_get(&admit->by_jobset, jobset);
+}
+
+void workload_visit(const struct admit *admit, void (*visit)(void *context, const struct workload *workload),
+                    void *context)
+{
+    for (size_t i = 0; i < admit->workloads.len; i++)
+        visit(context, admit->workloads.items[i]);
+}
+
+void workload_replace(struct step *step, struct workload *workload, const struct doc *document)
+{
+    const struct doc *spec = doc_get(document, "spec");
+    bool active = doc_bool(doc_get(spec, "active"), true);
+    if (active == workload->active || workload->state == WORKLOAD_FINISHED)
+        return;
+    workload->active = active;
+    workload->generation++;
+    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+    if (active) {
+        workload->requeues = 0;
+        workload->requeue_ns = 0;
+        if (workload->state == WORKLOAD_PENDING) {
+            workload_condition_set(step, workload, WORKLOAD_REQUEUED, true, "Reactivated",
+                                   "The workload was reactivated");
+            workload_bind(step, workload);
+        }
+    } else if (workload->state == WORKLOAD_ADMITTED) {
+        workload_evict(step, workload, "Deactivated", "The workload is deactivated");
+    } else {
+        if (workload->state == WORKLOAD_HOLDING)
+            workload_drop_hold(step, workload);
+        if (workload->state == WORKLOAD_PENDING)
+            workload_bind(step, workload);
+    }
+    workload_look(step, workload);
+}

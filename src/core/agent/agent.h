@@ -1,0 +1,223 @@
+/* agent.h - the machine's own brain: one deterministic machine of the form of core.h, on the other end of the
+ * wire.
+ *
+ *     agent_step(agent, event, effects):   state x event -> state', effects
+ *
+ * It supervises the tasks of one machine for a controller that may be away: starts and stops them, keeps the
+ * order of attempts on the same chips, reports until the controller has it, and ends all of them when the
+ * lease runs out. It does no I/O and reads no clock: each event carries both clocks, agent_deadline() says
+ * when the next TICK is wanted. Events come with boot_ns that never falls. Any event may come in any state
+ * and is harmless where it has no meaning.
+ *
+ * Connection. CONNECT asks for one; the host answers CONNECTED or DISCONNECTED (which also comes when it
+ * breaks; not after CLOSE). CONNECTED means that the machine's tether is open too: tasks launched later hold
+ * it. Retries are spread by a seeded jitter, quick while tasks live, because they end with the lease.
+ *
+ * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or heartbeat.
+ * The fence is AGENT_KILL_ALLOWANCE_NS earlier (a quarter of the lease where that is less): time for the kill
+ * itself. It only moves forward. When it passes, all tasks are killed without grace and the connection is
+ * closed; FENCE tells the launcher the same deadline, so that shims act when the agent cannot. The controller
+ * counts the lease from the *receipt* of the heartbeat and adds a margin, so the agent is always first.
+ *
+ * Reports. What became of a task (running, ended) is state: Hello says all of it, a change after it is one
+ * report on the connection. Joins, saved shards and lost peers are kept until acknowledged and said again on
+ * a new connection. The record of an ended task is kept until FORGET. Report numbers start at 1 on each
+ * connection.
+ *
+ * Order on the chips. A task holds its chips from START to its end. START on chips (or of a host name of the
+ * same JobSet) that a stopping task holds waits for its end, and for the controller where that is away; an
+ * older attempt of the same JobSet is told to stop then; any other holder is a START_FAILED that names it. An
+ * attempt older than one seen of its JobSet is fenced.
+ */
+#ifndef PHX_CORE_AGENT_AGENT_H
+#define PHX_CORE_AGENT_AGENT_H
+
+#include "base/vec.h"
+#include "core/agent/message.h"
+
+#define AGENT_KILL_ALLOWANCE_NS (100 * NS_PER_MS)
+/* The launcher knows a container by its task's uid with its index in the upper bits (host/agent/tasks.c). */
+#define AGENT_CONTAINER_TASKS_MAX (UINT64_C(1) << 54)
+#define AGENT_STEPS_INTERVAL_NS                                                                              \
+    (100 * NS_PER_MS) /* STEPS at most this often; 1 ms x world size for large gangs */
+
+enum {
+    AGENT_TASKS_MAX = 2048,  /* records on one machine; START beyond it fails */
+    AGENT_PENDING_MAX = 1024 /* unacknowledged joins, shards and lost peers; the oldest goes first */
+};
+
+struct agent_config {
+    struct str machine, software;
+    uint64_t incarnation; /* wall clock ns at start */
+    uint32_t chips;
+    int64_t cpu_milli, memory_bytes;
+    uint64_t seed; /* of the jitter */
+};
+
+/* --- events --------------------------------------------------------------------------------------- */
+
+enum agent_event_kind {
+    AGENT_ADOPTED = 1, /* `adopted`: a live task of an earlier agent; before BOOT */
+    AGENT_BOOT,        /* the inventory is complete: connect */
+    AGENT_TICK,
+    AGENT_CONNECTED,
+    AGENT_DISCONNECTED,
+    AGENT_MESSAGE,      /* `message` from the controller */
+    AGENT_TASK_STARTED, /* `started`, from the launcher */
+    /* `exited`: ended, could not be started, or (before BOOT) had ended under an earlier agent */
+    AGENT_TASK_EXITED,
+    AGENT_CLIENT_JOIN, /* `client`, from a task through libphalanx; the following four likewise */
+    AGENT_CLIENT_STEP,
+    AGENT_CLIENT_SHARD_SAVED,
+    AGENT_CLIENT_PEER_GONE,
+    AGENT_CLIENT_LEFT, /* said goodbye, or its connection closed */
+    AGENT_ACTED,       /* `acted`: what became of an ACT; nothing comes after ACT_CANCEL */
+};
+
+/* Probes and hooks of a container. */
+enum container_act { ACT_STARTUP, ACT_READINESS, ACT_LIVENESS, ACT_POST_START, ACT_PRE_STOP, ACT_KINDS };
+
+struct agent_exit {
+    obj_id task;
+    bool start_failed, oom, fenced;
+    bool stopped;      /* STOP was under way */
+    int32_t exit_code; /* -1 when ended by a signal */
+    int32_t signal;
+    int64_t started_ns, finished_ns;
+    int64_t pid;
+    struct str message;
+};
+
+struct agent_event {
+    enum agent_event_kind kind;
+    int64_t boot_ns; /* CLOCK_BOOTTIME; never falls */
+    int64_t wall_ns; /* CLOCK_REALTIME; may jump */
+    /* TASK_STARTED, TASK_EXITED, ACTED: which of the task's containers and how often it had been restarted */
+    uint32_t container, run;
+    union {
+        struct {
+            obj_id task;
+            int32_t attempt;
+            struct str name;
+            int64_t pid, started_ns;
+            /* As it was started; NULL: lost, then it holds no chips here. One with containers: what they do
+             * is said by TASK_STARTED and TASK_EXITED before BOOT. */
+            const struct task_launch *launch;
+        } adopted;
+        struct {
+            obj_id task;
+            enum container_act act;
+            bool ok;
+            struct str message; /* !ok: why */
+        } acted;
+        const struct from_controller *message;
+        struct {
+            obj_id task;
+            int64_t pid, started_ns;
+        } started;
+        struct agent_exit exited;
+        struct {
+            uint64_t client;       /* connection, chosen by the host, never 0 */
+            obj_id task;           /* JOIN */
+            int32_t attempt;       /* JOIN */
+            struct task_step step; /* STEP; .task is ignored */
+            int64_t saved_step;
+            uint32_t peer_rank;
+        } client;
+    };
+};
+
+/* --- effects -------------------------------------------------------------------------------------- */
+
+enum agent_effect_kind {
+    AGENT_CONNECT = 1,
+    AGENT_CLOSE,          /* the connection, at once */
+    AGENT_SEND,           /* `send` */
+    AGENT_FENCE,          /* `fence_ns`: the new deadline (CLOCK_BOOTTIME) of all tasks */
+    AGENT_LAUNCH,         /* `launch`; a failure comes as TASK_EXITED with start_failed */
+    AGENT_STOP,           /* `stop`; grace_ns 0: kill now */
+    AGENT_FORGET,         /* `task`: its records may go, its logs stay */
+    AGENT_CLIENT_WELCOME, /* `client`, as job/wire.h; the following three likewise */
+    AGENT_CLIENT_FENCED,
+    AGENT_CLIENT_COMMITTED,
+    AGENT_CLIENT_DRAIN,
+    AGENT_LOG_OPEN,   /* `log_open`: stream it as LOG_DATA here; streams end with the connection */
+    AGENT_LOG_CLOSE,  /* `stream` */
+    AGENT_NOTE,       /* `note`: a line for the operator's log */
+    AGENT_ACT,        /* `act`: run a container's probe or hook and say ACTED */
+    AGENT_ACT_CANCEL, /* `task` and `container`: end all its acts without a word */
+};
+
+struct agent_effect {
+    enum agent_effect_kind kind;
+    /* LAUNCH, STOP, ACT, ACT_CANCEL: index into the launch's containers, 0 where it has none; FORGET: their
+     * number, at least 1. LAUNCH, ACT: its restarts before. A LAUNCH takes the place of the run before. */
+    uint32_t container, run;
+    union {
+        struct from_agent send;
+        int64_t fence_ns;
+        const struct task_launch *launch;
+        struct task_stop stop;
+        obj_id task;
+        struct {
+            uint64_t client;
+            int32_t attempt; /* WELCOME: its own; FENCED: the valid one, 0: none; COMMITTED: the writers' */
+            int64_t restore_step; /* WELCOME: -1 none */
+            int32_t restore_attempt;
+            int64_t step;        /* COMMITTED */
+            int64_t deadline_ns; /* DRAIN: time left */
+        } client;
+        struct log_open log_open;
+        uint64_t stream;
+        struct str note;
+        struct {
+            obj_id task;
+            enum container_act act;
+            const struct task_launch *launch;
+            const struct container_action *action;
+            int64_t timeout_ns; /* then it has failed; INT64_MAX: none */
+        } act;
+    };
+};
+
+/* A zeroed struct is ready. Effects are to be carried out in order. They point into the agent, the event and
+ * `arena`: valid until the event's memory goes or the next step of this agent or with these effects. */
+struct agent_effects {
+    VEC(struct agent_effect) list;
+    struct arena arena;
+};
+void agent_effects_done(struct agent_effects *effects);
+
+/* --- the agent ------------------------------------------------------------------------------------ */
+
+struct agent;
+
+struct agent *agent_new(const struct agent_config *config); /* copies; nothing happens before BOOT */
+void agent_free(struct agent *agent);
+
+/* Applies one event; clears `effects` first. */
+void agent_step(struct agent *agent, const struct agent_event *event, struct agent_effects *effects);
+
+int64_t agent_deadline(const struct agent *agent); /* boot_ns at which a TICK is wanted; INT64_MAX: none */
+uint64_t agent_digest(const struct agent *agent);
+/* What can be seen to hold in one state; aborts through CHECK. */
+void agent_check_invariants(const struct agent *agent);
+
+/* For hosts, tests and the simulation's invariants. */
+uint64_t agent_incarnation(const struct agent *agent);
+/* number of the newest one, which its tether says too */
+uint64_t agent_connection(const struct agent *agent);
+bool agent_is_welcome(const struct agent *agent);     /* connected, and the controller has said Welcome */
+int64_t agent_fence(const struct agent *agent);       /* 0: none yet */
+size_t agent_live_tasks(const struct agent *agent);   /* waiting, starting, running or stopping */
+uint64_t agent_busy_chips(const struct agent *agent); /* held by tasks that may have a process */
+bool agent_task_known(const struct agent *agent, obj_id task);
+bool agent_task_live(const struct agent *agent, obj_id task); /* false also when it is not known */
+
+/* Deep copy; everything from `arena`. */
+void task_launch_copy(struct arena *arena, const struct task_launch *from, struct task_launch *ret);
+/* The same, no text longer than `text_max` bytes. */
+void task_report_copy(struct arena *arena, const struct task_report *from, size_t text_max,
+                      struct task_report *ret);
+
+#endif

@@ -1,0 +1,246 @@
+/* agent_private.h - inside the agent.
+ *   agent.c         the step, connection, lease
+ *   agent_task.c    start, stop, end, the queue for busy chips
+ *   agent_container.c  a task's containers: their order, restarts, ends
+ *   agent_probe.c   their probes and hooks
+ *   agent_client.c  what tasks say through libphalanx
+ *   agent_report.c  Hello, reports, heartbeats, steps
+ *   agent_check.c   digest and invariants
+ */
+#ifndef PHX_CORE_AGENT_AGENT_PRIVATE_H
+#define PHX_CORE_AGENT_AGENT_PRIVATE_H
+
+#include "base/rng.h"
+#include "base/units.h"
+#include "core/agent/agent.h"
+#include "core/lifecycle.h"
+
+enum link_state {
+    LINK_DOWN,       /* the next try is at retry_ns */
+    LINK_CONNECTING, /* CONNECT is out */
+    LINK_HELLO,      /* Hello is out; until hello_deadline_ns */
+    LINK_WELCOME,    /* the controller takes what we say */
+    LINK_STATES
+};
+enum local_state {
+    LOCAL_WAITING,   /* for chips or a host name that a stopping task holds */
+    LOCAL_LAUNCHING, /* LAUNCH is out */
+    LOCAL_RUNNING,
+    LOCAL_STOPPING, /* STOP is out */
+    LOCAL_ENDED,    /* kept until FORGET */
+    LOCAL_STATES
+};
+extern const struct lifecycle link_lifecycle, local_lifecycle;
+
+enum { METRIC_NAME_MAX = 32 };
+
+enum run_state {
+    RUN_IDLE,    /* its turn has not come */
+    RUN_BACKOFF, /* runs again at retry_ns */
+    RUN_LAUNCHING,
+    RUN_RUNNING,
+    RUN_STOPPING, /* told to stop, or its preStop hook runs */
+    RUN_ENDED,    /* for good */
+    RUN_STATES
+};
+extern const struct lifecycle run_lifecycle;
+
+struct local_probe {
+    bool out;          /* ACT is out */
+    int32_t good, bad; /* results in a row */
+    int64_t next_ns;   /* boottime */
+};
+
+struct local_container {
+    uint8_t state; /* enum run_state */
+    bool posted;   /* its postStart hook is done, or it has none */
+    bool started;  /* and its startup probe passed */
+    bool ready;
+    bool failing;     /* killed by a probe or hook: not a success, whatever its exit code */
+    bool hook_out;    /* ACT of a hook is out */
+    bool pre_stopped; /* its preStop hook is done */
+    bool stop_sent, kill_sent;
+    bool has_end;
+    uint32_t runs;                /* launches */
+    int64_t retry_ns, backoff_ns; /* BACKOFF: boottime; the last delay */
+    int64_t begun_ns;             /* boottime of this run's start */
+    int64_t stop_by_ns;           /* STOPPING: end of its grace */
+    int64_t pid, started_ns;
+    struct container_end end; /* of the newest run that ended; message is own */
+    char *end_message;
+    struct local_probe probes[PROBE_KINDS];
+};
+
+struct local_task {
+    obj_id uid, jobset;
+    int32_t attempt;
+    uint32_t rank, world;
+    uint8_t state;                   /* enum local_state */
+    bool fenced;                     /* killed by the fence, or refused as an old attempt */
+    bool killed;                     /* STOP without grace is out */
+    bool launched;                   /* the launcher has heard of it */
+    bool report_due;                 /* its state is not said on this connection yet */
+    bool start_failed, oom;          /* ENDED */
+    char *name, *hostname, *message; /* own; hostname "" when there is none; message "" */
+    uint64_t chips;
+    int64_t grace_ns;
+    int64_t pid, started_ns, finished_ns;
+    int32_t exit_code, signal;
+    int64_t restore_step;
+    int32_t restore_attempt;
+    /* WAITING: holds `launch`; freed at the next event about the task. With containers: until it ends. */
+    struct arena launch_arena;
+    struct task_launch launch;
+    /* of a task that was started with containers; container_count 0: its one process is the task */
+    struct local_container *containers;
+    size_t container_count, main_count; /* the main ones come first */
+    bool adopting;                      /* until BOOT: its containers only say what they did */
+    /* Of an earlier agent: the controller may have given it up, and its name to another. Nothing of it is
+     * begun until the controller has answered a heartbeat: what it says to our Hello comes before that. */
+    bool doubtful;
+    bool stop_seen;                     /* one of them was stopped by an agent before this one */
+    bool ran;                           /* its main containers have begun */
+    bool join_due;                      /* joined before that */
+    int64_t stop_by_ns;                 /* STOPPING with containers: end of the grace */
+    int32_t culprit;                    /* container whose failure it ends with, -1: none yet */
+    /* libphalanx */
+    uint64_t client; /* 0: none */
+    bool joined;
+    int64_t drain_deadline_ns; /* boottime; 0: none */
+    bool step_due, step_urgent, has_step;
+    int64_t step, total;
+    size_t metric_count;
+    struct {
+        char name[METRIC_NAME_MAX];
+        int64_t micro;
+    } metrics[METRICS_MAX];
+};
+
+struct pending_report {
+    uint64_t number;           /* on this connection; 0: to be sent */
+    struct task_report report; /* message, reason: static text or empty, or in `text` */
+    char *text;                /* own; NULL: none */
+};
+
+struct jobset_seen {
+    obj_id jobset;
+    int32_t attempt;
+};
+enum { JOBSETS_SEEN_MAX = 256 };
+
+struct agent {
+    struct agent_config config; /* strings point to own memory */
+    char *machine, *software;
+    struct rng rng;
+    int64_t boot_ns, wall_ns; /* of the newest event */
+    /* connection */
+    uint8_t link; /* enum link_state */
+    bool booted;
+    uint64_t connection; /* number of the newest; 0: none yet */
+    int64_t retry_ns, retry_delay_ns, hello_sent_ns, hello_deadline_ns;
+    uint64_t epoch_seen;
+    uint64_t report_number; /* of the last Reports on this connection */
+    /* lease */
+    int64_t lease_ns, heartbeat_ns;
+    int64_t fence_ns;  /* boottime; 0: none yet */
+    bool fence_passed; /* and everything is killed; until the next Welcome */
+    int64_t next_heartbeat_ns, last_heartbeat_ns;
+    int64_t steps_sent_ns;          /* when steps last left */
+    VEC(struct local_task *) tasks; /* in order of arrival */
+    VEC(struct pending_report) pending;
+    VEC(struct jobset_seen) seen; /* oldest first */
+    int64_t notes;                /* NOTE reports made */
+};
+
+static inline bool local_live(const struct local_task *task)
+{
+    return task->state != LOCAL_ENDED;
+}
+
+struct agent_effect *agent_effect_add(struct agent_effects *effects, enum agent_effect_kind kind);
+void agent_note(struct agent_effects *effects, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* agent.c */
+void agent_disconnect(struct agent *agent, struct agent_effects *effects,
+                      int64_t delay_ns); /* 0: the usual */
+
+/* agent_task.c */
+struct local_task *agent_task_find(const struct agent *agent, obj_id uid); /* NULL: unknown */
+int32_t agent_seen_attempt(const struct agent *agent, obj_id jobset);      /* -1: none */
+void agent_task_start(struct agent *agent, const struct task_launch *launch, struct agent_effects *effects);
+void agent_task_stop(struct agent *agent, const struct task_stop *stop, struct agent_effects *effects);
+void agent_task_adopted(struct agent *agent, const struct agent_event *event);
+void agent_task_started(struct agent *agent, const struct agent_event *event, struct agent_effects *effects);
+void agent_task_exited(struct agent *agent, const struct agent_event *event, struct agent_effects *effects);
+void agent_task_forget(struct agent *agent, obj_id uid, struct agent_effects *effects);
+void agent_task_start_waiting(struct agent *agent, struct agent_effects *effects); /* those that may */
+size_t agent_kill_all(struct agent *agent,
+                      struct agent_effects *effects); /* the fence; returns how many lived */
+void agent_task_free(struct local_task *task);
+
+void agent_task_end(struct local_task *task); /* its record stays */
+/* STOP by the controller, the fence or a newer attempt; grace_ns 0: kill. */
+void agent_task_stop_now(struct agent *agent, struct local_task *task, int64_t grace_ns,
+                         struct agent_effects *effects);
+
+/* agent_container.c */
+void agent_containers_init(struct local_task *task, const struct task_launch *launch); /* keeps a copy */
+void agent_containers_free(struct local_task *task);
+/* Does what is due: launches, stops, the task's end. */
+void agent_containers_advance(struct agent *agent, struct local_task *task, struct agent_effects *effects);
+void agent_containers_stop(struct agent *agent, struct local_task *task, int64_t grace_ns,
+                           struct agent_effects *effects);
+void agent_container_started(struct agent *agent, struct local_task *task, const struct agent_event *event,
+                             struct agent_effects *effects);
+void agent_container_exited(struct agent *agent, struct local_task *task, const struct agent_event *event,
+                            struct agent_effects *effects);
+/* The controller wants what it has not stopped by now: doubtful ones go on. */
+void agent_containers_confirmed(struct agent *agent, struct agent_effects *effects);
+void agent_containers_boot(struct agent *agent,
+                           struct agent_effects *effects); /* the inventory is complete */
+void agent_containers_tick(struct agent *agent, struct agent_effects *effects);
+int64_t agent_containers_deadline(const struct agent *agent); /* INT64_MAX: nothing waits */
+void agent_containers_report(const struct local_task *task, struct arena *arena, struct task_report *report);
+/* Ends this run of it: preStop hook, SIGTERM, SIGKILL after the grace. */
+void agent_container_end_run(struct agent *agent, struct local_task *task, uint32_t index, int64_t grace_ns,
+                             struct agent_effects *effects);
+static inline bool run_live(const struct local_container *container)
+{
+    return container->state == RUN_LAUNCHING || container->state == RUN_RUNNING ||
+           container->state == RUN_STOPPING;
+}
+
+/* Index of the i-th container in the order of starting: init containers and sidecars, then the main ones. */
+static inline uint32_t container_in_order(const struct local_task *task, size_t i)
+{
+    return (uint32_t)((task->main_count + i) % task->container_count);
+}
+
+/* agent_probe.c */
+void agent_probes_begin(struct agent *agent, struct local_task *task, uint32_t index, bool adopted,
+                        struct agent_effects *effects); /* its run has begun */
+void agent_probes_tick(struct agent *agent, struct local_task *task, uint32_t index,
+                       struct agent_effects *effects);
+int64_t agent_probes_deadline(const struct local_task *task, uint32_t index);
+void agent_probes_end(struct local_task *task, uint32_t index, struct agent_effects *effects);
+void agent_acted(struct agent *agent, const struct agent_event *event, struct agent_effects *effects);
+void agent_hook(struct local_task *task, uint32_t index, enum container_act act, int64_t timeout_ns,
+                struct agent_effects *effects);
+void agent_container_note(struct agent *agent, const struct local_task *task, bool warning,
+                          const char *reason, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* agent_client.c */
+void agent_client_event(struct agent *agent, const struct agent_event *event, struct agent_effects *effects);
+void agent_client_notice(struct agent *agent, const struct task_notice *notice,
+                         struct agent_effects *effects);
+
+/* agent_report.c */
+void agent_pend(struct agent *agent, const struct task_report *report); /* copies a NOTE's text */
+void agent_unpend(struct agent *agent, size_t index);
+void agent_send_hello(struct agent *agent, struct agent_effects *effects);
+void agent_send_due(struct agent *agent,
+                    struct agent_effects *effects); /* reports, heartbeat, steps that are due */
+void agent_reports_acked(struct agent *agent, uint64_t number);
+int64_t agent_steps_deadline(const struct agent *agent); /* INT64_MAX: nothing waits */
+
+#endif

@@ -1,0 +1,286 @@
+#include "core/agent/codec_pb.h"
+
+#include "base/check.h"
+#include "core/limits.h"
+
+_Static_assert((int)REPORT_STARTED == WIRE__REPORT_KIND__REPORT_KIND_STARTED &&
+                   (int)REPORT_EXITED == WIRE__REPORT_KIND__REPORT_KIND_EXITED &&
+                   (int)REPORT_START_FAILED == WIRE__REPORT_KIND__REPORT_KIND_START_FAILED &&
+                   (int)REPORT_JOINED == WIRE__REPORT_KIND__REPORT_KIND_JOINED &&
+                   (int)REPORT_SHARD_SAVED == WIRE__REPORT_KIND__REPORT_KIND_SHARD_SAVED,
+               "kinds of reports");
+
+static void write_report(struct arena *arena, const struct task_report *report, Wire__TaskReport *ret)
+{
+    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_NOTE);
+    wire__task_report__init(ret);
+    ret->kind = (Wire__ReportKind)report->kind;
+    ret->task = report->task;
+    ret->exit_code = report->exit_code;
+    ret->signal = (uint32_t)report->signal;
+    ret->oom = report->oom;
+    ret->fenced = report->fenced;
+    ret->started_ns = report->started_ns;
+    ret->finished_ns = report->finished_ns;
+    ret->step = report->step;
+    ret->peer_rank = report->peer_rank;
+    ret->pid = report->pid;
+    ret->message = codec_text(arena, report->message);
+    ret->not_ready = report->not_ready;
+    ret->n_containers = report->container_count;
+    if (report->container_count > 0)
+        ret->containers = codec_write_statuses(arena, report->containers, report->container_count);
+    ret->reason = codec_text(arena, report->reason);
+    ret->warning = report->warning;
+}
+
+static Wire__TaskReport **write_report_list(struct arena *arena, const struct task_report *reports,
+                                            size_t count)
+{
+    CHECK(reports || count == 0);
+    if (count == 0)
+        return NULL;
+    Wire__TaskReport *items = ARENA_ARRAY(arena, Wire__TaskReport, count);
+    Wire__TaskReport **list = ARENA_ARRAY(arena, Wire__TaskReport *, count);
+    for (size_t i = 0; i < count; i++) {
+        write_report(arena, &reports[i], &items[i]);
+        list[i] = &items[i];
+    }
+    return list;
+}
+
+void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hello *ret)
+{
+    wire__hello__init(ret);
+    ret->version = hello->version;
+    ret->machine = codec_text(arena, hello->machine);
+    ret->incarnation = hello->incarnation;
+    ret->connection = hello->connection;
+    ret->chips = hello->chips;
+    ret->cpu_milli = hello->cpu_milli;
+    ret->memory_bytes = hello->memory_bytes;
+    ret->software = codec_text(arena, hello->software);
+    ret->sheets = hello->sheets;
+    ret->n_reports = hello->report_count;
+    ret->reports = write_report_list(arena, hello->reports, hello->report_count);
+}
+
+void codec_write_reports(struct arena *arena, const struct reports *reports, Wire__Reports *ret)
+{
+    wire__reports__init(ret);
+    ret->number = reports->number;
+    ret->n_items = reports->count;
+    ret->items = write_report_list(arena, reports->items, reports->count);
+}
+
+static Wire__TaskStep *write_step(struct arena *arena, const struct task_step *step)
+{
+    CHECK(step->metric_count <= METRICS_MAX);
+    Wire__TaskStep *ret = ARENA_NEW(arena, Wire__TaskStep);
+    wire__task_step__init(ret);
+    ret->task = step->task;
+    ret->step = step->step;
+    ret->total = step->total;
+    ret->n_metrics = step->metric_count;
+    if (step->metric_count > 0)
+        ret->metrics = ARENA_ARRAY(arena, Wire__StepMetric *, step->metric_count);
+    for (size_t i = 0; i < step->metric_count; i++) {
+        Wire__StepMetric *metric = ret->metrics[i] = ARENA_NEW(arena, Wire__StepMetric);
+        wire__step_metric__init(metric);
+        metric->name = codec_text(arena, step->metrics[i].name);
+        metric->micro = step->metrics[i].micro;
+    }
+    return ret;
+}
+
+static Wire__Usage *write_usage(struct arena *arena, const struct usage *usage)
+{
+    CHECK(usage->item_count <= USAGE_ITEMS_MAX);
+    Wire__Usage *ret = ARENA_NEW(arena, Wire__Usage);
+    wire__usage__init(ret);
+    ret->window_ns = usage->window_ns;
+    ret->cpu_nano = usage->cpu_nano;
+    ret->memory_bytes = usage->memory_bytes;
+    ret->n_items = usage->item_count;
+    if (usage->item_count > 0)
+        ret->items = ARENA_ARRAY(arena, Wire__ContainerUsage *, usage->item_count);
+    for (size_t i = 0; i < usage->item_count; i++) {
+        Wire__ContainerUsage *item = ret->items[i] = ARENA_NEW(arena, Wire__ContainerUsage);
+        wire__container_usage__init(item);
+        item->task = usage->items[i].task;
+        item->container = usage->items[i].container;
+        item->cpu_nano = usage->items[i].cpu_nano;
+        item->memory_bytes = usage->items[i].memory_bytes;
+    }
+    return ret;
+}
+
+void codec_write_heartbeat(struct arena *arena, const struct heartbeat *heartbeat, Wire__Heartbeat *ret)
+{
+    CHECK(heartbeat->steps || heartbeat->step_count == 0);
+    wire__heartbeat__init(ret);
+    ret->sent_ns = heartbeat->sent_ns;
+    ret->wall_ns = heartbeat->wall_ns;
+    ret->n_steps = heartbeat->step_count;
+    if (heartbeat->step_count > 0)
+        ret->steps = ARENA_ARRAY(arena, Wire__TaskStep *, heartbeat->step_count);
+    for (size_t i = 0; i < heartbeat->step_count; i++)
+        ret->steps[i] = write_step(arena, &heartbeat->steps[i]);
+    if (heartbeat->usage.window_ns > 0)
+        ret->usage = write_usage(arena, &heartbeat->usage);
+}
+
+/* --- reading -------------------------------------------------------------------------------------- */
+
+static bool report_kind_known(Wire__ReportKind kind)
+{
+    return kind >= WIRE__REPORT_KIND__REPORT_KIND_STARTED && kind <= WIRE__REPORT_KIND__REPORT_KIND_NOTE;
+}
+
+static int read_report(struct arena *arena, const Wire__TaskReport *pb, struct task_report *ret,
+                       struct error *error)
+{
+    if (pb->task == 0)
+        return error_set(error, ERROR_INVALID, "report without a task");
+    if (pb->signal > 64 || pb->exit_code < -1 || pb->exit_code > 255)
+        return error_set(error, ERROR_INVALID, "report of task %llu: exit code %d, signal %u",
+                         (unsigned long long)pb->task, pb->exit_code, pb->signal);
+    *ret = (struct task_report){.kind = (enum report_kind)pb->kind,
+                                .task = pb->task,
+                                .exit_code = pb->exit_code,
+                                .signal = (int32_t)pb->signal,
+                                .oom = pb->oom,
+                                .fenced = pb->fenced,
+                                .started_ns = pb->started_ns,
+                                .finished_ns = pb->finished_ns,
+                                .step = pb->step,
+                                .peer_rank = pb->peer_rank,
+                                .pid = pb->pid,
+                                .message = str_from(pb->message),
+                                .not_ready = pb->not_ready,
+                                .container_count = pb->n_containers,
+                                .reason = str_from(pb->reason),
+                                .warning = pb->warning};
+    if (pb->n_containers == 0)
+        return 0;
+    return codec_read_statuses(arena, pb->containers, pb->n_containers, &ret->containers, error);
+}
+
+static int read_report_list(struct arena *arena, Wire__TaskReport *const *list, size_t count,
+                            struct task_report **ret_reports, size_t *ret_count, struct error *error)
+{
+    if (count > REPORTS_PER_EVENT_MAX)
+        return error_set(error, ERROR_LIMIT, "%zu task reports in one message (REPORTS_PER_EVENT_MAX is %d)",
+                         count, REPORTS_PER_EVENT_MAX);
+    struct task_report *reports = codec_try_array(arena, count, sizeof *reports, error);
+    if (!reports)
+        return ERROR_LIMIT;
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!report_kind_known(list[i]->kind))
+            continue; /* of a later agent: evidence that we cannot use */
+        int rc = read_report(arena, list[i], &reports[known], error);
+        if (rc < 0)
+            return rc;
+        known++;
+    }
+    CHECK(known <= count && known <= REPORTS_PER_EVENT_MAX);
+    *ret_reports = reports;
+    *ret_count = known;
+    return 0;
+}
+
+int codec_read_hello(struct arena *arena, const Wire__Hello *pb, struct hello *ret, struct error *error)
+{
+    struct hello hello = {.version = pb->version,
+                          .machine = str_from(pb->machine),
+                          .incarnation = pb->incarnation,
+                          .connection = pb->connection,
+                          .chips = pb->chips,
+                          .cpu_milli = pb->cpu_milli,
+                          .memory_bytes = pb->memory_bytes,
+                          .software = str_from(pb->software),
+                          .sheets = pb->sheets};
+    if (hello.machine.len == 0 || hello.machine.len > NAME_MAX_BYTES)
+        return error_set(error, ERROR_INVALID, "hello: machine name of %zu bytes", hello.machine.len);
+    if (hello.cpu_milli < 0 || hello.memory_bytes < 0)
+        return error_set(error, ERROR_INVALID, "hello of " STR_FORMAT ": negative cpu or memory",
+                         STR_ARG(hello.machine));
+    int rc = read_report_list(arena, pb->reports, pb->n_reports, &hello.reports, &hello.report_count, error);
+    if (rc < 0)
+        return rc;
+    *ret = hello;
+    return 0;
+}
+
+int codec_read_reports(struct arena *arena, const Wire__Reports *pb, struct reports *ret, struct error *error)
+{
+    struct reports reports = {.number = pb->number};
+    int rc = read_report_list(arena, pb->items, pb->n_items, &reports.items, &reports.count, error);
+    if (rc < 0)
+        return rc;
+    *ret = reports;
+    return 0;
+}
+
+static int read_step(const Wire__TaskStep *pb, struct task_step *ret, struct error *error)
+{
+    if (pb->step < 0 || pb->total < 0)
+        return error_set(error, ERROR_INVALID, "step of task %llu: negative", (unsigned long long)pb->task);
+    if (pb->n_metrics > METRICS_MAX)
+        return error_set(error, ERROR_INVALID, "step of task %llu: %zu metrics (METRICS_MAX is %d)",
+                         (unsigned long long)pb->task, pb->n_metrics, METRICS_MAX);
+    *ret = (struct task_step){
+        .task = pb->task, .step = pb->step, .total = pb->total, .metric_count = pb->n_metrics};
+    for (size_t i = 0; i < pb->n_metrics; i++)
+        ret->metrics[i] =
+            (struct step_metric){.name = str_from(pb->metrics[i]->name), .micro = pb->metrics[i]->micro};
+    return 0;
+}
+
+static int read_usage(struct arena *arena, const Wire__Usage *pb, struct usage *ret, struct error *error)
+{
+    if (pb->window_ns < 0 || pb->cpu_nano < 0 || pb->memory_bytes < 0)
+        return error_set(error, ERROR_INVALID, "usage: negative");
+    if (pb->n_items > USAGE_ITEMS_MAX)
+        return error_set(error, ERROR_LIMIT, "usage of %zu containers (USAGE_ITEMS_MAX is %d)", pb->n_items,
+                         USAGE_ITEMS_MAX);
+    struct usage usage = {.window_ns = pb->window_ns,
+                          .cpu_nano = pb->cpu_nano,
+                          .memory_bytes = pb->memory_bytes,
+                          .item_count = pb->n_items};
+    usage.items = codec_try_array(arena, pb->n_items, sizeof *usage.items, error);
+    if (!usage.items)
+        return ERROR_LIMIT;
+    for (size_t i = 0; i < pb->n_items; i++) {
+        const Wire__ContainerUsage *item = pb->items[i];
+        if (item->cpu_nano < 0 || item->memory_bytes < 0)
+            return error_set(error, ERROR_INVALID, "usage of task %llu: negative",
+                             (unsigned long long)item->task);
+        usage.items[i] = (struct container_usage){
+            item->task, item->container, item->cpu_nano, item->memory_bytes};
+    }
+    *ret = usage;
+    return 0;
+}
+
+int codec_read_heartbeat(struct arena *arena, const Wire__Heartbeat *pb, struct heartbeat *ret,
+                         struct error *error)
+{
+    struct heartbeat heartbeat = {.sent_ns = pb->sent_ns, .wall_ns = pb->wall_ns, .step_count = pb->n_steps};
+    heartbeat.steps = codec_try_array(arena, pb->n_steps, sizeof *heartbeat.steps, error);
+    if (!heartbeat.steps)
+        return ERROR_LIMIT;
+    for (size_t i = 0; i < pb->n_steps; i++) {
+        int rc = read_step(pb->steps[i], &heartbeat.steps[i], error);
+        if (rc < 0)
+            return rc;
+    }
+    if (pb->usage) {
+        int rc = read_usage(arena, pb->usage, &heartbeat.usage, error);
+        if (rc < 0)
+            return rc;
+    }
+    *ret = heartbeat;
+    return 0;
+}

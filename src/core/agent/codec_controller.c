@@ -1,0 +1,115 @@
+#include "core/agent/codec_pb.h"
+
+#include "base/check.h"
+#include "core/limits.h"
+
+static void write_command(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret)
+{
+    CHECK(launch->argv || launch->argc == 0);
+    CHECK(launch->env || launch->env_count == 0);
+    ret->n_argv = launch->argc;
+    ret->argv = ARENA_ARRAY(arena, char *, launch->argc);
+    for (size_t i = 0; i < launch->argc; i++)
+        ret->argv[i] = codec_text(arena, launch->argv[i]);
+    ret->n_env = launch->env_count;
+    ret->env = codec_write_env(arena, launch->env, launch->env_count);
+}
+
+void codec_write_launch(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret)
+{
+    CHECK(launch->task != 0 && launch->attempt >= 0); /* what check_launch asks for */
+    CHECK(launch->grace_ns >= 0 && launch->restore_step >= -1);
+    wire__task_launch__init(ret);
+    ret->task = launch->task;
+    ret->jobset = launch->jobset;
+    ret->attempt = launch->attempt;
+    ret->name = codec_text(arena, launch->name);
+    ret->namespace_ = codec_text(arena, launch->namespace_);
+    ret->jobset_name = codec_text(arena, launch->jobset_name);
+    write_command(arena, launch, ret);
+    ret->working_dir = codec_text(arena, launch->working_dir);
+    ret->run_as_user = launch->run_as_user;
+    ret->run_as_group = launch->run_as_group;
+    ret->chips = launch->chips;
+    ret->cpu_milli = launch->cpu_milli;
+    ret->memory_bytes = launch->memory_bytes;
+    ret->grace_ns = launch->grace_ns;
+    ret->rank = launch->rank;
+    ret->world = launch->world;
+    ret->restore_step = launch->restore_step;
+    ret->restore_attempt = launch->restore_attempt;
+    ret->sheet_number = launch->sheet_number;
+    ret->sheet = launch->sheet_number == 0 ? codec_write_sheet(arena, &launch->sheet) : NULL;
+    codec_write_containers(arena, launch, ret);
+}
+
+/* --- reading -------------------------------------------------------------------------------------- */
+
+static int read_command(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
+                        struct error *error)
+{
+    ret->argv = codec_try_array(arena, pb->n_argv, sizeof *ret->argv, error);
+    if (!ret->argv)
+        return ERROR_LIMIT;
+    ret->argc = pb->n_argv;
+    for (size_t i = 0; i < pb->n_argv; i++)
+        ret->argv[i] = str_from(pb->argv[i]);
+    ret->env_count = pb->n_env;
+    return codec_read_env(arena, pb->env, pb->n_env, &ret->env, error);
+}
+
+static int check_launch(const Wire__TaskLaunch *pb, struct error *error)
+{
+    unsigned long long task = pb->task;
+    if (pb->task == 0)
+        return error_set(error, ERROR_INVALID, "start without a task");
+    if (pb->attempt < 0)
+        return error_set(error, ERROR_INVALID, "start of task %llu: attempt %d", task, pb->attempt);
+    if (pb->name[0] == 0 || strlen(pb->name) > NAME_MAX_BYTES || strchr(pb->name, '/') || pb->name[0] == '.')
+        return error_set(error, ERROR_INVALID, "start of task %llu: name \"%.64s\"", task, pb->name);
+    if (pb->run_as_user < -1 || pb->run_as_user > UINT32_MAX - 1 || pb->run_as_group < -1 ||
+        pb->run_as_group > UINT32_MAX - 1)
+        return error_set(error, ERROR_INVALID, "start of task %llu: user %lld, group %lld", task,
+                         (long long)pb->run_as_user, (long long)pb->run_as_group);
+    if (pb->cpu_milli < 0 || pb->memory_bytes < 0 || pb->grace_ns < 0)
+        return error_set(error, ERROR_INVALID, "start of task %llu: negative limit or grace", task);
+    if (pb->restore_step < -1)
+        return error_set(error, ERROR_INVALID, "start of task %llu: restore step %lld", task,
+                         (long long)pb->restore_step);
+    return 0;
+}
+
+int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
+                      struct error *error)
+{
+    int rc = check_launch(pb, error);
+    if (rc < 0)
+        return rc;
+    struct task_launch launch = {.task = pb->task,
+                                 .jobset = pb->jobset,
+                                 .attempt = pb->attempt,
+                                 .name = str_from(pb->name),
+                                 .namespace_ = str_from(pb->namespace_),
+                                 .jobset_name = str_from(pb->jobset_name),
+                                 .working_dir = str_from(pb->working_dir),
+                                 .run_as_user = pb->run_as_user,
+                                 .run_as_group = pb->run_as_group,
+                                 .chips = pb->chips,
+                                 .cpu_milli = pb->cpu_milli,
+                                 .memory_bytes = pb->memory_bytes,
+                                 .grace_ns = pb->grace_ns,
+                                 .rank = pb->rank,
+                                 .world = pb->world,
+                                 .restore_step = pb->restore_step,
+                                 .restore_attempt = pb->restore_attempt,
+                                 .sheet_number = pb->sheet_number};
+    rc = read_command(arena, pb, &launch, error);
+    if (rc == 0 && pb->sheet)
+        rc = codec_read_sheet(arena, pb->sheet, &launch.sheet, error);
+    if (rc == 0)
+        rc = codec_read_containers(arena, pb, &launch, error);
+    if (rc < 0)
+        return rc;
+    *ret = launch;
+    return 0;
+}

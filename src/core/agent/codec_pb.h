@@ -1,0 +1,61 @@
+/* codec_pb.h - the parts of messages to and from protobuf-c structs, for codec.c and for records that hold
+ * the same parts (the log's Hello and Reports).
+ *
+ * write: fills *ret from the struct; text is copied to `arena`, which must outlive the packing (no limit
+ * applies). read: everything comes from `arena` within its limit, except that strings stay where protobuf-c
+ * put them: unpack with a codec_memory of the same arena. 0, ERROR_LIMIT or ERROR_INVALID naming the field.
+ */
+#ifndef PHX_CORE_AGENT_CODEC_PB_H
+#define PHX_CORE_AGENT_CODEC_PB_H
+
+#include "core/agent/codec.h"
+#include "proto/wire.pb-c.h"
+
+/* An allocator for protobuf-c that takes from the arena within its limit and gives back nothing. */
+struct codec_memory {
+    ProtobufCAllocator allocator;
+    struct arena *arena;
+    bool full; /* the limit stopped it */
+};
+void codec_memory_init(struct codec_memory *memory, struct arena *arena);
+/* Why an unpack of `len` bytes gave NULL: ERROR_LIMIT or ERROR_CORRUPT, with its message. */
+int codec_unpack_error(const struct codec_memory *memory, size_t len, struct error *error);
+/* The text for a protobuf string field: never NULL. */
+char *codec_text(struct arena *arena, struct str s);
+/* NULL beyond the arena's limit; `error` is set then. */
+void *codec_try_array(struct arena *arena, size_t count, size_t size, struct error *error);
+
+void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hello *ret);
+void codec_write_reports(struct arena *arena, const struct reports *reports, Wire__Reports *ret);
+void codec_write_heartbeat(struct arena *arena, const struct heartbeat *heartbeat, Wire__Heartbeat *ret);
+void codec_write_launch(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret);
+void codec_write_containers(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret);
+Wire__GangSheet *codec_write_sheet(struct arena *arena, const struct gang_sheet *sheet);
+Wire__ContainerStatus **codec_write_statuses(struct arena *arena, const struct container_status *statuses,
+                                             size_t count);
+Wire__EnvVar **codec_write_env(struct arena *arena, const struct env_var *env, size_t count);
+
+void codec_write_exec_data(const struct exec_data *data, Wire__ExecData *ret);
+void codec_write_exec_open(struct arena *arena, const struct exec_open *open, Wire__ExecOpen *ret);
+
+int codec_read_hello(struct arena *arena, const Wire__Hello *pb, struct hello *ret, struct error *error);
+int codec_read_reports(struct arena *arena, const Wire__Reports *pb, struct reports *ret,
+                       struct error *error);
+int codec_read_heartbeat(struct arena *arena, const Wire__Heartbeat *pb, struct heartbeat *ret,
+                         struct error *error);
+int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
+                      struct error *error);
+int codec_read_sheet(struct arena *arena, const Wire__GangSheet *pb, struct gang_sheet *ret,
+                     struct error *error);
+int codec_read_containers(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
+                          struct error *error);
+int codec_read_statuses(struct arena *arena, Wire__ContainerStatus *const *pb, size_t count,
+                        struct container_status **ret, struct error *error);
+int codec_read_env(struct arena *arena, Wire__EnvVar *const *pb, size_t count, struct env_var **ret,
+                   struct error *error);
+int codec_read_exec_data(const Wire__ExecData *pb, struct exec_data *ret, struct error *error);
+int codec_read_exec_open(struct arena *arena, const Wire__ExecOpen *pb, struct exec_open *ret,
+                         struct error *error);
+int codec_read_exec_resize(const Wire__ExecResize *pb, struct exec_resize *ret, struct error *error);
+
+#endif

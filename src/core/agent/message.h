@@ -1,0 +1,281 @@
+/* message.h - what controller and agents say to each other.
+ *
+ * One connection a machine, opened by its agent; messages arrive in order or the connection breaks. The
+ * agent's first message is Hello with its full inventory; the controller answers Welcome or Refused. Nothing
+ * that was under way on an older connection counts after a new Hello: the controller compares the inventory
+ * with what should be and says Start and Stop again, so every message may arrive twice and must be harmless
+ * then (it names a task by uid).
+ *
+ * Besides, an agent opens a tether: a second connection on which it says only Tether. Every shim of the
+ * machine inherits that socket, so the kernel closes it exactly when the last of them is dead: the evidence
+ * that tells a lost machine from an agent that died alone.
+ *
+ * On the wire a message is a frame {u32 length, u32 crc32c, protobuf bytes} (proto/wire.proto, codec.h); in
+ * simulation the structs travel as they are. Strings point into the arena that the message was decoded into.
+ */
+#ifndef PHX_CORE_AGENT_MESSAGE_H
+#define PHX_CORE_AGENT_MESSAGE_H
+
+#include "base/str.h"
+#include "core/container.h"
+#include "core/ids.h"
+
+enum { WIRE_VERSION = 1, METRICS_MAX = 8, FRAME_BYTES_MAX = 32 * 1024 * 1024 };
+
+/* --- agent -> controller -------------------------------------------------------------------------------- */
+
+enum report_kind {
+    REPORT_STARTED = 1,      /* the process runs */
+    REPORT_EXITED = 2,       /* it ended; the task's chips are free */
+    REPORT_START_FAILED = 3, /* it could not be started; the chips are free */
+    REPORT_JOINED = 4,       /* it joined through libphalanx: it will report steps */
+    REPORT_SHARD_SAVED = 5,  /* its checkpoint shard of `step` is durable */
+    REPORT_PEER_GONE = 6,    /* its connection to `peer_rank` broke: evidence */
+    REPORT_PREPARING = 7,    /* init containers run or wait; the main ones do not yet */
+    REPORT_NOTE = 8,         /* for the Pod's events: `reason`, `message`, `warning`; `step` numbers them */
+};
+struct task_report {
+    enum report_kind kind;
+    obj_id task;
+    int32_t exit_code;               /* EXITED: >= 0; -1 when ended by a signal */
+    int32_t signal;                  /* EXITED: 0 or the signal */
+    bool oom, fenced;                /* EXITED: killed for memory; killed by the fence */
+    int64_t started_ns, finished_ns; /* wall clock of the machine; 0: unknown */
+    int64_t step;                    /* SHARD_SAVED */
+    uint32_t peer_rank;              /* PEER_GONE */
+    int64_t pid;
+    struct str message; /* START_FAILED: why; NOTE: the event's text */
+    bool not_ready;     /* STARTED: a container of it is not ready (or not any more) */
+    /* STARTED, EXITED, START_FAILED, PREPARING: of a task that was started with containers; said again when
+     * one of them changes */
+    struct container_status *containers;
+    size_t container_count;
+    struct str reason; /* NOTE: "Unhealthy", "BackOff", ... */
+    bool warning;
+};
+
+struct step_metric {
+    struct str name;
+    int64_t micro; /* value x 1,000,000, so that no float reaches the core */
+};
+/* The newest step of one task; carried by heartbeats, never acknowledged, never logged as such. */
+struct task_step {
+    obj_id task;
+    int64_t step, total; /* total 0: unknown */
+    struct step_metric metrics[METRICS_MAX];
+    size_t metric_count;
+};
+
+struct hello {
+    uint32_t version;     /* WIRE_VERSION */
+    struct str machine;   /* name in the cluster file */
+    uint64_t incarnation; /* grows with every start of the agent: wall clock ns at its start */
+    /* counts the connections of this incarnation from 1; its tether has the same number */
+    uint64_t connection;
+    uint32_t chips; /* that it found or was told */
+    int64_t cpu_milli, memory_bytes;
+    struct str software; /* "phalanx 0.1.0" */
+    bool sheets;         /* it understands SHEET */
+    struct task_report
+        *reports; /* inventory: STARTED for each live task (also when still launching), EXITED /
+                                    START_FAILED for each ended one that was not acknowledged yet */
+    size_t report_count;
+};
+/* What a machine and its containers used during the last window, measured by the agent's host: with one
+ * heartbeat in ten seconds, never logged. */
+struct container_usage {
+    obj_id task;
+    uint32_t container;   /* index into its launch's containers */
+    int64_t cpu_nano;     /* billionths of a CPU */
+    int64_t memory_bytes; /* that cannot be given back at will */
+};
+enum { USAGE_ITEMS_MAX = 4096 };
+struct usage {
+    int64_t window_ns; /* 0: nothing was measured */
+    int64_t cpu_nano, memory_bytes;
+    struct container_usage *items;
+    size_t item_count;
+};
+struct heartbeat {
+    int64_t sent_ns;         /* agent's CLOCK_BOOTTIME; returned in the acknowledgement */
+    int64_t wall_ns;         /* agent's wall clock, for skew */
+    struct task_step *steps; /* those that changed */
+    size_t step_count;
+    struct usage usage;
+};
+struct reports {
+    uint64_t number; /* grows by 1; acknowledged when durable. EXITED reports are kept until then */
+    struct task_report *items;
+    size_t count;
+};
+struct log_data {
+    uint64_t stream;
+    struct str bytes;
+    bool end;         /* nothing follows */
+    struct str error; /* with end: why it failed; empty: fine */
+};
+
+/* A command that runs beside a task (kubectl exec). Every byte of a channel spends credit that its receiver
+ * gave before, so that neither side ever holds more than it offered: EXEC_OPEN gives the agent's first
+ * credit, the agent's first EXEC_DATA the controller's. Streams end with the connection. */
+enum exec_channel { EXEC_STDIN, EXEC_STDOUT, EXEC_STDERR };
+struct exec_data { /* both ways */
+    uint64_t stream;
+    uint32_t channel; /* enum exec_channel */
+    struct str bytes;
+    bool end;        /* nothing more on this channel */
+    uint64_t credit; /* further bytes that the receiver of this message may send */
+};
+struct exec_end { /* the last message of a stream */
+    uint64_t stream;
+    int32_t exit_code; /* >= 0; -1: it could not be run or watched to its end, `error` says why */
+    struct str error;
+};
+
+enum from_agent_kind {
+    FROM_AGENT_HELLO = 1,
+    FROM_AGENT_TETHER = 2, /* only machine, incarnation and connection of hello are set */
+    FROM_AGENT_HEARTBEAT = 3,
+    FROM_AGENT_REPORTS = 4,
+    FROM_AGENT_STEPS = 5, /* as heartbeat.steps, sent at once (first step of an attempt) */
+    FROM_AGENT_LOG_DATA = 6,
+    FROM_AGENT_EXEC_DATA = 7,
+    FROM_AGENT_EXEC_END = 8,
+};
+struct from_agent {
+    enum from_agent_kind kind;
+    union {
+        struct hello hello;
+        struct heartbeat heartbeat; /* also STEPS */
+        struct reports reports;
+        struct log_data log_data;
+        struct exec_data exec_data;
+        struct exec_end exec_end;
+    };
+};
+
+/* --- controller -> agent -------------------------------------------------------------------------------- */
+
+/* One rank of a gang: from it the agent makes the hosts file and the rank table (sheet.h). */
+struct sheet_entry {
+    struct str hostname; /* "<job>-<index>" */
+    struct str address, machine;
+    uint64_t chips; /* mask on its machine */
+    uint32_t rank;
+};
+struct gang_sheet {
+    struct str subdomain, namespace_;
+    struct sheet_entry *entries; /* by rank */
+    size_t count;
+};
+/* A gang's sheet for the STARTs behind it on this connection that give its number, so that it is sent once to
+ * a machine however many ranks it starts. It replaces the SHEET before. */
+struct packed_sheet {
+    uint64_t number;  /* by its bytes, so that the same sheet need not be sent again; not 0 */
+    struct str bytes; /* codec_pack_sheet */
+};
+struct task_launch {
+    obj_id task, jobset;
+    int32_t attempt;                          /* restart number of the JobSet; part of the fence */
+    struct str name, namespace_, jobset_name; /* of the Pod; of the JobSet */
+    struct str *argv;
+    size_t argc;
+    struct env_var *env; /* complete: user's and ours; the agent adds paths only it knows (PHX_AGENT_SOCKET,
+                                PHX_RANK_TABLE, PHX_HOSTS_FILE) */
+    size_t env_count;
+    struct str working_dir;            /* empty: the task's own directory */
+    int64_t run_as_user, run_as_group; /* -1: as the agent */
+    uint64_t chips;
+    int64_t cpu_milli, memory_bytes; /* limits; 0: none */
+    int64_t grace_ns;
+    uint32_t rank, world;
+    int64_t restore_step;    /* newest committed checkpoint, -1: none */
+    int32_t restore_attempt; /* attempt that wrote it */
+    struct gang_sheet sheet;
+    /* Only on the wire, not 0: `sheet` and what env says of it are left out (sheet.h). */
+    uint64_t sheet_number;
+    /* The main ones, then init containers and sidecars in their order. None: one main container that is never
+     * restarted in place, said by argv ... memory_bytes above; else those are not used. */
+    struct container_launch *containers;
+    size_t container_count;
+    struct volume_launch *volumes;
+    size_t volume_count;
+};
+struct task_stop {
+    obj_id task;
+    int64_t grace_ns; /* 0: kill at once */
+};
+enum notice_kind { NOTICE_CHECKPOINT_COMMITTED = 1, NOTICE_DRAIN = 2 };
+struct task_notice {
+    enum notice_kind kind;
+    obj_id task;
+    int64_t step;        /* CHECKPOINT_COMMITTED */
+    int64_t deadline_ns; /* DRAIN: time left from now */
+};
+struct welcome {
+    uint64_t epoch; /* of the controller; a smaller one than seen before is refused by the agent */
+    int64_t lease_ns, heartbeat_ns;
+};
+struct log_open {
+    uint64_t stream;
+    obj_id task;
+    bool follow, previous;
+    int64_t tail_lines;   /* -1: all */
+    int64_t since_ns;     /* wall clock; 0: all */
+    int64_t limit_bytes;  /* 0: none */
+    struct str container; /* empty: the task's only or first one */
+    bool timestamps; /* each line begins with the time of its arrival, RFC 3339 with nine digits, a space */
+};
+
+struct exec_open {
+    uint64_t stream;
+    obj_id task;
+    struct str container; /* empty: the task's only or first one */
+    struct str *argv;
+    size_t argc;
+    bool tty;   /* output comes on EXEC_STDOUT alone */
+    bool input; /* without it the command reads the end of file at once */
+    uint64_t credit;
+};
+struct exec_resize {
+    uint64_t stream;
+    uint16_t width, height; /* of the terminal, in characters */
+};
+
+enum from_controller_kind {
+    FROM_CONTROLLER_WELCOME = 1,
+    FROM_CONTROLLER_REFUSED = 2,       /* `text` says why; the connection closes */
+    FROM_CONTROLLER_HEARTBEAT_ACK = 3, /* `sent_ns` of the heartbeat: the lease runs from there */
+    FROM_CONTROLLER_REPORTS_ACK = 4,   /* `number`: everything up to it is durable */
+    FROM_CONTROLLER_START = 5,
+    FROM_CONTROLLER_STOP = 6,
+    FROM_CONTROLLER_NOTICE = 7,
+    FROM_CONTROLLER_FORGET = 8, /* `task`: its end is durable; drop its record (keeps the log files) */
+    FROM_CONTROLLER_LOG_OPEN = 9,
+    FROM_CONTROLLER_LOG_CLOSE = 10, /* `number`: the stream */
+    FROM_CONTROLLER_EXEC_OPEN = 11,
+    FROM_CONTROLLER_EXEC_INPUT = 12, /* `exec_data` */
+    FROM_CONTROLLER_EXEC_RESIZE = 13,
+    FROM_CONTROLLER_EXEC_CLOSE = 14, /* `number`: the stream; its command is killed */
+    FROM_CONTROLLER_SHEET = 15,
+};
+struct from_controller {
+    enum from_controller_kind kind;
+    union {
+        struct welcome welcome;
+        struct str text;
+        int64_t sent_ns;
+        uint64_t number;
+        struct task_launch start;
+        struct task_stop stop;
+        struct task_notice notice;
+        obj_id task;
+        struct log_open log_open;
+        struct exec_open exec_open;
+        struct exec_data exec_data;
+        struct exec_resize exec_resize;
+        struct packed_sheet sheet;
+    };
+};
+
+#endif

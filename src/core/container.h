@@ -1,0 +1,136 @@
+/* container.h - the containers of a task, as its agent is told to run them and as it reports them.
+ *
+ * Kubernetes' Pod (v1 PodSpec: initContainers, containers, probes, lifecycle, volumes) in the form that a
+ * machine needs: everything is resolved, nothing is looked up. Init containers run one after the other, each
+ * to exit code 0; a sidecar (an init container with restartPolicy Always) is started in its place among them,
+ * holds up the next one until it has started, and is stopped last, in reverse order; then all main containers
+ * run together. The task ends when all main containers have ended for good.
+ */
+#ifndef PHX_CORE_CONTAINER_H
+#define PHX_CORE_CONTAINER_H
+
+#include <stdint.h>
+
+#include "base/str.h"
+
+enum {
+    TASK_CONTAINERS_MAX = 128, /* init and main ones together */
+    TASK_VOLUMES_MAX = 128,
+    TASK_FILES_BYTES_MAX = 8 * 1024 * 1024, /* of all files of all volumes of one task */
+    PROBE_OUTPUT_MAX = 512,                 /* of a failed probe, in an event */
+};
+
+struct env_var {
+    struct str name, value;
+    bool host_names; /* the value is the gang's host names, which its sheet says too */
+};
+
+enum container_role { CONTAINER_MAIN, CONTAINER_INIT, CONTAINER_SIDECAR, CONTAINER_ROLES };
+enum container_restart { RERUN_NEVER, RERUN_ON_FAILURE, RERUN_ALWAYS };
+/* restartPolicyRules: an end with one of these codes (not_in: with none of them) restarts the container,
+ * whatever its policy says. */
+struct container_rule {
+    bool not_in;
+    int32_t *codes;
+    size_t code_count;
+};
+
+enum action_kind { ACTION_NONE, ACTION_EXEC, ACTION_HTTP, ACTION_TCP, ACTION_SLEEP, ACTION_KINDS };
+struct container_action {
+    enum action_kind kind;
+    struct str *argv; /* EXEC: in the container's environment */
+    size_t argc;
+    bool tls;              /* HTTP over TLS; no certificate is checked */
+    struct str host, path; /* HTTP, TCP: host empty: this machine */
+    uint16_t port;
+    struct env_var *headers; /* HTTP */
+    size_t header_count;
+    int64_t sleep_ns;
+};
+
+enum probe_kind { PROBE_STARTUP, PROBE_READINESS, PROBE_LIVENESS, PROBE_KINDS };
+struct container_probe {
+    struct container_action action; /* NONE: no such probe */
+    int64_t initial_delay_ns, period_ns, timeout_ns;
+    int32_t success_threshold, failure_threshold;
+    int64_t grace_ns; /* of the kill after it failed; -1: the task's */
+};
+
+struct container_mount {
+    struct str volume, path, sub_path;
+    bool read_only;
+};
+
+struct container_launch {
+    struct str name;
+    enum container_role role;
+    enum container_restart restart;
+    struct container_rule *rules;
+    size_t rule_count;
+    struct str *argv;
+    size_t argc;
+    struct env_var *env; /* complete, as that of a task */
+    size_t env_count;
+    struct str working_dir;            /* empty: the task's own directory */
+    int64_t run_as_user, run_as_group; /* -1: as the agent */
+    int64_t cpu_milli, memory_bytes;   /* limits; 0: none */
+    struct container_probe probes[PROBE_KINDS];
+    struct container_action post_start, pre_stop;
+    struct container_mount *mounts;
+    size_t mount_count;
+};
+
+enum volume_kind {
+    VOLUME_EMPTY,  /* a directory of the task's own */
+    VOLUME_MEMORY, /* the same in memory */
+    VOLUME_HOST,   /* `source`: a path of the machine */
+    VOLUME_CLAIM,  /* `source`: a claim, a directory below the agent's --volumes-dir */
+    VOLUME_FILES,  /* `files`: ConfigMaps, Secrets and fields of the Pod as they were at the start */
+    VOLUME_KINDS
+};
+struct volume_file {
+    struct str path, data; /* relative, without ".." */
+    uint32_t mode;         /* permission bits */
+};
+struct volume_launch {
+    struct str name;
+    enum volume_kind kind;
+    struct str source, type; /* type: hostPath's "", "Directory", "DirectoryOrCreate", "File", ... */
+    int64_t size_bytes;      /* MEMORY: limit, 0: none */
+    struct volume_file *files;
+    size_t file_count;
+};
+
+/* --- reports -------------------------------------------------------------------------------------------- */
+
+enum container_phase { CONTAINER_WAITING, CONTAINER_RUNNING, CONTAINER_TERMINATED, CONTAINER_PHASES };
+struct container_end {
+    int32_t exit_code, signal; /* as a task's: -1 and the signal */
+    bool oom, start_failed;
+    int64_t started_ns, finished_ns; /* wall clock */
+    struct str message;
+};
+struct container_status {
+    struct str name;
+    enum container_role role;
+    enum container_phase phase;
+    bool ready, started;
+    uint32_t restarts;
+    struct str reason, message; /* WAITING: "PodInitializing", "CrashLoopBackOff", ... */
+    int64_t started_ns;         /* RUNNING: wall clock */
+    /* TERMINATED: this end; else, with restarts > 0: the end before */
+    struct container_end end;
+};
+
+/* Relative and without "..": it stays within the directory it is looked up in. */
+bool volume_path_is_inner(struct str path);
+
+struct arena;
+/* Deep copies; everything from `arena`. */
+void container_launch_copy(struct arena *arena, const struct container_launch *from,
+                           struct container_launch *ret);
+void volume_launch_copy(struct arena *arena, const struct volume_launch *from, struct volume_launch *ret);
+void container_status_copy(struct arena *arena, const struct container_status *from,
+                           struct container_status *ret);
+
+#endif

@@ -1,0 +1,192 @@
+#include "core/internal.h"
+
+#include "base/hash.h"
+#include "core/admit/admit.h"
+#include "core/object/life.h"
+
+struct core *core_new(void)
+{
+    struct core *core = mem_alloc(sizeof(*core));
+    core->objects = object_store_new();
+    core->jobs.objects = core->objects;
+    core->admit = admit_new();
+    return core;
+}
+
+void core_free(struct core *core)
+{
+    if (!core)
+        return;
+    admit_free(core->admit);
+    job_store_done(&core->jobs);
+    object_store_free(core->objects);
+    note_ring_done(&core->notes);
+    cluster_done(&core->cluster);
+    cluster_done(&core->retired);
+    buf_done(&core->cluster_json);
+    arena_done(&core->reply);
+    mem_free(core);
+}
+
+static void route_reports(struct core *core, struct step *step, const struct event *event)
+{
+    struct machine *machine = cluster_find(&core->cluster, event->reports.machine);
+    if (machine)
+        jobs_reports(step, machine, &event->reports.reports);
+    if (step->suspect == MACHINE_NONE)
+        return;
+    CHECK(step->suspect < core->cluster.machine_count);
+    node_judge(core, step, &core->cluster.machines[step->suspect]);
+}
+
+static void route(struct core *core, struct step *step, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_BOOT:
+        core->epoch = event->boot.epoch > core->epoch ? event->boot.epoch : core->epoch + 1;
+        namespaces_boot(step);
+        node_boot(core, step);
+        break;
+    case EVENT_CLUSTER:
+        step->settings_changed = true;
+        node_cluster(core, step, event->cluster.document);
+        break;
+    case EVENT_TICK:
+        jobs_tick(step);
+        break;
+    case EVENT_WRITE:
+        core_write(core, step, &event->write, false);
+        break;
+    case EVENT_MACHINE_HELLO:
+        node_hello(core, step, &event->machine_hello.hello);
+        break;
+    case EVENT_MACHINE_AWAY:
+        node_away(core, step, event->machine.machine, event->machine.evidence);
+        break;
+    case EVENT_MACHINE_GONE:
+    case EVENT_MACHINE_SILENT:
+        node_lost(core, step, event->machine.machine, event->machine.evidence);
+        break;
+    case EVENT_REPORTS:
+        route_reports(core, step, event);
+        break;
+    case EVENT_PROGRESS:
+        jobs_progress(step, &event->progress);
+        break;
+    }
+}
+
+static struct step step_begin(struct core *core, struct effects *effects, uint64_t seq, int64_t now_ns)
+{
+    CHECK(core->jobs.dirty.len == 0); /* the step before has ended */
+    vec_clear(&effects->list);
+    effects->seq = seq;
+    arena_done(&core->reply);
+    admit_bury(core->admit);
+    jobs_bury(&core->jobs);
+    objects_bury(core->objects);
+    note_ring_bury(&core->notes);
+    cluster_done(&core->retired);
+    return (struct step){
+        .cluster = &core->cluster,
+        .jobs = &core->jobs,
+        .objects = core->objects,
+        .admit = core->admit,
+        .ledger = &core->ledger,
+        .notes = &core->notes,
+        .effects = effects,
+        .seq = seq,
+        .now_ns = now_ns,
+        .suspect = MACHINE_NONE,
+    };
+}
+
+/* Lists and bookings of admission are derived; nobody is told of it. */
+void core_admit_restored(struct core *core)
+{
+    struct effects effects = {0};
+    struct step step = step_begin(core, &effects, core->seq, core->now_ns);
+    admit_restored(&step);
+    vec_done(&effects.list);
+}
+
+void core_step(struct core *core, const struct event *event, struct effects *effects)
+{
+    CHECK(event->seq == core->seq + 1 && event->stamp_ns >= core->now_ns);
+    core->seq = event->seq;
+    core->now_ns = event->stamp_ns;
+    struct step step = step_begin(core, effects, event->seq, event->stamp_ns);
+    route(core, &step, event);
+    struct collected seen = {0};
+    do
+        jobs_settle(&step);
+    while (admit_act(&step) || core_collect(&step, &seen));
+    jobs_show_accounts(&step);
+    CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
+}
+
+bool core_check_write(struct core *core, const struct write_event *write, struct effects *effects)
+{
+    struct step step = step_begin(core, effects, core->seq, core->now_ns);
+    bool accepted = core_write(core, &step, write, true);
+    CHECK(accepted == (effects->list.len == 0) && effects->list.len <= 1);
+    return accepted;
+}
+
+uint64_t core_seq(const struct core *core)
+{
+    return core->seq;
+}
+
+uint64_t core_epoch(const struct core *core)
+{
+    return core->epoch;
+}
+
+int64_t core_now(const struct core *core)
+{
+    return core->now_ns;
+}
+
+int64_t core_deadline(const struct core *core)
+{
+    int64_t jobs_ns = jobs_deadline(&core->jobs), admit_ns = admit_deadline(core->admit, core->now_ns);
+    return jobs_ns < admit_ns ? jobs_ns : admit_ns;
+}
+
+uint64_t core_digest(const struct core *core)
+{
+    struct buf bytes BUF_CLEANUP = {0};
+    core_snapshot_write(core, &bytes);
+    return hash64(0, bytes.data, bytes.len);
+}
+
+const struct cluster *core_cluster(const struct core *core)
+{
+    return &core->cluster;
+}
+
+const struct job_store *core_jobs(const struct core *core)
+{
+    return &core->jobs;
+}
+
+const struct object_store *core_objects(const struct core *core)
+{
+    return core->objects;
+}
+
+const struct admit *core_admit(const struct core *core)
+{
+    return core->admit;
+}
+
+const struct ledger *core_ledger(const struct core *core)
+{
+    return &core->ledger;
+}
+
+const struct note_ring *core_notes(const struct core *core)
+{
+    return &core->notes;
+}

@@ -1,0 +1,78 @@
+/* core.h - START HERE: the controller's brain, one deterministic machine.
+ *
+ *     core_step(core, event, effects):   state x event -> state', effects
+ *
+ * The contract:
+ *   - Pure. It does no I/O, reads no clock, draws no random number, starts no thread; the event's stamp is
+ *     its only time. The same events in the same order give the same state, byte for byte: core_digest()
+ *     proves it.
+ *   - Total. Every well-formed event is accepted in every state; what cannot be done is answered by a REPLY
+ *     or ignored, never a crash. Events come in log order: seq is the last one plus 1, stamps never run
+ *     backwards.
+ *   - The host appends an event to the log and makes it durable BEFORE it calls core_step, and carries the
+ *     effects out afterwards. After a restart: core_new, core_snapshot_read (if any), core_step for each
+ *     later record with effects thrown away, then EVENT_BOOT. What was lost on the way is said again when
+ *     agents say Hello.
+ *   - Timers are state: the host asks core_deadline() and appends an EVENT_TICK when it is due.
+ *   - Reads go straight to the structs (job/job.h, model/model.h, note.h) between steps and never change
+ *     anything.
+ * One owner thread; nothing here locks.
+ *
+ * Inside, core.c alone sees all modules and routes between them:
+ *     model, spec < sched < job;   ledger and note only listen;   agent/ is the machine's own brain (another
+ *     machine of this form, see agent/agent.h).
+ */
+#ifndef PHX_CORE_CORE_H
+#define PHX_CORE_CORE_H
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/job/job.h"
+#include "core/ledger/ledger.h"
+#include "core/model/model.h"
+#include "core/note.h"
+#include "core/object/object.h"
+
+struct core;
+
+struct core *core_new(void); /* empty: no cluster, seq 0 */
+void core_free(struct core *core);
+
+/* Applies one event; appends its effects (cleared first). See above. */
+void core_step(struct core *core, const struct event *event, struct effects *effects);
+
+uint64_t core_seq(const struct core *core);       /* of the last event applied; 0: none */
+uint64_t core_epoch(const struct core *core);     /* of the last EVENT_BOOT */
+int64_t core_now(const struct core *core);        /* its stamp */
+/* stamp at which an EVENT_TICK is wanted; INT64_MAX: none */
+int64_t core_deadline(const struct core *core);
+uint64_t core_digest(const struct core *core);    /* hash of the snapshot's bytes */
+
+/* Would this write be accepted now? Same checks as the step; fills `effects` with the one REPLY it would give
+ * when it would be refused (returns false), changes nothing. So that refusals need not pass through the
+ * log. */
+bool core_check_write(struct core *core, const struct write_event *write, struct effects *effects);
+
+/* The whole state as bytes (proto/snapshot.proto, zero or more length-delimited records; canonical). */
+void core_snapshot_write(const struct core *core, struct buf *out);
+/* Into a fresh core. ERROR_CORRUPT / ERROR_UNSUPPORTED name the record. The core is unusable after a
+ * failure. */
+int core_snapshot_read(struct core *core, struct str bytes, struct error *error);
+
+/* Checks every invariant that can be seen in one state (DESIGN.md "How it is trusted"); aborts through CHECK.
+ * Linear. */
+void core_check_invariants(const struct core *core);
+
+/* For readers. The pointers stay valid until the next step that changes the list. */
+const struct cluster *core_cluster(const struct core *core);
+const struct job_store *core_jobs(const struct core *core);
+const struct object_store *core_objects(const struct core *core);
+/* How much of a ResourceQuota's key ("count/jobsets.jobset.x-k8s.io", "requests.cpu") the namespace uses, in
+ * thousandths; false: nothing that is counted. */
+bool core_quota_used(const struct core *core, struct str namespace_, struct str key, int64_t *ret_milli);
+struct admit;
+const struct admit *core_admit(const struct core *core); /* admit/admit.h */
+const struct ledger *core_ledger(const struct core *core);
+const struct note_ring *core_notes(const struct core *core);
+
+#endif

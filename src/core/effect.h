@@ -1,0 +1,92 @@
+/* effect.h - everything the controller can do to the world, as one closed union.
+ *
+ * Effects come out of core_step in order and may be carried out only after their event is durable. They point
+ * into the core and are valid until the next core_step. Each can be carried out twice: its id (event seq,
+ * index) is stable across replay, and what it acts on is named by uid.
+ *     kind       order and barrier
+ *     REPLY      after the log write; exactly one for each EVENT_WRITE
+ *     CHANGED    after the log write; watchers see changes in effect order
+ *     START      after the log write; repeated when a machine says hello without the task
+ *     STOP       likewise
+ *     NOTICE     best effort; a lost one is harmless
+ *     FORGET     after the log write; the report's end is durable
+ */
+#ifndef PHX_CORE_EFFECT_H
+#define PHX_CORE_EFFECT_H
+
+#include "base/vec.h"
+#include "core/event.h"
+
+struct jobset;
+struct job;
+struct task;
+struct note;
+struct machine;
+struct object;
+struct workload;
+
+enum effect_kind {
+    EFFECT_REPLY = 1,
+    EFFECT_CHANGED = 2,
+    EFFECT_TASK_START = 3,
+    EFFECT_TASK_STOP = 4,
+    EFFECT_TASK_NOTICE = 5,
+    EFFECT_TASK_FORGET = 6,
+};
+enum change_type { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_DELETED = 3 };
+
+/* An API object in the core. */
+struct object_ref {
+    enum object_kind kind;
+    union {
+        const struct jobset *jobset;
+        const struct job *job;
+        const struct task *task;
+        const struct machine *machine;
+        const struct note *note;
+        const struct object *object;     /* every kind that object/object.h stores */
+        const struct workload *workload; /* OBJECT_WORKLOAD */
+        const void *any;
+    };
+};
+
+struct effect {
+    enum effect_kind kind;
+    uint64_t seq;                   /* of the event; with `index` the effect's id */
+    uint32_t index;
+    union {
+        struct {
+            int code;               /* HTTP status: 200, 201, 404, 409, 422, ... */
+            /* Kubernetes Status reason when code >= 400: "NotFound", "Invalid", ... */
+            const char *reason;
+            struct str message;
+            const struct field_errors *causes; /* 422: one a broken rule; else NULL */
+            struct object_ref object;          /* the object as it is now; .any NULL: none */
+        } reply;
+        struct {
+            enum change_type type;
+            struct object_ref object;
+        } changed;
+        const struct task *start;   /* task_launch_build() makes the message */
+        struct {
+            machine_id machine;
+            struct task_stop stop;
+        } stop;
+        struct {
+            machine_id machine;
+            struct task_notice notice;
+        } notice;
+        struct {
+            machine_id machine;
+            obj_id task;
+        } forget;
+    };
+};
+
+struct effects {
+    VEC(struct effect) list;
+    uint64_t seq;
+};
+struct effect *effect_add(struct effects *effects, enum effect_kind kind); /* zeroed, with id */
+
+#endif

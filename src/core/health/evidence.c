@@ -1,0 +1,94 @@
+#include "core/health/evidence.h"
+
+#include "base/check.h"
+
+int64_t evidence_span_ns(int64_t lease_ns)
+{
+    CHECK(lease_ns > 0 && lease_ns <= INT64_MAX / 2);
+    return lease_ns + lease_ns / 10;
+}
+
+bool evidence_is_silent(const struct evidence *evidence, int64_t lease_ns, int64_t mono_ns)
+{
+    return evidence->renewed_ns + evidence_span_ns(lease_ns) <= mono_ns;
+}
+
+bool evidence_is_older(const struct evidence *evidence, const struct hello *hello, int64_t lease_ns,
+                       int64_t mono_ns)
+{
+    bool older = hello->incarnation != evidence->incarnation ? hello->incarnation < evidence->incarnation
+                                                             : hello->connection < evidence->connection;
+    return older && (evidence->connected || !evidence_is_silent(evidence, lease_ns, mono_ns));
+}
+
+/* The tether that tasks of the newest connection hold. */
+static bool own_tether_heard(const struct evidence *evidence)
+{
+    return evidence->tether_incarnation == evidence->incarnation &&
+           evidence->tether_connection == evidence->connection;
+}
+
+static void disconnected(struct evidence *evidence)
+{
+    if (evidence->connected)
+        evidence->tether_blind |= !own_tether_heard(evidence);
+    evidence->connected = false;
+}
+
+void evidence_hello(struct evidence *evidence, const struct hello *hello, int64_t mono_ns)
+{
+    disconnected(evidence);
+    evidence->connected = true;
+    evidence->incarnation = hello->incarnation;
+    evidence->connection = hello->connection;
+    evidence->renewed_ns = mono_ns;
+}
+
+void evidence_renew(struct evidence *evidence, int64_t mono_ns)
+{
+    evidence->renewed_ns = mono_ns;
+}
+
+void evidence_dropped(struct evidence *evidence)
+{
+    disconnected(evidence);
+}
+
+void evidence_tether_opened(struct evidence *evidence, const struct hello *hello, int64_t stamp_ns)
+{
+    CHECK(evidence->tethers < UINT32_MAX);
+    evidence->tether_incarnation = hello->incarnation;
+    evidence->tether_connection = hello->connection;
+    if (evidence->tethers++ > 0)
+        return;
+    evidence->tether_since_ns = stamp_ns;
+    evidence->tether_blind = false;
+}
+
+/* A task that was told in the same instant may have been told before. */
+static bool covers(const struct evidence *evidence, int64_t oldest_start_ns)
+{
+    bool tethered = evidence->tether_since_ns != 0 && !evidence->tether_blind && own_tether_heard(evidence);
+    return oldest_start_ns == INT64_MAX || (tethered && oldest_start_ns > evidence->tether_since_ns);
+}
+
+static enum verdict judge(const struct evidence *evidence, int64_t oldest_start_ns)
+{
+    if (evidence->connected)
+        return VERDICT_NONE;
+    return evidence->tethers == 0 && covers(evidence, oldest_start_ns) ? VERDICT_GONE : VERDICT_AWAY;
+}
+
+enum verdict evidence_closed(struct evidence *evidence, bool proves, int64_t oldest_start_ns)
+{
+    disconnected(evidence);
+    return proves ? judge(evidence, oldest_start_ns) : VERDICT_AWAY;
+}
+
+enum verdict evidence_tether_closed(struct evidence *evidence, bool proves, int64_t oldest_start_ns)
+{
+    CHECK(evidence->tethers > 0);
+    evidence->tethers--;
+    evidence->tether_blind |= !proves;
+    return judge(evidence, oldest_start_ns);
+}

@@ -1,0 +1,68 @@
+#include "core/ids.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+void uid_text(obj_id id, char ret_text[UID_TEXT_MAX])
+{
+    /* All 64 bits of `high` are shown and it is a bijection of the id, so texts never collide; `low` is
+     * filling. */
+    uint64_t high = hash_mix(id), low = hash_mix(id ^ UINT64_C(0x5048414c414e58));
+    int len =
+        snprintf(ret_text, UID_TEXT_MAX, "%08x-%04x-4%03x-8%x%02x-%04x%08x", (unsigned)(high >> 32),
+                 (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xfff), (unsigned)(high >> 12 & 0xf),
+                 (unsigned)(low & 0xff), (unsigned)(low >> 12 & 0xffff), (unsigned)(low >> 28));
+    CHECK(len == UID_TEXT_MAX - 1);
+}
+
+/* Both steps of hash_mix's inverse: x ^= x >> shift, and a multiplication by an odd number. */
+static uint64_t unshift(uint64_t value, int shift)
+{
+    for (int known = shift; known < 64; known *= 2)
+        value ^= value >> known;
+    return value;
+}
+
+static uint64_t unmix(uint64_t value)
+{
+    value = unshift(value, 31) * UINT64_C(0x319642b2d24d8ec3); /* inverses modulo 2^64 */
+    value = unshift(value, 27) * UINT64_C(0x96de1b173f119089);
+    return unshift(value, 30);
+}
+
+bool uid_parse(struct str text, obj_id *ret_id)
+{
+    uint64_t high = 0;
+    /* Where the digits of `high` stand, highest first; see uid_text. */
+    static const uint8_t places[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 20, 15, 16, 17};
+    if (text.len != UID_TEXT_MAX - 1)
+        return false;
+    for (size_t i = 0; i < sizeof places; i++) {
+        char c = text.data[places[i]];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (digit < 0)
+            return false;
+        high = high << 4 | (unsigned)digit;
+    }
+    obj_id id = unmix(high);
+    char again[UID_TEXT_MAX];
+    uid_text(id, again);
+    if (id == 0 || !str_is(text, again))
+        return false;
+    *ret_id = id;
+    return true;
+}
+
+void uid_suffix(obj_id id, char ret_text[SUFFIX_TEXT_MAX])
+{
+    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
+    _Static_assert(sizeof alphabet - 1 == 27, "27^5 < 2^24: the suffix uses a part of the hash");
+    uint64_t bits = hash_mix(id + 1);
+    for (int i = 0; i < SUFFIX_TEXT_MAX - 1; i++) {
+        ret_text[i] = alphabet[bits % (sizeof(alphabet) - 1)];
+        bits /= sizeof(alphabet) - 1;
+    }
+    ret_text[SUFFIX_TEXT_MAX - 1] = 0;
+}

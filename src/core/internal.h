@@ -1,0 +1,58 @@
+/* internal.h - the core's whole state, shared by the files that make up core_step: core.c (routing), write.c
+ * (API writes), node.c (machines), snapshot.c. Nobody else includes it. */
+#ifndef PHX_CORE_INTERNAL_H
+#define PHX_CORE_INTERNAL_H
+
+#include "core/core.h"
+#include "core/job/life.h"
+
+struct core {
+    uint64_t seq, epoch;
+    int64_t now_ns;
+    struct cluster cluster;
+    struct cluster retired;  /* the one before, until the next step, so that effects can name its machines */
+    struct buf cluster_json; /* the document it was loaded from */
+    struct job_store jobs;
+    struct object_store *objects;
+    struct admit *admit;
+    struct ledger ledger;
+    struct note_ring notes;
+    struct arena reply; /* what the last step's effects point into */
+    /* Only while a snapshot is read: a task's place in its gang, and the job whose index it is the newest
+     * task of. */
+    struct u64_map restore_places, restore_newest;
+};
+
+/* write.c: the step's EVENT_WRITE; always leaves one REPLY. `dry`: only a refusal is replied, nothing
+ * changes. Returns whether it was (would be) accepted. */
+bool core_write(struct core *core, struct step *step, const struct write_event *write, bool dry);
+
+/* core.c: after everything else of a snapshot was read. */
+void core_admit_restored(struct core *core);
+
+/* collect.c: deletion and what follows from it, over all kinds. */
+struct collected {
+    size_t jobsets, jobs, tasks; /* of the dead ones in job_store, those that were looked at */
+    size_t objects;              /* of the removed ones, likewise */
+};
+/* After jobs have settled; true: jobs must settle again. */
+bool core_collect(struct step *step, struct collected *seen);
+void core_check_objects(const struct core *core); /* audit_objects.c */
+void core_collect_restored(struct object_store *store, const struct job_store *jobs);
+void core_delete_jobset(struct step *step, struct jobset *jobset, enum propagation propagation);
+void namespaces_boot(struct step *step); /* those that every cluster has, and those in use */
+void namespace_need(struct step *step, struct str name); /* makes it if there is none */
+bool namespace_is_permanent(struct str name);
+
+/* node.c */
+void node_boot(struct core *core, struct step *step); /* no agent is connected to a new controller */
+void node_cluster(struct core *core, struct step *step, struct str document);
+void node_hello(struct core *core, struct step *step, const struct hello *hello);
+void node_away(struct core *core, struct step *step, struct str name, struct str evidence);
+void node_lost(struct core *core, struct step *step, struct str name, struct str evidence);
+/* Peers have reported ranks of the machine gone: lost, if that is all there is. */
+void node_judge(struct core *core, struct step *step, struct machine *machine);
+/* A user's write to a Node: cordon, taints, labels. False: refused with a reply. */
+void node_replace(struct core *core, struct step *step, struct machine *machine, const struct doc *document);
+
+#endif

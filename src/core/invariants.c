@@ -1,0 +1,259 @@
+/* invariants.c - what holds in every state between two steps. Linear in objects, but for the few names of
+ * one JobSet. */
+#include "core/internal.h"
+
+#include "core/admit/admit.h"
+#include "core/object/life.h"
+
+struct audit {
+    const struct core *core;
+    uint64_t *held;    /* [machine_count] chips that tasks hold there */
+    uint32_t *holders; /* [machine_count] tasks that hold something there */
+    uint32_t *living;  /* [machine_count] tasks that live there */
+    int64_t *cpu_milli, *memory_bytes;
+    int64_t owned[LEDGER_OWNERS];
+    size_t queued;
+};
+
+/* --- tasks ------------------------------------------------------------------------------------ */
+
+static void audit_place(struct audit *audit, const struct task *task)
+{
+    const struct pod_spec *pod = &task->job->rjob->job.pod;
+    CHECK(task->machine < audit->core->cluster.machine_count);
+    CHECK(task->chips && pod->chips ? (uint32_t)__builtin_popcountll(task->chips) == pod->chips
+                                    : !task->chips);
+    CHECK((audit->held[task->machine] & task->chips) == 0); /* no chip belongs to two */
+    audit->held[task->machine] |= task->chips;
+    audit->holders[task->machine]++;
+    audit->cpu_milli[task->machine] += pod->cpu_request_milli;
+    audit->memory_bytes[task->machine] += pod->memory_request_bytes;
+}
+
+static void audit_task(struct audit *audit, const struct job *job, const struct task *task)
+{
+    const struct core *core = audit->core;
+    bool lives = !task_ended(task->state), placed = lives && task->state != TASK_PENDING;
+    CHECK(task->job == job && task->uid && task->state < TASK_STATES);
+    CHECK((uint32_t)task->index < job->index_count);
+    CHECK(u64_map_get(&core->jobs.tasks, task->uid) == task);
+    CHECK(jobs_find_pod(&core->jobs, job->jobset->namespace_, task->name) == task);
+    CHECK(task->holds || !task->chips);
+    CHECK(placed || !task->holds);
+    CHECK(task->holds || !placed || task->doomed); /* only what is ending gives its chips up before its end */
+    CHECK(placed == !list_empty(&task->on_machine));
+    CHECK(!lives || task->gang);
+    CHECK(!task->ready || task->state == TASK_RUNNING || task->state == TASK_STOPPING);
+    CHECK(lives == (task->end == END_NONE));
+    CHECK(task->state != TASK_PENDING || (task->machine == MACHINE_NONE && task->gang->state == GANG_QUEUED));
+    CHECK(!placed || task->gang->state == GANG_PLACED || task->gang->state == GANG_RUNNING);
+    if (task->holds)
+        audit_place(audit, task);
+    if (placed) {
+        uint8_t state = core->cluster.machines[task->machine].state;
+        CHECK(state == MACHINE_READY || state == MACHINE_AWAY); /* nothing lives on a lost machine */
+        audit->living[task->machine]++;
+    }
+}
+
+/* --- jobs ------------------------------------------------------------------------------------- */
+
+static void audit_indexes(const struct job *job)
+{
+    uint32_t decided = 0, failed = 0;
+    for (uint32_t i = 0; i < job->index_count; i++) {
+        const struct job_index *slot = &job->indexes[i];
+        uint32_t living = 0, succeeded = 0;
+        for (size_t t = 0; t < job->tasks.len; t++) {
+            if ((uint32_t)job->tasks.items[t]->index != i)
+                continue;
+            living += !task_ended(job->tasks.items[t]->state);
+            succeeded += job->tasks.items[t]->state == TASK_SUCCEEDED;
+            CHECK(slot->task || slot->made > 0); /* the newest may be gone: it was stopped */
+        }
+        CHECK(living <= 1); /* one process a name */
+        CHECK(!living || (!slot->succeeded && !slot->failed)); /* what is decided is not tried again */
+        decided += slot->succeeded;
+        failed += slot->failed;
+        CHECK(!slot->task || ((uint32_t)slot->task->index == i && slot->task->job == job));
+        CHECK(!living || !task_ended(slot->task->state));
+        CHECK(!slot->succeeded || succeeded > 0);
+    }
+    CHECK(job->succeeded == decided && job->failed_indexes == failed);
+}
+
+static void audit_job(struct audit *audit, const struct jobset *jobset, const struct job *job)
+{
+    uint32_t active = 0, ready = 0, succeeded = 0, failed = 0;
+    CHECK(job->jobset == jobset && job->uid && job->state < JOB_STATES);
+    CHECK(job->rjob == &jobset->spec.rjobs[job->rjob_index]);
+    CHECK(job->first_slot + job->index_count <= jobset->slot_count);
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        const struct task *task = job->tasks.items[t];
+        audit_task(audit, job, task);
+        active += !task_ended(task->state);
+        ready += task->ready;
+        succeeded += task->state == TASK_SUCCEEDED;
+        failed += task->state == TASK_FAILED;
+        CHECK(!job->doomed || task_ended(task->state) || task->doomed);
+    }
+    CHECK(job->active == active && job->ready == ready && job->succeeded == succeeded);
+    CHECK((job->state != JOB_COMPLETE && job->state != JOB_FAILED) || active == 0);
+    CHECK((job->state == JOB_FAILING || job->state == JOB_FAILED) == (job->reason != NULL));
+    audit_indexes(job);
+}
+
+static bool told(const struct task *task)
+{
+    return task->state == TASK_STARTING || task->state == TASK_RUNNING || task->state == TASK_STOPPING;
+}
+
+/* Two processes of one name may exist for a moment on one machine only, whose agent keeps their order. */
+static void audit_names(const struct jobset *jobset, const struct job *old)
+{
+    for (uint32_t i = 0; i <= jobset->old_jobs.len; i++) {
+        const struct job *other =
+            i < jobset->old_jobs.len ? jobset->old_jobs.items[i] : jobset->jobs[old->global_index];
+        if (!other || other == old || other->global_index != old->global_index)
+            continue;
+        for (size_t a = 0; a < old->tasks.len; a++)
+            for (size_t b = 0; b < other->tasks.len; b++) {
+                const struct task *first = old->tasks.items[a], *second = other->tasks.items[b];
+                CHECK(first->index != second->index || !told(first) || !told(second) ||
+                      first->machine == second->machine);
+            }
+    }
+}
+
+/* --- gangs: whole or absent ------------------------------------------------------------------- */
+
+static void audit_gang(struct audit *audit, const struct jobset *jobset, const struct gang *gang)
+{
+    uint32_t alive = 0, waiting = 0;
+    int64_t wanted = 0, held = 0;
+    CHECK(gang->jobset == jobset && gang->attempt <= jobset->attempt);
+    CHECK(gang->tasks.len > 0 && gang->state != GANG_ENDED);
+    CHECK(gang->min_count <= gang->tasks.len); /* a snapshot is not read with more */
+    for (size_t t = 0; t < gang->tasks.len; t++) {
+        const struct task *task = gang->tasks.items[t];
+        CHECK(task->gang == gang);
+        CHECK((gang->state == GANG_QUEUED) == (task->state == TASK_PENDING));
+        alive += !task_ended(task->state);
+        waiting += !task->counted;
+        wanted += task->job->rjob->job.pod.chips;
+        held += __builtin_popcountll(task->chips);
+    }
+    CHECK(gang->alive == alive && gang->waiting == waiting && alive > 0);
+    CHECK(gang->state != GANG_RUNNING || waiting == 0);
+    CHECK(ledger_account_balanced(&gang->account));
+    CHECK(gang->account.chips == (gang->state == GANG_QUEUED ? wanted : held));
+    CHECK(heap_has(&gang->queued.node) == (gang->state == GANG_QUEUED));
+    if (gang->state == GANG_QUEUED)
+        audit->queued++;
+    else
+        audit->owned[gang->account.owner] += held;
+}
+
+/* --- JobSets ---------------------------------------------------------------------------------- */
+
+static void audit_jobset(struct audit *audit, const struct jobset *jobset)
+{
+    const struct job_store *store = &audit->core->jobs;
+    CHECK(jobset->form != FORM_JOBSET || str_map_get(&store->by_name, jobset->key) == jobset);
+    CHECK(!jobset->dirty && jobset->loose_tasks == 0);
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        if (!job)
+            continue;
+        CHECK(!job->doomed && job->global_index == i);
+        CHECK(jobset->form == FORM_POD || jobs_find_job(store, jobset->namespace_, job->name) == job);
+        CHECK(!jobset->terminal_state[0] || (job->state != JOB_ACTIVE && job->state != JOB_SUSPENDED));
+        audit_job(audit, jobset, job);
+    }
+    for (size_t i = 0; i < jobset->old_jobs.len; i++) {
+        CHECK(jobset->old_jobs.items[i]->doomed && jobset->old_jobs.items[i]->active > 0);
+        audit_job(audit, jobset, jobset->old_jobs.items[i]);
+        audit_names(jobset, jobset->old_jobs.items[i]);
+    }
+    for (size_t g = 0; g < jobset->gangs.len; g++)
+        audit_gang(audit, jobset, jobset->gangs.items[g]);
+    CHECK(ledger_account_balanced(&jobset->closed) && jobset->closed.chips == 0);
+    CHECK(jobset->attempt == jobset->restarts &&
+          jobset->restarts_counted <= jobset->restarts + (int32_t)jobset->record_count);
+    CHECK(jobset->checkpoint.committed_step < 0 || jobset->checkpoint.committed_attempt <= jobset->attempt);
+    CHECK(!jobset->terminal_state[0] || jobset->finished_ns > 0);
+}
+
+static void audit_queue(const struct audit *audit)
+{
+    const struct sched_queue *queue = &audit->core->jobs.queue;
+    CHECK(queue->gangs.len == audit->queued); /* each queued gang says that it is in it */
+    for (size_t i = 1; i < queue->gangs.len; i++) {
+        const struct queued_gang *a = queue->gangs.items[i - 1], *b = queue->gangs.items[i];
+        CHECK(a->priority != b->priority           ? a->priority > b->priority
+              : a->submitted_ns != b->submitted_ns ? a->submitted_ns < b->submitted_ns
+                                                   : a->id < b->id);
+    }
+}
+
+/* --- machines and the ledger ------------------------------------------------------------------ */
+
+static void audit_machines(struct audit *audit)
+{
+    const struct cluster *cluster = &audit->core->cluster;
+    for (size_t m = 0; m < cluster->machine_count; m++) {
+        const struct machine *machine = &cluster->machines[m];
+        uint32_t listed = 0;
+        CHECK(machine->id == m && cluster_find(cluster, machine->name) == machine);
+        CHECK(machine->free_mask == (machine_all_chips(machine) & ~audit->held[m]));
+        CHECK(machine->task_count == audit->holders[m]);
+        CHECK(machine->cpu_used_milli == audit->cpu_milli[m] &&
+              machine->memory_used_bytes == audit->memory_bytes[m]);
+        list_for_each(node, &audit->core->jobs.machine_tasks[m])
+        {
+            const struct task *task = container_of(node, struct task, on_machine);
+            CHECK(task->machine == m && u64_map_get(&audit->core->jobs.tasks, task->uid) == task);
+            listed++;
+        }
+        CHECK(listed == audit->living[m]);
+        audit->owned[machine_schedulable(machine) ? OWNER_IDLE : OWNER_DOWN] +=
+            __builtin_popcountll(machine->free_mask);
+    }
+}
+
+static void audit_ledger(const struct audit *audit)
+{
+    const struct ledger *ledger = &audit->core->ledger;
+    int64_t chips = 0;
+    CHECK(ledger_balanced(ledger));
+    for (int owner = 0; owner < LEDGER_OWNERS; owner++) {
+        CHECK(ledger->chips[owner] == audit->owned[owner]);
+        chips += ledger->chips[owner];
+    }
+    CHECK(chips == (int64_t)audit->core->cluster.chip_count);
+}
+
+void core_check_invariants(const struct core *core)
+{
+    objects_check(core->objects);
+    admit_check(core->admit);
+    core_check_objects(core);
+    struct arena arena ARENA_CLEANUP = {0};
+    size_t machines = core->cluster.machine_count;
+    struct audit audit = {
+        .core = core,
+        .held = ARENA_ARRAY(&arena, uint64_t, machines),
+        .holders = ARENA_ARRAY(&arena, uint32_t, machines),
+        .living = ARENA_ARRAY(&arena, uint32_t, machines),
+        .cpu_milli = ARENA_ARRAY(&arena, int64_t, machines),
+        .memory_bytes = ARENA_ARRAY(&arena, int64_t, machines),
+    };
+    CHECK(core->jobs.dirty.len == 0);
+    CHECK(core->jobs.timers.len <= core->jobs.jobsets.len);
+    CHECK(core->jobs.machine_count == machines);
+    for (size_t i = 0; i < core->jobs.jobsets.len; i++)
+        audit_jobset(&audit, core->jobs.jobsets.items[i]);
+    audit_queue(&audit);
+    audit_machines(&audit);
+    audit_ledger(&audit);
+}

@@ -1,0 +1,74 @@
+/* admitted.c - what admission does to a JobSet: lets it run, tells its tasks that they are to end, takes it
+ * off the machines. */
+#include "core/job/internal.h"
+
+bool jobset_is_running(const struct jobset *jobset)
+{
+    for (size_t g = 0; g < jobset->gangs.len; g++) {
+        const struct gang *gang = jobset->gangs.items[g];
+        if (gang->state == GANG_PLACED || gang->state == GANG_RUNNING)
+            return true;
+    }
+    return false;
+}
+
+/* The document that users read says so too. A Pod of its own has gates instead, which only go. */
+void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend)
+{
+    if (jobset->spec.suspend == suspend)
+        return;
+    CHECK(jobset->form != FORM_POD || !suspend);
+    jobset->spec.suspend = suspend;
+    struct doc *spec = doc_get(jobset->document, "spec");
+    if (jobset->form == FORM_POD) {
+        doc_unset(spec, "schedulingGates");
+        step->schedule = true;
+    } else if (spec) {
+        struct doc *field = doc_get(spec, "suspend");
+        if (field && field->kind == DOC_BOOL)
+            field->boolean = suspend;
+        else
+            doc_set(&jobset->arena, spec, STR("suspend"), doc_new_bool(&jobset->arena, suspend));
+        jobset->generation++;
+    }
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    jobset_mark(step, jobset);
+}
+
+void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t parallelism)
+{
+    CHECK(jobset->form == FORM_JOB && parallelism >= 0);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct field_errors errors = {.arena = &arena};
+    struct doc *document = doc_clone(&arena, jobset->document);
+    struct jobset_spec spec;
+    doc_set(&arena, doc_get(document, "spec"), STR("parallelism"), doc_new_int(&arena, parallelism));
+    bool read = workload_read(&arena, document, &spec, &errors);
+    CHECK(read); /* all else was valid before */
+    field_errors_done(&errors);
+    jobset_replace(step, jobset, &arena, document, &spec);
+}
+
+static int64_t notice_task(struct step *step, const struct task *task)
+{
+    int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
+    if (task->state != TASK_RUNNING || !task->joined || task->doomed)
+        return 0;
+    struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
+    effect->notice.machine = task->machine;
+    effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, grace_ns};
+    return grace_ns;
+}
+
+int64_t jobset_notice_end(struct step *step, const struct jobset *jobset)
+{
+    int64_t longest_ns = 0;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            int64_t grace_ns = notice_task(step, job->tasks.items[t]);
+            longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
+        }
+    }
+    return longest_ns;
+}

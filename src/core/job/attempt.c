@@ -1,0 +1,193 @@
+/* attempt.c - the end of one attempt and the beginning of the next: JobSet's failure policy. */
+#include "core/job/internal.h"
+
+#include <stdio.h>
+
+static bool contains(const struct str *list, size_t count, struct str wanted)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_equal(list[i], wanted))
+            return true;
+    return false;
+}
+
+static bool rule_matches(const struct failure_rule *rule, const struct job *job)
+{
+    CHECK(job_failed(job));
+    if (rule->targets && !rule->targets[job->rjob_index])
+        return false;
+    if (rule->reason_count && !contains(rule->reasons, rule->reason_count, str_from(job->reason)))
+        return false;
+    if (!rule->pattern_count)
+        return true;
+    for (size_t i = 0; i < rule->pattern_count; i++) {
+        bool matched = false;
+        if (pattern_search(rule->patterns[i], job->message, &matched, NULL) == 0 && matched)
+            return true; /* a malformed pattern matches nothing, as upstream */
+    }
+    return false;
+}
+
+/* The job that failed first among those that the rule (NULL: any) matches. */
+static struct job *first_failed(const struct jobset *jobset, const struct failure_rule *rule)
+{
+    struct job *first = NULL;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        if (!job || !job_has_failed(job) || (rule && !rule_matches(rule, job)))
+            continue;
+        if (!first || job->finished_ns < first->finished_ns)
+            first = job;
+    }
+    return first;
+}
+
+void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first, uint32_t end)
+{
+    CHECK(first <= end && end <= jobset->job_count);
+    for (uint32_t i = first; i < end; i++) {
+        struct job *job = jobset->jobs[i];
+        if (!job)
+            continue;
+        CHECK(!job->doomed && job->global_index == i && jobset->made > 0);
+        job->doomed = true;
+        jobset->jobs[i] = NULL;
+        jobset->made--;
+        job_touch(job);
+        store_hide_job(step->jobs, job);
+        step_changed(step, CHANGE_DELETED, ref_job(job));
+        job->old_place = (uint32_t)jobset->old_jobs.len;
+        vec_push(&jobset->old_jobs, job);
+        job->before = jobset->ending[i];
+        jobset->ending[i] = job;
+        job_reconcile(step, job);
+    }
+}
+
+static const char *action_name(enum failure_action action)
+{
+    static const char *const names[] = {"FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts",
+                                        "RestartJob", "RestartJobAndIgnoreMaxRestarts"};
+    _Static_assert(sizeof names / sizeof *names == FAILURE_RESTART_JOB_IGNORE_MAX + 1, "a name for each");
+    CHECK((unsigned)action < sizeof names / sizeof *names);
+    return names[action];
+}
+
+/* Restarts of the whole and of single Jobs count together. */
+bool attempt_within_max(const struct jobset *jobset)
+{
+    int64_t counted = jobset->restarts_counted;
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        counted += jobset->job_attempts_counted[i];
+    return counted < jobset->spec.max_restarts;
+}
+
+static void note_action(struct step *step, struct jobset *jobset, enum failure_action action,
+                        const struct job *failed)
+{
+    char reason[64];
+    snprintf(reason, sizeof(reason), "%sFailurePolicyAction", action_name(action));
+    step_note(step, true, reason, ref_jobset(jobset),
+              "applying %s failure policy action (first failed job: " STR_FORMAT ")", action_name(action),
+              STR_ARG(failed->name));
+}
+
+int64_t attempt_due(const struct jobset *jobset)
+{
+    if (jobset->record_count < RESTART_RECORDS_MAX)
+        return 0;
+    for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
+        if (jobset->records[i].stepped_ns)
+            return 0; /* it gets on between its restarts: what fails is around it */
+    _Static_assert(RESTART_RECORDS_MAX > 0, "a window of restarts");
+    const struct restart_record *oldest = &jobset->records[jobset->record_count % RESTART_RECORDS_MAX];
+    return oldest->fault_ns + RESTART_WINDOW_NS;
+}
+
+static void note_wait(struct step *step, struct jobset *jobset)
+{
+    int64_t wait_ns = attempt_due(jobset) - step->now_ns;
+    if (wait_ns > 0)
+        step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
+                  "%d restarts in less than %d s: the next attempt begins in %d s", RESTART_RECORDS_MAX,
+                  (int)(RESTART_WINDOW_NS / NS_PER_SECOND),
+                  (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+}
+
+static void restart_all(struct step *step, struct jobset *jobset, const struct failure_rule *rule,
+                        struct job *failed)
+{
+    CHECK(jobset->restarts < INT32_MAX);
+    char reason[160];
+    if (rule)
+        snprintf(reason, sizeof(reason), "FailurePolicy_" STR_FORMAT, STR_ARG(rule->name));
+    else
+        snprintf(reason, sizeof(reason), "DefaultFailurePolicy");
+    note_action(step, jobset, rule ? rule->action : FAILURE_RESTART_JOBSET, failed);
+    bool counted = progress_same_incident(step, jobset, failed->culprit);
+    progress_restart(step, jobset, jobset->restarts + 1, failed->reason, failed->culprit);
+    note_wait(step, jobset);
+    jobset->restarts++;
+    jobset->attempt = jobset->restarts;
+    if (!counted && (!rule || rule->action == FAILURE_RESTART_JOBSET))
+        jobset->restarts_counted++;
+    condition_set(step, jobset, CONDITION_RESTARTING, true, reason,
+                  "applying RestartJobSet failure policy action (first failed job: " STR_FORMAT ")",
+                  STR_ARG(failed->name));
+    attempt_doom_jobs(step, jobset, 0, jobset->job_count);
+    CHECK(jobset->made == 0 && jobset->attempt == jobset->restarts);
+}
+
+static void restart_one(struct step *step, struct jobset *jobset, const struct failure_rule *rule,
+                        struct job *failed)
+{
+    CHECK(rule && jobset->jobs[failed->global_index] == failed);
+    note_action(step, jobset, rule->action, failed);
+    bool counted = progress_same_incident(step, jobset, failed->culprit);
+    progress_restart(step, jobset, jobset->restarts, failed->reason, failed->culprit);
+    note_wait(step, jobset);
+    jobset->job_attempts[failed->global_index]++;
+    if (!counted && rule->action == FAILURE_RESTART_JOB)
+        jobset->job_attempts_counted[failed->global_index]++;
+    attempt_doom_jobs(step, jobset, failed->global_index, failed->global_index + 1);
+}
+
+bool attempt_failure_policy(struct step *step, struct jobset *jobset)
+{
+    int32_t count = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++)
+        count += jobset->rjob_status[r].failed;
+    struct job *failed = count > 0 ? first_failed(jobset, NULL) : NULL;
+    if (!failed)
+        return false;
+    if (!jobset->spec.has_failure_policy) {
+        jobset_finish(step, jobset, CONDITION_FAILED, "FailedJobs",
+                      "jobset failed due to one or more job failures (first failed job: " STR_FORMAT ")",
+                      STR_ARG(failed->name));
+        return true;
+    }
+    const struct failure_rule *rule = NULL;
+    for (size_t i = 0; i < jobset->spec.rule_count && !rule; i++) {
+        struct job *match = first_failed(jobset, &jobset->spec.rules[i]);
+        if (match) {
+            rule = &jobset->spec.rules[i];
+            failed = match;
+        }
+    }
+    enum failure_action action = rule ? rule->action : FAILURE_RESTART_JOBSET;
+    bool counts = action == FAILURE_RESTART_JOBSET || action == FAILURE_RESTART_JOB;
+    if (action == FAILURE_FAIL_JOBSET)
+        jobset_finish(step, jobset, CONDITION_FAILED, "FailJobSetFailurePolicyAction",
+                      "applying FailJobSet failure policy action (first failed job: " STR_FORMAT ")",
+                      STR_ARG(failed->name));
+    else if (counts && !attempt_within_max(jobset) && !progress_same_incident(step, jobset, failed->culprit))
+        jobset_finish(step, jobset, CONDITION_FAILED, "ReachedMaxRestarts",
+                      "jobset failed due to reaching max number of restarts (first failed job: " STR_FORMAT
+                      ")",
+                      STR_ARG(failed->name));
+    else if (action == FAILURE_RESTART_JOB || action == FAILURE_RESTART_JOB_IGNORE_MAX)
+        restart_one(step, jobset, rule, failed);
+    else
+        restart_all(step, jobset, rule, failed);
+    return true;
+}

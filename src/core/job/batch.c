@@ -1,0 +1,492 @@
+/* batch.c - one batch/v1 Job: which indexes want a task, when it has failed, when it is complete.
+ *
+ * Rules: Kubernetes' job controller (Job API reference, "Handling Pod and container failures", "Pod failure
+ * policy", "Backoff limit per index"). Differences, all documented in docs/jobset.md: a container restart in
+ * place counts as a failed Pod; a Job that will fail is treated as failed by its JobSet at once, while its
+ * other tasks still end.
+ */
+#include "core/job/internal.h"
+
+static const char *const job_state_names[JOB_STATES] = {"Suspended",  "Active", "Failing",
+                                                        "Completing", "Failed", "Complete"};
+static const uint32_t job_next[JOB_STATES] = {
+    [JOB_SUSPENDED] = LIFECYCLE_TO(JOB_ACTIVE),
+    [JOB_ACTIVE] = LIFECYCLE_TO(JOB_SUSPENDED) | LIFECYCLE_TO(JOB_FAILING) | LIFECYCLE_TO(JOB_COMPLETING),
+    [JOB_FAILING] = LIFECYCLE_TO(JOB_FAILED),
+    [JOB_COMPLETING] = LIFECYCLE_TO(JOB_COMPLETE),
+};
+const struct lifecycle job_lifecycle = {"job", JOB_STATES, job_state_names, job_next};
+
+/* Back-off between retries of a task: 10 s, doubling, at most 10 minutes (the job controller's). */
+enum { RETRY_BASE_S = 10, RETRY_CAP_S = 600 };
+_Static_assert(RETRY_BASE_S > 0 && RETRY_BASE_S <= RETRY_CAP_S, "a delay that grows");
+
+bool job_over(const struct job *job)
+{
+    return job->state == JOB_FAILED || job->state == JOB_COMPLETE;
+}
+
+bool job_failed(const struct job *job)
+{
+    return job->state == JOB_FAILED || job->state == JOB_FAILING;
+}
+
+bool job_has_failed(const struct job *job)
+{
+    return job->jobset->failures_wait ? job->state == JOB_FAILED : job_failed(job);
+}
+
+uint32_t job_index_count(const struct rjob_spec *rjob)
+{
+    return (uint32_t)(rjob->job.completions >= 0 ? rjob->job.completions : rjob->job.parallelism);
+}
+
+int32_t job_wanted(const struct job *job)
+{
+    const struct job_spec *spec = &job->rjob->job;
+    return spec->completions >= 0 && spec->completions < spec->parallelism ? spec->completions
+                                                                           : spec->parallelism;
+}
+
+struct job *job_make(struct jobset *jobset, uint32_t position)
+{
+    CHECK(position < jobset->job_count);
+    struct job *job = mem_alloc(sizeof(*job));
+    uint32_t rjob = 0, index = position;
+    while (index >= (uint32_t)jobset->spec.rjobs[rjob].replicas)
+        index -= (uint32_t)jobset->spec.rjobs[rjob++].replicas;
+    job->jobset = jobset;
+    job->rjob = &jobset->spec.rjobs[rjob];
+    job->rjob_index = rjob;
+    job->index = index;
+    job->global_index = position;
+    job->name = jobset->form != FORM_JOBSET
+                    ? jobset->name
+                    : arena_printf(&job->arena, STR_FORMAT "-" STR_FORMAT "-%u", STR_ARG(jobset->name),
+                                   STR_ARG(job->rjob->name), index);
+    job->success_rule = -1;
+    job->sift = true;
+    job->index_count = jobset->widths[rjob];
+    job->first_slot = jobset_first_slot(jobset, rjob, index);
+    CHECK(rjob < jobset->spec.rjob_count && job->first_slot + job->index_count <= jobset->slot_count);
+    job->indexes = mem_alloc(job->index_count * sizeof(*job->indexes));
+    return job;
+}
+
+struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position, bool suspended)
+{
+    CHECK(!jobset->jobs[position]);
+    struct job *job = job_make(jobset, position);
+    job->uid = step_uid(step);
+    job->attempt = jobset->restarts;
+    job->job_attempt = jobset->job_attempts[position];
+    job->state = suspended ? JOB_SUSPENDED : JOB_ACTIVE;
+    job->created_ns = step->now_ns;
+    job->start_ns = suspended ? 0 : step->now_ns;
+    jobset->jobs[position] = job;
+    jobset->made++;
+    CHECK(jobset->made <= jobset->job_count);
+    job_touch(job);
+    store_add_job(step->jobs, job);
+    step_changed(step, CHANGE_ADDED, ref_job(job));
+    return job;
+}
+
+bool job_alive(const struct job *job)
+{
+    return job->active > 0;
+}
+
+/* --- failure ---------------------------------------------------------------------------------- */
+
+static void stop_tasks(struct step *step, struct job *job, bool doom)
+{
+    bool own = job->jobset->form != FORM_JOBSET; /* who deleted it may have given it more time */
+    for (size_t i = 0; i < job->tasks.len; i++)
+        if (!own || job->tasks.items[i]->state != TASK_STOPPING)
+            task_stop(step, job->tasks.items[i], doom, job->rjob->job.pod.grace_s * NS_PER_SECOND);
+        else
+            job->tasks.items[i]->doomed |= doom;
+}
+
+void job_fail(struct step *step, struct job *job, const char *reason, const char *format, ...)
+{
+    CHECK(reason && reason[0]);
+    if (job->state != JOB_ACTIVE)
+        return;
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    lifecycle_move(&job_lifecycle, &job->state, JOB_FAILING);
+    job->reason = reason;
+    job->message = arena_str(&job->arena, buf_str(&text));
+    job->finished_ns = step->now_ns;
+    job_touch(job);
+    step_changed(step, CHANGE_MODIFIED, ref_job(job));
+    step_note(step, true, reason, ref_job(job), STR_FORMAT, STR_ARG(job->message));
+    jobset_mark(step, job->jobset);
+}
+
+static bool rule_matches(const struct pod_failure_rule *rule, const struct task *task)
+{
+    if (rule->on_exit_codes) {
+        int32_t code = task->end == END_MACHINE_LOST ? 0
+                       : task->signal                ? 128 + task->signal
+                                                     : task->exit_code;
+        bool in = false;
+        for (size_t i = 0; i < rule->code_count; i++)
+            in |= rule->codes[i] == code;
+        return code != 0 && in != rule->not_in;
+    }
+    bool disrupted = task->end == END_MACHINE_LOST || task->evicted;
+    for (size_t i = 0; i < rule->condition_count; i++)
+        if (str_is(rule->conditions[i].key, "DisruptionTarget") &&
+            str_is(rule->conditions[i].value, "True") == disrupted)
+            return true;
+    return false;
+}
+
+/* What the pod failure policy says of a failed task; POD_COUNT when no rule matches. */
+static enum pod_failure_action policy_action(const struct job *job, const struct task *task, size_t *ret_rule)
+{
+    const struct job_spec *spec = &job->rjob->job;
+    for (size_t i = 0; i < spec->pod_failure_rule_count; i++) {
+        if (rule_matches(&spec->pod_failure_rules[i], task)) {
+            *ret_rule = i;
+            return spec->pod_failure_rules[i].action;
+        }
+    }
+    return POD_COUNT;
+}
+
+bool job_policy_fails(const struct job *job, const struct task *task)
+{
+    size_t rule;
+    bool failed = task->exit_code || task->signal || task->evicted;
+    return failed && policy_action(job, task, &rule) == POD_FAIL_JOB;
+}
+
+static void fail_by_policy(struct step *step, struct job *job, const struct task *task, size_t rule)
+{
+    CHECK(rule < job->rjob->job.pod_failure_rule_count);
+    const struct pod_failure_rule *matched = &job->rjob->job.pod_failure_rules[rule];
+    struct str ns = job->jobset->namespace_;
+    if (matched->on_exit_codes)
+        job_fail(step, job, "PodFailurePolicy",
+                 "Container " STR_FORMAT " for pod " STR_FORMAT "/" STR_FORMAT
+                 " failed with exit code %d matching FailJob rule at index %zu",
+                 STR_ARG(job->rjob->job.pod.container), STR_ARG(ns), STR_ARG(task->name),
+                 task->signal ? 128 + task->signal : task->exit_code, rule);
+    else
+        job_fail(step, job, "PodFailurePolicy",
+                 "Pod " STR_FORMAT "/" STR_FORMAT
+                 " has condition DisruptionTarget matching FailJob rule at index %zu",
+                 STR_ARG(ns), STR_ARG(task->name), rule);
+}
+
+static void count_failure(struct step *step, struct job *job, struct task *task,
+                          enum pod_failure_action action)
+{
+    const struct job_spec *spec = &job->rjob->job;
+    struct job_index *slot = &job->indexes[task->index];
+    CHECK(!slot->failed && !slot->succeeded); /* what is decided has no task left to fail */
+    job->failed++;
+    slot->failures++;
+    if (spec->backoff_limit_per_index >= 0 || action == POD_FAIL_INDEX) {
+        slot->failed = action == POD_FAIL_INDEX || slot->failures > (uint32_t)spec->backoff_limit_per_index;
+        job->failed_indexes += slot->failed;
+        if (spec->max_failed_indexes >= 0 && job->failed_indexes > (uint32_t)spec->max_failed_indexes)
+            job_fail(step, job, "MaxFailedIndexesExceeded",
+                     "Job has exceeded the specified maximal number of failed indexes");
+    }
+    if (job->failed > (uint32_t)spec->backoff_limit)
+        job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    CHECK(job->failed_indexes <= job->index_count);
+}
+
+/* Failed tasks that others have replaced are kept, for their logs, up to so many and one for each index. */
+enum { REPLACED_KEPT_MAX = 16 };
+
+static bool may_hold_surplus(const struct job *job)
+{
+    return job->tasks.len > REPLACED_KEPT_MAX + (size_t)job->index_count;
+}
+
+void job_task_ended(struct step *step, struct job *job, struct task *task)
+{
+    CHECK(task->job == job && (uint32_t)task->index < job->index_count);
+    struct job_index *slot = &job->indexes[task->index];
+    if (task->state == TASK_SUCCEEDED) {
+        CHECK(!slot->succeeded && job->succeeded < job->index_count);
+        slot->succeeded = true;
+        job->succeeded++;
+        return;
+    }
+    job->sift |= task->doomed || may_hold_surplus(job);
+    bool asked = task->doomed || job->doomed || job->state != JOB_ACTIVE;
+    if (asked)
+        return;
+    size_t rule = 0;
+    enum pod_failure_action action = policy_action(job, task, &rule);
+    step_note(step, true, task->end == END_MACHINE_LOST ? "MachineLost" : "Failed", ref_task(task),
+              STR_FORMAT, STR_ARG(task->message));
+    if (!job->culprit)
+        job->culprit = task;
+    if (action == POD_FAIL_JOB)
+        fail_by_policy(step, job, task, rule);
+    else if (action != POD_IGNORE)
+        count_failure(step, job, task, action);
+    if (job->state == JOB_ACTIVE && inplace_is_asked(job->jobset)) {
+        if (inplace_may(job->jobset))
+            inplace_begin(step, job->jobset, task); /* it is made anew, its peers run again */
+        else
+            job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    }
+    if (job->state == JOB_ACTIVE && task->end == END_EXIT) {
+        int64_t delay_s = RETRY_BASE_S;
+        for (uint32_t i = 1; i < slot->failures && delay_s < RETRY_CAP_S; i++)
+            delay_s *= 2;
+        job->retry_due_ns = step->now_ns + (delay_s < RETRY_CAP_S ? delay_s : RETRY_CAP_S) * NS_PER_SECOND;
+    }
+}
+
+/* --- going on --------------------------------------------------------------------------------- */
+
+void job_suspend(struct step *step, struct job *job)
+{
+    if (job->state != JOB_ACTIVE)
+        return;
+    lifecycle_move(&job_lifecycle, &job->state, JOB_SUSPENDED);
+    job_touch(job);
+    stop_tasks(step, job, true);
+    job->start_ns = 0;
+    step_changed(step, CHANGE_MODIFIED, ref_job(job));
+    step_note(step, false, "Suspended", ref_job(job), "Job suspended");
+}
+
+void job_resume(struct step *step, struct job *job)
+{
+    if (job->state != JOB_SUSPENDED)
+        return;
+    lifecycle_move(&job_lifecycle, &job->state, JOB_ACTIVE);
+    job->start_ns = step->now_ns;
+    job_touch(job);
+    step_changed(step, CHANGE_MODIFIED, ref_job(job));
+    step_note(step, false, "Resumed", ref_job(job), "Job resumed");
+}
+
+int64_t job_deadline(const struct job *job)
+{
+    int64_t due_ns = INT64_MAX;
+    if (job->jobset->deleted_ns) /* it only ends; a finalizer may hold what is left for ever */
+        return due_ns;
+    if (job->state == JOB_ACTIVE && job->rjob->job.active_deadline_s >= 0)
+        due_ns = job->start_ns + job->rjob->job.active_deadline_s * NS_PER_SECOND;
+    if (job->state == JOB_ACTIVE && job->retry_due_ns && job->retry_due_ns < due_ns)
+        due_ns = job->retry_due_ns;
+    return due_ns;
+}
+
+/* What the indexes that the spec has now say; those beyond it are over and do not count. */
+struct tally {
+    uint32_t wanted, succeeded, failed, active;
+};
+
+static struct tally tally(const struct job *job)
+{
+    uint32_t wanted = job_index_count(job->rjob);
+    struct tally sum = {wanted, job->succeeded, job->failed_indexes, job->active};
+    if (wanted == job->index_count)
+        return sum;
+    sum.succeeded = sum.failed = sum.active = 0;
+    for (uint32_t i = 0; i < wanted; i++) {
+        const struct job_index *slot = &job->indexes[i];
+        sum.succeeded += slot->succeeded;
+        sum.failed += slot->failed;
+        sum.active += slot->task && !task_ended(slot->task->state);
+    }
+    return sum;
+}
+
+static bool rule_is_met(const struct job *job, const struct job_success_rule *rule)
+{
+    uint32_t succeeded = 0, all = 0, wanted = job_index_count(job->rjob);
+    for (size_t r = 0; r < rule->range_count; r++)
+        for (uint32_t i = (uint32_t)rule->ranges[r].first; i <= (uint32_t)rule->ranges[r].last && i < wanted;
+             i++) {
+            succeeded += job->indexes[i].succeeded;
+            all++;
+        }
+    if (rule->range_count == 0)
+        succeeded = job->succeeded;
+    return rule->count >= 0 ? succeeded >= (uint32_t)rule->count : all > 0 && succeeded == all;
+}
+
+static bool success_policy(struct job *job)
+{
+    const struct job_spec *spec = &job->rjob->job;
+    for (size_t i = 0; i < spec->success_rule_count && job->succeeded > 0; i++) {
+        if (rule_is_met(job, &spec->success_rules[i])) {
+            job->success_rule = (int32_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The Job's fate by its indexes: true when it was decided. */
+static bool decide(struct step *step, struct job *job)
+{
+    struct tally sum = tally(job); /* an index ends in one of them, once */
+    CHECK(sum.succeeded + sum.failed <= sum.wanted);
+    bool queue = job->rjob->job.completions < 0;
+    if (success_policy(job) ||
+        (queue ? sum.succeeded > 0 && job->active == 0 : sum.succeeded == sum.wanted)) {
+        lifecycle_move(&job_lifecycle, &job->state, JOB_COMPLETING);
+        job->finished_ns = step->now_ns;
+        step_changed(step, CHANGE_MODIFIED, ref_job(job));
+        return true;
+    }
+    if (sum.failed > 0 && sum.succeeded + sum.failed == sum.wanted && job->active == 0) {
+        job_fail(step, job, "FailedIndexes", "Job has failed indexes");
+        return true;
+    }
+    return false;
+}
+
+void job_resized(struct job *job)
+{
+    job->first_open = 0;
+    job->sift = true;
+    job_touch(job);
+}
+
+/* Fewer are wanted than there were: the last go, and do not count as failed. */
+static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
+{
+    int64_t living = 0, grace_ns = job->rjob->job.pod.grace_s * NS_PER_SECOND;
+    for (uint32_t i = 0; i < job->index_count; i++)
+        living +=
+            job->indexes[i].task && !task_ended(job->indexes[i].task->state) && !job->indexes[i].task->doomed;
+    for (uint32_t i = job->index_count; i > 0; i--) {
+        struct task *task = job->indexes[i - 1].task;
+        if (!task || task_ended(task->state) || task->doomed)
+            continue;
+        if (i - 1 < wanted && living <= job->rjob->job.parallelism)
+            break;
+        task_stop(step, task, true, grace_ns);
+        living--;
+    }
+}
+
+static void make_tasks(struct step *step, struct job *job)
+{
+    if (job->retry_due_ns > step->now_ns)
+        return;
+    job->retry_due_ns = 0;
+    bool queue_is_draining = job->rjob->job.completions < 0 && job->succeeded > 0;
+    if (queue_is_draining)
+        return;
+    struct tally sum = tally(job);
+    CHECK(sum.succeeded + sum.failed + sum.active <= sum.wanted);
+    int32_t room = job->rjob->job.parallelism - (int32_t)job->active;
+    int32_t open = (int32_t)(sum.wanted - sum.succeeded - sum.failed - sum.active);
+    room = room < open ? room : open;
+    for (uint32_t i = job->first_open; i < sum.wanted && room > 0; i++) {
+        struct job_index *slot = &job->indexes[i];
+        bool decided = slot->succeeded || slot->failed;
+        job->first_open += decided && i == job->first_open;
+        if (decided || (slot->task && !task_ended(slot->task->state)))
+            continue;
+        task_create(step, job, (int32_t)i);
+        room--;
+    }
+    job->sift |= may_hold_surplus(job);
+}
+
+/* A Job whose fate is decided waits for its tasks. */
+static void settle_end(struct step *step, struct job *job)
+{
+    if (job->state != JOB_FAILING && job->state != JOB_COMPLETING)
+        return;
+    if (!job->told_stop)
+        stop_tasks(step, job, true);
+    job->told_stop = true;
+    if (job->active > 0)
+        return;
+    bool failed = job->state == JOB_FAILING;
+    lifecycle_move(&job_lifecycle, &job->state, failed ? JOB_FAILED : JOB_COMPLETE);
+    job_touch(job); /* it may count as failed only now */
+    step_changed(step, CHANGE_MODIFIED, ref_job(job));
+    if (!failed)
+        step_note(step, false, "Completed", ref_job(job), "Job completed");
+}
+
+static bool is_replaced(const struct job *job, const struct task *task)
+{
+    return task->state == TASK_FAILED && task != job->culprit && job->indexes[task->index].task != task;
+}
+
+/* Pods that were told to stop go when they have ended; of those that failed, the oldest of the replaced. */
+static void drop_ended(struct step *step, struct job *job)
+{
+    if (!job->sift) /* at every report of one task all of them would be looked at */
+        return;
+    job->sift = false;
+    size_t replaced = 0, kept = 0;
+    for (size_t i = 0; i < job->tasks.len; i++)
+        replaced += is_replaced(job, job->tasks.items[i]);
+    for (size_t i = 0; i < job->tasks.len; i++) {
+        struct task *task = job->tasks.items[i];
+        bool stopped = task->doomed && task->state == TASK_FAILED && task != job->culprit;
+        bool surplus = is_replaced(job, task) && replaced > REPLACED_KEPT_MAX + job->index_count;
+        if (!stopped && !surplus) {
+            job->tasks.items[kept++] = task;
+            continue;
+        }
+        replaced -= is_replaced(job, task);
+        if (job->indexes[task->index].task == task)
+            job->indexes[task->index].task = NULL;
+        task_bury(step, task);
+        vec_push(&step->jobs->dead_tasks, task);
+    }
+    job->tasks.len = kept;
+}
+
+void job_reconcile(struct step *step, struct job *job)
+{
+    job_count(job);
+    if (job->doomed || job->jobset->deleted_ns) {
+        if (!job->told_doom)
+            stop_tasks(step, job, true); /* once: a doomed job makes no tasks */
+        job->told_doom = true;
+        return;
+    }
+    const struct job_spec *spec = &job->rjob->job;
+    if (jobset_is_foreign(job->jobset))
+        return;
+    if (job->state == JOB_ACTIVE && spec->active_deadline_s >= 0 &&
+        job->start_ns + spec->active_deadline_s * NS_PER_SECOND <= step->now_ns)
+        job_fail(step, job, "DeadlineExceeded", "Job was active longer than specified deadline");
+    if (job->state == JOB_ACTIVE && jobset_is_elastic(job->jobset))
+        stop_surplus(step, job, job_index_count(job->rjob));
+    if (job->state == JOB_ACTIVE && !decide(step, job))
+        make_tasks(step, job);
+    settle_end(step, job);
+    drop_ended(step, job);
+    CHECK(!job_over(job) || job->active == 0);
+}
+
+void job_bury(struct step *step, struct job *job)
+{
+    CHECK(!job_alive(job) && job->doomed && !job->gone);
+    store_hide_job(step->jobs, job);
+    if (heap_has(&job->timer))
+        heap_remove(&job->jobset->job_timers, &job->timer);
+    job->gone = true;
+    for (size_t i = 0; i < job->tasks.len; i++)
+        task_bury(step, job->tasks.items[i]);
+    vec_push(&step->jobs->dead_jobs, job);
+}

@@ -1,0 +1,96 @@
+/* containers.c - the containers of a task as its agent says them: kept for the API, readiness for all who
+ * wait for it. Nothing else is decided from them: when and how the task ends is the agent's word. */
+#include "core/job/internal.h"
+
+static bool same_status(const struct container_status *a, const struct container_status *b)
+{
+    return a->phase == b->phase && a->ready == b->ready && a->started == b->started &&
+           a->restarts == b->restarts && a->started_ns == b->started_ns && str_equal(a->reason, b->reason) &&
+           str_equal(a->message, b->message) && a->end.finished_ns == b->end.finished_ns &&
+           a->end.exit_code == b->end.exit_code && a->end.signal == b->end.signal;
+}
+
+static bool same_statuses(const struct task *task, const struct task_report *report)
+{
+    bool same = task->container_count == report->container_count;
+    for (uint32_t i = 0; i < task->container_count && same; i++)
+        same = same_status(&task->containers[i], &report->containers[i]);
+    return same;
+}
+
+void containers_restore(struct task *task, const struct container_status *statuses, uint32_t count)
+{
+    CHECK(statuses || count == 0);
+    struct arena arena = {0};
+    struct container_status *copy = count > 0 ? ARENA_ARRAY(&arena, struct container_status, count) : NULL;
+    for (uint32_t i = 0; i < count; i++)
+        container_status_copy(&arena, &statuses[i], &copy[i]);
+    arena_done(&task->containers_arena);
+    task->containers_arena = arena;
+    task->containers = copy;
+    task->container_count = count;
+}
+
+/* Restarts in place of all its pods that live. */
+static uint64_t restarts_of(const struct job *job)
+{
+    uint64_t restarts = 0;
+    for (size_t t = 0; t < job->tasks.len; t++)
+        for (uint32_t i = 0; i < job->tasks.items[t]->container_count; i++)
+            if (!task_ended(job->tasks.items[t]->state) &&
+                job->tasks.items[t]->containers[i].role != CONTAINER_SIDECAR)
+                restarts += job->tasks.items[t]->containers[i].restarts;
+    return restarts;
+}
+
+/* The Job controller's rule for restartPolicy OnFailure. */
+static void count_restarts(struct step *step, const struct task *task)
+{
+    struct job *job = task->job;
+    bool counts = job->jobset->form == FORM_JOB && job->state == JOB_ACTIVE &&
+                  job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
+    if (!counts || restarts_of(job) == 0 || restarts_of(job) < (uint64_t)job->rjob->job.backoff_limit)
+        return;
+    job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    jobset_mark(step, job->jobset);
+}
+
+void containers_take(struct step *step, struct task *task, const struct task_report *report)
+{
+    CHECK(report->container_count <= TASK_CONTAINERS_MAX);
+    if (report->container_count == 0 || same_statuses(task, report))
+        return;
+    containers_restore(task, report->containers, (uint32_t)report->container_count);
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+    count_restarts(step, task);
+}
+
+void task_set_ready(struct step *step, struct task *task, bool ready)
+{
+    CHECK(task->state == TASK_RUNNING || !ready);
+    if (task->ready == ready)
+        return;
+    struct job *job = task->job;
+    CHECK(ready || job->ready > 0);
+    task->ready = ready;
+    job->ready = ready ? job->ready + 1 : job->ready - 1;
+    CHECK(job->ready <= job->active);
+    job_count(job);
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+    jobset_mark(step, job->jobset);
+}
+
+void containers_note(struct step *step, struct task *task, const struct task_report *report)
+{
+    char reason[64];
+    size_t len = 0;
+    for (; len < report->reason.len && len < sizeof reason - 1; len++) {
+        char c = report->reason.data[len];
+        if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')))
+            return; /* no reason of ours */
+        reason[len] = c;
+    }
+    reason[len] = 0;
+    if (len > 0)
+        step_note(step, report->warning, reason, ref_task(task), STR_FORMAT, STR_ARG(report->message));
+}

@@ -1,0 +1,171 @@
+/* form.c - which tasks form a gang: all that are created together, or what spec.scheduling says. */
+#include "core/job/internal.h"
+
+static void find_default_class(void *context, const struct object *class)
+{
+    const struct doc **value = context;
+    if (doc_bool(doc_get(class->document, "globalDefault"), false))
+        *value = doc_get(class->document, "value");
+}
+
+/* PriorityClasses first, then the cluster file's classes. */
+int32_t job_priority(const struct job_store *store, const struct cluster *cluster,
+                     const struct rjob_spec *rjob)
+{
+    const struct pod_spec *pod = &rjob->job.pod;
+    int64_t priority = pod->priority;
+    const struct doc *from_class = NULL;
+    if (pod->priority_class.len) {
+        const struct object *class =
+            object_find(store->objects, OBJECT_PRIORITY_CLASS, STR(""), pod->priority_class);
+        from_class = class ? doc_get(class->document, "value") : NULL;
+    } else if (priority == 0 && object_count(store->objects, OBJECT_PRIORITY_CLASS) > 0) {
+        object_visit(store->objects, OBJECT_PRIORITY_CLASS, STR(""), find_default_class, &from_class);
+    }
+    if (from_class)
+        return (int32_t)doc_int(from_class, 0);
+    struct str value = labels_get(&cluster->priority_classes, pod->priority_class, STR(""));
+    if (pod->priority_class.len && value.len)
+        str_to_i64(value, INT32_MIN, INT32_MAX, &priority);
+    return (int32_t)priority;
+}
+
+static bool is_loose(const struct task *task)
+{
+    return !task->gang && task->state == TASK_PENDING;
+}
+
+static const struct gang_rule *rule_of(const struct job *job)
+{
+    const struct gang_rule *rules = job->jobset->spec.gang_rules;
+    return rules ? &rules[job->rjob_index] : NULL;
+}
+
+/* Do tasks of the two jobs belong to one gang? */
+static bool same_gang(const struct job *a, const struct job *b)
+{
+    const struct gang_rule *x = rule_of(a), *y = rule_of(b);
+    return !x || (x->group == y->group && x->per_job == y->per_job && (!x->per_job || a == b));
+}
+
+/* Living tasks of the job's gang that have been placed. */
+static int64_t count_placed(const struct job *like)
+{
+    const struct jobset *jobset = like->jobset;
+    int64_t count = 0;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && same_gang(job, like) && t < job->tasks.len; t++)
+            count += job->tasks.items[t]->state != TASK_PENDING && !task_ended(job->tasks.items[t]->state);
+    }
+    return count;
+}
+
+static struct gang *open_gang(struct step *step, struct jobset *jobset)
+{
+    struct gang *gang = mem_alloc(sizeof(*gang));
+    gang->uid = gang->queued.id = step_uid(step);
+    gang->jobset = jobset;
+    gang->attempt = jobset->attempt;
+    gang->queued.priority = INT32_MIN;
+    return gang;
+}
+
+static void join(struct step *step, struct gang *gang, struct task *task)
+{
+    const struct job *job = task->job;
+    const struct jobset *jobset = gang->jobset;
+    task->gang = gang;
+    vec_push(&gang->tasks, task);
+    gang->replaces |= (task->retry > 0 && job->culprit) || jobset->attempt > 0 ||
+                      jobset->job_attempts[job->global_index] > 0;
+    int32_t priority = job_priority(step->jobs, step->cluster, job->rjob);
+    gang->queued.priority = priority > gang->queued.priority ? priority : gang->queued.priority;
+}
+
+static void close_gang(struct step *step, struct gang *gang)
+{
+    struct jobset *jobset = gang->jobset;
+    int64_t chips = 0;
+    CHECK(gang->tasks.len > 0 && gang->tasks.len <= jobset->loose_tasks);
+    for (size_t t = 0; t < gang->tasks.len; t++)
+        chips += gang->tasks.items[t]->job->rjob->job.pod.chips;
+    jobset->loose_tasks -= (uint32_t)gang->tasks.len;
+    gang->waiting = gang->alive = (uint32_t)gang->tasks.len;
+    gang->queued_ns = step->now_ns;
+    gang->queued.submitted_ns = gang->replaces ? jobset->first_queued_ns : step->now_ns;
+    ledger_account_open(&gang->account, gang->replaces ? OWNER_RESTARTING : OWNER_QUEUED, chips,
+                        step_now_us(step));
+    vec_push(&jobset->gangs, gang);
+    sched_queue_add(&step->jobs->queue, &gang->queued);
+    step->schedule = true;
+}
+
+/* Each loose task of the job for itself. */
+static void form_singles(struct step *step, struct job *job)
+{
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        if (!is_loose(job->tasks.items[t]))
+            continue;
+        struct gang *gang = open_gang(step, job->jobset);
+        join(step, gang, job->tasks.items[t]);
+        close_gang(step, gang);
+    }
+}
+
+static bool has_loose(const struct job *job)
+{
+    for (size_t t = 0; t < job->tasks.len; t++)
+        if (is_loose(job->tasks.items[t]))
+            return true;
+    return false;
+}
+
+/* The gang of the job at `first` and of later ones that belong to it. */
+static void form_from(struct step *step, struct jobset *jobset, uint32_t first)
+{
+    struct job *head = jobset->jobs[first];
+    const struct gang_rule *rule = rule_of(head);
+    int64_t least = rule ? rule->min_count : 0;
+    int64_t missing = least ? least - count_placed(head) : 0;
+    if (rule && (rule->basic || (least && missing <= 0))) {
+        form_singles(step, head);
+        return;
+    }
+    struct gang *gang = open_gang(step, jobset);
+    for (uint32_t i = first; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && same_gang(job, head) && t < job->tasks.len; t++)
+            if (is_loose(job->tasks.items[t]))
+                join(step, gang, job->tasks.items[t]);
+    }
+    gang->min_count = missing < (int64_t)gang->tasks.len ? (uint32_t)missing : 0;
+    close_gang(step, gang);
+}
+
+void gang_form(struct step *step, struct jobset *jobset)
+{
+    for (uint32_t i = 0; jobset->loose_tasks && i < jobset->job_count; i++)
+        if (jobset->jobs[i] && has_loose(jobset->jobs[i]))
+            form_from(step, jobset, i);
+    CHECK(jobset->loose_tasks == 0);
+}
+
+void gang_shrink(struct step *step, struct gang *gang, uint32_t count)
+{
+    CHECK(gang->state == GANG_QUEUED && count > 0 && count < gang->tasks.len && !gang->thinned);
+    int64_t chips = 0;
+    for (size_t t = count; t < gang->tasks.len; t++) {
+        struct task *task = gang->tasks.items[t];
+        chips += task->job->rjob->job.pod.chips;
+        gang_leave(task);
+        gang->waiting--;
+        gang->alive--;
+        gang->jobset->loose_tasks++;
+    }
+    gang_thin(gang);
+    gang_chips_left(step, gang, chips);
+    gang->min_count = 0;
+    gang->feasible_shape = 0;
+    jobset_mark(step, gang->jobset);
+}

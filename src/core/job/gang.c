@@ -1,0 +1,369 @@
+/* gang.c - tasks that are placed together: taking and giving chips, booking them. Which tasks those are
+ * stands in form.c, what the scheduler is asked in request.c. */
+#include "core/job/internal.h"
+#include "core/job/request.h"
+#include "core/job/trial.h"
+
+static const char *const gang_names[GANG_STATES] = {"Queued", "Placed", "Running", "Ended"};
+static const uint32_t gang_next[GANG_STATES] = {
+    [GANG_QUEUED] = LIFECYCLE_TO(GANG_PLACED) | LIFECYCLE_TO(GANG_ENDED),
+    [GANG_PLACED] = LIFECYCLE_TO(GANG_RUNNING) | LIFECYCLE_TO(GANG_ENDED),
+    [GANG_RUNNING] = LIFECYCLE_TO(GANG_PLACED) | LIFECYCLE_TO(GANG_ENDED),
+};
+_Static_assert(GANG_QUEUED == 0 && TASK_PENDING == 0, "what was just made waits");
+const struct lifecycle gang_lifecycle = {"gang", GANG_STATES, gang_names, gang_next};
+
+enum { SCHEDULE_ATTEMPTS_MAX = 64 };
+
+enum ledger_owner machine_free_owner(const struct machine *machine)
+{
+    return machine_schedulable(machine) ? OWNER_IDLE : OWNER_DOWN;
+}
+
+void machine_book(struct step *step, const struct machine *machine, bool was_schedulable)
+{
+    if (machine_schedulable(machine) == was_schedulable)
+        return;
+    ledger_move(step->ledger, __builtin_popcountll(machine->free_mask),
+                was_schedulable ? OWNER_IDLE : OWNER_DOWN, machine_free_owner(machine), step_now_us(step));
+    step->room |= !was_schedulable;
+    step->schedule = true;
+}
+
+/* --- booking ---------------------------------------------------------------------------------- */
+
+void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner)
+{
+    CHECK(gang->state != GANG_ENDED); /* it holds nothing */
+    int64_t now_us = step_now_us(step);
+    if (gang->state != GANG_QUEUED && gang->account.owner != owner)
+        ledger_move(step->ledger, gang->account.chips, gang->account.owner, owner, now_us);
+    ledger_account_set(&gang->account, owner, gang->account.chips, now_us);
+}
+
+void gang_chips_left(struct step *step, struct gang *gang, int64_t count)
+{
+    CHECK(count >= 0 && gang->account.chips >= count);
+    ledger_account_set(&gang->account, gang->account.owner, gang->account.chips - count, step_now_us(step));
+}
+
+static void gang_runs(struct step *step, struct gang *gang)
+{
+    CHECK(gang->waiting == 0 && gang->alive > 0);
+    lifecycle_move(&gang_lifecycle, &gang->state, GANG_RUNNING);
+    gang->running_ns = step->now_ns;
+    progress_running(step, gang);
+}
+
+void gang_task_started(struct step *step, struct task *task)
+{
+    struct gang *gang = task->gang;
+    CHECK(gang->waiting > 0 && gang->waiting <= gang->alive && !task->counted);
+    task->counted = true;
+    if (--gang->waiting == 0 && gang->state == GANG_PLACED)
+        gang_runs(step, gang);
+}
+
+void gang_leave(struct task *task)
+{
+    if (!task->gang)
+        return;
+    task->gang->thinned = true;
+    task->gang = NULL;
+}
+
+void gang_thin(struct gang *gang)
+{
+    if (!gang->thinned)
+        return;
+    size_t kept = 0;
+    for (size_t i = 0; i < gang->tasks.len; i++)
+        if (gang->tasks.items[i]->gang == gang)
+            gang->tasks.items[kept++] = gang->tasks.items[i];
+    CHECK(kept >= gang->alive); /* only what has ended left */
+    gang->tasks.len = kept;
+    if (gang->min_count >= kept)
+        gang->min_count = 0; /* as many as there are left: all of them */
+    gang->thinned = false;
+}
+
+void gang_task_parked(struct step *step, struct task *task)
+{
+    struct gang *gang = task->gang;
+    CHECK(gang->state == GANG_PLACED || gang->state == GANG_RUNNING);
+    if (gang->state == GANG_RUNNING)
+        lifecycle_move(&gang_lifecycle, &gang->state, GANG_PLACED);
+    if (task->counted)
+        gang->waiting++;
+    task->counted = false;
+    CHECK(gang->waiting <= gang->alive);
+    gang_book(step, gang, OWNER_RESTARTING);
+}
+
+/* A task that ends before its gang was placed leaves it: what remains is placed without it. */
+static void leave_queued(struct step *step, struct gang *gang, struct task *task)
+{
+    CHECK(gang->waiting > 0 && !task->counted);
+    gang_leave(task);
+    gang->feasible_shape = 0; /* what is left may fit */
+    gang->waiting--;
+    gang_chips_left(step, gang, task->job->rjob->job.pod.chips);
+    if (gang->alive == 0)
+        sched_queue_remove(&step->jobs->queue, &gang->queued);
+}
+
+void gang_task_ended(struct step *step, struct task *task)
+{
+    struct gang *gang = task->gang;
+    CHECK(gang->alive > 0);
+    gang->alive--;
+    if (gang->state == GANG_QUEUED) {
+        leave_queued(step, gang, task);
+    } else if (!task->counted) {
+        CHECK(gang->waiting > 0);
+        task->counted = true;
+        gang->waiting--;
+    }
+    CHECK(gang->waiting <= gang->alive);
+    if (gang->alive == 0) {
+        lifecycle_move(&gang_lifecycle, &gang->state, GANG_ENDED);
+        CHECK(gang->account.chips == 0);
+    } else if (gang->waiting == 0 && gang->state == GANG_PLACED) {
+        gang_runs(step, gang);
+    }
+}
+
+/* --- asking for places ------------------------------------------------------------------------ */
+
+/* Ending tasks of the same JobSet give up the chips that the new task was given; those without chips, their
+ * share of processor and memory. */
+static void take_over(struct step *step, const struct jobset *jobset, machine_id machine, uint64_t chips)
+{
+    if (jobset->old_jobs.len == 0)
+        return;
+    list_for_each_safe(node, after, &step->jobs->machine_tasks[machine])
+    {
+        struct task *task = container_of(node, struct task, on_machine);
+        if (task->holds && task->job->doomed && task->job->jobset == jobset &&
+            ((task->chips & chips) || !task->chips))
+            task_release_chips(step, task);
+    }
+}
+
+static bool one_waits(const struct jobset *jobset)
+{
+    for (size_t g = 0; g < jobset->gangs.len; g++)
+        if (jobset->gangs.items[g]->state == GANG_QUEUED)
+            return true;
+    return false;
+}
+
+static void commit(struct step *step, struct gang *gang, const struct placement *places)
+{
+    enum ledger_owner owner = gang->replaces ? OWNER_RESTARTING : OWNER_STARTING;
+    int64_t now_us = step_now_us(step);
+    CHECK(gang->waiting == gang->alive && gang->alive == gang->tasks.len); /* all of it, at once */
+    for (size_t t = 0; t < gang->tasks.len; t++) {
+        struct task *task = gang->tasks.items[t];
+        const struct pod_spec *pod = &task->job->rjob->job.pod;
+        CHECK(places[t].machine < step->cluster->machine_count && !task->holds);
+        take_over(step, gang->jobset, places[t].machine, places[t].chips);
+        struct machine *machine = &step->cluster->machines[places[t].machine];
+        machine_take(machine, places[t].chips, pod->cpu_request_milli, pod->memory_request_bytes);
+        ledger_move(step->ledger, __builtin_popcountll(places[t].chips), machine_free_owner(machine), owner,
+                    now_us);
+        lifecycle_move(&task_lifecycle, &task->state, TASK_PLACED);
+        task->machine = places[t].machine;
+        task->chips = task->chips_were = places[t].chips;
+        task->holds = true;
+        task->placed_ns = step->now_ns;
+        gang->jobset->last_machines[task->job->first_slot + (uint32_t)task->index] = task->machine;
+        list_append(&step->jobs->machine_tasks[task->machine], &task->on_machine);
+        step_changed(step, CHANGE_MODIFIED, ref_task(task));
+        step_note(step, false, "Scheduled", ref_task(task),
+                  "Successfully assigned " STR_FORMAT "/" STR_FORMAT " to " STR_FORMAT,
+                  STR_ARG(gang->jobset->namespace_), STR_ARG(task->name), STR_ARG(machine->name));
+    }
+    ledger_account_set(&gang->account, owner, gang->account.chips, now_us);
+    lifecycle_move(&gang_lifecycle, &gang->state, GANG_PLACED);
+    gang->placed_ns = step->now_ns;
+    for (size_t t = 0; t < gang->tasks.len; t++)
+        task_start_if_free(step, gang->tasks.items[t]);
+    buf_clear(&gang->why_text);
+    gang->why = (struct str){0};
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
+    if (!one_waits(gang->jobset))
+        jobset_reserve_later(step, gang->jobset); /* it has what was kept for it */
+    jobset_mark(step, gang->jobset);
+}
+
+static void keep_why(struct step *step, struct gang *gang, struct buf *why)
+{
+    CHECK(why->len > 0); /* a gang that waits says why */
+    if (str_equal(gang->why, buf_str(why))) {
+        buf_done(why);
+        return;
+    }
+    bool first = gang->why.len == 0;
+    buf_done(&gang->why_text);
+    gang->why_text = *why;
+    gang->why = buf_str(&gang->why_text);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
+    if (first)
+        step_note(step, true, "FailedScheduling", ref_jobset(gang->jobset), STR_FORMAT, STR_ARG(gang->why));
+}
+
+/* A gang that may start with fewer tasks (spec.scheduling's minCount): as many of its first ones as find a
+ * place; the others follow one by one. */
+static bool place_some(struct step *step, struct gang *gang, struct placement *places)
+{
+    uint32_t count = gang->min_count, end = (uint32_t)gang->tasks.len;
+    if (!count || count >= end)
+        return false;
+    struct buf why BUF_CLEANUP = {0};
+    bool found = false;
+    for (uint32_t tried = count; tried < end; tried = count + (end - count) / 2) {
+        struct request request;
+        request_gang(&request, step->jobs, step->cluster, gang, tried);
+        bool fits = request_place(&request, places, &why);
+        request_drop(&request);
+        if (!fits && !found)
+            return false;
+        if (fits)
+            count = tried;
+        else
+            end = tried;
+        found = true;
+        if (end - count < 2)
+            break;
+    }
+    struct request request; /* the last try may have been one that failed */
+    request_gang(&request, step->jobs, step->cluster, gang, count);
+    found = request_place(&request, places, &why);
+    request_drop(&request);
+    CHECK(found);
+    gang_shrink(step, gang, count);
+    return true;
+}
+
+/* A Pod of its own waits at its gates: nobody waits behind it. */
+static bool is_gated(const struct gang *gang)
+{
+    return gang->jobset->form == FORM_POD && gang->jobset->spec.suspend;
+}
+
+static void say_gated(struct gang *gang)
+{
+    const struct doc *gates = doc_path(gang->jobset->document, "spec", "schedulingGates", NULL);
+    buf_clear(&gang->why_text);
+    buf_add_str(&gang->why_text, STR("Scheduling is blocked due to non-empty scheduling gates:"));
+    for (size_t i = 0; i < doc_len(gates); i++) {
+        struct str name = doc_str(doc_get(doc_at(gates, i), "name"), STR(""));
+        buf_printf(&gang->why_text, " " STR_FORMAT, STR_ARG(name));
+    }
+    gang->why = buf_str(&gang->why_text);
+}
+
+static bool try_place(void *context, struct queued_gang *queued)
+{
+    struct step *step = context;
+    struct gang *gang = container_of(queued, struct gang, queued);
+    CHECK(gang->state == GANG_QUEUED && !gang->thinned);
+    if (is_gated(gang)) {
+        say_gated(gang);
+        return false;
+    }
+    struct request request;
+    request_gang(&request, step->jobs, step->cluster, gang, gang->tasks.len);
+    struct placement *places = mem_alloc(gang->tasks.len * sizeof(*places));
+    struct buf why = {0};
+    bool placed = request_place(&request, places, &why) || place_some(step, gang, places);
+    if (placed) {
+        buf_done(&why);
+        commit(step, gang, places);
+    } else {
+        keep_why(step, gang, &why);
+    }
+    mem_free(places);
+    request_drop(&request);
+    return placed;
+}
+
+/* Admission found the places in this very step and counts on them: nobody's turn comes before. */
+void gang_place_admitted(struct step *step, struct jobset *jobset)
+{
+    for (size_t g = 0; jobset->terms && g < jobset->gangs.len; g++) {
+        struct gang *gang = jobset->gangs.items[g];
+        bool found = jobset->reserved_count > 0 || jobset->form == FORM_POD ||
+                     (!gang->replaces && gang->queued_ns == step->now_ns);
+        if (gang->state == GANG_QUEUED && !gang->thinned && found && try_place(step, &gang->queued))
+            sched_queue_remove(&step->jobs->queue, &gang->queued);
+    }
+}
+
+bool gang_feasible(const struct job_store *store, const struct cluster *cluster, const struct gang *gang)
+{
+    struct request request;
+    struct buf why BUF_CLEANUP = {0};
+    size_t least = gang->min_count && gang->min_count < gang->tasks.len ? gang->min_count : gang->tasks.len;
+    request_gang(&request, store, cluster, gang, least); /* some of its tasks may have left it since */
+    bool result = sched_feasible(cluster, &request.place, &why);
+    request_drop(&request);
+    return result;
+}
+
+static bool competes(void *context, const struct queued_gang *queued, const struct queued_gang *head)
+{
+    const struct step *step = context;
+    struct request a, b;
+    const struct gang *x = container_of(queued, struct gang, queued);
+    const struct gang *y = container_of(head, struct gang, queued);
+    request_gang(&a, step->jobs, step->cluster, x, x->tasks.len);
+    request_gang(&b, step->jobs, step->cluster, y, y->tasks.len);
+    bool result = sched_competes(step->cluster, &a.place, &b.place);
+    request_drop(&a);
+    request_drop(&b);
+    return result;
+}
+
+/* No other tasks of its JobSet are placed: they could bind it to their domains. */
+static bool stands_alone(const struct gang *gang)
+{
+    for (size_t g = 0; g < gang->jobset->gangs.len; g++) {
+        const struct gang *other = gang->jobset->gangs.items[g];
+        if (other != gang && other->state != GANG_QUEUED)
+            return false;
+    }
+    return true;
+}
+
+/* Judged once for each shape of the cluster, while nothing but that shape has a say in it. */
+static bool feasible(void *context, struct queued_gang *queued)
+{
+    const struct step *step = context;
+    struct gang *gang = container_of(queued, struct gang, queued);
+    uint64_t shape = step->jobs->shape + 1;
+    if (is_gated(gang))
+        return false;
+    if (!stands_alone(gang))
+        return gang_feasible(step->jobs, step->cluster, gang);
+    if (gang->feasible_shape != shape) {
+        gang->feasible_shape = shape;
+        gang->feasible = gang_feasible(step->jobs, step->cluster, gang);
+    }
+    return gang->feasible;
+}
+
+void gang_schedule(struct step *step)
+{
+    struct sched_pass pass = {
+        .try_place = try_place,
+        .competes = competes,
+        .feasible = feasible,
+        .context = step,
+        .now_ns = step->now_ns,
+        .backfill_window_ns = step->cluster->backfill_window_ns,
+        .attempts_max = SCHEDULE_ATTEMPTS_MAX,
+    };
+    sched_queue_pass(&step->jobs->queue, &pass);
+}

@@ -1,0 +1,170 @@
+/* inplace.c - restartStrategy InPlaceRestart: a task fails, and all of the JobSet run again where they are.
+ *
+ * Nothing is made anew: Jobs, Pods and their chips stay; each process is ended, and when all are known dead
+ * they start together as the next attempt (JobSet's barrier, without an agent in every pod). A task that
+ * ends meanwhile is *parked*: PLACED, with its chips, under the same Pod. What was lost with its machine is
+ * made anew by its Job and placed elsewhere; the others wait for it, at most PARK_LIMIT_NS: then the JobSet
+ * is restarted as Recreate does.
+ *
+ * jobset.sigs.k8s.io/disable-in-place-restart: "true" on the JobSet makes its failures ordinary ones.
+ */
+#include "core/job/internal.h"
+
+#define DISABLE_KEY   "jobset.sigs.k8s.io/disable-in-place-restart"
+#define PARK_LIMIT_NS (300 * NS_PER_SECOND)
+
+bool inplace_is_asked(const struct jobset *jobset)
+{
+    return jobset->form == FORM_JOBSET && jobset->spec.has_failure_policy &&
+           jobset->spec.strategy == RESTART_IN_PLACE;
+}
+
+static bool is_disabled(const struct jobset *jobset)
+{
+    return str_is(labels_get(&jobset->spec.annotations, STR(DISABLE_KEY), STR("")), "true");
+}
+
+/* A rank that is through is not there for another attempt of its peers. */
+static bool has_succeeded_task(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        if (jobset->jobs[i] && jobset->jobs[i]->succeeded > 0)
+            return true;
+    return false;
+}
+
+bool inplace_may(const struct jobset *jobset)
+{
+    return inplace_is_asked(jobset) && !is_disabled(jobset) && !jobset->deleted_ns &&
+           !jobset_finished(jobset) && !jobset->spec.suspend &&
+           (jobset->parking || (attempt_within_max(jobset) && !has_succeeded_task(jobset)));
+}
+
+static bool runs(const struct task *task)
+{
+    return task->state == TASK_STARTING || task->state == TASK_RUNNING || task->state == TASK_STOPPING;
+}
+
+void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit)
+{
+    if (jobset->parking)
+        return;
+    bool counted = progress_same_incident(step, jobset, culprit);
+    progress_restart(step, jobset, jobset->restarts + 1, NULL, culprit);
+    jobset->restarts++;
+    jobset->attempt = jobset->restarts;
+    jobset->restarts_counted += !counted;
+    jobset->parking = true;
+    jobset->parking_since_ns = step->now_ns;
+    step_note(step, true, "InPlaceRestart", ref_jobset(jobset),
+              "restarting all tasks in place as attempt %d (first failed task: " STR_FORMAT ")",
+              jobset->attempt, STR_ARG(culprit->name));
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++)
+            if (job->tasks.items[t] != culprit && runs(job->tasks.items[t]))
+                task_stop(step, job->tasks.items[t], false, job->rjob->job.pod.grace_s * NS_PER_SECOND);
+    }
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    jobset_mark(step, jobset);
+}
+
+static void park(struct step *step, struct task *task)
+{
+    struct job *job = task->job;
+    CHECK(task->holds && task->gang && runs(task) && (!task->ready || job->ready > 0));
+    lifecycle_move(&task_lifecycle, &task->state, TASK_PLACED);
+    job->ready -= task->ready;
+    task->end = END_NONE;
+    task->parked = true;
+    task->ready = task->joined = task->peers_lost = task->oom = task->fenced = false;
+    task->exit_code = task->signal = 0;
+    task->start_sent_ns = task->started_ns = task->ended_ns = task->stopping_since_ns = 0;
+    task->stop_grace_ns = 0;
+    task->saved_step = -1;
+    task->saved_before_count = 0;
+    if (job->jobset->laggard == task)
+        job->jobset->laggard = NULL;
+    gang_task_parked(step, task);
+    job_touch(job);
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+    jobset_mark(step, job->jobset);
+}
+
+bool inplace_takes(struct step *step, struct task *task, enum task_end end)
+{
+    struct jobset *jobset = task->job->jobset;
+    /* With its machine it has lost its place. */
+    bool lost = task->machine != MACHINE_NONE && step->cluster->machines[task->machine].state == MACHINE_LOST;
+    bool dead = !lost && (end == END_EXIT || end == END_STOPPED || end == END_START_FAILED);
+    bool over = end == END_EXIT && task->exit_code == 0 && task->signal == 0;
+    if (!dead || !runs(task) || task->doomed || task->evicted || task->job->doomed ||
+        task->job->state != JOB_ACTIVE || !inplace_may(jobset) || (over && !jobset->parking) ||
+        job_policy_fails(task->job, task))
+        return false;
+    task->end = (uint8_t)end; /* for the record of the restart */
+    inplace_begin(step, jobset, task);
+    step_note(step, true, "Restarting", ref_task(task), "Restarting in place: " STR_FORMAT,
+              STR_ARG(task->message.len ? task->message : STR("stopped")));
+    park(step, task);
+    return true;
+}
+
+/* Every task that is wanted has its place, and none runs. */
+static bool all_parked(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        int32_t placed = 0;
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (!task_ended(task->state) && task->state != TASK_PLACED)
+                return false;
+            placed += task->state == TASK_PLACED;
+        }
+        if (job && job->state == JOB_ACTIVE && placed < job_wanted(job))
+            return false;
+    }
+    return true;
+}
+
+static void run_again(struct step *step, struct jobset *jobset)
+{
+    jobset->parking = false;
+    jobset->in_place_restarts++;
+    for (size_t g = 0; g < jobset->gangs.len; g++)
+        if (jobset->gangs.items[g]->state == GANG_PLACED) {
+            jobset->gangs.items[g]->attempt = jobset->attempt;
+            jobset->gangs.items[g]->replaces = true;
+        }
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            struct task *task = job->tasks.items[t];
+            if (task->state != TASK_PLACED)
+                continue;
+            task_rename(step, task);
+            task_start_if_free(step, task);
+        }
+    }
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+}
+
+int64_t inplace_deadline(const struct jobset *jobset)
+{
+    return jobset->parking ? jobset->parking_since_ns + PARK_LIMIT_NS : INT64_MAX;
+}
+
+void inplace_go_on(struct step *step, struct jobset *jobset)
+{
+    if (!jobset->parking)
+        return;
+    if (jobset_finished(jobset) || jobset->spec.suspend || jobset->deleted_ns) {
+        jobset->parking = false;
+    } else if (all_parked(jobset)) {
+        run_again(step, jobset);
+    } else if (inplace_deadline(jobset) <= step->now_ns) {
+        jobset->parking = false;
+        attempt_doom_jobs(step, jobset, 0, jobset->job_count);
+    }
+}

@@ -1,0 +1,228 @@
+/* jobset.c - the JobSet as users write it: creation, new generations, conditions, deletion, its end. */
+#include "core/job/internal.h"
+#include "core/job/trial.h"
+
+#include <stdio.h>
+
+const char *condition_name(enum condition_kind kind)
+{
+    static const char *const names[CONDITION_KINDS] = {
+        "Completed",        "Failed", "Suspended", "StartupPolicyInProgress", "StartupPolicyCompleted",
+        "RestartingJobSet",
+    };
+    CHECK((unsigned)kind < CONDITION_KINDS);
+    return names[kind];
+}
+
+/* Kubernetes warns of what went wrong. */
+static bool is_warning(enum condition_kind kind, bool status)
+{
+    return status && (kind == CONDITION_FAILED || kind == CONDITION_RESTARTING);
+}
+
+bool condition_set(struct step *step, struct jobset *jobset, enum condition_kind kind, bool status,
+                   const char *reason, const char *format, ...)
+{
+    CHECK((unsigned)kind < CONDITION_KINDS && reason && reason[0]);
+    struct condition *condition = &jobset->conditions[kind];
+    if (!condition->present && !status)
+        return false;
+    struct buf text = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    bool moved = !condition->present || condition->status != status;
+    bool same =
+        !moved && strcmp(condition->reason, reason) == 0 && str_equal(condition->message, buf_str(&text));
+    if (same) {
+        buf_done(&text);
+        return false;
+    }
+    if (moved)
+        condition->changed_ns = step->now_ns;
+    condition->present = true;
+    condition->status = status;
+    int len = snprintf(condition->reason, sizeof(condition->reason), "%s", reason);
+    CHECK(len > 0 && (size_t)len < sizeof(condition->reason));
+    buf_done(&condition->text);
+    condition->text = text;
+    condition->message = buf_str(&condition->text);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    if (moved && jobset->form == FORM_JOBSET)
+        step_note(step, is_warning(kind, status), reason, ref_jobset(jobset), STR_FORMAT,
+                  STR_ARG(condition->message));
+    return moved;
+}
+
+void jobset_mark(struct step *step, struct jobset *jobset)
+{
+    if (jobset->dirty)
+        return;
+    jobset->dirty = true;
+    vec_push(&step->jobs->dirty, jobset);
+}
+
+bool jobset_finished(const struct jobset *jobset)
+{
+    return jobset->terminal_state[0] != 0;
+}
+
+bool jobset_is_foreign(const struct jobset *jobset)
+{
+    const char *ours = jobset->form == FORM_JOBSET ? "jobset.sigs.k8s.io/jobset-controller"
+                                                   : "kubernetes.io/job-controller";
+    return jobset->spec.managed_by.len && !str_is(jobset->spec.managed_by, ours);
+}
+
+/* --- writes ----------------------------------------------------------------------------------- */
+
+struct jobset *jobset_make(struct arena *arena, struct doc *document, const struct jobset_spec *spec)
+{
+    struct jobset *jobset = mem_alloc(sizeof(*jobset));
+    const struct doc *metadata = doc_get(document, "metadata");
+    struct str ns = doc_str(doc_get(metadata, "namespace"), STR("default"));
+    struct str name = doc_str(doc_get(metadata, "name"), STR(""));
+    struct buf key = {0};
+    buf_printf(&key, STR_FORMAT "/" STR_FORMAT, STR_ARG(ns), STR_ARG(name));
+    CHECK(key.len == ns.len + 1 + name.len);
+    jobset->key = buf_str(&key);
+    jobset->namespace_ = (struct str){key.data, ns.len};
+    jobset->name = (struct str){key.data + ns.len + 1, name.len};
+    jobset->arena = *arena;
+    *arena = (struct arena){0};
+    jobset->document = document;
+    jobset->form = workload_form(document);
+    jobset->spec = *spec;
+    jobset->terminal_state = "";
+    jobset_bind(jobset);
+    return jobset;
+}
+
+#define ACT_KEY "phalanx.dev/act-on-failure-target"
+
+static void set_failures_wait(const struct step *step, struct jobset *jobset)
+{
+    struct str asked = labels_get(&jobset->spec.annotations, STR(ACT_KEY), STR(""));
+    bool waits = str_is(asked, "true")    ? false
+                 : str_is(asked, "false") ? true
+                                          : step->cluster->failures_wait;
+    if (jobset->failures_wait == waits || jobset->form != FORM_JOBSET)
+        return;
+    jobset->failures_wait = waits;
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        if (jobset->jobs[i])
+            job_touch(jobset->jobs[i]);
+}
+
+/* A Job, or a Pod, of its own is there at once: it is what the writer is answered with. */
+static void make_own(struct step *step, struct jobset *jobset)
+{
+    CHECK(jobset->job_count == 1);
+    struct job *job = job_new(step, jobset, 0, jobset->spec.suspend && jobset->form != FORM_POD);
+    if (jobset->form == FORM_POD)
+        task_create(step, job, 0);
+}
+
+struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc *document,
+                             const struct jobset_spec *spec)
+{
+    struct jobset *jobset = jobset_make(arena, document, spec);
+    CHECK(jobset->form != FORM_JOBSET || !jobs_find(step->jobs, jobset->namespace_, jobset->name));
+    jobset->uid = step_uid(step);
+    jobset->generation = 1;
+    jobset->created_ns = jobset->first_queued_ns = step->now_ns;
+    jobset->progress.step = -1;
+    jobset->progress.attempt = -1;
+    jobset->checkpoint.committed_step = -1;
+    ledger_account_open(&jobset->closed, OWNER_QUEUED, 0, step_now_us(step));
+    set_failures_wait(step, jobset);
+    store_add_jobset(step->jobs, jobset);
+    step_changed(step, CHANGE_ADDED, ref_jobset(jobset));
+    if (jobset->form != FORM_JOBSET)
+        make_own(step, jobset);
+    belongings_lack(step, jobset);
+    jobset_mark(step, jobset);
+    return jobset;
+}
+
+static void repoint(struct jobset *jobset, struct job *job)
+{
+    CHECK(!job || job->rjob_index < jobset->spec.rjob_count);
+    if (job)
+        job->rjob = &jobset->spec.rjobs[job->rjob_index];
+}
+
+void jobset_replace(struct step *step, struct jobset *jobset, struct arena *arena, struct doc *document,
+                    const struct jobset_spec *spec)
+{
+    if (spec_equal(jobset->document, document))
+        return;
+    if (!spec_equal(doc_get(jobset->document, "spec"), doc_get(document, "spec")))
+        jobset->generation++;
+    CHECK(spec->rjob_count == jobset->spec.rjob_count); /* immutable, as are replicas */
+    vec_push(&step->jobs->dead_arenas, jobset->arena);
+    jobset->arena = *arena;
+    *arena = (struct arena){0};
+    jobset->document = document;
+    jobset->spec = *spec;
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        repoint(jobset, jobset->jobs[i]);
+    for (size_t i = 0; i < jobset->old_jobs.len; i++)
+        repoint(jobset, jobset->old_jobs.items[i]);
+    jobset_fit(jobset);
+    set_failures_wait(step, jobset);
+    for (uint32_t i = 0; i < jobset->job_count && jobset_is_elastic(jobset); i++)
+        if (jobset->jobs[i])
+            job_resized(jobset->jobs[i]);
+    step->schedule |= jobset->form == FORM_POD; /* its gates may be gone */
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    jobset_mark(step, jobset);
+}
+
+void jobset_delete(struct step *step, struct jobset *jobset)
+{
+    if (!jobset->deleted_ns) {
+        jobset->deleted_ns = step->now_ns;
+        jobset_reserve(step, jobset, NULL);
+        step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    }
+    jobset_mark(step, jobset);
+}
+
+void job_delete(struct step *step, struct job *job)
+{
+    if (job->doomed)
+        return;
+    attempt_doom_jobs(step, job->jobset, job->global_index, job->global_index + 1);
+    jobset_mark(step, job->jobset);
+}
+
+void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind kind, const char *reason,
+                   const char *format, ...)
+{
+    CHECK(kind == CONDITION_COMPLETED || kind == CONDITION_FAILED);
+    CHECK(!jobset_finished(jobset));
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    bool completed = kind == CONDITION_COMPLETED;
+    progress_settle(step, jobset, completed);
+    jobset_reserve(step, jobset, NULL);
+    jobset->terminal_state = completed ? "Completed" : "Failed";
+    step->jobs->completed_total += jobset->form == FORM_JOBSET && completed;
+    step->jobs->failed_total += jobset->form == FORM_JOBSET && !completed;
+    jobset->finished_ns = step->now_ns;
+    condition_set(step, jobset, kind, true, reason, STR_FORMAT, STR_ARG(buf_str(&text)));
+    if (jobset->conditions[CONDITION_RESTARTING].present && jobset->conditions[CONDITION_RESTARTING].status)
+        condition_set(step, jobset, CONDITION_RESTARTING, false,
+                      completed ? "JobSetCompleted" : "JobSetFailed",
+                      completed ? "jobset completed successfully" : "jobset failed");
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        if (job && (job->state == JOB_ACTIVE || job->state == JOB_SUSPENDED))
+            attempt_doom_jobs(step, jobset, i, i + 1); /* foreground deletion; finished jobs stay */
+    }
+}

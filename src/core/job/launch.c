@@ -1,0 +1,386 @@
+/* launch.c - what an agent needs to start a task: the whole environment, its gang's sheet, its place among
+ * the ranks.
+ *
+ * Our variables come first, so that a user's own value of the same name wins and $(VAR) can refer to ours.
+ * Names and meanings: torchrun ("Environment Variables" of torch.distributed.elastic), JAX
+ * (jax.distributed.initialize), Cloud TPU (TPU_WORKER_ID, TPU_WORKER_HOSTNAMES).
+ */
+#include "core/job/launch_env.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/agent/sheet.h"
+
+enum { ENV_VALUE_MAX = 120 * 1024 }; /* below the kernel's MAX_ARG_STRLEN of 128 KiB */
+_Static_assert(ENV_VALUE_MAX + NAME_MAX_BYTES < 128 * 1024, "a variable with its name is below it too");
+
+void env_set(env_list *env, struct str name, struct str value)
+{
+    for (size_t i = 0; i < env->len; i++) {
+        if (str_equal(env->items[i].name, name)) {
+            env->items[i] = (struct env_var){name, value, false};
+            return;
+        }
+    }
+    struct env_var var = {name, value, false};
+    vec_push(env, var);
+}
+
+static void env_setf(env_list *env, struct arena *arena, const char *name, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void env_setf(env_list *env, struct arena *arena, const char *name, const char *format, ...)
+{
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    if (text.len < ENV_VALUE_MAX)
+        env_set(env, str_from(name), arena_str(arena, buf_str(&text)));
+}
+
+/* Kubernetes' $(VAR) expansion: a known name is replaced, "$$(X)" stands for "$(X)", an unknown one stays as
+ * it is. */
+struct str env_expand(struct str text, const env_list *env, struct arena *arena)
+{
+    struct buf out BUF_CLEANUP = {0};
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] != '$' || i + 1 == text.len) {
+            buf_add_char(&out, text.data[i]);
+        } else if (text.data[i + 1] == '$') {
+            buf_add_char(&out, '$');
+            i++;
+        } else if (text.data[i + 1] == '(') {
+            const char *close = memchr(text.data + i, ')', text.len - i);
+            size_t end = close ? (size_t)(close - text.data) : 0;
+            struct str name = {text.data + i + 2, close ? end - i - 2 : 0};
+            const struct env_var *found = NULL;
+            for (size_t e = 0; close && e < env->len; e++)
+                if (str_equal(env->items[e].name, name))
+                    found = &env->items[e];
+            if (found) {
+                buf_add_str(&out, found->value);
+                i = end;
+            } else {
+                buf_add_char(&out, '$');
+            }
+        } else {
+            buf_add_char(&out, '$');
+        }
+    }
+    return arena_str(arena, buf_str(&out));
+}
+
+/* "metadata.labels['key']" -> key; empty when `path` is not of that form. */
+static struct str subscript(struct str path, const char *prefix)
+{
+    struct str start = str_from(prefix);
+    if (!str_starts(path, start) || path.len < start.len + 4 || !str_ends(path, STR("']")))
+        return STR("");
+    return (struct str){path.data + start.len + 2, path.len - start.len - 4};
+}
+
+/* Labels or annotations as a file shows them: key="value" lines. */
+static struct str label_lines(const struct labels *labels, struct arena *arena)
+{
+    struct buf text BUF_CLEANUP = {0};
+    for (size_t i = 0; i < labels->len; i++)
+        buf_printf(&text, "%s" STR_FORMAT "=\"" STR_FORMAT "\"", i > 0 ? "\n" : "",
+                   STR_ARG(labels->items[i].key), STR_ARG(labels->items[i].value));
+    return arena_str(arena, buf_str(&text));
+}
+
+static struct str label_field(const struct task *task, struct str path, struct arena *arena)
+{
+    const struct job *job = task->job;
+    const struct labels *annotations = &job->rjob->job.pod.annotations;
+    struct labels labels = job_labels(job, task, arena);
+    struct str key;
+    if (str_is(path, "metadata.labels"))
+        return label_lines(&labels, arena);
+    if (str_is(path, "metadata.annotations"))
+        return label_lines(annotations, arena);
+    if ((key = subscript(path, "metadata.labels")).len ||
+        (key = subscript(path, "metadata.annotations")).len) {
+        struct str value = labels_get(&labels, key, STR(""));
+        if (value.len)
+            return value;
+        struct labels more = job_annotations(job, task, arena);
+        return labels_get(annotations, key, labels_get(&more, key, STR("")));
+    }
+    return STR("");
+}
+
+struct str launch_field(const struct task *task, const struct machine *machine, struct str path,
+                        struct arena *arena)
+{
+    char uid[UID_TEXT_MAX];
+    if (str_is(path, "metadata.name"))
+        return task->name;
+    if (str_is(path, "metadata.namespace"))
+        return task->job->jobset->namespace_;
+    if (str_is(path, "metadata.uid")) {
+        uid_text(task->uid, uid);
+        return arena_str(arena, str_from(uid));
+    }
+    if (str_is(path, "spec.nodeName"))
+        return machine->name;
+    if (str_is(path, "spec.serviceAccountName"))
+        return STR("default");
+    if (str_is(path, "status.podIP") || str_is(path, "status.hostIP") || str_is(path, "status.podIPs") ||
+        str_is(path, "status.hostIPs"))
+        return machine->address;
+    return label_field(task, path, arena);
+}
+
+/* --- the sheet ------------------------------------------------------------------------------------------ */
+
+static void build_sheet(const struct task *task, const struct cluster *cluster, struct arena *arena,
+                        struct gang_sheet *sheet)
+{
+    const struct jobset *jobset = task->job->jobset;
+    sheet->subdomain = jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name;
+    sheet->namespace_ = jobset->namespace_;
+    sheet->entries = ARENA_ARRAY(arena, struct sheet_entry, task->world);
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        if (!job || !str_equal(job->rjob->group, task->job->rjob->group))
+            continue;
+        for (uint32_t s = 0; s < job->index_count; s++) {
+            const struct task *member = job->indexes[s].task;
+            if (!member || member->machine == MACHINE_NONE || sheet->count == task->world)
+                continue;
+            const struct machine *machine = &cluster->machines[member->machine];
+            sheet->entries[sheet->count++] = (struct sheet_entry){
+                .hostname = member->hostname,
+                .address = machine->address,
+                .machine = machine->name,
+                .chips = member->chips_were,
+                .rank = member->rank,
+            };
+        }
+    }
+    CHECK(sheet->count <= task->world);
+}
+
+/* Where a task stands among those of its machine, and its machine among the machines, both in order of
+ * rank. */
+struct launch_place {
+    uint32_t local_rank, local_world, node_rank;
+};
+
+static void find_places(struct launch_common *common)
+{
+    const struct gang_sheet *sheet = &common->sheet;
+    struct str_map nodes = {0}; /* machine -> its first place */
+    common->places = ARENA_ARRAY(common->arena, struct launch_place, sheet->count);
+    for (size_t i = 0; i < sheet->count; i++) {
+        struct launch_place *first = str_map_get(&nodes, sheet->entries[i].machine);
+        if (!first) {
+            first = &common->places[i];
+            first->node_rank = common->nodes++;
+            str_map_put(&nodes, sheet->entries[i].machine, first);
+        }
+        common->places[i].node_rank = first->node_rank;
+        common->places[i].local_rank = first->local_world++;
+    }
+    for (size_t i = 0; i < sheet->count; i++) {
+        const struct launch_place *first = str_map_get(&nodes, sheet->entries[i].machine);
+        common->places[i].local_world = first->local_world;
+    }
+    CHECK(common->nodes <= sheet->count && (common->nodes > 0 || sheet->count == 0));
+    str_map_done(&nodes);
+}
+
+static void join_hostnames(struct launch_common *common)
+{
+    struct buf names BUF_CLEANUP = {0};
+    sheet_write_host_names(&names, &common->sheet);
+    if (names.len < ENV_VALUE_MAX)
+        common->hostnames = arena_str(common->arena, buf_str(&names));
+}
+
+static void common_for(struct launch_common *common, const struct task *task, const struct cluster *cluster)
+{
+    if (common->jobset == task->job->jobset && str_equal(common->group, task->job->rjob->group))
+        return;
+    CHECK(common->arena);
+    *common = (struct launch_common){.arena = common->arena,
+                                     .objects = common->objects,
+                                     .jobset = task->job->jobset,
+                                     .group = task->job->rjob->group};
+    build_sheet(task, cluster, common->arena, &common->sheet);
+    find_places(common);
+    join_hostnames(common);
+}
+
+static struct launch_place place_of(const struct launch_common *common, uint32_t rank)
+{
+    const struct gang_sheet *sheet = &common->sheet;
+    if (rank < sheet->count && sheet->entries[rank].rank == rank)
+        return common->places[rank];
+    for (size_t i = 0; i < sheet->count; i++)
+        if (sheet->entries[i].rank == rank)
+            return common->places[i];
+    return (struct launch_place){0};
+}
+
+static const struct sheet_entry *rank_zero(const struct gang_sheet *sheet)
+{
+    for (size_t i = 0; i < sheet->count; i++)
+        if (sheet->entries[i].rank == 0)
+            return &sheet->entries[i];
+    return NULL;
+}
+
+/* --- the environment ------------------------------------------------------------------------------------ */
+
+static void env_world(env_list *env, struct arena *arena, const struct task *task,
+                      const struct launch_common *common)
+{
+    struct launch_place standing = place_of(common, task->rank);
+    const struct sheet_entry *master = rank_zero(&common->sheet);
+    env_setf(env, arena, "RANK", "%u", task->rank);
+    env_setf(env, arena, "WORLD_SIZE", "%u", task->world);
+    env_setf(env, arena, "LOCAL_RANK", "%u", standing.local_rank);
+    env_setf(env, arena, "LOCAL_WORLD_SIZE", "%u", standing.local_world);
+    env_setf(env, arena, "NODE_RANK", "%u", standing.node_rank);
+    env_setf(env, arena, "GROUP_RANK", "%u", standing.node_rank);
+    env_setf(env, arena, "NNODES", "%u", common->nodes);
+    env_setf(env, arena, "TPU_WORKER_ID", "%u", task->rank);
+    env_setf(env, arena, "JAX_PROCESS_ID", "%u", task->rank);
+    env_setf(env, arena, "JAX_NUM_PROCESSES", "%u", task->world);
+    env_setf(env, arena, "PHX_RANK", "%u", task->rank);
+    env_setf(env, arena, "PHX_WORLD_SIZE", "%u", task->world);
+    if (master) {
+        env_set(env, STR("MASTER_ADDR"), master->address);
+        env_setf(env, arena, "MASTER_PORT", "%u", task->port);
+        env_setf(env, arena, "JAX_COORDINATOR_ADDRESS", STR_FORMAT ":%u", STR_ARG(master->address),
+                 task->port);
+        env_setf(env, arena, "JAX_COORDINATOR_IP", STR_FORMAT, STR_ARG(master->address));
+        env_setf(env, arena, "JAX_COORDINATOR_PORT", "%u", task->port);
+        env_setf(env, arena, "PHX_RENDEZVOUS", STR_FORMAT ":%u", STR_ARG(master->address), task->port + 1u);
+    }
+    if (common->hostnames.data) {
+        struct env_var names = {STR("TPU_WORKER_HOSTNAMES"), common->hostnames, true};
+        vec_push(env, names);
+    }
+}
+
+/* Groups of replicated jobs: each is a world of ranks, and a checkpoint counts when all of them have saved
+ * it. */
+static uint32_t count_worlds(const struct jobset_spec *spec)
+{
+    uint32_t worlds = 0;
+    for (size_t r = 0; r < spec->rjob_count; r++) {
+        bool seen = false;
+        for (size_t before = 0; before < r && !seen; before++)
+            seen = str_equal(spec->rjobs[before].group, spec->rjobs[r].group);
+        worlds += !seen;
+    }
+    return worlds;
+}
+
+static void env_task(env_list *env, struct arena *arena, const struct task *task,
+                     const struct cluster *cluster)
+{
+    const struct job *job = task->job;
+    const struct jobset *jobset = job->jobset;
+    char suffix[SUFFIX_TEXT_MAX];
+    uid_suffix(jobset->uid, suffix);
+    env_setf(env, arena, "JOB_COMPLETION_INDEX", "%d", task->index);
+    env_setf(env, arena, "PHX_TASK_UID", "%" PRIu64, task->uid);
+    env_setf(env, arena, "PHX_JOBSET", STR_FORMAT, STR_ARG(jobset->key));
+    env_setf(env, arena, "PHX_ATTEMPT", "%d", jobset->attempt);
+    env_setf(env, arena, "PHX_WORLDS", "%u", count_worlds(&jobset->spec));
+    env_setf(env, arena, "TORCHELASTIC_RESTART_COUNT", "%d", jobset->attempt);
+    if (jobset->checkpoint.committed_step >= 0) {
+        env_setf(env, arena, "PHX_RESTORE_STEP", "%" PRId64, jobset->checkpoint.committed_step);
+        env_setf(env, arena, "PHX_RESTORE_ATTEMPT", "%d", jobset->checkpoint.committed_attempt);
+    }
+    if (cluster->checkpoint_dir.len)
+        env_setf(env, arena, "PHX_CHECKPOINT_DIR", STR_FORMAT "/" STR_FORMAT "/" STR_FORMAT "-%s/" STR_FORMAT,
+                 STR_ARG(cluster->checkpoint_dir), STR_ARG(jobset->namespace_), STR_ARG(jobset->name), suffix,
+                 STR_ARG(job->rjob->group));
+    struct buf chips BUF_CLEANUP = {0};
+    for (uint32_t c = 0; c < CHIPS_PER_MACHINE_MAX; c++)
+        if (task->chips >> c & 1)
+            buf_printf(&chips, "%s%u", chips.len ? "," : "", c);
+    if (chips.len) {
+        const char *vendor = str_starts(job->rjob->job.pod.chip_resource, STR("nvidia.com"))
+                                 ? "CUDA_VISIBLE_DEVICES"
+                                 : "TPU_VISIBLE_CHIPS";
+        env_setf(env, arena, "PHX_CHIPS", "%s", chips.data);
+        env_setf(env, arena, vendor, "%s", chips.data);
+    }
+}
+
+void env_ours(env_list *env, struct arena *arena, const struct task *task, const struct cluster *cluster,
+              const struct launch_common *common)
+{
+    env_world(env, arena, task, common);
+    env_task(env, arena, task, cluster);
+}
+
+/* One process and nothing around it: the fast way, and nearly every rank's. */
+static void launch_plain(const struct launch_common *common, const struct task *task,
+                         const struct cluster *cluster, struct arena *arena, struct task_launch *launch)
+{
+    const struct pod_spec *pod = &task->job->rjob->job.pod;
+    env_list env = {0};
+    env_ours(&env, arena, task, cluster, common);
+    env_user(&env, common, task, &cluster->machines[task->machine], &pod->containers[0], arena);
+    launch->argv = ARENA_ARRAY(arena, struct str, pod->command_count + pod->arg_count);
+    for (size_t i = 0; i < pod->command_count; i++)
+        launch->argv[launch->argc++] = env_expand(pod->command[i], &env, arena);
+    for (size_t i = 0; i < pod->arg_count; i++)
+        launch->argv[launch->argc++] = env_expand(pod->args[i], &env, arena);
+    launch->env = ARENA_ARRAY(arena, struct env_var, env.len);
+    mem_copy(launch->env, env.items, env.len * sizeof(*env.items));
+    launch->env_count = env.len;
+    vec_done(&env);
+}
+
+void task_launch_build_next(struct launch_common *common, const struct task *task,
+                            const struct cluster *cluster, struct arena *arena,
+                            struct task_launch *ret_launch)
+{
+    const struct job *job = task->job;
+    const struct jobset *jobset = job->jobset;
+    const struct pod_spec *pod = &job->rjob->job.pod;
+    CHECK(task->machine < cluster->machine_count && task->state >= TASK_STARTING);
+    struct task_launch launch = {
+        .task = task->uid,
+        .jobset = jobset->uid,
+        .attempt = jobset->attempt,
+        .name = task->name,
+        .namespace_ = jobset->namespace_,
+        .jobset_name = jobset->name,
+        .working_dir = pod->working_dir,
+        .run_as_user = pod->run_as_user,
+        .run_as_group = pod->run_as_group,
+        .chips = task->chips,
+        .cpu_milli = pod->cpu_milli,
+        .memory_bytes = pod->memory_bytes,
+        .grace_ns = pod->grace_s * NS_PER_SECOND,
+        .rank = task->rank,
+        .world = task->world,
+        .restore_step = jobset->checkpoint.committed_step,
+        .restore_attempt = jobset->checkpoint.committed_attempt,
+    };
+    common_for(common, task, cluster);
+    launch.sheet = common->sheet;
+    if (launch_is_plain(task))
+        launch_plain(common, task, cluster, arena, &launch);
+    else
+        launch_containers(common, task, cluster, arena, &launch);
+    *ret_launch = launch;
+}
+
+void task_launch_build(const struct task *task, const struct cluster *cluster, struct arena *arena,
+                       struct task_launch *ret_launch)
+{
+    struct launch_common common = {.arena = arena};
+    task_launch_build_next(&common, task, cluster, arena, ret_launch);
+}

@@ -1,0 +1,51 @@
+/* peers.c - what ranks say of each other: a broken connection between two ranks is evidence about the machine
+ * of the other one, weaker than its tethers, stronger than silence. It counts only while the machine's own
+ * agent is away, and only when every task that may live there has been reported. It speaks of one process: a
+ * task of several, or of one that may be run again in its place, can outlive it. */
+#include "core/job/internal.h"
+
+static struct task *rank_of(const struct task *reporter, uint32_t rank)
+{
+    const struct jobset *jobset = reporter->job->jobset;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        if (!job || !str_equal(job->rjob->group, reporter->job->rjob->group))
+            continue;
+        for (uint32_t s = 0; s < job->index_count; s++)
+            if (job->indexes[s].task && job->indexes[s].task->rank == rank)
+                return job->indexes[s].task;
+    }
+    return NULL;
+}
+
+void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank)
+{
+    step_note(step, true, "PeerGone", ref_task(reporter), "rank %u lost its connection to rank %u",
+              reporter->rank, rank);
+    struct task *gone = reporter->job->doomed ? NULL : rank_of(reporter, rank);
+    if (!gone || gone == reporter || gone->machine == MACHINE_NONE || task_ended(gone->state))
+        return;
+    if (gone->gang != reporter->gang) /* it came later: the reporter speaks of the one that it replaces */
+        return;
+    CHECK(gone->machine < step->cluster->machine_count);
+    gone->peers_lost = true;
+    step->suspect = gone->machine;
+}
+
+bool jobs_peers_say_lost(const struct job_store *store, const struct machine *machine)
+{
+    bool any = false;
+    if (machine->state != MACHINE_AWAY)
+        return false;
+    list_for_each(node, &store->machine_tasks[machine->id])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        if (task->state < TASK_STARTING)
+            continue;
+        if (!task->peers_lost || task->container_count > 0)
+            return false;
+        CHECK(!task_ended(task->state)); /* it lives there */
+        any = true;
+    }
+    return any;
+}

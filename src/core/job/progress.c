@@ -1,0 +1,396 @@
+/* progress.c - steps and checkpoints as they are reported, and what each restart cost. */
+#include "core/job/internal.h"
+
+#include <stdio.h>
+
+#include "base/hash.h"
+
+/* The rate is taken over at least this long. */
+#define RATE_WINDOW_NS (2 * NS_PER_SECOND)
+
+static struct restart_record *newest_record(struct jobset *jobset)
+{
+    if (!jobset->record_count)
+        return NULL;
+    return &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
+}
+
+static void copy_text(char *to, size_t size, struct str from)
+{
+    CHECK(size > 0);
+    snprintf(to, size, STR_FORMAT, (int)(from.len < size ? from.len : size - 1), from.data ? from.data : "");
+}
+
+static void add_suspect(struct jobset *jobset, machine_id machine)
+{
+    CHECK(machine != MACHINE_NONE);
+    for (size_t i = 0; i < jobset->suspect_count; i++)
+        if (jobset->suspects[i] == machine)
+            return;
+    jobset->suspects = mem_realloc(jobset->suspects, (jobset->suspect_count + 1) * sizeof(*jobset->suspects));
+    jobset->suspects[jobset->suspect_count++] = machine;
+}
+
+static const char *cause_of(const struct task *culprit)
+{
+    switch (culprit->end) {
+    case END_MACHINE_LOST:
+        return "MachineLost";
+    case END_START_FAILED:
+        return "StartFailed";
+    case END_STOPPED:
+        return "Evicted";
+    default:
+        return culprit->oom ? "OutOfMemory" : "TaskFailed";
+    }
+}
+
+/* What no checkpoint kept is lost, in every gang. */
+static void lose_unkept(struct step *step, struct jobset *jobset)
+{
+    for (size_t i = 0; i < jobset->gangs.len; i++)
+        ledger_account_lose(&jobset->gangs.items[i]->account, step->ledger, step_now_us(step));
+    ledger_account_lose(&jobset->closed, step->ledger, step_now_us(step));
+}
+
+/* Chips that are held now change their owner. */
+static void book_held(struct step *step, struct jobset *jobset, enum ledger_owner owner)
+{
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        struct gang *gang = jobset->gangs.items[i];
+        if (gang->state == GANG_PLACED || gang->state == GANG_RUNNING)
+            gang_book(step, gang, owner);
+    }
+}
+
+void progress_suspended(struct step *step, struct jobset *jobset)
+{
+    book_held(step, jobset, OWNER_STOPPING);
+}
+
+void progress_resumed(struct step *step, struct jobset *jobset)
+{
+    lose_unkept(step, jobset);
+}
+
+/* All chips wait for what restarts, even when only one job does: its peers stand still until it is back. */
+/* When a machine dies, a rank that misses it may end, and restart the JobSet, a moment before the machine's
+ * own death is known. Both are one incident: it is recorded once, under its true cause, and counts once. */
+bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit)
+{
+    if (!jobset->record_count || !culprit || culprit->end != END_MACHINE_LOST)
+        return false;
+    const struct restart_record *newest = &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
+    return !newest->started_ns && step->now_ns - newest->fault_ns <= INCIDENT_WINDOW_NS;
+}
+
+/* The record to write; what the incident's first sign blamed is no suspect any more. */
+static struct restart_record *open_record(struct step *step, struct jobset *jobset,
+                                          const struct task *culprit, int64_t *ret_fault_ns)
+{
+    *ret_fault_ns = step->now_ns;
+    if (!progress_same_incident(step, jobset, culprit))
+        return &jobset->records[jobset->record_count++ % RESTART_RECORDS_MAX];
+    struct restart_record *record = newest_record(jobset);
+    *ret_fault_ns = record->fault_ns;
+    if (jobset->suspect_count > 0) {
+        machine_id last = jobset->suspects[jobset->suspect_count - 1];
+        if (last != MACHINE_NONE && str_is(step->cluster->machines[last].name, record->machine))
+            jobset->suspect_count--;
+    }
+    return record;
+}
+
+void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
+                      const struct task *culprit)
+{
+    CHECK(culprit || cause);
+    int64_t fault_ns;
+    struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
+    *record = (struct restart_record){
+        .attempt = attempt,
+        .fault_ns = fault_ns,
+        /* Steps are reported now and then: a newer checkpoint proves that they were made. */
+        .step_at_fault = jobset->progress.step > jobset->checkpoint.committed_step
+                             ? jobset->progress.step
+                             : jobset->checkpoint.committed_step,
+        .step_resumed_from = jobset->checkpoint.committed_step,
+    };
+    copy_text(record->cause, sizeof(record->cause), str_from(culprit ? cause_of(culprit) : cause));
+    if (culprit && culprit->machine != MACHINE_NONE) {
+        copy_text(record->machine, sizeof(record->machine), step->cluster->machines[culprit->machine].name);
+        add_suspect(jobset, culprit->machine);
+    }
+    if (culprit) {
+        char detail[sizeof(record->detail)];
+        snprintf(detail, sizeof(detail), STR_FORMAT ": " STR_FORMAT, STR_ARG(culprit->name),
+                 STR_ARG(culprit->message));
+        copy_text(record->detail, sizeof(record->detail), str_from(detail));
+        record->evidence_ns = culprit->ended_ns < step->now_ns ? culprit->ended_ns : 0;
+    }
+    lose_unkept(step, jobset);
+    book_held(step, jobset, OWNER_RESTARTING);
+}
+
+/* A gang of an attempt that has a joined task is productive from its first step on, any other from when it
+ * runs. */
+static bool counts_steps(const struct gang *gang)
+{
+    for (size_t i = 0; i < gang->tasks.len; i++)
+        if (gang->tasks.items[i]->joined)
+            return true;
+    return false;
+}
+
+void progress_running(struct step *step, struct gang *gang)
+{
+    CHECK(gang->state == GANG_RUNNING && gang->waiting == 0);
+    struct jobset *jobset = gang->jobset;
+    struct restart_record *record = newest_record(jobset);
+    if (record && !record->started_ns && record->attempt == gang->attempt)
+        record->started_ns = step->now_ns;
+    if (!counts_steps(gang) || jobset->progress.attempt == gang->attempt)
+        gang_book(step, gang, OWNER_UNKEPT);
+    for (size_t i = 0; i < jobset->gangs.len; i++) { /* those that waited for a job that restarted alone */
+        struct gang *peer = jobset->gangs.items[i];
+        if (peer->state == GANG_RUNNING && peer->attempt == gang->attempt &&
+            peer->account.owner == OWNER_RESTARTING && !counts_steps(peer))
+            gang_book(step, peer, OWNER_UNKEPT);
+    }
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+}
+
+void progress_joined(struct step *step, struct task *task)
+{
+    struct gang *gang = task->gang;
+    task->joined = true;
+    if (gang && gang->account.owner == OWNER_UNKEPT && gang->jobset->progress.attempt != gang->attempt)
+        gang_book(step, gang, gang->replaces ? OWNER_RESTARTING : OWNER_STARTING);
+}
+
+static void copy_metrics(struct progress *progress, const struct progress_event *event)
+{
+    progress->metric_count = event->metric_count < METRICS_MAX ? event->metric_count : METRICS_MAX;
+    for (size_t i = 0; i < progress->metric_count; i++) {
+        copy_text(progress->metric_names[i], sizeof(progress->metric_names[i]), event->metrics[i].name);
+        progress->metrics[i].name = str_from(progress->metric_names[i]);
+        progress->metrics[i].micro = event->metrics[i].micro;
+    }
+}
+
+/* A step by every rank: whatever was starting or restarting is productive now. */
+static void steps_go_on(struct step *step, struct jobset *jobset)
+{
+    struct restart_record *record = newest_record(jobset);
+    bool fresh = jobset->progress.attempt != jobset->attempt;
+    bool began = record && record->attempt == jobset->attempt && (fresh || record->started_ns);
+    if (began && !record->stepped_ns) {
+        record->stepped_ns = step->now_ns;
+        jobset_mark(step, jobset); /* restarts need not wait any more: attempt_due */
+    }
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        struct gang *gang = jobset->gangs.items[i];
+        bool live =
+            fresh ? gang->state == GANG_PLACED || gang->state == GANG_RUNNING : gang->state == GANG_RUNNING;
+        if (live && gang->attempt == jobset->attempt && gang->account.owner != OWNER_UNKEPT)
+            gang_book(step, gang, OWNER_UNKEPT);
+    }
+}
+
+void jobs_progress(struct step *step, const struct progress_event *event)
+{
+    struct jobset *jobset = jobs_find_uid(step->jobs, event->jobset);
+    if (!jobset || event->attempt != jobset->attempt || jobset_finished(jobset) || jobset->spec.suspend ||
+        event->step < 0)
+        return;
+    struct progress *progress = &jobset->progress;
+    if (progress->attempt == event->attempt && event->step <= progress->step)
+        return;
+    steps_go_on(step, jobset);
+    if (progress->attempt != event->attempt) {
+        progress->attempt = event->attempt;
+        progress->base_step = event->step;
+        progress->base_ns = step->now_ns;
+    } else if (step->now_ns - progress->base_ns >= 2 * RATE_WINDOW_NS) {
+        progress->base_step = progress->step;
+        progress->base_ns = progress->step_ns;
+    }
+    CHECK(progress->attempt == jobset->attempt);
+    progress->step = event->step;
+    progress->step_ns = step->now_ns;
+    progress->total = event->total;
+    copy_metrics(progress, event);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+}
+
+int64_t progress_rate_milli(const struct progress *progress)
+{
+    int64_t elapsed_ns = progress->step_ns - progress->base_ns;
+    if (progress->step <= progress->base_step || elapsed_ns < NS_PER_MS)
+        return 0;
+    return (int64_t)((__int128)(progress->step - progress->base_step) * 1000 * NS_PER_SECOND / elapsed_ns);
+}
+
+static bool checkpoints(const struct task *task)
+{
+    return task->joined && task->end != END_MACHINE_LOST &&
+           (!task_ended(task->state) || task->state == TASK_SUCCEEDED);
+}
+
+static bool has_saved(const struct task *task, int64_t number)
+{
+    bool saved = task->saved_step == number;
+    for (uint32_t i = 0; i < task->saved_before_count; i++)
+        saved |= task->saved_before[i] == number;
+    return saved;
+}
+
+static bool all_have_saved(const struct jobset *jobset, int64_t number)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++)
+            if (checkpoints(job->tasks.items[t]) && !has_saved(job->tasks.items[t], number))
+                return false;
+    }
+    return true;
+}
+
+/* The newest step up to `lowest`, the laggard's newest, that all have saved; -1: none. Ranks need not save
+ * alike. */
+static int64_t common_step(const struct jobset *jobset, int64_t lowest)
+{
+    const struct task *laggard = jobset->laggard;
+    if (lowest < 0 || all_have_saved(jobset, lowest))
+        return lowest;
+    CHECK(laggard && laggard->saved_step == lowest);
+    for (uint32_t i = 0; i < laggard->saved_before_count; i++)
+        if (all_have_saved(jobset, laggard->saved_before[i]))
+            return laggard->saved_before[i];
+    return -1;
+}
+
+static void remember_saved(struct task *task, int64_t number)
+{
+    CHECK(number > task->saved_step && task->saved_before_count <= SAVED_BEFORE_MAX);
+    if (task->saved_step >= 0) {
+        uint32_t kept =
+            task->saved_before_count < SAVED_BEFORE_MAX ? task->saved_before_count : SAVED_BEFORE_MAX - 1;
+        memmove(task->saved_before + 1, task->saved_before, kept * sizeof(*task->saved_before));
+        task->saved_before[0] = task->saved_step;
+        task->saved_before_count = kept + 1;
+    }
+    task->saved_step = number;
+}
+
+/* The newest step that every rank of every world that checkpoints has saved in this attempt; -1: none.
+ * Remembers one of those that are behind, chosen by hash so that whatever the order in which ranks report,
+ * few reports look at all. */
+static int64_t complete_step(struct jobset *jobset)
+{
+    int64_t lowest = INT64_MAX;
+    uint64_t joined = 0, wanted = 0;
+    jobset->laggard = NULL;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            struct task *task = job->tasks.items[t];
+            if (!checkpoints(task))
+                continue;
+            joined++;
+            wanted += task->rank == 0 ? task->world : 0;
+            if (task->saved_step < lowest || (task->saved_step == lowest && jobset->laggard &&
+                                              hash_mix(task->uid) < hash_mix(jobset->laggard->uid)))
+                jobset->laggard = task;
+            lowest = task->saved_step < lowest ? task->saved_step : lowest;
+        }
+    }
+    return joined > 0 && joined == wanted ? common_step(jobset, lowest) : -1;
+}
+
+static void notice_committed(struct step *step, const struct task *task, int64_t number)
+{
+    struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
+    effect->notice.machine = task->machine;
+    effect->notice.notice = (struct task_notice){NOTICE_CHECKPOINT_COMMITTED, task->uid, number, 0};
+}
+
+void progress_shard_saved(struct step *step, struct task *task, int64_t number)
+{
+    struct jobset *jobset = task->job->jobset;
+    if (task->job->doomed || task->gang == NULL)
+        return;
+    if (number <= jobset->checkpoint.committed_step &&
+        jobset->checkpoint.committed_attempt == jobset->attempt)
+        notice_committed(step, task,
+                         jobset->checkpoint.committed_step); /* the first notice was lost on the way */
+    if (number <= task->saved_step)
+        return;
+    remember_saved(task, number);
+    int64_t committed =
+        jobset->checkpoint.committed_attempt >= jobset->attempt ? jobset->checkpoint.committed_step : -1;
+    if (jobset->laggard && checkpoints(jobset->laggard) && jobset->laggard->saved_step <= committed)
+        return;
+    int64_t complete = complete_step(jobset);
+    if (complete <= committed)
+        return;
+    jobset->checkpoint.committed_step = complete;
+    jobset->checkpoint.committed_attempt = jobset->attempt;
+    jobset->checkpoint.committed_ns = step->now_ns;
+    jobset->checkpoint.count++;
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        struct gang *gang = jobset->gangs.items[i];
+        ledger_account_keep(&gang->account, step->ledger, step_now_us(step));
+        for (size_t t = 0; t < gang->tasks.len; t++) {
+            const struct task *member = gang->tasks.items[t];
+            if (!member->joined || task_ended(member->state))
+                continue;
+            notice_committed(step, member, complete);
+        }
+    }
+    ledger_account_keep(&jobset->closed, step->ledger, step_now_us(step));
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+}
+
+void progress_settle(struct step *step, struct jobset *jobset, bool kept)
+{
+    for (size_t i = 0; i <= jobset->gangs.len; i++) {
+        struct ledger_account *account =
+            i < jobset->gangs.len ? &jobset->gangs.items[i]->account : &jobset->closed;
+        if (kept)
+            ledger_account_keep(account, step->ledger, step_now_us(step));
+        else
+            ledger_account_lose(account, step->ledger, step_now_us(step));
+        if (i < jobset->gangs.len && jobset->gangs.items[i]->state != GANG_QUEUED && account->chips > 0)
+            gang_book(step, jobset->gangs.items[i], OWNER_STOPPING);
+    }
+}
+
+struct ledger_account jobset_account(const struct jobset *jobset, int64_t now_ns)
+{
+    struct ledger_account sum = jobset->closed;
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        struct ledger_account account =
+            ledger_account_at(&jobset->gangs.items[i]->account, now_ns / NS_PER_US);
+        for (int owner = 0; owner < LEDGER_OWNERS; owner++)
+            sum.chip_us[owner] += account.chip_us[owner];
+        sum.wanted_chip_us += account.wanted_chip_us;
+        sum.chips += account.chips;
+    }
+    return sum;
+}
+
+void jobs_show_accounts(struct step *step)
+{
+    for (size_t i = 0; i < step->effects->list.len; i++) {
+        const struct effect *effect = &step->effects->list.items[i];
+        if (effect->kind != EFFECT_CHANGED || effect->changed.object.kind != OBJECT_JOBSET)
+            continue;
+        struct jobset *jobset = (struct jobset *)effect->changed.object.jobset;
+        if (jobset->gone || jobset->shown_seq == step->seq)
+            continue;
+        jobset->shown_seq = step->seq;
+        jobset->shown_ns = step->now_ns;
+        jobset->shown = jobset_account(jobset, step->now_ns);
+    }
+}

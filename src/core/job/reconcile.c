@@ -1,0 +1,391 @@
+/* reconcile.c - JobSets that were marked are looked at as a whole and moved on until nothing changes: Jobs,
+ * policies, suspension, deletion, TTL, timers. */
+#include "core/job/internal.h"
+
+/* An old job has ended: it leaves its JobSet. */
+static void leave_old_jobs(struct jobset *jobset, struct job *job)
+{
+    CHECK(jobset->old_jobs.len > 0 && job->old_place < jobset->old_jobs.len);
+    struct job *last = vec_last(&jobset->old_jobs);
+    CHECK(jobset->old_jobs.items[job->old_place] == job);
+    jobset->old_jobs.items[job->old_place] = last;
+    last->old_place = job->old_place;
+    jobset->old_jobs.len--;
+    struct job **link = &jobset->ending[job->global_index];
+    while (*link != job) {
+        CHECK(*link);
+        link = &(*link)->before;
+    }
+    *link = job->before;
+}
+
+/* Looks at the jobs that were touched, until none is; buries those that are over and unwanted. */
+static void reconcile_jobs(struct step *step, struct jobset *jobset)
+{
+    for (size_t i = 0; i < jobset->dirty_jobs.len; i++) { /* grows meanwhile */
+        struct job *job = jobset->dirty_jobs.items[i];
+        job->dirty = false;
+        if (job->gone)
+            continue;
+        job_reconcile(step, job);
+        if (job->doomed && !job_alive(job)) {
+            leave_old_jobs(jobset, job);
+            job_bury(step, job);
+        }
+    }
+    vec_clear(&jobset->dirty_jobs);
+}
+
+/* Gangs whose tasks are all ended and buried give their account to the JobSet. With the last of them it is
+ * final, for now, and users see it. */
+static void close_gangs(struct step *step, struct jobset *jobset)
+{
+    bool some = jobset->gangs.len > 0;
+    for (size_t i = 0; i < jobset->gangs.len;) {
+        struct gang *gang = jobset->gangs.items[i];
+        if (gang->state != GANG_ENDED) {
+            gang_thin(gang);
+            i++;
+            continue;
+        }
+        CHECK(gang->account.chips == 0 && gang->alive == 0 && gang->waiting == 0);
+        struct ledger_account final = ledger_account_at(&gang->account, step_now_us(step));
+        for (int owner = 0; owner < LEDGER_OWNERS; owner++)
+            jobset->closed.chip_us[owner] += final.chip_us[owner];
+        jobset->closed.wanted_chip_us += final.wanted_chip_us;
+        for (size_t t = 0; t < gang->tasks.len; t++)
+            if (gang->tasks.items[t]->gang == gang)
+                gang->tasks.items[t]->gang = NULL;
+        vec_remove(&jobset->gangs, i);
+        vec_push(&step->jobs->dead_gangs, gang);
+    }
+    if (some && jobset->gangs.len == 0)
+        step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+}
+
+static bool success_policy(struct step *step, struct jobset *jobset)
+{
+    int32_t succeeded = 0, wanted = 0, any = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        any += jobset->rjob_status[r].succeeded;
+        if (jobset->spec.success_targets && !jobset->spec.success_targets[r])
+            continue;
+        succeeded += jobset->rjob_status[r].succeeded;
+        wanted += jobset->spec.rjobs[r].replicas;
+    }
+    bool met = jobset->spec.success_operator == OPERATOR_ANY ? succeeded > 0 : any > 0 && succeeded >= wanted;
+    if (met)
+        jobset_finish(step, jobset, CONDITION_COMPLETED, "AllJobsCompleted", "jobset completed successfully");
+    return met;
+}
+
+static void suspend_jobs(struct step *step, struct jobset *jobset)
+{
+    int32_t resting = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_status *status = &jobset->rjob_status[r];
+        resting += status->suspended + status->succeeded + status->failed;
+    }
+    for (uint32_t i = 0; resting < (int32_t)jobset->made && i < jobset->job_count; i++)
+        if (jobset->jobs[i])
+            job_suspend(step, jobset->jobs[i]);
+}
+
+static void resume_jobs(struct step *step, struct jobset *jobset)
+{
+    uint32_t first = 0;
+    for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
+        uint32_t end = first + (uint32_t)jobset->spec.rjobs[r].replicas;
+        bool some = jobset->rjob_status[r].suspended > 0 && startup_allows(jobset, r);
+        for (uint32_t i = first; some && i < end; i++)
+            if (jobset->jobs[i])
+                job_resume(step, jobset->jobs[i]);
+        first = end;
+        CHECK(first <= jobset->job_count);
+    }
+}
+
+static void suspend_or_resume(struct step *step, struct jobset *jobset)
+{
+    bool suspend = jobset->spec.suspend;
+    if (jobset->form == FORM_POD)
+        return; /* it waits at its gates (gang.c); one that runs cannot be suspended */
+    if (suspend) {
+        if (!jobset->conditions[CONDITION_SUSPENDED].status)
+            progress_suspended(step, jobset);
+        suspend_jobs(step, jobset);
+        condition_set(step, jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
+        if (jobset->conditions[CONDITION_RESTARTING].status)
+            condition_set(step, jobset, CONDITION_RESTARTING, false, "JobSetSuspended",
+                          "jobset is suspended");
+        return;
+    }
+    if (jobset->conditions[CONDITION_SUSPENDED].status) {
+        progress_resumed(step, jobset);
+        condition_set(step, jobset, CONDITION_SUSPENDED, false, "ResumeJobs", "jobset is resumed");
+    }
+    resume_jobs(step, jobset);
+}
+
+/* A suspended JobSet has its jobs, suspended, except those that wait for dependsOn. */
+static bool may_exist(const struct jobset *jobset, uint32_t rjob)
+{
+    return startup_allows(jobset, rjob) ||
+           (jobset->spec.suspend && jobset->spec.rjobs[rjob].depend_count == 0);
+}
+
+static bool waits_for_old_jobs(const struct jobset *jobset)
+{
+    return jobset->spec.strategy == RESTART_BLOCKING_RECREATE && jobset->old_jobs.len > 0;
+}
+
+/* A JobSet of an old log whose Jobs would have the names of another's waits for them. */
+static bool name_is_free(const struct step *step, const struct jobset *jobset, uint32_t rjob, int32_t index)
+{
+    if (!jobset->shares_names)
+        return true;
+    struct arena scratch ARENA_CLEANUP = {0};
+    return store_name_free(step->jobs, jobset,
+                           job_name(&scratch, jobset->name, jobset->spec.rjobs[rjob].name, index));
+}
+
+static void note_taken(struct step *step, struct jobset *jobset, uint32_t rjob, int32_t index)
+{
+    if (!jobset->name_noted)
+        step_note(step, true, "JobCreationFailed", ref_jobset(jobset),
+                  "jobs.batch \"" STR_FORMAT "-" STR_FORMAT "-%d\" already exists", STR_ARG(jobset->name),
+                  STR_ARG(jobset->spec.rjobs[rjob].name), index);
+    jobset->name_noted = true;
+}
+
+/* Is there a job to be made, now or when attempt_due() comes? */
+static bool wants_jobs(const struct jobset *jobset)
+{
+    if (jobset->made == jobset->job_count || waits_for_old_jobs(jobset))
+        return false;
+    uint32_t position = 0;
+    for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
+        bool exists = may_exist(jobset, r);
+        for (int32_t i = 0; i < jobset->spec.rjobs[r].replicas; i++, position++)
+            if (exists && !jobset->jobs[position])
+                return true;
+    }
+    return false;
+}
+
+/* Makes the jobs that may exist now. True: something was made. */
+static bool make_jobs(struct step *step, struct jobset *jobset)
+{
+    if (!wants_jobs(jobset) || attempt_due(jobset) > step->now_ns)
+        return false;
+    uint32_t position = 0, made = jobset->made;
+    for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
+        bool exists = may_exist(jobset, r), runs = !jobset->spec.suspend && startup_allows(jobset, r);
+        for (int32_t i = 0; i < jobset->spec.rjobs[r].replicas; i++, position++)
+            if (!exists || jobset->jobs[position])
+                continue;
+            else if (name_is_free(step, jobset, r, i))
+                job_new(step, jobset, position, !runs);
+            else
+                note_taken(step, jobset, r, i);
+    }
+    return jobset->made > made;
+}
+
+static bool has_finalizers(const struct jobset *jobset)
+{
+    return doc_len(doc_path(jobset->document, "metadata", "finalizers", NULL)) > 0;
+}
+
+static void remove_jobset(struct step *step, struct jobset *jobset)
+{
+    struct job_store *store = step->jobs;
+    CHECK(jobset->made == 0 && jobset->old_jobs.len == 0 && jobset->gangs.len == 0);
+    CHECK(!jobset->gone);
+    step_changed(step, CHANGE_DELETED, ref_jobset(jobset));
+    store_remove_jobset(store, jobset);
+    if (heap_has(&jobset->timer))
+        heap_remove(&store->timers, &jobset->timer);
+    for (size_t i = 0; i < store->jobsets.len; i++) {
+        if (store->jobsets.items[i] == jobset) {
+            vec_remove(&store->jobsets, i);
+            break;
+        }
+    }
+    jobset->gone = true;
+    vec_push(&store->dead_jobsets, jobset);
+}
+
+/* A deleted Job or Pod of its own is seen until its processes are dead: its name is free only then. */
+static bool own_remains(struct step *step, struct jobset *jobset)
+{
+    if (jobset->form == FORM_JOBSET || !jobset->jobs[0])
+        return false;
+    job_touch(jobset->jobs[0]);
+    reconcile_jobs(step, jobset);
+    jobset_recount(step, jobset);
+    close_gangs(step, jobset);
+    return job_alive(jobset->jobs[0]) || has_finalizers(jobset);
+}
+
+/* A deleted JobSet: true when it is gone. */
+static bool wind_down(struct step *step, struct jobset *jobset)
+{
+    if (own_remains(step, jobset))
+        return false;
+    attempt_doom_jobs(step, jobset, 0, jobset->job_count);
+    reconcile_jobs(step, jobset);
+    jobset_recount(step, jobset);
+    close_gangs(step, jobset);
+    if (jobset->old_jobs.len > 0 || has_finalizers(jobset))
+        return false;
+    remove_jobset(step, jobset);
+    return true;
+}
+
+static int64_t next_deadline(const struct jobset *jobset)
+{
+    int64_t due_ns = INT64_MAX;
+    if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns)
+        due_ns = jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND;
+    bool managed = !jobset_finished(jobset) && !jobset->deleted_ns;
+    if (managed && jobset->record_count >= RESTART_RECORDS_MAX && wants_jobs(jobset))
+        due_ns = attempt_due(jobset);
+    int64_t parked_ns = inplace_deadline(jobset);
+    due_ns = parked_ns < due_ns ? parked_ns : due_ns;
+    const struct heap_node *node = heap_min(&jobset->job_timers);
+    return node && node->key < due_ns ? node->key : due_ns;
+}
+
+void jobset_set_timer(struct job_store *store, struct jobset *jobset)
+{
+    if (heap_has(&jobset->timer))
+        heap_remove(&store->timers, &jobset->timer);
+    jobset->timer.key = next_deadline(jobset);
+    jobset->timer.tie = jobset->uid;
+    if (jobset->timer.key != INT64_MAX)
+        heap_insert(&store->timers, &jobset->timer);
+}
+
+static bool all_ready(const struct jobset *jobset)
+{
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_status *status = &jobset->rjob_status[r];
+        if (status->ready + status->succeeded < jobset->spec.rjobs[r].replicas)
+            return false;
+    }
+    return true;
+}
+
+/* Moves a living JobSet on until nothing changes. Every round finishes it, restarts it, makes jobs, or moves
+ * jobs between suspended and active, each once and one way: so it ends. A Job that goes on may be over at
+ * once, by what had succeeded before: no report comes of it, so its JobSet looks again. */
+static void move_on(struct step *step, struct jobset *jobset)
+{
+    for (;;) {
+        reconcile_jobs(step, jobset);
+        inplace_go_on(step, jobset);
+        jobset_recount(step, jobset);
+        if (jobset_finished(jobset))
+            break;
+        if (jobset->conditions[CONDITION_RESTARTING].status && all_ready(jobset))
+            condition_set(step, jobset, CONDITION_RESTARTING, false, "JobsReady", "all jobs are ready");
+        if (attempt_failure_policy(step, jobset) || success_policy(step, jobset))
+            continue;
+        if (jobset_is_foreign(jobset))
+            break;
+        suspend_or_resume(step, jobset);
+        if (!make_jobs(step, jobset) && jobset->dirty_jobs.len == 0)
+            break;
+    }
+    reconcile_jobs(step, jobset);
+    jobset_recount(step, jobset);
+    if (!jobset_finished(jobset))
+        startup_conditions(step, jobset);
+}
+
+static void touch_due_jobs(struct step *step, struct jobset *jobset)
+{
+    struct heap_node *node;
+    while ((node = heap_min(&jobset->job_timers)) && node->key <= step->now_ns) {
+        heap_remove(&jobset->job_timers, node);
+        job_touch(container_of(node, struct job, timer));
+    }
+}
+
+void jobset_reconcile(struct step *step, struct jobset *jobset)
+{
+    touch_due_jobs(step, jobset);
+    if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns &&
+        jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND <= step->now_ns)
+        jobset_delete(step, jobset);
+    if (jobset->deleted_ns) {
+        if (wind_down(step, jobset))
+            return;
+    } else {
+        move_on(step, jobset);
+    }
+    gang_form(step, jobset);
+    gang_place_admitted(step, jobset);
+    close_gangs(step, jobset);
+    CHECK(jobset->loose_tasks == 0 && jobset->dirty_jobs.len == 0 && jobset->uncounted.len == 0);
+    jobset_set_timer(step->jobs, jobset);
+}
+
+void jobs_tick(struct step *step)
+{
+    struct heap_node *node;
+    while ((node = heap_min(&step->jobs->timers)) && node->key <= step->now_ns) {
+        struct jobset *jobset = container_of(node, struct jobset, timer);
+        heap_remove(&step->jobs->timers, node);
+        jobset_mark(step, jobset);
+    }
+}
+
+int64_t jobs_deadline(const struct job_store *store)
+{
+    struct heap_node *node = heap_min(&store->timers);
+    return node ? node->key : INT64_MAX;
+}
+
+static void reconcile_marked(struct step *step)
+{
+    for (size_t i = 0; i < step->jobs->dirty.len; i++) { /* may grow meanwhile */
+        struct jobset *jobset = step->jobs->dirty.items[i];
+        jobset->dirty = false;
+        if (!jobset->touched)
+            vec_push(&step->jobs->touched, jobset);
+        jobset->touched = true;
+        if (!jobset->gone) /* it may have been marked again by its own end */
+            jobset_reconcile(step, jobset);
+    }
+    vec_clear(&step->jobs->dirty);
+}
+
+/* Names were given back: whoever shares some looks again. */
+static void wake_name_waiters(struct step *step)
+{
+    if (!step->jobs->names_freed)
+        return;
+    step->jobs->names_freed = false;
+    for (size_t i = 0; i < step->jobs->jobsets.len; i++)
+        if (step->jobs->jobsets.items[i]->shares_names)
+            jobset_mark(step, step->jobs->jobsets.items[i]);
+    reconcile_marked(step);
+}
+
+void jobs_settle(struct step *step)
+{
+    config_wake_waiters(step);
+    reconcile_marked(step);
+    wake_name_waiters(step);
+    while (step->schedule) {
+        step->schedule = false;
+        gang_schedule(step);
+        reconcile_marked(step);
+        wake_name_waiters(step);
+    }
+    step->jobs->names_freed = false;
+    belongings_make(step);
+    CHECK(step->jobs->dirty.len == 0 && !step->schedule);
+}

@@ -1,0 +1,435 @@
+#include "core/job/request.h"
+
+/* --- tasks ------------------------------------------------------------------------------------ */
+
+static const struct rjob_terms *terms_of(const struct request *request, uint32_t rjob)
+{
+    const struct rjob_terms *terms = request->trial ? request->trial->terms : request->jobset->terms;
+    return terms ? &terms[rjob] : NULL;
+}
+
+static const struct gang_rule *gang_rule(const struct jobset *jobset, uint32_t rjob)
+{
+    const struct gang_rule *rules = jobset->spec.gang_rules;
+    return rules && rules[rjob].topology.mode ? &rules[rjob] : NULL;
+}
+
+/* What spec.scheduling says of the gang goes before what the pod template says of its own tasks. */
+static const struct topology_rule *topology_of(const struct jobset *jobset, uint32_t rjob)
+{
+    const struct gang_rule *rule = gang_rule(jobset, rjob);
+    const struct topology_rule *own = &jobset->spec.rjobs[rjob].job.pod.topology;
+    return rule ? &rule->topology : own->mode ? own : NULL;
+}
+
+/* Jobs of one number are placed as one: those of a replicated job, of a podset group, of a gang. */
+static uint64_t podset_of(const struct jobset *jobset, uint32_t rjob, uint32_t job_index)
+{
+    const struct topology_rule *own = &jobset->spec.rjobs[rjob].job.pod.topology;
+    const struct gang_rule *rule = gang_rule(jobset, rjob);
+    if (rule && rule->per_job)
+        return 2 * ((uint64_t)rjob * TASKS_PER_JOBSET_MAX + job_index) + 1;
+    for (uint32_t r = 0; r < rjob; r++) {
+        const struct gang_rule *other = gang_rule(jobset, r);
+        bool same = rule ? other && other->group == rule->group && !other->per_job
+                         : !other && own->group.len &&
+                               str_equal(jobset->spec.rjobs[r].job.pod.topology.group, own->group);
+        if (same)
+            return 2 * (uint64_t)r;
+    }
+    return 2 * (uint64_t)rjob;
+}
+
+/* JobSet's other way to exclusive placement: the administrator has labelled the nodes of each Job, and keeps
+ * all others away with a taint. */
+static void add_job_selector(struct request *request, uint32_t rjob, uint32_t job, struct place_job *place)
+{
+    const struct jobset *jobset = request->jobset;
+    size_t labels = place->more_labels ? place->more_labels->len : 0,
+           tolerations = place->more_toleration_count;
+    struct labels *list = ARENA_NEW(&request->arena, struct labels);
+    *list = (struct labels){ARENA_ARRAY(&request->arena, struct label, labels + 1), labels + 1};
+    struct toleration *all = ARENA_ARRAY(&request->arena, struct toleration, tolerations + 1);
+    if (labels)
+        mem_copy(list->items, place->more_labels->items, labels * sizeof(*list->items));
+    if (tolerations)
+        mem_copy(all, place->more_tolerations, tolerations * sizeof(*all));
+    struct str name = job_name(&request->arena, jobset->name, jobset->spec.rjobs[rjob].name, (int32_t)job);
+    list->items[labels] = (struct label){
+        STR("alpha.jobset.sigs.k8s.io/namespaced-job"),
+        arena_printf(&request->arena, STR_FORMAT "_" STR_FORMAT, STR_ARG(jobset->namespace_), STR_ARG(name))};
+    all[tolerations] = (struct toleration){STR("alpha.jobset.sigs.k8s.io/no-schedule"), STR("Exists"),
+                                           STR(""), STR("NoSchedule")};
+    place->more_labels = list;
+    place->more_tolerations = all;
+    place->more_toleration_count = tolerations + 1;
+}
+
+static void add_job(struct request *request, uint32_t rjob_index, uint32_t job_index, obj_id uid,
+                    uint32_t count)
+{
+    const struct rjob_spec *rjob = &request->jobset->spec.rjobs[rjob_index];
+    const struct pod_spec *pod = &rjob->job.pod;
+    const struct rjob_terms *terms = terms_of(request, rjob_index);
+    struct place_job place = {
+        .count = count,
+        .chips = pod->chips,
+        .cpu_milli = pod->cpu_request_milli,
+        .memory_bytes = pod->memory_request_bytes,
+        .node_selector = &pod->node_selector,
+        .tolerations = pod->tolerations,
+        .toleration_count = pod->toleration_count,
+        .exclusive_topology = rjob->exclusive_topology,
+        .job = uid,
+    };
+    place.node_terms = pod->node_terms;
+    place.node_term_count = pod->node_term_count;
+    if (terms) {
+        place.more_labels = &terms->node_labels;
+        place.more_tolerations = terms->tolerations;
+        place.more_toleration_count = terms->toleration_count;
+    }
+    if (rjob->node_selector_strategy)
+        add_job_selector(request, rjob_index, job_index, &place);
+    place.topology = topology_of(request->jobset, rjob_index);
+    if (place.topology) {
+        place.podset = podset_of(request->jobset, rjob_index, job_index);
+        place.levels = terms ? terms->levels : NULL;
+        place.level_count = terms ? terms->level_count : 0;
+    }
+    vec_push(&request->jobs, place);
+    vec_push(&request->rjobs, rjob_index);
+    vec_push(&request->indexes, job_index);
+}
+
+/* A task of the job that was added last: its place in the JobSet. */
+static void add_task(struct request *request, uint32_t slot)
+{
+    vec_push(&request->prefer, request->jobset->last_machines[slot]);
+    vec_push(&request->ordinals, slot);
+}
+
+/* Consecutive tasks of one job become one place_job. */
+static void add_tasks(struct request *request, const struct gang *gang, size_t count)
+{
+    const struct jobset *jobset = gang->jobset;
+    CHECK(count > 0 && count <= gang->tasks.len);
+    for (size_t t = 0; t < count; t++) {
+        const struct task *task = gang->tasks.items[t];
+        const struct job *job = task->job;
+        CHECK(job->first_slot + (uint32_t)task->index < jobset->slot_count);
+        add_task(request, job->first_slot + (uint32_t)task->index);
+        if (request->jobs.len && vec_last(&request->jobs).job == job->uid)
+            vec_last(&request->jobs).count++;
+        else
+            add_job(request, job->rjob_index, job->index, job->uid, 1);
+    }
+}
+
+/* Tasks of one Job of the replicated job when all of them are made. */
+static int32_t task_count(const struct rjob_spec *rjob)
+{
+    const struct job_spec *job = &rjob->job;
+    return job->completions >= 0 && job->completions < job->parallelism ? job->completions : job->parallelism;
+}
+
+int32_t rjob_task_count(const struct rjob_spec *rjob)
+{
+    CHECK((int64_t)rjob->replicas * task_count(rjob) <= INT32_MAX);
+    return rjob->replicas * task_count(rjob);
+}
+
+/* As gang_form would make them, in the order of the spec. */
+static void add_all_tasks(struct request *request)
+{
+    const struct jobset *jobset = request->jobset;
+    const int32_t *counts = request->trial->counts;
+    uint32_t position = 0, slot = 0;
+    for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
+        int32_t left = counts ? counts[r] : rjob_task_count(rjob);
+        CHECK(left >= 0 && left <= rjob_task_count(rjob));
+        for (int32_t i = 0; i < rjob->replicas; i++, position++, slot += jobset->widths[r]) {
+            int32_t count = left < task_count(rjob) ? left : task_count(rjob);
+            left -= count;
+            for (int32_t t = 0; t < count; t++)
+                add_task(request, slot + (uint32_t)t);
+            if (count)
+                add_job(request, r, (uint32_t)i, jobset->jobs[position] ? jobset->jobs[position]->uid : 0,
+                        (uint32_t)count);
+        }
+    }
+    CHECK(position == jobset->job_count && slot == jobset->slot_count);
+}
+
+static void bind_prefer(struct request *request)
+{
+    size_t first = 0;
+    for (size_t j = 0; j < request->jobs.len; j++) {
+        request->jobs.items[j].prefer = &request->prefer.items[first];
+        request->jobs.items[j].ordinals = &request->ordinals.items[first];
+        uint32_t slot = jobset_first_slot(request->jobset, request->rjobs.items[j], 0);
+        for (uint32_t t = 0; t < request->jobs.items[j].count; t++)
+            request->ordinals.items[first + t] -= slot;
+        first += request->jobs.items[j].count;
+    }
+    CHECK(first == request->prefer.len);
+}
+
+/* --- what stands already ---------------------------------------------------------------------- */
+
+/* Tasks of the podset that are placed and no part of the gang bind it to their domains. Those of other
+ * replicated jobs of its group belong to no slice of this one. */
+static void find_others(struct request *request, const struct gang *gang, uint32_t rjob, uint32_t job_index)
+{
+    const struct jobset *jobset = request->jobset;
+    for (uint32_t j = 0; j < jobset->job_count; j++) {
+        const struct job *job = jobset->jobs[j];
+        if (!job || !job->active || !topology_of(jobset, job->rjob_index) ||
+            podset_of(jobset, job->rjob_index, job->index) != podset_of(jobset, rjob, job_index))
+            continue;
+        for (size_t t = 0; t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (!task->holds || task->doomed || task->gang == gang)
+                continue;
+            uint32_t ordinal = job->first_slot + (uint32_t)task->index - jobset_first_slot(jobset, rjob, 0);
+            struct placed_task other = {job->rjob_index == rjob ? ordinal : UINT32_MAX, task->machine};
+            vec_push(&request->others, other);
+        }
+    }
+}
+
+static void bind_others(struct request *request, const struct gang *gang)
+{
+    struct span {
+        uint64_t podset;
+        uint32_t rjob;
+        size_t first, end;
+    } *spans = mem_alloc((request->jobs.len + 1) * sizeof(*spans));
+    for (size_t j = 0; j < request->jobs.len; j++) {
+        const struct place_job *job = &request->jobs.items[j];
+        const struct span *before = j ? &spans[j - 1] : NULL;
+        spans[j] = (struct span){job->podset, request->rjobs.items[j], request->others.len, 0};
+        if (job->topology && before && before->podset == job->podset && before->rjob == spans[j].rjob)
+            spans[j].first = before->first;
+        else if (job->topology)
+            find_others(request, gang, spans[j].rjob, request->indexes.items[j]);
+        spans[j].end = request->others.len;
+    }
+    for (size_t j = 0; request->others.len && j < request->jobs.len; j++) {
+        request->jobs.items[j].others = request->others.items + spans[j].first;
+        request->jobs.items[j].other_count = spans[j].end - spans[j].first;
+    }
+    mem_free(spans);
+}
+
+/* --- what may be taken over ------------------------------------------------------------------- */
+
+static void make_own(struct request *request)
+{
+    size_t count = request->cluster->machine_count;
+    if (request->own_chips)
+        return;
+    request->own_chips = mem_alloc(count * sizeof(*request->own_chips));
+    request->own_cpu_milli = mem_alloc(count * sizeof(*request->own_cpu_milli));
+    request->own_memory_bytes = mem_alloc(count * sizeof(*request->own_memory_bytes));
+}
+
+/* What this JobSet's own ending tasks hold: the next attempt may take it over. */
+static void add_own(struct request *request)
+{
+    const struct jobset *jobset = request->jobset;
+    for (size_t i = 0; i < jobset->old_jobs.len; i++) {
+        const struct job *old = jobset->old_jobs.items[i];
+        for (size_t t = 0; t < old->tasks.len; t++) {
+            const struct task *task = old->tasks.items[t];
+            if (!task->holds || !machine_schedulable(&request->cluster->machines[task->machine]))
+                continue;
+            make_own(request);
+            request->own_chips[task->machine] |= task->chips;
+            request->own_cpu_milli[task->machine] += old->rjob->job.pod.cpu_request_milli;
+            request->own_memory_bytes[task->machine] += old->rjob->job.pod.memory_request_bytes;
+        }
+    }
+}
+
+/* What a trial's victims would free. */
+static void add_may_free(struct request *request)
+{
+    const struct trial *trial = request->trial;
+    if (!trial->may_free && !trial->may_free_cpu_milli && !trial->may_free_memory_bytes)
+        return;
+    make_own(request);
+    for (size_t m = 0; m < request->cluster->machine_count; m++) {
+        if (trial->may_free)
+            request->own_chips[m] |= trial->may_free[m];
+        if (trial->may_free_cpu_milli)
+            request->own_cpu_milli[m] += trial->may_free_cpu_milli[m];
+        if (trial->may_free_memory_bytes)
+            request->own_memory_bytes[m] += trial->may_free_memory_bytes[m];
+    }
+}
+
+static void add_reserved(struct request *request)
+{
+    if (request->store->reserving == (request->jobset->reserved_count > 0))
+        return;
+    request->reserved = mem_alloc(request->cluster->machine_count * sizeof(*request->reserved));
+    for (size_t i = 0; i < request->store->jobsets.len; i++) {
+        const struct jobset *other = request->store->jobsets.items[i];
+        for (size_t r = 0; other != request->jobset && r < other->reserved_count; r++)
+            request->reserved[other->reserved[r].machine] |= other->reserved[r].chips;
+    }
+    const uint64_t *may_free = request->trial ? request->trial->may_free : NULL;
+    for (size_t m = 0; may_free && m < request->cluster->machine_count; m++)
+        request->reserved[m] &= ~may_free[m];
+}
+
+/* --- whose domain a machine is in ------------------------------------------------------------- */
+
+/* A victim: gone before the tried gang comes. */
+static bool would_be_gone(const struct request *request, const struct task *task)
+{
+    const uint64_t *may_free = request->trial ? request->trial->may_free : NULL;
+    return may_free && task->chips && (task->chips & ~may_free[task->machine]) == 0;
+}
+
+static void claim_domain(struct request *request, const struct job *job)
+{
+    const struct cluster *cluster = request->cluster;
+    struct str value, other;
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        const struct task *task = job->tasks.items[t];
+        if (!task->holds || would_be_gone(request, task) ||
+            !machine_label(&cluster->machines[task->machine], job->rjob->exclusive_topology, &value))
+            continue;
+        for (size_t m = 0; m < cluster->machine_count; m++)
+            if (machine_label(&cluster->machines[m], job->rjob->exclusive_topology, &other) &&
+                str_equal(value, other))
+                request->domain_owner[m] = job->uid;
+        return;
+    }
+}
+
+static void add_domains(struct request *request)
+{
+    if (request->store->exclusive == 0)
+        return;
+    for (size_t i = 0; i < request->store->jobsets.len; i++) {
+        const struct jobset *jobset = request->store->jobsets.items[i];
+        for (uint32_t j = 0; jobset->exclusive && j < jobset->job_count; j++) {
+            const struct job *job = jobset->jobs[j];
+            if (!job || !job->rjob->exclusive_topology.len || !job->active ||
+                job_priority(request->store, request->cluster, job->rjob) != request->priority)
+                continue;
+            if (!request->domain_owner)
+                request->domain_owner =
+                    mem_alloc(request->cluster->machine_count * sizeof(*request->domain_owner));
+            claim_domain(request, job);
+        }
+    }
+}
+
+static obj_id occupant(const void *context, machine_id machine, obj_id job)
+{
+    const struct request *request = context;
+    list_for_each(node, &request->store->machine_tasks[machine])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        bool own_ending = task->doomed && task->job->jobset == request->jobset;
+        if (task->job->uid != job && !own_ending && task->holds && !would_be_gone(request, task) &&
+            job_priority(request->store, request->cluster, task->job->rjob) == request->priority)
+            return task->job->uid;
+    }
+    return 0;
+}
+
+static void holder_name(const void *context, machine_id machine, struct buf *out)
+{
+    const struct request *request = context;
+    list_for_each(node, &request->store->machine_tasks[machine])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        if (task->chips && !would_be_gone(request, task)) {
+            buf_add_str(out, task->job->jobset->key);
+            return;
+        }
+    }
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+/* Domains are exclusive within one priority: that of the first Job that wants one, else of the first Job. */
+static void find_priority(struct request *request)
+{
+    const struct rjob_spec *rjobs = request->jobset->spec.rjobs;
+    for (size_t j = request->jobs.len; j-- > 0;)
+        request->priority = job_priority(request->store, request->cluster, &rjobs[request->rjobs.items[j]]);
+    for (size_t j = request->jobs.len; j-- > 0;)
+        if (request->jobs.items[j].exclusive_topology.len)
+            request->priority =
+                job_priority(request->store, request->cluster, &rjobs[request->rjobs.items[j]]);
+}
+
+static void bind(struct request *request, bool use_spares)
+{
+    const struct jobset *jobset = request->jobset;
+    bind_prefer(request);
+    find_priority(request);
+    add_own(request);
+    add_reserved(request);
+    add_domains(request);
+    request->place = (struct place_request){
+        .jobs = request->jobs.items,
+        .job_count = request->jobs.len,
+        .use_spares = use_spares,
+        .avoid = jobset->suspects,
+        .avoid_count = jobset->suspect_count,
+        .own_chips = request->own_chips,
+        .own_cpu_milli = request->own_cpu_milli,
+        .own_memory_bytes = request->own_memory_bytes,
+        .reserved = request->reserved,
+        .domain_owner = request->domain_owner,
+        .holder_name = holder_name,
+    };
+}
+
+void request_gang(struct request *request, const struct job_store *store, const struct cluster *cluster,
+                  const struct gang *gang, size_t count)
+{
+    *request = (struct request){.store = store, .cluster = cluster, .jobset = gang->jobset};
+    add_tasks(request, gang, count);
+    CHECK(request->prefer.len == count);
+    bind_others(request, gang);
+    bind(request, gang->replaces);
+}
+
+void request_jobset(struct request *request, const struct job_store *store, const struct cluster *cluster,
+                    const struct jobset *jobset, const struct trial *trial)
+{
+    *request = (struct request){.store = store, .cluster = cluster, .jobset = jobset, .trial = trial};
+    add_all_tasks(request);
+    add_may_free(request);
+    bind(request, trial->use_spares);
+}
+
+void request_drop(struct request *request)
+{
+    vec_done(&request->jobs);
+    vec_done(&request->prefer);
+    vec_done(&request->ordinals);
+    arena_done(&request->arena);
+    vec_done(&request->others);
+    vec_done(&request->rjobs);
+    vec_done(&request->indexes);
+    mem_free(request->own_chips);
+    mem_free(request->reserved);
+    mem_free(request->own_cpu_milli);
+    mem_free(request->own_memory_bytes);
+    mem_free(request->domain_owner);
+}
+
+bool request_place(const struct request *request, struct placement *ret_places, struct buf *why)
+{
+    return sched_place(request->cluster, &request->place, occupant, request, ret_places, why);
+}

@@ -1,0 +1,41 @@
+/* request.h - what the scheduler is asked for: the tasks of a gang, or of a whole JobSet that is only tried.
+ * Private to job/.
+ *
+ * A request points into the store, the cluster and the JobSet: it is built, asked and thrown away between two
+ * changes of them.
+ */
+#ifndef PHX_CORE_JOB_REQUEST_H
+#define PHX_CORE_JOB_REQUEST_H
+
+#include "core/job/internal.h"
+#include "core/job/trial.h"
+
+struct request {
+    struct place_request place;
+    const struct job_store *store;
+    const struct cluster *cluster;
+    const struct jobset *jobset;
+    struct arena arena;
+    int32_t priority; /* of its Jobs with a topology domain of their own */
+    const struct trial *trial; /* NULL: a gang is placed */
+    VEC(struct place_job) jobs;
+    VEC(machine_id) prefer;
+    VEC(uint32_t) rjobs, indexes; /* of each of `jobs`: replicated job, Job in it */
+    VEC(uint32_t) ordinals;
+    VEC(struct placed_task) others;
+    uint64_t *own_chips, *reserved;
+    int64_t *own_cpu_milli, *own_memory_bytes;
+    obj_id *domain_owner;
+};
+
+/* Fills in `request`, whatever it held. */
+void request_gang(struct request *request, const struct job_store *store, const struct cluster *cluster,
+                  const struct gang *gang, size_t count); /* the first so many of its tasks */
+void request_jobset(struct request *request, const struct job_store *store, const struct cluster *cluster,
+                    const struct jobset *jobset, const struct trial *trial);
+void request_drop(struct request *request);
+
+/* sched_place of it: a place for each task in the request's order. */
+bool request_place(const struct request *request, struct placement *ret_places, struct buf *why);
+
+#endif

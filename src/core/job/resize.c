@@ -1,0 +1,104 @@
+/* resize.c - what a JobSet keeps for each place of its spec: Jobs, their indexes, the machines they were on.
+ *
+ * parallelism and completions may change while a Job lives (Jobs of their own; elastic JobSets). The places
+ * of a replicated job only ever become more while its JobSet lives: those beyond the spec are empty, and
+ * nothing that is known of one is lost when it comes back.
+ */
+#include "core/job/internal.h"
+
+#define ELASTIC_KEY "phalanx.dev/elastic"
+
+bool jobset_is_elastic(const struct jobset *jobset)
+{
+    return jobset->form == FORM_JOB ||
+           str_is(labels_get(&jobset->spec.annotations, STR(ELASTIC_KEY), STR("")), "true");
+}
+
+static uint32_t lay_out(const struct jobset *jobset, const uint32_t *widths)
+{
+    uint32_t slots = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++)
+        slots += (uint32_t)jobset->spec.rjobs[r].replicas * widths[r];
+    return slots;
+}
+
+uint32_t jobset_first_slot(const struct jobset *jobset, uint32_t rjob, uint32_t index)
+{
+    uint32_t slot = 0;
+    for (uint32_t r = 0; r < rjob; r++)
+        slot += (uint32_t)jobset->spec.rjobs[r].replicas * jobset->widths[r];
+    return slot + index * jobset->widths[rjob];
+}
+
+void jobset_bind(struct jobset *jobset)
+{
+    size_t rjobs = jobset->spec.rjob_count;
+    uint32_t count = 0;
+    jobset->widths = mem_alloc(rjobs * sizeof(*jobset->widths));
+    for (size_t r = 0; r < rjobs; r++) {
+        count += (uint32_t)jobset->spec.rjobs[r].replicas;
+        jobset->widths[r] = job_index_count(&jobset->spec.rjobs[r]);
+    }
+    jobset->job_count = count;
+    jobset->slot_count = lay_out(jobset, jobset->widths);
+    CHECK(count <= TASKS_PER_JOBSET_MAX && jobset->slot_count <= TASKS_PER_JOBSET_MAX);
+    jobset->last_machines = mem_alloc(jobset->slot_count * sizeof(*jobset->last_machines));
+    for (uint32_t i = 0; i < jobset->slot_count; i++)
+        jobset->last_machines[i] = MACHINE_NONE;
+    jobset->jobs = mem_alloc(count * sizeof(*jobset->jobs));
+    jobset->ending = mem_alloc(count * sizeof(*jobset->ending));
+    jobset->job_attempts = mem_alloc(count * sizeof(*jobset->job_attempts));
+    jobset->job_attempts_counted = mem_alloc(count * sizeof(*jobset->job_attempts_counted));
+    jobset->rjob_status = mem_alloc(rjobs * sizeof(*jobset->rjob_status));
+}
+
+static void widen_job(struct job *job)
+{
+    if (!job)
+        return;
+    uint32_t width = job->jobset->widths[job->rjob_index];
+    job->first_slot = jobset_first_slot(job->jobset, job->rjob_index, job->index);
+    if (width <= job->index_count)
+        return;
+    job->indexes = mem_realloc(job->indexes, width * sizeof(*job->indexes));
+    for (uint32_t i = job->index_count; i < width; i++)
+        job->indexes[i] = (struct job_index){0};
+    job->index_count = width;
+}
+
+void jobset_widen(struct jobset *jobset, const uint32_t *widths)
+{
+    bool wider = false;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++)
+        wider |= widths[r] > jobset->widths[r];
+    if (!wider)
+        return;
+    uint32_t old_slot = 0, slot = 0, slots = lay_out(jobset, widths);
+    machine_id *machines = mem_alloc(slots * sizeof(*machines));
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        CHECK(widths[r] >= jobset->widths[r]);
+        for (int32_t i = 0; i < jobset->spec.rjobs[r].replicas; i++)
+            for (uint32_t w = 0; w < widths[r]; w++)
+                machines[slot++] = w < jobset->widths[r] ? jobset->last_machines[old_slot++] : MACHINE_NONE;
+    }
+    CHECK(slot == slots && old_slot == jobset->slot_count);
+    mem_free(jobset->last_machines);
+    jobset->last_machines = machines;
+    jobset->slot_count = slots;
+    mem_copy(jobset->widths, widths, jobset->spec.rjob_count * sizeof(*widths));
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        widen_job(jobset->jobs[i]);
+    for (size_t i = 0; i < jobset->old_jobs.len; i++)
+        widen_job(jobset->old_jobs.items[i]);
+}
+
+void jobset_fit(struct jobset *jobset)
+{
+    uint32_t widths[REPLICATED_JOBS_MAX];
+    CHECK(jobset->spec.rjob_count <= REPLICATED_JOBS_MAX);
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        uint32_t wanted = job_index_count(&jobset->spec.rjobs[r]);
+        widths[r] = wanted > jobset->widths[r] ? wanted : jobset->widths[r];
+    }
+    jobset_widen(jobset, widths);
+}

@@ -1,0 +1,470 @@
+#include "core/job/internal.h"
+
+#include <stdio.h>
+
+#include "base/hash.h"
+
+static const char *const task_names[TASK_STATES] = {"Pending",  "Placed",    "Starting", "Running",
+                                                    "Stopping", "Succeeded", "Failed"};
+static const uint32_t task_next[TASK_STATES] = {
+    [TASK_PENDING] = LIFECYCLE_TO(TASK_PLACED) | LIFECYCLE_TO(TASK_FAILED),
+    [TASK_PLACED] = LIFECYCLE_TO(TASK_STARTING) | LIFECYCLE_TO(TASK_FAILED),
+    [TASK_STARTING] = LIFECYCLE_TO(TASK_RUNNING) | LIFECYCLE_TO(TASK_STOPPING) |
+                      LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
+    [TASK_RUNNING] = LIFECYCLE_TO(TASK_STOPPING) | LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) |
+                     LIFECYCLE_TO(TASK_PLACED),
+    [TASK_STOPPING] =
+        LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
+};
+const struct lifecycle task_lifecycle = {"task", TASK_STATES, task_names, task_next};
+
+enum { PORT_FIRST = 20000, PORT_PAIRS = 5000 };
+_Static_assert(PORT_FIRST + 2 * PORT_PAIRS < 32768, "below the ports that kernels hand out by themselves");
+
+void task_message(struct task *task, const char *format, ...)
+{
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    task->message = arena_str(&task->arena, buf_str(&text));
+}
+
+/* Rank and world of a task are fixed by the spec: all tasks of the JobSet's group, in spec order. */
+static void task_rank(struct task *task)
+{
+    const struct job *job = task->job;
+    const struct jobset_spec *spec = &job->jobset->spec;
+    uint32_t world = 0, rank = 0;
+    for (size_t r = 0; r < spec->rjob_count; r++) {
+        const struct rjob_spec *rjob = &spec->rjobs[r];
+        if (!str_equal(rjob->group, job->rjob->group))
+            continue;
+        uint32_t each =
+            (uint32_t)(rjob->job.completions >= 0 ? rjob->job.completions : rjob->job.parallelism);
+        if (r < job->rjob_index)
+            rank += each * (uint32_t)rjob->replicas;
+        else if (r == job->rjob_index)
+            rank += each * job->index + (uint32_t)task->index;
+        world += each * (uint32_t)rjob->replicas;
+    }
+    CHECK(rank < world && world <= TASKS_PER_JOBSET_MAX);
+    task->rank = rank;
+    task->world = world;
+    uint64_t hash = hash_mix(job->jobset->uid * 31 + (uint64_t)job->jobset->attempt);
+    hash = hash64(hash, job->rjob->group.data, job->rjob->group.len);
+    task->port = (uint16_t)(PORT_FIRST + 2 * (hash % PORT_PAIRS));
+}
+
+/* "<job>-<index>-<5>", "<job>-<5>", or what the user called it. */
+static void name_task(struct task *task, struct str name)
+{
+    const struct job *job = task->job;
+    struct arena *arena = &task->arena;
+    char suffix[SUFFIX_TEXT_MAX];
+    uid_suffix(task->uid, suffix);
+    if (job->jobset->form == FORM_POD) {
+        const struct doc *host = doc_path(job->jobset->document, "spec", "hostname", NULL);
+        task->name = job->name;
+        task->hostname = arena_str(arena, doc_str(host, job->name));
+        return;
+    }
+    if (!job->rjob->job.indexed && job->jobset->form != FORM_JOBSET) {
+        task->name = name.len ? arena_str(arena, name)
+                              : arena_printf(arena, STR_FORMAT "-%s", STR_ARG(job->name), suffix);
+        task->hostname = task->name;
+        return;
+    }
+    task->hostname = arena_printf(arena, STR_FORMAT "-%d", STR_ARG(job->name), task->index);
+    struct str stem = job->rjob->job.indexed ? task->hostname : job->name;
+    task->name =
+        name.len ? arena_str(arena, name) : arena_printf(arena, STR_FORMAT "-%s", STR_ARG(stem), suffix);
+}
+
+struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str name)
+{
+    CHECK(uid != 0 && index >= 0 && (uint32_t)index < job->index_count);
+    struct task *task = mem_alloc(sizeof(*task));
+    task->uid = task->pod_uid = uid;
+    task->job = job;
+    task->index = index;
+    task->state = TASK_PENDING;
+    task->machine = MACHINE_NONE;
+    task->saved_step = -1;
+    name_task(task, name);
+    list_init(&task->on_machine);
+    return task;
+}
+
+struct task *task_create(struct step *step, struct job *job, int32_t index)
+{
+    CHECK(!job->doomed && job->state == JOB_ACTIVE);
+    struct task *task = task_make(job, step_uid(step), index, STR(""));
+    for (obj_id salt = 1; jobs_find_pod(step->jobs, job->jobset->namespace_, task->name); salt++) {
+        CHECK(job->jobset->form != FORM_POD); /* writes are refused when the name is taken */
+        char suffix[SUFFIX_TEXT_MAX];
+        uid_suffix(task->uid ^ salt << 40, suffix);
+        struct str stem = {task->name.data, task->name.len - (SUFFIX_TEXT_MAX - 1)};
+        bool is_host = str_equal(task->hostname, task->name);
+        task->name = arena_printf(&task->arena, STR_FORMAT "%s", STR_ARG(stem), suffix);
+        task->hostname = is_host ? task->name : task->hostname;
+    }
+    struct job_index *slot = &job->indexes[index];
+    task->retry = slot->made++;
+    CHECK(!slot->task || task_ended(slot->task->state)); /* one process a name */
+    CHECK(!slot->succeeded && !slot->failed);
+    task->created_ns = step->now_ns;
+    task_rank(task);
+    slot->task = task;
+    job->jobset->loose_tasks++;
+    vec_push(&job->tasks, task);
+    job->active++;
+    CHECK(job->active <= job->index_count);
+    store_add_task(step->jobs, task);
+    step_changed(step, CHANGE_ADDED, ref_task(task));
+    return task;
+}
+
+void task_rename(struct step *step, struct task *task)
+{
+    CHECK(task->state == TASK_PLACED);
+    if (task->parked) {
+        u64_map_remove(&step->jobs->tasks, task->uid);
+        task->uid = step_uid(step);
+        u64_map_put(&step->jobs->tasks, task->uid, task);
+        task->runs_before++;
+        task->parked = false;
+    }
+    task_rank(task); /* its ports are those of the attempt */
+}
+
+/* The chips go back to the machine; they may be taken over by the next attempt while the process still ends:
+ * the machine's agent keeps the order on the chips themselves. */
+void task_release_chips(struct step *step, struct task *task)
+{
+    if (task->machine == MACHINE_NONE || !task->holds)
+        return;
+    CHECK(task->gang && task->machine < step->cluster->machine_count);
+    struct machine *machine = &step->cluster->machines[task->machine];
+    const struct pod_spec *pod = &task->job->rjob->job.pod;
+    int64_t count = __builtin_popcountll(task->chips);
+    task->holds = false;
+    step->room = true;
+    machine_give(machine, task->chips, pod->cpu_request_milli, pod->memory_request_bytes);
+    task->chips = 0;
+    if (count > 0) {
+        ledger_move(step->ledger, count, task->gang->account.owner, machine_free_owner(machine),
+                    step_now_us(step));
+        gang_chips_left(step, task->gang, count);
+    }
+    step->schedule = true;
+}
+
+/* Same host name, alive, elsewhere: until that one is dead this one must not begin. On the same machine the
+ * agent keeps the order. */
+static bool name_is_taken(const struct task *task)
+{
+    const struct job *old = task->job->jobset->ending[task->job->global_index];
+    for (; old; old = old->before) {
+        const struct task *other =
+            old->indexes[task->index].task; /* its predecessors ended before it was made */
+        if (other && !task_ended(other->state) && other->machine != task->machine)
+            return true;
+    }
+    return false;
+}
+
+void task_start_if_free(struct step *step, struct task *task)
+{
+    if (task->state != TASK_PLACED || task->job->jobset->parking || name_is_taken(task))
+        return;
+    CHECK(task->machine != MACHINE_NONE && task->gang);
+    if (task->job->rjob->job.pod.uses_config && task_config_waits(step, task))
+        return;
+    lifecycle_move(&task_lifecycle, &task->state, TASK_STARTING);
+    task->start_sent_ns = step->now_ns;
+    effect_add(step->effects, EFFECT_TASK_START)->start = task;
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+}
+
+static void effect_stop(struct step *step, const struct task *task, int64_t grace_ns)
+{
+    CHECK(task->machine != MACHINE_NONE && task->state == TASK_STOPPING);
+    struct effect *effect = effect_add(step->effects, EFFECT_TASK_STOP);
+    effect->stop.machine = task->machine;
+    effect->stop.stop = (struct task_stop){task->uid, grace_ns};
+}
+
+void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns)
+{
+    if (task_ended(task->state))
+        return;
+    task->doomed |= doom;
+    switch (task->state) {
+    case TASK_PENDING:
+    case TASK_PLACED:
+        task_finish(step, task, END_STOPPED);
+        break;
+    case TASK_STARTING:
+    case TASK_RUNNING:
+        lifecycle_move(&task_lifecycle, &task->state, TASK_STOPPING);
+        task->stopping_since_ns = step->now_ns;
+        task->stop_grace_ns = grace_ns;
+        effect_stop(step, task, grace_ns);
+        step_changed(step, CHANGE_MODIFIED, ref_task(task));
+        break;
+    default: /* stopping already: a shorter grace is passed on */
+        CHECK(task->state == TASK_STOPPING);
+        if (grace_ns < task->stop_grace_ns) {
+            task->stop_grace_ns = grace_ns;
+            effect_stop(step, task, grace_ns);
+        }
+    }
+}
+
+void task_evict(struct step *step, struct task *task, int64_t grace_s)
+{
+    bool own = task->job->jobset->form == FORM_POD;
+    if (own)
+        jobset_delete(step, task->job->jobset);
+    if (task_ended(task->state)) { /* its Job remembers what came of it; the Pod is no more to be seen */
+        if (!own && !task->evicted) {
+            task->evicted = true;
+            step_changed(step, CHANGE_MODIFIED, ref_task(task));
+        }
+        return;
+    }
+    task->evicted = !own;
+    int64_t wanted_s = grace_s >= 0 ? grace_s : task->job->rjob->job.pod.grace_s;
+    wanted_s = wanted_s < INT32_MAX ? wanted_s : INT32_MAX; /* a client may ask for any number */
+    task_stop(step, task, own, wanted_s * NS_PER_SECOND);
+    step_note(step, false, "Killing", ref_task(task), "Stopping container " STR_FORMAT,
+              STR_ARG(task->job->rjob->job.pod.container));
+    jobset_mark(step, task->job->jobset);
+}
+
+/* The task that waited for the end of this one may begin. */
+static void start_successor(struct step *step, const struct task *task)
+{
+    struct job *job = task->job->jobset->jobs[task->job->global_index];
+    if (task->job->doomed && job && job->indexes[task->index].task)
+        task_start_if_free(step, job->indexes[task->index].task);
+}
+
+/* The one place where a task ends. Its exit fields are set by the caller. */
+void task_finish(struct step *step, struct task *task, enum task_end end)
+{
+    CHECK(!task_ended(task->state));
+    struct job *job = task->job;
+    if (inplace_takes(step, task, end))
+        return;
+    CHECK(end != END_NONE && job->active > 0 && (!task->ready || job->ready > 0));
+    bool was_running = task->ready;
+    bool success =
+        end == END_EXIT && task->exit_code == 0 && task->signal == 0 && !task->doomed && !task->evicted;
+    lifecycle_move(&task_lifecycle, &task->state, success ? TASK_SUCCEEDED : TASK_FAILED);
+    task->end = (uint8_t)end;
+    task->ready = false;
+    if (!task->ended_ns)
+        task->ended_ns = step->now_ns;
+    list_remove(&task->on_machine);
+    task_release_chips(step, task);
+    job->active--;
+    job->ready -= was_running;
+    CHECK(job->ready <= job->active && !task->holds);
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+    job_task_ended(step, job, task);
+    if (task->gang) {
+        gang_task_ended(step, task);
+    } else {
+        CHECK(job->jobset->loose_tasks > 0);
+        job->jobset->loose_tasks--;
+    }
+    job_touch(job);
+    start_successor(step, task);
+    jobset_mark(step, job->jobset);
+}
+
+/* --- what agents say -------------------------------------------------------------------------- */
+
+static void task_started(struct step *step, struct task *task, const struct task_report *report)
+{
+    task->peers_lost = false;
+    if (task->state == TASK_STOPPING) {
+        containers_take(step, task, report);
+        effect_stop(step, task, task->stop_grace_ns);
+        return;
+    }
+    if (task->state == TASK_RUNNING) {
+        containers_take(step, task, report);
+        task_set_ready(step, task, !report->not_ready);
+        return;
+    }
+    if (task->state != TASK_STARTING)
+        return;
+    lifecycle_move(&task_lifecycle, &task->state, TASK_RUNNING);
+    task->started_ns = report->started_ns > 0 ? report->started_ns : step->now_ns;
+    CHECK(!task->ready);
+    containers_take(step, task, report);
+    task_set_ready(step, task, !report->not_ready);
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+    step_note(step, false, "Started", ref_task(task), "Started container " STR_FORMAT " on " STR_FORMAT,
+              STR_ARG(task->job->rjob->job.pod.container),
+              STR_ARG(step->cluster->machines[task->machine].name));
+    gang_task_started(step, task);
+    jobset_mark(step, task->job->jobset);
+}
+
+/* Its init containers run: it does not, for all who ask. */
+static void task_preparing(struct step *step, struct task *task, const struct task_report *report)
+{
+    task->peers_lost = false;
+    containers_take(step, task, report);
+    if (task->state == TASK_STOPPING)
+        effect_stop(step, task, task->stop_grace_ns);
+}
+
+static void task_exited(struct step *step, struct task *task, const struct task_report *report)
+{
+    CHECK(report->kind == REPORT_EXITED || report->kind == REPORT_START_FAILED);
+    containers_take(step, task, report);
+    task->exit_code = report->exit_code;
+    task->signal = report->signal;
+    task->oom = report->oom;
+    task->fenced = report->fenced;
+    if (report->started_ns > 0 && !task->started_ns)
+        task->started_ns = report->started_ns;
+    task->ended_ns = report->finished_ns > 0 ? report->finished_ns : step->now_ns;
+    if (report->kind == REPORT_START_FAILED)
+        task_message(task, STR_FORMAT, STR_ARG(report->message));
+    else if (report->oom)
+        task_message(task, "killed: out of memory");
+    else if (report->fenced)
+        task_message(task, "stopped by its fence: the machine was cut off from the controller");
+    else if (report->signal)
+        task_message(task, "killed by signal %d", report->signal);
+    else if (report->exit_code)
+        task_message(task, "exit code %d", report->exit_code);
+    bool ours = task->state == TASK_STOPPING;
+    task_finish(step, task,
+                report->kind == REPORT_START_FAILED ? END_START_FAILED
+                : ours                              ? END_STOPPED
+                                                    : END_EXIT);
+}
+
+static void apply_report(struct step *step, struct machine *machine, const struct task_report *report)
+{
+    struct task *task = jobs_find_task(step->jobs, report->task);
+    bool ends = report->kind == REPORT_EXITED || report->kind == REPORT_START_FAILED;
+    bool told =
+        task && task->machine == machine->id && task->state >= TASK_STARTING && !task_ended(task->state);
+    if (told) {
+        switch (report->kind) {
+        case REPORT_STARTED:
+            task_started(step, task, report);
+            break;
+        case REPORT_EXITED:
+        case REPORT_START_FAILED:
+            task_exited(step, task, report);
+            break;
+        case REPORT_JOINED:
+            progress_joined(step, task);
+            break;
+        case REPORT_SHARD_SAVED:
+            progress_shard_saved(step, task, report->step);
+            break;
+        case REPORT_PEER_GONE:
+            peers_report_gone(step, task, report->peer_rank);
+            break;
+        case REPORT_PREPARING:
+            task_preparing(step, task, report);
+            break;
+        case REPORT_NOTE:
+            containers_note(step, task, report);
+            break;
+        }
+    } else if (report->kind == REPORT_STARTED || report->kind == REPORT_PREPARING) {
+        /* Nothing that we know should run there: a task of the past. */
+        struct effect *effect = effect_add(step->effects, EFFECT_TASK_STOP);
+        effect->stop.machine = machine->id;
+        effect->stop.stop = (struct task_stop){report->task, 0};
+    }
+    if (ends) {
+        struct effect *effect = effect_add(step->effects, EFFECT_TASK_FORGET);
+        effect->forget.machine = machine->id;
+        effect->forget.task = report->task;
+    }
+}
+
+void jobs_reports(struct step *step, struct machine *machine, const struct reports *reports)
+{
+    for (size_t i = 0; i < reports->count; i++)
+        apply_report(step, machine, &reports->items[i]);
+}
+
+void jobs_machine_hello(struct step *step, struct machine *machine, const struct hello *hello)
+{
+    CHECK(machine->state == MACHINE_READY);
+    struct u64_map seen = {0};
+    for (size_t i = 0; i < hello->report_count; i++)
+        u64_map_put(&seen, hello->reports[i].task, machine);
+    for (size_t i = 0; i < hello->report_count; i++)
+        apply_report(step, machine, &hello->reports[i]);
+    list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
+    {
+        struct task *task = container_of(node, struct task, on_machine);
+        if (u64_map_get(&seen, task->uid))
+            continue;
+        if (task->state == TASK_STARTING) { /* the order to start was lost on the way */
+            effect_add(step->effects, EFFECT_TASK_START)->start = task;
+        } else if (task->state == TASK_RUNNING || task->state == TASK_STOPPING) {
+            task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
+            task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
+        }
+    }
+    u64_map_done(&seen);
+    step->schedule = true;
+}
+
+void jobs_notice_drain(struct step *step, const struct machine *machine)
+{
+    list_for_each(node, &step->jobs->machine_tasks[machine->id])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        if (task->state != TASK_RUNNING || !task->joined)
+            continue;
+        int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
+        struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
+        effect->notice.machine = machine->id;
+        effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, grace_ns};
+    }
+}
+
+void jobs_machine_lost(struct step *step, struct machine *machine, struct str evidence)
+{
+    CHECK(machine->state == MACHINE_LOST);
+    list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
+    {
+        struct task *task = container_of(node, struct task, on_machine);
+        task_message(task, "lost with machine " STR_FORMAT ": " STR_FORMAT, STR_ARG(machine->name),
+                     STR_ARG(evidence));
+        task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
+    }
+    CHECK(list_empty(&step->jobs->machine_tasks[machine->id])); /* nothing lives there */
+}
+
+void task_bury(struct step *step, struct task *task)
+{
+    CHECK(task_ended(task->state) && !task->holds && list_empty(&task->on_machine));
+    u64_map_remove(&step->jobs->tasks, task->uid);
+    char key[2 * NAME_MAX_BYTES + 2];
+    int len = snprintf(key, sizeof(key), STR_FORMAT "/" STR_FORMAT, STR_ARG(task->job->jobset->namespace_),
+                       STR_ARG(task->name));
+    CHECK(len > 0 && (size_t)len < sizeof(key));
+    str_map_remove(&step->jobs->task_names, (struct str){key, (size_t)len});
+    gang_leave(task);
+    if (task->job->jobset->laggard == task)
+        task->job->jobset->laggard = NULL;
+    step_changed(step, CHANGE_DELETED, ref_task(task));
+}

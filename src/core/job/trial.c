@@ -1,0 +1,161 @@
+#include "core/job/trial.h"
+
+#include <stdlib.h>
+
+#include "core/job/internal.h"
+#include "core/job/request.h"
+
+bool jobset_trial(const struct job_store *store, const struct cluster *cluster, const struct jobset *jobset,
+                  const struct trial *trial, struct placement *places, struct buf *why)
+{
+    struct request request;
+    request_jobset(&request, store, cluster, jobset, trial);
+    struct placement *found = places ? places : mem_alloc((request.prefer.len + 1) * sizeof(*found));
+    bool result = request_place(&request, found, why);
+    if (!places)
+        mem_free(found);
+    request_drop(&request);
+    return result;
+}
+
+/* --- terms ------------------------------------------------------------------------------------ */
+
+static void copy_terms(struct arena *arena, const struct rjob_terms *from, struct rjob_terms *to)
+{
+    to->node_labels =
+        (struct labels){ARENA_ARRAY(arena, struct label, from->node_labels.len), from->node_labels.len};
+    for (size_t i = 0; i < from->node_labels.len; i++)
+        to->node_labels.items[i] = (struct label){arena_str(arena, from->node_labels.items[i].key),
+                                                  arena_str(arena, from->node_labels.items[i].value)};
+    to->toleration_count = from->toleration_count;
+    to->tolerations = ARENA_ARRAY(arena, struct toleration, from->toleration_count);
+    for (size_t i = 0; i < from->toleration_count; i++) {
+        const struct toleration *item = &from->tolerations[i];
+        to->tolerations[i] =
+            (struct toleration){arena_str(arena, item->key), arena_str(arena, item->op),
+                                arena_str(arena, item->value), arena_str(arena, item->effect)};
+    }
+    to->level_count = from->level_count;
+    to->levels = ARENA_ARRAY(arena, struct str, from->level_count);
+    for (size_t i = 0; i < from->level_count; i++)
+        to->levels[i] = arena_str(arena, from->levels[i]);
+}
+
+void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms)
+{
+    struct arena arena = {0};
+    struct rjob_terms *kept = NULL;
+    if (terms) {
+        kept = ARENA_ARRAY(&arena, struct rjob_terms, jobset->spec.rjob_count);
+        for (size_t r = 0; r < jobset->spec.rjob_count; r++)
+            copy_terms(&arena, &terms[r], &kept[r]);
+    }
+    arena_done(&jobset->terms_arena); /* only now: `terms` may be its own */
+    jobset->terms_arena = arena;
+    jobset->terms = kept;
+}
+
+void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjob_terms *terms)
+{
+    if (!terms && !jobset->terms)
+        return;
+    jobset_keep_terms(jobset, terms);
+    for (size_t g = 0; g < jobset->gangs.len; g++)
+        jobset->gangs.items[g]->feasible_shape = 0; /* to be judged anew */
+    step->schedule = true;
+}
+
+/* --- reservations ----------------------------------------------------------------------------- */
+
+void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct placement *chips,
+                          size_t count)
+{
+    store->reserving -= jobset->reserved_count > 0;
+    mem_free(jobset->reserved);
+    jobset->reserved = NULL;
+    if (count) {
+        jobset->reserved = mem_alloc(count * sizeof(*jobset->reserved));
+        mem_copy(jobset->reserved, chips, count * sizeof(*chips));
+    }
+    jobset->reserved_count = count;
+    store->reserving += count > 0;
+}
+
+void jobset_reserve(struct step *step, struct jobset *jobset, const uint64_t *chips)
+{
+    VEC(struct placement) list = {0};
+    if (!chips && !jobset->reserved_count)
+        return;
+    CHECK(!chips || (!jobset_finished(jobset) && !jobset->deleted_ns));
+    for (machine_id id = 0; chips && id < step->cluster->machine_count; id++) {
+        uint64_t mask = chips[id] & machine_all_chips(&step->cluster->machines[id]);
+        if (mask) {
+            struct placement place = {id, mask};
+            vec_push(&list, place);
+        }
+    }
+    step->schedule |= jobset->reserved_count > 0; /* others may have what it gives back */
+    jobset_keep_reserved(step->jobs, jobset, list.items, list.len);
+    vec_done(&list);
+}
+
+/* Tasks of each replicated job whose Jobs have not begun; returns their sum. */
+static int64_t count_later(const struct jobset *jobset, int32_t *counts)
+{
+    int64_t sum = 0;
+    uint32_t position = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
+        int32_t later = 0;
+        for (int32_t i = 0; i < rjob->replicas; i++, position++) {
+            const struct job *job = jobset->jobs[position];
+            later += !job || job->state == JOB_SUSPENDED;
+        }
+        counts[r] = rjob->replicas ? rjob_task_count(rjob) / rjob->replicas * later : 0;
+        sum += counts[r];
+    }
+    return sum;
+}
+
+void jobset_reserve_later(struct step *step, struct jobset *jobset)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf why BUF_CLEANUP = {0};
+    int32_t *counts = ARENA_ARRAY(&arena, int32_t, jobset->spec.rjob_count);
+    int64_t tasks = jobset->terms && !jobset->deleted_ns ? count_later(jobset, counts) : 0;
+    if (!tasks || jobset_finished(jobset)) {
+        jobset_reserve(step, jobset, NULL);
+        return;
+    }
+    struct placement *places = ARENA_ARRAY(&arena, struct placement, (size_t)tasks);
+    uint64_t *masks = ARENA_ARRAY(&arena, uint64_t, step->cluster->machine_count);
+    struct trial trial = {.terms = jobset->terms, .counts = counts};
+    if (!jobset_trial(step->jobs, step->cluster, jobset, &trial, places, &why))
+        return; /* what was kept so far stays kept */
+    for (int64_t t = 0; t < tasks; t++)
+        masks[places[t].machine] |= places[t].chips;
+    jobset_reserve(step, jobset, masks);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    machine_id x = ((const struct placement *)a)->machine, y = ((const struct placement *)b)->machine;
+    return x < y ? -1 : x > y;
+}
+
+void jobset_remap_reserved(struct job_store *store, struct jobset *jobset, const machine_id *map)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < jobset->reserved_count; i++) {
+        struct placement place = jobset->reserved[i];
+        place.machine = map[place.machine];
+        if (place.machine != MACHINE_NONE)
+            jobset->reserved[kept++] = place;
+    }
+    if (kept)
+        qsort(jobset->reserved, kept, sizeof(*jobset->reserved), compare_places);
+    if (kept)
+        jobset->reserved_count = kept;
+    else
+        jobset_keep_reserved(store, jobset, NULL, 0);
+}

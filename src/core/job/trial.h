@@ -1,0 +1,59 @@
+/* trial.h - would a JobSet find machines now? Asked by admit/ before it gives quota, so that quota and
+ * placement are decided as one; and the terms under which its gangs are placed afterwards.
+ *
+ * Pure: nothing is taken. What a trial found is found again by the gang that is formed in the same step, as
+ * long as nothing else was placed in between.
+ */
+#ifndef PHX_CORE_JOB_TRIAL_H
+#define PHX_CORE_JOB_TRIAL_H
+
+#include "core/job/job.h"
+
+struct step;
+
+/* What admission adds to the spec of one replicated job (Kueue: a PodSet). Kept with the JobSet while it is
+ * admitted (jobset->terms) and used for every placement of its tasks. */
+struct rjob_terms {
+    struct labels node_labels;        /* of its flavours, besides its own nodeSelector */
+    struct toleration *tolerations;   /* of its flavours, besides its own */
+    size_t toleration_count;
+    struct str *levels;               /* of its flavours' Topology: node label keys, widest first; none: the
+                                       * cluster file's own levels (pod, block, machine) */
+    size_t level_count;
+};
+
+struct trial {
+    const struct rjob_terms *terms;   /* [rjob_count] or NULL */
+    const int32_t *counts;            /* [rjob_count] tasks, fewer than the spec's, or NULL */
+    const uint64_t *may_free;         /* [machine_count] masks of chips that would be freed first (victims'),
+                                       * or NULL */
+    const int64_t *may_free_cpu_milli, *may_free_memory_bytes; /* likewise, or NULL */
+    bool use_spares;
+};
+
+/* All tasks of all replicated jobs at once. `places` (NULL: not wanted) gets one entry a task, in spec order:
+ * replicated job, job, index. False: `why` gets one sentence in numbers. */
+bool jobset_trial(const struct job_store *store, const struct cluster *cluster, const struct jobset *jobset,
+                  const struct trial *trial, struct placement *places, struct buf *why);
+/* Tasks of one replicated job: replicas x min(parallelism, completions). */
+int32_t rjob_task_count(const struct rjob_spec *rjob);
+
+/* Sets jobset->terms to a copy ([rjob_count]); NULL: none. Placed tasks stay where they are. */
+void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjob_terms *terms);
+
+/* Chips kept for a gang that waits for its victims to end: no other gang is given them. A JobSet holds at
+ * most one reservation; a new one replaces it, NULL `chips` drops it. `chips`: [machine_count] masks. It is
+ * kept in snapshots and dropped when the JobSet's last waiting gang is placed, or the JobSet ends. */
+void jobset_reserve(struct step *step, struct jobset *jobset, const uint64_t *chips);
+
+/* Its waiting gangs are placed. What an admitted JobSet will need for replicated jobs whose turn comes later
+ * (startupPolicy InOrder, dependsOn) is kept for it; else nothing is. */
+void jobset_reserve_later(struct step *step, struct jobset *jobset);
+
+/* For reading a snapshot, and for a new inventory (map: life.h's jobs_remap_machines). Copies. */
+void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms);
+void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct placement *chips,
+                          size_t count);
+void jobset_remap_reserved(struct job_store *store, struct jobset *jobset, const machine_id *map);
+
+#endif

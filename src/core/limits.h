@@ -1,0 +1,38 @@
+/* limits.h - every limit of the core, known at start. Passing one is ERROR_LIMIT with the limit's name. */
+#ifndef PHX_CORE_LIMITS_H
+#define PHX_CORE_LIMITS_H
+
+#include "base/units.h"
+
+enum {
+    MACHINES_MAX = 131072,            /* machines of one cluster file */
+    CHIPS_PER_MACHINE_MAX = 64,       /* a machine's chips are one 64-bit mask */
+    LABELS_MAX = 64,                  /* labels of one machine or object */
+    JOBSETS_MAX = 100000,             /* live JobSet objects */
+    REPLICATED_JOBS_MAX = 256,        /* of one JobSet */
+    TASKS_PER_JOBSET_MAX = 65536,     /* sum of parallelism x replicas */
+    OBJECT_BYTES_MAX = 3 * 512 * 1024, /* one API object as JSON (etcd's and Kubernetes' 1.5 MiB) */
+    EVENT_OBJECTS_MAX = 4096,         /* newest API Event objects kept */
+    /* of them left by one event, so that a large gang does not push out all others */
+    NOTES_PER_STEP_MAX = 1024,
+    RESTART_RECORDS_MAX = 16,         /* newest restarts kept per JobSet */
+    NAME_MAX_BYTES = 253,             /* DNS-1123 subdomain */
+    SAVED_BEFORE_MAX = 7,             /* checkpoints that a rank may be ahead of the slowest */
+    REPORTS_PER_EVENT_MAX = 4096,     /* task reports in one agent message */
+};
+
+/* Restarts this close to each other, with no attempt started in between, can be one incident
+ * (job/progress.c). */
+#define INCIDENT_WINDOW_NS (2 * NS_PER_SECOND)
+
+/* Crash loops: RESTART_RECORDS_MAX restarts of a JobSet in this time, and the next attempt waits until it is
+ * over. */
+#define RESTART_WINDOW_NS (60 * NS_PER_SECOND)
+
+/* Times of the machine lease. An agent fences its tasks LEASE after the *sending* of its last acknowledged
+ * heartbeat; the controller counts LEASE + LEASE_MARGIN from the *receipt* of it, so the agent is always
+ * first even with clocks that run 10 % apart. */
+#define LEASE_DEFAULT_NS (3 * NS_PER_SECOND)
+#define HEARTBEAT_DEFAULT_NS (1 * NS_PER_SECOND)
+
+#endif

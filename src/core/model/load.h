@@ -1,0 +1,110 @@
+/* load.h - private to model/: how a cluster document becomes a cluster, in three steps that collect every
+ * error.
+ *
+ *   read    load.c, load_queues.c, load_level.c, load_plan.c: every field is checked and becomes a plan of
+ * pods and blocks
+ *   expand  load_expand.c: the plan's patterns and counts become machines with names, addresses and labels
+ *   amend   load_amend.c: machines named in spec.machines get what is particular to them; addresses
+ * The format is docs/cluster-file.md. Step two needs a plan without errors; step three's types are checked
+ * anyway.
+ */
+#ifndef PHX_CORE_MODEL_LOAD_H
+#define PHX_CORE_MODEL_LOAD_H
+
+#include "core/model/address.h"
+#include "core/model/model.h"
+#include "core/model/pattern.h"
+
+/* A place in the document: how it was reached (for the path in messages) and what stands there. Lives on
+ * the stack; a path becomes text only when an error needs it. */
+struct field {
+    const struct field *parent; /* NULL: the document itself */
+    struct str key;             /* empty: item `index` of a list */
+    size_t index;
+    const struct doc *doc; /* NULL: absent */
+};
+
+/* What a level of the document hands down to the levels below it. */
+struct level {
+    struct labels labels; /* sorted by key */
+    struct pattern *names;
+    struct address_source *addresses; /* NULL: none given so far */
+    int64_t cpu_milli, memory_bytes;
+};
+
+struct block_plan {
+    struct level level;
+    enum block_kind kind;
+    struct pattern *names; /* of blocks */
+    int64_t count, machines, chips, spares;
+    const struct doc *spare_names; /* a list of machine names instead of `spares`; NULL: none */
+    bool *spares_found;            /* [spare_names' length] which of them exist */
+    const struct doc *doc;         /* where it stood, for errors of later steps */
+    struct str path;
+};
+struct pod_plan {
+    struct pattern *names;
+    int64_t count;
+    size_t first_block, block_count; /* in loader.blocks */
+    const struct doc *doc;
+    struct str path;
+};
+
+struct loader {
+    struct cluster *cluster; /* being made; its arena owns all that stays */
+    struct arena scratch;    /* owns the plan */
+    struct field_errors *errors;
+    size_t failures;
+    int64_t number_from;     /* 1 or 0: what {n}, {pod} and {rack} count from */
+    struct str_map patterns; /* text -> struct pattern, so that equal patterns share their counters */
+    VEC(struct pod_plan) pods;
+    VEC(struct block_plan) blocks;
+};
+
+/* --- load_field.c: one field at a time ----------------------------------------------------------------- */
+struct field field_get(const struct field *parent, const char *key);
+struct field field_at(const struct field *parent, size_t index);
+void load_fail(struct loader *loader, const struct field *field, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The path of a field as text, in the loader's scratch arena. */
+struct str load_path(struct loader *loader, const struct field *field);
+
+/* All of these report what is wrong and return false; absent (or null) is false without a report, and
+ * leaves the result as it was. */
+bool load_object(struct loader *loader, const struct field *field, const char *const *known);
+bool load_list(struct loader *loader, const struct field *field);
+bool load_int(struct loader *loader, const struct field *field, int64_t min, int64_t max, int64_t *ret_value);
+bool load_bool(struct loader *loader, const struct field *field, bool *ret_value);
+bool load_text(struct loader *loader, const struct field *field, struct str *ret_text); /* not empty */
+bool load_duration(struct loader *loader, const struct field *field, int64_t min_ns, int64_t max_ns,
+                   int64_t *ret_ns);
+bool load_quantity(struct loader *loader, const struct field *field, int64_t *ret_milli);
+/* Labels on top of `base`: sorted, in the cluster's arena. Keys that the model sets itself are refused. */
+bool load_labels(struct loader *loader, const struct field *field, struct labels base,
+                 struct labels *ret_labels);
+/* Reports an absent field. */
+void load_required(struct loader *loader, const struct field *field, const char *what);
+bool load_present(const struct field *field);
+/* At most 80 bytes of a text, for messages. */
+struct str load_excerpt(struct str text);
+
+/* --- the steps ----------------------------------------------------------------------------------------- */
+void load_level(struct loader *loader, const struct field *field, const struct level *above,
+                struct level *ret_level);
+struct pattern *load_pattern(struct loader *loader, const struct field *field, enum pattern_level level,
+                             struct pattern *fallback);
+struct pattern *load_pattern_text(struct loader *loader, struct str text, enum pattern_level level,
+                                  const char **ret_why);
+void load_pods(struct loader *loader, const struct field *pods, const struct level *above);
+void load_queues(struct loader *loader, const struct field *queues);
+void load_expand(struct loader *loader);
+void load_amend(struct loader *loader, const struct field *machines, bool expanded);
+
+#define LABEL_HOSTNAME STR("kubernetes.io/hostname")
+#define LABEL_POD      STR("phalanx.dev/pod")
+#define LABEL_CUBE     STR("phalanx.dev/cube")
+#define LABEL_RACK     STR("phalanx.dev/rack")
+/* Labels on top of `base`, both sorted by key; in the arena given. */
+struct labels load_merge_labels(struct arena *arena, struct labels base, struct labels over);
+
+#endif

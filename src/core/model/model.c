@@ -1,0 +1,92 @@
+#include "core/model/model.h"
+
+#include "base/check.h"
+
+static const char *const state_names[MACHINE_STATES] = {
+    [MACHINE_UNSEEN] = "Unseen", [MACHINE_READY] = "Ready", [MACHINE_AWAY] = "Away", [MACHINE_LOST] = "Lost"};
+
+/* A machine that was lost comes back only by registering. One that is away may come back, or be given up.
+ * A connection that breaks with evidence of the machine's end goes from READY to LOST at once. A newer
+ * agent that registers before its predecessor's connection broke finds the machine READY already. */
+static const uint32_t state_next[MACHINE_STATES] = {
+    [MACHINE_UNSEEN] = LIFECYCLE_TO(MACHINE_READY),
+    [MACHINE_READY] = LIFECYCLE_TO(MACHINE_READY) | LIFECYCLE_TO(MACHINE_AWAY) | LIFECYCLE_TO(MACHINE_LOST),
+    [MACHINE_AWAY] = LIFECYCLE_TO(MACHINE_READY) | LIFECYCLE_TO(MACHINE_LOST),
+    [MACHINE_LOST] = LIFECYCLE_TO(MACHINE_READY),
+};
+_Static_assert(MACHINE_UNSEEN == 0, "a machine that was just loaded has not been seen");
+_Static_assert(CHIPS_PER_MACHINE_MAX == 8 * sizeof(uint64_t), "a bit for each chip");
+const struct lifecycle machine_lifecycle = {"machine", MACHINE_STATES, state_names, state_next};
+
+void cluster_done(struct cluster *cluster)
+{
+    for (size_t i = 0; cluster->machines && i < cluster->machine_count; i++)
+        arena_done(&cluster->machines[i].user);
+    str_map_done(&cluster->by_name);
+    arena_done(&cluster->arena);
+    *cluster = (struct cluster){0};
+}
+
+struct machine *cluster_find(const struct cluster *cluster, struct str name)
+{
+    struct machine *machine = str_map_get(&cluster->by_name, name);
+    CHECK(!machine || machine == &cluster->machines[machine->id]);
+    return machine;
+}
+
+static bool find_label(const struct labels *labels, struct str key, struct str *ret_value)
+{
+    for (size_t i = 0; i < labels->len; i++)
+        if (str_equal(labels->items[i].key, key)) {
+            *ret_value = labels->items[i].value;
+            return true;
+        }
+    return false;
+}
+
+bool machine_label(const struct machine *machine, struct str key, struct str *ret_value)
+{
+    return find_label(&machine->user_labels, key, ret_value) || find_label(&machine->labels, key, ret_value);
+}
+
+bool machine_schedulable(const struct machine *machine)
+{
+    return machine->state == MACHINE_READY && !machine->cordoned;
+}
+
+uint64_t machine_all_chips(const struct machine *machine)
+{
+    CHECK(machine->chip_count <= CHIPS_PER_MACHINE_MAX);
+    return machine->chip_count ? UINT64_MAX >> (64 - machine->chip_count) : 0;
+}
+
+void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes)
+{
+    CHECK((chips & ~machine->free_mask) == 0 && (chips & ~machine_all_chips(machine)) == 0);
+    CHECK(cpu_milli >= 0 && memory_bytes >= 0);
+    CHECK(machine->task_count < UINT32_MAX);
+    machine->free_mask &= ~chips;
+    machine->cpu_used_milli += cpu_milli;
+    machine->memory_used_bytes += memory_bytes;
+    machine->task_count++;
+}
+
+void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes)
+{
+    CHECK((chips & machine->free_mask) == 0 && (chips & ~machine_all_chips(machine)) == 0);
+    CHECK(machine->cpu_used_milli >= cpu_milli && machine->memory_used_bytes >= memory_bytes);
+    CHECK(machine->task_count > 0 && cpu_milli >= 0 && memory_bytes >= 0);
+    machine->free_mask |= chips;
+    machine->cpu_used_milli -= cpu_milli;
+    machine->memory_used_bytes -= memory_bytes;
+    machine->task_count--;
+    CHECK(machine->task_count > 0 || machine->free_mask == machine_all_chips(machine));
+    CHECK(machine->task_count > 0 || (!machine->cpu_used_milli && !machine->memory_used_bytes));
+}
+
+void machine_set_state(struct machine *machine, enum machine_state state, int64_t now_ns, uint64_t seq)
+{
+    lifecycle_move(&machine_lifecycle, &machine->state, state);
+    machine->state_since_ns = now_ns;
+    machine->changed_seq = seq;
+}

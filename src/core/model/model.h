@@ -1,0 +1,132 @@
+/* model.h - what exists: the cluster's machines and chips, where they stand, and what state they are in.
+ *
+ * Loaded from a cluster file (docs/cluster-file.md); the inventory of machines is fixed by the document,
+ * their state changes by events. A machine is a host with up to 64 chips; chips are bits of a mask.
+ * Machines are ordered by place (pod, cube or rack, index), so neighbours in the array are neighbours in
+ * the hall; rank order follows it.
+ */
+#ifndef PHX_CORE_MODEL_MODEL_H
+#define PHX_CORE_MODEL_MODEL_H
+
+#include "base/map.h"
+#include "core/ids.h"
+#include "core/lifecycle.h"
+#include "core/limits.h"
+#include "core/spec/spec.h"
+
+enum machine_state {
+    MACHINE_UNSEEN, /* in the cluster file, its agent has never registered */
+    MACHINE_READY,  /* its agent is connected and its inventory is known */
+    MACHINE_AWAY,   /* its agent's connection broke; its tasks may be alive; its lease runs */
+    MACHINE_LOST,   /* gone (evidence) or silent beyond the lease: its tasks are dead or fenced themselves */
+    MACHINE_STATES
+};
+extern const struct lifecycle machine_lifecycle;
+
+struct taint {
+    struct str key, value, effect; /* NoSchedule, PreferNoSchedule, NoExecute */
+};
+
+struct machine {
+    machine_id id;
+    struct str name;           /* unique; API: Node's name */
+    struct str address;        /* IP address its tasks are reached at */
+    uint32_t pod, block;       /* indexes into cluster->pods, cluster->blocks */
+    uint32_t chip_count;
+    int64_t cpu_milli, memory_bytes; /* capacity; 0: unknown, not a constraint */
+    bool spare;                /* used only to replace a machine of a running gang */
+    struct labels labels;      /* sorted: the file's and kubernetes.io/hostname, phalanx.dev/pod|cube|rack */
+
+    /* Changed by events. */
+    uint8_t state;             /* enum machine_state */
+    bool cordoned;             /* API: spec.unschedulable */
+    struct taint *taints;
+    size_t taint_count;
+    struct labels user_labels; /* API additions */
+    struct arena user;         /* owns the two above */
+    uint64_t free_mask;        /* chips that no task holds */
+    int64_t cpu_used_milli, memory_used_bytes;
+    uint32_t task_count;       /* tasks placed here, chips or not */
+    uint64_t incarnation;      /* of the agent that registered last; larger is newer */
+    int64_t state_since_ns;
+    uint64_t changed_seq;      /* log position of the last change: resourceVersion */
+    obj_id uid;
+    int64_t created_ns;
+};
+
+enum block_kind { BLOCK_CUBE, BLOCK_RACK };
+struct block {                 /* a cube (16 machines of 2x2x1 chips, 4x4x4 in all) or a rack */
+    struct str name;           /* unique in its pod */
+    enum block_kind kind;
+    uint32_t pod;
+    machine_id first;          /* its machines are first .. first + count - 1 */
+    uint32_t count;
+};
+struct pod {
+    struct str name;
+    uint32_t first_block, block_count;
+    machine_id first;
+    uint32_t count;
+};
+
+/* How the queues decide (cluster file, spec.queues). All zero but the defaults of load_queues.c. */
+enum fair_strategy { FAIR_LESS_OR_EQUAL_FINAL, FAIR_LESS_INITIAL };
+struct queue_settings {
+    int64_t min_run_ns;        /* since its admission, before a gang may be preempted */
+    int64_t max_life_ns;       /* of one admission; 0: no limit */
+    int64_t victims_max;       /* that one gang may take while it waits; 0: no limit */
+    bool wait_ready;           /* waitForPodsReady.enable */
+    bool block_admission;      /* one after the other: nobody is admitted while one is not ready */
+    bool creation_timestamp;   /* requeuingStrategy.timestamp: Creation instead of Eviction */
+    int64_t ready_timeout_ns;
+    int64_t recovery_timeout_ns; /* -1: none */
+    int64_t backoff_limit;     /* requeuings before it is deactivated; -1: no limit */
+    int64_t backoff_base_ns, backoff_max_ns;
+    bool fair;                 /* fairSharing.enable */
+    enum fair_strategy strategies[2];
+    size_t strategy_count;
+};
+
+struct cluster {
+    struct arena arena;        /* owns everything below */
+    struct str name;
+    struct pod *pods;
+    size_t pod_count;
+    struct block *blocks;
+    size_t block_count;
+    struct machine *machines;
+    size_t machine_count;
+    uint64_t chip_count;       /* of all machines */
+    struct str_map by_name;    /* machine name -> struct machine */
+    struct str chip_resource;  /* resource name shown on Nodes: "google.com/tpu" by default */
+    int64_t lease_ns, heartbeat_ns;
+    int64_t backfill_window_ns; /* how long later gangs may overtake a waiting head */
+    bool failures_wait;        /* a JobSet acts on a Job's failure when its pods have ended, not before */
+    struct str checkpoint_dir; /* empty: under the controller's data directory */
+    struct labels priority_classes; /* name -> decimal value */
+    struct queue_settings queues;
+};
+
+/* Reads a cluster document. On failure errors name the field path and place, and *ret_cluster is
+ * untouched. */
+bool cluster_load(const struct doc *document, struct cluster *ret_cluster, struct field_errors *errors);
+void cluster_done(struct cluster *cluster);
+/* The inventory for people: totals, pods, blocks, chips, spares, addresses; what `phalanx cluster check`
+ * prints. */
+void cluster_describe(const struct cluster *cluster, struct buf *out);
+
+struct machine *cluster_find(const struct cluster *cluster, struct str name); /* NULL: unknown */
+/* Value of a label of the machine (user_labels win); false when it has none. */
+bool machine_label(const struct machine *machine, struct str key, struct str *ret_value);
+bool machine_schedulable(const struct machine *machine); /* READY and not cordoned */
+uint64_t machine_all_chips(const struct machine *machine); /* mask of the chips it has, free or not */
+/* Takes / gives back chips and capacity for one task (task_count changes by one). CHECKs that the chips
+ * were free / held. */
+void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
+void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
+/* Replaces the user's labels and taints by copies of these. */
+void machine_set_user(struct machine *machine, const struct label *labels, size_t label_count,
+                      const struct taint *taints, size_t taint_count);
+void machine_set_state(struct machine *machine, enum machine_state state, int64_t now_ns, uint64_t seq);
+
+#endif

@@ -1,0 +1,242 @@
+/* node.c - machines as they come, go and are told to rest. */
+#include "core/internal.h"
+
+#include "base/json.h"
+
+void node_boot(struct core *core, struct step *step)
+{
+    for (size_t i = 0; i < core->cluster.machine_count; i++) {
+        struct machine *machine = &core->cluster.machines[i];
+        if (machine->state != MACHINE_READY)
+            continue;
+        bool was = machine_schedulable(machine);
+        machine_set_state(machine, MACHINE_AWAY, step->now_ns, step->seq);
+        machine_book(step, machine, was);
+    }
+    /* No change is told to watchers: none is connected to a controller that has just begun. */
+}
+
+/* --- the inventory ---------------------------------------------------------------------------- */
+
+static void adopt_machine(struct machine *machine, const struct machine *old)
+{
+    CHECK(str_equal(machine->name, old->name) && machine->state == MACHINE_UNSEEN);
+    CHECK(machine->chip_count == old->chip_count || old->task_count == 0); /* find_unfit */
+    machine_set_user(machine, old->user_labels.items, old->user_labels.len, old->taints, old->taint_count);
+    machine->state = old->state;
+    machine->cordoned |= old->cordoned;
+    machine->incarnation = old->incarnation;
+    machine->state_since_ns = old->state_since_ns;
+    machine->changed_seq = old->changed_seq;
+    machine->uid = old->uid;
+    machine->created_ns = old->created_ns;
+    if (machine->chip_count == old->chip_count)
+        machine->free_mask = old->free_mask; /* else nothing was on it */
+    machine->cpu_used_milli = old->cpu_used_milli;
+    machine->memory_used_bytes = old->memory_used_bytes;
+    machine->task_count = old->task_count;
+}
+
+/* The first machine that the new file takes away, or gives other chips, while tasks are on it; NULL: none. */
+static const struct machine *find_unfit(const struct core *core, const struct cluster *fresh)
+{
+    const struct cluster *old = &core->cluster;
+    for (size_t i = 0; i < old->machine_count; i++) {
+        const struct machine *machine = cluster_find(fresh, old->machines[i].name);
+        bool busy = old->machines[i].task_count > 0 || !list_empty(&core->jobs.machine_tasks[i]);
+        if (busy && (!machine || machine->chip_count != old->machines[i].chip_count))
+            return &old->machines[i];
+    }
+    return NULL;
+}
+
+static void remap_jobs(struct core *core, const struct cluster *old)
+{
+    machine_id *map = mem_alloc((old->machine_count + 1) * sizeof(*map));
+    for (size_t i = 0; i < old->machine_count; i++) {
+        const struct machine *machine = cluster_find(&core->cluster, old->machines[i].name);
+        map[i] = machine ? machine->id : MACHINE_NONE;
+    }
+    jobs_remap_machines(&core->jobs, map);
+    mem_free(map);
+}
+
+static void book_inventory(struct core *core, struct step *step)
+{
+    int64_t now_us = step_now_us(step);
+    int64_t idle = 0, down = 0;
+    for (size_t i = 0; i < core->cluster.machine_count; i++) {
+        const struct machine *machine = &core->cluster.machines[i];
+        *(machine_schedulable(machine) ? &idle : &down) += __builtin_popcountll(machine->free_mask);
+    }
+    struct ledger *ledger = &core->ledger;
+    ledger_move(ledger, ledger->chips[OWNER_IDLE], OWNER_IDLE, LEDGER_OWNERS, now_us);
+    ledger_move(ledger, ledger->chips[OWNER_DOWN], OWNER_DOWN, LEDGER_OWNERS, now_us);
+    ledger_move(ledger, idle, LEDGER_OWNERS, OWNER_IDLE, now_us);
+    ledger_move(ledger, down, LEDGER_OWNERS, OWNER_DOWN, now_us);
+    CHECK(ledger->chips[OWNER_IDLE] == idle && ledger->chips[OWNER_DOWN] == down);
+}
+
+/* The host has checked it; what does not load here is left alone. */
+static bool load_document(struct str document, struct cluster *ret_cluster)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct field_errors errors = {.arena = &arena};
+    struct doc *doc;
+    bool loaded = json_parse(&arena, document, &doc, NULL) == 0 && cluster_load(doc, ret_cluster, &errors);
+    field_errors_done(&errors);
+    return loaded;
+}
+
+static void tell_removed(struct core *core, struct step *step)
+{
+    for (size_t i = 0; i < core->retired.machine_count; i++) {
+        struct machine *machine = &core->retired.machines[i];
+        if (!cluster_find(&core->cluster, machine->name))
+            step_changed(step, CHANGE_DELETED, ref_machine(machine));
+    }
+}
+
+void node_cluster(struct core *core, struct step *step, struct str document)
+{
+    struct cluster fresh = {0};
+    if (!load_document(document, &fresh))
+        return;
+    const struct machine *unfit = find_unfit(core, &fresh);
+    if (unfit) {
+        step_note(step, true, "ClusterFileRefused", ref_machine(unfit),
+                  "the new cluster file takes the machine away or changes its chips while tasks are on it");
+        cluster_done(&fresh);
+        return;
+    }
+    bool first = core->cluster.machine_count == 0;
+    core->retired = core->cluster;
+    core->cluster = fresh;
+    const struct cluster *old = &core->retired;
+    if (first)
+        ledger_open(&core->ledger, step_now_us(step));
+    for (size_t i = 0; i < fresh.machine_count; i++) {
+        struct machine *machine = &core->cluster.machines[i];
+        const struct machine *before = first ? NULL : cluster_find(old, machine->name);
+        if (before) {
+            adopt_machine(machine, before);
+        } else {
+            machine->uid = step_uid(step);
+            machine->created_ns = machine->state_since_ns = step->now_ns;
+        }
+        step_changed(step, before ? CHANGE_MODIFIED : CHANGE_ADDED, ref_machine(machine));
+    }
+    tell_removed(core, step);
+    remap_jobs(core, old);
+    jobs_bind_machines(&core->jobs, core->cluster.machine_count);
+    book_inventory(core, step);
+    buf_clear(&core->cluster_json);
+    buf_add_str(&core->cluster_json, document);
+    step->schedule = true;
+    step->jobs->shape++;
+}
+
+/* --- coming and going ------------------------------------------------------------------------- */
+
+static void move(struct step *step, struct machine *machine, enum machine_state state)
+{
+    bool was = machine_schedulable(machine);
+    machine_set_state(machine, state, step->now_ns, step->seq);
+    machine_book(step, machine, was);
+    step_changed(step, CHANGE_MODIFIED, ref_machine(machine));
+}
+
+void node_hello(struct core *core, struct step *step, const struct hello *hello)
+{
+    struct machine *machine = cluster_find(&core->cluster, hello->machine);
+    if (!machine)
+        return;
+    machine->incarnation = hello->incarnation;
+    if (hello->chips != machine->chip_count)
+        step_note(step, true, "InventoryMismatch", ref_machine(machine),
+                  "the agent found %u chips, the cluster file says %u", hello->chips, machine->chip_count);
+    if (machine->state != MACHINE_READY) {
+        move(step, machine, MACHINE_READY);
+        step_note(step, false, "MachineReady", ref_machine(machine), "Machine " STR_FORMAT " is ready",
+                  STR_ARG(machine->name));
+    }
+    jobs_machine_hello(step, machine, hello);
+}
+
+void node_away(struct core *core, struct step *step, struct str name, struct str evidence)
+{
+    struct machine *machine = cluster_find(&core->cluster, name);
+    if (!machine || machine->state != MACHINE_READY)
+        return;
+    move(step, machine, MACHINE_AWAY);
+    step_note(step, true, "MachineAway", ref_machine(machine), STR_FORMAT, STR_ARG(evidence));
+    node_judge(core, step, machine);
+}
+
+void node_lost(struct core *core, struct step *step, struct str name, struct str evidence)
+{
+    struct machine *machine = cluster_find(&core->cluster, name);
+    if (!machine || (machine->state != MACHINE_READY && machine->state != MACHINE_AWAY))
+        return;
+    move(step, machine, MACHINE_LOST);
+    step_note(step, true, "MachineLost", ref_machine(machine), STR_FORMAT, STR_ARG(evidence));
+    jobs_machine_lost(step, machine, evidence);
+}
+
+void node_judge(struct core *core, struct step *step, struct machine *machine)
+{
+    if (jobs_peers_say_lost(&core->jobs, machine))
+        node_lost(core, step, machine->name,
+                  STR("its agent is away and its ranks' connections to their peers broke"));
+}
+
+/* --- a user's write --------------------------------------------------------------------------- */
+
+/* Labels that the cluster file did not give, or gave with another value. */
+static size_t read_labels(const struct machine *machine, const struct doc *labels, struct label *ret_items)
+{
+    size_t kept = 0, count = labels && labels->kind == DOC_OBJECT ? labels->object.len : 0;
+    for (size_t i = 0; i < count && kept < LABELS_MAX; i++) {
+        const struct doc_member *member = &labels->object.members[i];
+        struct str fixed = labels_get(&machine->labels, member->key, (struct str){0});
+        struct str value = doc_str(member->value, STR(""));
+        if (!fixed.data || !str_equal(fixed, value))
+            ret_items[kept++] = (struct label){member->key, value};
+    }
+    CHECK(kept <= LABELS_MAX);
+    return kept;
+}
+
+static size_t read_taints(const struct doc *taints, struct taint *ret_items)
+{
+    size_t count = doc_len(taints) < LABELS_MAX ? doc_len(taints) : LABELS_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const struct doc *taint = doc_at(taints, i);
+        ret_items[i] =
+            (struct taint){doc_str(doc_get(taint, "key"), STR("")), doc_str(doc_get(taint, "value"), STR("")),
+                           doc_str(doc_get(taint, "effect"), STR("NoSchedule"))};
+    }
+    return count;
+}
+
+void node_replace(struct core *core, struct step *step, struct machine *machine, const struct doc *document)
+{
+    bool was = machine_schedulable(machine);
+    bool cordon = doc_bool(doc_path(document, "spec", "unschedulable", NULL), false);
+    if (cordon != machine->cordoned)
+        step_note(step, false, cordon ? "NodeNotSchedulable" : "NodeSchedulable", ref_machine(machine),
+                  "Node " STR_FORMAT " status is now: %s", STR_ARG(machine->name),
+                  cordon ? "NodeNotSchedulable" : "NodeSchedulable");
+    if (cordon && !machine->cordoned)
+        jobs_notice_drain(step, machine);
+    machine->cordoned = cordon;
+    struct label labels[LABELS_MAX];
+    struct taint taints[LABELS_MAX];
+    size_t label_count = read_labels(machine, doc_path(document, "metadata", "labels", NULL), labels);
+    size_t taint_count = read_taints(doc_path(document, "spec", "taints", NULL), taints);
+    machine_set_user(machine, labels, label_count, taints, taint_count);
+    machine_book(step, machine, was);
+    step->schedule = true;
+    step->jobs->shape++;
+    step_changed(step, CHANGE_MODIFIED, ref_machine(machine));
+}

@@ -1,0 +1,191 @@
+#include "core/note.h"
+
+#include <stdlib.h>
+
+#include "core/admit/admit.h"
+#include "core/job/job.h"
+#include "core/object/object.h"
+
+struct object_name object_name(struct object_ref ref)
+{
+    CHECK(ref.any && ref.kind > 0 && ref.kind < OBJECT_KINDS);
+    struct object_name name = {.kind = ref.kind};
+    switch (ref.kind) {
+    case OBJECT_JOBSET:
+        name.namespace_ = ref.jobset->namespace_;
+        name.name = ref.jobset->name;
+        name.uid = ref.jobset->uid;
+        name.version = ref.jobset->changed_seq;
+        break;
+    case OBJECT_JOB:
+        name.namespace_ = ref.job->jobset->namespace_;
+        name.name = ref.job->name;
+        name.uid = ref.job->uid;
+        name.version = ref.job->changed_seq;
+        break;
+    case OBJECT_POD:
+        name.namespace_ = ref.task->job->jobset->namespace_;
+        name.name = ref.task->name;
+        name.uid = ref.task->pod_uid;
+        name.version = ref.task->changed_seq;
+        break;
+    case OBJECT_NODE:
+        name.name = ref.machine->name;
+        name.uid = ref.machine->uid;
+        name.version = ref.machine->changed_seq;
+        break;
+    case OBJECT_EVENT:
+        name.namespace_ = ref.note->namespace_.len ? ref.note->namespace_ : STR("default");
+        name.uid = ref.note->uid;
+        name.version = ref.note->changed_seq;
+        break;
+    case OBJECT_WORKLOAD:
+        name.namespace_ = ref.workload->jobset->namespace_;
+        name.name = ref.workload->name;
+        name.uid = ref.workload->uid;
+        name.version = ref.workload->changed_seq;
+        break;
+    default:
+        CHECK(object_kind_info(ref.kind));
+        name.namespace_ = ref.object->namespace_;
+        name.name = ref.object->name;
+        name.uid = ref.object->uid;
+        name.version = ref.object->changed_seq;
+        break;
+    }
+    return name;
+}
+
+const struct note *note_at(const struct note_ring *ring, uint64_t slot)
+{
+    CHECK(slot >= ring->first && slot < ring->next);
+    CHECK(ring->slots[slot % EVENT_OBJECTS_MAX]->slot == slot);
+    return ring->slots[slot % EVENT_OBJECTS_MAX];
+}
+
+/* Key under which equal notes meet: everything that a reader sees except time and count. It stands in
+ * note->text, from which the note's own strings are cut. */
+static struct str note_key(struct buf *out, bool warning, const char *reason, struct str message,
+                           const struct object_name *about)
+{
+    buf_printf(out, "%d %d %llu %s ", warning, about->kind, (unsigned long long)about->uid, reason);
+    buf_add_str(out, about->namespace_);
+    buf_add_char(out, ' ');
+    buf_add_str(out, about->name);
+    buf_add_char(out, ' ');
+    buf_add_str(out, message);
+    return buf_str(out);
+}
+
+static void note_emit(struct effects *effects, enum change_type type, const struct note *note)
+{
+    CHECK(type == CHANGE_ADDED || type == CHANGE_MODIFIED);
+    struct effect *effect = effect_add(effects, EFFECT_CHANGED);
+    effect->changed.type = type;
+    effect->changed.object = (struct object_ref){OBJECT_EVENT, {.note = note}};
+}
+
+static void note_free(struct note *note)
+{
+    if (!note)
+        return;
+    mem_free(note->text);
+    mem_free(note);
+}
+
+/* The oldest note gives up its slot. */
+static void note_drop_first(struct note_ring *ring)
+{
+    struct note *old = ring->slots[ring->first % EVENT_OBJECTS_MAX];
+    CHECK(ring->first < ring->next && old && old->slot == ring->first);
+    struct str key = str_from(old->text);
+    if (str_map_get(&ring->by_text, key) == old)
+        str_map_remove(&ring->by_text, key);
+    ring->slots[ring->first % EVENT_OBJECTS_MAX] = NULL;
+    ring->first++;
+    vec_push(&ring->dead, old);
+}
+
+void note_ring_bury(struct note_ring *ring)
+{
+    for (size_t i = 0; i < ring->dead.len; i++)
+        note_free(ring->dead.items[i]);
+    vec_clear(&ring->dead);
+}
+
+/* Takes over `text`, made by note_key. The visible strings are its tail, in the order note_key wrote them. */
+static struct note *note_put(struct note_ring *ring, struct buf text, size_t reason_len, size_t message_len,
+                             const struct object_name *about)
+{
+    if (!ring->slots)
+        ring->slots = mem_alloc(EVENT_OBJECTS_MAX * sizeof(*ring->slots));
+    if (ring->next - ring->first == EVENT_OBJECTS_MAX)
+        note_drop_first(ring);
+    struct note *note = mem_alloc(sizeof(*note));
+    size_t message_at = text.len - message_len, name_at = message_at - 1 - about->name.len;
+    size_t namespace_at = name_at - 1 - about->namespace_.len;
+    CHECK(namespace_at > reason_len && name_at > namespace_at && message_at > name_at);
+    note->text = text.data;
+    note->slot = ring->next++;
+    note->regarding = about->kind;
+    note->regarding_uid = about->uid;
+    note->message = (struct str){note->text + message_at, message_len};
+    note->name = (struct str){note->text + name_at, about->name.len};
+    note->namespace_ = (struct str){note->text + namespace_at, about->namespace_.len};
+    note->reason = (struct str){note->text + namespace_at - 1 - reason_len, reason_len};
+    CHECK(!ring->slots[note->slot % EVENT_OBJECTS_MAX]);
+    ring->slots[note->slot % EVENT_OBJECTS_MAX] = note;
+    CHECK(ring->next - ring->first <= EVENT_OBJECTS_MAX);
+    str_map_put(&ring->by_text, str_from(note->text), note);
+    return note;
+}
+
+void note_add(struct note_ring *ring, const struct note_input *input, obj_id uid, uint64_t seq,
+              int64_t now_ns, struct effects *effects)
+{
+    CHECK(uid != 0 && input->reason && input->reason[0]);
+    struct object_name about = object_name(input->about);
+    struct buf text = {0};
+    struct note *note =
+        str_map_get(&ring->by_text, note_key(&text, input->warning, input->reason, input->message, &about));
+    if (note) {
+        CHECK(note->warning == input->warning && note->regarding == about.kind);
+        note->count++;
+        note->last_ns = now_ns;
+        note->changed_seq = seq;
+        buf_done(&text);
+        note_emit(effects, CHANGE_MODIFIED, note);
+        return;
+    }
+    note = note_put(ring, text, strlen(input->reason), input->message.len, &about);
+    note->uid = uid;
+    note->warning = input->warning;
+    note->first_ns = note->last_ns = now_ns;
+    note->count = 1;
+    note->changed_seq = seq;
+    note_emit(effects, CHANGE_ADDED, note);
+}
+
+void note_restore(struct note_ring *ring, const struct note_saved *saved)
+{
+    struct buf text = {0};
+    note_key(&text, saved->warning, saved->reason, saved->message, &saved->about);
+    struct note *note = note_put(ring, text, strlen(saved->reason), saved->message.len, &saved->about);
+    note->uid = saved->uid;
+    note->warning = saved->warning;
+    note->first_ns = saved->first_ns;
+    note->last_ns = saved->last_ns;
+    note->count = saved->count;
+    note->changed_seq = saved->changed_seq;
+}
+
+void note_ring_done(struct note_ring *ring)
+{
+    for (uint64_t slot = ring->first; slot < ring->next; slot++)
+        note_free(ring->slots[slot % EVENT_OBJECTS_MAX]);
+    note_ring_bury(ring);
+    vec_done(&ring->dead);
+    mem_free(ring->slots);
+    str_map_done(&ring->by_text);
+    *ring = (struct note_ring){0};
+}

@@ -1,0 +1,72 @@
+/* note.h - the notes that people read with `kubectl get events`: API Event objects, the newest
+ * EVENT_OBJECTS_MAX.
+ *
+ * Modules leave notes; nothing reads them back to decide. Equal notes about the same object are counted
+ * instead of repeated (series).
+ */
+#ifndef PHX_CORE_NOTE_H
+#define PHX_CORE_NOTE_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "core/effect.h"
+
+struct note {
+    obj_id uid;
+    uint64_t slot;     /* running number; the ring holds slots [first, next) */
+    bool warning;      /* type Warning, else Normal */
+    struct str reason; /* "Started", "MachineLost", ... CamelCase */
+    struct str message;
+    enum object_kind regarding;  /* what it is about */
+    struct str namespace_, name; /* of that object; namespace empty for Nodes */
+    obj_id regarding_uid;
+    int64_t first_ns, last_ns;
+    uint32_t count;
+    uint64_t changed_seq;
+    char *text; /* private: owns the strings */
+};
+struct note_ring {
+    struct note **slots; /* [EVENT_OBJECTS_MAX], by slot % EVENT_OBJECTS_MAX */
+    uint64_t first, next;
+    struct str_map by_text; /* private */
+    VEC(struct note *)
+    dead; /* private: pushed out, freed when the next step begins so that effects can name them */
+};
+const struct note *note_at(const struct note_ring *ring, uint64_t slot); /* first <= slot < next */
+
+struct note_input {
+    bool warning;
+    const char *reason;
+    struct str message;
+    struct object_ref about;
+};
+/* Adds or counts a note; emits EFFECT_CHANGED for it. Watchers are not told of the one that it pushes out:
+ * Kubernetes' events expire silently too. */
+void note_add(struct note_ring *ring, const struct note_input *input, obj_id uid, uint64_t seq,
+              int64_t now_ns, struct effects *effects);
+void note_ring_bury(struct note_ring *ring); /* before anything else in a step */
+void note_ring_done(struct note_ring *ring);
+
+/* Kind, namespace, name and uid of any object. */
+struct object_name {
+    enum object_kind kind;
+    struct str namespace_, name;
+    obj_id uid;
+    uint64_t version; /* resourceVersion: log position of its last change */
+};
+struct object_name object_name(struct object_ref ref);
+
+/* A note as a snapshot keeps it; note_restore puts it behind the newest. */
+struct note_saved {
+    obj_id uid;
+    bool warning;
+    const char *reason;
+    struct str message;
+    struct object_name about;
+    int64_t first_ns, last_ns;
+    uint32_t count;
+    uint64_t changed_seq;
+};
+void note_restore(struct note_ring *ring, const struct note_saved *saved);
+
+#endif

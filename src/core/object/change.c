@@ -1,0 +1,196 @@
+/* change.c - how a stored object comes, changes and goes. */
+#include "core/object/internal.h"
+
+#include "core/limits.h"
+
+/* --- finalizers ----------------------------------------------------------------------------------------- */
+
+bool object_has_finalizer(const struct doc *document, const char *name)
+{
+    const struct doc *list = doc_path(document, "metadata", "finalizers", NULL);
+    for (size_t i = 0; i < doc_len(list); i++)
+        if (str_is(doc_str(doc_at(list, i), STR("")), name))
+            return true;
+    return false;
+}
+
+void finalizer_add(struct arena *arena, struct doc *document, const char *name)
+{
+    struct doc *metadata = doc_need_object(arena, document, "metadata");
+    if (object_has_finalizer(document, name))
+        return;
+    struct doc *list = doc_get(metadata, "finalizers");
+    if (!list || list->kind != DOC_ARRAY) {
+        list = doc_new(arena, DOC_ARRAY);
+        doc_set(arena, metadata, STR("finalizers"), list);
+    }
+    doc_push(arena, list, doc_new_str(arena, str_from(name)));
+}
+
+void finalizer_drop(struct doc *document, const char *name)
+{
+    struct doc *list = doc_path(document, "metadata", "finalizers", NULL);
+    if (!list || list->kind != DOC_ARRAY)
+        return;
+    size_t kept = 0;
+    for (size_t i = 0; i < list->array.len; i++)
+        if (!str_is(doc_str(list->array.items[i], STR("")), name))
+            list->array.items[kept++] = list->array.items[i];
+    list->array.len = kept;
+    if (kept == 0)
+        doc_unset(doc_get(document, "metadata"), "finalizers");
+}
+
+/* Somebody must still let it go. A Namespace has a list of its own, spec.finalizers. */
+static bool is_held(const struct object *object)
+{
+    return doc_len(doc_path(object->document, "metadata", "finalizers", NULL)) > 0 ||
+           (object->kind == OBJECT_NAMESPACE &&
+            doc_len(doc_path(object->document, "spec", "finalizers", NULL)) > 0);
+}
+
+/* --- changes -------------------------------------------------------------------------------------------- */
+
+static obj_id next_uid(struct step *step)
+{
+    /* From the top of the step's range: see object.h. */
+    uint32_t range = 1u << 20;
+    CHECK(++step->object_count < range - 1 - step->next_index);
+    return (step->seq << 20) + range - 1 - step->object_count;
+}
+
+struct object *object_create(struct step *step, enum object_kind kind, struct arena *arena,
+                             struct doc *document)
+{
+    struct object *object = object_make(kind, next_uid(step), arena, document);
+    object->created_ns = step->now_ns;
+    object->generation = object_kind_info(kind)->counts_generations ? 1 : 0;
+    object_insert(step->objects, object);
+    if (doc_len(doc_path(document, "metadata", "ownerReferences", NULL)) > 0)
+        objects_doubt(step->objects, object->uid);
+    step_changed(step, CHANGE_ADDED, ref_object(object));
+    return object;
+}
+
+void object_remove(struct step *step, struct object *object)
+{
+    struct object_store *store = step->objects;
+    CHECK(!object->removed);
+    object_take_out(store, object);
+    objects_waits_no_more(store, object->uid);
+    object->removed = true;
+    vec_push(&store->dead, object);
+    objects_owner_gone(store, object->uid);
+    step_changed(step, CHANGE_DELETED, ref_object(object));
+}
+
+/* All but metadata: what a generation counts. */
+static bool same_content(const struct doc *a, const struct doc *b)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *left = doc_clone(&arena, a), *right = doc_clone(&arena, b);
+    doc_unset(left, "metadata");
+    doc_unset(right, "metadata");
+    return spec_equal(left, right);
+}
+
+void object_replace(struct step *step, struct object *object, struct arena *arena, struct doc *document)
+{
+    if (spec_equal(object->document, document))
+        return;
+    if (object->generation && !same_content(object->document, document))
+        object->generation++;
+    owners_change(step->objects, object->uid, object->document, document);
+    vec_push(&step->objects->dead_arenas, object->arena);
+    object->arena = *arena;
+    *arena = (struct arena){0};
+    object->document = document;
+    step->objects->kinds[object->kind].version++;
+    if (object->deleted_ns && !is_held(object)) {
+        object_remove(step, object);
+        return;
+    }
+    if (doc_len(doc_path(document, "metadata", "ownerReferences", NULL)) > 0)
+        objects_doubt(step->objects, object->uid);
+    step_changed(step, CHANGE_MODIFIED, ref_object(object));
+}
+
+void object_touch(struct step *step, const struct object *object)
+{
+    if (!object->removed)
+        step_changed(step, CHANGE_MODIFIED, ref_object(object));
+}
+
+static void set_finalizer(struct step *step, struct object *object, const char *name)
+{
+    struct arena arena = {0};
+    struct doc *document = doc_clone(&arena, object->document);
+    finalizer_add(&arena, document, name);
+    owners_change(step->objects, object->uid, object->document, document);
+    vec_push(&step->objects->dead_arenas, object->arena);
+    object->arena = arena;
+    object->document = document;
+}
+
+void object_delete(struct step *step, const struct object *deleted, enum propagation propagation)
+{
+    struct object *object = u64_map_get(&step->objects->by_uid, deleted->uid);
+    if (!object)
+        return; /* it went already in this step */
+    bool first = object->deleted_ns == 0;
+    if (object->kind == OBJECT_NAMESPACE) /* its content goes first in any case */
+        propagation = PROPAGATION_BACKGROUND;
+    if (propagation == PROPAGATION_FOREGROUND && first)
+        set_finalizer(step, object, FINALIZER_FOREGROUND);
+    else if (propagation == PROPAGATION_ORPHAN && first)
+        set_finalizer(step, object, FINALIZER_ORPHAN);
+    if (!is_held(object)) {
+        object->deleted_ns = step->now_ns;
+        object_remove(step, object);
+        return;
+    }
+    if (!first)
+        return;
+    object->deleted_ns = step->now_ns;
+    step->objects->kinds[object->kind].version++;
+    objects_wait(step->objects, object->uid);
+    step_changed(step, CHANGE_MODIFIED, ref_object(object));
+}
+
+/* --- the control plane's own ---------------------------------------------------------------------------- */
+
+int object_put(struct step *step, enum object_kind kind, const struct doc *given,
+               const struct object **ret_object, struct error *error)
+{
+    const struct object_kind_info *info = object_kind_info(kind);
+    CHECK(info);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document = doc_clone(&arena, given);
+    struct field_errors errors = {.arena = &arena};
+    object_convert(&arena, kind, document);
+    stored_default(&arena, document);
+    stored_check(document, &errors);
+    int rc = 0;
+    if (errors.list.len) {
+        struct field_error *first = &errors.list.items[0];
+        rc = error_set(error, ERROR_INVALID, "%s: " STR_FORMAT ": " STR_FORMAT, info->name,
+                       STR_ARG(first->path), STR_ARG(first->message));
+    }
+    field_errors_done(&errors);
+    if (rc < 0)
+        return rc;
+    struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR("default"));
+    struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
+    struct object *object = (struct object *)object_find(step->objects, kind, ns, name);
+    if (!object &&
+        object_count_in(step->objects, kind, info->namespaced ? ns : STR("")) >= info->per_namespace_max)
+        return error_set(error, ERROR_LIMIT, "there are %u %s already", info->per_namespace_max,
+                         info->plural);
+    if (object)
+        object_replace(step, object, &arena, document);
+    else
+        object = object_create(step, kind, &arena, document);
+    if (ret_object)
+        *ret_object = object;
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* convert.c - between the versions that a kind is served in: kueue.x-k8s.io/v1beta1 and v1beta2
+ * (kubernetes-sigs/
+ * kueue, apis/kueue/v1beta1, *_conversion.go). v1beta2 is kept.
+ *
+ *     v1beta1                                        v1beta2
+ *     ClusterQueue spec.cohort                       spec.cohortName
+ *     spec.admissionChecks: [a]                      spec.admissionChecksStrategy.admissionChecks: [{name:
+ *     a}]
+ *     flavorFungibility.whenCanBorrow: Borrow        MayStopSearch
+ *     flavorFungibility.whenCanPreempt: Preempt      MayStopSearch
+ * The other kinds have the same fields in both.
+ */
+#include "core/object/object.h"
+
+static const char stored_version[] = "kueue.x-k8s.io/v1beta2";
+
+static void rename_member(struct arena *arena, struct doc *object, const char *from, const char *to)
+{
+    struct doc *value = doc_get(object, from);
+    if (!value || object->kind != DOC_OBJECT)
+        return;
+    doc_unset(object, from);
+    doc_set(arena, object, str_from(to), value);
+}
+
+static void rename_value(struct arena *arena, struct doc *object, const char *key, const char *from,
+                         const char *to)
+{
+    const struct doc *value = doc_get(object, key);
+    if (value && str_is(doc_str(value, STR("")), from))
+        doc_set(arena, object, str_from(key), doc_new_str(arena, str_from(to)));
+}
+
+static void convert_checks(struct arena *arena, struct doc *spec)
+{
+    const struct doc *names = doc_get(spec, "admissionChecks");
+    if (!names || names->kind != DOC_ARRAY || doc_get(spec, "admissionChecksStrategy"))
+        return;
+    struct doc *rules = doc_new(arena, DOC_ARRAY);
+    for (size_t i = 0; i < names->array.len; i++) {
+        struct doc *rule = doc_new(arena, DOC_OBJECT);
+        doc_set(arena, rule, STR("name"), names->array.items[i]);
+        doc_push(arena, rules, rule);
+    }
+    doc_unset(spec, "admissionChecks");
+    if (rules->array.len == 0)
+        return;
+    struct doc *strategy = doc_new(arena, DOC_OBJECT);
+    doc_set(arena, strategy, STR("admissionChecks"), rules);
+    doc_set(arena, spec, STR("admissionChecksStrategy"), strategy);
+}
+
+void object_convert(struct arena *arena, enum object_kind kind, struct doc *document)
+{
+    if (!str_is(doc_str(doc_get(document, "apiVersion"), STR("")), "kueue.x-k8s.io/v1beta1"))
+        return;
+    doc_set(arena, document, STR("apiVersion"), doc_new_str(arena, str_from(stored_version)));
+    struct doc *spec = doc_get(document, "spec");
+    if (kind != OBJECT_CLUSTER_QUEUE || !spec || spec->kind != DOC_OBJECT)
+        return;
+    rename_member(arena, spec, "cohort", "cohortName");
+    convert_checks(arena, spec);
+    struct doc *fungibility = doc_get(spec, "flavorFungibility");
+    rename_value(arena, fungibility, "whenCanBorrow", "Borrow", "MayStopSearch");
+    rename_value(arena, fungibility, "whenCanPreempt", "Preempt", "MayStopSearch");
+}
+
+const struct doc *object_shown(struct arena *arena, const struct object *object, struct str version)
+{
+    if (!str_is(version, "v1beta1"))
+        return object->document;
+    struct doc *shown = doc_clone(arena, object->document);
+    doc_set(arena, shown, STR("apiVersion"), doc_new_str(arena, STR("kueue.x-k8s.io/v1beta1")));
+    if (object->kind != OBJECT_CLUSTER_QUEUE)
+        return shown;
+    struct doc *spec = doc_get(shown, "spec"), *fungibility = doc_get(spec, "flavorFungibility");
+    rename_member(arena, spec, "cohortName", "cohort");
+    rename_value(arena, fungibility, "whenCanBorrow", "MayStopSearch", "Borrow");
+    rename_value(arena, fungibility, "whenCanPreempt", "MayStopSearch", "Preempt");
+    return shown;
+}

@@ -1,0 +1,107 @@
+/* object.h - API objects that are kept as they were written: Namespaces, ConfigMaps, Secrets, Services,
+ * ServiceAccounts, PersistentVolumeClaims, PriorityClasses, ResourceQuotas, Kueue's queue objects, RBAC's
+ * roles and bindings.
+ *
+ * The store knows metadata (names, versions, finalizers, owners), the schema of each kind (spec/schema.h),
+ * its limits and deletion's rules; what a kind *means* is read elsewhere: by job/ (ConfigMaps, Secrets,
+ * claims), admit/ (queues), host/access (roles).
+ *
+ *   kinds.c     the table of kinds: group, names, scope, limits
+ *   object.c    the store: find, visit, indexes
+ *   change.c    create, replace, delete
+ *   owners.c    who is owned by whom, over all kinds
+ * What an API write may do is in core/write_object.c; what follows from a deletion over all kinds
+ * (dependents, finalizers, namespaces that end) in core/collect.c.
+ *
+ * Deletion (Kubernetes' "Garbage Collection" and "Finalizers"): an object with finalizers, or one deleted in
+ * the foreground whose dependents still live, only gets its deletionTimestamp; it goes with the last of
+ * them. Dependents whose every owner is gone go too. Owners and dependents may be of any kind, JobSets, Jobs
+ * and Pods among them: core.c tells this module what went (objects_owner_gone) and asks jobs to delete
+ * theirs.
+ *
+ * One owner thread (core.h). Strings of an object live until its next change; an object that was removed
+ * lives until the next step, so that effects can name it.
+ */
+#ifndef PHX_CORE_OBJECT_OBJECT_H
+#define PHX_CORE_OBJECT_OBJECT_H
+
+#include "base/arena.h"
+#include "base/doc.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "core/effect.h"
+#include "core/spec/spec.h"
+
+struct step;
+
+struct object {
+    obj_id uid;
+    enum object_kind kind;
+    struct str key;              /* "namespace/name", or "name" for cluster-wide kinds; owned */
+    struct str namespace_, name; /* cut from the key */
+    /* apiVersion, kind, metadata (labels, annotations, finalizers, ownerReferences, managedFields) and the
+     * rest, defaulted; no status and nothing that the server fills in at reading */
+    struct doc *document;
+    struct arena arena;             /* of the document */
+    int64_t generation;             /* 0 for kinds without a spec */
+    int64_t created_ns, deleted_ns; /* deletionTimestamp; 0: lives */
+    uint64_t changed_seq;
+    bool removed; /* private: freed when the next step begins */
+};
+
+/* One kind that the store keeps. */
+struct object_kind_info {
+    enum object_kind kind;                       /* 0: the store does not keep it */
+    const char *group, *version, *name, *plural; /* "kueue.x-k8s.io", "v1beta2", "ClusterQueue", ... */
+    bool namespaced;
+    bool counts_generations;    /* spec changes raise metadata.generation */
+    uint32_t per_namespace_max; /* objects of this kind in one namespace (cluster-wide kinds: in all) */
+    uint32_t bytes_max;         /* of one object as JSON */
+};
+/* NULL: the store does not keep that kind. */
+const struct object_kind_info *object_kind_info(enum object_kind kind);
+/* "configmaps", "clusterqueues.kueue.x-k8s.io": how messages name any kind of the API. */
+const char *object_kind_title(enum object_kind kind);
+const char *object_kind_name(enum object_kind kind); /* "ConfigMap" */
+/* The kind of an apiVersion (of any version of its group) and a kind's name; 0: unknown. */
+enum object_kind object_kind_of(struct str api_version, struct str kind);
+
+struct object_store; /* one a core; in struct step as `objects` */
+
+/* --- for readers ---------------------------------------------------------------------------------------- */
+
+/* NULL: there is none. `namespace_` is ignored for cluster-wide kinds. */
+const struct object *object_find(const struct object_store *store, enum object_kind kind,
+                                 struct str namespace_, struct str name);
+const struct object *object_find_uid(const struct object_store *store, obj_id uid);
+/* In order of namespace and name (bytes); an empty namespace: all. `visit` must not change the store. */
+void object_visit(const struct object_store *store, enum object_kind kind, struct str namespace_,
+                  void (*visit)(void *context, const struct object *object), void *context);
+size_t object_count(const struct object_store *store, enum object_kind kind);
+size_t object_count_in(const struct object_store *store, enum object_kind kind, struct str namespace_);
+/* Grows with every change of an object of this kind: readers that keep something derived compare it. */
+uint64_t object_kind_version(const struct object_store *store, enum object_kind kind);
+bool object_has_finalizer(const struct doc *document, const char *name); /* of metadata.finalizers */
+
+/* --- for the control plane's own objects ---------------------------------------------------------------- */
+
+/* uids of stored objects are counted from the top of a step's range, so that an object that a new version
+ * makes besides does not shift the uids of tasks, which old logs name.
+ *
+ * Makes or replaces an object that the control plane owns (a JobSet's Service, a claim). `document` is
+ * copied: apiVersion, kind, metadata.name, .namespace, .labels, .ownerReferences and the rest. Equal
+ * content: nothing happens. ERROR_INVALID, ERROR_LIMIT as for a user's write. */
+int object_put(struct step *step, enum object_kind kind, const struct doc *document,
+               const struct object **ret_object, struct error *error);
+/* Deletes it as a user would, finalizers included. */
+void object_delete(struct step *step, const struct object *object, enum propagation propagation);
+/* Something that is shown with the object but kept elsewhere (its status) changed: new version, watchers are
+ * told. */
+void object_touch(struct step *step, const struct object *object);
+/* The version that the kind is kept in: group, renamed fields and values of older served versions, in
+ * place. */
+void object_convert(struct arena *arena, enum object_kind kind, struct doc *document);
+/* The reverse, for a client that asked for `version` ("v1beta1"): the same object, or a copy in `arena`. */
+const struct doc *object_shown(struct arena *arena, const struct object *object, struct str version);
+
+#endif

@@ -1,0 +1,285 @@
+#include "core/record.h"
+
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "core/agent/codec_pb.h"
+#include "proto/log.pb-c.h"
+
+/* The kinds are the field numbers of the oneof, so they can only be added to. */
+_Static_assert((int)EVENT_BOOT == LOG__EVENT__KIND_BOOT && (int)EVENT_CLUSTER == LOG__EVENT__KIND_CLUSTER &&
+                   (int)EVENT_TICK == LOG__EVENT__KIND_TICK && (int)EVENT_WRITE == LOG__EVENT__KIND_WRITE,
+               "kinds of records");
+_Static_assert((int)EVENT_MACHINE_HELLO == LOG__EVENT__KIND_MACHINE_HELLO &&
+                   (int)EVENT_MACHINE_AWAY == LOG__EVENT__KIND_MACHINE_AWAY &&
+                   (int)EVENT_MACHINE_GONE == LOG__EVENT__KIND_MACHINE_GONE &&
+                   (int)EVENT_MACHINE_SILENT == LOG__EVENT__KIND_MACHINE_SILENT,
+               "kinds of records");
+_Static_assert((int)EVENT_REPORTS == LOG__EVENT__KIND_REPORTS &&
+                   (int)EVENT_PROGRESS == LOG__EVENT__KIND_PROGRESS,
+               "kinds of records");
+
+/* --- writing -------------------------------------------------------------------------------------------- */
+
+static void write_write(struct arena *arena, const struct write_event *write, Log__Event *pb)
+{
+    Log__Write *ret = pb->write = ARENA_NEW(arena, Log__Write);
+    log__write__init(ret);
+    ret->verb = write->verb;
+    ret->object = write->object;
+    ret->namespace_ = codec_text(arena, write->namespace_);
+    ret->name = codec_text(arena, write->name);
+    ret->body = codec_text(arena, write->body);
+    ret->if_version = write->if_version;
+    ret->uid = codec_text(arena, write->uid_text);
+    ret->grace_s = write->grace_s;
+    ret->user = codec_text(arena, write->user);
+    ret->propagation = write->propagation;
+}
+
+static Log__MachineNews *write_news(struct arena *arena, const struct event *event)
+{
+    Log__MachineNews *ret = ARENA_NEW(arena, Log__MachineNews);
+    log__machine_news__init(ret);
+    ret->machine = codec_text(arena, event->machine.machine);
+    ret->evidence = codec_text(arena, event->machine.evidence);
+    return ret;
+}
+
+static void write_progress(struct arena *arena, const struct progress_event *progress, Log__Event *pb)
+{
+    CHECK(progress->metric_count <= METRICS_MAX);
+    Log__Progress *ret = pb->progress = ARENA_NEW(arena, Log__Progress);
+    log__progress__init(ret);
+    ret->jobset = progress->jobset;
+    ret->attempt = progress->attempt;
+    ret->step = progress->step;
+    ret->total = progress->total;
+    ret->n_metrics = progress->metric_count;
+    ret->metrics = ARENA_ARRAY(arena, Wire__StepMetric *, progress->metric_count);
+    for (size_t i = 0; i < progress->metric_count; i++) {
+        ret->metrics[i] = ARENA_NEW(arena, Wire__StepMetric);
+        wire__step_metric__init(ret->metrics[i]);
+        ret->metrics[i]->name = codec_text(arena, progress->metrics[i].name);
+        ret->metrics[i]->micro = progress->metrics[i].micro;
+    }
+}
+
+static void write_event(struct arena *arena, const struct event *event, Log__Event *pb)
+{
+    log__event__init(pb);
+    pb->kind_case = (Log__Event__KindCase)event->kind;
+    switch (event->kind) {
+    case EVENT_BOOT:
+        pb->boot = ARENA_NEW(arena, Log__Boot);
+        log__boot__init(pb->boot);
+        pb->boot->epoch = event->boot.epoch;
+        pb->boot->version = codec_text(arena, event->boot.version);
+        break;
+    case EVENT_CLUSTER:
+        pb->cluster = ARENA_NEW(arena, Log__Cluster);
+        log__cluster__init(pb->cluster);
+        pb->cluster->document = codec_text(arena, event->cluster.document);
+        break;
+    case EVENT_TICK:
+        pb->tick = ARENA_NEW(arena, Log__Tick);
+        log__tick__init(pb->tick);
+        break;
+    case EVENT_WRITE:
+        write_write(arena, &event->write, pb);
+        break;
+    case EVENT_MACHINE_HELLO:
+        pb->machine_hello = ARENA_NEW(arena, Wire__Hello);
+        codec_write_hello(arena, &event->machine_hello.hello, pb->machine_hello);
+        break;
+    case EVENT_MACHINE_AWAY:
+    case EVENT_MACHINE_GONE:
+    case EVENT_MACHINE_SILENT:
+        pb->machine_away = write_news(arena, event); /* the three share the union's one pointer */
+        break;
+    case EVENT_REPORTS:
+        pb->reports = ARENA_NEW(arena, Log__MachineReports);
+        log__machine_reports__init(pb->reports);
+        pb->reports->machine = codec_text(arena, event->reports.machine);
+        pb->reports->reports = ARENA_NEW(arena, Wire__Reports);
+        codec_write_reports(arena, &event->reports.reports, pb->reports->reports);
+        break;
+    case EVENT_PROGRESS:
+        write_progress(arena, &event->progress, pb);
+        break;
+    }
+}
+
+void record_encode(struct buf *out, const struct event *event)
+{
+    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_PROGRESS);
+    struct arena arena ARENA_CLEANUP = {0};
+    Log__Event pb;
+    write_event(&arena, event, &pb);
+    size_t size = log__event__get_packed_size(&pb);
+    buf_reserve(out, size);
+    size_t packed = log__event__pack(&pb, (uint8_t *)out->data + out->len);
+    CHECK(packed == size);
+    out->len += packed;
+    out->data[out->len] = 0;
+}
+
+/* --- reading -------------------------------------------------------------------------------------------- */
+
+static int read_write(const Log__Write *pb, struct write_event *ret, struct error *error)
+{
+    if (pb->verb < WRITE_CREATE || pb->verb > WRITE_STATUS || pb->object < OBJECT_JOBSET ||
+        pb->object >= OBJECT_KINDS || pb->propagation > PROPAGATION_ORPHAN)
+        return error_set(error, ERROR_UNSUPPORTED, "write with verb %u of object kind %u", pb->verb,
+                         pb->object);
+    *ret = (struct write_event){
+        .verb = (enum write_verb)pb->verb,
+        .object = (enum object_kind)pb->object,
+        .namespace_ = str_from(pb->namespace_),
+        .name = str_from(pb->name),
+        .body = str_from(pb->body),
+        .if_version = pb->if_version,
+        .uid_text = str_from(pb->uid),
+        .grace_s = pb->grace_s,
+        .user = str_from(pb->user),
+        .propagation = (enum propagation)pb->propagation,
+    };
+    return 0;
+}
+
+static int read_progress(const Log__Progress *pb, struct progress_event *ret, struct error *error)
+{
+    if (pb->n_metrics > METRICS_MAX)
+        return error_set(error, ERROR_INVALID, "progress with %zu metrics (METRICS_MAX is %d)", pb->n_metrics,
+                         METRICS_MAX);
+    *ret = (struct progress_event){.jobset = pb->jobset,
+                                   .attempt = pb->attempt,
+                                   .step = pb->step,
+                                   .total = pb->total,
+                                   .metric_count = pb->n_metrics};
+    for (size_t i = 0; i < pb->n_metrics; i++)
+        ret->metrics[i] = (struct step_metric){str_from(pb->metrics[i]->name), pb->metrics[i]->micro};
+    return 0;
+}
+
+static int read_event(struct arena *arena, const Log__Event *pb, struct event *ret, struct error *error)
+{
+    switch (ret->kind) {
+    case EVENT_BOOT:
+        ret->boot.epoch = pb->boot->epoch;
+        ret->boot.version = str_from(pb->boot->version);
+        return 0;
+    case EVENT_CLUSTER:
+        ret->cluster.document = str_from(pb->cluster->document);
+        return 0;
+    case EVENT_TICK:
+        return 0;
+    case EVENT_WRITE:
+        return read_write(pb->write, &ret->write, error);
+    case EVENT_MACHINE_HELLO:
+        return codec_read_hello(arena, pb->machine_hello, &ret->machine_hello.hello, error);
+    case EVENT_MACHINE_AWAY:
+    case EVENT_MACHINE_GONE:
+    case EVENT_MACHINE_SILENT:
+        ret->machine.machine = str_from(pb->machine_away->machine);
+        ret->machine.evidence = str_from(pb->machine_away->evidence);
+        return 0;
+    case EVENT_REPORTS:
+        ret->reports.machine = str_from(pb->reports->machine);
+        if (!pb->reports->reports)
+            return error_set(error, ERROR_INVALID, "reports of " STR_FORMAT " without content",
+                             STR_ARG(ret->reports.machine));
+        return codec_read_reports(arena, pb->reports->reports, &ret->reports.reports, error);
+    case EVENT_PROGRESS:
+        return read_progress(pb->progress, &ret->progress, error);
+    }
+    return error_set(error, ERROR_UNSUPPORTED, "a record of a kind that this version does not know");
+}
+
+int record_decode(struct arena *arena, struct str bytes, struct event *ret_event, struct error *error)
+{
+    struct codec_memory memory;
+    codec_memory_init(&memory, arena);
+    Log__Event *pb = log__event__unpack(&memory.allocator, bytes.len, (const uint8_t *)bytes.data);
+    if (!pb)
+        return codec_unpack_error(&memory, bytes.len, error);
+    struct event event = {.kind = (enum event_kind)pb->kind_case};
+    int rc = read_event(arena, pb, &event, error);
+    if (rc == 0)
+        *ret_event = event;
+    return rc;
+}
+
+/* --- for people ----------------------------------------------------------------------------------------- */
+
+static void describe_reports(struct buf *out, const struct reports *reports)
+{
+    static const char *const kinds[] = {"?",      "started",     "exited",   "start-failed",
+                                        "joined", "shard-saved", "peer-gone", "preparing", "note"};
+    _Static_assert(sizeof kinds / sizeof *kinds == REPORT_NOTE + 1, "a name for each kind");
+    for (size_t i = 0; i < reports->count; i++) {
+        const struct task_report *report = &reports->items[i];
+        buf_printf(out, " %s %" PRIx64, kinds[report->kind <= REPORT_NOTE ? report->kind : 0],
+                   report->task);
+        if (report->kind == REPORT_EXITED)
+            buf_printf(out, " (code %d, signal %d%s%s)", report->exit_code, report->signal,
+                       report->oom ? ", oom" : "", report->fenced ? ", fenced" : "");
+        if (report->kind == REPORT_SHARD_SAVED)
+            buf_printf(out, " (step %" PRId64 ")", report->step);
+    }
+}
+
+static void describe_write(struct buf *out, const struct write_event *write)
+{
+    static const char *const verbs[] = {"?", "create", "replace", "delete", "status"};
+    static const char *const objects[OBJECT_KINDS] = {"?",    "jobset", "job",      "pod",
+                                                      "node", "event",  "namespace"};
+    _Static_assert(sizeof verbs / sizeof *verbs == WRITE_STATUS + 1, "a name for each verb");
+    CHECK(write->verb <= WRITE_STATUS && write->object < OBJECT_KINDS);
+    buf_printf(out, "write %s %s " STR_FORMAT "/" STR_FORMAT " (%zu bytes)", verbs[write->verb],
+               objects[write->object], STR_ARG(write->namespace_), STR_ARG(write->name), write->body.len);
+    if (write->user.len)
+        buf_printf(out, " by " STR_FORMAT, STR_ARG(write->user));
+}
+
+void record_describe(struct buf *out, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_BOOT:
+        buf_printf(out, "boot epoch %" PRIu64 " version " STR_FORMAT, event->boot.epoch,
+                   STR_ARG(event->boot.version));
+        break;
+    case EVENT_CLUSTER:
+        buf_printf(out, "cluster (%zu bytes)", event->cluster.document.len);
+        break;
+    case EVENT_TICK:
+        buf_printf(out, "tick");
+        break;
+    case EVENT_WRITE:
+        describe_write(out, &event->write);
+        break;
+    case EVENT_MACHINE_HELLO:
+        buf_printf(out, "machine-hello " STR_FORMAT " (%u chips, %zu tasks)",
+                   STR_ARG(event->machine_hello.hello.machine), event->machine_hello.hello.chips,
+                   event->machine_hello.hello.report_count);
+        break;
+    case EVENT_MACHINE_AWAY:
+    case EVENT_MACHINE_GONE:
+    case EVENT_MACHINE_SILENT:
+        buf_printf(out, "machine-%s " STR_FORMAT ": " STR_FORMAT,
+                   event->kind == EVENT_MACHINE_AWAY   ? "away"
+                   : event->kind == EVENT_MACHINE_GONE ? "gone"
+                                                       : "silent",
+                   STR_ARG(event->machine.machine), STR_ARG(event->machine.evidence));
+        break;
+    case EVENT_REPORTS:
+        buf_printf(out, "reports " STR_FORMAT ":", STR_ARG(event->reports.machine));
+        describe_reports(out, &event->reports.reports);
+        break;
+    case EVENT_PROGRESS:
+        buf_printf(out, "progress %" PRIx64 " attempt %d step %" PRId64 " of %" PRId64,
+                   event->progress.jobset, event->progress.attempt, event->progress.step,
+                   event->progress.total);
+        break;
+    }
+}

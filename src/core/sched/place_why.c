@@ -1,0 +1,210 @@
+#include "core/sched/place.h"
+
+#include "base/check.h"
+#include "base/vec.h"
+
+enum { NAMES_SHOWN = 3, HOLDERS_SHOWN = 3 };
+
+/* What the machines that cannot take a task have in common. */
+struct cause {
+    uint32_t count;
+    machine_id examples[NAMES_SHOWN];
+};
+
+static const char *const cause_text[REFUSALS] = {
+    [REFUSED_LABEL] = "without the topology label",
+    [REFUSED_SELECTOR] = "not matching the node selector",
+    [REFUSED_SMALL] = "with fewer chips in all",
+    [REFUSED_SPARE] = "kept as spares",
+    [REFUSED_UNSEEN] = "not registered yet",
+    [REFUSED_AWAY] = "not answering",
+    [REFUSED_LOST] = "lost",
+    [REFUSED_CORDONED] = "cordoned",
+    [REFUSED_TAINT] = "tainted",
+    [REFUSED_OWNED] = "held exclusively by other jobs",
+    [REFUSED_GANG] = "used by this gang's other tasks",
+    [REFUSED_RESERVED] = "reserved for others",
+    [REFUSED_TAKEN] = "taken",
+    [REFUSED_CPU] = "short of cpu",
+    [REFUSED_MEMORY] = "short of memory",
+};
+/* What a reader asks first stands first. */
+static const enum refusal cause_order[] = {
+    REFUSED_TAKEN,  REFUSED_RESERVED, REFUSED_GANG,     REFUSED_CPU,   REFUSED_MEMORY,
+    REFUSED_OWNED,  REFUSED_CORDONED, REFUSED_TAINT,    REFUSED_LOST,  REFUSED_AWAY,
+    REFUSED_UNSEEN, REFUSED_SPARE,    REFUSED_SELECTOR, REFUSED_LABEL, REFUSED_SMALL,
+};
+
+_Static_assert(sizeof cause_order / sizeof *cause_order == REFUSALS - 1, "every refusal is told");
+
+static void put_names(const struct cluster *cluster, const struct cause *cause, struct buf *why)
+{
+    buf_add_str(why, STR(" ("));
+    for (uint32_t i = 0; i < cause->count && i < NAMES_SHOWN; i++)
+        buf_printf(why, "%s" STR_FORMAT, i ? ", " : "", STR_ARG(cluster->machines[cause->examples[i]].name));
+    if (cause->count > NAMES_SHOWN)
+        buf_printf(why, " and %u more", cause->count - NAMES_SHOWN);
+    buf_add_char(why, ')');
+}
+
+/* Who holds the chips, by name: "6 taken by default/llm, 2 by team-b/x". */
+struct holder_count {
+    struct str name;
+    uint32_t machines;
+};
+struct holders {
+    struct arena arena;
+    struct str_map index;
+    VEC(struct holder_count *) list; /* in order of appearance */
+};
+
+static void count_holder(const struct placer *placer, machine_id id, struct holders *holders)
+{
+    struct buf name BUF_CLEANUP = {0};
+    placer->request->holder_name(placer->context, id, &name);
+    struct holder_count *holder = str_map_get(&holders->index, buf_str(&name));
+    if (!holder) {
+        holder = ARENA_NEW(&holders->arena, struct holder_count);
+        holder->name = arena_str(&holders->arena, buf_str(&name));
+        str_map_put(&holders->index, holder->name, holder);
+        vec_push(&holders->list, holder);
+    }
+    holder->machines++;
+}
+
+static void put_holders(const struct holders *holders, uint32_t taken, struct buf *why)
+{
+    uint32_t shown = 0;
+    for (size_t i = 0; i < holders->list.len && i < HOLDERS_SHOWN; i++) {
+        const struct holder_count *holder = holders->list.items[i];
+        buf_printf(why, i ? ", %u by " STR_FORMAT : "%u taken by " STR_FORMAT, holder->machines,
+                   STR_ARG(holder->name.len ? holder->name : STR("others")));
+        shown += holder->machines;
+    }
+    CHECK(shown <= taken);
+    if (shown < taken)
+        buf_printf(why, ", %u by others", taken - shown);
+}
+
+/* One pass over the machines: what each says to the tasks that found no place. */
+struct survey {
+    struct cause causes[REFUSALS];
+    struct holders holders;
+    uint32_t fitting;     /* machines with room for at least one task */
+    uint64_t room;        /* tasks */
+    uint32_t per_machine; /* tasks that the largest machine holds when it is empty */
+};
+
+static void survey_machines(const struct placer *placer, struct survey *survey)
+{
+    const struct place_job *job = placer->failed->like;
+    for (machine_id id = 0; id < placer->cluster->machine_count; id++) {
+        enum refusal refusal;
+        uint32_t fits = place_fit(placer, job, id, placer->failed_tasks, false, &refusal);
+        uint32_t chips = placer->cluster->machines[id].chip_count;
+        uint32_t most = job->chips ? chips / job->chips : 2;
+        survey->per_machine = most > survey->per_machine ? most : survey->per_machine;
+        survey->fitting += fits > 0;
+        survey->room += fits;
+        if (fits)
+            continue;
+        CHECK(refusal != FITS && refusal < REFUSALS);
+        struct cause *cause = &survey->causes[refusal];
+        if (cause->count < NAMES_SHOWN)
+            cause->examples[cause->count] = id;
+        cause->count++;
+        if (refusal == REFUSED_TAKEN && placer->request->holder_name)
+            count_holder(placer, id, &survey->holders);
+    }
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void put_selector(const struct place_job *job, struct buf *why)
+{
+    for (size_t i = 0; job->node_selector && i < job->node_selector->len; i++)
+        buf_printf(why, "%s" STR_FORMAT "=" STR_FORMAT, i ? "," : " with ",
+                   STR_ARG(job->node_selector->items[i].key), STR_ARG(job->node_selector->items[i].value));
+}
+
+static void put_need(const struct placer *placer, const struct survey *survey, struct buf *why)
+{
+    const struct place_job *job = placer->failed->like;
+    unsigned long long tasks = placer->failed_tasks;
+    const struct cluster *cluster = placer->cluster;
+    unsigned machines = (unsigned)cluster->machine_count;
+    const char *state = placer->ideal ? "" : "free ";
+    if (job->chips && survey->per_machine <= 1) {
+        buf_printf(why, "needs %llu machine%s with %u %s" STR_FORMAT " chip%s", tasks, plural(tasks),
+                   job->chips, state, STR_ARG(cluster->chip_resource), plural(job->chips));
+        put_selector(job, why);
+        buf_printf(why, "; %u of %u %s", survey->fitting, machines,
+                   survey->fitting == 1 ? "has them" : "have them");
+        return;
+    }
+    buf_printf(why, "needs room for %llu task%s", tasks, plural(tasks));
+    if (job->chips)
+        buf_printf(why, " of %u %s" STR_FORMAT " chip%s", job->chips, state, STR_ARG(cluster->chip_resource),
+                   plural(job->chips));
+    put_selector(job, why);
+    buf_printf(why, "; there is room for %llu on %u of %u machines", (unsigned long long)survey->room,
+               survey->fitting, machines);
+}
+
+static void put_domains(const struct placer *placer, struct buf *why)
+{
+    const struct place_job *job = placer->failed->like;
+    buf_printf(why, "needs %zu domain%s of " STR_FORMAT " with room for %llu task%s",
+               placer->failed->job_count, plural(placer->failed->job_count), STR_ARG(job->exclusive_topology),
+               (unsigned long long)placer->failed_tasks, plural(placer->failed_tasks));
+    if (job->chips)
+        buf_printf(why, " of %u " STR_FORMAT " chip%s", job->chips, STR_ARG(placer->cluster->chip_resource),
+                   plural(job->chips));
+    buf_printf(why, " each; of %u domains %u %s in use", placer->domains.all, placer->domains.occupied,
+               placer->domains.occupied == 1 ? "is" : "are");
+    if (placer->domains.small)
+        buf_printf(why, " and %u too small now (the roomiest takes %llu)", placer->domains.small,
+                   (unsigned long long)placer->domains.largest);
+    buf_add_str(why, STR("; machines"));
+}
+
+void place_why_cause(enum refusal refusal, struct buf *why)
+{
+    CHECK(refusal > FITS && refusal < REFUSALS);
+    buf_add_str(why, str_from(cause_text[refusal]));
+}
+
+void place_why(const struct placer *placer, struct buf *why)
+{
+    CHECK(placer->failed && placer->failed_tasks > 0);
+    if (place_why_topology(placer, why))
+        return;
+    struct survey survey = {0};
+    survey_machines(placer, &survey);
+    if (placer->failed->like->exclusive_topology.len)
+        put_domains(placer, why);
+    else
+        put_need(placer, &survey, why);
+    const char *before = ": ";
+    for (size_t i = 0; i < sizeof cause_order / sizeof *cause_order; i++) {
+        enum refusal refusal = cause_order[i];
+        const struct cause *cause = &survey.causes[refusal];
+        if (!cause->count)
+            continue;
+        buf_add_str(why, str_from(before));
+        before = ", ";
+        if (refusal == REFUSED_TAKEN && survey.holders.list.len) {
+            put_holders(&survey.holders, cause->count, why);
+            continue;
+        }
+        CHECK(cause_text[refusal]);
+        buf_printf(why, "%u %s", cause->count, cause_text[refusal]);
+        put_names(placer->cluster, cause, why);
+    }
+    vec_done(&survey.holders.list);
+    str_map_done(&survey.holders.index);
+    arena_done(&survey.holders.arena);
+}

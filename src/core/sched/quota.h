@@ -1,0 +1,68 @@
+/* quota.h - the arithmetic of shared quota: a tree of queues and cohorts that lend to each other.
+ *
+ * Pure numbers: node i has a parent (or is a root) and, for every *cell* (one resource of one flavour), a
+ * nominal quota, what it may borrow and what it lends. Leaves are ClusterQueues, inner nodes cohorts.
+ *
+ *     local(n)      what n keeps to itself:  max(0, subtree(n) - lending(n)), 0 without a lending limit
+ *     subtree(n)    nominal(n) + sum over children c of  subtree(c) - local(c)
+ *     usage(n)      of a cohort: sum over children c of  max(0, usage(c) - local(c))
+ *     available(n)  root: subtree - usage; else max(0, local - usage)
+ *                   + min(available(parent), (subtree - local) - max(0, usage - local) + borrowing)
+ *     potential(n)  the same with nothing used
+ *
+ * Units are the caller's (milli-CPUs, bytes, chips); values are at most QUOTA_MAX, sums saturate there.
+ * Source: kubernetes-sigs/kueue, "Hierarchical cohorts" (KEP-79). No recursion deeper than QUOTA_DEPTH_MAX.
+ */
+#ifndef PHX_CORE_SCHED_QUOTA_H
+#define PHX_CORE_SCHED_QUOTA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define QUOTA_MAX  (INT64_C(1) << 60)
+#define QUOTA_NONE UINT32_MAX  /* no node */
+enum { QUOTA_NO_LIMIT = -1 };  /* of borrowing or lending */
+enum { QUOTA_DEPTH_MAX = 64 }; /* deeper trees are refused like cycles */
+
+struct quota_cell {
+    int64_t nominal, borrowing, lending; /* the last two may be QUOTA_NO_LIMIT */
+    int64_t subtree, usage;              /* derived */
+};
+struct quota_node {
+    uint32_t parent;          /* QUOTA_NONE: a root */
+    uint32_t depth;           /* of a root: 0 */
+    bool broken;              /* on a cycle, below one, or too deep: has no quota */
+    struct quota_cell *cells; /* [tree->cell_count] */
+};
+struct quota_tree {
+    struct quota_node *nodes;
+    size_t node_count, cell_count;
+    struct quota_cell *cells; /* owns all nodes' */
+    uint32_t *order;          /* nodes, children before their parents */
+};
+
+/* Nodes without parent, quota and usage; the caller fills nominal, borrowing, lending and parents in, then
+ * calls quota_tree_bind. */
+void quota_tree_init(struct quota_tree *tree, size_t node_count, size_t cell_count);
+void quota_tree_done(struct quota_tree *tree);
+/* Finds cycles and derives subtree quotas; usage is cleared. */
+void quota_tree_bind(struct quota_tree *tree);
+
+int64_t quota_local(const struct quota_tree *tree, uint32_t node, size_t cell);
+/* May be negative where more is used than there is (quota was taken away). */
+int64_t quota_available(const struct quota_tree *tree, uint32_t node, size_t cell);
+int64_t quota_potential(const struct quota_tree *tree, uint32_t node, size_t cell);
+/* Exactly inverse to each other, in any order. */
+void quota_use(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
+void quota_release(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
+/* Would it use more than its subtree's own, with `amount` on top? */
+bool quota_borrows(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
+/* How far up `amount` on top must be borrowed: 0 nothing is; else the height of the lowest ancestor whose
+ * subtree has room, the root's where none has. *ret_above: above that one there are others to reclaim from.
+ * */
+uint32_t quota_borrow_height(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount,
+                             bool *ret_above);
+uint32_t quota_root(const struct quota_tree *tree, uint32_t node);
+
+#endif

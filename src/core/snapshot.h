@@ -1,0 +1,50 @@
+/* snapshot.h - what the writer and the reader of snapshots agree on. Private to the core. */
+#ifndef PHX_CORE_SNAPSHOT_H
+#define PHX_CORE_SNAPSHOT_H
+
+#include <stdbool.h>
+
+#include "proto/snapshot.pb-c.h"
+
+enum { SNAPSHOT_VERSION = 1 };
+
+/* Order of the bits of Task.flags and of Task.times. */
+#define SNAPSHOT_TASK_FLAGS(task)                                                                            \
+    {                                                                                                        \
+        (task)->doomed, (task)->ready, (task)->joined, (task)->evicted, (task)->counted, (task)->holds,      \
+            (task)->oom, (task)->fenced, (task)->peers_lost                                                  \
+    }
+#define SNAPSHOT_TASK_TIMES(task)                                                                            \
+    {                                                                                                        \
+        (task)->created_ns, (task)->placed_ns, (task)->start_sent_ns, (task)->started_ns, (task)->ended_ns,  \
+            (task)->stopping_since_ns                                                                        \
+    }
+enum { SNAPSHOT_TASK_TIMES_COUNT = 6 };
+
+struct arena;
+struct cluster;
+struct job_store;
+struct jobset;
+
+/* snapshot_terms.c: a JobSet's terms and reservation. False: they do not fit the JobSet or the cluster. */
+void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb);
+bool snapshot_read_terms(struct job_store *store, const struct cluster *cluster, struct jobset *jobset,
+                         const Snapshot__Jobset *pb);
+
+struct admit;
+/* snapshot_admit.c: one record a Workload, and what queue objects showed. */
+void snapshot_write_admit(const struct admit *admit, void (*put)(void *context, Snapshot__Record *record),
+                          void *context);
+/* False: it does not fit. */
+bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, int64_t now_ns,
+                            const Snapshot__Workload *pb);
+bool snapshot_read_shown(struct admit *admit, int64_t now_ns, const Snapshot__QueueShown *pb);
+
+struct object_store;
+/* snapshot_object.c: one record an object. */
+void snapshot_write_objects(const struct object_store *store,
+                            void (*put)(void *context, Snapshot__Record *record), void *context);
+/* False: it does not fit. */
+bool snapshot_read_object(struct object_store *store, int64_t now_ns, const Snapshot__Object *pb);
+
+#endif

@@ -1,0 +1,572 @@
+/* snapshot_read.c - the state from its records. Everything is checked: a snapshot that does not fit together
+ * is ERROR_CORRUPT, never a half state in use (the caller throws the core away). */
+#include "core/internal.h"
+
+#include <inttypes.h>
+
+#include "base/json.h"
+#include "core/agent/codec_pb.h"
+#include "core/snapshot.h"
+
+enum { LABEL_VALUE_BYTES = 63 }; /* a DNS-1123 label */
+
+struct reader {
+    struct core *core;
+    struct jobset *jobset; /* that the next gangs and jobs belong to */
+    struct job *job;       /* that the next tasks belong to */
+    struct error *error;
+    bool has_header;
+};
+
+static int corrupt(struct reader *reader, const char *what, uint64_t id)
+{
+    return error_set(reader->error, ERROR_CORRUPT, "%s %" PRIx64 " does not fit", what, id);
+}
+
+static int read_header(struct reader *reader, const Snapshot__Header *pb)
+{
+    struct core *core = reader->core;
+    if (pb->version > SNAPSHOT_VERSION)
+        return error_set(reader->error, ERROR_UNSUPPORTED, "it has version %u, this build knows %d",
+                         pb->version, SNAPSHOT_VERSION);
+    if (pb->n_chips != LEDGER_OWNERS || pb->n_chip_us != LEDGER_OWNERS || pb->now_ns < 0 ||
+        pb->since_us > pb->now_ns / NS_PER_US || pb->opened_us > pb->since_us)
+        return corrupt(reader, "ledger", pb->n_chips);
+    if (reader->has_header || pb->first_note > UINT64_MAX / 2)
+        return corrupt(reader, "header", pb->seq);
+    core->seq = pb->seq;
+    core->epoch = pb->epoch;
+    core->now_ns = pb->now_ns;
+    core->ledger.all_chip_us = pb->all_chip_us;
+    core->ledger.since_us = pb->since_us;
+    core->ledger.opened_us = pb->opened_us;
+    mem_copy(core->ledger.chips, pb->chips, sizeof(core->ledger.chips));
+    mem_copy(core->ledger.chip_us, pb->chip_us, sizeof(core->ledger.chip_us));
+    core->notes.first = core->notes.next = pb->first_note;
+    core->jobs.completed_total = pb->jobsets_completed;
+    core->jobs.failed_total = pb->jobsets_failed;
+    reader->has_header = true;
+    struct str json = str_from(pb->cluster);
+    if (json.len == 0)
+        return 0;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct field_errors errors = {.arena = &arena};
+    struct doc *document;
+    bool loaded = json_parse(&arena, json, &document, reader->error) == 0 &&
+                  cluster_load(document, &core->cluster, &errors);
+    field_errors_done(&errors);
+    if (!loaded)
+        return corrupt(reader, "the cluster document", pb->seq);
+    buf_add_str(&core->cluster_json, json);
+    jobs_bind_machines(&core->jobs, core->cluster.machine_count);
+    return 0;
+}
+
+static int read_note(struct reader *reader, const Snapshot__Note *pb)
+{
+    if (pb->regarding < OBJECT_JOBSET || pb->regarding >= OBJECT_KINDS ||
+        reader->core->notes.next - reader->core->notes.first >= EVENT_OBJECTS_MAX)
+        return corrupt(reader, "note", pb->uid);
+    struct note_saved saved = {
+        .uid = pb->uid,
+        .warning = pb->warning,
+        .reason = pb->reason,
+        .message = str_from(pb->message),
+        .about = {(enum object_kind)pb->regarding, str_from(pb->namespace_), str_from(pb->name),
+                  pb->regarding_uid, 0},
+        .first_ns = pb->first_ns,
+        .last_ns = pb->last_ns,
+        .count = pb->count,
+        .changed_seq = pb->changed_seq,
+    };
+    note_restore(&reader->core->notes, &saved);
+    return 0;
+}
+
+static int read_account(struct reader *reader, const Snapshot__Account *pb, struct ledger_account *ret)
+{
+    if (!pb || pb->n_chip_us != LEDGER_OWNERS || pb->owner >= LEDGER_OWNERS || pb->chips < 0 ||
+        pb->since_us > reader->core->now_ns / NS_PER_US || pb->opened_us > pb->since_us)
+        return corrupt(reader, "account", pb ? pb->n_chip_us : 0);
+    mem_copy(ret->chip_us, pb->chip_us, sizeof(ret->chip_us));
+    ret->chips = pb->chips;
+    ret->since_us = pb->since_us;
+    ret->opened_us = pb->opened_us;
+    ret->wanted_chip_us = pb->wanted_chip_us;
+    ret->owner = (enum ledger_owner)pb->owner;
+    return 0;
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    size_t len = strnlen(from, size - 1);
+    mem_copy(to, from, len);
+    to[len] = 0;
+}
+
+static void read_conditions(struct jobset *jobset, const Snapshot__Jobset *pb)
+{
+    for (size_t i = 0; i < pb->n_conditions && i < CONDITION_KINDS; i++) {
+        const Snapshot__Condition *item = pb->conditions[i];
+        struct condition *condition = &jobset->conditions[i];
+        condition->present = item->present;
+        condition->status = item->status;
+        copy_text(condition->reason, sizeof(condition->reason), item->reason);
+        buf_add_str(&condition->text, str_from(item->message));
+        condition->message = buf_str(&condition->text);
+        condition->changed_ns = item->changed_ns;
+    }
+}
+
+static void read_restarts(struct jobset *jobset, const Snapshot__Jobset *pb)
+{
+    jobset->record_count = pb->record_count;
+    for (size_t i = 0; i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
+        const Snapshot__Restart *item = pb->records[i];
+        struct restart_record *record = &jobset->records[i];
+        record->attempt = item->attempt;
+        copy_text(record->cause, sizeof(record->cause), item->cause);
+        copy_text(record->machine, sizeof(record->machine), item->machine);
+        copy_text(record->detail, sizeof(record->detail), item->detail);
+        record->fault_ns = item->fault_ns;
+        record->evidence_ns = item->evidence_ns;
+        record->started_ns = item->started_ns;
+        record->stepped_ns = item->stepped_ns;
+        record->step_at_fault = item->step_at_fault;
+        record->step_resumed_from = item->step_resumed_from;
+    }
+}
+
+static int read_progress(struct reader *reader, const Snapshot__Progress *pb, struct progress *progress)
+{
+    if (!pb || pb->n_metrics > METRICS_MAX)
+        return corrupt(reader, "progress", 0);
+    progress->attempt = pb->attempt;
+    progress->step = pb->step;
+    progress->total = pb->total;
+    progress->step_ns = pb->step_ns;
+    progress->base_step = pb->base_step;
+    progress->base_ns = pb->base_ns;
+    progress->metric_count = pb->n_metrics;
+    for (size_t i = 0; i < pb->n_metrics; i++) {
+        copy_text(progress->metric_names[i], sizeof(progress->metric_names[i]), pb->metrics[i]->name);
+        progress->metrics[i] =
+            (struct step_metric){str_from(progress->metric_names[i]), pb->metrics[i]->micro};
+    }
+    return 0;
+}
+
+static bool machines_exist(const struct reader *reader, const uint32_t *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] != MACHINE_NONE && ids[i] >= reader->core->cluster.machine_count)
+            return false;
+    return true;
+}
+
+/* Older snapshots have none: the spec's. */
+static bool read_widths(struct jobset *jobset, const Snapshot__Jobset *pb)
+{
+    if (pb->n_widths != 0 && pb->n_widths != jobset->spec.rjob_count)
+        return false;
+    for (size_t r = 0; r < pb->n_widths; r++)
+        if (pb->widths[r] < jobset->widths[r] || pb->widths[r] > TASKS_PER_JOBSET_MAX ||
+            (uint64_t)pb->widths[r] * (uint32_t)jobset->spec.rjobs[r].replicas > TASKS_PER_JOBSET_MAX)
+            return false;
+    if (pb->n_widths)
+        jobset_widen(jobset, pb->widths);
+    return true;
+}
+
+static int read_jobset_lists(struct reader *reader, struct jobset *jobset, const Snapshot__Jobset *pb)
+{
+    if (!read_widths(jobset, pb))
+        return corrupt(reader, "jobset", pb->uid);
+    if (pb->n_job_attempts_counted == jobset->job_count)
+        mem_copy(jobset->job_attempts_counted, pb->job_attempts_counted,
+                 jobset->job_count * sizeof(*jobset->job_attempts_counted));
+    if (pb->n_rjob_status != 5 * jobset->spec.rjob_count || pb->n_job_attempts != jobset->job_count ||
+        pb->n_last_machines != jobset->slot_count || !machines_exist(reader, pb->suspects, pb->n_suspects) ||
+        !machines_exist(reader, pb->last_machines, pb->n_last_machines))
+        return corrupt(reader, "jobset", pb->uid);
+    mem_copy(jobset->rjob_status, pb->rjob_status, pb->n_rjob_status * sizeof(int32_t));
+    mem_copy(jobset->job_attempts, pb->job_attempts, pb->n_job_attempts * sizeof(int32_t));
+    mem_copy(jobset->last_machines, pb->last_machines, pb->n_last_machines * sizeof(uint32_t));
+    jobset->suspect_count = pb->n_suspects;
+    jobset->suspects = mem_alloc(pb->n_suspects * sizeof(*jobset->suspects));
+    mem_copy(jobset->suspects, pb->suspects, pb->n_suspects * sizeof(*jobset->suspects));
+    return 0;
+}
+
+static const char *terminal_state(const char *text)
+{
+    return strcmp(text, "Completed") == 0 ? "Completed" : strcmp(text, "Failed") == 0 ? "Failed" : "";
+}
+
+/* The document was valid when it was written; what sizes memory is looked at again. */
+static bool jobset_is_bounded(const struct jobset_spec *spec)
+{
+    int64_t tasks = 0;
+    for (size_t r = 0; r < spec->rjob_count; r++) {
+        const struct rjob_spec *rjob = &spec->rjobs[r];
+        int64_t each = job_index_count(rjob) ? job_index_count(rjob) : 1;
+        if (rjob->name.len > LABEL_VALUE_BYTES || rjob->replicas < 0 || rjob->job.parallelism < 0 ||
+            rjob->replicas > TASKS_PER_JOBSET_MAX || each > TASKS_PER_JOBSET_MAX)
+            return false;
+        tasks += rjob->replicas * each;
+    }
+    return tasks <= TASKS_PER_JOBSET_MAX && spec->rjob_count <= REPLICATED_JOBS_MAX;
+}
+
+static bool is_new_jobset(const struct reader *reader, const struct doc *document, obj_id uid)
+{
+    struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR("default"));
+    struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
+    if (uid == 0 || ns.len > LABEL_VALUE_BYTES || name.len == 0 || name.len > NAME_MAX_BYTES ||
+        jobs_find_uid(&reader->core->jobs, uid))
+        return false;
+    const struct job_store *store = &reader->core->jobs;
+    switch (workload_form(document)) {
+    case FORM_JOB:
+        return !jobs_find_job(store, ns, name);
+    case FORM_POD:
+        return !jobs_find_pod(store, ns, name);
+    case FORM_JOBSET:
+        break;
+    }
+    return !jobs_find(store, ns, name);
+}
+
+static bool is_past(const struct reader *reader, int64_t stamp_ns)
+{
+    return stamp_ns >= 0 && stamp_ns <= reader->core->now_ns;
+}
+
+static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document;
+    struct jobset_spec spec;
+    struct field_errors errors = {.arena = &arena};
+    bool read = json_parse(&arena, str_from(pb->document), &document, NULL) == 0;
+    read = read && workload_read(&arena, document, &spec, &errors);
+    field_errors_done(&errors);
+    if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid) ||
+        !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) ||
+        pb->loose_tasks != 0)
+        return corrupt(reader, "jobset", pb->uid);
+    struct jobset *jobset = jobs_restore_jobset(&reader->core->jobs, pb->uid, &arena, document, &spec);
+    reader->jobset = jobset;
+    reader->job = NULL;
+    jobset->generation = pb->generation;
+    jobset->created_ns = pb->created_ns;
+    jobset->deleted_ns = pb->deleted_ns;
+    jobset->changed_seq = pb->changed_seq;
+    read_conditions(jobset, pb);
+    jobset->restarts = jobset->attempt = pb->restarts;
+    jobset->restarts_counted = pb->restarts_counted;
+    jobset->terminal_state = terminal_state(pb->terminal_state);
+    jobset->first_queued_ns = pb->first_queued_ns;
+    jobset->checkpoint = (struct checkpoint_state){pb->committed_step, pb->committed_attempt,
+                                                   pb->committed_ns, pb->checkpoints};
+    read_restarts(jobset, pb);
+    jobset->finished_ns = pb->finished_ns;
+    jobset->in_place_restarts = pb->in_place_restarts;
+    jobset->parking = pb->parking;
+    jobset->failures_wait = pb->failures_wait;
+    jobset->parking_since_ns = pb->parking_since_ns;
+    jobset->shown_ns = pb->shown_ns;
+    if (pb->foreign_status[0] && json_parse(&jobset->foreign_arena, str_from(pb->foreign_status),
+                                            &jobset->foreign_status, NULL) < 0)
+        return corrupt(reader, "the status of jobset", pb->uid);
+    if (!snapshot_read_terms(&reader->core->jobs, &reader->core->cluster, jobset, pb))
+        return corrupt(reader, "the terms of jobset", pb->uid);
+    int rc = read_jobset_lists(reader, jobset, pb);
+    if (rc == 0)
+        rc = read_progress(reader, pb->progress, &jobset->progress);
+    if (rc == 0 && pb->shown)
+        rc = read_account(reader, pb->shown, &jobset->shown);
+    return rc < 0 ? rc : read_account(reader, pb->closed, &jobset->closed);
+}
+
+static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
+{
+    if (!reader->jobset || pb->state >= GANG_ENDED || pb->n_tasks == 0 || !pb->account)
+        return corrupt(reader, "gang", pb->uid);
+    struct gang *gang = jobs_restore_gang(reader->jobset, pb->uid);
+    gang->attempt = pb->attempt;
+    gang->state = (uint8_t)pb->state;
+    gang->replaces = pb->replaces;
+    buf_add_str(&gang->why_text, str_from(pb->why));
+    gang->why = buf_str(&gang->why_text);
+    gang->waiting = pb->waiting;
+    gang->alive = pb->alive;
+    gang->queued_ns = pb->queued_ns;
+    gang->placed_ns = pb->placed_ns;
+    gang->running_ns = pb->running_ns;
+    gang->queued.priority = pb->priority;
+    gang->queued.submitted_ns = pb->submitted_ns;
+    gang->queued.head_since_ns = pb->head_since_ns;
+    gang->min_count = pb->min_count <= pb->n_tasks ? pb->min_count : 0;
+    /* Its tasks come later: room for them now, in order. */
+    for (size_t i = 0; i < pb->n_tasks; i++)
+        vec_push(&gang->tasks, NULL);
+    struct u64_map *places = &reader->core->restore_places;
+    for (size_t i = 0; i < pb->n_tasks; i++)
+        u64_map_put(places, pb->tasks[i], (void *)(uintptr_t)(i + 1));
+    return read_account(reader, pb->account, &gang->account);
+}
+
+static int read_job(struct reader *reader, const Snapshot__Job *pb)
+{
+    struct jobset *jobset = reader->jobset;
+    if (!jobset || pb->position >= jobset->job_count || pb->state >= JOB_STATES ||
+        (pb->current && jobset->jobs[pb->position]) || pb->current == pb->doomed ||
+        !is_past(reader, pb->start_ns))
+        return corrupt(reader, "job", pb->uid);
+    struct job *job = jobs_restore_job(&reader->core->jobs, jobset, pb->uid, pb->position, pb->current);
+    reader->job = job;
+    if (pb->n_indexes != job->index_count)
+        return corrupt(reader, "job", pb->uid);
+    job->attempt = pb->attempt;
+    job->state = (uint8_t)pb->state;
+    job->doomed = pb->doomed;
+    job->active = pb->active;
+    job->ready = pb->ready;
+    job->succeeded = pb->succeeded;
+    job->failed = pb->failed;
+    job->reason = pb->reason[0] ? arena_strdup(&job->arena, str_from(pb->reason)) : NULL;
+    job->message = arena_str(&job->arena, str_from(pb->message));
+    job->created_ns = pb->created_ns;
+    job->start_ns = pb->start_ns;
+    job->finished_ns = pb->finished_ns;
+    job->retry_due_ns = pb->retry_due_ns;
+    job->success_rule = pb->success_rule - 1;
+    job->job_attempt = pb->job_attempt;
+    job->changed_seq = pb->changed_seq;
+    if (pb->dirty)
+        job_touch(job);
+    job->restore_culprit = pb->culprit;
+    for (uint32_t i = 0; i < job->index_count; i++) {
+        job->indexes[i] = (struct job_index){NULL, pb->indexes[i]->made, pb->indexes[i]->failures,
+                                             pb->indexes[i]->succeeded, pb->indexes[i]->failed};
+        job->failed_indexes += job->indexes[i].failed;
+        if (pb->indexes[i]->task) /* resolved when the task comes */
+            u64_map_put(&reader->core->restore_newest, pb->indexes[i]->task, job);
+    }
+    return 0;
+}
+
+static int join_gang(struct reader *reader, struct task *task, obj_id gang)
+{
+    if (!gang)
+        return 0;
+    size_t place = (uintptr_t)u64_map_get(&reader->core->restore_places, task->uid);
+    for (size_t i = 0; i < reader->jobset->gangs.len; i++) {
+        struct gang *candidate = reader->jobset->gangs.items[i];
+        if (candidate->uid != gang || place == 0 || place > candidate->tasks.len)
+            continue;
+        if (candidate->tasks.items[place - 1])
+            break;
+        candidate->tasks.items[place - 1] = task;
+        task->gang = candidate;
+        return 0;
+    }
+    return corrupt(reader, "the gang of task", task->uid);
+}
+
+static void read_task_flags(struct task *task, uint32_t flags)
+{
+    bool *const bits[] = {&task->doomed, &task->ready, &task->joined, &task->evicted,   &task->counted,
+                          &task->holds,  &task->oom,   &task->fenced, &task->peers_lost};
+    for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++)
+        *bits[i] = flags >> i & 1;
+}
+
+static int read_task(struct reader *reader, const Snapshot__Task *pb)
+{
+    struct job *job = reader->job;
+    uint32_t machine = pb->machine;
+    if (!job || pb->index < 0 || (uint32_t)pb->index >= job->index_count || pb->state >= TASK_STATES ||
+        pb->n_times != SNAPSHOT_TASK_TIMES_COUNT || pb->n_saved_before > SAVED_BEFORE_MAX ||
+        !machines_exist(reader, &machine, 1) || !pb->uid || jobs_find_task(&reader->core->jobs, pb->uid))
+        return corrupt(reader, "task", pb->uid);
+    struct task *task =
+        jobs_restore_task(&reader->core->jobs, job, pb->uid, pb->index, str_from(pb->name));
+    read_task_flags(task, pb->flags);
+    int64_t *const times[] = {&task->created_ns, &task->placed_ns, &task->start_sent_ns,
+                              &task->started_ns, &task->ended_ns,  &task->stopping_since_ns};
+    for (size_t i = 0; i < SNAPSHOT_TASK_TIMES_COUNT; i++)
+        *times[i] = pb->times[i];
+    task->retry = pb->retry;
+    task->pod_uid = pb->pod_uid ? pb->pod_uid : pb->uid;
+    task->runs_before = pb->runs_before;
+    task->parked = pb->parked;
+    task->state = (uint8_t)pb->state;
+    task->end = (uint8_t)pb->end;
+    task->machine = machine;
+    task->chips = pb->chips;
+    task->chips_were = pb->chips_were;
+    task->rank = pb->rank;
+    task->world = pb->world;
+    task->port = (uint16_t)pb->port;
+    task->stop_grace_ns = pb->stop_grace_ns;
+    task->exit_code = pb->exit_code;
+    task->signal = pb->signal;
+    task->message = arena_str(&task->arena, str_from(pb->message));
+    task->saved_step = pb->saved_step;
+    task->saved_before_count = (uint32_t)pb->n_saved_before;
+    for (size_t i = 0; i < pb->n_saved_before; i++)
+        task->saved_before[i] = pb->saved_before[i];
+    task->changed_seq = pb->changed_seq;
+    struct container_status *containers = NULL;
+    if (pb->n_containers > 0 &&
+        codec_read_statuses(&task->containers_arena, pb->containers, pb->n_containers, &containers, NULL) < 0)
+        return corrupt(reader, "the containers of task", pb->uid);
+    containers_restore(task, containers, (uint32_t)pb->n_containers);
+    if (task->state == TASK_PLACED && job->rjob->job.pod.uses_config)
+        vec_push(&reader->core->jobs.config_waiters, task->uid);
+    if (u64_map_get(&reader->core->restore_newest, task->uid) == job) {
+        job->indexes[pb->index].task = task;
+        if (job->indexes[pb->index].made <= task->retry)
+            job->indexes[pb->index].made = task->retry + 1; /* an older snapshot does not say */
+    }
+    if (job->restore_culprit == task->uid)
+        job->culprit = task;
+    bool living = !task_ended(task->state), placed = living && task->state != TASK_PENDING;
+    if ((task->holds && (!placed || machine == MACHINE_NONE || !pb->gang)) ||
+        (placed && (machine == MACHINE_NONE || !pb->gang)) || (task->chips && !task->holds) ||
+        (task->state == TASK_PENDING && machine != MACHINE_NONE))
+        return corrupt(reader, "the place of task", pb->uid);
+    return join_gang(reader, task, pb->gang);
+}
+
+static void read_labels(struct machine *machine, const Snapshot__Machine *pb)
+{
+    struct label *labels = mem_alloc((pb->n_labels + 1) * sizeof(*labels));
+    struct taint *taints = mem_alloc((pb->n_taints + 1) * sizeof(*taints));
+    for (size_t i = 0; i < pb->n_labels; i++)
+        labels[i] = (struct label){str_from(pb->labels[i]->key), str_from(pb->labels[i]->value)};
+    for (size_t i = 0; i < pb->n_taints; i++)
+        taints[i] = (struct taint){str_from(pb->taints[i]->key), str_from(pb->taints[i]->value),
+                                   str_from(pb->taints[i]->effect)};
+    machine_set_user(machine, labels, pb->n_labels, taints, pb->n_taints);
+    mem_free(labels);
+    mem_free(taints);
+}
+
+static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
+{
+    struct core *core = reader->core;
+    if (pb->id >= core->cluster.machine_count || pb->state >= MACHINE_STATES || pb->n_labels > LABELS_MAX ||
+        pb->n_taints > LABELS_MAX)
+        return corrupt(reader, "machine", pb->id);
+    struct machine *machine = &core->cluster.machines[pb->id];
+    machine->state = (uint8_t)pb->state;
+    machine->cordoned = pb->cordoned;
+    machine->incarnation = pb->incarnation;
+    machine->state_since_ns = pb->state_since_ns;
+    machine->changed_seq = pb->changed_seq;
+    machine->uid = pb->uid;
+    machine->created_ns = pb->created_ns;
+    read_labels(machine, pb);
+    for (size_t i = 0; i < pb->n_tasks; i++) {
+        struct task *task = jobs_find_task(&core->jobs, pb->tasks[i]);
+        if (!task || task->machine != machine->id || task_ended(task->state) ||
+            !list_empty(&task->on_machine))
+            return corrupt(reader, "a task of machine", pb->id);
+        list_append(&core->jobs.machine_tasks[machine->id], &task->on_machine);
+    }
+    return 0;
+}
+
+static int read_record(struct reader *reader, const Snapshot__Record *pb)
+{
+    if (!reader->has_header && pb->kind_case != SNAPSHOT__RECORD__KIND_HEADER)
+        return error_set(reader->error, ERROR_CORRUPT, "it does not begin with a header");
+    switch (pb->kind_case) {
+    case SNAPSHOT__RECORD__KIND_HEADER:
+        return read_header(reader, pb->header);
+    case SNAPSHOT__RECORD__KIND_NOTE:
+        return read_note(reader, pb->note);
+    case SNAPSHOT__RECORD__KIND_JOBSET:
+        return read_jobset(reader, pb->jobset);
+    case SNAPSHOT__RECORD__KIND_GANG:
+        return read_gang(reader, pb->gang);
+    case SNAPSHOT__RECORD__KIND_JOB:
+        return read_job(reader, pb->job);
+    case SNAPSHOT__RECORD__KIND_TASK:
+        return read_task(reader, pb->task);
+    case SNAPSHOT__RECORD__KIND_MACHINE:
+        return read_machine(reader, pb->machine);
+    case SNAPSHOT__RECORD__KIND_OBJECT:
+        if (!snapshot_read_object(reader->core->objects, reader->core->now_ns, pb->object))
+            return corrupt(reader, "object", pb->object->uid);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_WORKLOAD:
+        if (!snapshot_read_workload(reader->core->admit, &reader->core->jobs, reader->core->now_ns,
+                                    pb->workload))
+            return corrupt(reader, "workload", pb->workload->uid);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_QUEUE_SHOWN:
+        if (!snapshot_read_shown(reader->core->admit, reader->core->now_ns, pb->queue_shown))
+            return corrupt(reader, "the status of queue", pb->queue_shown->uid);
+        return 0;
+    default:
+        return error_set(reader->error, ERROR_UNSUPPORTED,
+                         "a record of a kind that this version does not know");
+    }
+}
+
+static bool gangs_are_whole(const struct core *core)
+{
+    for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
+        const struct jobset *jobset = core->jobs.jobsets.items[i];
+        for (size_t g = 0; g < jobset->gangs.len; g++)
+            for (size_t t = 0; t < jobset->gangs.items[g]->tasks.len; t++)
+                if (!jobset->gangs.items[g]->tasks.items[t])
+                    return false;
+    }
+    return true;
+}
+
+static int read_all(struct reader *reader, struct str bytes)
+{
+    size_t at = 0;
+    while (at < bytes.len) {
+        const uint8_t *data = (const uint8_t *)bytes.data + at;
+        size_t left = bytes.len - at;
+        size_t size = left < 4 ? SIZE_MAX : data[0] | data[1] << 8 | data[2] << 16 | (size_t)data[3] << 24;
+        if (left < 4 || size > left - 4)
+            return error_set(reader->error, ERROR_CORRUPT, "it ends in the middle of a record at byte %zu",
+                             at);
+        Snapshot__Record *pb = snapshot__record__unpack(NULL, size, data + 4);
+        if (!pb)
+            return error_set(reader->error, ERROR_CORRUPT, "the bytes at %zu are not a record", at);
+        int rc = read_record(reader, pb);
+        snapshot__record__free_unpacked(pb, NULL);
+        if (rc < 0)
+            return error_wrap(reader->error, "the record at byte %zu", at);
+        at += 4 + size;
+    }
+    if (!reader->has_header || !gangs_are_whole(reader->core))
+        return error_set(reader->error, ERROR_CORRUPT, "it is not whole");
+    return 0;
+}
+
+int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
+{
+    CHECK(core->seq == 0);
+    struct error own = {0};
+    struct reader reader = {.core = core, .error = error ? error : &own};
+    int rc = read_all(&reader, bytes);
+    u64_map_done(&core->restore_places);
+    u64_map_done(&core->restore_newest);
+    if (rc == 0 && !jobs_restored(&core->jobs, &core->cluster))
+        rc = error_set(reader.error, ERROR_CORRUPT, "its tasks do not fit their machines");
+    if (rc == 0) {
+        core_collect_restored(core->objects, &core->jobs);
+        core_admit_restored(core);
+    }
+    return rc;
+}

@@ -1,0 +1,93 @@
+/* snapshot_terms.c - what admission left with a JobSet: terms of placement, a reservation. */
+#include "core/snapshot.h"
+
+#include "core/agent/codec_pb.h"
+#include "core/job/trial.h"
+
+static Snapshot__Terms *write_terms(struct arena *arena, const struct rjob_terms *terms)
+{
+    Snapshot__Terms *pb = ARENA_NEW(arena, Snapshot__Terms);
+    snapshot__terms__init(pb);
+    pb->n_node_labels = terms->node_labels.len;
+    pb->node_labels = ARENA_ARRAY(arena, Snapshot__Label *, pb->n_node_labels);
+    for (size_t i = 0; i < pb->n_node_labels; i++) {
+        Snapshot__Label *label = pb->node_labels[i] = ARENA_NEW(arena, Snapshot__Label);
+        snapshot__label__init(label);
+        label->key = codec_text(arena, terms->node_labels.items[i].key);
+        label->value = codec_text(arena, terms->node_labels.items[i].value);
+    }
+    pb->n_tolerations = terms->toleration_count;
+    pb->tolerations = ARENA_ARRAY(arena, Snapshot__Toleration *, pb->n_tolerations);
+    for (size_t i = 0; i < pb->n_tolerations; i++) {
+        Snapshot__Toleration *item = pb->tolerations[i] = ARENA_NEW(arena, Snapshot__Toleration);
+        snapshot__toleration__init(item);
+        item->key = codec_text(arena, terms->tolerations[i].key);
+        item->op = codec_text(arena, terms->tolerations[i].op);
+        item->value = codec_text(arena, terms->tolerations[i].value);
+        item->effect = codec_text(arena, terms->tolerations[i].effect);
+    }
+    pb->n_levels = terms->level_count;
+    pb->levels = ARENA_ARRAY(arena, char *, pb->n_levels);
+    for (size_t i = 0; i < pb->n_levels; i++)
+        pb->levels[i] = codec_text(arena, terms->levels[i]);
+    return pb;
+}
+
+void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
+{
+    pb->n_terms = jobset->terms ? jobset->spec.rjob_count : 0;
+    pb->terms = ARENA_ARRAY(arena, Snapshot__Terms *, pb->n_terms);
+    for (size_t r = 0; r < pb->n_terms; r++)
+        pb->terms[r] = write_terms(arena, &jobset->terms[r]);
+    pb->n_reserved_machines = pb->n_reserved_chips = jobset->reserved_count;
+    pb->reserved_machines = ARENA_ARRAY(arena, uint32_t, jobset->reserved_count);
+    pb->reserved_chips = ARENA_ARRAY(arena, uint64_t, jobset->reserved_count);
+    for (size_t i = 0; i < jobset->reserved_count; i++) {
+        pb->reserved_machines[i] = jobset->reserved[i].machine;
+        pb->reserved_chips[i] = jobset->reserved[i].chips;
+    }
+}
+
+static void read_terms(struct arena *arena, const Snapshot__Terms *pb, struct rjob_terms *terms)
+{
+    terms->node_labels =
+        (struct labels){ARENA_ARRAY(arena, struct label, pb->n_node_labels), pb->n_node_labels};
+    for (size_t i = 0; i < pb->n_node_labels; i++)
+        terms->node_labels.items[i] =
+            (struct label){str_from(pb->node_labels[i]->key), str_from(pb->node_labels[i]->value)};
+    terms->toleration_count = pb->n_tolerations;
+    terms->tolerations = ARENA_ARRAY(arena, struct toleration, pb->n_tolerations);
+    for (size_t i = 0; i < pb->n_tolerations; i++) {
+        const Snapshot__Toleration *item = pb->tolerations[i];
+        terms->tolerations[i] = (struct toleration){str_from(item->key), str_from(item->op),
+                                                    str_from(item->value), str_from(item->effect)};
+    }
+    terms->level_count = pb->n_levels;
+    terms->levels = ARENA_ARRAY(arena, struct str, pb->n_levels);
+    for (size_t i = 0; i < pb->n_levels; i++)
+        terms->levels[i] = str_from(pb->levels[i]);
+}
+
+bool snapshot_read_terms(struct job_store *store, const struct cluster *cluster, struct jobset *jobset,
+                         const Snapshot__Jobset *pb)
+{
+    if ((pb->n_terms && pb->n_terms != jobset->spec.rjob_count) ||
+        pb->n_reserved_machines != pb->n_reserved_chips)
+        return false;
+    struct arena arena ARENA_CLEANUP = {0};
+    if (pb->n_terms) {
+        struct rjob_terms *terms = ARENA_ARRAY(&arena, struct rjob_terms, pb->n_terms);
+        for (size_t r = 0; r < pb->n_terms; r++)
+            read_terms(&arena, pb->terms[r], &terms[r]);
+        jobset_keep_terms(jobset, terms);
+    }
+    struct placement *places = ARENA_ARRAY(&arena, struct placement, pb->n_reserved_machines);
+    for (size_t i = 0; i < pb->n_reserved_machines; i++) {
+        places[i] = (struct placement){pb->reserved_machines[i], pb->reserved_chips[i]};
+        if (places[i].machine >= cluster->machine_count || !places[i].chips ||
+            (i && places[i].machine <= places[i - 1].machine))
+            return false;
+    }
+    jobset_keep_reserved(store, jobset, places, pb->n_reserved_machines);
+    return true;
+}

@@ -1,0 +1,407 @@
+/* snapshot_write.c - the state as records (proto/snapshot.proto), in one fixed order. */
+#include "core/internal.h"
+
+#include "base/json.h"
+#include "core/agent/codec_pb.h"
+#include "core/snapshot.h"
+
+struct writer {
+    struct arena arena; /* of the record being built */
+    struct buf *out;
+};
+
+static void put(struct writer *writer, Snapshot__Record *record)
+{
+    size_t size = snapshot__record__get_packed_size(record);
+    CHECK(size <= UINT32_MAX);
+    uint8_t length[4] = {(uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16), (uint8_t)(size >> 24)};
+    buf_add(writer->out, length, sizeof(length));
+    buf_reserve(writer->out, size);
+    size_t packed = snapshot__record__pack(record, (uint8_t *)writer->out->data + writer->out->len);
+    CHECK(packed == size);
+    writer->out->len += packed;
+    writer->out->data[writer->out->len] = 0;
+    arena_done(&writer->arena);
+}
+
+static int64_t *copy_i64(struct arena *arena, const int64_t *from, size_t count)
+{
+    int64_t *to = ARENA_ARRAY(arena, int64_t, count);
+    mem_copy(to, from, count * sizeof(*to));
+    return to;
+}
+
+static void write_header(struct writer *writer, const struct core *core)
+{
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__Header header = SNAPSHOT__HEADER__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_HEADER;
+    record.header = &header;
+    header.version = SNAPSHOT_VERSION;
+    header.seq = core->seq;
+    header.epoch = core->epoch;
+    header.now_ns = core->now_ns;
+    header.cluster = codec_text(&writer->arena, buf_str(&core->cluster_json));
+    header.n_chips = header.n_chip_us = LEDGER_OWNERS;
+    header.chips = copy_i64(&writer->arena, core->ledger.chips, LEDGER_OWNERS);
+    header.chip_us = copy_i64(&writer->arena, core->ledger.chip_us, LEDGER_OWNERS);
+    header.all_chip_us = core->ledger.all_chip_us;
+    header.since_us = core->ledger.since_us;
+    header.opened_us = core->ledger.opened_us;
+    header.first_note = core->notes.first;
+    header.jobsets_completed = core->jobs.completed_total;
+    header.jobsets_failed = core->jobs.failed_total;
+    put(writer, &record);
+}
+
+static void write_note(struct writer *writer, const struct note *note)
+{
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__Note pb = SNAPSHOT__NOTE__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_NOTE;
+    record.note = &pb;
+    pb.uid = note->uid;
+    pb.warning = note->warning;
+    pb.reason = codec_text(&writer->arena, note->reason);
+    pb.message = codec_text(&writer->arena, note->message);
+    pb.regarding = note->regarding;
+    pb.namespace_ = codec_text(&writer->arena, note->namespace_);
+    pb.name = codec_text(&writer->arena, note->name);
+    pb.regarding_uid = note->regarding_uid;
+    pb.first_ns = note->first_ns;
+    pb.last_ns = note->last_ns;
+    pb.count = note->count;
+    pb.changed_seq = note->changed_seq;
+    put(writer, &record);
+}
+
+static Snapshot__Account *write_account(struct arena *arena, const struct ledger_account *account)
+{
+    Snapshot__Account *pb = ARENA_NEW(arena, Snapshot__Account);
+    snapshot__account__init(pb);
+    pb->n_chip_us = LEDGER_OWNERS;
+    pb->chip_us = copy_i64(arena, account->chip_us, LEDGER_OWNERS);
+    pb->chips = account->chips;
+    pb->since_us = account->since_us;
+    pb->opened_us = account->opened_us;
+    pb->wanted_chip_us = account->wanted_chip_us;
+    pb->owner = account->owner;
+    return pb;
+}
+
+static void write_conditions(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
+{
+    pb->n_conditions = CONDITION_KINDS;
+    pb->conditions = ARENA_ARRAY(arena, Snapshot__Condition *, CONDITION_KINDS);
+    for (int kind = 0; kind < CONDITION_KINDS; kind++) {
+        const struct condition *condition = &jobset->conditions[kind];
+        Snapshot__Condition *item = pb->conditions[kind] = ARENA_NEW(arena, Snapshot__Condition);
+        snapshot__condition__init(item);
+        item->present = condition->present;
+        item->status = condition->status;
+        item->reason = codec_text(arena, str_from(condition->reason));
+        item->message = codec_text(arena, condition->message);
+        item->changed_ns = condition->changed_ns;
+    }
+}
+
+static void write_restarts(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
+{
+    size_t count = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
+    pb->record_count = jobset->record_count;
+    pb->n_records = count;
+    pb->records = ARENA_ARRAY(arena, Snapshot__Restart *, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct restart_record *record = &jobset->records[i];
+        Snapshot__Restart *item = pb->records[i] = ARENA_NEW(arena, Snapshot__Restart);
+        snapshot__restart__init(item);
+        item->attempt = record->attempt;
+        item->cause = codec_text(arena, str_from(record->cause));
+        item->machine = codec_text(arena, str_from(record->machine));
+        item->detail = codec_text(arena, str_from(record->detail));
+        item->fault_ns = record->fault_ns;
+        item->evidence_ns = record->evidence_ns;
+        item->started_ns = record->started_ns;
+        item->stepped_ns = record->stepped_ns;
+        item->step_at_fault = record->step_at_fault;
+        item->step_resumed_from = record->step_resumed_from;
+    }
+}
+
+static Snapshot__Progress *write_progress(struct arena *arena, const struct progress *progress)
+{
+    Snapshot__Progress *pb = ARENA_NEW(arena, Snapshot__Progress);
+    snapshot__progress__init(pb);
+    pb->attempt = progress->attempt;
+    pb->step = progress->step;
+    pb->total = progress->total;
+    pb->step_ns = progress->step_ns;
+    pb->base_step = progress->base_step;
+    pb->base_ns = progress->base_ns;
+    pb->n_metrics = progress->metric_count;
+    pb->metrics = ARENA_ARRAY(arena, Wire__StepMetric *, progress->metric_count);
+    for (size_t i = 0; i < progress->metric_count; i++) {
+        pb->metrics[i] = ARENA_NEW(arena, Wire__StepMetric);
+        wire__step_metric__init(pb->metrics[i]);
+        pb->metrics[i]->name = codec_text(arena, progress->metrics[i].name);
+        pb->metrics[i]->micro = progress->metrics[i].micro;
+    }
+    return pb;
+}
+
+static void write_jobset_lists(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
+{
+    _Static_assert(sizeof(struct rjob_status) == 5 * sizeof(int32_t), "five numbers a replicated job");
+    pb->n_rjob_status = 5 * jobset->spec.rjob_count;
+    pb->rjob_status = ARENA_ARRAY(arena, int32_t, pb->n_rjob_status);
+    mem_copy(pb->rjob_status, jobset->rjob_status, pb->n_rjob_status * sizeof(int32_t));
+    pb->n_job_attempts = jobset->job_count;
+    pb->job_attempts = jobset->job_attempts;
+    pb->n_job_attempts_counted = jobset->job_count;
+    pb->job_attempts_counted = jobset->job_attempts_counted;
+    pb->n_widths = jobset->spec.rjob_count;
+    pb->widths = jobset->widths;
+    pb->n_suspects = jobset->suspect_count;
+    pb->suspects = jobset->suspects;
+    pb->n_last_machines = jobset->slot_count;
+    pb->last_machines = jobset->last_machines;
+}
+
+static void write_jobset(struct writer *writer, const struct jobset *jobset)
+{
+    struct buf json BUF_CLEANUP = {0}, status BUF_CLEANUP = {0};
+    json_write(&json, jobset->document);
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__Jobset pb = SNAPSHOT__JOBSET__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_JOBSET;
+    record.jobset = &pb;
+    pb.uid = jobset->uid;
+    pb.document = json.data;
+    pb.generation = jobset->generation;
+    pb.created_ns = jobset->created_ns;
+    pb.deleted_ns = jobset->deleted_ns;
+    pb.changed_seq = jobset->changed_seq;
+    write_conditions(&writer->arena, jobset, &pb);
+    pb.restarts = jobset->restarts;
+    pb.restarts_counted = jobset->restarts_counted;
+    pb.terminal_state = codec_text(&writer->arena, str_from(jobset->terminal_state));
+    write_jobset_lists(&writer->arena, jobset, &pb);
+    pb.first_queued_ns = jobset->first_queued_ns;
+    pb.progress = write_progress(&writer->arena, &jobset->progress);
+    pb.committed_step = jobset->checkpoint.committed_step;
+    pb.committed_attempt = jobset->checkpoint.committed_attempt;
+    pb.committed_ns = jobset->checkpoint.committed_ns;
+    pb.checkpoints = jobset->checkpoint.count;
+    pb.closed = write_account(&writer->arena, &jobset->closed);
+    if (jobset->foreign_status) {
+        json_write(&status, jobset->foreign_status);
+        pb.foreign_status = status.data;
+    }
+    pb.shown_ns = jobset->shown_ns;
+    if (jobset->shown_ns)
+        pb.shown = write_account(&writer->arena, &jobset->shown);
+    write_restarts(&writer->arena, jobset, &pb);
+    pb.finished_ns = jobset->finished_ns;
+    pb.loose_tasks = jobset->loose_tasks;
+    pb.in_place_restarts = jobset->in_place_restarts;
+    pb.parking = jobset->parking;
+    pb.failures_wait = jobset->failures_wait;
+    pb.parking_since_ns = jobset->parking_since_ns;
+    snapshot_write_terms(&writer->arena, jobset, &pb);
+    put(writer, &record);
+}
+
+static void write_gang(struct writer *writer, const struct gang *gang)
+{
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__Gang pb = SNAPSHOT__GANG__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_GANG;
+    record.gang = &pb;
+    CHECK(!gang->thinned && gang->tasks.len > 0); /* between two steps */
+    pb.uid = gang->uid;
+    pb.attempt = gang->attempt;
+    pb.state = gang->state;
+    pb.replaces = gang->replaces;
+    pb.why = codec_text(&writer->arena, gang->why);
+    pb.waiting = gang->waiting;
+    pb.alive = gang->alive;
+    pb.account = write_account(&writer->arena, &gang->account);
+    pb.queued_ns = gang->queued_ns;
+    pb.placed_ns = gang->placed_ns;
+    pb.running_ns = gang->running_ns;
+    pb.priority = gang->queued.priority;
+    pb.submitted_ns = gang->queued.submitted_ns;
+    pb.head_since_ns = gang->queued.head_since_ns;
+    pb.min_count = gang->min_count;
+    pb.n_tasks = gang->tasks.len;
+    pb.tasks = ARENA_ARRAY(&writer->arena, uint64_t, gang->tasks.len);
+    for (size_t i = 0; i < gang->tasks.len; i++)
+        pb.tasks[i] = gang->tasks.items[i]->uid;
+    put(writer, &record);
+}
+
+static void write_indexes(struct arena *arena, const struct job *job, Snapshot__Job *pb)
+{
+    pb->n_indexes = job->index_count;
+    pb->indexes = ARENA_ARRAY(arena, Snapshot__Index *, job->index_count);
+    Snapshot__Index *items = ARENA_ARRAY(arena, Snapshot__Index, job->index_count);
+    for (uint32_t i = 0; i < job->index_count; i++) {
+        snapshot__index__init(&items[i]);
+        items[i].task = job->indexes[i].task ? job->indexes[i].task->uid : 0;
+        items[i].made = job->indexes[i].made;
+        items[i].failures = job->indexes[i].failures;
+        items[i].succeeded = job->indexes[i].succeeded;
+        items[i].failed = job->indexes[i].failed;
+        pb->indexes[i] = &items[i];
+    }
+}
+
+static void write_task(struct writer *writer, const struct task *task)
+{
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__Task pb = SNAPSHOT__TASK__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_TASK;
+    record.task = &pb;
+    const bool flags[] = SNAPSHOT_TASK_FLAGS(task);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+        pb.flags |= (uint32_t)flags[i] << i;
+    int64_t times[] = SNAPSHOT_TASK_TIMES(task);
+    _Static_assert(sizeof flags / sizeof *flags <= 32, "a bit for each");
+    _Static_assert(sizeof times / sizeof *times == SNAPSHOT_TASK_TIMES_COUNT, "what the reader asks for");
+    pb.uid = task->uid;
+    pb.index = task->index;
+    pb.retry = task->retry;
+    pb.state = task->state;
+    pb.end = task->end;
+    pb.machine = task->machine;
+    pb.chips = task->chips;
+    pb.chips_were = task->chips_were;
+    pb.rank = task->rank;
+    pb.world = task->world;
+    pb.port = task->port;
+    pb.n_times = sizeof(times) / sizeof(*times);
+    pb.times = times;
+    pb.stop_grace_ns = task->stop_grace_ns;
+    pb.exit_code = task->exit_code;
+    pb.signal = task->signal;
+    pb.message = codec_text(&writer->arena, task->message);
+    pb.name = codec_text(&writer->arena, task->name);
+    pb.pod_uid = task->pod_uid;
+    pb.runs_before = task->runs_before;
+    pb.parked = task->parked;
+    pb.saved_step = task->saved_step;
+    pb.n_saved_before = task->saved_before_count;
+    pb.saved_before = (int64_t *)task->saved_before;
+    pb.n_containers = task->container_count;
+    if (task->container_count > 0)
+        pb.containers = codec_write_statuses(&writer->arena, task->containers, task->container_count);
+    pb.changed_seq = task->changed_seq;
+    pb.gang = task->gang ? task->gang->uid : 0;
+    put(writer, &record);
+}
+
+static void write_job(struct writer *writer, const struct job *job, bool current)
+{
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__Job pb = SNAPSHOT__JOB__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_JOB;
+    record.job = &pb;
+    pb.uid = job->uid;
+    pb.position = job->global_index;
+    pb.current = current;
+    pb.attempt = job->attempt;
+    pb.state = job->state;
+    pb.doomed = job->doomed;
+    write_indexes(&writer->arena, job, &pb);
+    pb.active = job->active;
+    pb.ready = job->ready;
+    pb.succeeded = job->succeeded;
+    pb.failed = job->failed;
+    pb.reason = codec_text(&writer->arena, str_from(job->reason));
+    pb.message = codec_text(&writer->arena, job->message);
+    pb.culprit = job->culprit ? job->culprit->uid : 0;
+    pb.created_ns = job->created_ns;
+    pb.start_ns = job->start_ns;
+    pb.finished_ns = job->finished_ns;
+    pb.retry_due_ns = job->retry_due_ns;
+    pb.success_rule = job->success_rule + 1;
+    pb.job_attempt = job->job_attempt;
+    pb.changed_seq = job->changed_seq;
+    pb.dirty = job->dirty;
+    put(writer, &record);
+    for (size_t t = 0; t < job->tasks.len; t++)
+        write_task(writer, job->tasks.items[t]);
+}
+
+static void write_labels(struct arena *arena, const struct machine *machine, Snapshot__Machine *pb)
+{
+    pb->n_taints = machine->taint_count;
+    pb->taints = ARENA_ARRAY(arena, Snapshot__Label *, machine->taint_count);
+    for (size_t i = 0; i < machine->taint_count; i++) {
+        pb->taints[i] = ARENA_NEW(arena, Snapshot__Label);
+        snapshot__label__init(pb->taints[i]);
+        pb->taints[i]->key = codec_text(arena, machine->taints[i].key);
+        pb->taints[i]->value = codec_text(arena, machine->taints[i].value);
+        pb->taints[i]->effect = codec_text(arena, machine->taints[i].effect);
+    }
+    pb->n_labels = machine->user_labels.len;
+    pb->labels = ARENA_ARRAY(arena, Snapshot__Label *, machine->user_labels.len);
+    for (size_t i = 0; i < machine->user_labels.len; i++) {
+        pb->labels[i] = ARENA_NEW(arena, Snapshot__Label);
+        snapshot__label__init(pb->labels[i]);
+        pb->labels[i]->key = codec_text(arena, machine->user_labels.items[i].key);
+        pb->labels[i]->value = codec_text(arena, machine->user_labels.items[i].value);
+    }
+}
+
+static void write_machine(struct writer *writer, const struct core *core, const struct machine *machine)
+{
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__Machine pb = SNAPSHOT__MACHINE__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_MACHINE;
+    record.machine = &pb;
+    pb.id = machine->id;
+    pb.state = machine->state;
+    pb.cordoned = machine->cordoned;
+    pb.incarnation = machine->incarnation;
+    pb.state_since_ns = machine->state_since_ns;
+    pb.changed_seq = machine->changed_seq;
+    pb.uid = machine->uid;
+    pb.created_ns = machine->created_ns;
+    write_labels(&writer->arena, machine, &pb);
+    struct list_node *head = &core->jobs.machine_tasks[machine->id];
+    list_for_each(node, head) pb.n_tasks++;
+    pb.tasks = ARENA_ARRAY(&writer->arena, uint64_t, pb.n_tasks);
+    size_t at = 0;
+    list_for_each(node, head) pb.tasks[at++] = container_of(node, struct task, on_machine)->uid;
+    CHECK(at == pb.n_tasks);
+    put(writer, &record);
+}
+
+static void put_record(void *context, Snapshot__Record *record)
+{
+    put(context, record);
+}
+
+void core_snapshot_write(const struct core *core, struct buf *out)
+{
+    struct writer writer = {.out = out};
+    write_header(&writer, core);
+    for (uint64_t slot = core->notes.first; slot < core->notes.next; slot++)
+        write_note(&writer, note_at(&core->notes, slot));
+    snapshot_write_objects(core->objects, put_record, &writer);
+    for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
+        const struct jobset *jobset = core->jobs.jobsets.items[i];
+        write_jobset(&writer, jobset);
+        for (size_t g = 0; g < jobset->gangs.len; g++)
+            write_gang(&writer, jobset->gangs.items[g]);
+        for (size_t j = 0; j < jobset->old_jobs.len; j++)
+            write_job(&writer, jobset->old_jobs.items[j], false);
+        for (uint32_t j = 0; j < jobset->job_count; j++)
+            if (jobset->jobs[j])
+                write_job(&writer, jobset->jobs[j], true);
+    }
+    for (size_t i = 0; i < core->cluster.machine_count; i++)
+        write_machine(&writer, core, &core->cluster.machines[i]);
+    snapshot_write_admit(core->admit, put_record, &writer);
+}

@@ -1,0 +1,177 @@
+/* pattern.c - runs a pattern's program: all threads in step over the text (Thompson 1968; Pike's variant
+ * without captures), so the time is at most text length x program length whatever the pattern is.
+ */
+#include "core/spec/pattern.h"
+
+#include "base/check.h"
+#include "core/spec/spec.h"
+
+#define RUNE_NONE UINT32_MAX /* before the first and behind the last rune */
+
+/* A set of instructions with constant-time clearing (Briggs, Torczon 1993). */
+struct threads {
+    uint32_t *dense, *sparse;
+    size_t len;
+};
+struct machine {
+    const struct pattern *pattern;
+    struct threads now, then;
+    uint32_t *stack;
+};
+
+uint32_t rune_next(struct str text, size_t *at)
+{
+    CHECK(*at < text.len);
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char first = (unsigned char)text.data[*at];
+    size_t len = first < 0x80                    ? 1
+                 : first >= 0xf0 && first < 0xf8 ? 4
+                 : first >= 0xe0                 ? 3
+                 : first >= 0xc0                 ? 2
+                                                 : 0;
+    if (len == 1 || len == 0 || first >= 0xf8 || *at + len > text.len) {
+        *at += 1;
+        return len == 1 ? first : 0xfffd;
+    }
+    uint32_t rune = first & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        unsigned char byte = (unsigned char)text.data[*at + i];
+        if ((byte & 0xc0) != 0x80) {
+            *at += 1;
+            return 0xfffd;
+        }
+        rune = rune << 6 | (byte & 0x3f);
+    }
+    if (rune < least[len] || rune > RUNE_MAX || (rune >= 0xd800 && rune < 0xe000)) {
+        *at += 1;
+        return 0xfffd;
+    }
+    *at += len;
+    return rune;
+}
+
+static bool is_word(uint32_t rune)
+{
+    return (rune >= 'a' && rune <= 'z') || (rune >= 'A' && rune <= 'Z') || (rune >= '0' && rune <= '9') ||
+           rune == '_';
+}
+
+static bool holds(enum pattern_assert assert, uint32_t before, uint32_t after)
+{
+    switch (assert) {
+    case ASSERT_TEXT_BEGIN:
+        return before == RUNE_NONE;
+    case ASSERT_TEXT_END:
+        return after == RUNE_NONE;
+    case ASSERT_LINE_BEGIN:
+        return before == RUNE_NONE || before == '\n';
+    case ASSERT_LINE_END:
+        return after == RUNE_NONE || after == '\n';
+    case ASSERT_WORD_EDGE:
+        return is_word(before) != is_word(after);
+    case ASSERT_NO_WORD_EDGE:
+        return is_word(before) == is_word(after);
+    }
+    CHECK_UNREACHABLE();
+}
+
+static bool set_has(const struct rune_set *set, uint32_t rune)
+{
+    CHECK(rune <= RUNE_MAX); /* RUNE_NONE is in no set */
+    size_t low = 0, high = set->len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (rune > set->ranges[middle].high)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < set->len && rune >= set->ranges[low].low;
+}
+
+/* Adds `start` and all that it reaches without consuming; true when that is the match. Each instruction
+ * enters once, and pushes at most two: the stack holds 2 x len + 1. */
+static bool add_thread(struct machine *machine, struct threads *threads, uint32_t start, uint32_t before,
+                       uint32_t after)
+{
+    size_t depth = 0;
+    machine->stack[depth++] = start;
+    while (depth > 0) {
+        uint32_t at = machine->stack[--depth];
+        CHECK(at < machine->pattern->len);
+        if (threads->sparse[at] < threads->len && threads->dense[threads->sparse[at]] == at)
+            continue;
+        CHECK(threads->len < machine->pattern->len); /* each instruction enters once */
+        threads->sparse[at] = (uint32_t)threads->len;
+        threads->dense[threads->len++] = at;
+        const struct pattern_inst *inst = &machine->pattern->insts[at];
+        switch (inst->op) {
+        case PATTERN_MATCH:
+            return true;
+        case PATTERN_SPLIT:
+            machine->stack[depth++] = inst->other;
+            machine->stack[depth++] = inst->next;
+            break;
+        case PATTERN_JUMP:
+            machine->stack[depth++] = inst->next;
+            break;
+        case PATTERN_ASSERT:
+            if (holds(inst->assert, before, after))
+                machine->stack[depth++] = inst->next;
+            break;
+        case PATTERN_SET:
+            break;
+        }
+    }
+    return false;
+}
+
+static bool run(struct machine *machine, struct str text)
+{
+    size_t at = 0;
+    uint32_t before = RUNE_NONE, rune = text.len > 0 ? rune_next(text, &at) : RUNE_NONE;
+    for (;;) {
+        /* The threads that came here wait in `now`; a new one starts at every place: the search is not
+         * anchored. */
+        if (add_thread(machine, &machine->now, 0, before, rune))
+            return true;
+        if (rune == RUNE_NONE)
+            return false;
+        uint32_t after = at < text.len ? rune_next(text, &at) : RUNE_NONE;
+        machine->then.len = 0;
+        for (size_t i = 0; i < machine->now.len; i++) {
+            const struct pattern_inst *inst = &machine->pattern->insts[machine->now.dense[i]];
+            if (inst->op == PATTERN_SET && set_has(inst->set, rune) &&
+                add_thread(machine, &machine->then, inst->next, rune, after))
+                return true;
+        }
+        struct threads swap = machine->now;
+        machine->now = machine->then;
+        machine->then = swap;
+        CHECK(at <= text.len && machine->now.len <= machine->pattern->len);
+        before = rune;
+        rune = after;
+    }
+}
+
+int pattern_search(struct str pattern, struct str text, bool *ret_matched, struct error *error)
+{
+    ARENA_CLEANUP struct arena arena = {0};
+    struct pattern program;
+    struct node *tree = NULL;
+    int rc = pattern_compile(&arena, pattern, &tree, error);
+    if (rc == 0)
+        rc = pattern_emit(&arena, tree, &program, error);
+    if (rc < 0)
+        return rc;
+    CHECK(program.len > 0 && program.len <= PATTERN_PROGRAM_MAX);
+    struct machine machine = {.pattern = &program,
+                              .stack = ARENA_ARRAY(&arena, uint32_t, 2 * program.len + 1)};
+    struct threads *both[2] = {&machine.now, &machine.then};
+    for (size_t i = 0; i < 2; i++) {
+        both[i]->dense = ARENA_ARRAY(&arena, uint32_t, program.len);
+        both[i]->sparse = ARENA_ARRAY(&arena, uint32_t, program.len);
+    }
+    *ret_matched = run(&machine, text);
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* schema.h - the field trees of the API kinds: name, type, list form and merge keys of every field. Private
+ * to spec.
+ *
+ * Static tables (schema_jobset.c, schema_pod.c, schema_volume.c, schema_core.c, schema_kueue.c,
+ * schema_rbac.c) with one walker (schema.c). They answer: is this field known, has its value the right type,
+ * is the enum's value known, is a required field there, are the keys of a keyed list unique, what does the
+ * API server fill in, are two documents the same in meaning. Source: the OpenAPI definitions of batch/v1 and
+ * v1, the CRD of jobset.x-k8s.io/v1alpha2.
+ */
+#ifndef PHX_CORE_SPEC_SCHEMA_H
+#define PHX_CORE_SPEC_SCHEMA_H
+
+#include "core/spec/path.h"
+
+enum schema_kind {
+    SCHEMA_STRING,
+    SCHEMA_BOOL,
+    SCHEMA_INT32,
+    SCHEMA_INT64,
+    SCHEMA_QUANTITY,      /* "500m", 4, 1.5 */
+    SCHEMA_INT_OR_STRING, /* a port's number or name */
+    SCHEMA_STRING_MAP,    /* labels, annotations, data: free keys */
+    SCHEMA_QUANTITY_MAP,  /* requests, limits */
+    SCHEMA_OBJECT,        /* described by `object` */
+    SCHEMA_ANY,           /* kept, not looked into */
+};
+
+enum schema_list {
+    SCHEMA_SINGLE, /* not a list */
+    SCHEMA_ATOMIC, /* replaced as a whole by a merge */
+    SCHEMA_SET,    /* unique scalars */
+    SCHEMA_KEYED,  /* items are told apart by the fields in `keys` */
+};
+
+struct schema;
+struct schema_field {
+    const char *name; /* NULL ends a table */
+    enum schema_kind kind;
+    enum schema_list list;
+    bool required;
+    const struct schema *object; /* SCHEMA_OBJECT */
+    const char *keys;            /* SCHEMA_KEYED: merge keys, comma-separated: "containerPort,protocol" */
+    const char *values;          /* strings: the values allowed, comma-separated; NULL: any */
+    uint32_t items_max;          /* lists: 0: no limit of their own */
+    /* What the API server fills in: text of a string, integer or quantity; "{}": an object of defaults; NULL:
+     * nothing. */
+    const char *fallback;
+};
+struct schema {
+    const char *name; /* "JobSet", "Container": for messages to people and `explain` */
+    const struct schema_field *fields;
+};
+
+extern const struct schema schema_object_meta;   /* metadata of an object */
+extern const struct schema schema_embedded_meta; /* metadata of a template */
+extern const struct schema schema_label_selector;
+extern const struct schema schema_container;
+extern const struct schema schema_pod_spec;
+extern const struct schema schema_pod_template;
+extern const struct schema schema_volume;
+extern const struct schema schema_claim_spec;
+extern const struct schema schema_local_reference;
+extern const struct schema schema_key_reference;
+extern const struct schema schema_field_reference;
+extern const struct schema schema_resource_reference;
+extern const struct schema schema_job_spec;
+extern const struct schema schema_jobset_spec;
+extern const struct schema schema_jobset; /* the whole objects */
+extern const struct schema schema_job;
+extern const struct schema schema_pod;
+
+/* The tree of a whole object of this kind; NULL: a kind that the tables do not know. */
+const struct schema *schema_of(const struct doc *object);
+const struct schema_field *schema_field_of(const struct schema *schema, struct str name);
+
+/* Unknown fields, as strict decoding words them. */
+void schema_check_unknown(const struct schema *schema, const struct doc *object, struct field_errors *errors);
+/* Types, ranges of integers, enums, required fields, unique keys. Absent and null are the same. */
+void schema_check_types(const struct schema *schema, const struct doc *object, struct field_errors *errors);
+/* Fills in every `fallback` below objects that are there. Leaves wrong types alone. */
+void schema_default(const struct schema *schema, struct arena *arena, struct doc *object);
+/* Same meaning: absent, null and an empty list or map are the same, quantities compare by value. `field`
+ * describes both. Either may be NULL. */
+bool schema_equal(const struct schema_field *field, const struct doc *a, const struct doc *b);
+bool schema_object_equal(const struct schema *schema, const struct doc *a, const struct doc *b);
+
+/* A quantity node in thousandths, rounded up; false: malformed, negative or too large. */
+bool schema_quantity(const struct doc *node, int64_t *ret_milli);
+
+#endif

@@ -1,0 +1,97 @@
+/* schema_kueue.c - kueue.x-k8s.io/v1beta2 as it is kept, and what v1beta1 calls otherwise (object/convert.c).
+ *
+ * Source: the CRDs of kubernetes-sigs/kueue, apis/kueue/v1beta2 and v1beta1.
+ */
+#include "core/spec/schema_stored.h"
+
+enum {
+    GROUPS_MAX = 16,
+    FLAVORS_MAX = 64,
+    RESOURCES_MAX = 64,
+    LEVELS_MAX = 16,
+    TAINTS_MAX = 8,
+    CHECKS_MAX = 64
+};
+
+/* clang-format off */
+static const struct schema resource_quota = {"ResourceQuota", TABLE(
+    STRING("name", REQUIRED), QUANTITY("nominalQuota", REQUIRED), QUANTITY("borrowingLimit"),
+    QUANTITY("lendingLimit"))};
+static const struct schema flavor_quotas = {"FlavorQuotas", TABLE(
+    STRING("name", REQUIRED), KEYED("resources", resource_quota, "name", REQUIRED, AT_MOST(RESOURCES_MAX)))};
+static const struct schema resource_group = {"ResourceGroup", TABLE(
+    STRINGS("coveredResources", REQUIRED, AT_MOST(RESOURCES_MAX)),
+    KEYED("flavors", flavor_quotas, "name", REQUIRED, AT_MOST(FLAVORS_MAX)))};
+static const struct schema fair_sharing = {"FairSharing", TABLE(QUANTITY("weight", DEFAULT("1")))};
+static const struct schema fungibility = {"FlavorFungibility", TABLE(
+    STRING("whenCanBorrow", ENUM("MayStopSearch,TryNextFlavor"), DEFAULT("MayStopSearch")),
+    STRING("whenCanPreempt", ENUM("MayStopSearch,TryNextFlavor"), DEFAULT("TryNextFlavor")),
+    STRING("preference", ENUM("BorrowingOverPreemption,PreemptionOverBorrowing")))};
+static const struct schema fungibility_v1beta1 = {"FlavorFungibility", TABLE(
+    STRING("whenCanBorrow", ENUM("Borrow,MayStopSearch,TryNextFlavor"), DEFAULT("Borrow")),
+    STRING("whenCanPreempt", ENUM("Preempt,MayStopSearch,TryNextFlavor"), DEFAULT("TryNextFlavor")),
+    STRING("preference", ENUM("BorrowingOverPreemption,PreemptionOverBorrowing")))};
+static const struct schema borrow_within_cohort = {"BorrowWithinCohort", TABLE(
+    STRING("policy", ENUM("Never,LowerPriority"), DEFAULT("Never")), INT32("maxPriorityThreshold"))};
+static const struct schema preemption = {"ClusterQueuePreemption", TABLE(
+    STRING("reclaimWithinCohort", ENUM("Never,LowerPriority,Any"), DEFAULT("Never")),
+    OBJECT("borrowWithinCohort", borrow_within_cohort, DEFAULT("{}")),
+    STRING("withinClusterQueue", ENUM("Never,LowerPriority,LowerOrNewerEqualPriority"), DEFAULT("Never")))};
+static const struct schema check_rule = {"AdmissionCheckStrategyRule", TABLE(
+    STRING("name", REQUIRED), STRING_SET("onFlavors", AT_MOST(FLAVORS_MAX)))};
+static const struct schema checks_strategy = {"AdmissionChecksStrategy", TABLE(
+    KEYED("admissionChecks", check_rule, "name", REQUIRED, AT_MOST(CHECKS_MAX)))};
+static const struct schema admission_scope = {"AdmissionScope", TABLE(
+    STRING("admissionMode", REQUIRED, ENUM("UsageBasedAdmissionFairSharing,NoAdmissionFairSharing")))};
+
+#define QUEUE_FIELDS(fungible)                                                                               \
+    LIST("resourceGroups", resource_group, AT_MOST(GROUPS_MAX)),                                             \
+    STRING("queueingStrategy", ENUM("StrictFIFO,BestEffortFIFO"), DEFAULT("BestEffortFIFO")),                \
+    OBJECT("namespaceSelector", schema_label_selector),                                                      \
+    OBJECT("flavorFungibility", fungible, DEFAULT("{}")), OBJECT("preemption", preemption, DEFAULT("{}")),   \
+    OBJECT("admissionChecksStrategy", checks_strategy),                                                      \
+    STRING("stopPolicy", ENUM("None,Hold,HoldAndDrain"), DEFAULT("None")),                                   \
+    OBJECT("fairSharing", fair_sharing), OBJECT("admissionScope", admission_scope),                          \
+    ANYTHING("concurrentAdmissionPolicy")
+
+static const struct schema cluster_queue_spec = {"ClusterQueueSpec", TABLE(
+    QUEUE_FIELDS(fungibility), STRING("cohortName"))};
+static const struct schema cluster_queue_spec_v1beta1 = {"ClusterQueueSpec", TABLE(
+    QUEUE_FIELDS(fungibility_v1beta1), STRING("cohort"), STRINGS("admissionChecks", AT_MOST(CHECKS_MAX)))};
+const struct schema schema_cluster_queue = {"ClusterQueue", TABLE(
+    WHOLE, OBJECT("spec", cluster_queue_spec, DEFAULT("{}")), ANYTHING("status"))};
+const struct schema schema_cluster_queue_v1beta1 = {"ClusterQueue", TABLE(
+    WHOLE, OBJECT("spec", cluster_queue_spec_v1beta1, DEFAULT("{}")), ANYTHING("status"))};
+
+static const struct schema local_queue_spec = {"LocalQueueSpec", TABLE(
+    STRING("clusterQueue"), STRING("stopPolicy", ENUM("None,Hold,HoldAndDrain"), DEFAULT("None")),
+    OBJECT("fairSharing", fair_sharing))};
+const struct schema schema_local_queue = {"LocalQueue", TABLE(
+    WHOLE, OBJECT("spec", local_queue_spec, DEFAULT("{}")), ANYTHING("status"))};
+
+static const struct schema flavor_taint = {"Taint", TABLE(
+    STRING("key", REQUIRED), STRING("value"),
+    STRING("effect", REQUIRED, ENUM("NoSchedule,PreferNoSchedule,NoExecute")), STRING("timeAdded"))};
+static const struct schema flavor_toleration = {"Toleration", TABLE(
+    STRING("key"), STRING("operator", ENUM("Exists,Equal")), STRING("value"),
+    STRING("effect", ENUM("NoSchedule,PreferNoSchedule,NoExecute")), INT64("tolerationSeconds"))};
+static const struct schema flavor_spec = {"ResourceFlavorSpec", TABLE(
+    STRING_MAP("nodeLabels"), LIST("nodeTaints", flavor_taint, AT_MOST(TAINTS_MAX)),
+    LIST("tolerations", flavor_toleration, AT_MOST(TAINTS_MAX)), STRING("topologyName"))};
+const struct schema schema_resource_flavor = {"ResourceFlavor", TABLE(
+    WHOLE, OBJECT("spec", flavor_spec), ANYTHING("status"))};
+
+static const struct schema cohort_spec = {"CohortSpec", TABLE(
+    STRING("parentName"), LIST("resourceGroups", resource_group, AT_MOST(GROUPS_MAX)),
+    OBJECT("fairSharing", fair_sharing))};
+const struct schema schema_cohort = {"Cohort", TABLE(WHOLE, OBJECT("spec", cohort_spec), ANYTHING("status"))};
+
+const struct schema schema_workload_priority_class = {"WorkloadPriorityClass", TABLE(
+    WHOLE, INT32("value", REQUIRED), STRING("description"))};
+
+static const struct schema topology_level = {"TopologyLevel", TABLE(STRING("nodeLabel", REQUIRED))};
+static const struct schema topology_spec = {"TopologySpec", TABLE(
+    LIST("levels", topology_level, REQUIRED, AT_MOST(LEVELS_MAX)))};
+const struct schema schema_topology = {"Topology", TABLE(
+    WHOLE, OBJECT("spec", topology_spec, REQUIRED), ANYTHING("status"))};
+/* clang-format on */

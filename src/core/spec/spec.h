@@ -1,0 +1,316 @@
+/* spec.h - what users write: JobSet documents, read, defaulted and validated.
+ *
+ * Source of the rules: jobset.x-k8s.io/v1alpha2 (kubernetes-sigs/jobset), batch/v1 Job, v1 Pod; the
+ * field-by-field table is in docs/jobset.md, which also names the fields that are kept but not acted on.
+ *
+ * A write passes through these steps, in this order, in the core and (to answer early) in the host:
+ *     spec_unknown_fields -> workload_default -> workload_read -> workload_validate
+ *     [-> workload_validate_update]
+ * batch/v1 Jobs and v1 Pods of their own pass through the same steps and become a `struct jobset_spec` of one
+ * replicated job with one Job: the core runs them as it runs a JobSet (job/job.h, enum form).
+ * The document stays the truth that users get back; `struct jobset_spec` is the typed view that the core acts
+ * on. All functions are pure; results live in the arena given and point into the document.
+ */
+#ifndef PHX_CORE_SPEC_SPEC_H
+#define PHX_CORE_SPEC_SPEC_H
+
+#include "base/doc.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "core/spec/container.h"
+
+/* One broken rule, as a Kubernetes Status cause: kubectl prints "* spec.replicatedJobs[0].name: Invalid
+ * value: ...". */
+struct field_error {
+    struct str path;          /* "spec.replicatedJobs[0].template.spec.parallelism" */
+    /* FieldValueInvalid, FieldValueRequired, FieldValueDuplicate, FieldValueNotSupported,
+     * FieldValueForbidden, FieldValueTooLong, FieldValueTooMany, FieldValueTypeInvalid, FieldValueNotFound */
+    const char *reason;
+    struct str message;       /* whole, as Kubernetes words it: `Invalid value: -1: must be ...` */
+    uint32_t line, column;    /* in the source text; 0: unknown */
+};
+struct field_errors {
+    struct arena *arena;      /* owns paths and messages */
+    VEC(struct field_error) list;
+    size_t dropped;           /* beyond FIELD_ERRORS_MAX */
+};
+enum { FIELD_ERRORS_MAX = 100 };
+
+void field_error_add(struct field_errors *errors, struct str path, const char *reason,
+                     const struct doc *place, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* "LINE:COLUMN: path: message" of each, one a line; without "LINE:COLUMN: " where unknown. */
+void field_errors_print(const struct field_errors *errors, struct buf *out);
+void field_errors_done(struct field_errors *errors);
+
+struct label {
+    struct str key, value;
+};
+struct labels {
+    struct label *items;
+    size_t len;
+};
+struct str labels_get(const struct labels *labels, struct str key, struct str fallback);
+
+struct toleration {
+    /* op: "Equal" (default) or "Exists"; empty effect: all; empty key + Exists: all */
+    struct str key, op, value, effect;
+};
+enum restart_policy { RESTART_ON_FAILURE, RESTART_NEVER, RESTART_ALWAYS };
+enum pod_failure_action { POD_FAIL_JOB, POD_IGNORE, POD_COUNT, POD_FAIL_INDEX };
+struct pod_failure_rule {
+    enum pod_failure_action action;
+    bool on_exit_codes, not_in;  /* onExitCodes present; operator NotIn */
+    int32_t *codes;
+    size_t code_count;
+    struct label *conditions;    /* onPodConditions: type, status */
+    size_t condition_count;
+};
+
+/* Where the tasks of one replicated job (Kueue: a PodSet) may stand together: the pod template's
+ * kueue.x-k8s.io/podset-... annotations. */
+enum topology_mode { TOPOLOGY_NONE, TOPOLOGY_REQUIRED, TOPOLOGY_PREFERRED, TOPOLOGY_UNCONSTRAINED };
+enum { TOPOLOGY_SLICES_MAX = 3 };
+struct topology_slice {
+    struct str key; /* node label: each `size` tasks in a row are in one domain of it */
+    int32_t size;
+};
+struct topology_rule {
+    enum topology_mode mode;
+    struct str key;   /* node label of REQUIRED and PREFERRED */
+    struct str group; /* podsets of one name are placed in one domain; empty: none */
+    struct topology_slice slices[TOPOLOGY_SLICES_MAX]; /* outermost first; each size divides the one before */
+    size_t slice_count;
+};
+
+/* One expression about a machine's labels, and all of a term's together. */
+enum node_operator { NODE_IN, NODE_NOT_IN, NODE_EXISTS, NODE_DOES_NOT_EXIST, NODE_GT, NODE_LT };
+struct node_rule {
+    struct str key; /* empty: the machine's name (matchFields) */
+    enum node_operator op;
+    struct str *values;
+    size_t value_count;
+};
+struct node_term {
+    struct node_rule *rules; /* none: met by no machine */
+    size_t rule_count;
+};
+
+struct pod_spec {
+    struct str image;            /* recorded only: commands run directly on the machine */
+    struct str container;        /* name of the main (first) container */
+    struct str *command, *args;  /* $(VAR) not yet expanded */
+    size_t command_count, arg_count;
+    struct str working_dir;
+    struct env_spec *env;
+    size_t env_count;
+    struct str chip_resource;    /* "google.com/tpu", "nvidia.com/gpu", ...; empty: asks for no chips */
+    uint32_t chips;              /* per task: requests or limits of any vendor/accelerator resource */
+    int64_t cpu_milli, memory_bytes; /* limits; 0: none */
+    int64_t cpu_request_milli, memory_request_bytes;
+    struct labels node_selector; /* sorted by key */
+    struct toleration *tolerations;
+    size_t toleration_count;
+    struct str priority_class;
+    int32_t priority;            /* spec.priority or 0; priority classes are resolved by the core */
+    enum restart_policy restart_policy;
+    int64_t grace_s;             /* terminationGracePeriodSeconds, 30 */
+    int64_t active_deadline_s;   /* -1: none */
+    int64_t run_as_user, run_as_group; /* -1: as the agent */
+    bool host_network;
+    struct labels labels, annotations; /* of the pod template, as written */
+    struct topology_rule topology; /* from the annotations */
+    /* nodeAffinity's requiredDuringScheduling...: a machine must meet one of them; NULL: any machine will
+     * do */
+    struct node_term *node_terms;
+    size_t node_term_count;
+    /* All of them, the main ones first (the fields above are the first one's); then init ones and
+     * sidecars. */
+    struct container_spec *containers;
+    size_t container_count;
+    struct volume_spec *volumes;
+    size_t volume_count;
+    bool plain;                  /* one container without probes, hooks, mounts and rules of its own */
+    bool uses_config;            /* names ConfigMaps or Secrets */
+};
+
+struct index_range {
+    int32_t first, last;
+};
+struct job_success_rule {
+    struct index_range *ranges;  /* succeededIndexes, ascending; none: every index */
+    size_t range_count;
+    int32_t count;               /* succeededCount; -1: all of the ranges */
+};
+
+struct job_spec {
+    int32_t parallelism;         /* >= 0 */
+    int32_t completions;         /* -1: unset (work-queue semantics) */
+    bool indexed;
+    int32_t backoff_limit;       /* 6 */
+    int32_t backoff_limit_per_index; /* -1: unset */
+    int32_t max_failed_indexes;  /* -1: unset */
+    int64_t active_deadline_s;   /* -1: none */
+    bool replace_failed_only;    /* podReplacementPolicy: Failed */
+    struct pod_failure_rule *pod_failure_rules;
+    size_t pod_failure_rule_count;
+    struct job_success_rule *success_rules;
+    size_t success_rule_count;
+    struct pod_spec pod;
+};
+
+enum depends_status { DEPENDS_READY, DEPENDS_COMPLETE };
+struct depends_on {
+    uint32_t rjob; /* index of an earlier replicated job */
+    enum depends_status status;
+};
+struct rjob_spec {
+    struct str name, group;
+    int32_t replicas;
+    struct depends_on *depends;
+    size_t depend_count;
+    struct labels labels, annotations; /* of the job template */
+    /* The node-selector annotation: the administrator has labelled the nodes for each Job; there is no
+     * exclusive_topology then. */
+    bool node_selector_strategy;
+    struct str exclusive_topology;     /* node label key of the exclusive-topology annotation; empty: none */
+    struct job_spec job;
+};
+
+enum policy_operator { OPERATOR_ALL, OPERATOR_ANY };
+enum failure_action {
+    FAILURE_FAIL_JOBSET,
+    FAILURE_RESTART_JOBSET,
+    FAILURE_RESTART_JOBSET_IGNORE_MAX,
+    FAILURE_RESTART_JOB,
+    FAILURE_RESTART_JOB_IGNORE_MAX,
+};
+enum restart_strategy { RESTART_RECREATE, RESTART_BLOCKING_RECREATE, RESTART_IN_PLACE };
+struct failure_rule {
+    struct str name;
+    enum failure_action action;
+    struct str *reasons;         /* onJobFailureReasons; none: any */
+    size_t reason_count;
+    struct str *patterns;        /* onJobFailureMessagePatterns (RE2 syntax, unanchored); none: any */
+    size_t pattern_count;
+    uint8_t *targets;            /* [rjob_count] flags; NULL: all */
+};
+
+/* spec.scheduling: which tasks of a replicated job are placed together, with which others. */
+struct gang_rule {
+    uint32_t group;      /* replicated jobs of one number form one gang */
+    bool per_job;        /* a gang for each Job */
+    bool basic;          /* no gang: each task alone */
+    int32_t min_count;   /* the gang starts with as many tasks; 0: all */
+    struct topology_rule topology; /* of the gang; no mode: as the tasks' own annotations say */
+};
+
+struct jobset_spec {
+    struct gang_rule *gang_rules; /* [rjob_count]; NULL: what is created together is one gang */
+    struct rjob_spec *rjobs;
+    size_t rjob_count;
+    bool suspend;
+    enum policy_operator success_operator;
+    uint8_t *success_targets;    /* [rjob_count] flags; NULL: all */
+    bool has_failure_policy;
+    int32_t max_restarts;
+    enum restart_strategy strategy;
+    struct failure_rule *rules;
+    size_t rule_count;
+    bool in_order;               /* startupPolicyOrder: InOrder */
+    bool dns_hostnames, publish_not_ready;
+    struct str subdomain;        /* empty: the JobSet's name */
+    struct str coordinator;      /* "<js>-<rjob>-<job>-<pod>.<subdomain>" or empty */
+    struct str managed_by;
+    int64_t ttl_s;               /* -1: never */
+    struct labels labels, annotations; /* of the JobSet */
+};
+
+/* Fields of `object` that the schema of its apiVersion and kind does not know: strict decoding. The message
+ * is `unknown field "spec.bogus"`, as Kubernetes words it, and `path` is empty. Known kinds: JobSet, Job,
+ * Pod, ConfigMap, Secret; objects of other kinds pass. */
+void spec_unknown_fields(const struct doc *object, struct field_errors *errors);
+
+/* Whether an existing claim is what a template asks for: every field that the template has. */
+bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);
+/* Has it a rule that restarts single Jobs? */
+bool jobset_restarts_jobs(const struct jobset_spec *spec);
+
+/* Whether two defaulted objects mean the same: absent, null and an empty list or map are the same, quantities
+ * compare by value ("1" is "1000m"). A write that is equal so changes nothing. */
+bool spec_equal(const struct doc *a, const struct doc *b);
+
+/* Fills in the defaults that the API server and JobSet's webhooks fill in, in place. Idempotent. Wrong types
+ * are left for jobset_read to report. */
+void jobset_default(struct arena *arena, struct doc *object);
+
+/* The typed view. Returns false when a field has the wrong type, an enum an unknown value, a required field
+ * is missing, a list is too long or its keys are not unique (reported in `errors`). *ret_spec points into
+ * `object` and `arena`. A null field counts as absent. Indexed with parallelism but without completions reads
+ * as completions -1, which validation refuses. Times are cut at 2^31 - 1 seconds. */
+bool jobset_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
+                 struct field_errors *errors);
+
+/* Every create-time rule. `object` is the defaulted document that `spec` was read from; metadata.name must be
+ * set (with generateName: the generated name). Adds to `errors`; none added: valid. */
+void jobset_validate(const struct doc *object, const struct jobset_spec *spec, struct field_errors *errors);
+
+/* Immutability: what may change from `old` to `changed` (both defaulted). Adds to `errors`. */
+void jobset_validate_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
+
+/* --- any workload: JobSet, Job, Pod --------------------------------------------------------------------- */
+
+/* What the user wrote. The order is part of the snapshot's format. */
+enum form { FORM_JOBSET, FORM_JOB, FORM_POD };
+
+/* By apiVersion and kind; FORM_JOBSET for everything that is neither a Job nor a Pod. */
+enum form workload_form(const struct doc *object);
+void workload_default(struct arena *arena, struct doc *object);
+bool workload_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
+                   struct field_errors *errors);
+void workload_validate(const struct doc *object, const struct jobset_spec *spec, struct field_errors *errors);
+/* Rules for JobSets that came later than the first version: a log may hold what they refuse, so they are for
+ * writes that are not logged yet. */
+void jobset_validate_new(const struct doc *object, const struct jobset_spec *spec,
+                         struct field_errors *errors);
+/* spec.scheduling, likewise. */
+void jobset_validate_scheduling(const struct doc *object, const struct jobset_spec *spec,
+                                struct field_errors *errors);
+/* The topology annotations and nodeAffinity, which earlier versions kept without a look. */
+void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
+                                struct field_errors *errors);
+/* `started`: a Job that has run once; its template is fixed for good. */
+void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
+                              struct field_errors *errors);
+/* The template of the Jobs of the replicated job (metadata, spec), and that of their pods, in the document
+ * itself. A Pod has no Job: NULL. */
+const struct doc *workload_job_template(const struct doc *object, size_t rjob);
+const struct doc *workload_pod_template(const struct doc *object, size_t rjob);
+
+/* --- stored kinds (object/object.h): ConfigMap, Namespace, ClusterQueue, ... as they are kept ----------- */
+
+/* Fills in what the server fills in, in place. Idempotent; wrong types are left for stored_check to
+ * report. */
+void stored_default(struct arena *arena, struct doc *object);
+/* Types, required fields, names, and the rules of its kind, on a defaulted document. */
+void stored_check(const struct doc *object, struct field_errors *errors);
+/* What may change from `old` to `changed` (both defaulted). */
+void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
+
+/* Whether a plain reading "DNS-1035 label", ... holds; for other objects' names too. */
+bool name_is_dns1035_label(struct str name);
+bool name_is_dns1123_label(struct str name);
+bool name_is_dns1123_subdomain(struct str name);
+bool name_is_label_key(struct str key);
+bool name_is_label_value(struct str value);
+
+/* "<jobset>-<rjob>-<index>"; "<job>-<index>": a task's hostname (its pod's name is this and "-<5
+ * random>"). */
+struct str job_name(struct arena *arena, struct str jobset, struct str rjob, int32_t index);
+struct str pod_hostname(struct arena *arena, struct str job, int32_t index);
+
+/* Unanchored search of an RE2-style pattern (no back-references, linear time). *ret_matched is set on
+ * success; ERROR_INVALID when the pattern is malformed or uses what is not supported, ERROR_LIMIT when it is
+ * too large. */
+int pattern_search(struct str pattern, struct str text, bool *ret_matched, struct error *error);
+
+#endif

@@ -1,0 +1,41 @@
+/* stored.h - what the files about stored kinds share. Private to spec. */
+#ifndef PHX_CORE_SPEC_STORED_H
+#define PHX_CORE_SPEC_STORED_H
+
+#include "core/spec/schema.h"
+
+enum stored_id {
+    STORED_NAMESPACE,
+    STORED_CONFIG_MAP,
+    STORED_SECRET,
+    STORED_SERVICE,
+    STORED_SERVICE_ACCOUNT,
+    STORED_CLAIM,
+    STORED_RESOURCE_QUOTA,
+    STORED_PRIORITY_CLASS,
+    STORED_CLUSTER_QUEUE,
+    STORED_LOCAL_QUEUE,
+    STORED_RESOURCE_FLAVOR,
+    STORED_COHORT,
+    STORED_WORKLOAD_PRIORITY_CLASS,
+    STORED_TOPOLOGY,
+    STORED_ROLE,
+    STORED_CLUSTER_ROLE,
+    STORED_ROLE_BINDING,
+    STORED_CLUSTER_ROLE_BINDING
+};
+struct stored_kind {
+    const char *api_version, *kind;
+    const struct schema *schema;
+    enum stored_id id;
+};
+/* NULL: not a stored kind, or a version that is not served. */
+const struct stored_kind *stored_kind_of(const struct doc *object);
+
+/* validate_core.c, validate_kueue.c, validate_rbac.c: rules beyond types, on an object whose types are
+ * right. */
+void validate_core_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
+void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
+void validate_rbac_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
+
+#endif

@@ -1,0 +1,15 @@
+/* unknown.c - strict decoding, and sameness in meaning, of whole objects. */
+#include "core/spec/schema.h"
+
+void spec_unknown_fields(const struct doc *object, struct field_errors *errors)
+{
+    const struct schema *schema = schema_of(object);
+    if (schema)
+        schema_check_unknown(schema, object, errors);
+}
+
+bool spec_equal(const struct doc *a, const struct doc *b)
+{
+    const struct schema *schema = schema_of(a);
+    return schema && schema == schema_of(b) ? schema_object_equal(schema, a, b) : doc_equal(a, b);
+}

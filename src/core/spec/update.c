@@ -1,0 +1,248 @@
+/* update.c - what may change in a JobSet that exists (jobset's ValidateUpdate and the CRD's `self == oldSelf`
+ * rules).
+ *
+ * Free: metadata, suspend, coordinator, ttlSecondsAfterFinished. While the JobSet is or becomes suspended
+ * also, in pod templates: labels, annotations, nodeSelector, tolerations, schedulingGates; and
+ * spec.scheduling. All else must mean the same as before; each difference is reported where it stands, as
+ * deep as it can be told. Fields that the schema does not know are no part of the comparison: nothing acts on
+ * them.
+ */
+#include "base/check.h"
+#include "core/spec/schema.h"
+#include "core/spec/validate.h"
+
+struct compare {
+    struct field_errors *errors;
+    bool suspended;
+    bool elastic; /* parallelism and completions of Indexed Jobs may change together */
+};
+
+static void report_change(const struct compare *compare, const struct doc *changed,
+                          const struct field_path *path)
+{
+    static const char why[] = "field is immutable";
+    if (!changed || changed->kind == DOC_NULL)
+        path_error(compare->errors, path, "FieldValueInvalid", changed, "Invalid value: null: %s", why);
+    else if (changed->kind == DOC_STRING)
+        path_invalid(compare->errors, path, changed, changed->text, why);
+    else if (changed->kind == DOC_INT)
+        path_invalid_int(compare->errors, path, changed, changed->integer, why);
+    else if (changed->kind == DOC_BOOL)
+        path_error(compare->errors, path, "FieldValueInvalid", changed, "Invalid value: %s: %s",
+                   changed->boolean ? "true" : "false", why);
+    else
+        path_error(compare->errors, path, "FieldValueInvalid", changed, "Invalid value: \"%s\": %s",
+                   doc_kind_name(changed->kind), why);
+}
+
+/* Fields of pod templates that may change while the JobSet is suspended. */
+static bool is_masked(const struct compare *compare, const struct schema *outer, const struct schema *schema,
+                      const char *field)
+{
+    if (compare->elastic && schema == &schema_job_spec)
+        return path_one_of(str_from(field), "parallelism,completions");
+    if (!compare->suspended)
+        return false;
+    if (schema == &schema_pod_spec)
+        return path_one_of(str_from(field), "nodeSelector,tolerations,schedulingGates");
+    return outer == &schema_pod_template && schema == &schema_embedded_meta &&
+           path_one_of(str_from(field), "labels,annotations");
+}
+
+static void compare_field(const struct compare *compare, const struct schema *outer,
+                          const struct schema_field *field, const struct doc *old, const struct doc *changed,
+                          const struct field_path *path);
+
+/* NULL stands for an object without members, so that an absent metadata compares with an empty one field by
+ * field. */
+static void compare_object(const struct compare *compare, const struct schema *outer,
+                           const struct schema *schema, const struct doc *old, const struct doc *changed,
+                           const struct field_path *path)
+{
+    for (const struct schema_field *field = schema->fields; field->name; field++) {
+        if (!is_masked(compare, outer, schema, field->name))
+            compare_field(compare, schema, field, doc_get(old, field->name), doc_get(changed, field->name),
+                          AT(path, field->name));
+    }
+}
+
+static bool is_kind(const struct doc *node, enum doc_kind kind)
+{
+    return node && node->kind == kind;
+}
+
+static void compare_field(const struct compare *compare, const struct schema *outer,
+                          const struct schema_field *field, const struct doc *old, const struct doc *changed,
+                          const struct field_path *path)
+{
+    if (schema_equal(field, old, changed))
+        return;
+    CHECK(old || changed); /* both absent are equal */
+    CHECK(field->kind != SCHEMA_OBJECT || field->object);
+    if (field->kind == SCHEMA_OBJECT && field->list == SCHEMA_SINGLE) {
+        /* An absent metadata is one without labels: told apart field by field, so that the mask applies. */
+        bool meta = field->object == &schema_embedded_meta;
+        if (meta || (is_kind(old, DOC_OBJECT) && is_kind(changed, DOC_OBJECT))) {
+            compare_object(compare, outer, field->object, old, changed, path);
+            return;
+        }
+    } else if (field->kind == SCHEMA_OBJECT && is_kind(old, DOC_ARRAY) && is_kind(changed, DOC_ARRAY) &&
+               old->array.len == changed->array.len) {
+        for (size_t i = 0; i < old->array.len; i++)
+            compare_object(compare, outer, field->object, old->array.items[i], changed->array.items[i],
+                           AT_INDEX(path, i));
+        return;
+    }
+    report_change(compare, changed, path);
+}
+
+void validate_unchanged(const struct schema *schema, const char *field, const struct doc *old,
+                        const struct doc *changed, const struct field_path *path, struct field_errors *errors)
+{
+    struct compare compare = {.errors = errors};
+    const struct schema_field *row = schema_field_of(schema, str_from(field));
+    CHECK(row);
+    compare_field(&compare, schema, row, doc_get(old, field), doc_get(changed, field), AT(path, field));
+}
+
+/* A Job's template may change in what places its pods, until it has run once. As Kubernetes, which tells of
+ * the template as a whole; the place within it is said too. */
+static void compare_job_template(const struct doc *old, const struct doc *changed, bool started,
+                                 const struct field_path *path, struct field_errors *errors)
+{
+    struct field_errors found = {.arena = errors->arena};
+    struct compare compare = {.errors = &found, .suspended = !started};
+    const struct schema_field *row = schema_field_of(&schema_job_spec, STR("template"));
+    compare_field(&compare, &schema_job_spec, row, doc_get(old, "template"), doc_get(changed, "template"),
+                  AT(path, "template"));
+    if (found.list.len)
+        path_error(errors, AT(path, "template"), "FieldValueInvalid", doc_get(changed, "template"),
+                   "Invalid value: \"object\": field is immutable (" STR_FORMAT ")",
+                   STR_ARG(found.list.items[0].path));
+    field_errors_done(&found);
+}
+
+void validate_job_update(const struct doc *old_object, const struct doc *object, bool started,
+                         struct field_errors *errors)
+{
+    static const char *const fixed[] = {"selector",       "manualSelector",       "completionMode",
+                                        "podFailurePolicy", "backoffLimitPerIndex", "managedBy",
+                                        "successPolicy"};
+    const struct doc *old = doc_get(old_object, "spec"), *changed = doc_get(object, "spec");
+    const struct doc *completions = doc_get(changed, "completions");
+    const struct field_path *path = AT(NULL, "spec");
+    bool indexed = str_is(doc_str(doc_get(changed, "completionMode"), STR("")), "Indexed");
+    int64_t before = doc_int(doc_get(old, "completions"), -1), after = doc_int(completions, -1);
+    bool elastic = indexed && before >= 0 && after >= 0;
+    if (elastic && before != after && after != doc_int(doc_get(changed, "parallelism"), -1))
+        path_invalid_int(errors, AT(path, "completions"), completions, after,
+                         "can only be modified in tandem with spec.parallelism");
+    else if (!elastic)
+        validate_unchanged(&schema_job_spec, "completions", old, changed, path, errors);
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        validate_unchanged(&schema_job_spec, fixed[i], old, changed, path, errors);
+    compare_job_template(old, changed, started || !doc_bool(doc_get(old, "suspend"), false), path, errors);
+}
+
+/* Same container but for its image. */
+static bool same_containers(const struct schema *schema, const struct doc *old, const struct doc *changed)
+{
+    if (doc_len(old) != doc_len(changed))
+        return false;
+    for (size_t i = 0; i < doc_len(old); i++)
+        for (const struct schema_field *field = schema->fields; field->name; field++)
+            if (!str_is(str_from(field->name), "image") &&
+                !schema_equal(field, doc_get(doc_at(old, i), field->name),
+                              doc_get(doc_at(changed, i), field->name)))
+                return false;
+    return true;
+}
+
+/* Every toleration that was there still is. */
+static bool keeps_tolerations(const struct doc *old, const struct doc *changed)
+{
+    for (size_t i = 0; i < doc_len(old); i++) {
+        bool found = false;
+        for (size_t k = 0; k < doc_len(changed) && !found; k++)
+            found = doc_equal(doc_at(old, i), doc_at(changed, k));
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+void validate_pod_update(const struct doc *old_object, const struct doc *object, struct field_errors *errors)
+{
+    const struct doc *old = doc_get(old_object, "spec"), *changed = doc_get(object, "spec");
+    bool same = true;
+    for (const struct schema_field *field = schema_pod_spec.fields; field->name && same; field++) {
+        const struct doc *a = doc_get(old, field->name), *b = doc_get(changed, field->name);
+        struct str name = str_from(field->name);
+        if (path_one_of(name, "containers,initContainers"))
+            same = same_containers(&schema_container, a, b);
+        else if (str_is(name, "tolerations"))
+            same = keeps_tolerations(a, b);
+        else if (str_is(name, "activeDeadlineSeconds")) /* it may come, and become smaller */
+            same = doc_int(a, INT32_MAX) >= doc_int(b, INT64_MAX) || schema_equal(field, a, b);
+        else if (str_is(name, "schedulingGates")) /* they may go */
+            same = doc_len(b) <= doc_len(a);
+        else
+            same = schema_equal(field, a, b);
+    }
+    if (!same)
+        path_forbidden(errors, AT(NULL, "spec"), changed,
+                       "pod updates may not change fields other than `spec.containers[*].image`,"
+                       "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+                       "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to "
+                       "be set to 1 if it was previously negative)");
+}
+
+static bool is_elastic(const struct doc *object)
+{
+    const struct doc *annotations = doc_path(object, "metadata", "annotations", NULL);
+    return str_is(doc_str(doc_get(annotations, "phalanx.dev/elastic"), STR("")), "true");
+}
+
+/* Each Job whose size changes is Indexed, and as parallel as it is large. */
+static void check_sizes(const struct doc *old_spec, const struct doc *spec, struct field_errors *errors)
+{
+    const struct doc *before = doc_get(old_spec, "replicatedJobs"), *after = doc_get(spec, "replicatedJobs");
+    const struct field_path *list = AT(AT(NULL, "spec"), "replicatedJobs");
+    for (size_t i = 0; i < doc_len(after) && i < doc_len(before); i++) {
+        const struct doc *old = doc_path(doc_at(before, i), "template", "spec", NULL);
+        const struct doc *job = doc_path(doc_at(after, i), "template", "spec", NULL);
+        const struct doc *completions = doc_get(job, "completions");
+        const struct field_path *path = AT(AT(AT_INDEX(list, i), "template"), "spec");
+        int64_t size = doc_int(completions, -1), parallel = doc_int(doc_get(job, "parallelism"), -1);
+        if (size == doc_int(doc_get(old, "completions"), -1) &&
+            parallel == doc_int(doc_get(old, "parallelism"), -1))
+            continue;
+        if (size < 1 || size != parallel || doc_int(doc_get(old, "completions"), -1) < 1 ||
+            !str_is(doc_str(doc_get(job, "completionMode"), STR("")), "Indexed"))
+            path_invalid_int(errors, AT(path, "completions"), completions ? completions : job, size,
+                             "completions and parallelism of an elastic, Indexed Job must be at least 1 and "
+                             "equal to each other");
+    }
+}
+
+void jobset_validate_update(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    CHECK(errors && errors->arena);
+    const struct doc *old_spec = doc_get(old, "spec"), *spec = doc_get(changed, "spec");
+    struct compare compare = {
+        .errors = errors,
+        .suspended =
+            doc_bool(doc_get(old_spec, "suspend"), false) || doc_bool(doc_get(spec, "suspend"), false),
+        .elastic = is_elastic(changed),
+    };
+    if (compare.elastic)
+        check_sizes(old_spec, spec, errors);
+    for (const struct schema_field *field = schema_jobset_spec.fields; field->name; field++) {
+        if (path_one_of(str_from(field->name), "suspend,coordinator,ttlSecondsAfterFinished"))
+            continue;
+        if (compare.suspended && str_is(str_from(field->name), "scheduling"))
+            continue;
+        compare_field(&compare, &schema_jobset_spec, field, doc_get(old_spec, field->name),
+                      doc_get(spec, field->name), AT(AT(NULL, "spec"), field->name));
+    }
+}

@@ -1,0 +1,101 @@
+/* update_stored.c - what may change in a stored object that exists. */
+#include "core/spec/stored.h"
+#include "core/spec/validate.h"
+
+static void immutable(const struct field_path *path, const struct doc *changed, const char *why,
+                      struct field_errors *errors)
+{
+    path_error(errors, path, "FieldValueInvalid", changed, "Invalid value: %s", why);
+}
+
+static bool same(const struct stored_kind *kind, const char *field, const struct doc *old,
+                 const struct doc *changed)
+{
+    const struct schema_field *row = schema_field_of(kind->schema, str_from(field));
+    return schema_equal(row, doc_get(old, field), doc_get(changed, field));
+}
+
+/* ConfigMap, Secret: once immutable, for ever. */
+static void check_data(const struct stored_kind *kind, const struct doc *old, const struct doc *changed,
+                       struct field_errors *errors)
+{
+    static const char *const fields[] = {"data", "binaryData"};
+    if (kind->id == STORED_SECRET && !same(kind, "type", old, changed))
+        immutable(AT(NULL, "type"), doc_get(changed, "type"), "field is immutable", errors);
+    if (!doc_bool(doc_get(old, "immutable"), false))
+        return;
+    if (!doc_bool(doc_get(changed, "immutable"), false))
+        path_forbidden(errors, AT(NULL, "immutable"), changed, "field is immutable when `immutable` is set");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (schema_field_of(kind->schema, str_from(fields[i])) && !same(kind, fields[i], old, changed))
+            path_forbidden(errors, AT(NULL, fields[i]), changed,
+                           "field is immutable when `immutable` is set");
+}
+
+static void check_claim(const struct stored_kind *kind, const struct doc *old, const struct doc *changed,
+                        struct field_errors *errors)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *a = doc_clone(&arena, doc_get(old, "spec")), *b = doc_clone(&arena, doc_get(changed, "spec"));
+    int64_t before = 0, after = 0;
+    const struct doc *was = doc_path(a, "resources", "requests", "storage", NULL);
+    const struct doc *is = doc_path(b, "resources", "requests", "storage", NULL);
+    if (was && is && schema_quantity(was, &before) && schema_quantity(is, &after) && after < before)
+        path_forbidden(errors, AT(AT(AT(AT(NULL, "spec"), "resources"), "requests"), "storage"), is,
+                       "field can not be less than status.capacity");
+    doc_unset(doc_get(a, "resources"), "requests");
+    doc_unset(doc_get(b, "resources"), "requests");
+    doc_unset(a, "volumeName"); /* bound later */
+    doc_unset(b, "volumeName");
+    const struct schema_field *row = schema_field_of(kind->schema, STR("spec"));
+    if (!schema_equal(row, a, b))
+        path_forbidden(errors, AT(NULL, "spec"), doc_get(changed, "spec"),
+                       "spec is immutable after creation except resources.requests and "
+                       "volumeAttributesClassName for bound claims");
+}
+
+static void check_topology(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    if (!spec_equal(doc_path(old, "spec", "levels", NULL), doc_path(changed, "spec", "levels", NULL)))
+        immutable(AT(AT(NULL, "spec"), "levels"), doc_path(changed, "spec", "levels", NULL),
+                  "\"array\": field is immutable", errors);
+}
+
+void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    const struct stored_kind *kind = stored_kind_of(changed);
+    if (!kind)
+        return; /* stored_check says so */
+    switch (kind->id) {
+    case STORED_CONFIG_MAP:
+    case STORED_SECRET:
+        check_data(kind, old, changed, errors);
+        break;
+    case STORED_CLAIM:
+        check_claim(kind, old, changed, errors);
+        break;
+    case STORED_PRIORITY_CLASS:
+        if (!same(kind, "value", old, changed))
+            path_forbidden(errors, AT(NULL, "value"), doc_get(changed, "value"),
+                           "may not be changed in an update.");
+        if (!same(kind, "preemptionPolicy", old, changed))
+            path_forbidden(errors, AT(NULL, "preemptionPolicy"), doc_get(changed, "preemptionPolicy"),
+                           "may not be changed in an update.");
+        break;
+    case STORED_WORKLOAD_PRIORITY_CLASS:
+        if (!same(kind, "value", old, changed))
+            immutable(AT(NULL, "value"), doc_get(changed, "value"), "field is immutable", errors);
+        break;
+    case STORED_TOPOLOGY:
+        check_topology(old, changed, errors);
+        break;
+    case STORED_ROLE_BINDING:
+    case STORED_CLUSTER_ROLE_BINDING:
+        if (!same(kind, "roleRef", old, changed))
+            immutable(AT(NULL, "roleRef"), doc_get(changed, "roleRef"), "\"object\": cannot change roleRef",
+                      errors);
+        break;
+    default:
+        break;
+    }
+}

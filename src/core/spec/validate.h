@@ -1,0 +1,76 @@
+/* validate.h - the parts of validation. Private to spec. All run on documents whose types have been checked.
+ */
+#ifndef PHX_CORE_SPEC_VALIDATE_H
+#define PHX_CORE_SPEC_VALIDATE_H
+
+#include "core/spec/path.h"
+#include "core/spec/schema.h"
+
+/* Kubernetes' own words (apimachinery, util/validation). */
+#define WHY_NOT_NEGATIVE "must be greater than or equal to 0"
+#define WHY_DNS1035                                                                                          \
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "  \
+    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "      \
+    "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+#define WHY_DNS1123_LABEL                                                                                    \
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "  \
+    "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "   \
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+#define WHY_DNS1123_SUBDOMAIN                                                                                \
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "    \
+    "must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "   \
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+#define WHY_LABEL_KEY                                                                                        \
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "    \
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "     \
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. "       \
+    "'example.com/MyName')"
+#define WHY_LABEL_VALUE                                                                                      \
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and "     \
+    "must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "       \
+    "regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+#define WHY_63_BYTES "must be no more than 63 bytes"
+
+/* Labels and annotations of an object or a template. */
+void validate_meta(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
+/* A map of label keys to label values, such as a nodeSelector. */
+void validate_labels(const struct doc *map, const struct field_path *path, struct field_errors *errors);
+/* Reports the integer at `node` below `min`. */
+void validate_min(const struct doc *node, int64_t min, const struct field_path *path,
+                  struct field_errors *errors);
+
+/* The Job template of a replicated job. */
+void validate_job(const struct doc *job_template, const struct job_spec *job, const struct field_path *path,
+                  struct field_errors *errors);
+/* What a bare Job's or Pod's metadata must be: a name that is a DNS subdomain, labels, annotations. */
+void validate_own_meta(const struct doc *object, struct field_errors *errors);
+/* A Job's successPolicy. */
+void validate_success_policy(const struct doc *spec, const struct job_spec *job,
+                             const struct field_path *path, struct field_errors *errors);
+/* Everything else of a Job's spec. */
+void validate_job_spec(const struct doc *spec, const struct job_spec *job, const struct field_path *path,
+                       struct field_errors *errors);
+void validate_managed_by(const struct doc *node, const struct field_path *path, struct field_errors *errors);
+/* What containers mount is a volume of the pod. */
+void validate_pod_mounts(const struct doc *pod_spec, const struct field_path *path,
+                         struct field_errors *errors);
+/* The rules for changes of bare Jobs and Pods; `path` is that of the spec. */
+void validate_job_update(const struct doc *old, const struct doc *changed, bool started,
+                         struct field_errors *errors);
+void validate_pod_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
+/* Reports the field when it does not mean the same as before, at the place given. */
+void validate_unchanged(const struct schema *schema, const char *field, const struct doc *old,
+                        const struct doc *changed, const struct field_path *path,
+                        struct field_errors *errors);
+/* The pod template of a Job. */
+void validate_pod(const struct doc *pod_template, const struct field_path *path, struct field_errors *errors);
+/* success, failure and startup policies, dependsOn */
+void validate_policies(const struct doc *spec_node, const struct jobset_spec *spec,
+                       const struct field_path *path, struct field_errors *errors);
+/* spec.volumeClaimPolicies, and the mounts of every pod template against volumes and claims. */
+/* schema_scheduling.c: the types of spec.scheduling. False: something was wrong. */
+bool schema_check_scheduling(const struct doc *object, struct field_errors *errors);
+void validate_claims(const struct doc *spec_node, struct str jobset, const struct field_path *path,
+                     struct field_errors *errors);
+
+#endif

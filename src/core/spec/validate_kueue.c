@@ -1,0 +1,239 @@
+/* validate_kueue.c - rules of Kueue's objects (kubernetes-sigs/kueue: the CRDs' CEL rules and
+ * pkg/webhooks). */
+#include "base/map.h"
+#include "core/spec/stored.h"
+#include "core/spec/validate.h"
+
+enum { NODE_LABELS_MAX = 8, TOTAL_MAX = 256 };
+
+static void check_subdomain(const struct doc *node, const struct field_path *path,
+                            struct field_errors *errors)
+{
+    struct str name = doc_str(node, STR(""));
+    if (name.len && !name_is_dns1123_subdomain(name))
+        path_invalid(errors, path, node, name, WHY_DNS1123_SUBDOMAIN);
+}
+
+/* --- quotas --------------------------------------------------------------------------------------------- */
+
+struct quotas {
+    struct field_errors *errors;
+    bool in_cohort;
+    struct str_map *flavors, *resources; /* of all groups: each belongs to one */
+    size_t flavor_count, resource_count;
+};
+
+static void check_limits(const struct quotas *quotas, const struct doc *resource,
+                         const struct field_path *path)
+{
+    const struct doc *borrow = doc_get(resource, "borrowingLimit"), *lend = doc_get(resource, "lendingLimit");
+    int64_t nominal = 0, limit = 0;
+    if (borrow && !quotas->in_cohort)
+        path_invalid(quotas->errors, AT(path, "borrowingLimit"), borrow, doc_str(borrow, STR("0")),
+                     "must be nil when cohort is empty");
+    if (lend && !quotas->in_cohort)
+        path_invalid(quotas->errors, AT(path, "lendingLimit"), lend, doc_str(lend, STR("0")),
+                     "must be nil when cohort is empty");
+    const struct doc *quota = doc_get(resource, "nominalQuota");
+    if (lend && quota && schema_quantity(quota, &nominal) && schema_quantity(lend, &limit) && limit > nominal)
+        path_invalid(quotas->errors, AT(path, "lendingLimit"), lend, doc_str(lend, STR("")),
+                     "must be less than or equal to the nominalQuota");
+}
+
+static void check_flavor(struct quotas *quotas, const struct doc *covered, const struct doc *flavor,
+                         const struct field_path *path)
+{
+    const struct doc *resources = doc_get(flavor, "resources"), *name = doc_get(flavor, "name");
+    check_subdomain(name, AT(path, "name"), quotas->errors);
+    if (name && str_map_put(quotas->flavors, name->text, (void *)flavor))
+        path_duplicate(quotas->errors, AT(path, "name"), name, name->text);
+    if (doc_len(resources) != doc_len(covered)) {
+        path_error(quotas->errors, AT(path, "resources"), "FieldValueInvalid", resources,
+                   "Invalid value: \"array\": flavors must have the same number of resources as the "
+                   "coveredResources");
+        return;
+    }
+    for (size_t i = 0; i < doc_len(resources); i++) {
+        const struct field_path *here = AT_INDEX(AT(path, "resources"), i);
+        const struct doc *resource = doc_at(resources, i), *own = doc_get(resource, "name");
+        if (!str_equal(doc_str(own, STR("")), doc_str(doc_at(covered, i), STR(""))))
+            path_invalid(quotas->errors, AT(here, "name"), own, doc_str(own, STR("")),
+                         "must match the name in coveredResources");
+        check_limits(quotas, resource, here);
+    }
+}
+
+static void check_group(struct quotas *quotas, const struct doc *group, const struct field_path *path)
+{
+    const struct doc *covered = doc_get(group, "coveredResources"), *flavors = doc_get(group, "flavors");
+    if (doc_len(covered) == 0)
+        path_required(quotas->errors, AT(path, "coveredResources"), group, NULL);
+    if (doc_len(flavors) == 0)
+        path_required(quotas->errors, AT(path, "flavors"), group, NULL);
+    for (size_t i = 0; i < doc_len(covered); i++) {
+        const struct doc *name = doc_at(covered, i);
+        const struct field_path *here = AT_INDEX(AT(path, "coveredResources"), i);
+        if (!name_is_label_key(name->text))
+            path_invalid(quotas->errors, here, name, name->text, WHY_LABEL_KEY);
+        if (str_map_put(quotas->resources, name->text, (void *)name))
+            path_duplicate(quotas->errors, here, name, name->text);
+    }
+    for (size_t i = 0; i < doc_len(flavors); i++)
+        check_flavor(quotas, covered, doc_at(flavors, i), AT_INDEX(AT(path, "flavors"), i));
+    quotas->flavor_count += doc_len(flavors);
+    quotas->resource_count += doc_len(covered);
+}
+
+static void check_groups(const struct doc *spec, bool in_cohort, struct field_errors *errors)
+{
+    struct str_map flavors = {0}, resources = {0};
+    struct quotas quotas = {
+        .errors = errors, .in_cohort = in_cohort, .flavors = &flavors, .resources = &resources};
+    const struct doc *groups = doc_get(spec, "resourceGroups");
+    const struct field_path *path = AT(AT(NULL, "spec"), "resourceGroups");
+    for (size_t i = 0; i < doc_len(groups); i++)
+        check_group(&quotas, doc_at(groups, i), AT_INDEX(path, i));
+    if (quotas.flavor_count > TOTAL_MAX)
+        path_too_many(errors, path, groups, quotas.flavor_count, TOTAL_MAX);
+    if (quotas.resource_count > TOTAL_MAX)
+        path_too_many(errors, path, groups, quotas.resource_count, TOTAL_MAX);
+    str_map_done(&flavors);
+    str_map_done(&resources);
+}
+
+/* --- kinds ---------------------------------------------------------------------------------------------- */
+
+static void check_selector(const struct doc *selector, const struct field_path *path,
+                           struct field_errors *errors)
+{
+    static const char operators[] = "In,NotIn,Exists,DoesNotExist";
+    const struct doc *list = doc_get(selector, "matchExpressions");
+    validate_labels(doc_get(selector, "matchLabels"), AT(path, "matchLabels"), errors);
+    for (size_t i = 0; i < doc_len(list); i++) {
+        const struct doc *item = doc_at(list, i), *op = doc_get(item, "operator");
+        const struct field_path *here = AT_INDEX(AT(path, "matchExpressions"), i);
+        struct str text = doc_str(op, STR("")), key = doc_str(doc_get(item, "key"), STR(""));
+        bool values = str_is(text, "In") || str_is(text, "NotIn");
+        if (!path_one_of(text, operators))
+            path_invalid(errors, AT(here, "operator"), op ? op : item, text, "not a valid selector operator");
+        else if (values && doc_len(doc_get(item, "values")) == 0)
+            path_required(errors, AT(here, "values"), item,
+                          "must be specified when `operator` is 'In' or 'NotIn'");
+        else if (!values && doc_len(doc_get(item, "values")) > 0)
+            path_forbidden(errors, AT(here, "values"), item,
+                           "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+        if (!name_is_label_key(key))
+            path_invalid(errors, AT(here, "key"), item, key, WHY_LABEL_KEY);
+    }
+}
+
+static void check_preemption(const struct doc *spec, struct field_errors *errors)
+{
+    const struct field_path *path = AT(AT(NULL, "spec"), "preemption");
+    const struct doc *preemption = doc_get(spec, "preemption"),
+                     *borrow = doc_get(preemption, "borrowWithinCohort");
+    struct str policy = doc_str(doc_get(borrow, "policy"), STR("Never"));
+    struct str reclaim = doc_str(doc_get(preemption, "reclaimWithinCohort"), STR("Never"));
+    if (str_is(reclaim, "Never") && !str_is(policy, "Never"))
+        path_invalid(errors, path, preemption, STR("object"),
+                     "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never");
+    if (doc_get(borrow, "maxPriorityThreshold") && str_is(policy, "Never"))
+        path_invalid(errors, AT(path, "borrowWithinCohort"), borrow, STR("object"),
+                     "maxPriorityThreshold can only be set when policy is not Never");
+}
+
+static void check_cluster_queue(const struct doc *object, struct field_errors *errors)
+{
+    const struct doc *spec = doc_get(object, "spec"), *cohort = doc_get(spec, "cohortName");
+    const struct field_path *path = AT(NULL, "spec");
+    check_subdomain(cohort, AT(path, "cohortName"), errors);
+    check_selector(doc_get(spec, "namespaceSelector"), AT(path, "namespaceSelector"), errors);
+    check_groups(spec, doc_str(cohort, STR("")).len > 0, errors);
+    check_preemption(spec, errors);
+}
+
+static void check_cohort(const struct doc *object, struct field_errors *errors)
+{
+    const struct doc *spec = doc_get(object, "spec"), *parent = doc_get(spec, "parentName");
+    check_subdomain(parent, AT(AT(NULL, "spec"), "parentName"), errors);
+    check_groups(spec, doc_str(parent, STR("")).len > 0, errors);
+}
+
+static void check_resource_flavor(const struct doc *object, struct field_errors *errors)
+{
+    const struct doc *spec = doc_get(object, "spec"), *labels = doc_get(spec, "nodeLabels");
+    const struct field_path *path = AT(NULL, "spec");
+    if (doc_len(labels) > NODE_LABELS_MAX)
+        path_too_many(errors, AT(path, "nodeLabels"), labels, doc_len(labels), NODE_LABELS_MAX);
+    validate_labels(labels, AT(path, "nodeLabels"), errors);
+    check_subdomain(doc_get(spec, "topologyName"), AT(path, "topologyName"), errors);
+    if (doc_str(doc_get(spec, "topologyName"), STR("")).len && doc_len(labels) == 0)
+        path_invalid(errors, path, spec, STR("object"),
+                     "at least one nodeLabel is required when topology is set");
+    const struct doc *taints = doc_get(spec, "nodeTaints"), *tolerations = doc_get(spec, "tolerations");
+    for (size_t i = 0; i < doc_len(taints); i++) {
+        const struct doc *key = doc_get(doc_at(taints, i), "key");
+        if (!name_is_label_key(doc_str(key, STR(""))))
+            path_invalid(errors, AT(AT_INDEX(AT(path, "nodeTaints"), i), "key"), key, doc_str(key, STR("")),
+                         WHY_LABEL_KEY);
+    }
+    for (size_t i = 0; i < doc_len(tolerations); i++) {
+        const struct doc *item = doc_at(tolerations, i);
+        const struct field_path *here = AT_INDEX(AT(path, "tolerations"), i);
+        bool exists = str_is(doc_str(doc_get(item, "operator"), STR("")), "Exists");
+        if (!exists && doc_str(doc_get(item, "key"), STR("")).len == 0)
+            path_invalid(
+                errors, AT(here, "operator"), item, doc_str(doc_get(item, "operator"), STR("")),
+                "operator must be Exists when 'key' is empty, which means \"match all values and all "
+                "keys\"");
+        if (exists && doc_str(doc_get(item, "value"), STR("")).len)
+            path_invalid(errors, AT(here, "value"), item, doc_str(doc_get(item, "value"), STR("")),
+                         "a value must be empty when 'operator' is 'Exists'");
+    }
+}
+
+static void check_topology(const struct doc *object, struct field_errors *errors)
+{
+    const struct doc *levels = doc_path(object, "spec", "levels", NULL);
+    const struct field_path *path = AT(AT(NULL, "spec"), "levels");
+    struct str_map seen = {0};
+    if (doc_len(levels) == 0)
+        path_required(errors, path, object, NULL);
+    for (size_t i = 0; i < doc_len(levels); i++) {
+        const struct doc *label = doc_get(doc_at(levels, i), "nodeLabel");
+        const struct field_path *here = AT(AT_INDEX(path, i), "nodeLabel");
+        struct str key = doc_str(label, STR(""));
+        if (!name_is_label_key(key))
+            path_invalid(errors, here, label, key, WHY_LABEL_KEY);
+        if (str_map_put(&seen, key, (void *)levels))
+            path_duplicate(errors, here, label, key);
+        if (str_is(key, "kubernetes.io/hostname") && i + 1 < doc_len(levels))
+            path_invalid(errors, here, label, key,
+                         "the kubernetes.io/hostname label can only be used at the lowest level of topology");
+    }
+    str_map_done(&seen);
+}
+
+void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)
+{
+    switch (id) {
+    case STORED_CLUSTER_QUEUE:
+        check_cluster_queue(object, errors);
+        break;
+    case STORED_COHORT:
+        check_cohort(object, errors);
+        break;
+    case STORED_LOCAL_QUEUE:
+        check_subdomain(doc_path(object, "spec", "clusterQueue", NULL), AT(AT(NULL, "spec"), "clusterQueue"),
+                        errors);
+        break;
+    case STORED_RESOURCE_FLAVOR:
+        check_resource_flavor(object, errors);
+        break;
+    case STORED_TOPOLOGY:
+        check_topology(object, errors);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,97 @@
+/* validate_stored.c - rules of every stored kind: types, names, finalizers, what may change. */
+#include "core/limits.h"
+#include "core/spec/stored.h"
+#include "core/spec/validate.h"
+
+/* RBAC names are path segments: no '/', no '%', not "." or "..". */
+static bool is_path_segment(struct str name)
+{
+    if (str_is(name, ".") || str_is(name, "..") || name.len > NAME_MAX_BYTES)
+        return false;
+    for (size_t i = 0; i < name.len; i++)
+        if (name.data[i] == '/' || name.data[i] == '%')
+            return false;
+    return name.len > 0;
+}
+
+static const char *wrong_name(enum stored_id id, struct str name)
+{
+    switch (id) {
+    case STORED_ROLE:
+    case STORED_CLUSTER_ROLE:
+    case STORED_ROLE_BINDING:
+    case STORED_CLUSTER_ROLE_BINDING:
+        return is_path_segment(name) ? NULL : "may not be '.' or '..' nor contain '/' or '%'";
+    case STORED_NAMESPACE:
+        return name_is_dns1123_label(name) ? NULL : WHY_DNS1123_LABEL;
+    case STORED_SERVICE:
+        return name_is_dns1035_label(name) ? NULL : WHY_DNS1035;
+    default:
+        return name_is_dns1123_subdomain(name) ? NULL : WHY_DNS1123_SUBDOMAIN;
+    }
+}
+
+static void check_name(const struct doc *metadata, enum stored_id id, const struct field_path *path,
+                       struct field_errors *errors)
+{
+    const struct doc *node = doc_get(metadata, "name");
+    struct str name = doc_str(node, STR(""));
+    if (name.len == 0) {
+        path_required(errors, AT(path, "name"), metadata, "name or generateName is required");
+        return;
+    }
+    const struct doc *space = doc_get(metadata, "namespace");
+    if (doc_str(space, STR("")).len > 0 && !name_is_dns1123_label(space->text))
+        path_invalid(errors, AT(path, "namespace"), space, space->text, WHY_DNS1123_LABEL);
+    const char *why = wrong_name(id, name);
+    if (why)
+        path_invalid(errors, AT(path, "name"), node, name, why);
+}
+
+static void check_finalizers(const struct doc *metadata, const struct field_path *path,
+                             struct field_errors *errors)
+{
+    const struct doc *list = doc_get(metadata, "finalizers");
+    for (size_t i = 0; i < doc_len(list); i++) {
+        struct str name = doc_str(doc_at(list, i), STR(""));
+        if (!name_is_label_key(name))
+            path_invalid(errors, AT(path, "finalizers"), doc_at(list, i), name, WHY_LABEL_KEY);
+    }
+}
+
+/* At most one owner is the controller. */
+static void check_owners(const struct doc *metadata, const struct field_path *path,
+                         struct field_errors *errors)
+{
+    const struct doc *list = doc_get(metadata, "ownerReferences");
+    size_t controllers = 0;
+    for (size_t i = 0; i < doc_len(list); i++)
+        controllers += doc_bool(doc_get(doc_at(list, i), "controller"), false);
+    if (controllers > 1)
+        path_error(errors, AT(path, "ownerReferences"), "FieldValueInvalid", list,
+                   "Invalid value: \"array\": Only one reference can have Controller set to true");
+}
+
+void stored_check(const struct doc *object, struct field_errors *errors)
+{
+    const struct stored_kind *kind = stored_kind_of(object);
+    if (!kind) {
+        struct str version = doc_str(doc_get(object, "apiVersion"), STR(""));
+        path_invalid(errors, AT(NULL, "apiVersion"), doc_get(object, "apiVersion"), version,
+                     "no such version of this kind is served");
+        return;
+    }
+    size_t before = errors->list.len;
+    schema_check_types(kind->schema, object, errors);
+    if (errors->list.len > before)
+        return;
+    const struct doc *metadata = doc_get(object, "metadata");
+    const struct field_path *path = AT(NULL, "metadata");
+    check_name(metadata, kind->id, path, errors);
+    validate_meta(metadata, path, errors);
+    check_finalizers(metadata, path, errors);
+    check_owners(metadata, path, errors);
+    validate_core_kind(object, kind->id, errors);
+    validate_kueue_kind(object, kind->id, errors);
+    validate_rbac_kind(object, kind->id, errors);
+}

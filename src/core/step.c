@@ -1,0 +1,75 @@
+#include "core/step.h"
+
+#include <stdio.h>
+
+#include "core/admit/admit.h"
+
+/* Of a Job or Pod of its own there is no JobSet, of a Pod no Job: what changes in them is a change of what
+ * users see instead. */
+static bool is_shown(const enum change_type *type, struct object_ref *object)
+{
+    if (object->kind == OBJECT_JOB)
+        return object->job->jobset->form != FORM_POD;
+    if (object->kind != OBJECT_JOBSET || object->jobset->form == FORM_JOBSET)
+        return true;
+    const struct jobset *jobset = object->jobset;
+    struct job *job = jobset->jobs[0];
+    struct task *task = job && job->indexes[0].task ? job->indexes[0].task : NULL;
+    if (*type != CHANGE_MODIFIED || !job || (jobset->form == FORM_POD && !task))
+        return false;
+    if (jobset->form == FORM_JOB) {
+        job->changed_seq = jobset->changed_seq;
+        *object = ref_job(job);
+    } else {
+        task->changed_seq = jobset->changed_seq;
+        *object = ref_task(task);
+    }
+    return true;
+}
+
+void step_changed(struct step *step, enum change_type type, struct object_ref object)
+{
+    CHECK(object.any && type >= CHANGE_ADDED && type <= CHANGE_DELETED);
+    switch (object.kind) {
+    case OBJECT_JOBSET:
+        ((struct jobset *)object.jobset)->changed_seq = step->seq;
+        break;
+    case OBJECT_JOB:
+        ((struct job *)object.job)->changed_seq = step->seq;
+        break;
+    case OBJECT_POD:
+        ((struct task *)object.task)->changed_seq = step->seq;
+        break;
+    case OBJECT_NODE:
+        ((struct machine *)object.machine)->changed_seq = step->seq;
+        break;
+    default:
+        if (object.kind == OBJECT_WORKLOAD) {
+            ((struct workload *)object.workload)->changed_seq = step->seq;
+            break;
+        }
+        CHECK(object_kind_info(object.kind)); /* notes tell of themselves */
+        ((struct object *)object.object)->changed_seq = step->seq;
+    }
+    if (!is_shown(&type, &object))
+        return;
+    struct effect *effect = effect_add(step->effects, EFFECT_CHANGED);
+    effect->changed.type = type;
+    effect->changed.object = object;
+}
+
+void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
+               const char *format, ...)
+{
+    CHECK(reason && reason[0] && about.any);
+    enum change_type type = CHANGE_MODIFIED;
+    if (!is_shown(&type, &about) || step->note_count++ >= NOTES_PER_STEP_MAX)
+        return;
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    struct note_input input = {warning, reason, buf_str(&text), about};
+    note_add(step->notes, &input, step_uid(step), step->seq, step->now_ns, step->effects);
+}

@@ -1,0 +1,72 @@
+/* step.h - the working set of one core_step, handed down to the modules that act in it.
+ *
+ * Private to the core. Modules change state through it and leave their effects, notes and bookings in it;
+ * none of them keeps it after the step.
+ */
+#ifndef PHX_CORE_STEP_H
+#define PHX_CORE_STEP_H
+
+#include "base/heap.h"
+#include "core/effect.h"
+#include "core/job/job.h"
+#include "core/object/object.h"
+
+struct admit;
+
+struct step {
+    struct cluster *cluster;
+    struct job_store *jobs;
+    struct object_store *objects;
+    struct admit *admit;
+    struct ledger *ledger;
+    struct note_ring *notes;
+    struct effects *effects;
+    uint64_t seq;
+    int64_t now_ns;
+    uint32_t next_index; /* objects made in this step, for uids */
+    uint32_t object_count; /* stored objects likewise, from the top of the range (object/change.c) */
+    uint32_t note_count; /* notes left in this step */
+    machine_id
+        suspect;   /* a machine whose ranks peers have reported gone, for core.c to judge; MACHINE_NONE */
+    bool room;             /* machines have more room than before: for admission */
+    bool settings_changed; /* the cluster file did: likewise */
+    bool schedule; /* the queue or the room for it changed: run a pass before the step ends */
+};
+
+static inline obj_id step_uid(struct step *step)
+{
+    CHECK(step->next_index + step->object_count < (1u << 20) - 2);
+    return (step->seq << 20) + ++step->next_index;
+}
+static inline int64_t step_now_us(const struct step *step)
+{
+    return step->now_ns / NS_PER_US;
+}
+
+/* Marks the object as changed at this log position and tells watchers. */
+void step_changed(struct step *step, enum change_type type, struct object_ref object);
+void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+static inline struct object_ref ref_jobset(const struct jobset *jobset)
+{
+    return (struct object_ref){OBJECT_JOBSET, {.jobset = jobset}};
+}
+static inline struct object_ref ref_job(const struct job *job)
+{
+    return (struct object_ref){OBJECT_JOB, {.job = job}};
+}
+static inline struct object_ref ref_task(const struct task *task)
+{
+    return (struct object_ref){OBJECT_POD, {.task = task}};
+}
+static inline struct object_ref ref_object(const struct object *object)
+{
+    return (struct object_ref){object->kind, {.object = object}};
+}
+static inline struct object_ref ref_machine(const struct machine *machine)
+{
+    return (struct object_ref){OBJECT_NODE, {.machine = machine}};
+}
+
+#endif

@@ -1,0 +1,228 @@
+/* write.c - API writes: refusals and preconditions that all kinds share, routing to write_workload.c and
+ * write_object.c, Nodes.
+ *
+ * Status codes and reasons are Kubernetes' (API conventions, "HTTP Status codes"; metav1.StatusReason).
+ */
+#include "core/write.h"
+
+#include "base/json.h"
+#include "core/admit/admit.h"
+#include "core/limits.h"
+#include "core/object/life.h"
+
+bool write_refuse(const struct writing *writing, int code, const char *reason,
+                  const struct field_errors *causes, const char *format, ...)
+{
+    CHECK(code >= 400 && code < 600 && reason && reason[0]);
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    struct effect *effect = effect_add(writing->step->effects, EFFECT_REPLY);
+    effect->reply.code = code;
+    effect->reply.reason = reason;
+    effect->reply.message = arena_str(&writing->core->reply, buf_str(&text));
+    effect->reply.causes = causes;
+    return false;
+}
+
+bool write_accept(const struct writing *writing, int code, struct object_ref object)
+{
+    CHECK(code >= 200 && code < 300 && object.any && !writing->dry);
+    struct effect *effect = effect_add(writing->step->effects, EFFECT_REPLY);
+    effect->reply.code = code;
+    effect->reply.object = object;
+    return true;
+}
+
+bool write_refuse_missing(const struct writing *writing)
+{
+    return write_refuse(writing, 404, "NotFound", NULL, "%s \"" STR_FORMAT "\" not found",
+                        object_kind_title(writing->write->object), STR_ARG(writing->write->name));
+}
+
+bool write_refuse_verb(const struct writing *writing)
+{
+    return write_refuse(writing, 405, "MethodNotAllowed", NULL, "%s cannot be written that way",
+                        object_kind_title(writing->write->object));
+}
+
+/* Preconditions on the object as it is. */
+bool write_still_holds(const struct writing *writing, struct object_ref ref)
+{
+    struct object_name name = object_name(ref);
+    char uid[UID_TEXT_MAX];
+    uid_text(name.uid, uid);
+    if (writing->write->if_version && writing->write->if_version != name.version)
+        return write_refuse(
+            writing, 409, "Conflict", NULL,
+            "Operation cannot be fulfilled on %s \"" STR_FORMAT
+            "\": the object has been modified; please apply your changes to the latest version and try again",
+            object_kind_title(name.kind), STR_ARG(name.name));
+    if (writing->write->uid_text.len && !str_is(writing->write->uid_text, uid))
+        return write_refuse(writing, 409, "Conflict", NULL,
+                            "Precondition failed: UID in precondition: " STR_FORMAT
+                            ", UID in object meta: %s",
+                            STR_ARG(writing->write->uid_text), uid);
+    return true;
+}
+
+bool write_refuse_taken(const struct writing *writing, const char *title, struct str name)
+{
+    return write_refuse(writing, 409, "AlreadyExists", NULL, "%s \"" STR_FORMAT "\" already exists", title,
+                        STR_ARG(name));
+}
+
+/* --- documents ------------------------------------------------------------------------------------------ */
+
+/* What the server owns is not taken from a user's document. */
+static void strip_server_fields(struct doc *document)
+{
+    static const char *const fields[] = {"uid",
+                                         "resourceVersion",
+                                         "generation",
+                                         "creationTimestamp",
+                                         "selfLink",
+                                         "deletionTimestamp",
+                                         "deletionGracePeriodSeconds"};
+    struct doc *metadata = doc_get(document, "metadata");
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+        doc_unset(metadata, fields[i]);
+    doc_unset(document, "status");
+}
+
+void write_set_name(const struct writing *writing, struct arena *arena, struct doc *document, bool namespaced)
+{
+    struct doc *metadata = doc_need_object(arena, document, "metadata");
+    if (!metadata)
+        return; /* not an object: reading it says so */
+    struct str ns = writing->write->namespace_.len ? writing->write->namespace_ : STR("default");
+    if (namespaced)
+        doc_set(arena, metadata, STR("namespace"), doc_new_str(arena, ns));
+    else
+        doc_unset(metadata, "namespace");
+    struct str name = doc_str(doc_get(metadata, "name"), STR(""));
+    struct str prefix = doc_str(doc_get(metadata, "generateName"), STR(""));
+    if (!name.len && prefix.len) {
+        char suffix[SUFFIX_TEXT_MAX];
+        uid_suffix(writing->step->seq + 1, suffix);
+        doc_set(arena, metadata, STR("name"),
+                doc_new_str(arena, arena_printf(arena, STR_FORMAT "%s", STR_ARG(prefix), suffix)));
+    }
+}
+
+bool write_parse(const struct writing *writing, struct arena *arena, size_t bytes_max,
+                 struct doc **ret_document)
+{
+    struct error error = {0};
+    struct doc *document;
+    if (writing->write->body.len > bytes_max)
+        return write_refuse(writing, 413, "RequestEntityTooLarge", NULL,
+                            "the object is larger than %zu bytes", bytes_max);
+    if (json_parse(arena, writing->write->body, &document, &error) < 0 || document->kind != DOC_OBJECT)
+        return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
+    strip_server_fields(document);
+    *ret_document = document;
+    return true;
+}
+
+/* A list of broken rules for the reply, in which it lives. */
+struct field_errors *write_new_errors(const struct writing *writing)
+{
+    struct field_errors *errors = ARENA_NEW(&writing->core->reply, struct field_errors);
+    errors->arena = &writing->core->reply;
+    return errors;
+}
+
+/* "JobSet.jobset.x-k8s.io", "Job.batch", "Pod": as refusals name what was written. */
+static struct str kind_name(struct arena *arena, enum object_kind kind)
+{
+    struct str title = str_from(object_kind_title(kind)), plural, group;
+    const char *name = object_kind_name(kind);
+    return str_cut(title, '.', &plural, &group) ? arena_printf(arena, "%s." STR_FORMAT, name, STR_ARG(group))
+                                                : str_from(name);
+}
+
+/* `errors` is not empty; its items move into the reply, whose life they share. */
+bool write_refuse_invalid(const struct writing *writing, struct field_errors *errors, struct str name)
+{
+    size_t count = errors->list.len;
+    struct field_error *items = ARENA_ARRAY(&writing->core->reply, struct field_error, count);
+    mem_copy(items, errors->list.items, count * sizeof(*items));
+    field_errors_done(errors);
+    errors->list.items = items;
+    errors->list.len = errors->list.cap = count;
+    return write_refuse(writing, 422, "Invalid", errors,
+                        STR_FORMAT " \"" STR_FORMAT "\" is invalid: " STR_FORMAT ": " STR_FORMAT,
+                        STR_ARG(kind_name(&writing->core->reply, writing->write->object)), STR_ARG(name),
+                        STR_ARG(items[0].path), STR_ARG(items[0].message));
+}
+
+/* --- the others ----------------------------------------------------------------------------------------- */
+
+static bool write_node(const struct writing *writing)
+{
+    struct machine *machine = cluster_find(&writing->core->cluster, writing->write->name);
+    if (writing->write->verb != WRITE_REPLACE)
+        return write_refuse_verb(writing);
+    if (!machine)
+        return write_refuse_missing(writing);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct error error = {0};
+    struct doc *document;
+    if (!write_still_holds(writing, ref_machine(machine)))
+        return false;
+    if (json_parse(&arena, writing->write->body, &document, &error) < 0)
+        return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
+    if (writing->dry)
+        return true;
+    node_replace(writing->core, writing->step, machine, document);
+    return write_accept(writing, 200, ref_machine(machine));
+}
+
+/* Of a Workload users may write whether it is active; all else is made from its JobSet. One that they delete
+ * is made anew. */
+static bool write_active(const struct writing *writing)
+{
+    struct workload *workload = (struct workload *)workload_find(
+        writing->core->admit, writing->write->namespace_, writing->write->name);
+    bool deletes = writing->write->verb == WRITE_DELETE;
+    if (writing->write->verb != WRITE_REPLACE && !deletes)
+        return write_refuse_verb(writing);
+    if (!workload)
+        return write_refuse_missing(writing);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct error error = {0};
+    struct doc *document;
+    struct object_ref ref = {OBJECT_WORKLOAD, {.workload = workload}};
+    if (!write_still_holds(writing, ref))
+        return false;
+    if (!deletes && json_parse(&arena, writing->write->body, &document, &error) < 0)
+        return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
+    if (writing->dry)
+        return true;
+    if (deletes) {
+        workload_delete(writing->step, workload);
+        return write_accept(writing, 200, ref);
+    }
+    workload_replace(writing->step, workload, document);
+    return write_accept(writing, 200, ref);
+}
+
+bool core_write(struct core *core, struct step *step, const struct write_event *write, bool dry)
+{
+    struct writing writing = {core, step, write, dry};
+    switch (write->object) {
+    case OBJECT_JOBSET:
+    case OBJECT_JOB:
+    case OBJECT_POD:
+        return write_workload(&writing);
+    case OBJECT_NODE:
+        return write_node(&writing);
+    case OBJECT_WORKLOAD:
+        return write_active(&writing);
+    default:
+        return object_kind_info(write->object) ? write_object(&writing) : write_refuse_verb(&writing);
+    }
+}

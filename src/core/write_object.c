@@ -1,0 +1,176 @@
+/* write_object.c - API writes to stored objects. */
+#include "core/limits.h"
+#include "core/object/life.h"
+#include "core/write.h"
+
+/* --- namespaces ----------------------------------------------------------------------------------------- */
+
+bool write_namespace_open(const struct writing *writing, struct str ns)
+{
+    const struct object *object = object_find(writing->core->objects, OBJECT_NAMESPACE, STR(""), ns);
+    if (object && object->deleted_ns)
+        return write_refuse(
+            writing, 403, "Forbidden", NULL,
+            "%s \"" STR_FORMAT "\" is forbidden: unable to create new content in namespace " STR_FORMAT
+            " because it is being terminated",
+            object_kind_title(writing->write->object), STR_ARG(writing->write->name), STR_ARG(ns));
+    if (!object && writing->dry)
+        return write_refuse(writing, 404, "NotFound", NULL, "namespaces \"" STR_FORMAT "\" not found",
+                            STR_ARG(ns));
+    return true;
+}
+
+bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, const struct doc *was,
+                           const struct doc *is)
+{
+    const struct doc *list = doc_path(is, "metadata", "finalizers", NULL);
+    if (!deleted_ns)
+        return true;
+    for (size_t i = 0; i < doc_len(list); i++) {
+        struct str name = doc_str(doc_at(list, i), STR(""));
+        char text[NAME_MAX_BYTES + 1];
+        if (name.len > NAME_MAX_BYTES)
+            continue; /* too long to stand there already: the check of names says so */
+        mem_copy(text, name.data, name.len);
+        text[name.len] = 0;
+        if (object_has_finalizer(was, text))
+            continue;
+        struct field_errors *errors = write_new_errors(writing);
+        field_error_add(errors, STR("metadata.finalizers"), "FieldValueForbidden", doc_at(list, i),
+                        "Forbidden: no new finalizers can be added if the object is being deleted, found new "
+                        "finalizers []string{\"%s\"}",
+                        text);
+        return write_refuse_invalid(writing, errors,
+                                    doc_str(doc_path(is, "metadata", "name", NULL), STR("")));
+    }
+    return true;
+}
+
+/* --- one object ----------------------------------------------------------------------------------------- */
+
+static struct object *find(const struct writing *writing)
+{
+    return (struct object *)object_find(writing->core->objects, writing->write->object,
+                                        writing->write->namespace_, writing->write->name);
+}
+
+/* The document as it will be kept; false after a refusal. */
+static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document)
+{
+    const struct object_kind_info *info = object_kind_info(writing->write->object);
+    struct doc *document;
+    if (!write_parse(writing, arena, info->bytes_max, &document))
+        return false;
+    struct str version = doc_str(doc_get(document, "apiVersion"), STR(""));
+    struct str kind = doc_str(doc_get(document, "kind"), STR(""));
+    if (object_kind_of(version, kind) != info->kind)
+        return write_refuse(writing, 400, "BadRequest", NULL, "the object is no %s", info->name);
+    object_convert(arena, info->kind, document);
+    if (info->namespaced)
+        write_set_name(writing, arena, document, true);
+    else
+        write_set_name(writing, arena, document, false);
+    stored_default(arena, document);
+    struct field_errors *errors = write_new_errors(writing);
+    stored_check(document, errors);
+    if (errors->list.len)
+        return write_refuse_invalid(writing, errors,
+                                    doc_str(doc_path(document, "metadata", "name", NULL), STR("")));
+    field_errors_done(errors);
+    *ret_document = document;
+    return true;
+}
+
+static bool create(const struct writing *writing)
+{
+    const struct object_kind_info *info = object_kind_info(writing->write->object);
+    const struct object_store *store = writing->core->objects;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document;
+    if (!prepare(writing, &arena, &document))
+        return false;
+    struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
+    struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
+    if (object_find(store, info->kind, ns, name))
+        return write_refuse_taken(writing, object_kind_title(info->kind), name);
+    if (info->namespaced && !write_namespace_open(writing, ns))
+        return false;
+    if (object_count_in(store, info->kind, info->namespaced ? ns : STR("")) >= info->per_namespace_max)
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "%s \"" STR_FORMAT "\" is forbidden: there are %u %s already (the limit)",
+                            object_kind_title(info->kind), STR_ARG(name), info->per_namespace_max,
+                            info->plural);
+    if (info->namespaced && !write_quota_allows(writing, ns, NULL, NULL))
+        return false;
+    if (writing->dry)
+        return true;
+    if (info->namespaced)
+        namespace_need(writing->step, ns);
+    struct object *object = object_create(writing->step, info->kind, &arena, document);
+    return write_accept(writing, 201, ref_object(object));
+}
+
+static bool check_update(const struct writing *writing, const struct object *object, struct doc *document)
+{
+    struct field_errors *errors = write_new_errors(writing);
+    stored_check_update(object->document, document, errors);
+    if (errors->list.len)
+        return write_refuse_invalid(writing, errors, object->name);
+    field_errors_done(errors);
+    return write_finalizers_hold(writing, object->deleted_ns, object->document, document);
+}
+
+static bool replace(const struct writing *writing)
+{
+    struct object *object = find(writing);
+    if (!object)
+        return write_refuse_missing(writing);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document;
+    if (!write_still_holds(writing, ref_object(object)) || !prepare(writing, &arena, &document))
+        return false;
+    struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
+    if (!str_equal(name, object->name))
+        return write_refuse(writing, 400, "BadRequest", NULL,
+                            "the name of the object (" STR_FORMAT
+                            ") does not match the name on the URL (" STR_FORMAT ")",
+                            STR_ARG(name), STR_ARG(object->name));
+    if (!check_update(writing, object, document))
+        return false;
+    if (writing->dry)
+        return true;
+    object_replace(writing->step, object, &arena, document);
+    return write_accept(writing, 200, ref_object(object));
+}
+
+static bool delete (const struct writing *writing)
+{
+    struct object *object = find(writing);
+    if (!object)
+        return write_refuse_missing(writing);
+    if (!write_still_holds(writing, ref_object(object)))
+        return false;
+    if (object->kind == OBJECT_NAMESPACE && namespace_is_permanent(object->name))
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "namespaces \"" STR_FORMAT "\" is forbidden: this namespace may not be deleted",
+                            STR_ARG(object->name));
+    if (writing->dry)
+        return true;
+    object_delete(writing->step, object, writing->write->propagation);
+    return write_accept(writing, 200, ref_object(object));
+}
+
+bool write_object(const struct writing *writing)
+{
+    switch (writing->write->verb) {
+    case WRITE_CREATE:
+        return create(writing);
+    case WRITE_REPLACE:
+        return replace(writing);
+    case WRITE_DELETE:
+        return delete (writing);
+    case WRITE_STATUS:
+        break;
+    }
+    return write_refuse_verb(writing);
+}

@@ -1,0 +1,263 @@
+/* write_workload.c - API writes to JobSets, and to Jobs and Pods of their own. */
+#include "base/json.h"
+#include "core/admit/admit.h"
+#include "core/limits.h"
+#include "core/object/life.h"
+#include "core/write.h"
+
+static enum form form_of(const struct writing *writing)
+{
+    return writing->write->object == OBJECT_POD   ? FORM_POD
+           : writing->write->object == OBJECT_JOB ? FORM_JOB
+                                                  : FORM_JOBSET;
+}
+
+static bool find_target(const struct writing *writing, struct jobset **ret_jobset,
+                        struct object_ref *ret_ref);
+
+/* What is replaced; NULL: nothing is. */
+static const struct jobset *target_of(const struct writing *writing)
+{
+    struct jobset *jobset;
+    struct object_ref ref;
+    return writing->write->verb == WRITE_REPLACE && find_target(writing, &jobset, &ref) ? jobset : NULL;
+}
+
+/* Parses, defaults, reads and validates; false after a refusal. */
+static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document,
+                    struct jobset_spec *ret_spec)
+{
+    struct doc *document;
+    if (!write_parse(writing, arena, OBJECT_BYTES_MAX, &document))
+        return false;
+    if (workload_form(document) != form_of(writing))
+        return write_refuse(writing, 400, "BadRequest", NULL, "the object is no %s",
+                            object_kind_name(writing->write->object));
+    write_set_name(writing, arena, document, true);
+    struct field_errors *errors = write_new_errors(writing);
+    workload_default(arena, document);
+    admit_default(writing->core->admit, target_of(writing), arena, document);
+    if (workload_read(arena, document, ret_spec, errors)) {
+        workload_validate(document, ret_spec, errors);
+        if (writing->dry)
+            workload_validate_topology(document, ret_spec, errors);
+        if (writing->dry && form_of(writing) == FORM_JOBSET)
+            jobset_validate_new(document, ret_spec, errors);
+        if (writing->dry && writing->write->verb == WRITE_CREATE)
+            jobset_check_claims(writing->core->objects, document, errors);
+    }
+    if (errors->list.len == 0) {
+        field_errors_done(errors);
+        *ret_document = document;
+        return true;
+    }
+    return write_refuse_invalid(writing, errors,
+                                doc_str(doc_path(document, "metadata", "name", NULL), STR("")));
+}
+
+/* The JobSet behind what is written, and the object itself; false: there is none. */
+static bool find_target(const struct writing *writing, struct jobset **ret_jobset, struct object_ref *ret_ref)
+{
+    const struct job_store *store = &writing->core->jobs;
+    struct str ns = writing->write->namespace_, name = writing->write->name;
+    if (writing->write->object == OBJECT_JOBSET) {
+        struct jobset *jobset = jobs_find(store, ns, name);
+        *ret_jobset = jobset;
+        *ret_ref = (struct object_ref){OBJECT_JOBSET, {.jobset = jobset}};
+    } else if (writing->write->object == OBJECT_JOB) {
+        struct job *job = jobs_find_job(store, ns, name);
+        *ret_jobset = job ? job->jobset : NULL;
+        *ret_ref = (struct object_ref){OBJECT_JOB, {.job = job}};
+    } else {
+        struct task *task = jobs_find_pod(store, ns, name);
+        *ret_jobset = task ? task->job->jobset : NULL;
+        *ret_ref = (struct object_ref){OBJECT_POD, {.task = task}};
+    }
+    return *ret_jobset != NULL;
+}
+
+/* Every name that the workload generates must be free. A JobSet that a log holds may share names of Jobs: it
+ * waits for them (reconcile.c), so only a write that is not logged yet is refused for them. */
+static bool check_names(const struct writing *writing, struct str ns, struct str name,
+                        const struct jobset_spec *spec)
+{
+    const struct job_store *store = &writing->core->jobs;
+    enum form form = form_of(writing);
+    struct str taken;
+    if ((form == FORM_JOBSET && jobs_find(store, ns, name)) ||
+        (form == FORM_JOB && jobs_find_job(store, ns, name)) ||
+        (form == FORM_POD && jobs_find_pod(store, ns, name)))
+        return write_refuse_taken(writing, object_kind_title(writing->write->object), name);
+    if ((form == FORM_JOB || (form == FORM_JOBSET && writing->dry)) &&
+        jobs_names_taken(store, form, ns, name, spec, &writing->core->reply, &taken))
+        return write_refuse_taken(writing, "jobs.batch", taken);
+    return true;
+}
+
+static struct object_ref shown(const struct jobset *jobset)
+{
+    if (jobset->form == FORM_JOBSET)
+        return ref_jobset(jobset);
+    const struct job *job = jobset->jobs[0];
+    return jobset->form == FORM_JOB ? ref_job(job) : ref_task(job->indexes[0].task);
+}
+
+static bool create_workload(const struct writing *writing)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document;
+    struct jobset_spec spec;
+    if (!prepare(writing, &arena, &document, &spec))
+        return false;
+    struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
+    struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
+    if (!check_names(writing, ns, name, &spec) || !write_namespace_open(writing, ns) ||
+        !write_quota_allows(writing, ns, document, &spec))
+        return false;
+    if (writing->core->jobs.jobsets.len >= JOBSETS_MAX)
+        return write_refuse(writing, 403, "Forbidden", NULL, "there are %d JobSets already (JOBSETS_MAX)",
+                            JOBSETS_MAX);
+    if (writing->dry)
+        return true;
+    namespace_need(writing->step, ns);
+    struct jobset *jobset = jobset_create(writing->step, &arena, document, &spec);
+    owners_change(writing->core->objects, jobset->uid, NULL, jobset->document);
+    return write_accept(writing, 201, shown(jobset));
+}
+
+static bool check_update(const struct writing *writing, const struct jobset *jobset,
+                         const struct doc *document)
+{
+    struct field_errors *errors = write_new_errors(writing);
+    bool started = jobset->form == FORM_JOB && jobset->jobs[0] && jobset->jobs[0]->start_ns;
+    workload_validate_update(jobset->document, document, started, errors);
+    if (writing->dry)
+        admit_validate_update(writing->core->admit, jobset, document, errors);
+    if (errors->list.len == 0) {
+        field_errors_done(errors);
+        return true;
+    }
+    return write_refuse_invalid(writing, errors, jobset->name);
+}
+
+/* What a JobSet, or a Job, made is its own: it is changed there. */
+static bool refuse_owned(const struct writing *writing, const struct jobset *jobset)
+{
+    static const char *const owners[] = {[FORM_JOBSET] = "JobSet", [FORM_JOB] = "Job", [FORM_POD] = "Pod"};
+    return write_refuse(writing, 403, "Forbidden", NULL,
+                        "%s \"" STR_FORMAT "\" is forbidden: it belongs to %s " STR_FORMAT ": change that",
+                        object_kind_title(writing->write->object), STR_ARG(writing->write->name),
+                        owners[jobset->form], STR_ARG(jobset->name));
+}
+
+static bool replace_workload(const struct writing *writing)
+{
+    struct jobset *jobset;
+    struct object_ref ref;
+    if (!find_target(writing, &jobset, &ref))
+        return write_refuse_missing(writing);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document;
+    struct jobset_spec spec;
+    if (!write_still_holds(writing, ref))
+        return false;
+    if (jobset->form != form_of(writing))
+        return refuse_owned(writing, jobset);
+    if (!prepare(writing, &arena, &document, &spec))
+        return false;
+    struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
+    if (!str_equal(name, jobset->name))
+        return write_refuse(writing, 400, "BadRequest", NULL,
+                            "the name of the object (" STR_FORMAT
+                            ") does not match the name on the URL (" STR_FORMAT ")",
+                            STR_ARG(name), STR_ARG(jobset->name));
+    if (!check_update(writing, jobset, document) ||
+        !write_finalizers_hold(writing, jobset->deleted_ns, jobset->document, document))
+        return false;
+    if (writing->dry)
+        return true;
+    owners_change(writing->core->objects, jobset->uid, jobset->document, document);
+    jobset_replace(writing->step, jobset, &arena, document, &spec);
+    return write_accept(writing, 200, ref);
+}
+
+/* Tasks run under their JobSet: nobody would care for them without it. */
+static bool has_children(const struct jobset *jobset, struct object_ref ref)
+{
+    return ref.kind == OBJECT_JOB ? ref.job->tasks.len > 0 : jobset->made > 0 || jobset->old_jobs.len > 0;
+}
+
+/* A child: its JobSet or Job makes it anew. */
+static bool delete_workload(const struct writing *writing)
+{
+    struct jobset *jobset;
+    struct object_ref ref;
+    if (!find_target(writing, &jobset, &ref))
+        return write_refuse_missing(writing);
+    if (!write_still_holds(writing, ref))
+        return false;
+    if (writing->write->propagation == PROPAGATION_ORPHAN && ref.kind != OBJECT_POD &&
+        has_children(jobset, ref))
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "%s \"" STR_FORMAT
+                            "\" is forbidden: its %s cannot outlive it: delete it with propagationPolicy "
+                            "Background or Foreground",
+                            object_kind_title(writing->write->object), STR_ARG(writing->write->name),
+                            ref.kind == OBJECT_JOB ? "pods" : "jobs");
+    if (writing->dry)
+        return true;
+    if (ref.kind == OBJECT_POD)
+        task_evict(writing->step, (struct task *)ref.task, writing->write->grace_s);
+    else if (jobset->form == form_of(writing))
+        core_delete_jobset(writing->step, jobset, writing->write->propagation);
+    else
+        job_delete(writing->step, (struct job *)ref.job);
+    return write_accept(writing, 200, ref);
+}
+
+/* Of what another controller manages: its word about it is kept. */
+static bool write_foreign_status(const struct writing *writing)
+{
+    struct jobset *jobset;
+    struct object_ref ref;
+    if (!find_target(writing, &jobset, &ref))
+        return write_refuse_missing(writing);
+    if (!write_still_holds(writing, ref))
+        return false;
+    if (jobset->form != form_of(writing) || !jobset_is_foreign(jobset))
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "%s \"" STR_FORMAT
+                            "\" is forbidden: its status is written by the control plane (spec.managedBy "
+                            "names no other controller)",
+                            object_kind_title(writing->write->object), STR_ARG(writing->write->name));
+    struct arena arena ARENA_CLEANUP = {0};
+    struct error error = {0};
+    struct doc *document, *status;
+    if (writing->write->body.len > OBJECT_BYTES_MAX)
+        return write_refuse(writing, 413, "RequestEntityTooLarge", NULL,
+                            "the object is larger than %d bytes", OBJECT_BYTES_MAX);
+    if (json_parse(&arena, writing->write->body, &document, &error) < 0)
+        return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
+    status = doc_get(document, "status");
+    if (!status || status->kind != DOC_OBJECT)
+        return write_refuse(writing, 400, "BadRequest", NULL, "status must be an object");
+    if (writing->dry)
+        return true;
+    jobset_set_foreign_status(writing->step, jobset, status);
+    return write_accept(writing, 200, ref);
+}
+
+bool write_workload(const struct writing *writing)
+{
+    switch (writing->write->verb) {
+    case WRITE_CREATE:
+        return create_workload(writing);
+    case WRITE_REPLACE:
+        return replace_workload(writing);
+    case WRITE_DELETE:
+        return delete_workload(writing);
+    case WRITE_STATUS:
+        return write_foreign_status(writing);
+    }
+    return write_refuse_verb(writing);
+}
