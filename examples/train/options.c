@@ -1,0 +1,124 @@
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char help[] =
+    "Usage: train [OPTION]...\n"
+    "Trains a small character-level transformer on all ranks of a job (data parallel), on libphalanx.\n"
+    "Without Phalanx it runs alone, or as RANK of WORLD_SIZE with MASTER_ADDR and MASTER_PORT.\n"
+    "\n"
+    "  --text FILE           learn from FILE (default /usr/share/common-licenses/GPL-3)\n"
+    "  --steps N             stop after N steps (400)\n"
+    "  --batch N             sequences per step, over all ranks together (160)\n"
+    "  --rate X              learning rate (0.01)\n"
+    "  --seed N              start weights and data order (1)\n"
+    "  --checkpoint-every N  save every N steps; 0 never (20)\n"
+    "  --log-every N         print a line every N steps; 0 never (20)\n"
+    "  --hash-file FILE      rank 0 writes the last line there too\n"
+    "  --check-gradients     compare backpropagation with finite differences, and end\n"
+    "  --help                print this\n"
+    "\n"
+    "The result depends on text, steps, batch, rate and seed alone: not on the number of ranks, nor on\n"
+    "interruptions. The last line is `final step N loss L weights-hash HEX`.\n"
+    "\n"
+    "Exit status: 0 done; 1 failure; 2 wrong arguments; 75 another rank is lost or this attempt is over,\n"
+    "so that the job has to be started again.\n";
+
+static int parse_number(const char *name, const char *text, uint64_t least, uint64_t *ret_value)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || *text == '-' || value < least || value > 1000000000) {
+        fprintf(stderr, "train: --%s %s: not a number from %llu to 1000000000\n", name, text,
+                (unsigned long long)least);
+        return -1;
+    }
+    *ret_value = value;
+    return 0;
+}
+
+static int parse_rate(const char *text, double *ret_value)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value > 0 && value <= 1)) {
+        fprintf(stderr, "train: --rate %s: not a number above 0 and up to 1\n", text);
+        return -1;
+    }
+    *ret_value = value;
+    return 0;
+}
+
+static const struct option table[] = {
+    {"text", required_argument, NULL, 't'},
+    {"steps", required_argument, NULL, 's'},
+    {"batch", required_argument, NULL, 'b'},
+    {"rate", required_argument, NULL, 'r'},
+    {"seed", required_argument, NULL, 'S'},
+    {"checkpoint-every", required_argument, NULL, 'c'},
+    {"log-every", required_argument, NULL, 'l'},
+    {"hash-file", required_argument, NULL, 'h'},
+    {"check-gradients", no_argument, NULL, 'g'},
+    {"help", no_argument, NULL, 'H'},
+    {NULL, 0, NULL, 0},
+};
+
+int options_parse(struct options *ret_options, int argc, char **argv)
+{
+    struct options options = {.text = "/usr/share/common-licenses/GPL-3",
+                              .steps = 400,
+                              .batch = 160,
+                              .checkpoint_every = 20,
+                              .log_every = 20,
+                              .seed = 1,
+                              .rate = 0.01};
+    int letter, index = 0, status = 0;
+    while (status == 0 && (letter = getopt_long(argc, argv, "", table, &index)) >= 0) {
+        const char *name = letter == '?' ? "" : table[index].name;
+        switch (letter) {
+        case 't':
+            options.text = optarg;
+            break;
+        case 's':
+            status = parse_number(name, optarg, 0, &options.steps);
+            break;
+        case 'b':
+            status = parse_number(name, optarg, 1, &options.batch);
+            break;
+        case 'r':
+            status = parse_rate(optarg, &options.rate);
+            break;
+        case 'S':
+            status = parse_number(name, optarg, 0, &options.seed);
+            break;
+        case 'c':
+            status = parse_number(name, optarg, 0, &options.checkpoint_every);
+            break;
+        case 'l':
+            status = parse_number(name, optarg, 0, &options.log_every);
+            break;
+        case 'h':
+            options.hash_file = optarg;
+            break;
+        case 'g':
+            options.check_gradients = true;
+            break;
+        case 'H':
+            fputs(help, stdout);
+            return 1;
+        default: /* getopt_long has said what is wrong */
+            status = -1;
+        }
+    }
+    if (status == 0 && optind < argc) {
+        fprintf(stderr, "train: unexpected argument %s\n", argv[optind]);
+        status = -1;
+    }
+    if (status == 0)
+        *ret_options = options;
+    return status;
+}

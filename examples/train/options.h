@@ -1,0 +1,18 @@
+/* options.h - the command line of the example. */
+#ifndef TRAIN_OPTIONS_H
+#define TRAIN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct options {
+    const char *text, *hash_file;
+    uint64_t steps, batch, checkpoint_every, log_every, seed;
+    double rate;
+    bool check_gradients;
+};
+
+/* 0 go on, 1 help was printed, -1 wrong arguments (said on standard error). */
+int options_parse(struct options *ret_options, int argc, char **argv);
+
+#endif

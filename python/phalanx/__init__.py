@@ -1,0 +1,46 @@
+"""The Python face of libphalanx: a training program's side of Phalanx.
+
+    import phalanx
+
+    with phalanx.join() as job:
+        saved = job.checkpoint_restore()          # None: start from the beginning
+        step, state = (saved.step, saved.data) if saved else (0, initial())
+        while step < total:
+            state, loss = train(state); step += 1
+            job.step(step, loss=loss)
+            if step % 100 == 0:
+                job.checkpoint_save(step, state)
+
+It is a thin layer (ctypes, Python 3.9 or later, no other packages) over the functions of
+``phalanx/phalanx.h``, where the environment, the threads and the guarantees are described. Every call that
+blocks releases the interpreter's lock.
+
+The library is found through the variable PHX_LIB (a path), otherwise by the dynamic loader as
+``libphalanx.so.0``.
+"""
+
+from ._errors import (
+    CorruptError,
+    FencedError,
+    InvalidError,
+    NotFoundError,
+    PeerLostError,
+    PhalanxError,
+    TimeoutExpired,
+)
+from ._job import Checkpoint, Drain, Job, Peer, join
+
+__all__ = [
+    "Checkpoint",
+    "CorruptError",
+    "Drain",
+    "FencedError",
+    "InvalidError",
+    "Job",
+    "NotFoundError",
+    "Peer",
+    "PeerLostError",
+    "PhalanxError",
+    "TimeoutExpired",
+    "join",
+]

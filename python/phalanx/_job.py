@@ -1,0 +1,225 @@
+"""join() and the Job that it returns."""
+
+import ctypes
+from ctypes import byref, c_size_t, c_uint64, c_void_p
+from typing import NamedTuple, Optional, Union
+
+from . import _library
+from ._errors import SpaceError, NotFoundError, raise_for
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+
+class Peer(NamedTuple):
+    """A rank's host name, as it sees itself, and its numeric address."""
+
+    name: str
+    address: str
+
+
+class Checkpoint(NamedTuple):
+    """This rank's part of a committed checkpoint: the state after ``step`` steps."""
+
+    step: int
+    data: bytes
+
+
+class Drain(NamedTuple):
+    """The task will be stopped in ``remaining`` seconds (negative: the deadline is over)."""
+
+    remaining: float
+    reason: int  # 1 maintenance, 2 preemption, 3 fault
+
+
+def _milliseconds(timeout: Optional[float]) -> int:
+    """Seconds as libphalanx counts them; None waits for ever."""
+    if timeout is None:
+        return -1
+    return max(0, round(timeout * 1000))
+
+
+def _pointer(data: Buffer):
+    """The address of a buffer's bytes, its length and what keeps it alive."""
+    if isinstance(data, bytes):
+        return ctypes.cast(data, c_void_p), len(data), data
+    view = memoryview(data).cast("B")
+    if view.readonly:
+        return _pointer(bytes(view))
+    keep = (ctypes.c_char * len(view)).from_buffer(view)
+    return ctypes.cast(keep, c_void_p), len(view), keep
+
+
+class Job:
+    """A rank of a gang; made by :func:`join`. As a context manager it leaves cleanly at the end of the block,
+    and closes without a goodbye when the block raises, so that the peers learn of it at once."""
+
+    def __init__(self, context: c_void_p):
+        self._library = _library.load()
+        self._context = context
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, kind, value, traceback) -> None:
+        if kind is None:
+            self.leave()
+        else:
+            self.close()
+
+    def __del__(self):
+        self.close()
+
+    def _call(self, name: str, *arguments) -> None:
+        if self._context is None:
+            raise ValueError("the job was left or closed")
+        error = _library.Error()
+        code = getattr(self._library, name)(self._context, *arguments, byref(error))
+        if code != 0:
+            raise_for(code, error.rank, error.message.decode(errors="replace"))
+
+    # ---- membership ----
+
+    def leave(self) -> None:
+        """Ends cleanly: the last reports are sent, agent and peers are told. The job can't be used any
+        more."""
+        context, self._context = self._context, None
+        if context is not None:
+            error = _library.Error()
+            code = self._library.phx_leave(context, byref(error))
+            if code != 0:
+                raise_for(code, error.rank, error.message.decode(errors="replace"))
+
+    def close(self) -> None:
+        """Ends without a goodbye: the peers see this rank as lost. Does nothing the second time, or after
+        leave()."""
+        context, self._context = self._context, None
+        if context is not None:
+            self._library.phx_close(context)
+
+    def _get(self, name: str) -> int:
+        if self._context is None:
+            raise ValueError("the job was left or closed")
+        return getattr(self._library, name)(self._context)
+
+    @property
+    def rank(self) -> int:
+        """This rank, 0 to world_size - 1."""
+        return self._get("phx_rank")
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self._get("phx_world_size")
+
+    @property
+    def attempt(self) -> int:
+        """Number of restarts before this run of the gang."""
+        return self._get("phx_attempt")
+
+    def peer(self, rank: int) -> Peer:
+        """Name and address of a rank."""
+        if rank < 0:
+            raise ValueError("a rank is not negative")
+        peer = _library.PeerStruct()
+        self._call("phx_peer", rank, byref(peer))
+        return Peer(peer.name.decode(errors="replace"), peer.address.decode())
+
+    def check(self) -> None:
+        """Raises PeerLostError or FencedError when this attempt is over; cheap."""
+        self._call("phx_check")
+
+    def failure_fd(self) -> int:
+        """A descriptor that becomes readable when check() begins to raise; for select and the like."""
+        return self._get("phx_failure_fd")
+
+    # ---- together ----
+
+    def barrier(self, timeout: Optional[float] = None) -> None:
+        """Returns when every rank has called it. ``timeout`` in seconds; None waits for ever."""
+        self._call("phx_barrier", _milliseconds(timeout))
+
+    def put(self, key: str, value: Buffer) -> None:
+        """Publishes a value (at most 1 MiB) for the whole gang, for this attempt."""
+        pointer, length, _keep = _pointer(value)
+        self._call("phx_kv_put", key.encode(), pointer, length)
+
+    def get(self, key: str, timeout: Optional[float] = None) -> bytes:
+        """The value of a key; waits for it. With timeout 0 an absent key raises NotFoundError."""
+        capacity = 4096
+        while True:
+            buffer, length = ctypes.create_string_buffer(capacity), c_size_t()
+            try:
+                self._call(
+                    "phx_kv_get", key.encode(), buffer, capacity, byref(length), _milliseconds(timeout)
+                )
+                return buffer.raw[: length.value]
+            except SpaceError:
+                capacity = length.value
+
+    # ---- progress ----
+
+    def set_total_steps(self, total: int) -> None:
+        """How many steps the job wants to make, for progress bars."""
+        if self._context is not None:
+            self._library.phx_set_total_steps(self._context, total)
+
+    def step(self, step: int, **metrics: float) -> None:
+        """Says that ``step`` steps are done, with numbers such as ``loss=1.5``. Never blocks."""
+        array = (_library.Metric * len(metrics))()
+        for at, (name, value) in zip(array, metrics.items()):
+            at.name, at.value = name.encode(), float(value)
+        self._call("phx_step", step, array, len(metrics))
+
+    # ---- checkpoints ----
+
+    def checkpoint_save(self, step: int, data: Buffer) -> None:
+        """Writes this rank's state after ``step`` steps. It counts once every rank has saved the step."""
+        pointer, length, _keep = _pointer(data)
+        self._call("phx_checkpoint_save", step, pointer, length)
+
+    def checkpoint_wait(self, step: int, timeout: Optional[float] = None) -> None:
+        """Waits until ``step``, or a newer one, is committed."""
+        self._call("phx_checkpoint_wait", step, _milliseconds(timeout))
+
+    def checkpoint_restore(self) -> Optional[Checkpoint]:
+        """This rank's state of the newest checkpoint committed before this attempt, or None."""
+        length, step = c_size_t(), c_uint64()
+        try:
+            self._call("phx_checkpoint_find", byref(length), byref(step))
+        except NotFoundError:
+            return None
+        buffer = ctypes.create_string_buffer(max(1, length.value))
+        self._call("phx_checkpoint_restore", buffer, length.value, byref(length), byref(step))
+        return Checkpoint(step.value, buffer.raw[: length.value])
+
+    # ---- notice ----
+
+    def notice(self) -> Optional[Drain]:
+        """None, or that this task will be stopped soon: time to save."""
+        drain = _library.DrainStruct()
+        if self._context is None or self._library.phx_notice(self._context, byref(drain)) == 0:
+            return None
+        return Drain(drain.remaining_ms / 1000, drain.reason)
+
+
+def join(
+    checkpoint_dir: Optional[str] = None,
+    address: Optional[str] = None,
+    join_timeout: Optional[float] = None,
+    leave_timeout: Optional[float] = None,
+) -> Job:
+    """Connects to the agent and to the other ranks; returns when the whole gang is present. The timeouts are
+    in seconds; None means the library's defaults (120 and 10)."""
+    library = _library.load()
+    options = _library.Options(
+        ctypes.sizeof(_library.Options),
+        checkpoint_dir.encode() if checkpoint_dir is not None else None,
+        address.encode() if address is not None else None,
+        _milliseconds(join_timeout) if join_timeout is not None else 0,
+        _milliseconds(leave_timeout) if leave_timeout is not None else 0,
+    )
+    context, error = c_void_p(), _library.Error()
+    code = library.phx_join(byref(options), byref(context), byref(error))
+    if code != 0:
+        raise_for(code, error.rank, error.message.decode(errors="replace"))
+    return Job(context)

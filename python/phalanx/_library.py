@@ -1,0 +1,87 @@
+"""Loads libphalanx and declares its functions: the mirror of ``phalanx/phalanx.h``."""
+
+import ctypes
+import os
+from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+
+
+class Error(ctypes.Structure):
+    """struct phx_error"""
+
+    _fields_ = [("code", c_int), ("rank", c_int), ("message", c_char * 248)]
+
+
+class Options(ctypes.Structure):
+    """struct phx_options"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("checkpoint_dir", c_char_p),
+        ("address", c_char_p),
+        ("join_timeout_ms", c_int64),
+        ("leave_timeout_ms", c_int64),
+    ]
+
+
+class PeerStruct(ctypes.Structure):
+    """struct phx_peer"""
+
+    _fields_ = [("name", c_char_p), ("address", c_char_p)]
+
+
+class Metric(ctypes.Structure):
+    """struct phx_metric"""
+
+    _fields_ = [("name", c_char_p), ("value", c_double)]
+
+
+class DrainStruct(ctypes.Structure):
+    """struct phx_drain"""
+
+    _fields_ = [("remaining_ms", c_int64), ("reason", c_uint32)]
+
+
+_E = POINTER(Error)
+_PROTOTYPES = {
+    "phx_join": (c_int, [POINTER(Options), POINTER(c_void_p), _E]),
+    "phx_leave": (c_int, [c_void_p, _E]),
+    "phx_close": (None, [c_void_p]),
+    "phx_rank": (c_uint32, [c_void_p]),
+    "phx_world_size": (c_uint32, [c_void_p]),
+    "phx_attempt": (c_uint32, [c_void_p]),
+    "phx_peer": (c_int, [c_void_p, c_uint32, POINTER(PeerStruct), _E]),
+    "phx_check": (c_int, [c_void_p, _E]),
+    "phx_failure_fd": (c_int, [c_void_p]),
+    "phx_barrier": (c_int, [c_void_p, c_int64, _E]),
+    "phx_kv_put": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, _E]),
+    "phx_kv_get": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, POINTER(c_size_t), c_int64, _E]),
+    "phx_set_total_steps": (None, [c_void_p, c_uint64]),
+    "phx_step": (c_int, [c_void_p, c_uint64, POINTER(Metric), c_size_t, _E]),
+    "phx_checkpoint_save": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t, _E]),
+    "phx_checkpoint_wait": (c_int, [c_void_p, c_uint64, c_int64, _E]),
+    "phx_checkpoint_find": (c_int, [c_void_p, POINTER(c_size_t), POINTER(c_uint64), _E]),
+    "phx_checkpoint_restore": (
+        c_int,
+        [c_void_p, c_void_p, c_size_t, POINTER(c_size_t), POINTER(c_uint64), _E],
+    ),
+    "phx_notice": (c_int, [c_void_p, POINTER(DrainStruct)]),
+}
+
+_loaded = None
+
+
+def load() -> ctypes.CDLL:
+    """The library, loaded once."""
+    global _loaded
+    if _loaded is None:
+        path = os.environ.get("PHX_LIB") or "libphalanx.so.0"
+        try:
+            library = ctypes.CDLL(path)
+        except OSError as error:
+            raise ImportError(f"libphalanx can't be loaded ({error}); PHX_LIB may name its file") from error
+        for name, (result, arguments) in _PROTOTYPES.items():
+            function = getattr(library, name)
+            function.restype = result
+            function.argtypes = arguments
+        _loaded = library
+    return _loaded

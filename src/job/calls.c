@@ -1,0 +1,211 @@
+/* The public calls of a joined context, without checkpoints. */
+#include "job/context.h"
+
+#include <string.h>
+
+#include "job/error.h"
+
+uint32_t phx_rank(const phx_context *ctx)
+{
+    return ctx->settings.rank;
+}
+
+uint32_t phx_world_size(const phx_context *ctx)
+{
+    return ctx->settings.world;
+}
+
+uint32_t phx_attempt(const phx_context *ctx)
+{
+    return ctx->attempt;
+}
+
+int phx_peer(const phx_context *ctx, uint32_t rank, struct phx_peer *ret_peer, struct phx_error *error)
+{
+    if (ret_peer == NULL || rank >= ctx->settings.world)
+        return job_fail(error, PHX_ERROR_INVALID, "rank %u is outside a world of %u", rank,
+                        ctx->settings.world);
+    *ret_peer = (struct phx_peer){ctx->names[rank].name, ctx->names[rank].address};
+    return 0;
+}
+
+int phx_check(phx_context *ctx, struct phx_error *error)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    int status = job_failure(ctx, error);
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
+int phx_failure_fd(const phx_context *ctx)
+{
+    return ctx->failure_fd;
+}
+
+/* 0 while this rank can talk to the hub. */
+static int star_state(const struct phx_context *ctx, struct phx_error *error)
+{
+    int status = job_failure(ctx, error);
+    if (status == 0 && ctx->hub == NULL && ctx->spoke.state != SPOKE_READY)
+        return job_fail_peer(error, 0, "has left");
+    return status;
+}
+
+int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
+{
+    int64_t deadline_ns = job_deadline_ns(timeout_ms);
+    pthread_mutex_lock(&ctx->mutex);
+    int status = star_state(ctx, error);
+    uint64_t barrier = ctx->barrier_released + 1;
+    if (status == 0 && ctx->barrier_arrived < barrier) {
+        ctx->barrier_arrived = barrier;
+        job_spoke_send(ctx, &(struct star_message){.type = STAR_ARRIVE, .number = barrier});
+    }
+    while (status == 0 && ctx->barrier_released < barrier) {
+        status = star_state(ctx, error);
+        if (status == 0 && ctx->any_left)
+            status = job_fail_peer(error, ctx->left_rank, "has left; no barrier completes without it");
+        else if (status == 0 && !job_wait(ctx, deadline_ns))
+            status = job_fail(error, PHX_ERROR_TIMEOUT, "the barrier is not complete");
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
+/* ---- key-value exchange ---- */
+
+static int check_key(const char *key, struct phx_error *error)
+{
+    size_t len = key == NULL ? 0 : strnlen(key, PHX_KEY_MAX);
+    if (len == 0 || len >= PHX_KEY_MAX)
+        return job_fail(error, PHX_ERROR_INVALID, "a key has 1 to %d bytes", PHX_KEY_MAX - 1);
+    return 0;
+}
+
+/* Sends the message as a call and waits for its answer. Mutex held. */
+static int run_call(struct phx_context *ctx, struct job_call *call, struct star_message *message,
+                    int64_t deadline_ns, struct phx_error *error)
+{
+    int status = star_state(ctx, error);
+    if (status != 0)
+        return status;
+    call->id = message->number = ++ctx->next_call;
+    call->next = ctx->calls;
+    ctx->calls = call;
+    job_spoke_send(ctx, message);
+    while (status == 0 && !call->done) {
+        status = star_state(ctx, error);
+        if (status == 0 && !job_wait(ctx, deadline_ns)) {
+            status = job_fail(error, PHX_ERROR_TIMEOUT, "no answer for key \"%.*s\" in time",
+                              (int)message->key_len, (const char *)message->key);
+            job_spoke_send(ctx, &(struct star_message){.type = STAR_CANCEL, .number = call->id});
+        }
+    }
+    struct job_call **at = &ctx->calls;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    return call->done ? 0 : status;
+}
+
+int phx_kv_put(phx_context *ctx, const char *key, const void *value, size_t len, struct phx_error *error)
+{
+    int status = check_key(key, error);
+    if (status != 0)
+        return status;
+    if (len > PHX_VALUE_MAX || (value == NULL && len > 0))
+        return job_fail(error, PHX_ERROR_INVALID, "a value has at most %d bytes", PHX_VALUE_MAX);
+    struct job_call call = {0};
+    struct star_message message = {.type = STAR_PUT,
+                                   .key = (const uint8_t *)key,
+                                   .key_len = (uint32_t)strlen(key),
+                                   .value = value,
+                                   .value_len = (uint32_t)len};
+    pthread_mutex_lock(&ctx->mutex);
+    status = run_call(ctx, &call, &message, JOB_NEVER, error);
+    pthread_mutex_unlock(&ctx->mutex);
+    if (status == 0 && call.status != 0)
+        return job_fail(error, call.status, "rank 0 didn't store \"%s\": %s", key,
+                        call.status == PHX_ERROR_SPACE ? "the store is full" : phx_code_name(call.status));
+    return status;
+}
+
+int phx_kv_get(phx_context *ctx, const char *key, void *buf, size_t cap, size_t *ret_len, int64_t timeout_ms,
+               struct phx_error *error)
+{
+    int status = check_key(key, error);
+    if (status != 0)
+        return status;
+    if (ret_len == NULL || (buf == NULL && cap > 0))
+        return job_fail(error, PHX_ERROR_INVALID, "buf or ret_len is NULL");
+    struct job_call call = {.buf = buf, .cap = cap};
+    struct star_message message = {.type = STAR_GET,
+                                   .key = (const uint8_t *)key,
+                                   .key_len = (uint32_t)strlen(key),
+                                   .status = timeout_ms != 0};
+    pthread_mutex_lock(&ctx->mutex); /* without waiting for the key, the answer itself is waited for */
+    status = run_call(ctx, &call, &message, timeout_ms == 0 ? JOB_NEVER : job_deadline_ns(timeout_ms), error);
+    pthread_mutex_unlock(&ctx->mutex);
+    if (status != 0)
+        return status;
+    if (call.status == PHX_ERROR_SPACE) {
+        *ret_len = call.len;
+        return job_fail(error, PHX_ERROR_SPACE, "\"%s\" has %zu bytes, the buffer %zu", key, call.len, cap);
+    }
+    if (call.status != 0)
+        return job_fail(error, call.status, "nobody has put \"%s\"", key);
+    *ret_len = call.len;
+    return 0;
+}
+
+/* ---- progress ---- */
+
+void phx_set_total_steps(phx_context *ctx, uint64_t total)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    ctx->step.total = total;
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
+int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, size_t metric_count,
+             struct phx_error *error)
+{
+    if (metric_count > PHX_METRICS_MAX || (metrics == NULL && metric_count > 0))
+        return job_fail(error, PHX_ERROR_INVALID, "a step has at most %d metrics", PHX_METRICS_MAX);
+    for (size_t i = 0; i < metric_count; i++) {
+        size_t len = metrics[i].name == NULL ? 0 : strnlen(metrics[i].name, PHX_METRIC_NAME_MAX);
+        if (!jobwire_name_valid((const uint8_t *)metrics[i].name, len))
+            return job_fail(error, PHX_ERROR_INVALID,
+                            "the name of metric %zu is not 1 to %d printable ASCII characters without spaces",
+                            i, PHX_METRIC_NAME_MAX - 1);
+    }
+    pthread_mutex_lock(&ctx->mutex);
+    int status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
+    if (status == 0) {
+        ctx->step.step = step;
+        ctx->step.metric_count = (uint16_t)metric_count;
+        for (size_t i = 0; i < metric_count; i++) {
+            struct jobwire_metric *metric = &ctx->step.metrics[i];
+            memcpy(metric->name, metrics[i].name, strlen(metrics[i].name) + 1);
+            metric->value = metrics[i].value;
+        }
+        ctx->step_known = true;
+        job_link_step(ctx);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
+/* ---- notice ---- */
+
+int phx_notice(phx_context *ctx, struct phx_drain *ret_drain)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    bool drain = ctx->drain;
+    if (drain && ret_drain != NULL) {
+        ret_drain->remaining_ms = (ctx->drain_deadline_ns - job_now_ns()) / 1000000;
+        ret_drain->reason = ctx->drain_reason;
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return drain ? 1 : 0;
+}

@@ -1,0 +1,11 @@
+/* crc.h - CRC-32C (Castagnoli, RFC 3720 appendix B.4), eight bytes a step. The library stands alone, so it
+ * has its own. Any thread. */
+#ifndef PHX_JOB_CRC_H
+#define PHX_JOB_CRC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint32_t job_crc32c(uint32_t crc, const void *data, size_t len); /* start with 0; chains */
+
+#endif

@@ -1,0 +1,537 @@
+/* Rank 0's meeting point: accepts the other ranks, sends the table when the gang is whole, counts barriers,
+ * keeps keys, tells everybody of a loss; stand-alone it commits checkpoints. Rank 0 itself is a member
+ * without a connection.
+ *
+ * A connection is closed only by the context's own thread (in job_hub_ready), so the list of descriptors that
+ * poll() works on stays right; other threads at most shut one down. */
+#include "job/context.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "job/error.h"
+#include "job/kv.h"
+#include "job/shard.h"
+
+#define PENDING_MAX 64 /* connections that haven't said who they are */
+
+struct job_hub {
+    int listen_fd;
+    int64_t retry_ns, backoff_ns;
+    struct job_conn pending[PENDING_MAX];
+    size_t next_pending;
+    struct job_conn *members; /* [world]; 0 stays closed */
+    uint32_t present;         /* members that have joined, rank 0 included */
+    uint64_t *arrived;        /* [world] the barrier that each has reached */
+    uint32_t arrived_count;   /* at barrier released + 1 */
+    uint64_t released;
+    struct job_kv kv;
+    uint64_t (*saved)[JOB_SAVED_MAX]; /* [world] stand-alone: last saved steps + 1, as a ring */
+    uint8_t *saved_next;              /* [world] */
+};
+
+int job_hub_new(struct phx_context *ctx, struct phx_error *error)
+{
+    uint32_t world = ctx->settings.world;
+    struct job_hub *hub = calloc(1, sizeof *hub);
+    if (hub != NULL) {
+        hub->listen_fd = -1;
+        hub->members = calloc(world, sizeof *hub->members);
+        hub->arrived = calloc(world, sizeof *hub->arrived);
+        hub->saved = calloc(world, sizeof *hub->saved);
+        hub->saved_next = calloc(world, sizeof *hub->saved_next);
+    }
+    ctx->hub = hub;
+    for (size_t i = 0; hub != NULL && i < PENDING_MAX; i++)
+        job_conn_init(&hub->pending[i]);
+    for (uint32_t i = 0; hub != NULL && hub->members != NULL && i < world; i++)
+        job_conn_init(&hub->members[i]);
+    if (hub == NULL || hub->members == NULL || hub->arrived == NULL || hub->saved == NULL ||
+        hub->saved_next == NULL)
+        return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
+    hub->present = 1;
+    ctx->members[0] = MEMBER_PRESENT;
+    memcpy(ctx->names[0].name, ctx->settings.name, sizeof ctx->settings.name);
+    memcpy(ctx->names[0].address, ctx->settings.address, sizeof ctx->settings.address);
+    return 0;
+}
+
+void job_hub_free(struct phx_context *ctx)
+{
+    struct job_hub *hub = ctx->hub;
+    if (hub == NULL)
+        return;
+    for (uint32_t i = 0; hub->members != NULL && i < ctx->settings.world; i++)
+        job_conn_close(&hub->members[i]);
+    for (size_t i = 0; i < PENDING_MAX; i++)
+        job_conn_close(&hub->pending[i]);
+    if (hub->listen_fd >= 0)
+        close(hub->listen_fd);
+    job_kv_done(&hub->kv);
+    free(hub->members);
+    free(hub->arrived);
+    free(hub->saved);
+    free(hub->saved_next);
+    free(hub);
+    ctx->hub = NULL;
+}
+
+/* ---- sending ---- */
+
+static void send_to(struct phx_context *ctx, uint32_t rank, const uint8_t *frame, size_t size)
+{
+    struct job_conn *conn = &ctx->hub->members[rank];
+    if (conn->fd < 0)
+        return;
+    if (job_conn_queue(conn, frame, size) != 0)
+        shutdown(conn->fd, SHUT_RDWR); /* poll reports it, and there it is closed */
+    else if (job_conn_pending(conn))
+        job_wake(ctx);
+}
+
+/* To one member, or to all of them when rank is the world's size. Encoded once. */
+static void send_message(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+{
+    uint32_t world = ctx->settings.world;
+    bool all = rank == world;
+    if (rank == 0 || all)
+        job_spoke_receive(ctx, message);
+    if (rank == 0 || world == 1)
+        return;
+    uint8_t small[1024];
+    size_t size = star_size(message);
+    uint8_t *frame = size <= sizeof small ? small : malloc(size);
+    if (frame == NULL) { /* the receiver would wait for ever */
+        for (uint32_t i = all ? 1 : rank; i < (all ? world : rank + 1); i++)
+            shutdown(ctx->hub->members[i].fd, SHUT_RDWR);
+        return;
+    }
+    star_encode(message, frame);
+    for (uint32_t i = all ? 1 : rank; i < (all ? world : rank + 1); i++)
+        send_to(ctx, i, frame, size);
+    if (frame != small)
+        free(frame);
+}
+
+void job_hub_broadcast(struct phx_context *ctx, const struct star_message *message)
+{
+    send_message(ctx, ctx->settings.world, message);
+}
+
+void job_hub_announce(struct phx_context *ctx, uint16_t type, uint32_t rank)
+{
+    send_message(ctx, ctx->settings.world, &(struct star_message){.type = type, .rank = rank});
+}
+
+static void reply(struct phx_context *ctx, uint32_t rank, uint64_t id, int code,
+                  const struct job_kv_entry *entry)
+{
+    struct star_message message = {.type = STAR_REPLY, .number = id, .status = (uint32_t)-code};
+    if (entry != NULL) {
+        message.value = entry->value;
+        message.value_len = entry->value_len;
+    }
+    send_message(ctx, rank, &message);
+}
+
+/* ---- members' messages ---- */
+
+static void on_arrive(struct phx_context *ctx, uint32_t rank, uint64_t barrier)
+{
+    struct job_hub *hub = ctx->hub;
+    if (barrier != hub->released + 1 || hub->arrived[rank] >= barrier)
+        return;
+    hub->arrived[rank] = barrier;
+    if (++hub->arrived_count < ctx->settings.world)
+        return;
+    hub->arrived_count = 0;
+    hub->released = barrier;
+    send_message(ctx, ctx->settings.world, &(struct star_message){.type = STAR_RELEASE, .number = barrier});
+}
+
+static void on_put(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+{
+    struct job_kv *kv = &ctx->hub->kv;
+    int status = job_kv_put(kv, message->key, message->key_len, message->value, message->value_len);
+    struct job_kv_waiter *waiter;
+    while (status == 0 && (waiter = job_kv_take_waiter(kv, message->key, message->key_len)) != NULL) {
+        reply(ctx, waiter->rank, waiter->id, 0, job_kv_get(kv, message->key, message->key_len));
+        free(waiter);
+    }
+    reply(ctx, rank, message->number, status, NULL);
+}
+
+static void on_get(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+{
+    struct job_kv *kv = &ctx->hub->kv;
+    const struct job_kv_entry *entry = job_kv_get(kv, message->key, message->key_len);
+    if (entry != NULL) {
+        reply(ctx, rank, message->number, 0, entry);
+        return;
+    }
+    int status = PHX_ERROR_NONE;
+    if (message->status == 1)
+        status = job_kv_wait(kv, message->key, message->key_len, rank, message->number);
+    if (status != 0)
+        reply(ctx, rank, message->number, status, NULL);
+}
+
+static bool has_saved(const struct job_hub *hub, uint32_t rank, uint64_t step)
+{
+    for (size_t i = 0; i < JOB_SAVED_MAX; i++)
+        if (hub->saved[rank][i] == step + 1)
+            return true;
+    return false;
+}
+
+/* Stand-alone only: under Phalanx the controller commits. A mark that can't be written leaves the step
+ * uncommitted. */
+static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
+{
+    struct job_hub *hub = ctx->hub;
+    if (!ctx->settings.standalone || step == UINT64_MAX)
+        return;
+    hub->saved[rank][hub->saved_next[rank]] = step + 1;
+    hub->saved_next[rank] = (uint8_t)((hub->saved_next[rank] + 1) % JOB_SAVED_MAX);
+    for (uint32_t i = 0; i < ctx->settings.world; i++)
+        if (!has_saved(hub, i, step))
+            return;
+    struct shard_id id = {ctx->settings.checkpoint_dir, step, ctx->attempt, 0, ctx->settings.world};
+    if (shard_mark_committed(&id, NULL) != 0)
+        return;
+    struct star_message message = {.type = STAR_COMMITTED, .number = step, .attempt = ctx->attempt};
+    send_message(ctx, ctx->settings.world, &message);
+}
+
+static void on_leave(struct phx_context *ctx, uint32_t rank)
+{
+    bool tell = rank == 0 || !ctx->any_left; /* one is enough to know that no further barrier completes */
+    ctx->members[rank] = MEMBER_LEFT;
+    if (tell)
+        job_hub_announce(ctx, STAR_LEFT, rank);
+    if (rank != 0)
+        shutdown(ctx->hub->members[rank].fd, SHUT_RDWR);
+    job_changed(ctx);
+}
+
+void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+{
+    switch (message->type) {
+    case STAR_ARRIVE:
+        on_arrive(ctx, rank, message->number);
+        break;
+    case STAR_PUT:
+        on_put(ctx, rank, message);
+        break;
+    case STAR_GET:
+        on_get(ctx, rank, message);
+        break;
+    case STAR_CANCEL:
+        job_kv_cancel(&ctx->hub->kv, rank, message->number);
+        break;
+    case STAR_SAVED:
+        on_saved(ctx, rank, message->number);
+        break;
+    case STAR_ANSWER:
+        job_agree_receive(ctx, rank, message);
+        break;
+    case STAR_LEAVE:
+        on_leave(ctx, rank);
+        break;
+    case STAR_GAVE_UP:
+        if (ctx->members[rank] == MEMBER_PRESENT)
+            ctx->members[rank] = MEMBER_LEFT;
+        break;
+    default: /* nothing that a member says to the hub */
+        break;
+    }
+}
+
+/* ---- joining ---- */
+
+/* Sends the table when everybody is here and the agent has told which checkpoint counts. */
+static void start_gang(struct phx_context *ctx)
+{
+    uint32_t world = ctx->settings.world;
+    if (ctx->met || !ctx->welcomed || ctx->hub->present < world)
+        return;
+    uint8_t *table = malloc((size_t)world * STAR_NAME_SIZE_MAX);
+    if (table == NULL) {
+        job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
+        return;
+    }
+    size_t len = 0;
+    for (uint32_t rank = 0; rank < world; rank++)
+        len += star_put_name(&ctx->names[rank], table + len);
+    struct star_message message = {.type = STAR_TABLE,
+                                   .attempt = ctx->attempt,
+                                   .status = ctx->restore.valid,
+                                   .number = ctx->restore.step,
+                                   .rank = ctx->restore.attempt,
+                                   .value = table,
+                                   .value_len = (uint32_t)len};
+    if (len > STAR_BODY_MAX - STAR_FIXED_SIZE)
+        job_join_failed(ctx, PHX_ERROR_INVALID, "the names of all ranks together are too long");
+    else
+        send_message(ctx, world, &message);
+    free(table);
+}
+
+static void reject(struct job_conn *conn, int code, const char *text)
+{
+    uint8_t frame[512];
+    struct star_message message = {.type = STAR_REJECT, .status = (uint32_t)-code};
+    message.value = (const uint8_t *)text;
+    message.value_len = (uint32_t)strnlen(text, 256);
+    star_encode(&message, frame);
+    (void)job_conn_queue(conn, frame, star_size(&message)); /* it is closed in any case */
+}
+
+/* Takes a HELLO: the connection moves to its rank, or -1 for an end of it. */
+static int admit(struct phx_context *ctx, struct job_conn *conn, const struct star_message *message)
+{
+    const struct job_settings *settings = &ctx->settings;
+    struct star_name name;
+    uint32_t rank = message->rank;
+    if (message->type != STAR_HELLO || star_get_name(message->value, message->value_len, &name) == 0)
+        return -1;
+    if (message->key_len != strlen(settings->jobset) ||
+        memcmp(message->key, settings->jobset, message->key_len) != 0)
+        reject(conn, PHX_ERROR_INVALID, "this is another job set's rendezvous");
+    else if (message->world != settings->world || rank == 0 || rank >= settings->world)
+        reject(conn, PHX_ERROR_INVALID, "rank or world size don't match those of rank 0");
+    else if (message->status != settings->standalone)
+        reject(conn, PHX_ERROR_INVALID, "one of us has an agent, the other one is stand-alone");
+    else if (!settings->standalone && message->attempt < ctx->attempt)
+        reject(conn, PHX_ERROR_FENCED, "a newer attempt has started");
+    else if (ctx->met && ctx->members[rank] != MEMBER_ABSENT)
+        reject(conn, PHX_ERROR_INVALID, "this rank has joined already");
+    else if (settings->standalone || message->attempt == ctx->attempt) {
+        if (ctx->members[rank] == MEMBER_ABSENT)
+            ctx->hub->present++;
+        job_conn_close(&ctx->hub->members[rank]); /* an earlier connection of the same rank */
+        ctx->hub->members[rank] = *conn;
+        job_conn_init(conn);
+        ctx->members[rank] = MEMBER_PRESENT;
+        ctx->names[rank] = name;
+        return 0;
+    }
+    return -1; /* of a newer attempt: it comes again until this one has ended */
+}
+
+static struct addrinfo *wildcard(const struct phx_context *ctx)
+{
+    struct addrinfo hints = {
+        .ai_socktype = SOCK_STREAM, .ai_family = AF_INET, .ai_flags = AI_NUMERICSERV | AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    return getaddrinfo(NULL, ctx->settings.port, &hints, &found) == 0 ? found : NULL;
+}
+
+/* Returns 0 with a listening socket, or an errno. */
+static int listen_at(const struct addrinfo *at, int *ret_fd)
+{
+    int on = 1, fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, at->ai_addr, at->ai_addrlen) != 0 || listen(fd, 4096) != 0) {
+        int status = errno;
+        close(fd);
+        return status;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+/* The rendezvous' own address if it is one of this machine; behind an address translation any. */
+static void start_listening(struct phx_context *ctx)
+{
+    struct job_hub *hub = ctx->hub;
+    struct addrinfo *found = job_resolve(ctx);
+    int status = found == NULL ? 0 : listen_at(found, &hub->listen_fd);
+    if (status == EADDRNOTAVAIL) {
+        freeaddrinfo(found);
+        found = wildcard(ctx);
+        if (found != NULL)
+            listen_at(found, &hub->listen_fd);
+    }
+    if (hub->listen_fd < 0)
+        hub->retry_ns =
+            job_backoff(&hub->backoff_ns); /* the port of the attempt before may still be closing */
+    else if (status == 0 && ctx->names[0].address[0] == '\0' &&
+             getnameinfo(found->ai_addr, found->ai_addrlen, ctx->names[0].address,
+                         sizeof ctx->names[0].address, NULL, 0, NI_NUMERICHOST) != 0)
+        ctx->names[0].address[0] = '\0';
+    if (found != NULL)
+        freeaddrinfo(found);
+}
+
+static void accept_all(struct phx_context *ctx)
+{
+    struct job_hub *hub = ctx->hub;
+    int fd, on = 1, idle_s = 10, interval_s = 2, probes = 3;
+    while ((fd = accept4(hub->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+        struct job_conn *place = &hub->pending[hub->next_pending];
+        hub->next_pending = (hub->next_pending + 1) % PENDING_MAX;
+        job_conn_close(place); /* the oldest makes room: it comes again, or it was nobody */
+        job_conn_open(place, fd);
+    }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return;
+    close(hub->listen_fd); /* out of descriptors or memory: poll would spin, so listen again a little later */
+    hub->listen_fd = -1;
+    hub->retry_ns = job_backoff(&hub->backoff_ns);
+}
+
+static void pending_ready(struct phx_context *ctx, struct job_conn *conn)
+{
+    struct star_message message;
+    size_t len, used;
+    if (job_conn_read(conn) != 0) {
+        job_conn_close(conn);
+        return;
+    }
+    const uint8_t *data = job_conn_data(conn, &len);
+    int status = data == NULL ? 0 : star_decode(data, len, STAR_HELLO_MAX, &message, &used);
+    if (status == 0)
+        return;
+    if (status > 0) {
+        job_conn_take(conn, used);
+        status = admit(ctx, conn, &message);
+    }
+    if (status < 0)
+        job_conn_close(conn);
+    else
+        start_gang(ctx);
+}
+
+static void member_broken(struct phx_context *ctx, uint32_t rank)
+{
+    job_conn_close(&ctx->hub->members[rank]);
+    if (ctx->met) {
+        job_lose(ctx, rank);
+    } else { /* it may come again until the deadline */
+        ctx->members[rank] = MEMBER_ABSENT;
+        ctx->hub->present--;
+    }
+    job_changed(ctx);
+}
+
+static void member_ready(struct phx_context *ctx, uint32_t rank, short events)
+{
+    struct job_conn *conn = &ctx->hub->members[rank];
+    bool broken = (events & POLLOUT) != 0 && job_conn_flush(conn) != 0;
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && job_conn_read(conn) != 0)
+        broken = true;
+    int status = 1;
+    while (status > 0) { /* what came before the end still counts */
+        struct star_message message;
+        size_t len, used;
+        const uint8_t *data = job_conn_data(conn, &len);
+        status = data == NULL ? 0 : star_decode(data, len, STAR_BODY_MAX, &message, &used);
+        if (status > 0) {
+            job_hub_receive(ctx, rank, &message);
+            job_conn_take(conn, used);
+        }
+    }
+    if (broken || status < 0)
+        member_broken(ctx, rank);
+}
+
+/* ---- for the service thread ---- */
+
+size_t job_hub_poll_size(const struct phx_context *ctx)
+{
+    return ctx->hub == NULL ? 0 : 1 + PENDING_MAX + (size_t)ctx->settings.world;
+}
+
+/* Fixed places: the listener, the pending ones, the members by rank. */
+size_t job_hub_poll_fill(const struct phx_context *ctx, struct pollfd *fds)
+{
+    const struct job_hub *hub = ctx->hub;
+    if (hub == NULL)
+        return 0;
+    fds[0] = (struct pollfd){.fd = hub->listen_fd, .events = POLLIN};
+    for (size_t i = 0; i < PENDING_MAX; i++)
+        fds[1 + i] = (struct pollfd){.fd = hub->pending[i].fd, .events = POLLIN};
+    for (uint32_t i = 0; i < ctx->settings.world; i++) {
+        short events = (short)(POLLIN | (job_conn_pending(&hub->members[i]) ? POLLOUT : 0));
+        fds[1 + PENDING_MAX + i] = (struct pollfd){.fd = hub->members[i].fd, .events = events};
+    }
+    return job_hub_poll_size(ctx);
+}
+
+void job_hub_ready(struct phx_context *ctx, const struct pollfd *fds, size_t count)
+{
+    struct job_hub *hub = ctx->hub;
+    if (hub == NULL)
+        return;
+    assert(count == job_hub_poll_size(ctx));
+    for (uint32_t i = 0; i < ctx->settings.world; i++) {
+        const struct pollfd *fd = &fds[1 + PENDING_MAX + i];
+        if (fd->revents != 0 && fd->fd == hub->members[i].fd)
+            member_ready(ctx, i, fd->revents);
+    }
+    for (size_t i = 0; i < PENDING_MAX; i++)
+        if (fds[1 + i].revents != 0 && fds[1 + i].fd == hub->pending[i].fd)
+            pending_ready(ctx, &hub->pending[i]);
+    if (fds[0].revents != 0)
+        accept_all(ctx);
+}
+
+int64_t job_hub_timer(const struct phx_context *ctx)
+{
+    if (ctx->hub == NULL)
+        return JOB_NEVER;
+    if (ctx->settings.world > 1 && ctx->hub->listen_fd < 0)
+        return ctx->hub->retry_ns;
+    bool whole = !ctx->met && ctx->welcomed && ctx->hub->present == ctx->settings.world;
+    return whole && ctx->join_code == 0 ? 0 : JOB_NEVER;
+}
+
+void job_hub_tick(struct phx_context *ctx, int64_t now_ns)
+{
+    (void)now_ns;
+    if (ctx->settings.world > 1 && ctx->hub->listen_fd < 0)
+        start_listening(ctx);
+    start_gang(ctx);
+}
+
+bool job_hub_alone(const struct phx_context *ctx)
+{
+    for (uint32_t rank = 1; rank < ctx->settings.world; rank++)
+        if (ctx->hub->members[rank].fd >= 0)
+            return false;
+    return true;
+}
+
+bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap)
+{
+    uint32_t listed = 0, missing = 0;
+    size_t len = 0;
+    for (uint32_t rank = 0; rank < ctx->settings.world; rank++) {
+        if (ctx->members[rank] != MEMBER_ABSENT)
+            continue;
+        missing++;
+        if (listed < 8 && len + 16 < cap) {
+            len += (size_t)snprintf(text + len, cap - len, "%s%u", listed == 0 ? "" : ", ", rank);
+            listed++;
+        }
+    }
+    if (missing > listed && len + 32 < cap)
+        snprintf(text + len, cap - len, " and %u more", missing - listed);
+    return missing > 0;
+}

@@ -1,0 +1,187 @@
+/* Beginning and end of a context. */
+#include "job/context.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "job/error.h"
+#include "job/shard.h"
+
+/* Frees everything; the thread has ended or never started. */
+static void destroy(struct phx_context *ctx)
+{
+    job_link_stop(ctx);
+    job_spoke_stop(ctx);
+    job_hub_free(ctx);
+    job_agree_stop(ctx);
+    if (ctx->wake_fd >= 0)
+        close(ctx->wake_fd);
+    if (ctx->failure_fd >= 0)
+        close(ctx->failure_fd);
+    pthread_cond_destroy(&ctx->changed);
+    pthread_mutex_destroy(&ctx->mutex);
+    free(ctx->names);
+    free(ctx->members);
+    free(ctx);
+}
+
+static struct phx_context *create(const struct job_settings *settings)
+{
+    struct phx_context *ctx = calloc(1, sizeof *ctx);
+    if (ctx == NULL)
+        return NULL;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&ctx->mutex, NULL);
+    pthread_cond_init(&ctx->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    ctx->settings = *settings;
+    ctx->attempt = settings->attempt;
+    ctx->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    ctx->failure_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    ctx->names = calloc(settings->world, sizeof *ctx->names);
+    ctx->members = calloc(settings->world, sizeof *ctx->members);
+    job_link_start(ctx);
+    job_spoke_start(ctx);
+    if (ctx->wake_fd < 0 || ctx->failure_fd < 0 || ctx->names == NULL || ctx->members == NULL) {
+        destroy(ctx);
+        return NULL;
+    }
+    return ctx;
+}
+
+/* Stand-alone, rank 0 says which attempt this is and which checkpoint counts: the directory tells it. */
+static int take_stock(struct phx_context *ctx, struct phx_error *error)
+{
+    struct shard_survey survey;
+    if (!ctx->settings.standalone || ctx->settings.rank != 0 || ctx->settings.checkpoint_dir[0] == '\0')
+        return 0;
+    int status = shard_survey(ctx->settings.checkpoint_dir, &survey, error);
+    if (status != 0)
+        return status;
+    if (survey.next_attempt > ctx->attempt)
+        ctx->attempt = survey.next_attempt;
+    ctx->restore = (struct job_checkpoint_ref){survey.committed, survey.step, survey.attempt};
+    return 0;
+}
+
+static int start_thread(struct phx_context *ctx, struct phx_error *error)
+{
+    sigset_t all, before;
+    sigfillset(&all); /* the program's signals are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int status = pthread_create(&ctx->thread, NULL, job_service, ctx);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (status != 0)
+        return job_fail_errno(error, status, "start the library's thread");
+    ctx->thread_started = true;
+    return 0;
+}
+
+static int join_timed_out(struct phx_context *ctx, struct phx_error *error)
+{
+    const struct job_settings *settings = &ctx->settings;
+    char missing[120] = "";
+    if (!ctx->welcomed)
+        return job_fail(error, PHX_ERROR_TIMEOUT, "the agent at %.107s doesn't answer",
+                        settings->agent_socket);
+    if (ctx->hub != NULL && job_hub_missing(ctx, missing, sizeof missing))
+        return job_fail(error, PHX_ERROR_TIMEOUT, "of %u ranks these have not joined: %s", settings->world,
+                        missing);
+    return job_fail(error, PHX_ERROR_TIMEOUT, "rank 0 at %.100s port %s %s", settings->host, settings->port,
+                    ctx->spoke.state == SPOKE_JOINING ? "still waits for other ranks" : "can't be reached");
+}
+
+static int wait_for_gang(struct phx_context *ctx, struct phx_error *error)
+{
+    int64_t deadline_ns = job_deadline_ns(ctx->settings.join_timeout_ms);
+    int status = 0;
+    pthread_mutex_lock(&ctx->mutex);
+    while (status == 0 && !(ctx->welcomed && ctx->agreement.settled)) {
+        bool present = ctx->welcomed && ctx->met; /* then it only takes as long as reading a shard */
+        status = job_failure(ctx, error);
+        if (status == 0 && ctx->join_code != 0)
+            status = job_fail(error, ctx->join_code, "%s", ctx->join_text);
+        else if (status == 0 && ctx->agreement.asked)
+            job_agree_answer(ctx);
+        else if (status == 0 && !job_wait(ctx, present ? JOB_NEVER : deadline_ns))
+            status = join_timed_out(ctx, error);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
+int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct phx_error *error)
+{
+    struct job_settings settings;
+    if (ret_ctx == NULL)
+        return job_fail(error, PHX_ERROR_INVALID, "ret_ctx is NULL");
+    int status = job_settings_load(options, &settings, error);
+    if (status != 0)
+        return status;
+    struct phx_context *ctx = create(&settings);
+    if (ctx == NULL)
+        return job_fail(error, PHX_ERROR_MEMORY, "out of memory or descriptors");
+    status = take_stock(ctx, error);
+    if (status == 0 && settings.rank == 0)
+        status = job_hub_new(ctx, error);
+    if (status == 0)
+        status = start_thread(ctx, error);
+    if (status == 0)
+        status = wait_for_gang(ctx, error);
+    if (status != 0) {
+        phx_close(ctx);
+        return status;
+    }
+    *ret_ctx = ctx;
+    return 0;
+}
+
+void phx_close(phx_context *ctx)
+{
+    if (ctx == NULL)
+        return;
+    if (ctx->thread_started) {
+        pthread_mutex_lock(&ctx->mutex);
+        ctx->stop = true;
+        job_wake(ctx);
+        pthread_mutex_unlock(&ctx->mutex);
+        pthread_join(ctx->thread, NULL);
+    }
+    destroy(ctx);
+}
+
+static bool peers_done(const struct phx_context *ctx)
+{
+    return ctx->hub != NULL ? job_hub_alone(ctx) : ctx->spoke.state == SPOKE_OFF;
+}
+
+int phx_leave(phx_context *ctx, struct phx_error *error)
+{
+    if (ctx == NULL)
+        return job_fail(error, PHX_ERROR_INVALID, "the context is NULL");
+    int64_t deadline_ns = job_deadline_ns(ctx->settings.leave_timeout_ms);
+    pthread_mutex_lock(&ctx->mutex);
+    int status = job_failure(ctx, error);
+    if (status == 0) {
+        ctx->leaving = true;
+        job_spoke_send(ctx, &(struct star_message){.type = STAR_LEAVE});
+    }
+    while (status == 0 && !peers_done(ctx) && job_wait(ctx, deadline_ns))
+        status = job_failure(ctx, error);
+    if (status == 0)
+        job_link_leave(ctx);
+    while (status == 0 && !job_link_drained(ctx)) {
+        status = job_failure(ctx, error);
+        if (status == 0 && !job_wait(ctx, deadline_ns))
+            status = job_fail(error, PHX_ERROR_TIMEOUT, "the agent didn't take the last reports");
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    phx_close(ctx);
+    return status;
+}

@@ -1,0 +1,467 @@
+#include "job/shard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "job/crc.h"
+#include "job/error.h"
+#include "job/settings.h"
+#include "job/wire.h"
+
+#define HEADER_SIZE 64
+#define VERSION     1
+#define PATH_SIZE   4096
+
+static const char magic[8] = {'P', 'H', 'X', 'S', 'H', 'A', 'R', 'D'};
+
+static void step_path(const struct shard_id *id, char *path)
+{
+    snprintf(path, PATH_SIZE, "%s/step-%llu", id->dir, (unsigned long long)id->step);
+}
+
+static void shard_path(const struct shard_id *id, const char *suffix, char *path)
+{
+    snprintf(path, PATH_SIZE, "%s/step-%llu/attempt-%u-rank-%u.shard%s", id->dir,
+             (unsigned long long)id->step, id->attempt, id->rank, suffix);
+}
+
+static int sync_directory(const char *path, struct phx_error *error)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return job_fail_errno(error, errno, "open %.120s", path);
+    int status = fsync(fd) == 0 ? 0 : job_fail_errno(error, errno, "sync %.120s", path);
+    close(fd);
+    return status;
+}
+
+/* Makes every missing directory on the way to `path`; several ranks may do so at once. */
+static int make_directories(const char *path, struct phx_error *error)
+{
+    char part[PATH_SIZE];
+    size_t len = strnlen(path, sizeof part - 1);
+    memcpy(part, path, len);
+    part[len] = 0;
+    for (size_t i = 1; i <= len; i++) {
+        if (part[i] != '/' && part[i] != 0)
+            continue;
+        char kept = part[i];
+        part[i] = 0;
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return job_fail_errno(error, errno, "create %.120s", part);
+        part[i] = kept;
+    }
+    return 0;
+}
+
+/* Makes the directory of the step, and the checkpoint directory when it is missing. */
+static int make_directory(const struct shard_id *id, struct phx_error *error)
+{
+    char path[PATH_SIZE];
+    step_path(id, path);
+    if (mkdir(path, 0777) == 0)
+        return sync_directory(id->dir, error);
+    if (errno == ENOENT) {
+        int status = make_directories(path, error);
+        return status != 0 ? status : sync_directory(id->dir, error);
+    }
+    return errno == EEXIST ? 0 : job_fail_errno(error, errno, "create %.120s", path);
+}
+
+static int write_all(int fd, struct iovec *parts, int count)
+{
+    while (count > 0) {
+        ssize_t written = writev(fd, parts, count);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return -1;
+        size_t rest = (size_t)written;
+        while (count > 0 && rest >= parts->iov_len) {
+            rest -= parts->iov_len;
+            parts++;
+            count--;
+        }
+        if (count > 0) {
+            parts->iov_base = (uint8_t *)parts->iov_base + rest;
+            parts->iov_len -= rest;
+        }
+    }
+    return 0;
+}
+
+/* Creates `name` with these contents: all of them, durable, or not at all. */
+static int write_file(const struct shard_id *id, const char *name, struct iovec *parts, int count,
+                      struct phx_error *error)
+{
+    char temporary[PATH_SIZE + 8], directory[PATH_SIZE];
+    int status = make_directory(id, error);
+    if (status != 0)
+        return status;
+    snprintf(temporary, sizeof temporary, "%s.tmp", name);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return job_fail_errno(error, errno, "create %.120s", temporary);
+    if (write_all(fd, parts, count) != 0)
+        status = job_fail_errno(error, errno, "write %.120s", temporary);
+    else if (fsync(fd) != 0)
+        status = job_fail_errno(error, errno, "sync %.120s", temporary);
+    if (close(fd) != 0 && status == 0) /* a network file system may say only now that it is full */
+        status = job_fail_errno(error, errno, "close %.120s", temporary);
+    if (status == 0 && rename(temporary, name) != 0)
+        status = job_fail_errno(error, errno, "rename %.120s", temporary);
+    if (status != 0) {
+        unlink(temporary);
+        return status;
+    }
+    step_path(id, directory);
+    return sync_directory(directory, error);
+}
+
+static void encode_header(const struct shard_id *id, size_t len, uint32_t data_crc, uint8_t *header)
+{
+    struct jobwire_writer writer = {.data = header, .cap = HEADER_SIZE};
+    static const uint8_t zero[12];
+    jobwire_put_bytes(&writer, magic, sizeof magic);
+    jobwire_put(&writer, VERSION, 4);
+    jobwire_put(&writer, HEADER_SIZE, 4);
+    jobwire_put(&writer, id->step, 8);
+    jobwire_put(&writer, id->attempt, 4);
+    jobwire_put(&writer, id->rank, 4);
+    jobwire_put(&writer, id->world, 4);
+    jobwire_put(&writer, data_crc, 4);
+    jobwire_put(&writer, len, 8);
+    jobwire_put_bytes(&writer, zero, sizeof zero);
+    jobwire_put(&writer, job_crc32c(0, header, writer.len), 4);
+}
+
+int shard_write(const struct shard_id *id, const void *data, size_t len, uint64_t *ret_size,
+                struct phx_error *error)
+{
+    uint8_t header[HEADER_SIZE];
+    char path[PATH_SIZE];
+    encode_header(id, len, job_crc32c(0, data, len), header);
+    shard_path(id, "", path);
+    struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
+    int status = write_file(id, path, parts, 2, error);
+    if (status == 0)
+        *ret_size = HEADER_SIZE + (uint64_t)len;
+    return status;
+}
+
+struct header {
+    uint64_t len;
+    uint32_t data_crc;
+};
+
+static int decode_header(const struct shard_id *id, const uint8_t *bytes, const char *path,
+                         struct header *ret_header, struct phx_error *error)
+{
+    struct jobwire_reader reader = {.data = bytes, .pos = sizeof magic, .len = HEADER_SIZE};
+    uint64_t version = jobwire_get(&reader, 4), size = jobwire_get(&reader, 4);
+    uint64_t step = jobwire_get(&reader, 8), attempt = jobwire_get(&reader, 4),
+             rank = jobwire_get(&reader, 4);
+    uint64_t world = jobwire_get(&reader, 4);
+    struct header header = {.data_crc = (uint32_t)jobwire_get(&reader, 4)};
+    header.len = jobwire_get(&reader, 8);
+    jobwire_get_bytes(&reader, 12);
+    if (memcmp(bytes, magic, sizeof magic) != 0 ||
+        jobwire_get(&reader, 4) != job_crc32c(0, bytes, HEADER_SIZE - 4))
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is not a shard, or its header is damaged", path);
+    if (version != VERSION || size != HEADER_SIZE)
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s has format version %llu, this library reads %d",
+                        path, (unsigned long long)version, VERSION);
+    if (step != id->step || attempt != id->attempt || rank != id->rank)
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s holds another shard than its name says", path);
+    if (world != id->world)
+        return job_fail(error, PHX_ERROR_INVALID, "%.120s was saved by %llu ranks, this world has %u", path,
+                        (unsigned long long)world, id->world);
+    *ret_header = header;
+    return 0;
+}
+
+/* False at an early end too (errno is 0 then). */
+static bool read_all(int fd, void *buf, size_t len)
+{
+    uint8_t *out = buf;
+    while (len > 0) {
+        ssize_t got = read(fd, out, len);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            errno = got < 0 ? errno : 0;
+            return false;
+        }
+        out += got;
+        len -= (size_t)got;
+    }
+    return true;
+}
+
+/* Opens the file and reads its header; the descriptor stands behind it. */
+static int open_shard(const struct shard_id *id, char *path, struct header *ret_header, int *ret_fd,
+                      struct phx_error *error)
+{
+    shard_path(id, "", path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is missing", path);
+    if (fd < 0)
+        return job_fail_errno(error, errno, "open %.120s", path);
+    uint8_t bytes[HEADER_SIZE];
+    struct stat info;
+    int status;
+    if (fstat(fd, &info) != 0)
+        status = job_fail_errno(error, errno, "inspect %.120s", path);
+    else if (!read_all(fd, bytes, sizeof bytes))
+        status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
+                            : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
+    else
+        status = decode_header(id, bytes, path, ret_header, error);
+    if (status == 0 && (uint64_t)info.st_size - HEADER_SIZE != ret_header->len)
+        status = job_fail(error, PHX_ERROR_CORRUPT, "%.120s has %lld bytes, its header says %llu", path,
+                          (long long)info.st_size, (unsigned long long)ret_header->len + HEADER_SIZE);
+    if (status != 0) {
+        close(fd);
+        return status;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int shard_length(const struct shard_id *id, size_t *ret_len, struct phx_error *error)
+{
+    char path[PATH_SIZE];
+    struct header header;
+    int fd, status = open_shard(id, path, &header, &fd, error);
+    if (status != 0)
+        return status;
+    close(fd);
+    *ret_len = (size_t)header.len;
+    return 0;
+}
+
+int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len, struct phx_error *error)
+{
+    char path[PATH_SIZE];
+    struct header header;
+    int fd, status = open_shard(id, path, &header, &fd, error);
+    if (status != 0)
+        return status;
+    size_t len = (size_t)header.len;
+    if (len > cap) {
+        *ret_len = len;
+        status = job_fail(error, PHX_ERROR_SPACE, "%.120s holds %zu bytes, the buffer %zu", path, len, cap);
+    } else if (!read_all(fd, buf, len)) {
+        status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
+                            : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
+    } else if (job_crc32c(0, buf, len) != header.data_crc) {
+        status = job_fail(error, PHX_ERROR_CORRUPT, "%.160s is damaged: the checksum is wrong", path);
+    }
+    close(fd);
+    if (status == 0)
+        *ret_len = len;
+    return status;
+}
+
+int shard_verify(const struct shard_id *id, struct phx_error *error)
+{
+    char path[PATH_SIZE];
+    uint8_t part[65536];
+    struct header header;
+    int fd, status = open_shard(id, path, &header, &fd, error);
+    if (status != 0)
+        return status;
+    uint32_t crc = 0;
+    uint64_t left = header.len;
+    while (status == 0 && left > 0) {
+        size_t len = left < sizeof part ? (size_t)left : sizeof part;
+        if (!read_all(fd, part, len))
+            status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
+                                : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
+        else
+            crc = job_crc32c(crc, part, len);
+        left -= len;
+    }
+    close(fd);
+    if (status == 0 && crc != header.data_crc)
+        status = job_fail(error, PHX_ERROR_CORRUPT, "%.160s is damaged: the checksum is wrong", path);
+    return status;
+}
+
+/* ---- the directory ---- */
+
+/* Reads a number at *text and then `after`; moves *text behind both. */
+static bool skip_number(const char **text, const char *after, uint64_t max, uint64_t *ret_value)
+{
+    char digits[24];
+    size_t len = strspn(*text, "0123456789"), after_len = strlen(after);
+    if (len == 0 || len >= sizeof digits || strncmp(*text + len, after, after_len) != 0)
+        return false;
+    memcpy(digits, *text, len);
+    digits[len] = '\0';
+    *text += len + after_len;
+    return job_parse_number(digits, max, ret_value);
+}
+
+enum file_kind { FILE_OTHER, FILE_SHARD, FILE_COMMIT };
+
+static enum file_kind parse_file(const char *name, uint32_t *ret_attempt, uint32_t *ret_rank)
+{
+    static const char prefix[] = "attempt-", rank_prefix[] = "-rank-";
+    uint64_t attempt, rank = 0;
+    enum file_kind kind = FILE_OTHER;
+    if (strncmp(name, prefix, strlen(prefix)) != 0)
+        return FILE_OTHER;
+    const char *rest = name + strlen(prefix), *again = rest;
+    if (skip_number(&rest, rank_prefix, UINT32_MAX, &attempt) &&
+        skip_number(&rest, ".shard", UINT32_MAX, &rank))
+        kind = FILE_SHARD;
+    else if (skip_number(&again, ".commit", UINT32_MAX, &attempt))
+        rest = again, kind = FILE_COMMIT;
+    if (kind == FILE_OTHER || (*rest != '\0' && strcmp(rest, ".tmp") != 0))
+        return FILE_OTHER;
+    *ret_attempt = (uint32_t)attempt;
+    *ret_rank = (uint32_t)rank;
+    return kind;
+}
+
+static bool parse_step(const char *name, uint64_t *ret_step)
+{
+    static const char prefix[] = "step-";
+    return strncmp(name, prefix, strlen(prefix)) == 0 &&
+           job_parse_number(name + strlen(prefix), UINT64_MAX, ret_step);
+}
+
+static DIR *open_step(DIR *parent, const char *name)
+{
+    int fd = openat(dirfd(parent), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (dir == NULL && fd >= 0)
+        close(fd);
+    return dir;
+}
+
+void shard_delete_before(const struct shard_id *id, uint64_t keep_from, bool commits)
+{
+    DIR *parent = opendir(id->dir);
+    struct dirent *entry;
+    while (parent != NULL && (entry = readdir(parent)) != NULL) {
+        uint64_t step;
+        if (!parse_step(entry->d_name, &step) || step >= keep_from)
+            continue;
+        DIR *dir = open_step(parent, entry->d_name);
+        struct dirent *file;
+        while (dir != NULL && (file = readdir(dir)) != NULL) {
+            uint32_t attempt, rank;
+            enum file_kind kind = parse_file(file->d_name, &attempt, &rank);
+            if (kind == FILE_OTHER || attempt > id->attempt)
+                continue;
+            if (kind == FILE_COMMIT ? commits : rank == id->rank)
+                unlinkat(dirfd(dir), file->d_name, 0);
+        }
+        if (dir != NULL)
+            closedir(dir);
+        unlinkat(dirfd(parent), entry->d_name, AT_REMOVEDIR); /* succeeds for the last rank */
+    }
+    if (parent != NULL)
+        closedir(parent);
+}
+
+static bool is_temporary(const char *name)
+{
+    size_t len = strlen(name);
+    return len >= 4 && strcmp(name + len - 4, ".tmp") == 0;
+}
+
+bool shard_find_older(struct shard_id *id)
+{
+    struct shard_id best = *id;
+    bool found = false;
+    DIR *parent = opendir(id->dir);
+    struct dirent *entry, *file;
+    while (parent != NULL && (entry = readdir(parent)) != NULL) {
+        uint64_t step;
+        if (!parse_step(entry->d_name, &step) || step > id->step || (found && step < best.step))
+            continue;
+        DIR *dir = open_step(parent, entry->d_name);
+        while (dir != NULL && (file = readdir(dir)) != NULL) {
+            uint32_t attempt, rank;
+            if (parse_file(file->d_name, &attempt, &rank) != FILE_SHARD || rank != id->rank ||
+                is_temporary(file->d_name) || (step == id->step && attempt >= id->attempt))
+                continue;
+            if (!found || step > best.step || attempt > best.attempt) {
+                found = true;
+                best.step = step;
+                best.attempt = attempt;
+            }
+        }
+        if (dir != NULL)
+            closedir(dir);
+    }
+    if (parent != NULL)
+        closedir(parent);
+    *id = best;
+    return found;
+}
+
+int shard_mark_committed(const struct shard_id *id, struct phx_error *error)
+{
+    char path[PATH_SIZE], contents[128];
+    snprintf(path, sizeof path, "%s/step-%llu/attempt-%u.commit", id->dir, (unsigned long long)id->step,
+             id->attempt);
+    int len = snprintf(contents, sizeof contents, "phalanx checkpoint\nstep %llu\nattempt %u\nworld %u\n",
+                       (unsigned long long)id->step, id->attempt, id->world);
+    struct iovec part = {contents, (size_t)len};
+    return write_file(id, path, &part, 1, error);
+}
+
+static void survey_step(DIR *dir, uint64_t step, struct shard_survey *survey)
+{
+    struct dirent *file;
+    while ((file = readdir(dir)) != NULL) {
+        uint32_t attempt, rank;
+        enum file_kind kind = parse_file(file->d_name, &attempt, &rank);
+        if (kind == FILE_OTHER)
+            continue;
+        if (attempt >= survey->next_attempt && attempt < UINT32_MAX)
+            survey->next_attempt = attempt + 1;
+        bool mark = kind == FILE_COMMIT && !is_temporary(file->d_name);
+        if (mark && (!survey->committed || step > survey->step ||
+                     (step == survey->step && attempt > survey->attempt))) {
+            survey->committed = true;
+            survey->step = step;
+            survey->attempt = attempt;
+        }
+    }
+}
+
+int shard_survey(const char *path, struct shard_survey *ret_survey, struct phx_error *error)
+{
+    struct shard_survey survey = {0};
+    DIR *parent = opendir(path);
+    if (parent == NULL && errno != ENOENT)
+        return job_fail_errno(error, errno, "open %.120s", path);
+    struct dirent *entry;
+    while (parent != NULL && (entry = readdir(parent)) != NULL) {
+        uint64_t step;
+        if (!parse_step(entry->d_name, &step))
+            continue;
+        DIR *dir = open_step(parent, entry->d_name);
+        if (dir != NULL) {
+            survey_step(dir, step, &survey);
+            closedir(dir);
+        }
+    }
+    if (parent != NULL)
+        closedir(parent);
+    *ret_survey = survey;
+    return 0;
+}

@@ -1,0 +1,74 @@
+/* shard.h - the files of checkpoints: names, format, writing, reading, deletion.
+ *
+ *     DIR/step-<N>/attempt-<A>-rank-<R>.shard   one rank's part of step N, written by attempt A
+ *     DIR/step-<N>/attempt-<A>.commit           stand-alone only: step N of attempt A is whole. Under Phalanx
+ * the controller's log says so, and no file does. N, A and R are decimal without leading zeros. An attempt
+ * never touches the files that a newer one writes, since its number is in the name: that is the fence on the
+ * storage side.
+ *
+ * A shard file (little-endian):
+ *     offset  0  8 bytes "PHXSHARD"
+ *             8  u32 version = 1           12  u32 header size = 64
+ *            16  u64 step                  24  u32 attempt
+ *            28  u32 rank                  32  u32 world
+ *            36  u32 CRC-32C of the data   40  u64 data length
+ *            48  12 bytes, zero            60  u32 CRC-32C of the 60 bytes before
+ *            64  data
+ * It is valid if and only if its size is 64 + data length, both checksums are right, magic, version and
+ * header size are these, and step, attempt and rank are those of its name. A file gets its name (rename) only
+ * after its contents are durable, and the name is durable (fsync of the directory) before shard_write
+ * returns. A file that ends in ".tmp" is a write that didn't finish.
+ *
+ * Blocking file operations; no state; any thread.
+ */
+#ifndef PHX_JOB_SHARD_H
+#define PHX_JOB_SHARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "phalanx/phalanx.h"
+
+struct shard_id {
+    const char *dir;
+    uint64_t step;
+    uint32_t attempt, rank, world;
+};
+
+/* ret_size: of the file. */
+int shard_write(const struct shard_id *id, const void *data, size_t len, uint64_t *ret_size,
+                struct phx_error *error);
+
+/* Length of the data, from a valid header. PHX_ERROR_CORRUPT when the file is missing or not as above. */
+int shard_length(const struct shard_id *id, size_t *ret_len, struct phx_error *error);
+
+/* Reads and verifies. PHX_ERROR_SPACE sets *ret_len too. */
+int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len, struct phx_error *error);
+
+/* Reads the whole file and forgets it: what shard_read would say, but for the buffer's size. */
+int shard_verify(const struct shard_id *id, struct phx_error *error);
+
+/* Moves step and attempt to the rank's newest shard that is older (a lower step, or the same and a lower
+ * attempt), by name alone; false when there is none. */
+bool shard_find_older(struct shard_id *id);
+
+/* Deletes the rank's files of steps before keep_from, of attempts up to id->attempt; with `commits` the
+ * commit marks too. What can't be deleted now stays for the next time. */
+void shard_delete_before(const struct shard_id *id, uint64_t keep_from, bool commits);
+
+/* ---- stand-alone ---- */
+
+int shard_mark_committed(const struct shard_id *id, struct phx_error *error);
+
+struct shard_survey {
+    bool committed; /* a commit mark was found; the newest is: */
+    uint64_t step;
+    uint32_t attempt;
+    uint32_t next_attempt; /* above every attempt that left a file */
+};
+
+/* A directory that doesn't exist is empty. */
+int shard_survey(const char *dir, struct shard_survey *ret_survey, struct phx_error *error);
+
+#endif

@@ -1,0 +1,290 @@
+/* A rank's own side of the star. On rank 0 the messages go to and come from the hub in the same process. */
+#include "job/context.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct addrinfo *job_resolve(struct phx_context *ctx)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found = NULL;
+    pthread_mutex_unlock(&ctx->mutex);
+    int status = getaddrinfo(ctx->settings.host, ctx->settings.port, &hints, &found);
+    pthread_mutex_lock(&ctx->mutex);
+    return status == 0 ? found : NULL;
+}
+
+static void close_spoke(struct phx_context *ctx)
+{
+    bool was_ready = ctx->spoke.state == SPOKE_READY;
+    job_conn_close(&ctx->spoke.conn);
+    if (!was_ready) {
+        ctx->spoke.state = SPOKE_DOWN;
+        ctx->spoke.retry_ns = job_backoff(&ctx->spoke.backoff_ns);
+        return;
+    }
+    ctx->spoke.state = SPOKE_OFF;
+    if (!ctx->leaving && ctx->failure == 0)
+        job_lose(ctx, 0);
+    job_changed(ctx);
+}
+
+static void send_encoded(struct phx_context *ctx, const struct star_message *message)
+{
+    uint8_t small[1024];
+    size_t size = star_size(message);
+    uint8_t *frame = size <= sizeof small ? small : malloc(size);
+    if (frame != NULL)
+        star_encode(message, frame);
+    if (frame == NULL || job_conn_queue(&ctx->spoke.conn, frame, size) != 0)
+        shutdown(ctx->spoke.conn.fd, SHUT_RDWR); /* poll reports it, and there it is closed */
+    else if (job_conn_pending(&ctx->spoke.conn))
+        job_wake(ctx);
+    if (frame != small)
+        free(frame);
+}
+
+void job_spoke_send(struct phx_context *ctx, const struct star_message *message)
+{
+    if (ctx->hub != NULL)
+        job_hub_receive(ctx, 0, message);
+    else if (ctx->spoke.state == SPOKE_READY)
+        send_encoded(ctx, message);
+}
+
+static void hello(struct phx_context *ctx)
+{
+    const struct job_settings *settings = &ctx->settings;
+    struct star_name name = {0};
+    uint8_t bytes[STAR_NAME_SIZE_MAX];
+    memcpy(name.name, settings->name, sizeof settings->name);
+    memcpy(name.address, settings->address, sizeof settings->address);
+    struct star_message message = {.type = STAR_HELLO,
+                                   .rank = settings->rank,
+                                   .world = settings->world,
+                                   .attempt = ctx->attempt,
+                                   .status = settings->standalone,
+                                   .key = (const uint8_t *)settings->jobset,
+                                   .key_len = (uint32_t)strlen(settings->jobset),
+                                   .value = bytes,
+                                   .value_len = (uint32_t)star_put_name(&name, bytes)};
+    ctx->spoke.state = SPOKE_JOINING;
+    send_encoded(ctx, &message);
+}
+
+/* Without an address of its own, a rank has the one that it reaches the hub from. */
+static void learn_address(struct phx_context *ctx)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    char *out = ctx->settings.address;
+    if (out[0] == '\0' && getsockname(ctx->spoke.conn.fd, (struct sockaddr *)&address, &size) == 0 &&
+        getnameinfo((struct sockaddr *)&address, size, out, sizeof ctx->settings.address, NULL, 0,
+                    NI_NUMERICHOST) != 0)
+        out[0] = '\0';
+}
+
+/* Nobody listens yet, and the kernel chose the wanted port as our own: a connection to ourselves. */
+static bool is_self(int fd)
+{
+    struct sockaddr_storage local = {0}, peer = {0};
+    socklen_t local_size = sizeof local, peer_size = sizeof peer;
+    return getsockname(fd, (struct sockaddr *)&local, &local_size) == 0 &&
+           getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0 && local_size == peer_size &&
+           memcmp(&local, &peer, local_size) == 0;
+}
+
+static void connected(struct phx_context *ctx)
+{
+    int fd = ctx->spoke.conn.fd, on = 1, idle_s = 10, interval_s = 2, probes = 3;
+    if (is_self(fd)) {
+        close_spoke(ctx);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on,
+               sizeof on); /* a silent machine; the agents' lease is faster */
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    learn_address(ctx);
+    hello(ctx);
+}
+
+static void connect_hub(struct phx_context *ctx)
+{
+    struct addrinfo *found = job_resolve(ctx);
+    ctx->spoke.retry_ns = job_backoff(&ctx->spoke.backoff_ns);
+    for (struct addrinfo *at = found; at != NULL; at = at->ai_next) {
+        int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+            continue;
+        int status = connect(fd, at->ai_addr, at->ai_addrlen);
+        if (status == 0 || errno == EINPROGRESS) {
+            job_conn_open(&ctx->spoke.conn, fd);
+            ctx->spoke.state = SPOKE_CONNECTING;
+            if (status == 0)
+                connected(ctx);
+            break;
+        }
+        close(fd);
+    }
+    if (found != NULL)
+        freeaddrinfo(found);
+}
+
+static void on_table(struct phx_context *ctx, const struct star_message *message)
+{
+    size_t pos = 0;
+    if (ctx->met)
+        return;
+    for (uint32_t rank = 0; rank < ctx->settings.world; rank++) {
+        size_t used = star_get_name(message->value + pos, message->value_len - pos, &ctx->names[rank]);
+        if (used == 0) {
+            job_join_failed(ctx, PHX_ERROR_IO, "rank 0 sent an invalid table of ranks");
+            return;
+        }
+        pos += used;
+        ctx->members[rank] = MEMBER_PRESENT;
+    }
+    if (ctx->settings.standalone)
+        ctx->attempt = message->attempt;
+    ctx->met = true;
+    if (ctx->spoke.state == SPOKE_JOINING)
+        ctx->spoke.state = SPOKE_READY;
+    job_agree_start(ctx, (struct job_checkpoint_ref){message->status == 1, message->number, message->rank});
+}
+
+static void on_reply(struct phx_context *ctx, const struct star_message *message)
+{
+    struct job_call *call = ctx->calls;
+    while (call != NULL && call->id != message->number)
+        call = call->next;
+    if (call == NULL || call->done)
+        return; /* it gave up meanwhile */
+    call->done = true;
+    call->status = -(int)message->status;
+    call->len = message->value_len;
+    if (call->status == 0 && call->len > call->cap)
+        call->status = PHX_ERROR_SPACE;
+    if (call->status == 0 && call->len > 0)
+        memcpy(call->buf, message->value, call->len);
+    job_changed(ctx);
+}
+
+void job_spoke_receive(struct phx_context *ctx, const struct star_message *message)
+{
+    uint32_t rank = message->rank;
+    bool about_rank = message->type == STAR_GONE || message->type == STAR_LEFT;
+    if (about_rank && rank >= ctx->settings.world)
+        return;
+    switch (message->type) {
+    case STAR_TABLE:
+        on_table(ctx, message);
+        break;
+    case STAR_REJECT:
+        snprintf(ctx->join_text, sizeof ctx->join_text, "rank 0 refused: %.*s", (int)message->value_len,
+                 (const char *)message->value);
+        ctx->join_code = -(int)message->status;
+        job_changed(ctx);
+        break;
+    case STAR_RELEASE:
+        ctx->barrier_released = message->number;
+        job_changed(ctx);
+        break;
+    case STAR_REPLY:
+        on_reply(ctx, message);
+        break;
+    case STAR_GONE: /* goodbye first: the program may end as soon as it learns of the loss */
+        if (ctx->hub == NULL)
+            job_spoke_send(ctx, &(struct star_message){.type = STAR_GAVE_UP});
+        job_lose(ctx, rank);
+        break;
+    case STAR_LEFT:
+        ctx->members[rank] = MEMBER_LEFT;
+        if (!ctx->any_left)
+            ctx->left_rank = rank;
+        ctx->any_left = true;
+        job_changed(ctx);
+        break;
+    case STAR_PROPOSE:
+    case STAR_AGREED:
+        job_agree_told(ctx, message);
+        break;
+    case STAR_COMMITTED:
+        job_committed(ctx, message->number, message->attempt);
+        break;
+    default: /* for the hub */
+        break;
+    }
+}
+
+static int receive(struct phx_context *ctx)
+{
+    if (job_conn_read(&ctx->spoke.conn) != 0)
+        return -1;
+    for (;;) {
+        struct star_message message;
+        size_t len, used;
+        const uint8_t *data = job_conn_data(&ctx->spoke.conn, &len);
+        int status = data == NULL ? 0 : star_decode(data, len, STAR_BODY_MAX, &message, &used);
+        if (status <= 0)
+            return status;
+        job_spoke_receive(ctx, &message);
+        job_conn_take(&ctx->spoke.conn, used);
+    }
+}
+
+void job_spoke_start(struct phx_context *ctx)
+{
+    job_conn_init(&ctx->spoke.conn);
+    ctx->spoke.state = ctx->settings.rank == 0 ? SPOKE_OFF : SPOKE_DOWN;
+}
+
+void job_spoke_stop(struct phx_context *ctx)
+{
+    job_conn_close(&ctx->spoke.conn);
+}
+
+short job_spoke_events(const struct phx_context *ctx)
+{
+    if (ctx->spoke.state == SPOKE_CONNECTING)
+        return POLLOUT;
+    return (short)(POLLIN | (job_conn_pending(&ctx->spoke.conn) ? POLLOUT : 0));
+}
+
+void job_spoke_ready(struct phx_context *ctx, short events)
+{
+    if (ctx->spoke.state == SPOKE_CONNECTING) {
+        int status = 0;
+        socklen_t size = sizeof status;
+        if (getsockopt(ctx->spoke.conn.fd, SOL_SOCKET, SO_ERROR, &status, &size) != 0 || status != 0)
+            close_spoke(ctx);
+        else
+            connected(ctx);
+        return;
+    }
+    bool broken = (events & POLLOUT) != 0 && job_conn_flush(&ctx->spoke.conn) != 0;
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive(ctx) != 0)
+        broken = true;
+    if (broken)
+        close_spoke(ctx);
+}
+
+int64_t job_spoke_timer(const struct phx_context *ctx)
+{
+    return ctx->spoke.state == SPOKE_DOWN ? ctx->spoke.retry_ns : JOB_NEVER;
+}
+
+void job_spoke_tick(struct phx_context *ctx, int64_t now_ns)
+{
+    (void)now_ns;
+    connect_hub(ctx);
+}

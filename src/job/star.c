@@ -1,0 +1,96 @@
+#include "job/star.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "job/wire.h"
+
+size_t star_size(const struct star_message *message)
+{
+    return STAR_HEADER_SIZE + STAR_FIXED_SIZE + (size_t)message->key_len + message->value_len;
+}
+
+void star_encode(const struct star_message *message, uint8_t *out)
+{
+    struct jobwire_writer writer = {.data = out, .cap = star_size(message)};
+    assert(message->key_len <= PHX_KEY_MAX && writer.cap <= STAR_HEADER_SIZE + STAR_BODY_MAX);
+    jobwire_put(&writer, writer.cap - STAR_HEADER_SIZE, 4);
+    jobwire_put(&writer, message->type, 2);
+    jobwire_put(&writer, STAR_VERSION, 2);
+    jobwire_put(&writer, message->rank, 4);
+    jobwire_put(&writer, message->world, 4);
+    jobwire_put(&writer, message->attempt, 4);
+    jobwire_put(&writer, message->status, 4);
+    jobwire_put(&writer, message->number, 8);
+    jobwire_put(&writer, message->key_len, 4);
+    jobwire_put(&writer, message->value_len, 4);
+    jobwire_put_bytes(&writer, message->key, message->key_len);
+    jobwire_put_bytes(&writer, message->value, message->value_len);
+    assert(!writer.full && writer.len == writer.cap);
+}
+
+int star_decode(const uint8_t *data, size_t len, size_t body_max, struct star_message *ret_message,
+                size_t *ret_used)
+{
+    struct jobwire_reader reader = {.data = data, .len = len};
+    uint64_t body_len = jobwire_get(&reader, 4);
+    struct star_message message = {.type = (uint16_t)jobwire_get(&reader, 2)};
+    uint64_t version = jobwire_get(&reader, 2);
+    if (reader.broken)
+        return 0;
+    if (version != STAR_VERSION || body_len < STAR_FIXED_SIZE || body_len > body_max)
+        return -1;
+    if (body_len > len - STAR_HEADER_SIZE)
+        return 0;
+    message.rank = (uint32_t)jobwire_get(&reader, 4);
+    message.world = (uint32_t)jobwire_get(&reader, 4);
+    message.attempt = (uint32_t)jobwire_get(&reader, 4);
+    message.status = (uint32_t)jobwire_get(&reader, 4);
+    message.number = jobwire_get(&reader, 8);
+    message.key_len = (uint32_t)jobwire_get(&reader, 4);
+    message.value_len = (uint32_t)jobwire_get(&reader, 4);
+    if (message.key_len > PHX_KEY_MAX ||
+        (uint64_t)message.key_len + message.value_len != body_len - STAR_FIXED_SIZE)
+        return -1;
+    message.key = jobwire_get_bytes(&reader, message.key_len);
+    message.value = jobwire_get_bytes(&reader, message.value_len);
+    *ret_message = message;
+    *ret_used = STAR_HEADER_SIZE + (size_t)body_len;
+    return 1;
+}
+
+size_t star_put_name(const struct star_name *name, uint8_t *out)
+{
+    struct jobwire_writer writer = {.data = out, .cap = STAR_NAME_SIZE_MAX};
+    size_t name_len = strlen(name->name), address_len = strlen(name->address);
+    jobwire_put(&writer, name_len, 1);
+    jobwire_put_bytes(&writer, name->name, name_len);
+    jobwire_put(&writer, address_len, 1);
+    jobwire_put_bytes(&writer, name->address, address_len);
+    assert(!writer.full);
+    return writer.len;
+}
+
+static void get_text(struct jobwire_reader *reader, char *text, size_t cap)
+{
+    size_t len = (size_t)jobwire_get(reader, 1);
+    const uint8_t *bytes = jobwire_get_bytes(reader, len);
+    if (bytes == NULL || len >= cap || memchr(bytes, '\0', len) != NULL) {
+        reader->broken = true;
+        return;
+    }
+    memcpy(text, bytes, len);
+    text[len] = '\0';
+}
+
+size_t star_get_name(const uint8_t *data, size_t len, struct star_name *ret_name)
+{
+    struct jobwire_reader reader = {.data = data, .len = len};
+    struct star_name name;
+    get_text(&reader, name.name, sizeof name.name);
+    get_text(&reader, name.address, sizeof name.address);
+    if (reader.broken)
+        return 0;
+    *ret_name = name;
+    return reader.pos;
+}
