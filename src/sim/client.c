@@ -1,0 +1,324 @@
+/* client.c - API clients: they create, suspend, resume and delete JobSets, Jobs and Pods, cordon Nodes, and
+ * write stored objects (client_objects.c, client_queues.c). Requests take a moment, meet a controller that
+ * is down, and lose their replies to its crashes. */
+#include "sim/world.h"
+
+#include "base/json.h"
+#include "base/units.h"
+
+static struct request *request_new(struct world *world, enum write_verb verb, enum object_kind object)
+{
+    struct request *request = mem_alloc(sizeof(*request));
+    request->id = ++world->next_id;
+    request->write = (struct write_event){
+        .verb = verb, .object = object, .namespace_ = STR("default"), .grace_s = -1, .user = STR("torture")};
+    vec_push(&world->requests, request);
+    world_after(world, world_draw(world, world->swarm.delay_min_ns, world->swarm.delay_max_ns), SIM_REQUEST,
+                0, request->id, 0);
+    return request;
+}
+
+struct request *client_send(struct world *world, enum write_verb verb, enum object_kind object,
+                            struct str namespace_, struct str name, struct str body)
+{
+    struct request *request = request_new(world, verb, object);
+    request->write.namespace_ = arena_str(&request->arena, namespace_);
+    request->write.name = arena_str(&request->arena, name);
+    request->write.body = arena_str(&request->arena, body);
+    return request;
+}
+
+bool client_has(struct world *world, enum sim_feature feature)
+{
+    return world_chance(world, world->swarm.features[feature]);
+}
+
+const char *client_any_namespace(struct world *world)
+{
+    static const char *const others[] = {"blue", "red"};
+    return client_has(world, FEATURE_NAMESPACES) ? others[rng_below(&world->rng, 2)] : "default";
+}
+
+void client_may_vanish(struct world *world, struct str namespace_)
+{
+    for (size_t i = 0; i < world->known.len; i++)
+        if (str_is(namespace_, world->known.items[i].namespace_))
+            world->known.items[i].deletes = true;
+}
+
+static void request_free(struct request *request)
+{
+    arena_done(&request->arena);
+    mem_free(request);
+}
+
+static const struct job_store *store_of(const struct world *world)
+{
+    return core_jobs(world->controller.core);
+}
+
+static struct known_jobset *known_find(struct world *world, struct str name)
+{
+    for (size_t i = 0; i < world->known.len; i++)
+        if (str_is(name, world->known.items[i].name))
+            return &world->known.items[i];
+    return NULL;
+}
+
+/* --- what they want --------------------------------------------------------------------------- */
+
+static void create_jobset(struct world *world)
+{
+    struct known_jobset known = {0};
+    snprintf(known.name, sizeof(known.name), "js-%u", ++world->created);
+    snprintf(known.namespace_, sizeof(known.namespace_), "%s", client_any_namespace(world));
+    struct buf body BUF_CLEANUP = {0};
+    spec_jobset(world, known.namespace_, known.name, &body, &known.deletes);
+    known.deletes = known.deletes || strcmp(known.namespace_, "default") != 0; /* it may be ending already */
+    client_send(world, WRITE_CREATE, OBJECT_JOBSET, str_from(known.namespace_), str_from(known.name),
+                buf_str(&body));
+    vec_push(&world->known, known);
+    world_trace(world, "client: create %s: %s", known.name, body.data);
+}
+
+static void create_own(struct world *world)
+{
+    bool pod = world_chance(world, 500000);
+    char name[32];
+    snprintf(name, sizeof(name), "%s-%u", pod ? "pod" : "job", ++world->created);
+    const char *ns = client_any_namespace(world);
+    struct buf body BUF_CLEANUP = {0};
+    if (pod)
+        spec_pod(world, ns, name, &body);
+    else
+        spec_job(world, ns, name, &body);
+    client_send(world, WRITE_CREATE, pod ? OBJECT_POD : OBJECT_JOB, str_from(ns), str_from(name),
+                buf_str(&body));
+    world_trace(world, "client: create %s: %s", name, body.data);
+}
+
+static void create(struct world *world)
+{
+    if (client_has(world, FEATURE_FORMS))
+        create_own(world);
+    else
+        create_jobset(world);
+}
+
+static const struct jobset *any_jobset(struct world *world)
+{
+    const struct job_store *store = store_of(world);
+    return store->jobsets.len ? store->jobsets.items[rng_below(&world->rng, store->jobsets.len)] : NULL;
+}
+
+static enum object_kind kind_of(const struct jobset *jobset)
+{
+    return jobset->form == FORM_POD ? OBJECT_POD : jobset->form == FORM_JOB ? OBJECT_JOB : OBJECT_JOBSET;
+}
+
+static void send_delete(struct world *world, const struct jobset *jobset)
+{
+    static const enum propagation ways[] = {PROPAGATION_DEFAULT, PROPAGATION_BACKGROUND,
+                                            PROPAGATION_FOREGROUND, PROPAGATION_ORPHAN};
+    struct known_jobset *known = known_find(world, jobset->name);
+    if (known)
+        known->deletes = true;
+    struct request *request =
+        client_send(world, WRITE_DELETE, kind_of(jobset), jobset->namespace_, jobset->name, STR(""));
+    if (world->swarm.features[FEATURE_OBJECTS])
+        request->write.propagation = ways[world_draw(world, 0, world->healing ? 1 : 3)];
+    world_trace(world, "client: delete %s", request->write.name.data);
+}
+
+static void delete_jobset(struct world *world)
+{
+    const struct jobset *jobset = any_jobset(world);
+    if (jobset)
+        send_delete(world, jobset);
+}
+
+static void toggle_suspend(struct world *world)
+{
+    const struct jobset *jobset = any_jobset(world);
+    if (!jobset || jobset->form == FORM_POD)
+        return;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document = doc_clone(&arena, jobset->document);
+    struct doc *spec = doc_need_object(&arena, document, "spec");
+    bool suspend = !doc_bool(doc_get(spec, "suspend"), false);
+    doc_set(&arena, spec, STR("suspend"), doc_new_bool(&arena, suspend));
+    struct buf body BUF_CLEANUP = {0};
+    json_write(&body, document);
+    struct request *request = client_send(world, WRITE_REPLACE, kind_of(jobset), jobset->namespace_,
+                                          jobset->name, buf_str(&body));
+    if (world_chance(world, 300000) && jobset->form == FORM_JOBSET)
+        request->write.if_version = jobset->changed_seq;
+    world_trace(world, "client: %s %s", suspend ? "suspend" : "resume", request->write.name.data);
+}
+
+struct choice {
+    struct world *world;
+    const struct task *task;
+    const struct job *job;
+    uint64_t seen;
+};
+
+static void choose_task(void *context, const struct task *task)
+{
+    struct choice *choice = context;
+    if (rng_below(&choice->world->rng, ++choice->seen) == 0)
+        choice->task = task;
+}
+
+static void choose_job(void *context, const struct job *job)
+{
+    struct choice *choice = context;
+    if (rng_below(&choice->world->rng, ++choice->seen) == 0)
+        choice->job = job;
+}
+
+static void delete_pod(struct world *world)
+{
+    struct choice choice = {.world = world};
+    jobs_visit_tasks(store_of(world), choose_task, &choice);
+    if (!choice.task)
+        return;
+    struct request *request = client_send(world, WRITE_DELETE, OBJECT_POD,
+                                          choice.task->job->jobset->namespace_, choice.task->name, STR(""));
+    request->write.grace_s = world_draw(world, -1, 2);
+    world_trace(world, "client: delete pod %s", request->write.name.data);
+}
+
+static void delete_job(struct world *world)
+{
+    struct choice choice = {.world = world};
+    jobs_visit_jobs(store_of(world), choose_job, &choice);
+    if (!choice.job)
+        return;
+    struct request *request = client_send(world, WRITE_DELETE, OBJECT_JOB,
+                                          choice.job->jobset->namespace_, choice.job->name, STR(""));
+    world_trace(world, "client: delete job %s", request->write.name.data);
+}
+
+static void cordon(struct world *world, uint32_t index, bool on)
+{
+    struct request *request = request_new(world, WRITE_REPLACE, OBJECT_NODE);
+    request->write.name = arena_str(&request->arena, str_from(world->machines[index].name));
+    request->write.body = on ? STR("{\"spec\":{\"unschedulable\":true}}") : STR("{\"spec\":{}}");
+    world_trace(world, "client: %s %s", on ? "cordon" : "uncordon", request->write.name.data);
+}
+
+/* A Pod that is always run again has no end but this one. */
+static void end_for_ever(struct world *world)
+{
+    const struct job_store *store = store_of(world);
+    for (size_t i = 0; i < store->jobsets.len; i++) {
+        const struct jobset *jobset = store->jobsets.items[i];
+        struct str policy = doc_str(doc_path(jobset->document, "spec", "restartPolicy", NULL), STR(""));
+        if (jobset->form == FORM_POD && str_is(policy, "Always") && !jobset->deleted_ns)
+            send_delete(world, jobset);
+    }
+}
+
+/* In the second phase operators only undo what they did: cordons, quotas, finalizers. */
+static void tidy(struct world *world)
+{
+    end_for_ever(world);
+    client_objects_tidy(world);
+    client_queues_tidy(world);
+    const struct cluster *cluster = core_cluster(world->controller.core);
+    for (size_t i = 0; i < cluster->machine_count; i++)
+        if (cluster->machines[i].cordoned)
+            cordon(world, (uint32_t)i, false);
+}
+
+static void want_something(struct world *world)
+{
+    if (world->swarm.features[FEATURE_QUEUES] && world_chance(world, 350000)) {
+        client_queues_act(world);
+        return;
+    }
+    if ((world->swarm.features[FEATURE_OBJECTS] || world->swarm.features[FEATURE_NAMESPACES]) &&
+        world_chance(world, 300000)) {
+        client_objects_act(world);
+        return;
+    }
+    switch (world_draw(world, 0, 9)) {
+    case 0:
+        delete_jobset(world);
+        break;
+    case 1:
+    case 2:
+        toggle_suspend(world);
+        break;
+    case 3:
+        delete_pod(world);
+        break;
+    case 4:
+        if (world_chance(world, 300000))
+            delete_job(world);
+        break;
+    case 5:
+        cordon(world, (uint32_t)rng_below(&world->rng, world->swarm.machines), world_chance(world, 500000));
+        break;
+    default:
+        if (store_of(world)->jobsets.len < world->swarm.jobsets_max)
+            create(world);
+        break;
+    }
+}
+
+void client_act(struct world *world)
+{
+    int64_t pause_ns =
+        world->healing ? 5 * NS_PER_SECOND : world_draw_about(world, world->swarm.client_every_ns);
+    world_after(world, pause_ns, SIM_CLIENT, 0, 0, 0);
+    if (!controller_reads(world))
+        return;
+    if (world->healing)
+        tidy(world);
+    else
+        want_something(world);
+}
+
+/* --- requests and replies --------------------------------------------------------------------- */
+
+void client_request(struct world *world, const struct sim_event *event)
+{
+    for (size_t i = 0; i < world->requests.len; i++) {
+        struct request *request = world->requests.items[i];
+        if (request->id != event->id)
+            continue;
+        vec_remove(&world->requests, i);
+        if (controller_reads(world)) { /* else: connection refused, or given up */
+            struct effects refused = {0};
+            if (core_check_write(world->controller.core, &request->write, &refused))
+                controller_request(world, request);
+            else
+                world_trace(world, "client: refused: %d " STR_FORMAT, refused.list.items[0].reply.code,
+                            STR_ARG(refused.list.items[0].reply.message));
+            vec_done(&refused.list);
+        }
+        request_free(request);
+        return;
+    }
+}
+
+void client_reply(struct world *world, const struct pending *pending, const struct effect *effect)
+{
+    const struct write_event *write = &pending->event.write;
+    if (effect->reply.code != 201 || write->object != OBJECT_JOBSET)
+        return;
+    struct known_jobset *known = known_find(world, effect->reply.object.jobset->name);
+    if (known)
+        known->uid = effect->reply.object.jobset->uid;
+    world->outcome->jobsets++;
+}
+
+void client_done(struct world *world)
+{
+    for (size_t i = 0; i < world->requests.len; i++)
+        request_free(world->requests.items[i]);
+    vec_done(&world->requests);
+    vec_done(&world->known);
+}

@@ -1,0 +1,242 @@
+/* client_queues.c - clients of the queues: flavors, ClusterQueues, Cohorts, LocalQueues, priorities,
+ * topologies come, change while jobs run, and go; Workloads are switched off and on. */
+#include "sim/world.h"
+
+#include "base/json.h"
+
+static const struct object_store *objects_of(const struct world *world)
+{
+    return core_objects(world->controller.core);
+}
+
+static const char *one_of(struct world *world, const char *const *words, size_t count)
+{
+    return words[rng_below(&world->rng, count)];
+}
+#define ONE_OF(world, ...)                                                                                   \
+    one_of((world), (const char *const[]){__VA_ARGS__},                                                      \
+           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+/* --- bodies; `healed`: so that nothing waits for quota ---------------------------------------- */
+
+static void put_quota(struct world *world, struct buf *out, const char *resource, int64_t most, bool cohort,
+                      bool healed)
+{
+    int64_t nominal = healed ? 1000000 : world_draw(world, 0, most);
+    buf_printf(out, "{\"name\":\"%s\",\"nominalQuota\":%lld", resource, (long long)nominal);
+    if (cohort && !healed && world_chance(world, 300000))
+        buf_printf(out, ",\"borrowingLimit\":%lld", (long long)world_draw(world, 0, most));
+    if (cohort && !healed && world_chance(world, 300000))
+        buf_printf(out, ",\"lendingLimit\":%lld", (long long)world_draw(world, 0, nominal));
+    buf_printf(out, "}");
+}
+
+static void put_groups(struct world *world, struct buf *out, bool cohort, bool healed)
+{
+    int64_t chips = (int64_t)world->swarm.machines * world->swarm.chips;
+    bool more = healed || world_chance(world, 200000);
+    buf_printf(out, "\"resourceGroups\":[{\"coveredResources\":[\"google.com/tpu\"%s],\"flavors\":[",
+               more ? ",\"cpu\",\"pods\",\"memory\"" : "");
+    int64_t flavors = healed ? 1 : world_draw(world, 1, 2);
+    for (int64_t f = 0; f < flavors; f++) {
+        buf_printf(out, "%s{\"name\":\"f-%lld\",\"resources\":[", f ? "," : "", (long long)f);
+        put_quota(world, out, "google.com/tpu", chips, cohort, healed);
+        for (int i = 0; more && i < 3; i++) {
+            buf_printf(out, ",");
+            put_quota(world, out, (const char *[]){"cpu", "pods", "memory"}[i], 64, cohort, healed);
+        }
+        buf_printf(out, "]}");
+    }
+    buf_printf(out, "]}]");
+}
+
+static void put_cluster_queue(struct world *world, struct buf *out, bool healed)
+{
+    bool cohort = !healed && world_chance(world, 700000);
+    const char *reclaim = ONE_OF(world, "Never", "LowerPriority", "Any", "Any");
+    bool borrow = cohort && strcmp(reclaim, "Never") != 0 && world_chance(world, 300000);
+    buf_printf(out, "\"spec\":{\"namespaceSelector\":{},\"queueingStrategy\":\"%s\",",
+               healed ? "BestEffortFIFO" : ONE_OF(world, "StrictFIFO", "BestEffortFIFO"));
+    if (cohort)
+        buf_printf(out, "\"cohortName\":\"%s\",", ONE_OF(world, "co-0", "co-0", "co-1"));
+    if (!healed && world_chance(world, 150000))
+        buf_printf(out, "\"stopPolicy\":\"%s\",", ONE_OF(world, "Hold", "HoldAndDrain"));
+    buf_printf(out, "\"flavorFungibility\":{\"whenCanBorrow\":\"%s\",\"whenCanPreempt\":\"%s\"},",
+               ONE_OF(world, "MayStopSearch", "TryNextFlavor"),
+               ONE_OF(world, "MayStopSearch", "TryNextFlavor"));
+    buf_printf(out, "\"preemption\":{\"reclaimWithinCohort\":\"%s\",\"withinClusterQueue\":\"%s\"", reclaim,
+               ONE_OF(world, "Never", "LowerPriority", "LowerOrNewerEqualPriority"));
+    if (borrow)
+        buf_printf(out, ",\"borrowWithinCohort\":{\"policy\":\"LowerPriority\"}");
+    buf_printf(out, "},");
+    put_groups(world, out, cohort, healed);
+    buf_printf(out, "}");
+}
+
+static void put_local_queue(struct world *world, struct buf *out, bool healed)
+{
+    buf_printf(out, "\"spec\":{\"clusterQueue\":\"%s\"", ONE_OF(world, "cq-0", "cq-1", "cq-2"));
+    if (!healed && world_chance(world, 100000))
+        buf_printf(out, ",\"stopPolicy\":\"%s\"", ONE_OF(world, "Hold", "HoldAndDrain"));
+    buf_printf(out, "}");
+}
+
+static void put_flavor(struct world *world, struct buf *out, bool healed)
+{
+    buf_printf(out, "\"spec\":{");
+    bool topology = !healed && world_chance(world, 200000);
+    if (topology || (!healed && world_chance(world, 300000)))
+        buf_printf(out, "\"nodeLabels\":{\"phalanx.dev/rack\":\"rack-1\"}");
+    if (topology)
+        buf_printf(out, ",\"topologyName\":\"to-0\"");
+    buf_printf(out, "}");
+}
+
+static void put_cohort(struct world *world, struct buf *out, bool healed)
+{
+    buf_printf(out, "\"spec\":{");
+    if (!healed && world_chance(world, 500000))
+        buf_printf(out, "\"parentName\":\"%s\",", ONE_OF(world, "co-1", "co-2"));
+    put_groups(world, out, true, healed);
+    buf_printf(out, "}");
+}
+
+static void put_class(struct world *world, struct buf *out, bool healed)
+{
+    (void)healed;
+    buf_printf(out, "\"value\":%lld", (long long)world_draw(world, -100, 2000));
+}
+
+static void put_topology(struct world *world, struct buf *out, bool healed)
+{
+    (void)world;
+    (void)healed;
+    buf_printf(out, "\"spec\":{\"levels\":[{\"nodeLabel\":\"phalanx.dev/rack\"},"
+                    "{\"nodeLabel\":\"kubernetes.io/hostname\"}]}");
+}
+
+static const struct queue_kind {
+    enum object_kind kind;
+    const char *names[4];
+    uint32_t weight;
+    void (*put)(struct world *world, struct buf *out, bool healed);
+    bool heals; /* must be there and generous in the end */
+} kinds[] = {
+    {OBJECT_CLUSTER_QUEUE, {"cq-0", "cq-1", "cq-2"}, 8, put_cluster_queue, true},
+    {OBJECT_LOCAL_QUEUE, {"lq-0", "lq-1", "lq-2", "nowhere"}, 5, put_local_queue, true},
+    {OBJECT_RESOURCE_FLAVOR, {"f-0", "f-1"}, 3, put_flavor, true},
+    {OBJECT_COHORT, {"co-0", "co-1", "co-2"}, 2, put_cohort, true},
+    {OBJECT_WORKLOAD_PRIORITY_CLASS, {"urgent", "idle"}, 2, put_class, false},
+    {OBJECT_TOPOLOGY, {"to-0"}, 1, put_topology, true},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void send_body(struct world *world, enum write_verb verb, const struct queue_kind *kind, struct str ns,
+                      const char *name, bool healed)
+{
+    const struct object_kind_info *info = object_kind_info(kind->kind);
+    struct buf body BUF_CLEANUP = {0};
+    buf_printf(&body,
+               "{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"%s},",
+               info->name, name, healed ? ",\"labels\":{\"healed\":\"yes\"}" : "");
+    kind->put(world, &body, healed);
+    buf_printf(&body, "}");
+    client_send(world, verb, kind->kind, info->namespaced ? ns : STR(""), str_from(name), buf_str(&body));
+    world_trace(world, "client: %s %s: %s", verb == WRITE_CREATE ? "create" : "replace", name, body.data);
+}
+
+/* --- Workloads -------------------------------------------------------------------------------- */
+
+struct choice {
+    struct world *world;
+    const struct workload *workload;
+    uint64_t seen;
+};
+
+static void choose(void *context, const struct workload *workload)
+{
+    struct choice *choice = context;
+    if (rng_below(&choice->world->rng, ++choice->seen) == 0)
+        choice->workload = workload;
+}
+
+static void set_active(struct world *world, const struct workload *workload, bool active)
+{
+    client_send(world, WRITE_REPLACE, OBJECT_WORKLOAD, workload->jobset->namespace_, workload->name,
+                active ? STR("{\"spec\":{\"active\":true}}") : STR("{\"spec\":{\"active\":false}}"));
+    world_trace(world, "client: %s workload " STR_FORMAT, active ? "activate" : "deactivate",
+                STR_ARG(workload->name));
+}
+
+/* --- what they want --------------------------------------------------------------------------- */
+
+static const struct queue_kind *any_kind(struct world *world)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < KINDS; i++)
+        sum += kinds[i].weight;
+    uint64_t at = rng_below(&world->rng, sum);
+    for (size_t i = 0; i < KINDS; at -= kinds[i].weight, i++)
+        if (at < kinds[i].weight)
+            return &kinds[i];
+    CHECK_UNREACHABLE();
+}
+
+void client_queues_act(struct world *world)
+{
+    if (world_chance(world, 120000)) {
+        struct choice choice = {.world = world};
+        workload_visit(core_admit(world->controller.core), choose, &choice);
+        if (choice.workload)
+            set_active(world, choice.workload, world_chance(world, 500000));
+        return;
+    }
+    const struct queue_kind *kind = any_kind(world);
+    size_t names = 0;
+    while (names < 3 && kind->names[names]) /* "nowhere" comes in the second phase */
+        names++;
+    const char *name = kind->names[rng_below(&world->rng, names)];
+    struct str ns = str_from(client_any_namespace(world));
+    const struct object *object = object_find(objects_of(world), kind->kind, ns, str_from(name));
+    if (object && world_chance(world, 250000)) {
+        client_send(world, WRITE_DELETE, kind->kind, object->namespace_, object->name, STR(""));
+        world_trace(world, "client: delete %s", name);
+        return;
+    }
+    send_body(world, object ? WRITE_REPLACE : WRITE_CREATE, kind, ns, name, false);
+}
+
+/* --- the second phase ------------------------------------------------------------------------- */
+
+static void heal(struct world *world, const struct queue_kind *kind, struct str ns)
+{
+    for (size_t i = 0; i < 4 && kind->names[i]; i++) {
+        const struct object *object =
+            object_find(objects_of(world), kind->kind, ns, str_from(kind->names[i]));
+        if (!object || !doc_path(object->document, "metadata", "labels", "healed", NULL))
+            send_body(world, object ? WRITE_REPLACE : WRITE_CREATE, kind, ns, kind->names[i], true);
+    }
+}
+
+static void heal_locals(void *context, const struct object *namespace_)
+{
+    if (!namespace_->deleted_ns)
+        heal(context, &kinds[1], namespace_->name);
+}
+
+static void activate(void *context, const struct workload *workload)
+{
+    if (!workload->active && workload->state != WORKLOAD_FINISHED)
+        set_active(context, workload, true);
+}
+
+void client_queues_tidy(struct world *world)
+{
+    if (!world->swarm.features[FEATURE_QUEUES])
+        return;
+    for (size_t k = 0; k < KINDS; k++)
+        if (kinds[k].heals && kinds[k].kind != OBJECT_LOCAL_QUEUE)
+            heal(world, &kinds[k], STR(""));
+    object_visit(objects_of(world), OBJECT_NAMESPACE, STR(""), heal_locals, world);
+    workload_visit(core_admit(world->controller.core), activate, world);
+}

@@ -1,0 +1,141 @@
+/* disk.c - the controller's log and snapshots on a disk that loses what was not synced.
+ *
+ * Records go through their real bytes both ways. A crash keeps some of the records that were under way, in
+ * order, and may tear the last of them; its checksum then says so and it is as if it had not been written.
+ * A snapshot is durable some records later; a crash before takes it. */
+#include "sim/world.h"
+
+#include "base/hash.h"
+
+enum { RECORD_ARENA_BYTES = 64 * 1024 * 1024, SNAPSHOT_LATE_RECORDS = 3, SNAPSHOTS_KEPT = 3 };
+
+static uint64_t record_hash(const struct disk_record *record)
+{
+    return hash64(record->seq ^ hash_mix((uint64_t)record->stamp_ns), record->bytes.data, record->bytes.len);
+}
+
+void disk_append(struct sim_disk *disk, const struct event *event)
+{
+    struct disk_record record = {.seq = event->seq, .stamp_ns = event->stamp_ns};
+    record_encode(&record.bytes, event);
+    record.hash = record_hash(&record);
+    CHECK(disk->log.len == event->seq - 1);
+    vec_push(&disk->log, record);
+}
+
+void disk_synced(struct sim_disk *disk)
+{
+    disk->durable = disk->log.len;
+    for (size_t i = 0; i < disk->snapshots.len; i++)
+        if (disk->snapshots.items[i].seq + SNAPSHOT_LATE_RECORDS <= disk->durable)
+            disk->snapshots.items[i].durable = true;
+}
+
+static void snapshot_drop(struct sim_disk *disk, size_t i)
+{
+    buf_done(&disk->snapshots.items[i].bytes);
+    vec_remove(&disk->snapshots, i);
+}
+
+void disk_crash(struct world *world)
+{
+    struct sim_disk *disk = &world->disk;
+    size_t kept = (size_t)world_draw(world, (int64_t)disk->durable, (int64_t)disk->log.len);
+    if (kept > disk->durable && world_chance(world, 500000)) {
+        struct disk_record *last = &disk->log.items[kept - 1];
+        last->bytes.len = (size_t)world_draw(world, 0, (int64_t)last->bytes.len - 1);
+        CHECK(record_hash(last) != last->hash);
+        kept--; /* the store finds it by its checksum */
+    }
+    while (disk->log.len > kept)
+        buf_done(&disk->log.items[--disk->log.len].bytes);
+    disk->durable = kept;
+    for (size_t i = disk->snapshots.len; i-- > 0;)
+        if (!disk->snapshots.items[i].durable)
+            snapshot_drop(disk, i);
+}
+
+void disk_snapshot(struct world *world)
+{
+    struct sim_disk *disk = &world->disk;
+    struct disk_snapshot snapshot = {.seq = core_seq(world->controller.core)};
+    core_snapshot_write(world->controller.core, &snapshot.bytes);
+    snapshot.digest = hash64(0, snapshot.bytes.data, snapshot.bytes.len);
+    vec_push(&disk->snapshots, snapshot);
+    if (disk->snapshots.len > SNAPSHOTS_KEPT)
+        snapshot_drop(disk, 0);
+}
+
+/* --- reading back ----------------------------------------------------------------------------- */
+
+static bool load_snapshot(struct world *world, struct core *core)
+{
+    struct sim_disk *disk = &world->disk;
+    const struct disk_snapshot *newest = NULL;
+    for (size_t i = 0; i < disk->snapshots.len; i++)
+        if (disk->snapshots.items[i].seq <= disk->log.len)
+            newest = &disk->snapshots.items[i];
+    if (!newest)
+        return true;
+    struct error error = {0};
+    if (core_snapshot_read(core, buf_str(&newest->bytes), &error) < 0) {
+        world_fail(world, TORTURE_REPLAY, "the snapshot at record %llu cannot be read: %s",
+                   (unsigned long long)newest->seq, error.text);
+        return false;
+    }
+    if (core_digest(core) != newest->digest || core_seq(core) != newest->seq) {
+        world_fail(world, TORTURE_REPLAY, "the snapshot at record %llu gives another state when it is read",
+                   (unsigned long long)newest->seq);
+        return false;
+    }
+    return true;
+}
+
+static bool replay_record(struct world *world, const struct disk_record *record, struct core *core,
+                          struct effects *effects)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = RECORD_ARENA_BYTES};
+    struct error error = {0};
+    struct event event;
+    if (record_decode(&arena, buf_str(&record->bytes), &event, &error) < 0) {
+        world_fail(world, TORTURE_REPLAY, "record %llu cannot be read: %s", (unsigned long long)record->seq,
+                   error.text);
+        return false;
+    }
+    event.seq = record->seq;
+    event.stamp_ns = record->stamp_ns;
+    core_step(core, &event, effects);
+    size_t at = record->seq - 1;
+    if (at < world->digests.len && world->digests.items[at] &&
+        world->digests.items[at] != core_digest(core)) {
+        struct buf text BUF_CLEANUP = {0};
+        record_describe(&text, &event);
+        world_fail(world, TORTURE_REPLAY, "replay differs at record %llu (%.200s)",
+                   (unsigned long long)record->seq, text.data);
+        return false;
+    }
+    return true;
+}
+
+bool disk_replay(struct world *world, bool from_snapshot, struct core *core)
+{
+    struct sim_disk *disk = &world->disk;
+    if (from_snapshot && !load_snapshot(world, core))
+        return false;
+    struct effects effects = {0};
+    bool good = true;
+    for (size_t i = core_seq(core); i < disk->log.len && good; i++)
+        good = replay_record(world, &disk->log.items[i], core, &effects);
+    vec_done(&effects.list);
+    return good;
+}
+
+void disk_done(struct sim_disk *disk)
+{
+    for (size_t i = 0; i < disk->log.len; i++)
+        buf_done(&disk->log.items[i].bytes);
+    vec_done(&disk->log);
+    while (disk->snapshots.len)
+        snapshot_drop(disk, disk->snapshots.len - 1);
+    vec_done(&disk->snapshots);
+}

@@ -1,0 +1,214 @@
+#include "sim/world.h"
+
+#include <signal.h>
+
+#include "base/units.h"
+
+void fault_next(struct world *world)
+{
+    if (world->swarm.fault_every_ns && !world->healing)
+        world_after(world, world_draw_about(world, world->swarm.fault_every_ns), SIM_FAULT, 0, 0, 0);
+}
+
+static enum fault_kind draw_kind(struct world *world)
+{
+    uint64_t sum = 0;
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        sum += world->swarm.weights[kind];
+    if (sum == 0)
+        return FAULT_KINDS;
+    uint64_t at = rng_below(&world->rng, sum);
+    for (int kind = 0; kind < FAULT_KINDS; kind++) {
+        if (at < world->swarm.weights[kind])
+            return kind;
+        at -= world->swarm.weights[kind];
+    }
+    CHECK_UNREACHABLE();
+}
+
+static struct sim_machine *any_machine(struct world *world)
+{
+    return &world->machines[rng_below(&world->rng, world->swarm.machines)];
+}
+
+/* --- single faults ---------------------------------------------------------------------------- */
+
+static void pause_controller(struct world *world)
+{
+    struct sim_controller *controller = &world->controller;
+    if (!controller->core || controller->paused)
+        return;
+    controller->paused = true;
+    int64_t pause_ns = world_draw_about(world, world->swarm.lease_ns / 2);
+    world_trace(world, "controller stands still for %.3f s", (double)pause_ns / 1e9);
+    world_after(world, pause_ns, SIM_CONTROLLER_RESUME, 0, controller->life, 0);
+}
+
+static void pause_agent(struct world *world, struct sim_machine *machine)
+{
+    if (!machine_reads(machine))
+        return;
+    machine->paused = true;
+    int64_t pause_ns = world_draw_about(world, world->swarm.lease_ns);
+    world_trace(world, "%s: agent stands still for %.3f s", machine->name, (double)pause_ns / 1e9);
+    world_after(world, pause_ns, SIM_AGENT_RESUME, machine->index, 0, 0);
+}
+
+static void partition(struct world *world, struct sim_machine *machine)
+{
+    static const char *const ways[] = {"both ways", "towards the controller", "from the controller"};
+    int64_t way = world_draw(world, 0, 2);
+    machine->cut_up |= way != 2;
+    machine->cut_down |= way != 1;
+    int64_t cut_ns = world_draw_about(world, 2 * world->swarm.lease_ns);
+    world_trace(world, "%s: cut off %s for %.3f s", machine->name, ways[way], (double)cut_ns / 1e9);
+    world_after(world, cut_ns, SIM_PARTITION_END, machine->index, ++machine->cut_number, 0);
+}
+
+static void heal_partition(struct world *world, struct sim_machine *machine)
+{
+    if (!machine->cut_up && !machine->cut_down)
+        return;
+    machine->cut_up = machine->cut_down = false;
+    world_trace(world, "%s: reachable again", machine->name);
+    net_unblock(world);
+}
+
+void fault_partition_end(struct world *world, const struct sim_event *event)
+{
+    struct sim_machine *machine = &world->machines[event->machine];
+    if (event->id == machine->cut_number)
+        heal_partition(world, machine);
+}
+
+static void time_out_conn(struct world *world)
+{
+    if (world->conns.len == 0)
+        return;
+    struct conn *conn = world->conns.items[rng_below(&world->rng, world->conns.len)];
+    world_trace(world, "conn %llu of m-%u (%s) times out", (unsigned long long)conn->id, conn->machine + 1,
+                conn->tether ? "tether" : "agent");
+    net_timeout(world, conn);
+}
+
+static void kill_task(struct world *world, struct sim_machine *machine)
+{
+    if (machine->processes.len == 0)
+        return;
+    struct process *process = machine->processes.items[rng_below(&world->rng, machine->processes.len)];
+    if (process_lives(process))
+        process_kill(world, machine, process);
+}
+
+static void fill_disk(struct world *world)
+{
+    if (world->disk.full)
+        return;
+    world->disk.full = true;
+    world_trace(world, "the controller's disk is full");
+    world_after(world, world_draw_about(world, world->swarm.lease_ns), SIM_DISK_ROOM, 0, 0, 0);
+}
+
+/* Wall clocks are set; monotonic ones never are. */
+static void jump_clock(struct world *world)
+{
+    struct sim_clock *clock =
+        world_chance(world, 300000) ? &world->controller.wall : &any_machine(world)->wall;
+    int64_t jump_ns = world_draw(world, -20 * NS_PER_SECOND, 20 * NS_PER_SECOND);
+    world_trace(world, "%s wall clock jumps by %.3f s",
+                clock == &world->controller.wall ? "the controller's" : "a machine's", (double)jump_ns / 1e9);
+    clock->offset_ns += jump_ns;
+}
+
+/* Everything on the way to or from one machine is held up. */
+static void hold_up(struct world *world, struct sim_machine *machine)
+{
+    int64_t delay_ns = world_draw_about(world, world->swarm.lease_ns / 2);
+    for (size_t i = 0; i < world->conns.len; i++) {
+        struct conn *conn = world->conns.items[i];
+        struct lane *lanes[] = {&conn->to_controller, &conn->to_agent};
+        for (int lane = 0; lane < 2 && conn->machine == machine->index; lane++)
+            if (world_chance(world, 500000))
+                for (size_t p = 0; p < lanes[lane]->packets.len; p++)
+                    lanes[lane]->packets.items[p].due_ns += delay_ns;
+    }
+}
+
+static void happen(struct world *world, enum fault_kind kind)
+{
+    switch (kind) {
+    case FAULT_CONTROLLER_CRASH:
+        controller_crash(world);
+        break;
+    case FAULT_CONTROLLER_PAUSE:
+        pause_controller(world);
+        break;
+    case FAULT_AGENT_CRASH:
+        machine_agent_crash(world, any_machine(world));
+        break;
+    case FAULT_AGENT_PAUSE:
+        pause_agent(world, any_machine(world));
+        break;
+    case FAULT_MACHINE_CRASH:
+        machine_kill_all(world, any_machine(world));
+        break;
+    case FAULT_MACHINE_POWER:
+        machine_power_off(world, any_machine(world));
+        break;
+    case FAULT_PARTITION:
+        partition(world, any_machine(world));
+        break;
+    case FAULT_CONN_TIMEOUT:
+        time_out_conn(world);
+        break;
+    case FAULT_TASK_KILL:
+        kill_task(world, any_machine(world));
+        break;
+    case FAULT_DISK_FULL:
+        fill_disk(world);
+        break;
+    case FAULT_CLOCK_JUMP:
+        jump_clock(world);
+        break;
+    case FAULT_DELAY_SPIKE:
+        hold_up(world, any_machine(world));
+        break;
+    case FAULT_KINDS:
+        break;
+    }
+}
+
+void fault_happen(struct world *world)
+{
+    if (world->healing)
+        return;
+    enum fault_kind kind = draw_kind(world);
+    if (kind == FAULT_KINDS)
+        return;
+    world->outcome->faults++;
+    happen(world, kind);
+    fault_next(world);
+}
+
+/* Whatever is broken comes back by itself from now on; what was planned to come back later comes at once. */
+void fault_heal(struct world *world)
+{
+    world->disk.full = false;
+    if (world->controller.paused) {
+        world->controller.paused = false;
+        controller_turn_soon(world);
+    }
+    if (!world->controller.core)
+        world_after(world, 0, SIM_CONTROLLER_START, 0, 0, 0);
+    for (uint32_t i = 0; i < world->swarm.machines; i++) {
+        struct sim_machine *machine = &world->machines[i];
+        heal_partition(world, machine);
+        if (!machine->powered)
+            world_after(world, 0, SIM_MACHINE_START, i, 0, 0);
+        else if (!machine->agent)
+            world_after(world, 0, SIM_AGENT_START, i, 0, 0);
+        else
+            machine_resume(world, machine);
+    }
+    net_unblock(world);
+}

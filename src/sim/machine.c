@@ -1,0 +1,426 @@
+/* machine.c - one machine: its power, its clocks, and the process of its agent with what surrounds
+ * agent_step. */
+#include "sim/world.h"
+
+#include "base/units.h"
+
+#define CONNECT_TIMEOUT_NS (2 * NS_PER_SECOND)
+
+int64_t machine_boot_ns(const struct world *world, const struct sim_machine *machine)
+{
+    return clock_at(&machine->boot, world->now_ns);
+}
+
+int64_t machine_wall_ns(const struct world *world, const struct sim_machine *machine)
+{
+    return clock_at(&machine->wall, world->now_ns);
+}
+
+bool machine_reads(const struct sim_machine *machine)
+{
+    return machine->agent && !machine->paused;
+}
+
+void machine_init(struct world *world, uint32_t index)
+{
+    struct sim_machine *machine = &world->machines[index];
+    machine->index = index;
+    snprintf(machine->name, sizeof(machine->name), "m-%u", index + 1);
+    int64_t drift_ppm = world_draw(world, -(int64_t)world->swarm.drift_ppm, world->swarm.drift_ppm);
+    machine->boot.drift_ppm = drift_ppm;
+    machine->wall = (struct sim_clock){
+        0, INT64_C(1700000000) * NS_PER_SECOND + world_draw(world, 0, NS_PER_SECOND), drift_ppm};
+    machine->slow_ns = world_chance(world, 200000) ? world_draw(world, 0, 10 * NS_PER_MS) : 0;
+}
+
+/* --- the agent's step ------------------------------------------------------------------------- */
+
+static void arm_tick(struct world *world, struct sim_machine *machine)
+{
+    int64_t due_ns = agent_deadline(machine->agent);
+    if (due_ns == INT64_MAX)
+        return;
+    world_at(world, clock_when(&machine->boot, due_ns) + machine->slow_ns, SIM_AGENT_TICK, machine->index,
+             machine->agent_life, ++machine->tick_number);
+}
+
+static void send(struct world *world, struct sim_machine *machine, const struct from_agent *message)
+{
+    struct conn *conn = net_find(world, machine->conn);
+    if (conn && conn->agent_open)
+        net_send_agent(world, conn, message);
+}
+
+static void begin_connect(struct world *world, struct sim_machine *machine)
+{
+    int64_t delay_ns = world_draw(world, world->swarm.delay_min_ns, 2 * world->swarm.delay_max_ns);
+    world_after(world, delay_ns, SIM_CONNECTED, machine->index, machine->agent_life,
+                ++machine->connect_number);
+}
+
+static void close_one(struct world *world, uint64_t id)
+{
+    struct conn *conn = net_find(world, id);
+    if (conn)
+        net_close_agent(world, conn);
+}
+
+/* Both: a new connection comes with a new tether. The host keeps a descriptor of the old tether until the
+ * controller has welcomed the new connection: what is open until then tells that the agent lives. */
+static void close_conns(struct world *world, struct sim_machine *machine)
+{
+    close_one(world, machine->conn);
+    machine->conn = machine->tether = 0;
+    machine->connect_number++; /* what is under way counts no more */
+}
+
+/* PLANT_SKIP_FENCE: nobody kills anything because a lease ran out. */
+static bool fence_is_skipped(const struct world *world, const struct sim_machine *machine,
+                             const struct task_stop *stop)
+{
+    return world->options.plant == PLANT_SKIP_FENCE && stop->grace_ns == 0 &&
+           !agent_is_welcome(machine->agent);
+}
+
+/* --- probes and hooks ------------------------------------------------------------------------- */
+
+static void act_begin(struct world *world, struct sim_machine *machine, const struct agent_effect *effect)
+{
+    int64_t most_ns = effect->act.timeout_ns < NS_PER_SECOND ? effect->act.timeout_ns : NS_PER_SECOND;
+    int64_t takes_ns = world_draw(world, 0, world_chance(world, 900000) ? most_ns / 20 : most_ns);
+    struct sim_act act = {++world->next_id, effect->act.task, effect->container, effect->run,
+                          effect->act.act};
+    vec_push(&machine->acts, act);
+    world_after(world, takes_ns, SIM_ACTED, machine->index, act.id, machine->agent_life);
+}
+
+static void act_cancel(struct sim_machine *machine, obj_id task, uint32_t container)
+{
+    for (size_t i = machine->acts.len; i-- > 0;)
+        if (machine->acts.items[i].task == task && machine->acts.items[i].container == container)
+            vec_remove(&machine->acts, i);
+}
+
+void machine_acted(struct world *world, const struct sim_event *event)
+{
+    struct sim_machine *machine = &world->machines[event->machine];
+    size_t at = 0;
+    while (at < machine->acts.len && machine->acts.items[at].id != event->id)
+        at++;
+    if (!machine->agent || event->number != machine->agent_life || at == machine->acts.len)
+        return;
+    if (machine->paused) {
+        world_after(world, 50 * NS_PER_MS, SIM_ACTED, event->machine, event->id, event->number);
+        return;
+    }
+    struct sim_act act = machine->acts.items[at];
+    vec_remove(&machine->acts, at);
+    const struct process *process = process_find(machine, act.task, act.container);
+    bool fails = !process || process->state != PROCESS_RUNNING || process->run != act.run ||
+                 (!world->healing && world_chance(world, world->swarm.probe_fail_ppm));
+    struct agent_event acted = {.kind = AGENT_ACTED, .container = act.container, .run = act.run};
+    acted.acted.task = act.task;
+    acted.acted.act = act.act;
+    acted.acted.ok = !fails;
+    acted.acted.message = fails ? STR("it said no") : STR("");
+    machine_feed(world, machine, &acted);
+}
+
+/* --- effects ---------------------------------------------------------------------------------- */
+
+static void carry_out(struct world *world, struct sim_machine *machine, const struct agent_effect *effect)
+{
+    switch (effect->kind) {
+    case AGENT_CONNECT:
+        begin_connect(world, machine);
+        break;
+    case AGENT_CLOSE:
+        close_conns(world, machine);
+        break;
+    case AGENT_SEND:
+        send(world, machine, &effect->send);
+        break;
+    case AGENT_FENCE:
+        machine->fence_boot_ns = (uint64_t)effect->fence_ns;
+        break;
+    case AGENT_LAUNCH:
+        process_spawn(world, machine, effect->launch, effect->container, effect->run);
+        break;
+    case AGENT_STOP:
+        if (!fence_is_skipped(world, machine, &effect->stop))
+            process_stop(world, machine, effect->stop.task, effect->container, effect->stop.grace_ns);
+        break;
+    case AGENT_FORGET:
+        process_forget(world, machine, effect->task);
+        break;
+    case AGENT_CLIENT_WELCOME:
+        process_welcome(world, machine, effect->client.client, effect->client.restore_step);
+        break;
+    case AGENT_CLIENT_FENCED:
+        process_fenced_client(world, machine, effect->client.client);
+        break;
+    case AGENT_NOTE:
+        world_trace(world, "%s: " STR_FORMAT, machine->name, STR_ARG(effect->note));
+        break;
+    case AGENT_CLIENT_COMMITTED:
+    case AGENT_CLIENT_DRAIN:
+    case AGENT_LOG_OPEN:
+    case AGENT_LOG_CLOSE:
+        break;
+    case AGENT_ACT:
+        act_begin(world, machine, effect);
+        break;
+    case AGENT_ACT_CANCEL:
+        act_cancel(machine, effect->task, effect->container);
+        break;
+    }
+}
+
+void machine_feed(struct world *world, struct sim_machine *machine, struct agent_event *event)
+{
+    CHECK(machine_reads(machine));
+    event->boot_ns = machine_boot_ns(world, machine);
+    event->wall_ns = machine_wall_ns(world, machine);
+    agent_step(machine->agent, event, &machine->effects);
+    agent_check_invariants(machine->agent);
+    for (size_t i = 0; i < machine->effects.list.len; i++)
+        carry_out(world, machine, &machine->effects.list.items[i]);
+    if (machine->next_tether && agent_is_welcome(machine->agent)) {
+        close_one(world, machine->kept_tether);
+        machine->kept_tether = machine->next_tether;
+        machine->next_tether = 0;
+    }
+    arm_tick(world, machine);
+}
+
+void machine_tick(struct world *world, const struct sim_event *event)
+{
+    struct sim_machine *machine = &world->machines[event->machine];
+    if (!machine_reads(machine) || event->id != machine->agent_life || event->number != machine->tick_number)
+        return;
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_TICK});
+}
+
+/* --- the connection --------------------------------------------------------------------------- */
+
+static void open_tether(struct world *world, struct sim_machine *machine)
+{
+    struct conn *tether = net_open(world, machine, true);
+    close_one(world, machine->next_tether);
+    machine->tether = machine->next_tether = tether->id;
+    struct from_agent message = {.kind = FROM_AGENT_TETHER,
+                                 .hello = {.version = WIRE_VERSION,
+                                           .machine = str_from(machine->name),
+                                           .incarnation = machine->incarnation,
+                                           .connection = agent_connection(machine->agent)}};
+    net_send_agent(world, tether, &message);
+}
+
+void machine_connected(struct world *world, const struct sim_event *event)
+{
+    struct sim_machine *machine = &world->machines[event->machine];
+    if (!machine->agent || event->id != machine->agent_life || event->number != machine->connect_number)
+        return;
+    if (machine->paused) {
+        world_after(world, 50 * NS_PER_MS, SIM_CONNECTED, machine->index, event->id, event->number);
+        return;
+    }
+    const struct sim_controller *controller = &world->controller;
+    if (!net_reachable(world, machine)) {
+        /* Tries are repeated by the kernel; a heal within them connects late. */
+        int64_t wait_ns = world_draw(world, 0, CONNECT_TIMEOUT_NS);
+        if (world_chance(world, 500000)) {
+            world_after(world, wait_ns, SIM_CONNECTED, machine->index, event->id, event->number);
+            return;
+        }
+        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
+        return;
+    }
+    if (!controller->core || !controller->listening) {
+        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
+        return;
+    }
+    open_tether(world, machine);
+    machine->conn = net_open(world, machine, false)->id;
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_CONNECTED});
+}
+
+void machine_conn_closed(struct world *world, struct conn *conn)
+{
+    struct sim_machine *machine = &world->machines[conn->machine];
+    bool own = machine_reads(machine) && (machine->conn == conn->id || machine->tether == conn->id);
+    net_close_agent(world, conn);
+    if (!own)
+        return;
+    close_conns(world, machine);
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
+}
+
+void machine_message(struct world *world, struct conn *conn, const struct from_controller *message)
+{
+    struct sim_machine *machine = &world->machines[conn->machine];
+    bool refused = message->kind == FROM_CONTROLLER_REFUSED && machine->tether == conn->id;
+    if (!machine_reads(machine) || (machine->conn != conn->id && !refused))
+        return;
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_MESSAGE, .message = message});
+}
+
+/* --- the agent's process ---------------------------------------------------------------------- */
+
+static void adopt_task(struct world *world, struct sim_machine *machine, const struct process *process)
+{
+    struct agent_event event = {.kind = AGENT_ADOPTED};
+    event.adopted.task = process->task;
+    event.adopted.attempt = process->attempt;
+    event.adopted.name = process->launch.name;
+    event.adopted.launch = &process->launch;
+    if (process->launch.container_count == 0) {
+        event.adopted.pid = (int64_t)process->number;
+        event.adopted.started_ns = process->started_wall_ns;
+    }
+    machine_feed(world, machine, &event);
+}
+
+static void adopt(struct world *world, struct sim_machine *machine, struct process *process)
+{
+    bool contained = process->launch.container_count > 0;
+    if (contained && !agent_task_known(machine->agent, process->task))
+        adopt_task(world, machine, process);
+    if (contained || !process_lives(process)) {
+        process_tell(world, machine, process);
+        return;
+    }
+    process->told_started = process->state == PROCESS_RUNNING;
+    adopt_task(world, machine, process);
+}
+
+void machine_agent_start(struct world *world, struct sim_machine *machine)
+{
+    machine->start_due = false;
+    if (machine->agent || !machine->powered)
+        return;
+    machine->agent_life++;
+    machine->paused = false;
+    int64_t wall_ns = machine_wall_ns(world, machine);
+    machine->incarnation = (uint64_t)wall_ns;
+    struct agent_config config = {.machine = str_from(machine->name),
+                                  .software = STR("torture"),
+                                  .incarnation = machine->incarnation,
+                                  .chips = world->swarm.chips,
+                                  .cpu_milli = 64000,
+                                  .memory_bytes = INT64_C(1) << 40,
+                                  .seed = rng_next(&world->rng)};
+    machine->agent = agent_new(&config);
+    world_trace(world, "%s: agent starts", machine->name);
+    for (size_t i = 0; i < machine->processes.len; i++)
+        adopt(world, machine, machine->processes.items[i]);
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_BOOT});
+}
+
+static void agent_ends(struct sim_machine *machine)
+{
+    agent_free(machine->agent);
+    agent_effects_done(&machine->effects);
+    vec_clear(&machine->acts);
+    machine->agent = NULL;
+    machine->paused = false;
+    for (size_t i = 0; i < machine->processes.len; i++) {
+        struct process *process = machine->processes.items[i];
+        process->told_started = process->told_exited = false;
+        process->client = 0;
+    }
+}
+
+static void plan_start(struct world *world, struct sim_machine *machine, int64_t low_ns, int64_t high_ns)
+{
+    if (machine->start_due)
+        return;
+    machine->start_due = true;
+    world_after(world, world_draw(world, low_ns, high_ns), SIM_AGENT_START, machine->index, 0, 0);
+}
+
+void machine_agent_crash(struct world *world, struct sim_machine *machine)
+{
+    if (!machine->agent)
+        return;
+    world_trace(world, "%s: agent is killed", machine->name);
+    agent_ends(machine);
+    close_conns(world, machine);
+    close_one(world, machine->kept_tether);
+    close_one(world, machine->next_tether);
+    machine->kept_tether = machine->next_tether = 0;
+    plan_start(world, machine, 10 * NS_PER_MS, 2 * world->swarm.lease_ns);
+}
+
+void machine_resume(struct world *world, struct sim_machine *machine)
+{
+    if (!machine->agent || !machine->paused)
+        return;
+    machine->paused = false;
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_TICK});
+    for (size_t i = 0; i < machine->processes.len && machine_reads(machine);) {
+        struct process *process = machine->processes.items[i];
+        bool dead = process->state == PROCESS_DEAD;
+        bool owed = dead ? !process->told_exited : !process->told_started && process->started_wall_ns;
+        process_tell(world, machine, process); /* the agent may begin and bury others: from the start again */
+        i = owed ? 0 : i + 1;
+    }
+    net_unblock(world);
+}
+
+/* --- the whole machine ------------------------------------------------------------------------ */
+
+void machine_kill_all(struct world *world, struct sim_machine *machine)
+{
+    if (!machine->powered)
+        return;
+    world_trace(world, "%s: everything on it is killed", machine->name);
+    machine_agent_crash(world, machine);
+    for (size_t i = 0; i < machine->processes.len; i++)
+        process_kill(world, machine, machine->processes.items[i]);
+}
+
+void machine_power_off(struct world *world, struct sim_machine *machine)
+{
+    if (!machine->powered)
+        return;
+    world_trace(world, "%s: power is lost", machine->name);
+    machine->powered = false;
+    net_vanish(world, machine);
+    if (machine->agent)
+        agent_ends(machine);
+    machine->conn = machine->tether = machine->kept_tether = machine->next_tether = 0;
+    machine->fence_boot_ns = 0;
+    bool forgets = world_chance(world, world->swarm.reboot_forgets_ppm);
+    for (size_t i = machine->processes.len; i-- > 0;) {
+        struct process *process = machine->processes.items[i];
+        process->tether = 0;
+        process_kill(world, machine, process);
+        if (forgets) {
+            vec_remove(&machine->processes, i);
+            process_free(process);
+        }
+    }
+    world_after(world, world_draw(world, 100 * NS_PER_MS, 4 * world->swarm.lease_ns), SIM_MACHINE_START,
+                machine->index, 0, 0);
+}
+
+void machine_power_on(struct world *world, struct sim_machine *machine)
+{
+    if (machine->powered)
+        return;
+    machine->powered = true;
+    machine->boot.base_ns = world->now_ns;
+    machine->boot.offset_ns = NS_PER_SECOND;
+    plan_start(world, machine, 0, 500 * NS_PER_MS);
+}
+
+void machine_done(struct sim_machine *machine)
+{
+    if (machine->agent)
+        agent_ends(machine);
+    for (size_t i = 0; i < machine->processes.len; i++)
+        process_free(machine->processes.items[i]);
+    vec_done(&machine->processes);
+    vec_done(&machine->acts);
+}

@@ -1,0 +1,252 @@
+/* oracle.c - what must never be, seen from outside: from the processes that really live and the records
+ * that really were applied, whatever the core and the agents believe. */
+#include "sim/world.h"
+
+#include "base/hash.h"
+
+enum { DIGEST_EVERY = 61 };
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+void oracle_spawned(struct world *world, const struct sim_machine *machine, const struct process *process)
+{
+    for (uint32_t m = 0; m < world->swarm.machines; m++) {
+        const struct sim_machine *other_machine = &world->machines[m];
+        for (size_t i = 0; i < other_machine->processes.len; i++) {
+            const struct process *other = other_machine->processes.items[i];
+            if (!process_lives(other) || other->task == process->task)
+                continue;
+            if (other_machine == machine && (other->chips & process->chips))
+                world_fail(world, TORTURE_SAFETY,
+                           "chips %llx of %s are held by " STR_FORMAT " and " STR_FORMAT,
+                           (unsigned long long)(other->chips & process->chips), machine->name,
+                           STR_ARG(other->launch.name), STR_ARG(process->launch.name));
+            if (other->name_hash == process->name_hash)
+                world_fail(world, TORTURE_SAFETY,
+                           STR_FORMAT " begins on %s while " STR_FORMAT ", of the same name, lives on %s",
+                           STR_ARG(process->launch.name), machine->name, STR_ARG(other->launch.name),
+                           other_machine->name);
+        }
+    }
+}
+
+static uint64_t task_name_hash(const struct task *task)
+{
+    return hash64(task->job->jobset->uid, task->hostname.data, task->hostname.len);
+}
+
+void oracle_told_start(struct world *world, const struct task *task)
+{
+    uint64_t name_hash = task_name_hash(task);
+    struct str here = core_cluster(world->controller.core)->machines[task->machine].name;
+    for (uint32_t m = 0; m < world->swarm.machines; m++) {
+        const struct sim_machine *machine = &world->machines[m];
+        if (str_is(here, machine->name))
+            continue; /* its agent keeps the order */
+        for (size_t i = 0; i < machine->processes.len; i++) {
+            const struct process *process = machine->processes.items[i];
+            if (process_lives(process) && process->name_hash == name_hash)
+                world_fail(world, TORTURE_SAFETY,
+                           "the controller starts " STR_FORMAT " on " STR_FORMAT " while " STR_FORMAT
+                           " lives on %s",
+                           STR_ARG(task->name), STR_ARG(here), STR_ARG(process->launch.name), machine->name);
+        }
+    }
+}
+
+static struct sim_machine *machine_of(struct world *world, struct str name)
+{
+    for (uint32_t m = 0; m < world->swarm.machines; m++)
+        if (str_is(name, world->machines[m].name))
+            return &world->machines[m];
+    return NULL;
+}
+
+/* The core may take a machine for lost only when nothing that it was told to start lives there. */
+void oracle_before(struct world *world, const struct event *event)
+{
+    if (event->kind != EVENT_MACHINE_GONE && event->kind != EVENT_MACHINE_SILENT)
+        return;
+    const struct sim_machine *machine = machine_of(world, event->machine.machine);
+    const struct machine *known = cluster_find(core_cluster(world->controller.core), event->machine.machine);
+    if (!machine || !known || (known->state != MACHINE_READY && known->state != MACHINE_AWAY))
+        return;
+    for (size_t i = 0; i < machine->processes.len; i++) {
+        const struct process *process = machine->processes.items[i];
+        const struct task *task = jobs_find_task(core_jobs(world->controller.core), process->task);
+        if (process_lives(process) && task && !task_ended(task->state))
+            world_fail(world, TORTURE_SAFETY, "%s is taken for lost (%s) while " STR_FORMAT " lives there",
+                       machine->name, event->kind == EVENT_MACHINE_GONE ? "gone" : "silent",
+                       STR_ARG(process->launch.name));
+    }
+}
+
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+static uint64_t shard_key(obj_id jobset, int32_t attempt, uint64_t name_hash, int64_t step)
+{
+    uint64_t key = hash_mix(jobset ^ hash_mix((uint64_t)attempt));
+    return hash_mix(key ^ name_hash ^ hash_mix((uint64_t)step + 77));
+}
+
+void oracle_saved(struct world *world, const struct process *process)
+{
+    static int present;
+    u64_map_put(&world->shards,
+                shard_key(process->jobset, process->attempt, process->name_hash, process->saved_step),
+                &present);
+}
+
+static struct committed *committed_of(struct world *world, obj_id jobset)
+{
+    struct committed *committed = u64_map_get(&world->committed, jobset);
+    if (committed)
+        return committed;
+    committed = mem_alloc(sizeof(*committed));
+    committed->step = -1;
+    u64_map_put(&world->committed, jobset, committed);
+    vec_push(&world->commits, committed);
+    return committed;
+}
+
+/* Every rank that counts has a shard of this very step, saved by a process of this very attempt. */
+static void check_commit(struct world *world, const struct jobset *jobset, int32_t attempt_before)
+{
+    const struct checkpoint_state *checkpoint = &jobset->checkpoint;
+    if (checkpoint->committed_attempt < attempt_before)
+        world_fail(world, TORTURE_SAFETY,
+                   STR_FORMAT ": attempt %d committed a checkpoint while attempt %d is current",
+                   STR_ARG(jobset->key), checkpoint->committed_attempt, attempt_before);
+    if (checkpoint->committed_attempt != jobset->attempt)
+        return; /* the same event ended that attempt: its ranks are gone */
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (!task->joined || task->state == TASK_FAILED)
+                continue;
+            uint64_t key = shard_key(jobset->uid, checkpoint->committed_attempt, task_name_hash(task),
+                                     checkpoint->committed_step);
+            if (!u64_map_get(&world->shards, key))
+                world_fail(world, TORTURE_SAFETY,
+                           STR_FORMAT ": step %lld is committed, but " STR_FORMAT " has not saved it",
+                           STR_ARG(jobset->key), (long long)checkpoint->committed_step, STR_ARG(task->name));
+        }
+    }
+}
+
+static void check_checkpoints(struct world *world)
+{
+    const struct job_store *store = core_jobs(world->controller.core);
+    for (size_t i = 0; i < store->jobsets.len; i++) {
+        const struct jobset *jobset = store->jobsets.items[i];
+        struct committed *committed = committed_of(world, jobset->uid);
+        const struct checkpoint_state *now = &jobset->checkpoint;
+        if (now->committed_step < committed->step)
+            world_fail(world, TORTURE_SAFETY, STR_FORMAT ": the committed step fell from %lld to %lld",
+                       STR_ARG(jobset->key), (long long)committed->step, (long long)now->committed_step);
+        if (now->committed_step != committed->step || now->committed_attempt != committed->attempt)
+            check_commit(world, jobset, committed->current);
+        committed->current = jobset->attempt;
+        committed->step = now->committed_step;
+        committed->attempt = now->committed_attempt;
+        if (jobset->terminal_state[0] && !committed->finished) {
+            committed->finished = true;
+            world->outcome->finished++;
+            world->outcome->restarts += (uint64_t)jobset->restarts;
+        }
+    }
+}
+
+/* --- the log ---------------------------------------------------------------------------------- */
+
+void oracle_applied(struct world *world, const struct event *event)
+{
+    struct core *core = world->controller.core;
+    CHECK(event->seq == world->applied.len + 1);
+    if (world->options.trace) {
+        struct buf text BUF_CLEANUP = {0};
+        record_describe(&text, event);
+        world_trace(world, "core %llu: %.300s", (unsigned long long)event->seq, text.data);
+    }
+    core_check_invariants(core);
+    check_checkpoints(world);
+    struct buf bytes BUF_CLEANUP = {0};
+    record_encode(&bytes, event);
+    vec_push(&world->applied,
+             hash64(event->seq ^ hash_mix((uint64_t)event->stamp_ns), bytes.data, bytes.len));
+    vec_push(&world->digests, event->seq % DIGEST_EVERY == 0 ? core_digest(core) : 0);
+}
+
+/* What was applied may have been told to somebody: it must still be there, byte for byte. What was durable
+ * but not applied is applied now. */
+static void check_log(struct world *world)
+{
+    const struct sim_disk *disk = &world->disk;
+    for (size_t i = 0; i < world->applied.len; i++) {
+        if (i >= disk->log.len || disk->log.items[i].hash != world->applied.items[i]) {
+            world_fail(world, TORTURE_SAFETY,
+                       "record %zu was applied and its effects left, but the log has lost it", i + 1);
+            return;
+        }
+    }
+    for (size_t i = world->applied.len; i < disk->log.len; i++) {
+        vec_push(&world->applied, disk->log.items[i].hash);
+        vec_push(&world->digests, 0);
+    }
+}
+
+static void check_known(struct world *world)
+{
+    for (size_t i = 0; i < world->known.len; i++) {
+        const struct known_jobset *known = &world->known.items[i];
+        if (!known->uid || known->deletes)
+            continue;
+        const struct jobset *jobset =
+            jobs_find(core_jobs(world->controller.core), str_from(known->namespace_), str_from(known->name));
+        if (!jobset || jobset->uid != known->uid)
+            world_fail(world, TORTURE_SAFETY, "JobSet %s was acknowledged and is lost", known->name);
+    }
+}
+
+static void check_replay(struct world *world, bool from_snapshot)
+{
+    struct core *again = core_new();
+    if (disk_replay(world, from_snapshot, again) && core_seq(again) == core_seq(world->controller.core) &&
+        core_digest(again) != core_digest(world->controller.core))
+        world_fail(world, TORTURE_REPLAY, "replay of %llu records %s gives another state",
+                   (unsigned long long)core_seq(again), from_snapshot ? "from a snapshot" : "from scratch");
+    core_free(again);
+}
+
+void oracle_restarted(struct world *world)
+{
+    check_log(world);
+    if (world_failed(world))
+        return;
+    core_check_invariants(world->controller.core);
+    check_known(world);
+    if (world_chance(world, 250000))
+        check_replay(world, world_chance(world, 500000));
+}
+
+void oracle_final(struct world *world)
+{
+    check_known(world);
+    if (world->controller.syncing == 0 && world->disk.log.len == core_seq(world->controller.core)) {
+        check_replay(world, false);
+        check_replay(world, true);
+    }
+    world->outcome->digest = core_digest(world->controller.core);
+}
+
+void oracle_done(struct world *world)
+{
+    for (size_t i = 0; i < world->commits.len; i++)
+        mem_free(world->commits.items[i]);
+    vec_done(&world->commits);
+    vec_done(&world->applied);
+    vec_done(&world->digests);
+    u64_map_done(&world->shards);
+    u64_map_done(&world->committed);
+}

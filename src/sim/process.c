@@ -1,0 +1,420 @@
+/* process.c - the shims of tasks and their processes: they start late, step, save shards, fail, ignore
+ * SIGTERM, and die by the fence whether their agent lives or not. What a process does stands in its
+ * command: sim RUN_MS FAIL_PPM STEP_MS CHECKPOINT_EVERY (spec.c). */
+#include "sim/world.h"
+
+#include <signal.h>
+
+#include "base/hash.h"
+#include "base/units.h"
+
+enum { FENCE_ACT_MS_MAX = 20 };
+/* In the second phase tasks end soon: less than a job's deadline (spec.c). */
+#define HASTE_NS (300 * NS_PER_MS)
+
+bool process_lives(const struct process *process)
+{
+    return process->state != PROCESS_DEAD;
+}
+
+struct process *process_find(const struct sim_machine *machine, obj_id task, uint32_t container)
+{
+    for (size_t i = 0; i < machine->processes.len; i++)
+        if (machine->processes.items[i]->task == task && machine->processes.items[i]->container == container)
+            return machine->processes.items[i];
+    return NULL;
+}
+
+static struct process *find_armed(const struct sim_machine *machine, uint64_t armed)
+{
+    for (size_t i = 0; i < machine->processes.len; i++)
+        if (machine->processes.items[i]->armed == armed)
+            return machine->processes.items[i];
+    return NULL;
+}
+
+void process_free(struct process *process)
+{
+    arena_done(&process->arena);
+    mem_free(process);
+}
+
+/* Somebody up the stack may still look at it: it goes with the event of the world. */
+static void bury(struct world *world, struct sim_machine *machine, size_t index)
+{
+    vec_push(&world->buried, machine->processes.items[index]);
+    vec_remove(&machine->processes, index);
+}
+
+void process_bury_all(struct world *world)
+{
+    for (size_t i = 0; i < world->buried.len; i++)
+        process_free(world->buried.items[i]);
+    vec_clear(&world->buried);
+}
+
+void process_forget(struct world *world, struct sim_machine *machine, obj_id task)
+{
+    for (size_t i = machine->processes.len; i-- > 0;) {
+        const struct process *process = machine->processes.items[i];
+        if (process->task == task && !process_lives(process))
+            bury(world, machine, i);
+    }
+}
+
+/* --- time ------------------------------------------------------------------------------------- */
+
+/* When the shim acts on the fence, in true time; INT64_MAX: no fence. */
+static int64_t fence_due(const struct world *world, const struct sim_machine *machine)
+{
+    if (!machine->fence_boot_ns || world->options.plant == PLANT_SKIP_FENCE)
+        return INT64_MAX;
+    return clock_when(&machine->boot, (int64_t)machine->fence_boot_ns);
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void arm(struct world *world, struct sim_machine *machine, struct process *process)
+{
+    int64_t due_ns = earliest(process->kill_ns, process->ends_ns);
+    due_ns = earliest(due_ns, process->due_ns);
+    if (!process->fenced)
+        due_ns = earliest(due_ns, fence_due(world, machine));
+    process->armed = ++world->next_id;
+    world_at(world, due_ns, SIM_PROCESS, machine->index, process->task, process->armed);
+}
+
+/* --- life and death --------------------------------------------------------------------------- */
+
+void process_tell(struct world *world, struct sim_machine *machine, struct process *process)
+{
+    if (!machine_reads(machine))
+        return;
+    if (!process->told_started && process->started_wall_ns && process->state != PROCESS_DEAD) {
+        process->told_started = true;
+        struct agent_event event = {
+            .kind = AGENT_TASK_STARTED, .container = process->container, .run = process->run};
+        event.started.task = process->task;
+        event.started.pid = (int64_t)process->number;
+        event.started.started_ns = process->started_wall_ns;
+        machine_feed(world, machine, &event);
+    }
+    if (!process->told_exited && process->state == PROCESS_DEAD) {
+        process->told_exited = true;
+        struct agent_event event = {
+            .kind = AGENT_TASK_EXITED, .container = process->container, .run = process->run};
+        event.exited = (struct agent_exit){.task = process->task,
+                                           .stopped = process->stopping,
+                                           .start_failed = process->start_fails && !process->started_wall_ns,
+                                           .fenced = process->fenced,
+                                           .exit_code = process->exit_code,
+                                           .signal = process->signal,
+                                           .started_ns = process->started_wall_ns,
+                                           .finished_ns = process->finished_wall_ns,
+                                           .pid = (int64_t)process->number,
+                                           .message = STR("")};
+        machine_feed(world, machine, &event);
+    }
+}
+
+static void tell_peers(struct world *world, const struct sim_machine *machine, const struct process *dead);
+
+static void die(struct world *world, struct sim_machine *machine, struct process *process, int32_t exit_code,
+                int32_t signal_number)
+{
+    if (!process_lives(process))
+        return;
+    process->state = PROCESS_DEAD;
+    process->exit_code = signal_number ? -1 : exit_code;
+    process->signal = signal_number;
+    process->finished_wall_ns = machine_wall_ns(world, machine);
+    world_trace(world, "%s: " STR_FORMAT " dies, %s %d", machine->name, STR_ARG(process->launch.name),
+                signal_number ? "signal" : "exit code", signal_number ? signal_number : exit_code);
+    uint64_t tether = process->tether;
+    process->tether = 0;
+    if (tether)
+        net_release_shim(world, tether);
+    process_tell(world, machine, process);
+    tell_peers(world, machine, process);
+}
+
+void process_kill(struct world *world, struct sim_machine *machine, struct process *process)
+{
+    die(world, machine, process, 0, SIGKILL);
+}
+
+static const struct container_launch *container_of_process(const struct process *process)
+{
+    return process->launch.container_count ? &process->launch.containers[process->container] : NULL;
+}
+
+static int64_t argument(const struct process *process, size_t i, int64_t fallback)
+{
+    const struct container_launch *container = container_of_process(process);
+    const struct str *argv = container ? container->argv : process->launch.argv;
+    int64_t value = fallback;
+    if (i < (container ? container->argc : process->launch.argc))
+        str_to_i64(argv[i], 0, INT64_C(1) << 40, &value);
+    return value;
+}
+
+/* It has no end of its own: a sidecar, or a main container that always runs again. */
+static bool runs_for_ever(const struct process *process)
+{
+    const struct container_launch *container = container_of_process(process);
+    return container && (container->role == CONTAINER_SIDECAR ||
+                         (container->role == CONTAINER_MAIN && container->restart == RERUN_ALWAYS));
+}
+
+static void draw_life(struct world *world, struct process *process)
+{
+    const struct swarm *swarm = &world->swarm;
+    const struct container_launch *container = container_of_process(process);
+    int64_t run_ns = argument(process, 1, 1000) * NS_PER_MS;
+    run_ns = world_draw(world, run_ns / 2, run_ns);
+    if (container && container->role == CONTAINER_INIT)
+        run_ns = world_draw(world, 0, run_ns / 4);
+    if (runs_for_ever(process) && world_chance(world, world->healing ? 1000000 : 700000))
+        run_ns = INT64_C(1000000) * NS_PER_SECOND;
+    else if (world->healing && run_ns > HASTE_NS)
+        run_ns = HASTE_NS;
+    process->start_fails = !world->healing && world_chance(world, swarm->start_fail_ppm);
+    process->ignores_term = world_chance(world, swarm->ignore_term_ppm);
+    if (!world->healing && world_chance(world, (uint32_t)argument(process, 2, 0))) {
+        static const int32_t codes[] = {1, 2, 42, 137};
+        process->exit_code = codes[rng_below(&world->rng, 4)];
+        run_ns = world_draw(world, 0, run_ns);
+    }
+    process->due_ns = world->now_ns + world_draw(world, NS_PER_MS, 30 * NS_PER_MS);
+    process->ends_ns = process->due_ns + run_ns;
+    process->kill_ns = INT64_MAX;
+    process->step_ns = process->container == 0 ? argument(process, 3, 0) * NS_PER_MS : 0;
+    process->checkpoint_every = (uint32_t)argument(process, 4, 0);
+    process->step = process->saved_step = -1;
+    process->total = process->step_ns ? run_ns / process->step_ns : 0;
+}
+
+static uint64_t own_name_hash(const struct task_launch *launch)
+{
+    for (size_t i = 0; i < launch->sheet.count; i++)
+        if (launch->sheet.entries[i].rank == launch->rank)
+            return hash64(launch->jobset, launch->sheet.entries[i].hostname.data,
+                          launch->sheet.entries[i].hostname.len);
+    return hash64(launch->jobset, launch->name.data, launch->name.len);
+}
+
+/* The launcher keeps one record a container: a new run takes the place of the one before. */
+static bool make_room(struct world *world, struct sim_machine *machine, obj_id task, uint32_t container,
+                      uint32_t run)
+{
+    for (size_t i = 0; i < machine->processes.len; i++) {
+        const struct process *process = machine->processes.items[i];
+        if (process->task != task || process->container != container)
+            continue;
+        if (process_lives(process) || process->run >= run)
+            return false;
+        bury(world, machine, i);
+        return true;
+    }
+    return true;
+}
+
+void process_spawn(struct world *world, struct sim_machine *machine, const struct task_launch *launch,
+                   uint32_t container, uint32_t run)
+{
+    if (!make_room(world, machine, launch->task, container, run))
+        return; /* the launcher knows it already */
+    struct process *process = mem_alloc(sizeof(*process));
+    task_launch_copy(&process->arena, launch, &process->launch);
+    process->container = container;
+    process->run = run;
+    process->task = launch->task;
+    process->jobset = launch->jobset;
+    process->attempt = launch->attempt;
+    process->rank = launch->rank;
+    process->chips = launch->chips;
+    process->number = ++world->next_id;
+    process->name_hash = own_name_hash(launch);
+    process->state = PROCESS_SPAWNING;
+    draw_life(world, process);
+    uint64_t newest = machine->next_tether ? machine->next_tether : machine->kept_tether;
+    struct conn *tether = net_find(world, newest);
+    if (tether) {
+        process->tether = tether->id;
+        tether->shims++;
+    }
+    world->outcome->starts++;
+    world_trace(world, "%s: spawns " STR_FORMAT " of attempt %d on chips %llx, container %u, run %u",
+                machine->name, STR_ARG(launch->name), launch->attempt, (unsigned long long)launch->chips,
+                container, run);
+    oracle_spawned(world, machine, process);
+    vec_push(&machine->processes, process);
+    arm(world, machine, process);
+}
+
+void process_stop(struct world *world, struct sim_machine *machine, obj_id task, uint32_t container,
+                  int64_t grace_ns)
+{
+    struct process *process = process_find(machine, task, container);
+    if (!process || !process_lives(process))
+        return;
+    process->stopping = true;
+    int64_t kill_ns = world->now_ns + grace_ns + world_draw(world, 0, 5 * NS_PER_MS) + machine->slow_ns;
+    process->kill_ns = earliest(process->kill_ns, kill_ns);
+    if (!process->ignores_term && grace_ns > 0 && process->state == PROCESS_RUNNING) {
+        int64_t ends_ns = world->now_ns + world_draw(world, 0, 300 * NS_PER_MS);
+        process->ends_ns = earliest(process->ends_ns, ends_ns);
+        process->exit_code = world_chance(world, 500000) ? 143 : 0;
+    }
+    arm(world, machine, process);
+}
+
+/* --- what it does ----------------------------------------------------------------------------- */
+
+static void say(struct world *world, struct sim_machine *machine, struct process *process,
+                enum agent_event_kind kind)
+{
+    if (!process->client || !machine_reads(machine))
+        return;
+    struct agent_event event = {.kind = kind};
+    event.client.client = process->client;
+    event.client.task = process->task;
+    event.client.attempt = process->attempt;
+    event.client.step.step = process->step;
+    event.client.step.total = process->total;
+    event.client.saved_step = process->saved_step;
+    event.client.peer_rank = process->lost_rank;
+    machine_feed(world, machine, &event);
+}
+
+/* The kernel closes the connections of a process that died: its peers notice, if the network lets them, and
+ * say so. */
+static void tell_peers(struct world *world, const struct sim_machine *machine, const struct process *dead)
+{
+    bool left = dead->exit_code == 0; /* with a goodbye */
+    if (!dead->joined || left || !net_reachable(world, machine))
+        return;
+    for (uint32_t m = 0; m < world->swarm.machines; m++) {
+        struct sim_machine *other_machine = &world->machines[m];
+        if (!net_reachable(world, other_machine))
+            continue;
+        for (size_t i = 0; i < other_machine->processes.len; i++) {
+            struct process *peer = other_machine->processes.items[i];
+            if (peer == dead || peer->state != PROCESS_RUNNING || !peer->joined ||
+                peer->jobset != dead->jobset || peer->attempt != dead->attempt ||
+                peer->launch.world != dead->launch.world)
+                continue;
+            peer->lost_rank = dead->rank;
+            say(world, other_machine, peer, AGENT_CLIENT_PEER_GONE);
+        }
+    }
+}
+
+static void join(struct world *world, struct sim_machine *machine, struct process *process)
+{
+    if (process->client || !machine_reads(machine))
+        return;
+    process->client = ++world->next_id;
+    process->rejoins = process->joined;
+    say(world, machine, process, AGENT_CLIENT_JOIN);
+    /* What an agent of before may not have passed on is said again. */
+    if (process->joined && process->rejoins && process->saved_step >= 0)
+        say(world, machine, process, AGENT_CLIENT_SHARD_SAVED);
+}
+
+void process_welcome(struct world *world, struct sim_machine *machine, uint64_t client, int64_t restore_step)
+{
+    for (size_t i = 0; i < machine->processes.len; i++) {
+        struct process *process = machine->processes.items[i];
+        if (process->client != client)
+            continue;
+        if (!process->joined)
+            process->step = restore_step;
+        process->joined = true;
+    }
+}
+
+void process_fenced_client(struct world *world, struct sim_machine *machine, uint64_t client)
+{
+    for (size_t i = 0; i < machine->processes.len; i++) {
+        struct process *process = machine->processes.items[i];
+        if (process->client != client || !process_lives(process))
+            continue;
+        process->client = 0;
+        process->ends_ns = world->now_ns + NS_PER_MS;
+        process->exit_code = 1;
+        arm(world, machine, process);
+    }
+}
+
+static void make_step(struct world *world, struct sim_machine *machine, struct process *process)
+{
+    process->due_ns = world->now_ns + world_draw(world, process->step_ns / 2, process->step_ns);
+    join(world, machine, process);
+    if (!process->joined)
+        return;
+    process->step++;
+    say(world, machine, process, AGENT_CLIENT_STEP);
+    if (process->checkpoint_every && process->step > 0 && process->step % process->checkpoint_every == 0) {
+        process->saved_step = process->step;
+        oracle_saved(world, process);
+        say(world, machine, process, AGENT_CLIENT_SHARD_SAVED);
+    }
+}
+
+static void become_running(struct world *world, struct sim_machine *machine, struct process *process)
+{
+    if (process->start_fails) {
+        die(world, machine, process, 127, 0);
+        return;
+    }
+    process->state = PROCESS_RUNNING;
+    process->started_wall_ns = machine_wall_ns(world, machine);
+    process->due_ns = process->step_ns ? world->now_ns + world_draw(world, 0, process->step_ns) : INT64_MAX;
+    process_tell(world, machine, process);
+}
+
+void process_act(struct world *world, const struct sim_event *event)
+{
+    struct sim_machine *machine = &world->machines[event->machine];
+    struct process *process = find_armed(machine, event->number);
+    if (!process || !process_lives(process))
+        return;
+    if (!process->fenced && fence_due(world, machine) <= world->now_ns) {
+        process->fenced = true;
+        int64_t act_ns = world_draw(world, 0, FENCE_ACT_MS_MAX * NS_PER_MS);
+        process->kill_ns = earliest(process->kill_ns, world->now_ns + act_ns);
+    }
+    if (process->kill_ns <= world->now_ns) {
+        process_kill(world, machine, process);
+    } else if (process->state == PROCESS_SPAWNING && process->due_ns <= world->now_ns) {
+        become_running(world, machine, process);
+    } else if (process->state == PROCESS_RUNNING && process->ends_ns <= world->now_ns) {
+        if (process->exit_code == 0 && process->joined)
+            say(world, machine, process, AGENT_CLIENT_LEFT);
+        die(world, machine, process, process->exit_code, 0);
+    } else if (process->state == PROCESS_RUNNING && process->due_ns <= world->now_ns) {
+        make_step(world, machine, process);
+    }
+    if (process_lives(process)) /* it may be buried, but then it is dead */
+        arm(world, machine, process);
+}
+
+void process_hasten(struct world *world)
+{
+    for (uint32_t m = 0; m < world->swarm.machines; m++) {
+        struct sim_machine *machine = &world->machines[m];
+        for (size_t i = 0; i < machine->processes.len; i++) {
+            struct process *process = machine->processes.items[i];
+            int64_t soon_ns = world->now_ns + world_draw(world, 0, HASTE_NS);
+            if (!process_lives(process) || process->state != PROCESS_RUNNING ||
+                process->ends_ns <= soon_ns || runs_for_ever(process))
+                continue;
+            process->ends_ns = soon_ns;
+            arm(world, machine, process);
+        }
+    }
+}

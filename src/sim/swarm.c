@@ -1,0 +1,123 @@
+#include "sim/world.h"
+
+#include "base/units.h"
+
+const char *fault_name(enum fault_kind kind)
+{
+    static const char *const names[FAULT_KINDS] = {
+        "controller-crash", "controller-pause", "agent-crash", "agent-pause",
+        "machine-crash",    "machine-power",    "partition",   "conn-timeout",
+        "task-kill",        "disk-full",        "clock-jump",  "delay-spike",
+    };
+    CHECK((unsigned)kind < FAULT_KINDS);
+    return names[kind];
+}
+
+const char *feature_name(enum sim_feature feature)
+{
+    static const char *const names[FEATURES] = {"queues", "objects",    "namespaces",
+                                                "forms",  "containers", "topology"};
+    CHECK((unsigned)feature < FEATURES);
+    return names[feature];
+}
+
+/* One of a few values: small worlds with extreme settings find more than large ones with usual settings. */
+static int64_t pick(struct rng *rng, const int64_t *values, size_t count)
+{
+    return values[rng_below(rng, count)];
+}
+#define PICK(rng, ...)                                                                                       \
+    pick((rng), (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static void draw_cluster(struct swarm *swarm, struct rng *rng)
+{
+    swarm->racks = (uint32_t)PICK(rng, 1, 1, 2, 3);
+    uint32_t per_rack = (uint32_t)rng_range(rng, 2, 12 / swarm->racks);
+    swarm->machines = swarm->racks * per_rack;
+    swarm->chips = (uint32_t)PICK(rng, 1, 2, 4, 4, 8);
+    swarm->spares = (uint32_t)PICK(rng, 0, 0, 1);
+    swarm->lease_ns = PICK(rng, 1000, 3000, 3000, 10000) * NS_PER_MS;
+    swarm->heartbeat_ns = swarm->lease_ns / 3;
+    swarm->backfill_ns = PICK(rng, 1, 10, 600) * NS_PER_SECOND;
+}
+
+static void draw_network(struct swarm *swarm, struct rng *rng)
+{
+    swarm->delay_min_ns = PICK(rng, 20, 100, 500) * NS_PER_US;
+    swarm->delay_max_ns = swarm->delay_min_ns + PICK(rng, 100, 1000, 20000) * NS_PER_US;
+    swarm->spike_ppm = (uint32_t)PICK(rng, 0, 1000, 20000);
+    swarm->spike_max_ns = PICK(rng, 100, 1000, 6000) * NS_PER_MS;
+    swarm->corrupt_ppm = (uint32_t)PICK(rng, 0, 0, 200, 3000);
+    swarm->drift_ppm = (uint32_t)PICK(rng, 0, 100, 50000);
+}
+
+static void draw_faults(struct swarm *swarm, struct rng *rng)
+{
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        swarm->weights[kind] = rng_chance(rng, 450000) ? (uint32_t)rng_range(rng, 1, 10) : 0;
+    swarm->fault_every_ns = PICK(rng, 200, 1000, 3000, 10000) * NS_PER_MS;
+    if (rng_chance(rng, 40000))
+        swarm->fault_every_ns = 0;
+    swarm->sync_min_ns = PICK(rng, 10, 200, 2000) * NS_PER_US;
+    swarm->sync_max_ns = swarm->sync_min_ns + PICK(rng, 100, 5000, 300000) * NS_PER_US;
+    swarm->snapshot_every = (uint32_t)PICK(rng, 20, 100, 100000);
+    swarm->start_fail_ppm = (uint32_t)PICK(rng, 0, 0, 10000, 100000);
+    swarm->task_fail_ppm = (uint32_t)PICK(rng, 0, 20000, 200000);
+    swarm->ignore_term_ppm = (uint32_t)PICK(rng, 0, 100000, 500000);
+    swarm->reboot_forgets_ppm = (uint32_t)PICK(rng, 0, 500000);
+}
+
+static void draw_features(struct swarm *swarm, struct rng *rng)
+{
+    for (int feature = 0; feature < FEATURES; feature++)
+        swarm->features[feature] = rng_chance(rng, 500000) ? (uint32_t)PICK(rng, 200000, 500000, 900000) : 0;
+    swarm->probe_fail_ppm = (uint32_t)PICK(rng, 0, 20000, 300000);
+    swarm->min_run_s = PICK(rng, 0, 0, 1, 7200);
+    swarm->max_life_s = PICK(rng, 0, 0, 4, 60);
+    swarm->fair = rng_chance(rng, 300000);
+    swarm->wait_ready = rng_chance(rng, 300000);
+    swarm->block_admission = rng_chance(rng, 300000);
+}
+
+void swarm_draw(struct swarm *swarm, struct rng *rng)
+{
+    draw_cluster(swarm, rng);
+    draw_network(swarm, rng);
+    draw_faults(swarm, rng);
+    swarm->client_every_ns = PICK(rng, 100, 500, 3000) * NS_PER_MS;
+    swarm->run_max_ns = PICK(rng, 500, 5000, 30000) * NS_PER_MS;
+    swarm->jobsets_max = (uint32_t)PICK(rng, 2, 6, 14);
+    draw_features(swarm, rng);
+}
+
+void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
+{
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "racks=%u machines=%u chips=%u spares=%u lease=%gs backfill=%gs delay=%g..%gms",
+               swarm->racks, swarm->machines, swarm->chips, swarm->spares, (double)swarm->lease_ns / 1e9,
+               (double)swarm->backfill_ns / 1e9, (double)swarm->delay_min_ns / 1e6,
+               (double)swarm->delay_max_ns / 1e6);
+    buf_printf(&text, " spikes=%uppm<=%gs corrupt=%uppm drift=%uppm sync=%g..%gms snapshot-every=%u",
+               swarm->spike_ppm, (double)swarm->spike_max_ns / 1e9, swarm->corrupt_ppm, swarm->drift_ppm,
+               (double)swarm->sync_min_ns / 1e6, (double)swarm->sync_max_ns / 1e6, swarm->snapshot_every);
+    buf_printf(&text,
+               " start-fail=%uppm task-fail=%uppm ignore-term=%uppm reboot-forgets=%uppm client-every=%gs",
+               swarm->start_fail_ppm, swarm->task_fail_ppm, swarm->ignore_term_ppm, swarm->reboot_forgets_ppm,
+               (double)swarm->client_every_ns / 1e9);
+    buf_printf(&text, " run<=%gs jobsets<=%u faults-every=%gs:", (double)swarm->run_max_ns / 1e9,
+               swarm->jobsets_max, (double)swarm->fault_every_ns / 1e9);
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        if (swarm->weights[kind] && swarm->fault_every_ns)
+            buf_printf(&text, " %s=%u", fault_name(kind), swarm->weights[kind]);
+    for (int feature = 0; feature < FEATURES; feature++)
+        if (swarm->features[feature])
+            buf_printf(&text, " %s=%u%%", feature_name(feature), swarm->features[feature] / 10000);
+    if (swarm->features[FEATURE_QUEUES])
+        buf_printf(&text, " min-run=%llds max-life=%llds%s%s%s", (long long)swarm->min_run_s,
+                   (long long)swarm->max_life_s, swarm->fair ? " fair" : "",
+                   swarm->wait_ready ? " wait-ready" : "",
+                   swarm->wait_ready && swarm->block_admission ? " block" : "");
+    if (swarm->features[FEATURE_CONTAINERS])
+        buf_printf(&text, " probe-fail=%uppm", swarm->probe_fail_ppm);
+    snprintf(ret_text, size, "%s", text.data);
+}

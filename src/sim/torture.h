@@ -1,0 +1,68 @@
+/* torture.h - one torture run: the real core and real agents in a simulated world that breaks
+ * (docs/torture.md).
+ *
+ *     struct torture_outcome outcome;
+ *     torture_run(&(struct torture_options){.seed = 7, .steps = 4000}, &outcome);
+ *
+ * A run is a pure function of its options: the same options give the same run, event by event. It has two
+ * phases: in the first faults of the kinds that the seed drew (swarm) happen while API clients write, for
+ * `steps` events of the world; in the second faults stop, everything heals, and everything that can finish
+ * must finish in bounded virtual time. The core's invariants are checked after every event of its log, the
+ * world's after every event of the world.
+ *
+ * A broken invariant of the core or an agent aborts the process (check.h); campaign.h runs seeds in
+ * processes of their own for that reason. No thread, no clock, no I/O besides options->trace. */
+#ifndef PHX_SIM_TORTURE_H
+#define PHX_SIM_TORTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Also exit codes of `phalanx torture`. */
+enum torture_result {
+    TORTURE_OK = 0,
+    TORTURE_SAFETY = 3,   /* an invariant was broken */
+    TORTURE_LIVENESS = 4, /* something that can go on does not */
+    TORTURE_REPLAY = 5,   /* the log gives another state when it is replayed, or cannot be read back */
+};
+
+/* Known bugs that are planted in the hosts to see that they are caught. */
+enum torture_plant {
+    PLANT_NONE,
+    PLANT_SKIP_FENCE,        /* no task is killed when the lease runs out */
+    PLANT_APPLY_BEFORE_LOG,  /* effects leave before their event is durable */
+    PLANT_FORGET_RELEASE,    /* a task that ends keeps its chips in the core's books */
+    PLANT_START_BEFORE_DEAD, /* an agent that dies alone is taken for a dead machine */
+    PLANT_LOSE_REPORT,       /* reports are acknowledged but not logged */
+    PLANT_QUOTA_TWICE,       /* quota of an admitted workload is given back while it runs */
+    PLANT_SKIP_FINALIZER,    /* what was deleted loses its finalizers and stays */
+    PLANTS
+};
+const char *torture_plant_name(enum torture_plant plant); /* "skip-fence" ... */
+bool torture_plant_find(const char *name, enum torture_plant *ret_plant);
+
+enum { TORTURE_STEPS_DEFAULT = 10000, TORTURE_WHY_MAX = 400, TORTURE_DRAW_MAX = 1600 };
+
+struct torture_options {
+    uint64_t seed, steps; /* steps 0: the default */
+    enum torture_plant plant;
+    FILE *trace; /* every event of the world, one a line; NULL: none */
+};
+
+struct torture_outcome {
+    enum torture_result result;
+    char why[TORTURE_WHY_MAX];    /* "" when ok */
+    char drawn[TORTURE_DRAW_MAX]; /* the options that the seed drew, for people */
+    uint64_t events, records;     /* of the world; of the core's log */
+    uint64_t starts, faults, boots, jobsets, finished, restarts;
+    int64_t virtual_ns;
+    uint64_t digest; /* of the core at the end: equal for equal options */
+};
+
+/* What a seed draws, for people. */
+void torture_draw(uint64_t seed, char *ret_text, size_t size);
+
+void torture_run(const struct torture_options *options, struct torture_outcome *ret_outcome);
+
+#endif

@@ -1,0 +1,482 @@
+/* world.h - the simulated world: time, network, disk, machines, the controller's host, clients. Private to
+ * src/sim.
+ *
+ *   world.c       the queue of events, clocks, the run's two phases
+ *   swarm.c       which faults a run has and how often: drawn from the seed
+ *   fault.c       faults as they happen, and how they heal
+ *   net.c         connections
+ *   disk.c        the controller's log and snapshots
+ *   controller.c  the controller's host: queue, group commit, effects, crash and replay
+ *   link.c        the controller's side of agents' connections: hello, leases, evidence
+ *   steps.c       steps of ranks, coalesced
+ *   machine.c     a machine: the agent's host and its launcher
+ *   process.c     what the processes of tasks do
+ *   client.c      API clients; client_objects.c of stored objects, client_queues.c of queues
+ *   spec.c        cluster files, JobSets, Jobs and Pods at random; spec_pod.c, spec_meta.c parts of them
+ *   oracle.c      the world's invariants: what must never be, whatever anybody believes
+ *   liveness.c    what must have been reached when everything has healed
+ *
+ * Everything happens in world_run's loop, one event at a time; the only source of chance is world->rng.
+ * Durations are in true nanoseconds; each machine and the controller have clocks of their own that drift. */
+#ifndef PHX_SIM_WORLD_H
+#define PHX_SIM_WORLD_H
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "base/rng.h"
+#include "core/agent/agent.h"
+#include "core/admit/admit.h"
+#include "core/agent/codec.h"
+#include "core/core.h"
+#include "core/health/evidence.h"
+#include "core/record.h"
+#include "sim/torture.h"
+
+enum { SIM_MACHINES_MAX = 16 };
+
+/* --- events of the world ---------------------------------------------------------------------- */
+
+enum sim_what {
+    SIM_ARRIVE,        /* the next packet of conn `id`; `number` 1: on its way to the agent */
+    SIM_CONNECTED,     /* machine: its agent's try to connect (life `id`, try `number`) has an outcome */
+    SIM_AGENT_START,   /* machine */
+    SIM_AGENT_TICK,    /* machine, life `id`, number of the arming */
+    SIM_AGENT_RESUME,  /* machine: its agent runs again */
+    SIM_MACHINE_START, /* machine: power is back */
+    SIM_PROCESS,       /* machine, task `id`, life `number` of the process: its next act is due */
+    SIM_PARTITION_END, /* machine */
+    SIM_CONTROLLER_START,
+    SIM_CONTROLLER_TURN,
+    SIM_CONTROLLER_SYNCED,
+    SIM_CONTROLLER_RESUME, /* life `id` */
+    SIM_DISK_ROOM,         /* the disk has space again */
+    SIM_CLIENT,            /* a client's next request */
+    SIM_REQUEST,           /* request `id` reaches the controller */
+    SIM_FAULT,             /* the next fault */
+    SIM_ACTED,             /* machine: act `id` of agent life `number` has a result */
+    SIM_WHATS
+};
+
+struct sim_event {
+    struct heap_node node; /* key: true time; tie: order of making */
+    enum sim_what what;
+    uint32_t machine;
+    uint64_t id, number;
+};
+
+/* A clock that runs fast or slow. */
+struct sim_clock {
+    int64_t base_ns; /* true time at which it stood at `offset_ns` */
+    int64_t offset_ns;
+    int64_t drift_ppm;
+};
+int64_t clock_at(const struct sim_clock *clock, int64_t true_ns);
+int64_t clock_when(const struct sim_clock *clock,
+                   int64_t local_ns); /* the first true time at which it shows that */
+
+/* --- swarm: what this run has ----------------------------------------------------------------- */
+
+enum fault_kind {
+    FAULT_CONTROLLER_CRASH,
+    FAULT_CONTROLLER_PAUSE,
+    FAULT_AGENT_CRASH,
+    FAULT_AGENT_PAUSE,
+    FAULT_MACHINE_CRASH,
+    FAULT_MACHINE_POWER,
+    FAULT_PARTITION,
+    FAULT_CONN_TIMEOUT,
+    FAULT_TASK_KILL,
+    FAULT_DISK_FULL,
+    FAULT_CLOCK_JUMP,
+    FAULT_DELAY_SPIKE,
+    FAULT_KINDS
+};
+/* What clients write besides plain JobSets. */
+enum sim_feature {
+    FEATURE_QUEUES,     /* JobSets and Jobs with a queue, and the objects of queues */
+    FEATURE_OBJECTS,    /* ConfigMaps, Secrets, PriorityClasses; finalizers and owners */
+    FEATURE_NAMESPACES, /* others than "default", which come and go */
+    FEATURE_FORMS,      /* Jobs and Pods of their own */
+    FEATURE_CONTAINERS, /* init containers, sidecars, probes, restarts in place */
+    FEATURE_TOPOLOGY,   /* topology annotations, spec.scheduling */
+    FEATURES
+};
+struct swarm {
+    uint32_t machines, chips, spares, racks;
+    int64_t lease_ns, heartbeat_ns, backfill_ns;
+    uint32_t weights[FAULT_KINDS]; /* 0: this run has none */
+    int64_t fault_every_ns;        /* mean; 0: no faults at all */
+    int64_t client_every_ns;       /* mean */
+    int64_t delay_min_ns, delay_max_ns, spike_max_ns;
+    uint32_t spike_ppm;   /* of packets that take up to spike_max */
+    uint32_t corrupt_ppm; /* of packets with a flipped bit */
+    uint32_t drift_ppm;   /* clocks differ by up to so much */
+    int64_t sync_min_ns, sync_max_ns;
+    uint32_t snapshot_every;
+    uint32_t start_fail_ppm, task_fail_ppm, ignore_term_ppm;
+    uint32_t reboot_forgets_ppm; /* machines whose launcher's records do not survive a power loss */
+    int64_t run_max_ns;
+    uint32_t jobsets_max;
+    uint32_t features[FEATURES]; /* chance of each where it can be; 0: this run has none */
+    uint32_t probe_fail_ppm;
+    int64_t min_run_s, max_life_s; /* spec.queues; max 0: none */
+    bool fair, wait_ready, block_admission;
+};
+void swarm_draw(struct swarm *swarm, struct rng *rng);
+void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size);
+const char *fault_name(enum fault_kind kind);
+const char *feature_name(enum sim_feature feature);
+
+/* --- network ---------------------------------------------------------------------------------- */
+
+enum packet_kind { PACKET_DATA, PACKET_FIN, PACKET_TIMEOUT };
+struct packet {
+    struct buf bytes; /* a frame */
+    enum packet_kind kind;
+    int64_t due_ns;
+};
+struct lane { /* one direction; in order */
+    VEC(struct packet) packets;
+    bool armed;  /* an ARRIVE event for the first packet exists */
+    bool broken; /* nothing goes in any more: FIN or a timeout is the last */
+};
+struct conn {
+    uint64_t id;
+    uint32_t machine;
+    bool tether;
+    bool agent_open; /* the agent's descriptor */
+    uint32_t shims;  /* living shims that hold it */
+    bool controller_open;
+    uint64_t agent_life, controller_life;
+    struct lane to_controller, to_agent;
+    machine_id peer; /* the controller's word for it; MACHINE_NONE before its first message */
+};
+
+/* --- machines --------------------------------------------------------------------------------- */
+
+enum process_state { PROCESS_SPAWNING, PROCESS_RUNNING, PROCESS_DEAD };
+/* A task's shim and process; the record stays after its death until the agent forgets it. */
+struct process {
+    obj_id task, jobset;
+    uint32_t container, run; /* 0, 0: of a task without containers */
+    uint64_t number;         /* its own, among all that ever were */
+    int32_t attempt;
+    uint32_t rank, lost_rank; /* lost: a peer whose connection broke */
+    enum process_state state;
+    bool told_started, told_exited; /* the living agent knows */
+    bool joined, rejoins, stopping;
+    uint64_t armed; /* number of the SIM_PROCESS event that counts */
+    uint64_t chips;
+    uint64_t name_hash; /* of its host name */
+    uint64_t tether;    /* conn, 0: none */
+    uint64_t client;    /* of its connection to the agent; 0: none */
+    struct arena arena;
+    struct task_launch launch;
+    int64_t started_wall_ns, finished_wall_ns;
+    int64_t due_ns;  /* true time of its next act */
+    int64_t ends_ns; /* true: when it ends by itself */
+    int64_t kill_ns; /* true: when it is killed; INT64_MAX: not */
+    int64_t step_ns; /* between steps; 0: makes none */
+    int64_t step, total, saved_step;
+    uint32_t checkpoint_every;
+    bool ignores_term, fenced, start_fails;
+    int32_t exit_code, signal;
+};
+
+/* A probe or hook that runs. */
+struct sim_act {
+    uint64_t id;
+    obj_id task;
+    uint32_t container, run;
+    enum container_act act;
+};
+struct sim_machine {
+    uint32_t index;
+    char name[16];
+    bool powered;
+    struct sim_clock boot, wall;
+    int64_t slow_ns;        /* added to everything that it does */
+    uint64_t fence_boot_ns; /* the shims' shared memory; 0: none */
+    VEC(struct process *) processes;
+    VEC(struct sim_act) acts; /* of the agent's process */
+    /* the agent's process */
+    struct agent *agent; /* NULL: not running */
+    struct agent_effects effects;
+    uint64_t agent_life, incarnation, tick_number, connect_number;
+    bool paused, start_due;
+    uint64_t conn, tether; /* 0: none */
+    uint64_t kept_tether;  /* of the newest connection that was welcome: kept open until the next one is */
+    uint64_t next_tether;  /* of the newest connection, if that is not welcome yet */
+    /* its link to the controller */
+    bool cut_up, cut_down; /* partitioned: towards the controller, from it */
+    uint64_t cut_number;
+};
+
+/* --- the controller's disk -------------------------------------------------------------------- */
+
+struct disk_record {
+    uint64_t seq;
+    int64_t stamp_ns;
+    struct buf bytes;
+    uint64_t hash;
+};
+struct disk_snapshot {
+    uint64_t seq, digest;
+    struct buf bytes;
+    bool durable;
+};
+struct sim_disk {
+    VEC(struct disk_record) log;
+    size_t durable; /* records that a crash cannot take */
+    VEC(struct disk_snapshot) snapshots;
+    bool full;
+};
+
+/* --- the controller's host -------------------------------------------------------------------- */
+
+struct pending {
+    struct event event;
+    struct arena arena;
+    uint64_t conn, request; /* whom to answer; 0: nobody (any more) */
+};
+struct sim_link {
+    uint64_t conn; /* 0: none */
+    bool welcomed;
+    struct evidence evidence;
+    bool leased; /* the core counts on the machine: its silence is looked for */
+};
+struct sim_steps {
+    obj_id jobset;
+    int32_t attempt;
+    VEC(int64_t) slots;
+    uint32_t seen;
+    int64_t sent_step, total, sent_ns;
+    bool changed;
+};
+struct sim_controller {
+    struct core *core; /* NULL: down */
+    uint64_t life;
+    struct effects effects;
+    struct sim_clock wall, mono;
+    VEC(struct pending *) queue;
+    size_t syncing; /* records under way to the disk: the process is blocked */
+    bool listening; /* its first records are durable; agents and clients are heard */
+    bool paused, start_due;
+    uint64_t turn_number;
+    int64_t turn_ns; /* true time of the armed turn; INT64_MAX: none */
+    uint64_t snapshot_seq;
+    VEC(struct sim_link) links;
+    VEC(struct sim_steps *) steps;
+};
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+struct request {
+    uint64_t id;
+    struct arena arena;
+    struct write_event write;
+};
+/* A JobSet as its client knows it. */
+struct known_jobset {
+    char namespace_[16], name[32];
+    obj_id uid;   /* from the reply; 0: no reply yet */
+    bool deletes; /* a delete was sent, or it has a TTL: it may vanish */
+};
+
+/* --- the world -------------------------------------------------------------------------------- */
+
+struct world {
+    struct torture_options options;
+    struct torture_outcome *outcome;
+    struct rng rng;
+    struct swarm swarm;
+    int64_t now_ns;
+    struct heap events;
+    uint64_t next_tie, next_id;
+    bool healing; /* the second phase */
+    struct sim_machine machines[SIM_MACHINES_MAX];
+    VEC(struct conn *) conns;
+    struct u64_map conns_by_id;
+    struct sim_disk disk;
+    struct sim_controller controller;
+    struct buf cluster_json;
+    VEC(struct request *) requests;
+    VEC(struct known_jobset) known;
+    uint32_t created;
+    uint32_t checkpoint_every; /* steps between checkpoints in the JobSet that is being made */
+    bool uneven;               /* each of its jobs has its own */
+    /* oracle */
+    VEC(uint64_t) applied; /* hash of every record that was applied, by seq - 1 */
+    VEC(uint64_t) digests; /* of the core after each, where it was computed; 0: it was not */
+    struct u64_map shards; /* hash of (jobset, attempt, name, step): it was saved by that attempt's process */
+    struct u64_map committed; /* jobset -> struct committed */
+    VEC(struct committed *) commits;
+    VEC(struct process *) buried; /* freed when the event of the world is over */
+};
+
+struct committed {
+    int64_t step;
+    int32_t attempt, current; /* that committed; that was current after the last event */
+    bool finished;
+};
+
+/* world.c */
+struct sim_event *world_at(struct world *world, int64_t true_ns, enum sim_what what, uint32_t machine,
+                           uint64_t id, uint64_t number);
+struct sim_event *world_after(struct world *world, int64_t delay_ns, enum sim_what what, uint32_t machine,
+                              uint64_t id, uint64_t number);
+int64_t world_draw(struct world *world, int64_t low, int64_t high); /* uniform */
+int64_t world_draw_about(struct world *world, int64_t mean_ns); /* exponential-like, at most 8 x the mean */
+bool world_chance(struct world *world, uint32_t ppm);
+void world_fail(struct world *world, enum torture_result result, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool world_failed(const struct world *world);
+void world_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* net.c */
+struct conn *net_find(const struct world *world, uint64_t id); /* NULL: gone */
+/* A new connection between the machine's agent and the controller, both open. */
+struct conn *net_open(struct world *world, struct sim_machine *machine, bool tether);
+void net_send_agent(struct world *world, struct conn *conn, const struct from_agent *message);
+void net_send_controller(struct world *world, struct conn *conn, const struct from_controller *message);
+void net_close_agent(struct world *world, struct conn *conn); /* the agent's descriptor */
+void net_release_shim(struct world *world, uint64_t id);      /* a shim that held it is dead */
+void net_close_controller(struct world *world, struct conn *conn);
+void net_vanish(struct world *world,
+                struct sim_machine *machine);             /* the machine lost its power: no FIN ever */
+void net_timeout(struct world *world, struct conn *conn); /* the kernel gave up on both ends */
+void net_arrive(struct world *world, const struct sim_event *event);
+void net_unblock(struct world *world); /* somebody can be reached or reads again */
+bool net_reachable(const struct world *world, const struct sim_machine *machine);
+void net_done(struct world *world);
+
+/* disk.c */
+void disk_append(struct sim_disk *disk, const struct event *event);
+void disk_synced(struct sim_disk *disk);
+void disk_crash(struct world *world);
+/* Into a fresh core; fails the world when the log or a snapshot cannot be read back. False then. */
+bool disk_replay(struct world *world, bool from_snapshot, struct core *core);
+void disk_snapshot(struct world *world);
+void disk_done(struct sim_disk *disk);
+
+/* controller.c */
+void controller_start(struct world *world);
+void controller_crash(struct world *world);
+void controller_turn_soon(struct world *world); /* something was queued */
+void controller_turn(struct world *world, const struct sim_event *event);
+void controller_synced(struct world *world, const struct sim_event *event);
+void controller_request(struct world *world, struct request *request);
+bool controller_reads(const struct world *world); /* up, neither paused nor blocked by its disk */
+struct pending *controller_queue(struct world *world, enum event_kind kind);
+int64_t controller_stamp(const struct world *world);
+int64_t controller_mono(const struct world *world);
+void controller_done(struct world *world);
+
+/* link.c */
+void link_message(struct world *world, struct conn *conn, const struct from_agent *message);
+void link_closed(struct world *world, struct conn *conn, bool proves);
+void link_boot(struct world *world);
+void link_check_leases(struct world *world);
+int64_t link_deadline(const struct world *world); /* controller's mono */
+void link_hello_applied(struct world *world, const struct pending *pending);
+struct conn *link_conn(const struct world *world, machine_id machine); /* NULL: no welcomed one */
+
+/* steps.c */
+void steps_report(struct world *world, const struct heartbeat *heartbeat);
+void steps_flush(struct world *world, bool all);
+int64_t steps_deadline(const struct world *world);
+void steps_done(struct world *world);
+
+/* machine.c */
+void machine_init(struct world *world, uint32_t index);
+void machine_power_on(struct world *world, struct sim_machine *machine);
+void machine_agent_start(struct world *world, struct sim_machine *machine);
+void machine_agent_crash(struct world *world, struct sim_machine *machine);
+void machine_kill_all(struct world *world, struct sim_machine *machine); /* agent and tasks: kill -9 */
+void machine_power_off(struct world *world, struct sim_machine *machine);
+void machine_resume(struct world *world, struct sim_machine *machine);
+void machine_connected(struct world *world, const struct sim_event *event);
+void machine_tick(struct world *world, const struct sim_event *event);
+void machine_acted(struct world *world, const struct sim_event *event);
+void machine_message(struct world *world, struct conn *conn, const struct from_controller *message);
+void machine_conn_closed(struct world *world, struct conn *conn);
+void machine_feed(struct world *world, struct sim_machine *machine, struct agent_event *event);
+bool machine_reads(const struct sim_machine *machine); /* its agent runs and is not paused */
+int64_t machine_boot_ns(const struct world *world, const struct sim_machine *machine);
+int64_t machine_wall_ns(const struct world *world, const struct sim_machine *machine);
+void machine_done(struct sim_machine *machine);
+
+/* process.c */
+void process_spawn(struct world *world, struct sim_machine *machine, const struct task_launch *launch,
+                   uint32_t container, uint32_t run);
+void process_stop(struct world *world, struct sim_machine *machine, obj_id task, uint32_t container,
+                  int64_t grace_ns);
+void process_act(struct world *world, const struct sim_event *event);
+void process_tell(struct world *world, struct sim_machine *machine,
+                  struct process *process); /* the living agent */
+void process_kill(struct world *world, struct sim_machine *machine,
+                  struct process *process); /* dead now, SIGKILL */
+void process_welcome(struct world *world, struct sim_machine *machine, uint64_t client, int64_t restore_step);
+void process_fenced_client(struct world *world, struct sim_machine *machine, uint64_t client);
+void process_forget(struct world *world, struct sim_machine *machine, obj_id task);
+void process_bury_all(struct world *world);
+struct process *process_find(const struct sim_machine *machine, obj_id task, uint32_t container);
+bool process_lives(const struct process *process);
+void process_free(struct process *process);
+void process_hasten(struct world *world); /* the second phase: stragglers end soon */
+
+/* client.c */
+void client_act(struct world *world);
+void client_reply(struct world *world, const struct pending *pending, const struct effect *effect);
+void client_request(struct world *world, const struct sim_event *event);
+void client_done(struct world *world);
+/* A request on its way. Strings are copied. */
+struct request *client_send(struct world *world, enum write_verb verb, enum object_kind object,
+                            struct str namespace_, struct str name, struct str body);
+bool client_has(struct world *world, enum sim_feature feature); /* drawn anew: may it be used here? */
+const char *client_any_namespace(struct world *world); /* "default", or another one that may not exist */
+/* What the namespace holds, or what this object owns, may vanish (whoever it is: it was not asked for). */
+void client_may_vanish(struct world *world, struct str namespace_);
+
+/* client_objects.c: ConfigMaps, Secrets, Namespaces, finalizers; client_queues.c: Kueue's objects, Workloads.
+ * Each does one thing at random; `tidy` in the second phase undoes what keeps others waiting. */
+void client_objects_act(struct world *world);
+void client_objects_tidy(struct world *world);
+void client_queues_act(struct world *world);
+void client_queues_tidy(struct world *world);
+
+/* spec.c, spec_pod.c, spec_meta.c: documents at random */
+struct json_writer;
+void spec_cluster(struct world *world, struct buf *out);
+void spec_jobset(struct world *world, const char *ns, const char *name, struct buf *out,
+                 bool *ret_may_vanish);
+void spec_job(struct world *world, const char *ns, const char *name, struct buf *out);
+void spec_pod(struct world *world, const char *ns, const char *name, struct buf *out);
+/* metadata, with labels, annotations, finalizers and owners. True: it may vanish with its owner. */
+bool spec_metadata(struct world *world, struct json_writer *json, const char *ns, const char *name,
+                   enum object_kind kind);
+void spec_command(struct world *world, struct json_writer *json);
+/* "spec" of a pod; `restarts`: restartPolicy Never or OnFailure, or with `always` any. */
+void spec_pod_spec(struct world *world, struct json_writer *json, bool restarts, bool always);
+
+/* fault.c */
+void fault_next(struct world *world);
+void fault_happen(struct world *world);
+void fault_heal(struct world *world);
+void fault_partition_end(struct world *world, const struct sim_event *event);
+
+/* oracle.c: each fails the world when it finds something wrong */
+void oracle_spawned(struct world *world, const struct sim_machine *machine, const struct process *process);
+void oracle_told_start(struct world *world, const struct task *task);
+void oracle_applied(struct world *world, const struct event *event); /* after the step */
+void oracle_before(struct world *world, const struct event *event);  /* before it */
+void oracle_saved(struct world *world, const struct process *process);
+void oracle_restarted(struct world *world); /* after a replay */
+void oracle_final(struct world *world);     /* the whole log again */
+void oracle_done(struct world *world);
+
+/* liveness.c */
+bool liveness_reached(const struct world *world, char *ret_why, size_t size); /* false: what is missing */
+void liveness_trace(struct world *world);                                     /* how everything stands */
+
+#endif
