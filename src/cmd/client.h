@@ -1,0 +1,157 @@
+/* client.h - what the commands that talk to a controller share: options, requests, and answers as documents.
+ *
+ *     struct client client;
+ *     int rc = client_open(&client, &options);
+ *     rc = client_call(&client, &(struct client_request){.method = "GET", .path = path}, &reply);
+ *     ...
+ *     client_reply_done(&reply); client_close(&client);
+ * A function that returns an exit code (cmd.h) other than EXIT_OK has said why on standard error.
+ */
+#ifndef PHX_CMD_CLIENT_H
+#define PHX_CMD_CLIENT_H
+
+#include <curl/curl.h>
+#include <getopt.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "base/vec.h"
+#include "cmd/cmd.h"
+
+/* --- options that every client command takes --------------------------------------------------- */
+
+struct client_options {
+    const char *server;     /* --server, else $PHALANX_SERVER, else $PHALANX_CONFIG's, else loopback */
+    const char *namespace_; /* -n; NULL: "default" */
+    bool all_namespaces;    /* -A */
+    bool help;              /* -h, --help */
+};
+#define CLIENT_SHORT_OPTIONS "s:n:Ah"
+#define CLIENT_LONG_OPTIONS                                                                                  \
+    {"server", required_argument, NULL, 's'}, {"namespace", required_argument, NULL, 'n'},                   \
+        {"all-namespaces", no_argument, NULL, 'A'},                                                          \
+    {                                                                                                        \
+        "help", no_argument, NULL, 'h'                                                                       \
+    }
+#define CLIENT_HELP                                                                                          \
+    "  -n, --namespace NAME   the namespace (default: default)\n"                                            \
+    "  -s, --server URL       the controller (default: $PHALANX_SERVER, else that of the kubeconfig file\n"  \
+    "                         $PHALANX_CONFIG, whose credentials are used, else http://127.0.0.1:7070)\n"    \
+    "  -h, --help             this text\n"
+#define CLIENT_EXIT_HELP                                                                                     \
+    "\nExit status: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 no controller answers, 5 timed out.\n"
+/* Takes an option of the above; false: it is none of them. */
+bool client_option(struct client_options *options, int letter, const char *value);
+const char *client_namespace(const struct client_options *options);
+
+/* --- kinds ------------------------------------------------------------------------------------- */
+
+struct kind {
+    const char *plural, *singular, *names; /* names: others it goes by, space-separated */
+    const char *kind, *group_path;         /* "JobSet", "/apis/jobset.x-k8s.io/v1alpha2" */
+    const char *api_version;
+    bool namespaced;
+};
+const struct kind *kind_find(struct str name);                       /* any of its names; NULL: unknown */
+const struct kind *kind_of(struct str api_version, struct str kind); /* of a document; NULL: not served */
+/* "jobset/x" or "jobsets.jobset.x-k8s.io/x"; false (and said so): not KIND/NAME of a known kind. */
+bool kind_split(const char *text, const struct kind **ret_kind, struct str *ret_name);
+/* Arguments are KIND NAME... or KIND/NAME...: takes a leading KIND off them; *ret_kind is untouched without
+ * one. False (and said so): the kind is unknown, or no name follows. */
+bool kind_leading(char ***args, int *count, const struct kind **ret_kind);
+/* Appends the path of one object, or of the list (name empty; namespace NULL: of all). */
+void kind_path(struct buf *out, const struct kind *kind, const char *namespace_, struct str name);
+void url_add(struct buf *out, struct str text); /* percent-encoded */
+
+/* --- requests ---------------------------------------------------------------------------------- */
+
+struct client {
+    CURL *curl;
+    int ca_fd, cert_fd, key_fd; /* what a kubeconfig has of them; -1: nothing */
+    struct buf bearer;          /* its token; empty: none */
+    char error_text[CURL_ERROR_SIZE];
+    struct buf server;
+    bool image_said;
+    bool quiet; /* a server that does not answer was told of */
+};
+struct client_request {
+    const char *method; /* NULL: GET */
+    struct str path;    /* with query */
+    const char *accept, *content_type;
+    struct str body;
+    int64_t timeout_ms; /* 0: one minute */
+};
+struct client_reply {
+    long code;
+    struct buf text;
+    struct arena arena;
+    struct doc *doc; /* NULL: not JSON */
+};
+
+int client_open(struct client *client, const struct client_options *options);
+void client_close(struct client *client);
+int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply);
+void client_reply_done(struct client_reply *reply);
+/* After a code >= 400: prints the Status and returns the exit code that belongs to it. */
+int client_refused(const struct client_reply *reply, const char *doing);
+/* GET path; *ret_reply is the object or list. The usual exit codes. */
+int client_get(struct client *client, struct str path, struct client_reply *ret_reply);
+
+/* Reads a stream of lines (a watch) until it ends, `on_line` returns false, or `timeout_ms` (0: none) is
+ * over. *ret_ended: on_line ended it. EXIT_TIMEOUT when the time ran out, else the usual codes; a connection
+ * that broke is EXIT_OK. */
+typedef bool client_line_fn(void *context, struct str line);
+int client_stream(struct client *client, struct str path, const char *accept, int64_t timeout_ms,
+                  client_line_fn *on_line, void *context, bool *ret_ended);
+
+/* A new handle with everything set but the URL, for curl_multi. */
+CURL *client_handle(struct client *client, struct str path);
+
+/* config.c: server and credentials of the current context of the kubeconfig file $PHALANX_CONFIG, where that
+ * is set. False (and said so): it cannot be used. */
+bool client_read_config(struct client *client, bool server_given);
+
+/* --- watching objects -------------------------------------------------------------------------- */
+
+/* Calls `on_object` for each object there is and for each change; `type` is ADDED, MODIFIED or DELETED.
+ * Before and after each list it is called with BEGIN and SYNCED (object NULL): what was not ADDED between is
+ * gone. Lists again when the server went away or the version is too old. Ends when on_object returns false
+ * (EXIT_OK), or EXIT_TIMEOUT. */
+typedef bool watch_fn(void *context, const char *type, const struct doc *object);
+int client_watch(struct client *client, struct str list_path, struct str query, int64_t deadline_ns,
+                 watch_fn *on_object, void *context);
+
+int64_t client_clock(void); /* monotonic, for deadlines */
+int64_t client_wall(void);
+
+/* --- output ------------------------------------------------------------------------------------ */
+
+bool output_is_terminal(void);         /* standard output */
+bool output_colors(void);              /* a terminal, and NO_COLOR is not set */
+const char *color_of(struct str word); /* escape for a state word; "" without colours */
+const char *color_end(void);
+void output_write(struct buf *out); /* to standard output, at once; empties it */
+void say(const char *format, ...)
+    __attribute__((format(printf, 1, 2))); /* "phalanx: ...\n" on standard error */
+
+struct str doc_text(const struct doc *object, const char *path); /* string at a dotted path; "" if absent */
+int64_t doc_number(const struct doc *object, const char *path, int64_t fallback);
+const struct doc *doc_dotted(const struct doc *object, const char *path);
+double doc_real(const struct doc *node, double fallback);
+
+/* A table whose columns are as wide as their cells. */
+enum { TABLE_COLUMNS_MAX = 24 };
+struct text_table {
+    size_t columns;
+    bool hidden[TABLE_COLUMNS_MAX];
+    size_t width[TABLE_COLUMNS_MAX];
+    VEC(struct str) cells; /* row by row */
+    struct arena arena;
+    bool header_printed;
+};
+void table_add(struct text_table *table, struct str cell); /* one cell; a row is `columns` of them */
+void table_print(struct text_table *table, struct buf *out,
+                 bool color); /* all rows so far, then forgets them */
+void table_done(struct text_table *table);
+
+#endif

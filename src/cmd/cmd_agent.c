@@ -1,0 +1,309 @@
+/* phalanx agent: one machine of a cluster, or many simulated ones. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/log_options.h"
+#include "host/agent/agent_host.h"
+
+static const char usage[] =
+    "Usage: phalanx agent --machine NAME --controller HOST:PORT --state DIR [options]\n"
+    "       phalanx agent --simulate --machines N --controller HOST:PORT [options]\n"
+    "\n"
+    "Runs the agent of a machine: starts and stops its tasks for the controller.\n"
+    "\n"
+    "  --machine NAME        name in the cluster file\n"
+    "  --controller H:PORT   the controller's address for agents\n"
+    "  --state DIR           directory for tasks, logs and sockets; made if absent\n"
+    "  --volumes-dir DIR     PersistentVolumeClaims are directories DIR/NAMESPACE/CLAIM; put it on a shared\n"
+    "                        file system when tasks move between machines\n"
+    "  --address A           own address: connections leave from it\n"
+    "  --chips N             chips of this machine (default 0)\n"
+    "  --cpu MILLI           thousandths of a CPU it offers (default: all)\n"
+    "  --memory BYTES        memory it offers, such as 64Gi (default: all)\n"
+    "  --log-bytes SIZE      a container's log is rotated at this size, such as 64Mi (default 10Mi)\n"
+    "  --log-files N         files kept of each container's log, 1 to 100 (default 5)\n"
+    "  --shim PATH           phalanx-shim (default: beside this program)\n"
+    "  --stop-tasks          at SIGTERM stop the tasks too; without it they go on\n"
+    "                        until the lease ends or an agent takes them over\n"
+    "  --tls-ca FILE         speak TLS, with a controller whose certificate this authority signed\n"
+    "  --tls-cert FILE       this machine's certificate: CN=system:node:NAME, O=system:nodes\n"
+    "  --tls-key FILE        its key\n"
+    "  --quiet               print nothing but errors\n"
+    "\n"
+    "Many machines in one process, with real connections and simulated tasks:\n"
+    "  --simulate            tasks are only played: PHX_SIM_RUN_MS, PHX_SIM_STEP_MS\n"
+    "  --machines N          how many\n"
+    "  --name-pattern P      their names; {n} is the number (default m-{n})\n"
+    "  --first N             number of the first (default 0)\n"
+    "\n"
+    "Exit status: 0 ended by SIGTERM or SIGINT, 1 failed, 2 wrong usage.\n";
+
+enum agent_option {
+    OPTION_MACHINE = 256,
+    OPTION_CONTROLLER,
+    OPTION_STATE,
+    OPTION_VOLUMES,
+    OPTION_ADDRESS,
+    OPTION_CHIPS,
+    OPTION_CPU,
+    OPTION_MEMORY,
+    OPTION_LOG_BYTES,
+    OPTION_LOG_FILES,
+    OPTION_SHIM,
+    OPTION_STOP_TASKS,
+    OPTION_QUIET,
+    OPTION_SIMULATE,
+    OPTION_MACHINES,
+    OPTION_PATTERN,
+    OPTION_FIRST,
+    OPTION_TLS_CA,
+    OPTION_TLS_CERT,
+    OPTION_TLS_KEY,
+    OPTION_HELP,
+};
+
+static const struct option long_options[] = {
+    {"machine", required_argument, NULL, OPTION_MACHINE},
+    {"controller", required_argument, NULL, OPTION_CONTROLLER},
+    {"state", required_argument, NULL, OPTION_STATE},
+    {"volumes-dir", required_argument, NULL, OPTION_VOLUMES},
+    {"address", required_argument, NULL, OPTION_ADDRESS},
+    {"chips", required_argument, NULL, OPTION_CHIPS},
+    {"cpu", required_argument, NULL, OPTION_CPU},
+    {"memory", required_argument, NULL, OPTION_MEMORY},
+    {"log-bytes", required_argument, NULL, OPTION_LOG_BYTES},
+    {"log-files", required_argument, NULL, OPTION_LOG_FILES},
+    {"shim", required_argument, NULL, OPTION_SHIM},
+    {"stop-tasks", no_argument, NULL, OPTION_STOP_TASKS},
+    {"quiet", no_argument, NULL, OPTION_QUIET},
+    {"simulate", no_argument, NULL, OPTION_SIMULATE},
+    {"machines", required_argument, NULL, OPTION_MACHINES},
+    {"name-pattern", required_argument, NULL, OPTION_PATTERN},
+    {"first", required_argument, NULL, OPTION_FIRST},
+    {"tls-ca", required_argument, NULL, OPTION_TLS_CA},
+    {"tls-cert", required_argument, NULL, OPTION_TLS_CERT},
+    {"tls-key", required_argument, NULL, OPTION_TLS_KEY},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+struct arguments {
+    struct agent_host_options host;
+    char controller[256];
+    bool stop_tasks, help;
+};
+
+struct running {
+    uv_loop_t loop;
+    uv_signal_t term, interrupt;
+    struct agent_host *host;
+    bool stop_tasks, stopping;
+};
+
+/* --- the command line ----------------------------------------------------------------------------- */
+
+static bool number(const char *text, int64_t max, int64_t *ret_value)
+{
+    return str_to_i64(str_from(text), 0, max, ret_value);
+}
+
+/* "10.0.0.1:7600", "[::1]:7600", "name:7600". */
+static bool parse_controller(struct arguments *arguments, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    int64_t port;
+    if (!colon || !number(colon + 1, 65535, &port) || port == 0)
+        return false;
+    struct str host = {text, (size_t)(colon - text)};
+    if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']')
+        host = (struct str){host.data + 1, host.len - 2};
+    if (host.len == 0 || host.len >= sizeof arguments->controller)
+        return false;
+    snprintf(arguments->controller, sizeof arguments->controller, STR_FORMAT, STR_ARG(host));
+    arguments->host.controller = arguments->controller;
+    arguments->host.port = (uint16_t)port;
+    return true;
+}
+
+static bool take_number(struct arguments *arguments, int option, const char *text)
+{
+    int64_t value = 0;
+    bool fits =
+        option == OPTION_MEMORY
+            ? quantity_parse_milli(str_from(text), &value)
+            : number(text, option == OPTION_CHIPS ? 64 : AGENT_HOST_MACHINES_MAX * INT64_C(1000), &value);
+    if (option == OPTION_CHIPS)
+        arguments->host.chips = (uint32_t)value;
+    else if (option == OPTION_CPU)
+        arguments->host.cpu_milli = value;
+    else if (option == OPTION_MEMORY)
+        arguments->host.memory_bytes = value / 1000;
+    else if (option == OPTION_MACHINES)
+        arguments->host.machines = (uint32_t)value;
+    else
+        arguments->host.first = (uint32_t)value;
+    return fits;
+}
+
+/* False for a value that is none. */
+static bool take_option(struct arguments *arguments, int option, const char *value)
+{
+    switch (option) {
+    case OPTION_MACHINE:
+    case OPTION_PATTERN:
+        arguments->host.machine = value;
+        return true;
+    case OPTION_CONTROLLER:
+        return parse_controller(arguments, value);
+    case OPTION_STATE:
+        arguments->host.state = value;
+        return true;
+    case OPTION_VOLUMES:
+        arguments->host.volumes_dir = value;
+        return value[0] != 0;
+    case OPTION_ADDRESS:
+        arguments->host.address = value;
+        return true;
+    case OPTION_SHIM:
+        arguments->host.shim = value;
+        return true;
+    case OPTION_LOG_BYTES:
+        return log_bytes_parse(value, &arguments->host.log_bytes);
+    case OPTION_LOG_FILES:
+        return log_files_parse(value, &arguments->host.log_files);
+    case OPTION_TLS_CA:
+        arguments->host.tls_ca = value;
+        return true;
+    case OPTION_TLS_CERT:
+        arguments->host.tls_cert = value;
+        return true;
+    case OPTION_TLS_KEY:
+        arguments->host.tls_key = value;
+        return true;
+    case OPTION_STOP_TASKS:
+        arguments->stop_tasks = true;
+        return true;
+    case OPTION_QUIET:
+        arguments->host.quiet = true;
+        return true;
+    case OPTION_SIMULATE:
+        arguments->host.simulate = true;
+        return true;
+    case OPTION_HELP:
+        arguments->help = true;
+        return true;
+    default:
+        return take_number(arguments, option, value);
+    }
+}
+
+static int parse(struct arguments *arguments, int argc, char **argv)
+{
+    optind = 0; /* the dispatcher or a test may have parsed before */
+    for (;;) {
+        int index = 0;
+        int option = getopt_long(argc, argv, "+h", long_options, &index);
+        if (option == -1)
+            break;
+        if (option == '?')
+            return EXIT_USAGE;
+        if (option == 'h')
+            option = OPTION_HELP;
+        if (!take_option(arguments, option, optarg)) {
+            fprintf(stderr, "phalanx agent: --%s: \"%s\" is not a valid value\n", long_options[index].name,
+                    optarg);
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "phalanx agent: unexpected argument \"%s\"\n", argv[optind]);
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+/* --- running -------------------------------------------------------------------------------------- */
+
+static void on_host_closed(void *context)
+{
+    struct running *running = context;
+    running->host = NULL;
+    uv_close((uv_handle_t *)&running->term, NULL);
+    uv_close((uv_handle_t *)&running->interrupt, NULL);
+}
+
+static void on_signal(uv_signal_t *handle, int number_)
+{
+    struct running *running = handle->data;
+    if (!running->host)
+        return;
+    agent_host_shutdown(running->host, running->stop_tasks && !running->stopping, on_host_closed, running);
+    running->stopping = true;
+}
+
+static int run(const struct arguments *arguments)
+{
+    struct running running = {.stop_tasks = arguments->stop_tasks};
+    struct error error;
+    signal(SIGPIPE, SIG_IGN);
+    if (uv_loop_init(&running.loop) < 0)
+        return EXIT_FAILED;
+    uv_signal_init(&running.loop, &running.term);
+    uv_signal_init(&running.loop, &running.interrupt);
+    running.term.data = running.interrupt.data = &running;
+    int rc = agent_host_new(&running.loop, &arguments->host, &running.host, &error);
+    if (rc < 0) {
+        fprintf(stderr, "phalanx agent: %s\n", error.text);
+        on_host_closed(&running);
+    } else {
+        uv_signal_start(&running.term, on_signal, SIGTERM);
+        uv_signal_start(&running.interrupt, on_signal, SIGINT);
+    }
+    uv_run(&running.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&running.loop);
+    return rc == 0 ? EXIT_OK : rc == ERROR_INVALID ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* A connection a machine needs more descriptors than a login's usual limit. Real tasks inherit ours, so only
+ * here. */
+static void raise_descriptor_limit(uint32_t machines)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)machines + 256;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (limit.rlim_max < need) { /* root may */
+        struct rlimit more = {need, need};
+        if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+            return;
+        fprintf(stderr, "phalanx agent: %llu descriptors are allowed, %llu are needed (ulimit -n)\n",
+                (unsigned long long)limit.rlim_max, (unsigned long long)need);
+    }
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* what is missing shows when connecting */
+}
+
+int cmd_agent(int argc, char **argv)
+{
+    struct arguments arguments = {0};
+    int code = parse(&arguments, argc, argv);
+    if (arguments.help) {
+        fputs(usage, stdout);
+        return EXIT_OK;
+    }
+    if (code != EXIT_OK) {
+        fputs("Try: phalanx agent --help\n", stderr);
+        return code;
+    }
+    if (arguments.host.simulate) {
+        raise_descriptor_limit(arguments.host.machines);
+        if (!arguments.host.machine)
+            arguments.host.machine = "m-{n}";
+    }
+    return run(&arguments);
+}

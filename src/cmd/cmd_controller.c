@@ -1,0 +1,265 @@
+/* phalanx controller: the control plane of one cluster, in the foreground. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cmd/cluster_file.h"
+#include "cmd/cmd.h"
+#include "host/controller/controller.h"
+
+static const char usage[] =
+    "Usage: phalanx controller --data DIR [--cluster FILE] [options]\n"
+    "\n"
+    "Runs the control plane: replays its log, listens for agents and for API clients, and decides.\n"
+    "Killing it harms no task; a new one goes on where it stopped.\n"
+    "\n"
+    "Options:\n"
+    "  --data DIR             where the log and the checkpoints are kept (made when absent)\n"
+    "  --cluster FILE         the cluster file; may be left out once the log has one\n"
+    "  --api ADDRESS:PORT     where the API listens (default 127.0.0.1:7070)\n"
+    "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071)\n"
+    "  --keep-log DURATION    how long records stay behind a snapshot (default 7d)\n"
+    "  --snapshot-every N     records between snapshots (default 20000)\n"
+    "\n"
+    "Access (docs/access.md). Without these options anybody who reaches the API may do everything:\n"
+    "  --tls-cert FILE        serve HTTPS with this certificate, and TLS to agents\n"
+    "  --tls-key FILE         its key\n"
+    "  --client-ca FILE       accept client certificates that these authorities signed\n"
+    "  --tokens FILE          accept these bearer tokens: token,user,uid,\"group1,group2\"\n"
+    "  --roles FILE           roles and bindings beside those in the API\n"
+    "  --anonymous            who shows no credentials is system:anonymous instead of refused\n"
+    "  --audit-log FILE       write a line for each request; -: standard error\n"
+    "  --audit-policy FILE    what is written: audit.k8s.io/v1 Policy\n"
+    "  --audit-max-size SIZE  put the file aside when it is larger (default 100Mi)\n"
+    "  --audit-max-files N    how many files put aside are kept (default 10)\n"
+    "SIGHUP reads these files again; so does a change of one of them.\n"
+    "\n"
+    "  --ready-fd FD          write \"API-PORT AGENT-PORT\\n\" there once it listens\n"
+    "  --help                 this text\n"
+    "\n"
+    "Exit status: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 usage.\n";
+
+struct command {
+    struct controller_options options;
+    const char *cluster_path;
+    char api_address[64], agent_address[64];
+    int ready_fd;
+};
+
+static bool split_address(const char *text, char *address, size_t size, uint16_t *ret_port)
+{
+    const char *colon = strrchr(text, ':');
+    int64_t port;
+    if (!colon || (size_t)(colon - text) >= size || !str_to_i64(str_from(colon + 1), 0, 65535, &port))
+        return false;
+    snprintf(address, size, "%.*s", (int)(colon - text), text);
+    *ret_port = (uint16_t)port;
+    return true;
+}
+
+static bool number(const char *text, int64_t min, int64_t max, int64_t *ret)
+{
+    return str_to_i64(str_from(text), min, max, ret);
+}
+
+enum access_option {
+    TLS_CERT = 256,
+    TLS_KEY,
+    CLIENT_CA,
+    TOKENS,
+    ROLES,
+    ANONYMOUS,
+    AUDIT,
+    POLICY,
+    SIZE,
+    FILES
+};
+
+static bool parse_access(struct controller_options *options, int option, const char *value)
+{
+    struct access_options *access = &options->access;
+    const char **const files[] = {
+        [TLS_CERT - TLS_CERT] = &options->tls_cert, [TLS_KEY - TLS_CERT] = &options->tls_key,
+        [CLIENT_CA - TLS_CERT] = &access->client_ca, [TOKENS - TLS_CERT] = &access->tokens,
+        [ROLES - TLS_CERT] = &access->roles,         [AUDIT - TLS_CERT] = &access->audit,
+        [POLICY - TLS_CERT] = &access->audit_policy,
+    };
+    int64_t parsed = 0;
+    if (option == ANONYMOUS)
+        access->anonymous = true;
+    else if (option == SIZE && (!quantity_parse_milli(str_from(value), &parsed) || parsed < 1000))
+        return false;
+    else if (option == SIZE)
+        access->audit_bytes_max = (uint64_t)(parsed / 1000);
+    else if (option == FILES && !number(value, 1, 10000, &parsed))
+        return false;
+    else if (option == FILES)
+        access->audit_files_max = (uint32_t)parsed;
+    else
+        *files[option - TLS_CERT] = value;
+    bool of_users = option == CLIENT_CA || option == TOKENS || option == ROLES || option == ANONYMOUS;
+    options->authenticate |= of_users;
+    return true;
+}
+
+static bool parse_option(struct command *command, int option, const char *value)
+{
+    int64_t parsed = 0;
+    if (option >= TLS_CERT)
+        return parse_access(&command->options, option, value);
+    switch (option) {
+    case 'd':
+        command->options.data_dir = value;
+        return true;
+    case 'c':
+        command->cluster_path = value;
+        return true;
+    case 'a':
+        command->options.api_address = command->api_address;
+        return split_address(value, command->api_address, sizeof(command->api_address),
+                             &command->options.api_port);
+    case 'g':
+        command->options.agent_address = command->agent_address;
+        return split_address(value, command->agent_address, sizeof(command->agent_address),
+                             &command->options.agent_port);
+    case 'k':
+        return duration_parse(str_from(value), &command->options.keep_log_ns);
+    case 's':
+        if (!number(value, 1, UINT32_MAX, &parsed))
+            return false;
+        command->options.snapshot_every = (uint32_t)parsed;
+        return true;
+    case 'r':
+        if (!number(value, 0, 1 << 20, &parsed))
+            return false;
+        command->ready_fd = (int)parsed;
+        return true;
+    }
+    return false;
+}
+
+static int parse(struct command *command, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"data", required_argument, NULL, 'd'},     {"cluster", required_argument, NULL, 'c'},
+        {"api", required_argument, NULL, 'a'},      {"agents", required_argument, NULL, 'g'},
+        {"keep-log", required_argument, NULL, 'k'}, {"snapshot-every", required_argument, NULL, 's'},
+        {"ready-fd", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},
+        {"tls-cert", required_argument, NULL, TLS_CERT},
+        {"tls-key", required_argument, NULL, TLS_KEY},
+        {"client-ca", required_argument, NULL, CLIENT_CA},
+        {"tokens", required_argument, NULL, TOKENS},
+        {"roles", required_argument, NULL, ROLES},
+        {"anonymous", no_argument, NULL, ANONYMOUS},
+        {"audit-log", required_argument, NULL, AUDIT},
+        {"audit-policy", required_argument, NULL, POLICY},
+        {"audit-max-size", required_argument, NULL, SIZE},
+        {"audit-max-files", required_argument, NULL, FILES},
+        {0},
+    };
+    int option, index = 0;
+    while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return 1;
+        }
+        if (option == '?')
+            return -1;
+        if (!parse_option(command, option, optarg)) {
+            fprintf(stderr, "phalanx controller: --%s: \"%s\" is not valid\n", options[index].name, optarg);
+            return -1;
+        }
+    }
+    if (optind < argc || !command->options.data_dir) {
+        fprintf(stderr, "phalanx controller: %s; see --help\n",
+                optind < argc ? "too many arguments" : "--data is needed");
+        return -1;
+    }
+    const struct controller_options *with = &command->options;
+    const char *wrong = NULL;
+    if (!with->tls_cert != !with->tls_key)
+        wrong = "--tls-cert and --tls-key go together";
+    else if (with->access.client_ca && !with->tls_cert)
+        wrong = "--client-ca needs --tls-cert";
+    else if (with->access.tokens && !with->tls_cert && strncmp(with->api_address, "127.", 4) != 0)
+        wrong = "tokens can be read on the way: --tokens needs --tls-cert, or an API on loopback";
+    if (wrong)
+        fprintf(stderr, "phalanx controller: %s\n", wrong);
+    return wrong ? -1 : 0;
+}
+
+static void on_signal(uv_signal_t *handle, int signal_number)
+{
+    controller_stop(handle->data);
+}
+
+static void on_hangup(uv_signal_t *handle, int signal_number)
+{
+    struct error error;
+    if (controller_reload(handle->data, &error) < 0)
+        fprintf(stderr, "warning: credentials are not read again: %s\n", error.text);
+}
+
+static int run(struct command *command)
+{
+    uv_loop_t loop;
+    uv_signal_t term, interrupt, hangup;
+    struct controller *controller;
+    struct error error = {0};
+    uv_loop_init(&loop);
+    if (controller_new(&loop, &command->options, &controller, &error) < 0) {
+        fprintf(stderr, "phalanx controller: %s\n", error.text);
+        uv_run(&loop, UV_RUN_DEFAULT); /* what was begun is closing */
+        uv_loop_close(&loop);
+        return 1;
+    }
+    uv_signal_t *handles[] = {&term, &interrupt, &hangup};
+    int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    for (int i = 0; i < 3; i++) {
+        uv_signal_init(&loop, handles[i]);
+        handles[i]->data = controller;
+        uv_signal_start(handles[i], numbers[i] == SIGHUP ? on_hangup : on_signal, numbers[i]);
+        uv_unref((uv_handle_t *)handles[i]);
+    }
+    if (command->ready_fd >= 0)
+        dprintf(command->ready_fd, "%u %u\n", controller_api_port(controller),
+                controller_agent_port(controller));
+    uv_run(&loop, UV_RUN_DEFAULT);
+    controller_free(controller);
+    for (int i = 0; i < 3; i++)
+        uv_close((uv_handle_t *)handles[i], NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    return 0;
+}
+
+int cmd_controller(int argc, char **argv)
+{
+    struct command command = {
+        .options = {.api_address = "127.0.0.1",
+                    .api_port = 7070,
+                    .agent_address = "127.0.0.1",
+                    .agent_port = 7071},
+        .ready_fd = -1,
+    };
+    int parsed = parse(&command, argc, argv);
+    if (parsed != 0)
+        return parsed > 0 ? 0 : 2;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* one socket an agent, one a tether */
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    struct cluster cluster = {0};
+    struct buf json BUF_CLEANUP = {0};
+    if (command.cluster_path) {
+        if (!cluster_file_load(command.cluster_path, &cluster, &json))
+            return 1;
+        cluster_done(&cluster);
+        command.options.cluster_json = buf_str(&json);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    return run(&command);
+}

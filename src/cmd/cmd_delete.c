@@ -1,0 +1,252 @@
+/* phalanx delete: objects by name or by file, and wait until they are gone. */
+#include <stdio.h>
+
+#include "cmd/files.h"
+
+static const char usage[] =
+    "Usage: phalanx delete KIND NAME... | KIND/NAME... | -f FILE|DIR|- ... [options]\n"
+    "\n"
+    "Deletes objects and what they own; returns when they are gone.\n"
+    "\n"
+    "  -f, --filename PATH    what the documents of a file, a directory or standard input name; repeatable\n"
+    "  -l, --selector TEXT    with KIND alone: those with these labels\n"
+    "      --all              with KIND alone: all of the namespace\n"
+    "      --grace SECONDS    from SIGTERM to SIGKILL; 0 kills at once\n"
+    "      --no-wait          do not wait until they are gone\n"
+    "      --timeout DURATION of the wait, such as 30s or 5m (default: no limit)\n"
+    "      --ignore-not-found a missing object is no failure\n" CLIENT_HELP CLIENT_EXIT_HELP;
+
+struct deleting {
+    struct client client;
+    struct client_options options;
+    const char *labels;
+    bool all, no_wait, ignore_missing;
+    bool listed;     /* the object waited for was in the list */
+    int64_t grace_s; /* -1: the object's own */
+    int64_t timeout_ns;
+    int64_t deadline_ns;
+    struct str uid; /* of the object waited for */
+};
+
+static bool on_object(void *context, const char *type, const struct doc *object)
+{
+    struct deleting *deleting = context;
+    if (strcmp(type, "BEGIN") == 0) {
+        deleting->listed = false;
+        return true;
+    }
+    if (strcmp(type, "SYNCED") == 0)
+        return deleting->listed;
+    bool same = str_equal(doc_text(object, "metadata.uid"), deleting->uid);
+    deleting->listed |= same;
+    return !same || strcmp(type, "DELETED") != 0;
+}
+
+/* Gone: the name is free, or belongs to another object. */
+static int wait_gone(struct deleting *deleting, const struct kind *kind, const char *namespace_,
+                     struct str name)
+{
+    for (;;) {
+        struct buf path BUF_CLEANUP = {0}, query BUF_CLEANUP = {0};
+        struct client_reply reply;
+        kind_path(&path, kind, namespace_, name);
+        int rc = client_call(&deleting->client, &(struct client_request){.path = buf_str(&path)}, &reply);
+        if (rc != EXIT_OK)
+            return rc;
+        bool gone = reply.code == 404 || !str_equal(doc_text(reply.doc, "metadata.uid"), deleting->uid);
+        client_reply_done(&reply);
+        if (gone)
+            return EXIT_OK;
+        if (client_clock() >= deleting->deadline_ns) {
+            say("%s/" STR_FORMAT " is still there", kind->singular, STR_ARG(name));
+            return EXIT_TIMEOUT;
+        }
+        buf_clear(&path);
+        kind_path(&path, kind, namespace_, (struct str){0});
+        buf_printf(&query, "fieldSelector=metadata.name%%3D");
+        url_add(&query, name);
+        rc = client_watch(&deleting->client, buf_str(&path), buf_str(&query), deleting->deadline_ns,
+                          on_object, deleting);
+        if (rc == EXIT_TIMEOUT)
+            continue;
+        if (rc != EXIT_OK)
+            return rc;
+    }
+}
+
+static int delete_one(struct deleting *deleting, const struct kind *kind, const char *namespace_,
+                      struct str name)
+{
+    struct buf path BUF_CLEANUP = {0}, body BUF_CLEANUP = {0};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct client_reply reply;
+    kind_path(&path, kind, namespace_, name);
+    buf_printf(&body,
+               "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Background\"");
+    if (deleting->grace_s >= 0)
+        buf_printf(&body, ",\"gracePeriodSeconds\":%lld", (long long)deleting->grace_s);
+    buf_add_char(&body, '}');
+    struct client_request request = {.method = "DELETE", .path = buf_str(&path), .body = buf_str(&body)};
+    int rc = client_call(&deleting->client, &request, &reply);
+    if (rc != EXIT_OK)
+        return rc;
+    if (reply.code == 404 && deleting->ignore_missing) {
+        client_reply_done(&reply);
+        return EXIT_OK;
+    }
+    if (reply.code >= 400) {
+        rc = client_refused(&reply, "delete");
+        client_reply_done(&reply);
+        return rc;
+    }
+    printf("%s/" STR_FORMAT " deleted\n", kind->singular, STR_ARG(name));
+    fflush(stdout);
+    struct str uid = doc_text(reply.doc, "details.uid");
+    deleting->uid = arena_str(&arena, uid.len ? uid : doc_text(reply.doc, "metadata.uid"));
+    client_reply_done(&reply);
+    return deleting->no_wait || deleting->uid.len == 0 ? EXIT_OK
+                                                       : wait_gone(deleting, kind, namespace_, name);
+}
+
+/* Those of the kind that match -l, or all. */
+static int delete_many(struct deleting *deleting, const struct kind *kind)
+{
+    struct buf path BUF_CLEANUP = {0};
+    struct client_reply list;
+    kind_path(&path, kind, client_namespace(&deleting->options), (struct str){0});
+    if (deleting->labels) {
+        buf_add_str(&path, STR("?labelSelector="));
+        url_add(&path, str_from(deleting->labels));
+    }
+    int result = client_get(&deleting->client, buf_str(&path), &list);
+    if (result != EXIT_OK)
+        return result;
+    const struct doc *items = doc_get(list.doc, "items");
+    for (size_t i = 0; i < doc_len(items) && result != EXIT_UNREACHABLE; i++) {
+        struct arena arena ARENA_CLEANUP = {0};
+        const struct doc *item = doc_at(items, i);
+        const char *namespace_ = arena_strdup(&arena, doc_text(item, "metadata.namespace"));
+        int rc = delete_one(deleting, kind, namespace_, doc_text(item, "metadata.name"));
+        if (rc != EXIT_OK && rc != EXIT_NOT_FOUND)
+            result = rc;
+    }
+    if (doc_len(items) == 0)
+        say("no %s found", kind->plural);
+    client_reply_done(&list);
+    return result;
+}
+
+static int delete_files(struct deleting *deleting, const struct file_docs *docs)
+{
+    int result = EXIT_OK;
+    for (size_t i = docs->list.len; i-- > 0 && result != EXIT_UNREACHABLE;) {
+        const struct file_doc *file = &docs->list.items[i];
+        struct arena arena ARENA_CLEANUP = {0};
+        struct str in = doc_text(file->doc, "metadata.namespace");
+        if (!file->kind) {
+            fprintf(stderr, "%s:%u:%u: its kind is not served\n", file->file, file->doc->line,
+                    file->doc->column);
+            result = EXIT_FAILED;
+            continue;
+        }
+        const char *namespace_ = in.len ? arena_strdup(&arena, in) : client_namespace(&deleting->options);
+        int rc = delete_one(deleting, file->kind, namespace_ ? namespace_ : "default",
+                            doc_text(file->doc, "metadata.name"));
+        if (rc != EXIT_OK)
+            result = rc;
+    }
+    return result;
+}
+
+static int delete_named(struct deleting *deleting, char **args, int count)
+{
+    int result = EXIT_OK;
+    const struct kind *kind = NULL;
+    const char *namespace_ = client_namespace(&deleting->options);
+    if (!strchr(args[0], '/')) {
+        kind = kind_find(str_from(args[0]));
+        if (!kind) {
+            say("unknown kind \"%s\"", args[0]);
+            return EXIT_USAGE;
+        }
+        if (count == 1)
+            return deleting->labels || deleting->all ? delete_many(deleting, kind) : EXIT_USAGE;
+        args++;
+        count--;
+    }
+    for (int i = 0; i < count && result != EXIT_UNREACHABLE; i++) {
+        struct str name = str_from(args[i]);
+        const struct kind *one = kind;
+        if (!kind && !kind_split(args[i], &one, &name))
+            return EXIT_USAGE;
+        int rc = delete_one(deleting, one, namespace_ ? namespace_ : "default", name);
+        if (rc != EXIT_OK)
+            result = rc;
+    }
+    return result;
+}
+
+static bool take_option(struct deleting *deleting, struct file_docs *docs, int letter, bool *any, bool *good)
+{
+    switch (letter) {
+    case 'f':
+        *good = files_read(optarg, docs) && *good;
+        *any = true;
+        return true;
+    case 'l':
+        deleting->labels = optarg;
+        return true;
+    case 'a':
+        deleting->all = true;
+        return true;
+    case 'W':
+        deleting->no_wait = true;
+        return true;
+    case 'I':
+        deleting->ignore_missing = true;
+        return true;
+    case 'g':
+        return str_to_i64(str_from(optarg), 0, 86400, &deleting->grace_s);
+    case 't':
+        return duration_parse(str_from(optarg), &deleting->timeout_ns);
+    default:
+        return client_option(&deleting->options, letter, optarg);
+    }
+}
+
+int cmd_delete(int argc, char **argv)
+{
+    static const struct option options[] = {{"filename", required_argument, NULL, 'f'},
+                                            {"selector", required_argument, NULL, 'l'},
+                                            {"all", no_argument, NULL, 'a'},
+                                            {"grace", required_argument, NULL, 'g'},
+                                            {"no-wait", no_argument, NULL, 'W'},
+                                            {"timeout", required_argument, NULL, 't'},
+                                            {"ignore-not-found", no_argument, NULL, 'I'},
+                                            CLIENT_LONG_OPTIONS,
+                                            {0}};
+    struct deleting deleting = {.grace_s = -1};
+    struct file_docs docs = {0};
+    bool any = false, good = true, usable = true;
+    int letter, rc = EXIT_USAGE;
+    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "f:l:", options, NULL)) != -1)
+        usable = take_option(&deleting, &docs, letter, &any, &good) && usable;
+    if (deleting.options.help) {
+        fputs(usage, stdout);
+        files_done(&docs);
+        return EXIT_OK;
+    }
+    deleting.deadline_ns = deleting.timeout_ns ? client_clock() + deleting.timeout_ns : INT64_MAX;
+    if (usable && any != (optind < argc)) {
+        client_open(&deleting.client, &deleting.options);
+        if (any)
+            rc = good ? delete_files(&deleting, &docs) : EXIT_FAILED;
+        else
+            rc = delete_named(&deleting, argv + optind, argc - optind);
+        client_close(&deleting.client);
+    }
+    if (rc == EXIT_USAGE)
+        fputs(usage, stderr);
+    files_done(&docs);
+    return rc;
+}

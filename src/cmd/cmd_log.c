@@ -1,0 +1,247 @@
+/* phalanx log: the controller's log, for people: show it, verify it, replay it. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cmd/cmd.h"
+#include "core/record.h"
+#include "host/controller/controller.h"
+
+static const char usage[] =
+    "Usage: phalanx log show|verify|replay [options] DIR|FILE\n"
+    "\n"
+    "Looks at the log of a controller, given by its data directory or its log.db; also beside a\n"
+    "running one.\n"
+    "  show     print records, one a line: number, time, what happened\n"
+    "  verify   check every record, snapshot and key, and the file itself\n"
+    "  replay   apply the log to an empty core and print the state's digest; with a snapshot in the log,\n"
+    "           also from there, and compare\n"
+    "\n"
+    "Options:\n"
+    "  --from N      show: first record (default: the oldest kept)\n"
+    "  --until N     show, replay: last record (default: the newest)\n"
+    "  --effects     replay: print every event with the effects that it had\n"
+    "  -o json       show: one JSON object a line\n"
+    "  --help        this text\n"
+    "\n"
+    "Exit status: 0 fine, 1 damaged or different, 2 usage, 3 no such log.\n";
+
+struct command {
+    const char *what, *path;
+    uint64_t from, until;
+    bool effects, json;
+};
+
+static int parse(struct command *command, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"from", required_argument, NULL, 'f'}, {"until", required_argument, NULL, 'u'},
+        {"effects", no_argument, NULL, 'e'},    {"output", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},       {0},
+    };
+    int option;
+    int64_t number;
+    while ((option = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
+        switch (option) {
+        case 'f':
+        case 'u':
+            if (!str_to_i64(str_from(optarg), 1, INT64_MAX, &number)) {
+                fprintf(stderr, "phalanx log: \"%s\" is not a record number\n", optarg);
+                return -1;
+            }
+            *(option == 'f' ? &command->from : &command->until) = (uint64_t)number;
+            break;
+        case 'e':
+            command->effects = true;
+            break;
+        case 'o':
+            if (strcmp(optarg, "json") != 0) {
+                fprintf(stderr, "phalanx log: -o knows json\n");
+                return -1;
+            }
+            command->json = true;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return 1;
+        default:
+            return -1;
+        }
+    }
+    if (argc - optind != 2) {
+        fprintf(stderr, "phalanx log: what to do and which log are needed; see --help\n");
+        return -1;
+    }
+    command->what = argv[optind];
+    command->path = argv[optind + 1];
+    return 0;
+}
+
+static int open_log(const struct command *command, struct store **ret_store, struct error *error)
+{
+    char path[4096];
+    struct store_options options = {.read_only = true};
+    snprintf(path, sizeof(path), "%s/log.db", command->path);
+    int rc = store_open(path, &options, ret_store, error);
+    if (rc == ERROR_NOT_FOUND || rc == ERROR_IO)
+        rc = store_open(command->path, &options, ret_store, error);
+    return rc;
+}
+
+/* --- show ----------------------------------------------------------------------------------------------- */
+
+static void print_record(const struct command *command, const struct store_record *record,
+                         const struct event *event, const struct error *error)
+{
+    struct buf text BUF_CLEANUP = {0}, line BUF_CLEANUP = {0};
+    char time[40];
+    time_format_micro(record->stamp_ns, time);
+    if (event)
+        record_describe(&text, event);
+    else
+        buf_printf(&text, "? %s", error->text);
+    if (!command->json) {
+        printf("%8" PRIu64 "  %s  " STR_FORMAT "\n", record->seq, time, STR_ARG(buf_str(&text)));
+        return;
+    }
+    struct json_writer writer = {.out = &line};
+    json_begin_object(&writer);
+    json_pair_int(&writer, "seq", (int64_t)record->seq);
+    json_pair_text(&writer, "time", time);
+    json_pair_int(&writer, "bytes", (int64_t)record->bytes.len);
+    json_pair_str(&writer, "event", buf_str(&text));
+    json_end_object(&writer);
+    puts(line.data);
+}
+
+static int show(const struct command *command, struct store *store, struct error *error)
+{
+    struct store_cursor *cursor;
+    uint64_t from = command->from ? command->from : store_first_seq(store);
+    int rc = store_read(store, from, &cursor, error);
+    if (rc < 0)
+        return rc;
+    struct store_record record;
+    while ((rc = store_next(cursor, &record, error)) > 0 && record.seq <= command->until) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct error why = {0};
+        struct event event;
+        bool known = record_decode(&arena, record.bytes, &event, &why) == 0;
+        print_record(command, &record, known ? &event : NULL, &why);
+    }
+    store_cursor_free(cursor);
+    return rc < 0 ? rc : 0;
+}
+
+/* --- verify --------------------------------------------------------------------------------------------- */
+
+static void print_problem(void *context, const struct store_problem *problem)
+{
+    printf("%s %" PRIu64 ": %s\n", problem->table, problem->seq, problem->text);
+}
+
+static int verify(struct store *store, struct error *error)
+{
+    struct store_verify_result result = {0};
+    int rc = store_verify(store, print_problem, NULL, &result, error);
+    printf("%" PRIu64 " records, %" PRIu64 " snapshots, %" PRIu64 " problems\n", result.records,
+           result.snapshots, result.problems);
+    return rc;
+}
+
+/* --- replay --------------------------------------------------------------------------------------------- */
+
+static const char *effect_name(enum effect_kind kind)
+{
+    static const char *const names[] = {"?", "reply", "changed", "start", "stop", "notice", "forget"};
+    return names[kind];
+}
+
+static void print_effect(const struct effect *effect)
+{
+    printf("            %" PRIu64 ".%u %s", effect->seq, effect->index, effect_name(effect->kind));
+    if (effect->kind == EFFECT_REPLY)
+        printf(" %d", effect->reply.code);
+    if (effect->kind == EFFECT_CHANGED) {
+        static const char *const types[] = {"?", "added", "modified", "deleted"};
+        struct object_name name = object_name(effect->changed.object);
+        printf(" %s %d " STR_FORMAT "/" STR_FORMAT, types[effect->changed.type], name.kind,
+               STR_ARG(name.namespace_), STR_ARG(name.name));
+    }
+    if (effect->kind == EFFECT_TASK_START)
+        printf(" " STR_FORMAT, STR_ARG(effect->start->name));
+    if (effect->kind == EFFECT_TASK_STOP)
+        printf(" %" PRIx64 " grace %.1f s", effect->stop.stop.task, (double)effect->stop.stop.grace_ns / 1e9);
+    putchar('\n');
+}
+
+static void print_step(void *context, struct core *core, const struct event *event,
+                       const struct effects *effects)
+{
+    struct buf text BUF_CLEANUP = {0};
+    char time[40];
+    time_format_micro(event->stamp_ns, time);
+    record_describe(&text, event);
+    printf("%8" PRIu64 "  %s  " STR_FORMAT "\n", event->seq, time, STR_ARG(buf_str(&text)));
+    for (size_t i = 0; i < effects->list.len; i++)
+        print_effect(&effects->list.items[i]);
+}
+
+static int digest(const struct command *command, struct store *store, bool from_snapshot,
+                  uint64_t *ret_digest, struct error *error)
+{
+    struct core *core = core_new();
+    int rc = controller_replay(store, command->until, from_snapshot, core,
+                               command->effects ? print_step : NULL, NULL, error);
+    if (rc == 0) {
+        *ret_digest = core_digest(core);
+        printf("%s: record %" PRIu64 ", digest %016" PRIx64 "\n",
+               from_snapshot ? "from the snapshot" : "from the beginning", core_seq(core), *ret_digest);
+    }
+    core_free(core);
+    return rc;
+}
+
+static int replay(const struct command *command, struct store *store, struct error *error)
+{
+    struct store_stats stats;
+    uint64_t whole = 0, tail = 0;
+    int rc = store_stats(store, &stats, error);
+    bool trimmed = stats.first_seq > 1;
+    if (rc == 0 && !trimmed)
+        rc = digest(command, store, false, &whole, error);
+    if (rc == 0 && stats.snapshots > 0 && (trimmed || !command->effects))
+        rc = digest(command, store, true, &tail, error);
+    if (rc == 0 && !trimmed && stats.snapshots > 0 && tail != 0 && whole != tail)
+        return error_set(error, ERROR_CORRUPT, "the two digests differ");
+    return rc;
+}
+
+int cmd_log(int argc, char **argv)
+{
+    struct command command = {.until = UINT64_MAX};
+    int parsed = parse(&command, argc, argv);
+    if (parsed != 0)
+        return parsed > 0 ? EXIT_OK : EXIT_USAGE;
+    struct error error = {0};
+    struct store *store;
+    int rc = open_log(&command, &store, &error);
+    if (rc < 0) {
+        fprintf(stderr, "phalanx log: %s: %s\n", command.path, error.text);
+        return rc == ERROR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_FAILED;
+    }
+    if (strcmp(command.what, "show") == 0)
+        rc = show(&command, store, &error);
+    else if (strcmp(command.what, "verify") == 0)
+        rc = verify(store, &error);
+    else if (strcmp(command.what, "replay") == 0)
+        rc = replay(&command, store, &error);
+    else
+        rc = error_set(&error, ERROR_UNSUPPORTED, "\"%s\" is not show, verify or replay", command.what);
+    store_close(store);
+    if (rc < 0)
+        fprintf(stderr, "phalanx log: %s\n", error.text);
+    return rc == ERROR_UNSUPPORTED ? EXIT_USAGE : rc < 0 ? EXIT_FAILED : EXIT_OK;
+}

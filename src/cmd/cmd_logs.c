@@ -1,0 +1,364 @@
+/* phalanx logs: the output of one pod, or of all ranks of a job or jobset, as it comes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cmd/client.h"
+
+static const char usage[] =
+    "Usage: phalanx logs POD | pod/NAME | job/NAME | jobset/NAME [options]\n"
+    "\n"
+    "Prints what pods wrote to standard output and standard error. Of a job or jobset all ranks are printed, "
+    "each line\n"
+    "with its rank before it; with -f, restarted ranks too, until the jobset has finished.\n"
+    "\n"
+    "  -f, --follow           go on printing as more is written\n"
+    "      --tail N           only the last N lines of each pod\n"
+    "      --since DURATION   only what was written in the last 30s, 5m, 2h\n"
+    "  -p, --previous         of the run before a restart in place\n"
+    "  -c, --container NAME   of this container (default: the first)\n"
+    "      --timestamps       each line with the time of its arrival\n"
+    "      --no-prefix        lines as they were written\n" CLIENT_HELP CLIENT_EXIT_HELP;
+
+enum { RELIST_MS = 500, STREAMS_MAX = 1024 };
+
+struct logging;
+struct reading {
+    struct logging *logging;
+    CURL *curl;
+    struct str uid, prefix; /* in logging->arena */
+    struct buf line, refusal;
+    bool done;
+};
+struct logging {
+    struct client client;
+    struct client_options options;
+    bool follow, previous, no_prefix, timestamps;
+    const char *container;
+    int64_t tail, since_ns;
+    struct arena arena;
+    CURLM *multi;
+    VEC(struct reading *) readings;
+    struct buf selector; /* empty: one pod */
+    struct str jobset;   /* whose end ends following; empty: none */
+    int result;
+};
+
+/* --- lines ------------------------------------------------------------------------------------- */
+
+static void print_lines(struct reading *reading, bool end)
+{
+    struct buf *line = &reading->line;
+    size_t used = 0;
+    char *newline;
+    while (line->len > used && (newline = memchr(line->data + used, '\n', line->len - used))) {
+        size_t len = (size_t)(newline - line->data) - used + 1;
+        fwrite(reading->prefix.data, 1, reading->prefix.len, stdout);
+        fwrite(line->data + used, 1, len, stdout);
+        used += len;
+    }
+    buf_drop_front(line, used);
+    if (end && line->len) {
+        printf(STR_FORMAT STR_FORMAT "\n", STR_ARG(reading->prefix), STR_ARG(buf_str(line)));
+        buf_clear(line);
+    }
+    fflush(stdout);
+}
+
+static size_t on_data(char *data, size_t size, size_t count, void *context)
+{
+    struct reading *reading = context;
+    long code = 0;
+    size_t len = size * count;
+    curl_easy_getinfo(reading->curl, CURLINFO_RESPONSE_CODE, &code);
+    if (code >= 400) {
+        buf_add(&reading->refusal, data, len);
+    } else if (reading->prefix.len == 0) {
+        fwrite(data, 1, len, stdout);
+        fflush(stdout);
+    } else {
+        buf_add(&reading->line, data, len);
+        print_lines(reading, false);
+    }
+    return len;
+}
+
+/* --- pods -------------------------------------------------------------------------------------- */
+
+static bool known(const struct logging *logging, struct str uid)
+{
+    for (size_t i = 0; i < logging->readings.len; i++)
+        if (str_equal(logging->readings.items[i]->uid, uid))
+            return true;
+    return false;
+}
+
+static bool has_output(const struct doc *pod)
+{
+    const struct doc *state = doc_dotted(doc_at(doc_dotted(pod, "status.containerStatuses"), 0), "state");
+    return doc_get(state, "running") || doc_get(state, "terminated");
+}
+
+static struct str prefix_of(struct logging *logging, const struct doc *pod)
+{
+    if (logging->no_prefix || logging->selector.len == 0)
+        return STR("");
+    int64_t attempt = doc_number(pod, "status.phalanx.attempt", 0);
+    struct str host = doc_text(pod, "spec.hostname");
+    int64_t rank = doc_number(pod, "status.phalanx.rank", 0);
+    if (logging->jobset.len && str_starts(host, logging->jobset) && host.len > logging->jobset.len)
+        host = (struct str){host.data + logging->jobset.len + 1, host.len - logging->jobset.len - 1};
+    if (attempt)
+        return arena_printf(&logging->arena, "[rank %lld " STR_FORMAT " attempt %lld] ", (long long)rank,
+                            STR_ARG(host), (long long)attempt);
+    return arena_printf(&logging->arena, "[rank %lld " STR_FORMAT "] ", (long long)rank, STR_ARG(host));
+}
+
+static void start(struct logging *logging, const struct doc *pod)
+{
+    struct buf path BUF_CLEANUP = {0};
+    const struct kind *kind = kind_find(STR("pods"));
+    struct reading *reading = mem_alloc(sizeof *reading);
+    const char *namespace_ = arena_strdup(&logging->arena, doc_text(pod, "metadata.namespace"));
+    kind_path(&path, kind, namespace_, doc_text(pod, "metadata.name"));
+    buf_printf(&path, "/log?follow=%s", logging->follow ? "true" : "false");
+    if (logging->tail >= 0)
+        buf_printf(&path, "&tailLines=%lld", (long long)logging->tail);
+    if (logging->since_ns > 0)
+        buf_printf(&path, "&sinceSeconds=%lld",
+                   (long long)((logging->since_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+    if (logging->previous)
+        buf_add_str(&path, STR("&previous=true"));
+    if (logging->timestamps)
+        buf_add_str(&path, STR("&timestamps=true"));
+    if (logging->container) {
+        buf_add_str(&path, STR("&container="));
+        url_add(&path, str_from(logging->container));
+    }
+    reading->logging = logging;
+    reading->uid = arena_str(&logging->arena, doc_text(pod, "metadata.uid"));
+    reading->prefix = prefix_of(logging, pod);
+    reading->curl = client_handle(&logging->client, buf_str(&path));
+    curl_easy_setopt(reading->curl, CURLOPT_WRITEFUNCTION, on_data);
+    curl_easy_setopt(reading->curl, CURLOPT_WRITEDATA, reading);
+    curl_easy_setopt(reading->curl, CURLOPT_PRIVATE, reading);
+    curl_multi_add_handle(logging->multi, reading->curl);
+    vec_push(&logging->readings, reading);
+}
+
+static void finish(struct logging *logging, struct reading *reading, CURLcode rc)
+{
+    long code = 0;
+    curl_easy_getinfo(reading->curl, CURLINFO_RESPONSE_CODE, &code);
+    print_lines(reading, true);
+    if (code >= 400) {
+        struct client_reply reply = {.code = code, .text = reading->refusal};
+        if (json_parse(&reply.arena, buf_str(&reply.text), &reply.doc, NULL) < 0)
+            reply.doc = NULL;
+        logging->result = client_refused(&reply, "logs");
+        arena_done(&reply.arena);
+    } else if (rc != CURLE_OK && !logging->follow) {
+        say("reading a log: %s", curl_easy_strerror(rc));
+        logging->result = EXIT_FAILED;
+    }
+    curl_multi_remove_handle(logging->multi, reading->curl);
+    curl_easy_cleanup(reading->curl);
+    reading->curl = NULL;
+    reading->done = true;
+    buf_done(&reading->line);
+    buf_done(&reading->refusal);
+}
+
+/* Starts reading the pods that have begun since. */
+static int relist(struct logging *logging, size_t *ret_pods)
+{
+    struct buf path BUF_CLEANUP = {0};
+    struct client_reply list;
+    const char *namespace_ = client_namespace(&logging->options);
+    kind_path(&path, kind_find(STR("pods")), namespace_ ? namespace_ : "default", (struct str){0});
+    buf_add_str(&path, STR("?labelSelector="));
+    url_add(&path, buf_str(&logging->selector));
+    int rc = client_get(&logging->client, buf_str(&path), &list);
+    if (rc != EXIT_OK)
+        return rc;
+    const struct doc *items = doc_get(list.doc, "items");
+    *ret_pods = doc_len(items);
+    for (size_t i = 0; i < doc_len(items) && logging->readings.len < STREAMS_MAX; i++)
+        if (has_output(doc_at(items, i)) && !known(logging, doc_text(doc_at(items, i), "metadata.uid")))
+            start(logging, doc_at(items, i));
+    client_reply_done(&list);
+    return EXIT_OK;
+}
+
+static bool jobset_finished(struct logging *logging)
+{
+    struct buf path BUF_CLEANUP = {0};
+    struct client_reply reply;
+    const char *namespace_ = client_namespace(&logging->options);
+    if (logging->jobset.len == 0)
+        return false;
+    kind_path(&path, kind_find(STR("jobsets")), namespace_ ? namespace_ : "default", logging->jobset);
+    if (client_call(&logging->client, &(struct client_request){.path = buf_str(&path)}, &reply) != EXIT_OK)
+        return true;
+    bool finished = reply.code >= 400 || doc_text(reply.doc, "status.terminalState").len > 0;
+    client_reply_done(&reply);
+    return finished;
+}
+
+/* --- reading ----------------------------------------------------------------------------------- */
+
+static int read_streams(struct logging *logging)
+{
+    bool group = logging->selector.len > 0;
+    int64_t relist_ns = 0;
+    for (;;) {
+        int running = 0, left;
+        CURLMsg *message;
+        curl_multi_perform(logging->multi, &running);
+        while ((message = curl_multi_info_read(logging->multi, &left))) {
+            struct reading *reading;
+            if (message->msg != CURLMSG_DONE)
+                continue;
+            CURLcode rc = message->data.result;
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&reading);
+            finish(logging, reading, rc);
+        }
+        if (running == 0 && !(group && logging->follow))
+            return logging->result;
+        if (group && logging->follow && client_clock() >= relist_ns) {
+            size_t pods, before = logging->readings.len;
+            bool finished = running == 0 && jobset_finished(logging);
+            int rc = relist(logging, &pods);
+            if (rc == EXIT_NOT_FOUND || (rc != EXIT_OK && rc != EXIT_UNREACHABLE))
+                return rc;
+            if (rc == EXIT_OK && finished && logging->readings.len == before)
+                return logging->result;
+            relist_ns = client_clock() + RELIST_MS * NS_PER_MS;
+        }
+        curl_multi_poll(logging->multi, NULL, 0, RELIST_MS, NULL);
+    }
+}
+
+/* Waits until the one pod has begun, when following. */
+static int start_pod(struct logging *logging, struct str name)
+{
+    const char *namespace_ = client_namespace(&logging->options);
+    for (;;) {
+        struct buf path BUF_CLEANUP = {0};
+        struct client_reply pod;
+        kind_path(&path, kind_find(STR("pods")), namespace_ ? namespace_ : "default", name);
+        int rc = client_get(&logging->client, buf_str(&path), &pod);
+        if (rc != EXIT_OK)
+            return rc;
+        bool ready = !logging->follow || has_output(pod.doc);
+        if (ready)
+            start(logging, pod.doc);
+        client_reply_done(&pod);
+        if (ready)
+            return EXIT_OK;
+        curl_multi_poll(logging->multi, NULL, 0, RELIST_MS, NULL);
+    }
+}
+
+static int run(struct logging *logging, const char *target)
+{
+    const struct kind *kind = kind_find(STR("pods"));
+    struct str name = str_from(target);
+    if (strchr(target, '/') && !kind_split(target, &kind, &name))
+        return EXIT_USAGE;
+    if (strcmp(kind->plural, "pods") == 0) {
+        int rc = start_pod(logging, name);
+        return rc == EXIT_OK ? read_streams(logging) : rc;
+    }
+    bool jobset = strcmp(kind->plural, "jobsets") == 0;
+    if (!jobset && strcmp(kind->plural, "jobs") != 0) {
+        say("%s have no log: POD, job/NAME or jobset/NAME", kind->plural);
+        return EXIT_USAGE;
+    }
+    struct buf path BUF_CLEANUP = {0};
+    struct client_reply object;
+    const char *namespace_ = client_namespace(&logging->options);
+    kind_path(&path, kind, namespace_ ? namespace_ : "default", name);
+    int rc = client_get(&logging->client, buf_str(&path), &object);
+    if (rc != EXIT_OK)
+        return rc;
+    struct str owner =
+        jobset ? name
+               : doc_str(doc_get(doc_dotted(object.doc, "metadata.labels"), "jobset.sigs.k8s.io/jobset-name"),
+                         STR(""));
+    logging->jobset = arena_str(&logging->arena, owner);
+    client_reply_done(&object);
+    buf_printf(&logging->selector, "%s=" STR_FORMAT,
+               jobset ? "jobset.sigs.k8s.io/jobset-name" : "batch.kubernetes.io/job-name", STR_ARG(name));
+    size_t pods = 0;
+    rc = relist(logging, &pods);
+    if (rc != EXIT_OK)
+        return rc;
+    if (logging->readings.len == 0 && !logging->follow) {
+        say("%s: %s", target, pods ? "none of its pods has started" : "it has no pods");
+        return EXIT_FAILED;
+    }
+    return read_streams(logging);
+}
+
+static void logging_done(struct logging *logging)
+{
+    for (size_t i = 0; i < logging->readings.len; i++) {
+        struct reading *reading = logging->readings.items[i];
+        if (!reading->done)
+            finish(logging, reading, CURLE_OK);
+        mem_free(reading);
+    }
+    vec_done(&logging->readings);
+    curl_multi_cleanup(logging->multi);
+    client_close(&logging->client);
+    buf_done(&logging->selector);
+    arena_done(&logging->arena);
+}
+
+int cmd_logs(int argc, char **argv)
+{
+    static const struct option options[] = {{"follow", no_argument, NULL, 'f'},
+                                            {"tail", required_argument, NULL, 't'},
+                                            {"since", required_argument, NULL, 'S'},
+                                            {"previous", no_argument, NULL, 'p'},
+                                            {"container", required_argument, NULL, 'c'},
+                                            {"timestamps", no_argument, NULL, 'T'},
+                                            {"no-prefix", no_argument, NULL, 'P'},
+                                            CLIENT_LONG_OPTIONS,
+                                            {0}};
+    struct logging logging = {.tail = -1};
+    bool usable = true;
+    int letter;
+    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "fpc:", options, NULL)) != -1) {
+        if (letter == 'f')
+            logging.follow = true;
+        else if (letter == 'p')
+            logging.previous = true;
+        else if (letter == 'c')
+            logging.container = optarg;
+        else if (letter == 'T')
+            logging.timestamps = true;
+        else if (letter == 'P')
+            logging.no_prefix = true;
+        else if (letter == 't')
+            usable = str_to_i64(str_from(optarg), 0, INT32_MAX, &logging.tail) && usable;
+        else if (letter == 'S')
+            usable = duration_parse(str_from(optarg), &logging.since_ns) && usable;
+        else
+            usable = client_option(&logging.options, letter, optarg) && usable;
+    }
+    if (logging.options.help) {
+        fputs(usage, stdout);
+        return EXIT_OK;
+    }
+    if (!usable || optind + 1 != argc) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    client_open(&logging.client, &logging.options);
+    logging.multi = curl_multi_init();
+    CHECK(logging.multi);
+    int rc = run(&logging, argv[optind]);
+    logging_done(&logging);
+    return rc;
+}

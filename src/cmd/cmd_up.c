@@ -1,0 +1,549 @@
+/* phalanx up: a whole cluster on this machine: one controller and one agent process for each machine of the
+ * cluster file, watched over until SIGINT or SIGTERM. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "cmd/cluster_file.h"
+#include "cmd/cmd.h"
+#include "cmd/log_options.h"
+#include "cmd/processes.h"
+#include "host/access/folder.h"
+
+static const char usage[] =
+    "Usage: phalanx up [--cluster FILE] [--data DIR] [options]\n"
+    "\n"
+    "Runs a whole cluster on this machine: a controller, and for every machine of the cluster file an agent\n"
+    "process with that machine's address. A controller that dies is started again at once, an agent too\n"
+    "while tasks of its machine live; a machine whose every process is dead comes back after --revive.\n"
+    "Stops everything at SIGINT or SIGTERM.\n"
+    "\n"
+    "Options:\n"
+    "  --cluster FILE         the cluster file (default clusters/mini.yaml)\n"
+    "  --data DIR             where log, machines and checkpoints are kept (default ./phalanx-data)\n"
+    "  --state-dir DIR        where machines keep their state, --data's machines becoming a link to it: "
+    "with\n"
+    "                         a file system in memory tasks start sooner (default: no link)\n"
+    "  --api ADDRESS:PORT     where the API listens (default 127.0.0.1:7070; port 0: any)\n"
+    "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071; port 0: any)\n"
+    "  --secure               HTTPS and authentication: DIR/access gets a certificate authority, a client\n"
+    "                         certificate for you and one for each agent; roles from DIR/access/roles.yaml\n"
+    "                         where it exists; DIR/audit.log gets a line for each request\n"
+    "  --revive DURATION      a dead machine comes back after this (default 10s; 0: never)\n"
+    "  --log-bytes SIZE       a container's log is rotated at this size, such as 64Mi (default 10Mi)\n"
+    "  --log-files N          files kept of each container's log, 1 to 100 (default 5)\n"
+    "  --quiet                no messages of machines coming and going\n"
+    "  --help                 this text\n"
+    "\n"
+    "DIR/ready appears, with the API's URL in it, when every machine has been started; DIR/kubeconfig\n"
+    "serves kubectl.\n"
+    "\n"
+    "Exit status: 0 stopped by a signal, 1 failed, 2 usage.\n";
+
+/* A machine is judged a moment after its agent's end: a kill of everything on it takes a moment too. */
+enum { RESTART_DELAY_MS = 20, JUDGE_DELAY_MS = 20, PATH_BYTES = 4096, LONG_PATH_BYTES = PATH_BYTES + 512 };
+
+struct up;
+struct child {
+    struct up *up;
+    const struct machine *machine; /* NULL: the controller */
+    uv_process_t process;
+    uv_timer_t timer;
+    bool running;
+};
+struct up {
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    uv_pipe_t ready;
+    struct buf ready_text;
+    const char *cluster_path, *api, *agents, *state_dir; /* state_dir NULL: DATA/machines */
+    char data[PATH_BYTES], self[PATH_BYTES];
+    char api_at[128], agents_at[128];  /* with the ports that were taken */
+    const char *log_bytes, *log_files; /* options of the agents */
+    int64_t revive_ns;
+    bool quiet, secure, stopping, up;
+    char access[PATH_BYTES + 8]; /* the folder of credentials; see folder.h */
+    int status;
+    struct cluster cluster;
+    struct child controller;
+    struct child *machines;
+    size_t running;
+};
+
+static void start_child(struct child *child);
+
+static void say(const struct up *up, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct up *up, const char *format, ...)
+{
+    if (up->quiet)
+        return;
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+/* --- stopping ------------------------------------------------------------------------------------------- */
+
+static void close_if_open(uv_handle_t *handle, void *context)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void stop(struct up *up, int status)
+{
+    if (up->stopping)
+        return;
+    up->stopping = true;
+    up->status = status;
+    for (size_t i = 0; i < up->cluster.machine_count; i++)
+        if (up->machines[i].running)
+            uv_process_kill(&up->machines[i].process, SIGTERM);
+    /* The controller goes last, so that the ends of tasks reach its log; on_exit sees to it. */
+    if (up->running == (size_t)up->controller.running) {
+        if (up->controller.running)
+            uv_process_kill(&up->controller.process, SIGTERM);
+        else
+            uv_walk(&up->loop, close_if_open, NULL);
+    }
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    stop(handle->data, 0);
+}
+
+/* --- watching over -------------------------------------------------------------------------------------- */
+
+static bool machine_has_tasks(const struct up *up, const struct machine *machine)
+{
+    char state[PATH_BYTES + 300];
+    snprintf(state, sizeof(state), "%s/machines/" STR_FORMAT, up->data, STR_ARG(machine->name));
+    return processes_exist(state);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct child *child = timer->data;
+    if (!child->up->stopping)
+        start_child(child);
+}
+
+static void restart_after(struct child *child, int64_t delay_ns)
+{
+    uv_timer_start(&child->timer, on_timer, (uint64_t)(delay_ns / NS_PER_MS), 0);
+}
+
+static void judge_machine(uv_timer_t *timer)
+{
+    struct child *child = timer->data;
+    struct up *up = child->up;
+    if (up->stopping)
+        return;
+    if (machine_has_tasks(up, child->machine)) {
+        say(up, STR_FORMAT ": its agent died, its tasks live; starting the agent again",
+            STR_ARG(child->machine->name));
+        start_child(child);
+    } else if (up->revive_ns > 0) {
+        say(up, STR_FORMAT ": down; it comes back in %.0f s", STR_ARG(child->machine->name),
+            (double)up->revive_ns / 1e9);
+        restart_after(child, up->revive_ns);
+    } else {
+        say(up, STR_FORMAT ": down", STR_ARG(child->machine->name));
+    }
+}
+
+static void on_controller_exit(struct up *up, int64_t status, int signal_number)
+{
+    if (!up->up && signal_number == 0 && status != 0) {
+        stop(up, 1); /* it has said why */
+        return;
+    }
+    say(up, "controller ended (%s %lld); starting it again", signal_number ? "signal" : "status",
+        signal_number ? (long long)signal_number : (long long)status);
+    restart_after(&up->controller, RESTART_DELAY_MS * NS_PER_MS);
+}
+
+static void on_exit_child(uv_process_t *process, int64_t status, int signal_number)
+{
+    struct child *child = process->data;
+    struct up *up = child->up;
+    child->running = false;
+    up->running--;
+    uv_close((uv_handle_t *)process, NULL);
+    if (up->stopping) {
+        if (up->running == 1 && up->controller.running)
+            uv_process_kill(&up->controller.process, SIGTERM);
+        else if (up->running == 0)
+            uv_walk(&up->loop, close_if_open, NULL);
+        return;
+    }
+    if (child->machine)
+        uv_timer_start(&child->timer, judge_machine, JUDGE_DELAY_MS, 0);
+    else
+        on_controller_exit(up, status, signal_number);
+}
+
+/* --- starting ------------------------------------------------------------------------------------------- */
+
+static bool spawn(struct child *child, char **argv, int ready_fd)
+{
+    struct up *up = child->up;
+    uv_stdio_container_t stdio[4] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = 1},
+        {.flags = UV_INHERIT_FD, .data.fd = 2},
+        {.flags = UV_INHERIT_FD, .data.fd = ready_fd},
+    };
+    uv_process_options_t options = {
+        .file = up->self,
+        .args = argv,
+        .exit_cb = on_exit_child,
+        .stdio = stdio,
+        .stdio_count = ready_fd >= 0 ? 4 : 3,
+        .flags = UV_PROCESS_DETACHED, /* a terminal's Ctrl-C is ours to pass on */
+    };
+    child->process.data = child;
+    int rc = uv_spawn(&up->loop, &child->process, &options);
+    if (rc < 0) {
+        fprintf(stderr, "phalanx up: starting %s: %s\n", argv[1], uv_strerror(rc));
+        stop(up, 1);
+        return false;
+    }
+    child->running = true;
+    up->running++;
+    return true;
+}
+
+static void start_agent(struct child *child)
+{
+    struct up *up = child->up;
+    const struct machine *machine = child->machine;
+    char name[NAME_MAX_BYTES + 1], address[64], state[PATH_BYTES + 300], chips[16];
+    char volumes[LONG_PATH_BYTES];
+    snprintf(volumes, sizeof(volumes), "%s/volumes", up->data);
+    snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(machine->name));
+    snprintf(address, sizeof(address), STR_FORMAT, STR_ARG(machine->address));
+    snprintf(state, sizeof(state), "%s/machines/%s", up->data, name);
+    snprintf(chips, sizeof(chips), "%u", machine->chip_count);
+    char cert[LONG_PATH_BYTES], key[LONG_PATH_BYTES], ca[LONG_PATH_BYTES];
+    /* clang-format off */
+    char *argv[] = {"phalanx", "agent", "--machine", name, "--controller", up->agents_at, "--state", state,
+                    "--address", address, "--chips", chips, "--volumes-dir", volumes, "--stop-tasks",
+                    "--log-bytes", (char *)up->log_bytes, "--log-files", (char *)up->log_files,
+                    up->secure ? "--tls-ca" : NULL, ca, "--tls-cert", cert, "--tls-key", key, NULL};
+    /* clang-format on */
+    snprintf(ca, sizeof(ca), "%s/ca.crt", up->access);
+    snprintf(cert, sizeof(cert), "%s/agents/%s.crt", up->access, name);
+    snprintf(key, sizeof(key), "%s/agents/%s.key", up->access, name);
+    spawn(child, argv, -1);
+}
+
+static void write_text(const struct up *up, const char *name, const char *text)
+{
+    char path[PATH_BYTES + 64];
+    snprintf(path, sizeof(path), "%s/%s", up->data, name);
+    FILE *file = fopen(path, "we");
+    if (!file || fputs(text, file) < 0)
+        fprintf(stderr, "phalanx up: %s: %s\n", path, strerror(errno));
+    if (file)
+        fclose(file);
+}
+
+static void announce(struct up *up)
+{
+    char url[256], path[PATH_BYTES + 64];
+    struct error error;
+    snprintf(url, sizeof(url), "%s://%s", up->secure ? "https" : "http", up->api_at);
+    snprintf(path, sizeof(path), "%s/kubeconfig", up->data);
+    struct folder_config config = {.server = url};
+    if (up->secure) {
+        config.folder = up->access;
+        config.user = "admin";
+    }
+    if (folder_kubeconfig(path, &config, &error) < 0)
+        fprintf(stderr, "phalanx up: %s\n", error.text);
+    say(up, "cluster " STR_FORMAT " is up: %zu machines, %llu chips; API at %s", STR_ARG(up->cluster.name),
+        up->cluster.machine_count, (unsigned long long)up->cluster.chip_count, url);
+    say(up, "  export KUBECONFIG=%s %s=%s", path, up->secure ? "PHALANX_CONFIG" : "PHALANX_SERVER",
+        up->secure ? path : url);
+    snprintf(path, sizeof(path), "%s\n", url);
+    write_text(up, "ready", path);
+}
+
+/* The controller said which ports it has; the first time, the machines are started. */
+static void controller_ready(struct up *up)
+{
+    unsigned api_port, agent_port;
+    if (sscanf(up->ready_text.data, "%u %u", &api_port, &agent_port) != 2)
+        return;
+    snprintf(up->api_at, sizeof(up->api_at), "%.*s:%u", (int)strcspn(up->api, ":"), up->api, api_port);
+    snprintf(up->agents_at, sizeof(up->agents_at), "%.*s:%u", (int)strcspn(up->agents, ":"), up->agents,
+             agent_port);
+    if (up->up)
+        return;
+    up->up = true;
+    for (size_t i = 0; i < up->cluster.machine_count && !up->stopping; i++)
+        start_agent(&up->machines[i]);
+    announce(up);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *ret)
+{
+    struct up *up = handle->data;
+    buf_reserve(&up->ready_text, 256);
+    *ret = uv_buf_init(up->ready_text.data + up->ready_text.len, 255);
+}
+
+static void on_ready(uv_stream_t *stream, ssize_t count, const uv_buf_t *data)
+{
+    struct up *up = stream->data;
+    if (count < 0) {
+        uv_close((uv_handle_t *)stream, NULL);
+        return;
+    }
+    up->ready_text.len += (size_t)count;
+    up->ready_text.data[up->ready_text.len] = 0;
+    if (memchr(up->ready_text.data, '\n', up->ready_text.len))
+        controller_ready(up);
+}
+
+static void start_controller(struct child *child)
+{
+    struct up *up = child->up;
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC) < 0) {
+        fprintf(stderr, "phalanx up: pipe: %s\n", strerror(errno));
+        stop(up, 1);
+        return;
+    }
+    char cert[LONG_PATH_BYTES], key[LONG_PATH_BYTES], ca[LONG_PATH_BYTES], tokens[LONG_PATH_BYTES];
+    char audit[LONG_PATH_BYTES], roles[LONG_PATH_BYTES];
+    snprintf(cert, sizeof(cert), "%s/server.crt", up->access);
+    snprintf(key, sizeof(key), "%s/server.key", up->access);
+    snprintf(ca, sizeof(ca), "%s/ca.crt", up->access);
+    snprintf(tokens, sizeof(tokens), "%s/tokens.csv", up->access);
+    snprintf(roles, sizeof(roles), "%s/roles.yaml", up->access);
+    snprintf(audit, sizeof(audit), "%s/audit.log", up->data);
+    /* clang-format off */
+    char *argv[] = {"phalanx", "controller", "--data", up->data, "--cluster", (char *)up->cluster_path,
+                    "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3",
+                    up->secure ? "--tls-cert" : NULL, cert, "--tls-key", key, "--client-ca", ca,
+                    "--tokens", tokens, "--audit-log", audit,
+                    access(roles, R_OK) == 0 ? "--roles" : NULL, roles, NULL};
+    /* clang-format on */
+    bool spawned = spawn(child, argv, pipes[1]);
+    close(pipes[1]);
+    if (!spawned) {
+        close(pipes[0]);
+        return;
+    }
+    buf_clear(&up->ready_text);
+    uv_pipe_init(&up->loop, &up->ready, 0);
+    up->ready.data = up;
+    uv_pipe_open(&up->ready, pipes[0]);
+    uv_read_start((uv_stream_t *)&up->ready, on_alloc, on_ready);
+}
+
+static void start_child(struct child *child)
+{
+    if (child->machine)
+        start_agent(child);
+    else
+        start_controller(child);
+}
+
+static void init_child(struct up *up, struct child *child, const struct machine *machine)
+{
+    child->up = up;
+    child->machine = machine;
+    uv_timer_init(&up->loop, &child->timer);
+    child->timer.data = child;
+}
+
+static bool failed(const char *path)
+{
+    fprintf(stderr, "phalanx up: %s: %s\n", path, strerror(errno));
+    return false;
+}
+
+/* DATA/machines: a folder, or with --state-dir a link to that one, so that all who look for a machine's state
+ * find it in one place. */
+static bool make_state_folder(const struct up *up)
+{
+    char path[PATH_BYTES + 32], target[PATH_BYTES], now[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/machines", up->data);
+    if (!up->state_dir)
+        return mkdir(path, 0755) == 0 || errno == EEXIST || failed(path);
+    if ((mkdir(up->state_dir, 0755) < 0 && errno != EEXIST) || !realpath(up->state_dir, target))
+        return failed(up->state_dir);
+    if (symlink(target, path) == 0)
+        return true;
+    if (errno != EEXIST)
+        return failed(path);
+    if (realpath(path, now) && strcmp(now, target) == 0)
+        return true;
+    fprintf(stderr, "phalanx up: %s exists and is not %s: move it away first\n", path, target);
+    return false;
+}
+
+static bool make_folders(struct up *up, const char *data)
+{
+    char path[PATH_BYTES + 32];
+    if ((mkdir(data, 0755) < 0 && errno != EEXIST) || !realpath(data, up->data))
+        return failed(data);
+    if (!make_state_folder(up))
+        return false;
+    snprintf(path, sizeof(path), "%s/ready", up->data);
+    unlink(path);
+    return true;
+}
+
+/* Credentials for everybody; those that are there and last stay. */
+static bool make_credentials(struct up *up)
+{
+    char host[128], name[NAME_MAX_BYTES + 1];
+    struct error error;
+    snprintf(host, sizeof(host), "%.*s", (int)strcspn(up->api, ":"), up->api);
+    const char *hosts[] = {"localhost", "127.0.0.1", "::1", host};
+    bool more = strcmp(host, "127.0.0.1") != 0 && strcmp(host, "localhost") != 0 && *host;
+    snprintf(up->access, sizeof(up->access), "%s/access", up->data);
+    if (!up->secure)
+        return true;
+    int rc = folder_init(up->access, hosts, more ? 4 : 3, &error);
+    for (size_t i = 0; rc == 0 && i < up->cluster.machine_count; i++) {
+        snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(up->cluster.machines[i].name));
+        rc = folder_agent(up->access, name, &error);
+    }
+    if (rc < 0)
+        fprintf(stderr, "phalanx up: %s\n", error.text);
+    return rc == 0;
+}
+
+static int run(struct up *up)
+{
+    uv_loop_init(&up->loop);
+    up->machines = mem_alloc(up->cluster.machine_count * sizeof(*up->machines));
+    init_child(up, &up->controller, NULL);
+    for (size_t i = 0; i < up->cluster.machine_count; i++)
+        init_child(up, &up->machines[i], &up->cluster.machines[i]);
+    int numbers[] = {SIGINT, SIGTERM};
+    for (int i = 0; i < 2; i++) {
+        uv_signal_init(&up->loop, &up->signals[i]);
+        up->signals[i].data = up;
+        uv_signal_start(&up->signals[i], on_signal, numbers[i]);
+    }
+    start_child(&up->controller);
+    uv_run(&up->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&up->loop);
+    mem_free(up->machines);
+    buf_done(&up->ready_text);
+    return up->status;
+}
+
+static bool take_log_option(struct up *up, int option, const char *text)
+{
+    bool bytes = option == 'b';
+    uint64_t size;
+    uint32_t files;
+    if (!(bytes ? log_bytes_parse(text, &size) : log_files_parse(text, &files))) {
+        fprintf(stderr, "phalanx up: --log-%s: \"%s\" is not a valid value\n", bytes ? "bytes" : "files",
+                text);
+        return false;
+    }
+    *(bytes ? &up->log_bytes : &up->log_files) = text;
+    return true;
+}
+
+static int parse(struct up *up, int argc, char **argv, const char **ret_data)
+{
+    static const struct option options[] = {
+        {"cluster", required_argument, NULL, 'c'},   {"data", required_argument, NULL, 'd'},
+        {"api", required_argument, NULL, 'a'},       {"agents", required_argument, NULL, 'g'},
+        {"revive", required_argument, NULL, 'r'},    {"quiet", no_argument, NULL, 'q'},
+        {"secure", no_argument, NULL, 's'},          {"help", no_argument, NULL, 'h'},
+        {"state-dir", required_argument, NULL, 'm'}, {"log-bytes", required_argument, NULL, 'b'},
+        {"log-files", required_argument, NULL, 'n'}, {0},
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            up->cluster_path = optarg;
+            break;
+        case 'd':
+            *ret_data = optarg;
+            break;
+        case 'a':
+            up->api = optarg;
+            break;
+        case 'g':
+            up->agents = optarg;
+            break;
+        case 'r':
+            if (!duration_parse(str_from(optarg), &up->revive_ns)) {
+                fprintf(stderr, "phalanx up: --revive: \"%s\" is not a duration\n", optarg);
+                return -1;
+            }
+            break;
+        case 'b':
+        case 'n':
+            if (!take_log_option(up, option, optarg))
+                return -1;
+            break;
+        case 'q':
+            up->quiet = true;
+            break;
+        case 'm':
+            up->state_dir = optarg;
+            break;
+        case 's':
+            up->secure = true;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return 1;
+        default:
+            return -1;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "phalanx up: too many arguments; see --help\n");
+        return -1;
+    }
+    return 0;
+}
+
+int cmd_up(int argc, char **argv)
+{
+    struct up up = {.cluster_path = "clusters/mini.yaml",
+                    .api = "127.0.0.1:7070",
+                    .agents = "127.0.0.1:7071",
+                    .log_bytes = "10Mi",
+                    .log_files = "5",
+                    .revive_ns = 10 * NS_PER_SECOND};
+    const char *data = "phalanx-data";
+    int parsed = parse(&up, argc, argv, &data);
+    if (parsed != 0)
+        return parsed > 0 ? EXIT_OK : EXIT_USAGE;
+    ssize_t length = readlink("/proc/self/exe", up.self, sizeof(up.self) - 1);
+    struct buf json BUF_CLEANUP = {0};
+    if (length < 0 || !cluster_file_load(up.cluster_path, &up.cluster, &json) || !make_folders(&up, data) ||
+        !make_credentials(&up))
+        return EXIT_FAILED;
+    up.self[length] = 0;
+    snprintf(up.api_at, sizeof(up.api_at), "%s", up.api);
+    snprintf(up.agents_at, sizeof(up.agents_at), "%s", up.agents);
+    int status = run(&up);
+    cluster_done(&up.cluster);
+    return status;
+}

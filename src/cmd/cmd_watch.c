@@ -1,0 +1,114 @@
+/* phalanx watch: the progress of jobsets until they have finished. */
+#include <stdio.h>
+
+#include "cmd/progress.h"
+
+static const char usage[] =
+    "Usage: phalanx watch jobset/NAME... [options]\n"
+    "\n"
+    "Shows a progress bar per jobset: step, loss, steps per second, attempt and state, and tells of every "
+    "restart.\n"
+    "On a terminal the lines are redrawn in place; otherwise a line is printed when there is news, at most "
+    "one a\n"
+    "second. Ends when all of them have finished: exit status 0 if they completed, 1 if one failed or was "
+    "deleted.\n"
+    "\n"
+    "      --timeout DURATION such as 30s, 5m (default: no limit)\n" CLIENT_HELP CLIENT_EXIT_HELP;
+
+struct viewing {
+    struct client client;
+    struct client_options options;
+    struct progress_view view;
+    struct str *names;
+    size_t count;
+    bool *seen;
+    bool failed;
+};
+
+static bool all_finished(struct viewing *viewing)
+{
+    size_t finished = 0;
+    for (size_t i = 0; i < viewing->view.rows.len; i++) {
+        finished += viewing->view.rows.items[i]->finished;
+        viewing->failed |= viewing->view.rows.items[i]->failed;
+    }
+    return finished == viewing->count;
+}
+
+static bool on_object(void *context, const char *type, const struct doc *object)
+{
+    struct viewing *viewing = context;
+    struct str name = doc_text(object, "metadata.name");
+    for (size_t i = 0; object && i < viewing->count; i++) {
+        if (!str_equal(viewing->names[i], name))
+            continue;
+        viewing->seen[i] = true;
+        progress_take(&viewing->view, object, strcmp(type, "DELETED") == 0);
+    }
+    bool ended = all_finished(viewing);
+    progress_draw(&viewing->view, ended);
+    for (size_t i = 0; strcmp(type, "SYNCED") == 0 && i < viewing->count; i++) {
+        if (!viewing->seen[i]) {
+            say("jobset/" STR_FORMAT " does not exist", STR_ARG(viewing->names[i]));
+            viewing->count = 0;
+            return false;
+        }
+    }
+    return !ended;
+}
+
+static int run(struct viewing *viewing, int64_t timeout_ns)
+{
+    struct buf path BUF_CLEANUP = {0}, query BUF_CLEANUP = {0};
+    const char *namespace_ = client_namespace(&viewing->options);
+    kind_path(&path, kind_find(STR("jobsets")), namespace_ ? namespace_ : "default", (struct str){0});
+    if (viewing->count == 1) {
+        buf_add_str(&query, STR("fieldSelector=metadata.name%3D"));
+        url_add(&query, viewing->names[0]);
+    }
+    int64_t deadline_ns = timeout_ns > 0 ? client_clock() + timeout_ns : INT64_MAX;
+    int rc = client_watch(&viewing->client, buf_str(&path), buf_str(&query), deadline_ns, on_object, viewing);
+    if (rc == EXIT_TIMEOUT)
+        say("timed out");
+    if (rc != EXIT_OK)
+        return rc;
+    return viewing->count == 0 ? EXIT_NOT_FOUND : viewing->failed ? EXIT_FAILED : EXIT_OK;
+}
+
+int cmd_watch(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"timeout", required_argument, NULL, 't'}, CLIENT_LONG_OPTIONS, {0}};
+    struct viewing viewing = {0};
+    int64_t timeout_ns = 0;
+    bool usable = true;
+    int letter;
+    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
+        if (letter == 't')
+            usable = duration_parse(str_from(optarg), &timeout_ns) && usable;
+        else
+            usable = client_option(&viewing.options, letter, optarg) && usable;
+    }
+    if (viewing.options.help) {
+        fputs(usage, stdout);
+        return EXIT_OK;
+    }
+    int first = optind < argc && !strchr(argv[optind], '/') && kind_find(str_from(argv[optind])) ? optind + 1
+                                                                                                 : optind;
+    if (!usable || first >= argc) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    progress_begin(&viewing.view);
+    viewing.names = ARENA_ARRAY(&viewing.view.arena, struct str, (size_t)(argc - first));
+    viewing.seen = ARENA_ARRAY(&viewing.view.arena, bool, (size_t)(argc - first));
+    for (int i = first; i < argc; i++) {
+        const char *slash = strchr(argv[i], '/');
+        viewing.names[viewing.count++] = str_from(slash ? slash + 1 : argv[i]);
+    }
+    client_open(&viewing.client, &viewing.options);
+    int rc = run(&viewing, timeout_ns);
+    client_close(&viewing.client);
+    progress_done(&viewing.view);
+    return rc;
+}

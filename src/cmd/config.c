@@ -1,0 +1,105 @@
+/* The kubeconfig file of $PHALANX_CONFIG: server and credentials of its current context. */
+#include <gnutls/gnutls.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/yaml.h"
+#include "cmd/client.h"
+#include "host/access/pki.h"
+
+enum { CONFIG_BYTES_MAX = 4 * 1024 * 1024 };
+
+/* The member `kind` of the entry of this name in a list of a kubeconfig. */
+static const struct doc *named(const struct doc *config, const char *list, struct str name, const char *kind)
+{
+    const struct doc *entries = doc_get(config, list);
+    for (size_t i = 0; i < doc_len(entries); i++)
+        if (str_equal(doc_str(doc_get(doc_at(entries, i), "name"), STR("")), name))
+            return doc_get(doc_at(entries, i), kind);
+    return NULL;
+}
+
+static int in_memory(struct str text)
+{
+    int fd = memfd_create("phalanx-credentials", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, text.data, text.len) != (ssize_t)text.len) {
+        say("memory for credentials cannot be had");
+        return -1;
+    }
+    return fd;
+}
+
+/* KEY-data in base64, or KEY, the name of a file relative to the config. */
+static bool credential(const struct doc *from, const char *key, const char *config_path, int *ret_fd)
+{
+    char name[64];
+    struct buf text BUF_CLEANUP = {0}, path BUF_CLEANUP = {0};
+    snprintf(name, sizeof name, "%s-data", key);
+    struct str data = doc_str(doc_get(from, name), STR("")), file = doc_str(doc_get(from, key), STR(""));
+    if (data.len) {
+        gnutls_datum_t coded = {(unsigned char *)data.data, (unsigned)data.len}, plain = {0};
+        if (gnutls_base64_decode2(&coded, &plain) < 0) {
+            say("%s: %s is not base64", config_path, name);
+            return false;
+        }
+        buf_add(&text, plain.data, plain.size);
+        gnutls_free(plain.data);
+    } else if (file.len) {
+        struct error error;
+        const char *slash = strrchr(config_path, '/');
+        if (file.data[0] != '/' && slash)
+            buf_add(&path, config_path, (size_t)(slash + 1 - config_path));
+        buf_add_str(&path, file);
+        if (pki_read_file(path.data, CONFIG_BYTES_MAX, &text, &error) < 0) {
+            say("%s", error.text);
+            return false;
+        }
+    } else {
+        return true;
+    }
+    *ret_fd = in_memory(buf_str(&text));
+    return *ret_fd >= 0;
+}
+
+static bool take(struct client *client, const char *path, const struct doc *config, bool server_given)
+{
+    struct str context_name = doc_str(doc_get(config, "current-context"), STR(""));
+    const struct doc *context = named(config, "contexts", context_name, "context");
+    const struct doc *cluster =
+        named(config, "clusters", doc_str(doc_get(context, "cluster"), STR("")), "cluster");
+    const struct doc *user = named(config, "users", doc_str(doc_get(context, "user"), STR("")), "user");
+    struct str server = doc_str(doc_get(cluster, "server"), STR(""));
+    struct str token = doc_str(doc_get(user, "token"), STR(""));
+    if (server.len == 0) {
+        say("%s: its current context names no cluster with a server", path);
+        return false;
+    }
+    if (!server_given)
+        buf_add_str(&client->server, server);
+    if (token.len)
+        buf_add_str(&client->bearer, token);
+    return credential(cluster, "certificate-authority", path, &client->ca_fd) &&
+           credential(user, "client-certificate", path, &client->cert_fd) &&
+           credential(user, "client-key", path, &client->key_fd);
+}
+
+bool client_read_config(struct client *client, bool server_given)
+{
+    const char *path = getenv("PHALANX_CONFIG");
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 * CONFIG_BYTES_MAX};
+    struct buf text BUF_CLEANUP = {0};
+    struct doc_list documents = {0};
+    struct error error;
+    if (!path || !*path)
+        return true;
+    int rc = pki_read_file(path, CONFIG_BYTES_MAX, &text, &error);
+    if (rc == 0)
+        rc = yaml_parse_all(&arena, buf_str(&text), &documents, &error);
+    if (rc < 0 || documents.len != 1) {
+        say("%s: %s", path, rc < 0 ? error.text : "one document is wanted");
+        return false;
+    }
+    return take(client, path, documents.items[0], server_given);
+}

@@ -1,0 +1,152 @@
+#include "cmd/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/yaml.h"
+#include "core/spec/spec.h"
+
+enum { FILE_BYTES_MAX = 64 * 1024 * 1024, FILE_MEMORY_MAX = 512 * 1024 * 1024 };
+
+static bool read_all(FILE *file, const char *name, struct buf *out)
+{
+    size_t len;
+    do {
+        buf_reserve(out, 64 * 1024);
+        len = fread(out->data + out->len, 1, 64 * 1024, file);
+        out->len += len;
+    } while (len > 0 && out->len <= FILE_BYTES_MAX);
+    if (ferror(file))
+        say("%s: %s", name, strerror(errno));
+    else if (out->len > FILE_BYTES_MAX)
+        say("%s: larger than %d bytes", name, FILE_BYTES_MAX);
+    return !ferror(file) && out->len <= FILE_BYTES_MAX;
+}
+
+static void add_document(struct file_docs *docs, const char *name, struct doc *doc)
+{
+    const struct doc *items = doc_get(doc, "items");
+    struct str kind = doc_text(doc, "kind");
+    if (str_ends(kind, STR("List")) && items && items->kind == DOC_ARRAY) {
+        for (size_t i = 0; i < doc_len(items); i++)
+            add_document(docs, name, doc_at(items, i));
+        return;
+    }
+    struct file_doc file = {name, doc, kind_of(doc_text(doc, "apiVersion"), kind)};
+    vec_push(&docs->list, file);
+}
+
+static bool read_file(const char *path, struct file_docs *docs)
+{
+    struct buf text BUF_CLEANUP = {0};
+    struct doc_list parsed = {0};
+    struct error error = {0};
+    bool input = strcmp(path, "-") == 0;
+    const char *name = input ? "stdin" : arena_strdup(&docs->arena, str_from(path));
+    FILE *file = input ? stdin : fopen(path, "rb");
+    if (!file) {
+        say("%s: %s", path, strerror(errno));
+        return false;
+    }
+    bool read = read_all(file, name, &text);
+    if (!input)
+        fclose(file);
+    if (!read)
+        return false;
+    /* The parser's strings may point into the text: it lives as long as they do. */
+    struct str kept = arena_str(&docs->arena, buf_str(&text));
+    if (yaml_parse_all(&docs->arena, kept, &parsed, &error) < 0) {
+        fprintf(stderr, "%s:%s\n", name, error.text);
+        return false;
+    }
+    for (size_t i = 0; i < parsed.len; i++)
+        add_document(docs, name, parsed.items[i]);
+    return true;
+}
+
+static int is_manifest(const struct dirent *entry)
+{
+    struct str name = str_from(entry->d_name);
+    return name.len && name.data[0] != '.' &&
+           (str_ends(name, STR(".yaml")) || str_ends(name, STR(".yml")) || str_ends(name, STR(".json")));
+}
+
+bool files_read(const char *path, struct file_docs *docs)
+{
+    struct stat status;
+    docs->arena.limit_bytes = FILE_MEMORY_MAX;
+    if (strcmp(path, "-") == 0 || stat(path, &status) < 0 || !S_ISDIR(status.st_mode))
+        return read_file(path, docs);
+    struct dirent **entries;
+    int count = scandir(path, &entries, is_manifest, alphasort);
+    if (count < 0) {
+        say("%s: %s", path, strerror(errno));
+        return false;
+    }
+    bool good = true;
+    for (int i = 0; i < count; i++) {
+        struct buf name BUF_CLEANUP = {0};
+        buf_printf(&name, "%s/%s", path, entries[i]->d_name);
+        good = read_file(name.data, docs) && good;
+        free(entries[i]);
+    }
+    free(entries);
+    if (count == 0)
+        say("%s: no *.yaml, *.yml or *.json in it", path);
+    return good && count > 0;
+}
+
+void files_done(struct file_docs *docs)
+{
+    vec_done(&docs->list);
+    arena_done(&docs->arena);
+}
+
+static void print_errors(const struct file_doc *file, const struct field_errors *errors)
+{
+    for (size_t i = 0; i < errors->list.len; i++) {
+        const struct field_error *error = &errors->list.items[i];
+        uint32_t line = error->line ? error->line : file->doc->line;
+        uint32_t column = error->line ? error->column : file->doc->column;
+        fprintf(stderr, "%s:%u:%u: ", file->file, line, column);
+        if (error->path.len && !str_starts(error->message, STR("unknown field")))
+            fprintf(stderr, STR_FORMAT ": ", STR_ARG(error->path));
+        fprintf(stderr, STR_FORMAT "\n", STR_ARG(error->message));
+    }
+    if (errors->dropped)
+        fprintf(stderr, "%s: %zu more mistakes\n", file->file, errors->dropped);
+}
+
+bool file_doc_check(const struct file_doc *file, bool strict)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct field_errors errors = {.arena = &arena};
+    struct str kind = doc_text(file->doc, "kind"), version = doc_text(file->doc, "apiVersion");
+    if (!file->kind) {
+        fprintf(stderr, "%s:%u:%u: apiVersion \"" STR_FORMAT "\", kind \"" STR_FORMAT "\" is not served\n",
+                file->file, file->doc->line, file->doc->column, STR_ARG(version), STR_ARG(kind));
+        return false;
+    }
+    if (!str_is(kind, "JobSet"))
+        return true;
+    struct jobset_spec spec;
+    struct doc *object = doc_clone(&arena, file->doc);
+    if (strict)
+        spec_unknown_fields(object, &errors);
+    jobset_default(&arena, object);
+    bool named = doc_text(object, "metadata.name").len > 0;
+    if (!named && doc_text(object, "metadata.generateName").len) {
+        struct str name =
+            arena_printf(&arena, STR_FORMAT "xxxxx", STR_ARG(doc_text(object, "metadata.generateName")));
+        doc_set(&arena, doc_need_object(&arena, object, "metadata"), STR("name"), doc_new_str(&arena, name));
+    }
+    if (jobset_read(&arena, object, &spec, &errors))
+        jobset_validate(object, &spec, &errors);
+    bool good = errors.list.len == 0;
+    print_errors(file, &errors);
+    field_errors_done(&errors);
+    return good;
+}

@@ -1,0 +1,26 @@
+/* files.h - the documents that -f names: files, directories and standard input. */
+#ifndef PHX_CMD_FILES_H
+#define PHX_CMD_FILES_H
+
+#include "cmd/client.h"
+
+struct file_doc {
+    const char *file; /* as named; "-" is standard input */
+    struct doc *doc;
+    const struct kind *kind; /* NULL: a kind that is not served */
+};
+struct file_docs {
+    struct arena arena; /* owns all of it */
+    VEC(struct file_doc) list;
+};
+
+/* Reads FILE, every *.yaml, *.yml and *.json of a directory (in the order of their names), or "-". The
+ * members of a `kind: List` come one by one. False: it was said why, as FILE:LINE:COLUMN: message. */
+bool files_read(const char *path, struct file_docs *docs);
+void files_done(struct file_docs *docs);
+
+/* Checks one document as the server would: types, rules, unknown fields. False: each mistake was printed as
+ * FILE:LINE:COLUMN: path: message. */
+bool file_doc_check(const struct file_doc *file, bool strict);
+
+#endif

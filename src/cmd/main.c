@@ -1,0 +1,104 @@
+/* phalanx: the one binary. `phalanx COMMAND [ARGUMENTS]`; see cmd.h. */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+
+/* A build without some part (the simulator, say) still links: what is missing says so when it is called. */
+#pragma weak cmd_agent
+#pragma weak cmd_apply
+#pragma weak cmd_certs
+#pragma weak cmd_cluster
+#pragma weak cmd_controller
+#pragma weak cmd_delete
+#pragma weak cmd_describe
+#pragma weak cmd_events
+#pragma weak cmd_get
+#pragma weak cmd_inject
+#pragma weak cmd_log
+#pragma weak cmd_exec
+#pragma weak cmd_logs
+#pragma weak cmd_top
+#pragma weak cmd_torture
+#pragma weak cmd_up
+#pragma weak cmd_version
+#pragma weak cmd_wait
+#pragma weak cmd_watch
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+};
+static const struct command commands[] = {
+    {"up", cmd_up, "run a whole cluster on this machine"},
+    {"controller", cmd_controller, "run the controller"},
+    {"agent", cmd_agent, "run the agent of a machine"},
+    {"apply", cmd_apply, "create or change what files describe"},
+    {"get", cmd_get, "list jobsets, jobs, pods, nodes or events"},
+    {"describe", cmd_describe, "show one object with its events"},
+    {"watch", cmd_watch, "follow a jobset's progress until it has finished"},
+    {"exec", cmd_exec, "run a command beside a pod"},
+    {"logs", cmd_logs, "print the output of pods"},
+    {"events", cmd_events, "list what happened, oldest first"},
+    {"delete", cmd_delete, "delete objects"},
+    {"wait", cmd_wait, "wait for a condition"},
+    {"top", cmd_top, "chips, steps per second and ETTR of jobs and machines"},
+    {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},
+    {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
+    {"inject", cmd_inject, "make a machine of a local cluster fail"},
+    {"log", cmd_log, "show, verify or replay the controller's log"},
+    {"torture", cmd_torture, "test the control plane under simulated failures"},
+    {"version", cmd_version, "print the versions of client and server"},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void usage(FILE *out)
+{
+    fprintf(out, "Usage: phalanx COMMAND [ARGUMENTS]\n\n");
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].help);
+    fprintf(out, "\nphalanx COMMAND --help says more. The server is --server URL, $PHALANX_SERVER or "
+                 "http://127.0.0.1:7070.\n");
+}
+
+int main(int argc, char **argv)
+{
+    /* A reader that goes away (`phalanx get pods | head`) is an error value of write(), not a death. */
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 && argc > 2) {
+        static char help[] = "--help";
+        char *asked[] = {argv[2], help, NULL};
+        for (int i = 0; i < COMMANDS; i++)
+            if (strcmp(argv[2], commands[i].name) == 0 && commands[i].run)
+                return commands[i].run(2, asked);
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        usage(stdout);
+        return EXIT_OK;
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("phalanx %s\n", PHX_VERSION);
+        return EXIT_OK;
+    }
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) != 0)
+            continue;
+        if (commands[i].run)
+            return commands[i].run(argc - 1, argv + 1);
+        fprintf(stderr, "phalanx: this build has no %s\n", name);
+        return EXIT_FAILED;
+    }
+    fprintf(stderr, "phalanx: unknown command \"%s\"\n", name);
+    usage(stderr);
+    return EXIT_USAGE;
+}

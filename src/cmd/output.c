@@ -1,0 +1,130 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cmd/client.h"
+
+bool output_is_terminal(void)
+{
+    return isatty(STDOUT_FILENO);
+}
+
+bool output_colors(void)
+{
+    const char *off = getenv("NO_COLOR"), *term = getenv("TERM");
+    return output_is_terminal() && (!off || !*off) && (!term || strcmp(term, "dumb") != 0);
+}
+
+void output_write(struct buf *out)
+{
+    if (out->len)
+        fwrite(out->data, 1, out->len, stdout);
+    fflush(stdout);
+    buf_clear(out);
+}
+
+const char *color_of(struct str word)
+{
+    static const char *const good[] = {"Running",   "Ready", "Completed", "Complete",
+                                       "Succeeded", "True",  "READY"};
+    static const char *const bad[] = {"Failed",  "Error", "OOMKilled",  "NotReady", "MachineLost",
+                                      "Warning", "LOST",  "StartError", "Fenced"};
+    static const char *const waiting[] = {"Queued",      "Pending",      "Restarting",        "Starting",
+                                          "Terminating", "Suspended",    "ContainerCreating", "Unknown",
+                                          "AWAY",        "FailureTarget"};
+    if (!output_colors())
+        return "";
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (str_is(word, good[i]))
+            return "\033[32m";
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (str_is(word, bad[i]))
+            return "\033[31m";
+    for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++)
+        if (str_is(word, waiting[i]))
+            return "\033[33m";
+    return "";
+}
+
+const char *color_end(void)
+{
+    return output_colors() ? "\033[0m" : "";
+}
+
+/* --- documents --------------------------------------------------------------------------------- */
+
+const struct doc *doc_dotted(const struct doc *object, const char *path)
+{
+    struct str rest = str_from(path), step, after;
+    while (str_cut(rest, '.', &step, &after)) {
+        object = doc_get_str(object, step);
+        rest = after;
+    }
+    return doc_get_str(object, rest);
+}
+
+struct str doc_text(const struct doc *object, const char *path)
+{
+    return doc_str(doc_dotted(object, path), STR(""));
+}
+
+int64_t doc_number(const struct doc *object, const char *path, int64_t fallback)
+{
+    return doc_int(doc_dotted(object, path), fallback);
+}
+
+double doc_real(const struct doc *node, double fallback)
+{
+    if (node && node->kind == DOC_FLOAT)
+        return node->number;
+    return node && node->kind == DOC_INT ? (double)node->integer : fallback;
+}
+
+/* --- tables ------------------------------------------------------------------------------------ */
+
+/* Columns on the screen: characters, not bytes. */
+static size_t shown_width(struct str text)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < text.len; i++)
+        width += ((unsigned char)text.data[i] & 0xc0) != 0x80;
+    return width;
+}
+
+void table_add(struct text_table *table, struct str cell)
+{
+    CHECK(table->columns && table->columns <= TABLE_COLUMNS_MAX);
+    size_t column = table->cells.len % table->columns;
+    size_t width = shown_width(cell);
+    if (width > table->width[column])
+        table->width[column] = width;
+    vec_push(&table->cells, arena_str(&table->arena, cell));
+}
+
+void table_print(struct text_table *table, struct buf *out, bool color)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < table->columns; i++)
+        if (!table->hidden[i])
+            last = i;
+    for (size_t i = 0; i < table->cells.len; i++) {
+        size_t column = i % table->columns;
+        struct str cell = table->cells.items[i];
+        if (!table->hidden[column]) {
+            const char *start = color && i >= table->columns ? color_of(cell) : "";
+            buf_printf(out, "%s" STR_FORMAT "%s", start, STR_ARG(cell), *start ? color_end() : "");
+            size_t pad = column == last ? 0 : table->width[column] - shown_width(cell) + 3;
+            buf_printf(out, "%*s", (int)pad, "");
+        }
+        if (column + 1 == table->columns)
+            buf_add_char(out, '\n');
+    }
+    vec_clear(&table->cells);
+    arena_done(&table->arena);
+}
+
+void table_done(struct text_table *table)
+{
+    vec_done(&table->cells);
+    arena_done(&table->arena);
+}

@@ -1,0 +1,13 @@
+/* processes.h - which processes of this computer belong to one machine of a local cluster. */
+#ifndef PHX_CMD_PROCESSES_H
+#define PHX_CMD_PROCESSES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Calls `visit` with every process of the machine whose state directory is `state`: its agent names it on the
+ * command line, its shims and tasks work below it. The caller's own process is left out. */
+void processes_visit(const char *state, void (*visit)(void *context, pid_t pid), void *context);
+bool processes_exist(const char *state); /* there is one */
+
+#endif
