@@ -1,0 +1,103 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/rng.h"
+#include "base/vec.h"
+
+/* Every piece is aligned, zeroed, and overlaps no other. */
+static void pieces_are_apart(void **state)
+{
+    struct rng rng;
+    rng_seed(&rng, 5);
+    struct arena ARENA_CLEANUP arena = {0};
+    for (int life = 0; life < 2; life++) {
+        struct {
+            unsigned char *data;
+            size_t len;
+        } pieces[2000];
+        for (size_t i = 0; i < 2000; i++) {
+            size_t len = rng_chance(&rng, 20000) ? rng_below(&rng, 300000) : rng_below(&rng, 200);
+            unsigned char *data = arena_alloc(&arena, len);
+            assert_non_null(data);
+            assert_int_equal((uintptr_t)data % 16, 0);
+            for (size_t k = 0; k < len; k++)
+                assert_int_equal(data[k], 0);
+            memset(data, (int)(i % 251) + 1, len);
+            pieces[i].data = data;
+            pieces[i].len = len;
+        }
+        for (size_t i = 0; i < 2000; i++) {
+            for (size_t k = 0; k < pieces[i].len; k++)
+                assert_int_equal(pieces[i].data[k], i % 251 + 1);
+        }
+        arena_done(&arena);
+        assert_int_equal(arena.used_bytes, 0);
+    }
+}
+
+static void limit_holds(void **state)
+{
+    struct arena ARENA_CLEANUP arena = {.limit_bytes = 10000};
+    size_t count = 0;
+    while (arena_try_alloc(&arena, 100))
+        count++;
+    assert_true(arena.used_bytes <= 10000 && arena.used_bytes > 10000 - 112);
+    assert_true(count > 80);
+    assert_null(arena_try_alloc(&arena, SIZE_MAX / 4));
+    assert_non_null(arena_alloc(&arena, 100)); /* what our own code needs is not refused */
+    assert_null(arena_try_alloc(&arena, 0));
+}
+
+static void strings(void **state)
+{
+    struct arena ARENA_CLEANUP arena = {0};
+    struct str copy = arena_str(&arena, STR("abc"));
+    assert_true(str_is(copy, "abc") && copy.data[3] == 0);
+    assert_string_equal(arena_strdup(&arena, (struct str){0}), "");
+    assert_true(str_is(arena_printf(&arena, "%d-%s", 5, "x"), "5-x"));
+    struct str wide = arena_printf(&arena, "%0700d", 1);
+    assert_int_equal(wide.len, 700);
+    assert_int_equal(strlen(wide.data), 700);
+}
+
+static void vectors_keep_order(void **state)
+{
+    struct rng rng;
+    rng_seed(&rng, 6);
+    VEC(int) vec = {0};
+    for (int i = 0; i < 1000; i++)
+        vec_push(&vec, i);
+    while (vec.len > 10) {
+        size_t at = rng_below(&rng, vec.len), len = vec.len;
+        int gone = vec.items[at];
+        vec_remove(&vec, at);
+        assert_int_equal(vec.len, len - 1);
+        for (size_t i = 0; i < vec.len; i++) {
+            assert_int_not_equal(vec.items[i], gone);
+            assert_true(i == 0 || vec.items[i] > vec.items[i - 1]);
+        }
+        if (vec.len > 300)
+            vec.len -= 100;
+    }
+    int last = vec_last(&vec);
+    assert_int_equal(vec_pop(&vec), last);
+    vec_clear(&vec);
+    assert_int_equal(vec.len, 0);
+    vec_done(&vec);
+    assert_null(vec.items);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_are_apart),
+        cmocka_unit_test(limit_holds),
+        cmocka_unit_test(strings),
+        cmocka_unit_test(vectors_keep_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "base/str.h"
+
+static struct str random_text(struct rng *rng, char *text, size_t max, const char *letters)
+{
+    size_t len = rng_below(rng, max + 1);
+    for (size_t i = 0; i < len; i++)
+        text[i] = letters[rng_below(rng, strlen(letters))];
+    return (struct str){text, len};
+}
+
+static void order_is_total(void **state)
+{
+    struct rng rng;
+    rng_seed(&rng, 1);
+    for (int round = 0; round < 20000; round++) {
+        char memory[3][4];
+        struct str s[3];
+        for (int i = 0; i < 3; i++)
+            s[i] = random_text(&rng, memory[i], 4, "ab\xff");
+        assert_int_equal(str_compare(s[0], s[1]) == 0, str_equal(s[0], s[1]));
+        assert_int_equal(str_compare(s[0], s[1]) < 0, str_compare(s[1], s[0]) > 0);
+        if (str_compare(s[0], s[1]) <= 0 && str_compare(s[1], s[2]) <= 0)
+            assert_true(str_compare(s[0], s[2]) <= 0);
+        if (str_starts(s[0], s[1]))
+            assert_true(str_compare(s[1], s[0]) <= 0);
+        assert_true(str_starts(s[0], STR("")) && str_ends(s[0], STR("")) && str_ends(s[0], s[0]));
+    }
+    assert_true(str_compare(STR("a"), STR("\xff")) < 0);
+    assert_true(str_equal((struct str){NULL, 0}, STR("")));
+}
+
+/* Cutting and joining gives the text back; the head has no separator. */
+static void cut_is_join_reversed(void **state)
+{
+    struct rng rng;
+    rng_seed(&rng, 2);
+    for (int round = 0; round < 20000; round++) {
+        char memory[9];
+        struct str all = random_text(&rng, memory, sizeof memory, "ab,"), head = STR("-"), tail = STR("-"),
+                   none;
+        if (str_cut(all, ',', &head, &tail)) {
+            assert_int_equal(head.len + 1 + tail.len, all.len);
+            assert_ptr_equal(tail.data, head.data + head.len + 1);
+            assert_false(str_cut(head, ',', &none, &none));
+        } else {
+            assert_true(str_is(head, "-") && str_is(tail, "-"));
+            assert_null(all.len ? memchr(all.data, ',', all.len) : NULL);
+        }
+    }
+}
+
+static void trim(void **state)
+{
+    assert_true(str_is(str_trim(STR(" \t\r\n a b \v\f")), "a b"));
+    assert_true(str_is(str_trim(STR("  ")), ""));
+    assert_true(str_is(str_trim((struct str){0}), ""));
+}
+
+static void integers_round_trip(void **state)
+{
+    struct rng rng;
+    rng_seed(&rng, 3);
+    for (int round = 0; round < 50000; round++) {
+        int64_t value = (int64_t)rng_next(&rng) >> rng_below(&rng, 64), back = 0;
+        char text[32];
+        snprintf(text, sizeof text, "%" PRId64, value);
+        assert_true(str_to_i64(str_from(text), INT64_MIN, INT64_MAX, &back));
+        assert_int_equal(back, value);
+        if (value > INT64_MIN)
+            assert_false(str_to_i64(str_from(text), INT64_MIN, value - 1, &back));
+        if (value < INT64_MAX)
+            assert_false(str_to_i64(str_from(text), value + 1, INT64_MAX, &back));
+    }
+    int64_t untouched = 42;
+    const char *bad[] = {"",
+                         "-",
+                         "+1",
+                         " 1",
+                         "1 ",
+                         "0x1",
+                         "1.0",
+                         "9223372036854775808",
+                         "-9223372036854775809",
+                         "--1",
+                         "99999999999999999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(str_to_i64(str_from(bad[i]), INT64_MIN, INT64_MAX, &untouched));
+    assert_int_equal(untouched, 42);
+}
+
+/* Every code point's encoding is accepted exactly when it is a scalar value in its shortest form. */
+static void utf8_is_exact(void **state)
+{
+    for (uint32_t code = 0; code < 0x200000; code += code < 0x11000 ? 1 : 97) {
+        for (size_t size = 1; size <= 4; size++) {
+            static const uint32_t limits[] = {0, 0x80, 0x800, 0x10000, 0x200000};
+            if (code >= limits[size])
+                continue;
+            char text[4];
+            uint32_t rest = code;
+            for (size_t i = size - 1; i > 0; i--, rest >>= 6)
+                text[i] = (char)(0x80 | (rest & 0x3f));
+            static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+            text[0] = (char)(lead[size] | rest);
+            bool shortest = size == 1 || code >= limits[size - 1];
+            bool scalar = code < 0xd800 || (code > 0xdfff && code < 0x110000);
+            assert_int_equal(str_is_utf8((struct str){text, size}), shortest && scalar);
+            if (size > 1) {
+                assert_false(str_is_utf8((struct str){text, size - 1}));
+                assert_false(str_is_utf8((struct str){text + 1, size - 1}));
+            }
+        }
+    }
+    assert_int_equal(str_utf8_len("", 0), 0);
+}
+
+/* A buffer against a plain array. */
+static void buffer_is_a_string(void **state)
+{
+    struct rng rng;
+    struct buf buf = {0};
+    char model[4096];
+    size_t len = 0;
+    rng_seed(&rng, 4);
+    for (int round = 0; round < 20000; round++) {
+        char memory[40];
+        struct str text = random_text(&rng, memory, sizeof memory, "abc");
+        switch (rng_below(&rng, 4)) {
+        case 0:
+            buf_add_str(&buf, text);
+            break;
+        case 1:
+            buf_printf(&buf, STR_FORMAT, STR_ARG(text));
+            break;
+        case 2:
+            for (size_t i = 0; i < text.len; i++)
+                buf_add_char(&buf, text.data[i]);
+            break;
+        default: {
+            size_t drop = rng_below(&rng, len + 1);
+            buf_drop_front(&buf, drop);
+            memmove(model, model + drop, len -= drop);
+            text.len = 0;
+        }
+        }
+        if (text.len)
+            memcpy(model + len, text.data, text.len);
+        len += text.len;
+        assert_true(str_equal(buf_str(&buf), (struct str){model, len}));
+        if (buf.data)
+            assert_int_equal(buf.data[buf.len], 0);
+        if (len > 4000) {
+            buf_clear(&buf);
+            len = 0;
+        }
+    }
+    buf_printf(&buf, "%0500d", 7); /* longer than the room that is there */
+    assert_int_equal(buf.len, len + 500);
+    buf_done(&buf);
+    assert_null(buf.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_is_total), cmocka_unit_test(cut_is_join_reversed),
+        cmocka_unit_test(trim),           cmocka_unit_test(integers_round_trip),
+        cmocka_unit_test(utf8_is_exact),  cmocka_unit_test(buffer_is_a_string),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

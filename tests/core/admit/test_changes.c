@@ -1,0 +1,120 @@
+/* What users change while gangs wait or run: priority, activity, deletion of a Workload. */
+#include "queues.h"
+
+#define CLASS(name, value)                                                                                   \
+    "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: " name                \
+    "}\nvalue: " value "\n---\n"
+
+static void setup(struct harness *h)
+{
+    harness_init(h, 4, 4, 0);
+    set_queues(h, 4, 4, "{\"minimumRunTime\":\"0s\"}");
+    must_apply(h, FLAVOR("v5e") CLASS("low", "1") CLASS("high", "9") CLUSTER_QUEUE("team", "4", "")
+                      LOCAL_QUEUE("q", "team"));
+}
+
+static void relabel(struct harness *h, const char *name, const char *class)
+{
+    char yaml[1024];
+    snprintf(yaml, sizeof(yaml),
+             "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata:\n  name: %s\n  labels:\n"
+             "    kueue.x-k8s.io/queue-name: q\n    kueue.x-k8s.io/priority-class: %s\nspec:\n"
+             "  failurePolicy: {maxRestarts: 3}\n  replicatedJobs:\n  - name: w\n    replicas: 1\n"
+             "    template: {spec: {parallelism: 1, completions: 1, backoffLimit: 0, template: {spec: {"
+             "restartPolicy: Never, containers: [{name: c, image: i, command: [run], resources: {limits: "
+             "{google.com/tpu: 4}}}]}}}}\n",
+             name, class);
+    must_apply(h, yaml);
+}
+
+/* A label that changes while it waits changes its place at once. */
+static void test_priority_changes_the_order(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h);
+    submit(&h, "a", "q", 1, 4, "");
+    submit(&h, "b", "q", 1, 4, "    kueue.x-k8s.io/priority-class: low\n");
+    submit(&h, "c", "q", 1, 4, "    kueue.x-k8s.io/priority-class: low\n");
+    relabel(&h, "c", "high");
+    assert_int_equal(workload_named(&h, "c")->priority, 9);
+    harness_run_all(&h);
+    finish_all(&h, "a", 1);
+    assert_state(&h, "c", "admitted");
+    assert_state(&h, "b", "pending");
+    harness_done(&h);
+}
+
+static int write_workload(struct harness *h, enum write_verb verb, const char *jobset, const char *body)
+{
+    char name[128];
+    const struct workload *workload = workload_named(h, jobset);
+    snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(workload->name));
+    return post(h, verb, OBJECT_WORKLOAD, "default", name, str_from(body));
+}
+
+static int32_t evictions(struct harness *h, const char *jobset, const char *reason)
+{
+    const struct workload *workload = workload_named(h, jobset);
+    for (size_t i = 0; i < workload->evictions.len; i++)
+        if (strcmp(workload->evictions.items[i].reason, reason) == 0)
+            return workload->evictions.items[i].count;
+    return 0;
+}
+
+static void test_evictions_are_counted(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h);
+    submit(&h, "a", "q", 1, 4, "");
+    for (int i = 1; i <= 3; i++) {
+        assert_state(&h, "a", "admitted");
+        assert_int_equal(write_workload(&h, WRITE_REPLACE, "a", "{\"spec\":{\"active\":false}}"), 200);
+        harness_run_all(&h);
+        assert_state(&h, "a", "pending");
+        assert_int_equal(evictions(&h, "a", "Deactivated"), i);
+        assert_int_equal(write_workload(&h, WRITE_REPLACE, "a", "{\"spec\":{\"active\":true}}"), 200);
+    }
+    harness_done(&h); /* and a snapshot has them */
+}
+
+/* A Workload that is deleted comes again, with its quota given back first. */
+static void test_deleted_ones_come_again(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h);
+    submit(&h, "a", "q", 1, 4, "");
+    submit(&h, "b", "q", 1, 4, "");
+    harness_run_all(&h);
+    obj_id first = workload_named(&h, "a")->uid, second = workload_named(&h, "b")->uid;
+    assert_int_equal(write_workload(&h, WRITE_DELETE, "b", ""), 200);
+    assert_int_not_equal(workload_named(&h, "b")->uid, second);
+    assert_state(&h, "b", "pending");
+    assert_int_equal(write_workload(&h, WRITE_DELETE, "a", ""), 200);
+    assert_state(&h, "a", "leaving");
+    harness_run_all(&h);
+    assert_int_not_equal(workload_named(&h, "a")->uid, first);
+    assert_state(&h, "b", "admitted"); /* it waits longer than the new one */
+    assert_state(&h, "a", "pending");
+    harness_run_all(&h);
+    finish_all(&h, "b", 1);
+    assert_state(&h, "a", "admitted");
+    harness_run_all(&h);
+    finish_all(&h, "a", 1);
+    assert_int_equal(write_workload(&h, WRITE_DELETE, "a", ""), 200);
+    assert_string_equal(state_of(&h, "a"), "none"); /* what has finished needs none */
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_priority_changes_the_order),
+        cmocka_unit_test(test_evictions_are_counted),
+        cmocka_unit_test(test_deleted_ones_come_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,352 @@
+/* The machine's brain, in readable scenarios. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+
+#include "core/agent/desk.h"
+
+static void step(struct desk *desk, struct agent_event event)
+{
+    event.boot_ns = desk->now_ns;
+    event.wall_ns = WALL_NS + desk->now_ns;
+    agent_step(desk->agent, &event, &desk->effects);
+    agent_check_invariants(desk->agent);
+}
+
+static void say(struct desk *desk, struct from_controller message)
+{
+    step(desk, (struct agent_event){.kind = AGENT_MESSAGE, .message = &message});
+}
+
+static void tick_to(struct desk *desk, int64_t now_ns)
+{
+    desk->now_ns = now_ns;
+    step(desk, (struct agent_event){.kind = AGENT_TICK});
+}
+
+/* The `index`-th effect of a kind; NULL when there are fewer. */
+static const struct agent_effect *effect_at(const struct desk *desk, enum agent_effect_kind kind,
+                                            size_t index)
+{
+    for (size_t i = 0; i < desk->effects.list.len; i++)
+        if (desk->effects.list.items[i].kind == kind && index-- == 0)
+            return &desk->effects.list.items[i];
+    return NULL;
+}
+
+static const struct agent_effect *effect_of(const struct desk *desk, enum agent_effect_kind kind)
+{
+    return effect_at(desk, kind, 0);
+}
+
+static const struct from_agent *sent_of(const struct desk *desk, enum from_agent_kind kind)
+{
+    for (size_t i = 0; i < desk->effects.list.len; i++) {
+        const struct agent_effect *effect = &desk->effects.list.items[i];
+        if (effect->kind == AGENT_SEND && effect->send.kind == kind)
+            return &effect->send;
+    }
+    return NULL;
+}
+
+/* The report about a task in the last step's messages; NULL: none. */
+static const struct task_report *report_of(const struct desk *desk, obj_id task, enum report_kind kind)
+{
+    const struct from_agent *reports = sent_of(desk, FROM_AGENT_REPORTS),
+                            *hello = sent_of(desk, FROM_AGENT_HELLO);
+    for (size_t i = 0; reports && i < reports->reports.count; i++)
+        if (reports->reports.items[i].task == task && reports->reports.items[i].kind == kind)
+            return &reports->reports.items[i];
+    for (size_t i = 0; hello && i < hello->hello.report_count; i++)
+        if (hello->hello.reports[i].task == task && hello->hello.reports[i].kind == kind)
+            return &hello->hello.reports[i];
+    return NULL;
+}
+
+static void meet(struct desk *desk)
+{
+    step(desk, (struct agent_event){.kind = AGENT_BOOT});
+    assert_non_null(effect_of(desk, AGENT_CONNECT));
+    step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_non_null(sent_of(desk, FROM_AGENT_HELLO));
+    say(desk,
+        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    assert_true(agent_is_welcome(desk->agent));
+}
+
+static void start(struct desk *desk, obj_id task, obj_id jobset, int32_t attempt, uint64_t chips)
+{
+    struct task_launch launch = {.task = task,
+                                 .jobset = jobset,
+                                 .attempt = attempt,
+                                 .name = STR("work-0-abcde"),
+                                 .argv = one_arg,
+                                 .argc = 1,
+                                 .chips = chips,
+                                 .grace_ns = 5 * NS_PER_SECOND,
+                                 .restore_step = -1,
+                                 .world = 1};
+    say(desk, (struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
+}
+
+static void started(struct desk *desk, obj_id task)
+{
+    step(desk, (struct agent_event){.kind = AGENT_TASK_STARTED, .started = {task, 100, WALL_NS}});
+}
+
+static void exited(struct desk *desk, obj_id task, int32_t code)
+{
+    step(desk, (struct agent_event){.kind = AGENT_TASK_EXITED, .exited = {.task = task, .exit_code = code}});
+}
+
+/* --- scenarios ------------------------------------------------------------------------------------ */
+
+static void test_life_of_a_task(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    start(&desk, 11, 1, 0, 3);
+    assert_non_null(effect_of(&desk, AGENT_LAUNCH));
+    assert_int_equal(agent_busy_chips(desk.agent), 3);
+    start(&desk, 11, 1, 0, 3); /* twice is harmless */
+    assert_null(effect_of(&desk, AGENT_LAUNCH));
+    started(&desk, 11);
+    assert_int_equal(report_of(&desk, 11, REPORT_STARTED)->pid, 100);
+    exited(&desk, 11, 3);
+    assert_int_equal(report_of(&desk, 11, REPORT_EXITED)->exit_code, 3);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 99});
+    step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED}); /* until FORGET every Hello says it */
+    tick_to(&desk, agent_deadline(desk.agent));
+    assert_non_null(effect_of(&desk, AGENT_CONNECT));
+    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_int_equal(report_of(&desk, 11, REPORT_EXITED)->exit_code, 3);
+    say(&desk,
+        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    assert_null(sent_of(&desk, FROM_AGENT_REPORTS));
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 11});
+    assert_int_equal(effect_of(&desk, AGENT_FORGET)->task, 11);
+    desk_done(&desk);
+}
+
+static void test_lease(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    int64_t hello_ns = desk.now_ns;
+    meet(&desk);
+    int64_t fence_ns = hello_ns + LEASE_NS - AGENT_KILL_ALLOWANCE_NS;
+    assert_int_equal(effect_of(&desk, AGENT_FENCE)->fence_ns, fence_ns);
+    start(&desk, 11, 1, 0, 1);
+    assert_null(effect_of(&desk, AGENT_FENCE));
+    tick_to(&desk, agent_deadline(desk.agent));
+    const struct from_agent *heartbeat = sent_of(&desk, FROM_AGENT_HEARTBEAT);
+    assert_non_null(heartbeat);
+    int64_t sent_ns = heartbeat->heartbeat.sent_ns;
+    assert_int_equal(sent_ns, desk.now_ns);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                        .sent_ns = sent_ns + 1}); /* never sent */
+    assert_int_equal(agent_fence(desk.agent), fence_ns);
+    desk.now_ns += 200 * NS_PER_MS; /* the answer's delay does not lengthen the lease */
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = sent_ns});
+    fence_ns = sent_ns + LEASE_NS - AGENT_KILL_ALLOWANCE_NS;
+    assert_int_equal(effect_of(&desk, AGENT_FENCE)->fence_ns, fence_ns);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                        .sent_ns = hello_ns}); /* late: not back */
+    assert_int_equal(agent_fence(desk.agent), fence_ns);
+    while (agent_deadline(desk.agent) < fence_ns) {
+        tick_to(&desk, agent_deadline(desk.agent));
+        assert_null(effect_of(&desk, AGENT_STOP));
+    }
+    tick_to(&desk, fence_ns);
+    assert_int_equal(effect_of(&desk, AGENT_STOP)->stop.grace_ns, 0);
+    assert_non_null(effect_of(&desk, AGENT_CLOSE));
+    exited(&desk, 11, -1);
+    tick_to(&desk, agent_deadline(desk.agent));
+    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_true(report_of(&desk, 11, REPORT_EXITED)->fenced);
+    desk_done(&desk);
+}
+
+static void test_order_on_chips(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    start(&desk, 11, 1, 0, 3);
+    started(&desk, 11);
+    start(&desk, 12, 2, 0, 2); /* nobody told 11 to stop */
+    const struct task_report *failed = report_of(&desk, 12, REPORT_START_FAILED);
+    assert_non_null(failed);
+    assert_true(failed->message.len > 10);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {11, NS_PER_SECOND}});
+    assert_int_equal(effect_of(&desk, AGENT_STOP)->stop.grace_ns, NS_PER_SECOND);
+    start(&desk, 13, 1, 1, 1); /* waits for 11 */
+    start(&desk, 14, 3, 0, 4); /* other chips: at once */
+    assert_int_equal(effect_of(&desk, AGENT_LAUNCH)->launch->task, 14);
+    start(&desk, 15, 1, 1, 2);
+    assert_null(effect_of(&desk, AGENT_LAUNCH));
+    say(&desk,
+        (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {15, 0}}); /* ends where it waits */
+    assert_int_equal(report_of(&desk, 15, REPORT_EXITED)->signal, SIGTERM);
+    exited(&desk, 11, 0);
+    assert_int_equal(effect_of(&desk, AGENT_LAUNCH)->launch->task, 13);
+    assert_null(effect_at(&desk, AGENT_LAUNCH, 1));
+    desk_done(&desk);
+}
+
+static void test_attempts(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    start(&desk, 11, 1, 4, 1);
+    started(&desk, 11);
+    start(&desk, 12, 1, 3, 2); /* older than one seen */
+    assert_true(report_of(&desk, 12, REPORT_START_FAILED)->fenced);
+    start(&desk, 13, 1, 5, 1); /* newer, same chips: the old one must go */
+    assert_int_equal(effect_of(&desk, AGENT_STOP)->stop.task, 11);
+    exited(&desk, 11, 0);
+    assert_int_equal(effect_of(&desk, AGENT_LAUNCH)->launch->task, 13);
+    start(&desk, 14, 2, 0, 0x10); /* a chip that is not here */
+    assert_non_null(report_of(&desk, 14, REPORT_START_FAILED));
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {777, 0}});
+    assert_non_null(report_of(&desk, 777, REPORT_EXITED));
+    desk_done(&desk);
+}
+
+static void test_old_controller(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    tick_to(&desk, agent_deadline(desk.agent));
+    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    say(&desk,
+        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {4, LEASE_NS, NS_PER_SECOND}});
+    assert_false(agent_is_welcome(desk.agent));
+    assert_non_null(effect_of(&desk, AGENT_CLOSE));
+    desk_done(&desk);
+}
+
+static void join(struct desk *desk, uint64_t client, obj_id task, int32_t attempt)
+{
+    step(desk, (struct agent_event){.kind = AGENT_CLIENT_JOIN,
+                                    .client = {.client = client, .task = task, .attempt = attempt}});
+}
+
+static void client_step(struct desk *desk, uint64_t client, int64_t number)
+{
+    struct agent_event event = {.kind = AGENT_CLIENT_STEP, .client = {.client = client}};
+    event.client.step = (struct task_step){
+        .step = number, .total = 100, .metrics = {{STR("loss"), 2500000}}, .metric_count = 1};
+    step(desk, event);
+}
+
+static void test_clients(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    start(&desk, 11, 1, 2, 1);
+    started(&desk, 11);
+    join(&desk, 1, 11, 1);
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_FENCED)->client.attempt, 2);
+    join(&desk, 2, 99, 0);
+    assert_non_null(effect_of(&desk, AGENT_CLIENT_FENCED));
+    join(&desk, 3, 11, 2);
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, -1);
+    assert_non_null(report_of(&desk, 11, REPORT_JOINED));
+    client_step(&desk, 3, 1); /* the first goes at once */
+    const struct from_agent *steps = sent_of(&desk, FROM_AGENT_STEPS);
+    assert_int_equal(steps->heartbeat.steps[0].step, 1);
+    assert_int_equal(steps->heartbeat.steps[0].metrics[0].micro, 2500000);
+    client_step(&desk, 3, 2);
+    assert_null(sent_of(&desk, FROM_AGENT_STEPS));
+    assert_true(agent_deadline(desk.agent) <= desk.now_ns + AGENT_STEPS_INTERVAL_NS);
+    client_step(&desk, 1, 50); /* a stranger has no say */
+    tick_to(&desk, desk.now_ns + AGENT_STEPS_INTERVAL_NS);
+    steps = sent_of(&desk, FROM_AGENT_STEPS);
+    steps = steps ? steps : sent_of(&desk, FROM_AGENT_HEARTBEAT);
+    assert_int_equal(steps->heartbeat.steps[0].step, 2);
+    step(&desk,
+         (struct agent_event){.kind = AGENT_CLIENT_SHARD_SAVED, .client = {.client = 3, .saved_step = 2}});
+    assert_int_equal(report_of(&desk, 11, REPORT_SHARD_SAVED)->step, 2);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE,
+                                        .notice = {NOTICE_CHECKPOINT_COMMITTED, 11, 2, 0}});
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_COMMITTED)->client.step, 2);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = {NOTICE_DRAIN, 11, 0, 9}});
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_DRAIN)->client.deadline_ns, 9);
+    join(&desk, 4, 11, 2); /* again, after a reconnect: it learns all of it */
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, 2);
+    assert_non_null(effect_of(&desk, AGENT_CLIENT_DRAIN));
+    step(&desk,
+         (struct agent_event){.kind = AGENT_DISCONNECTED}); /* the shard was not acknowledged: said again */
+    tick_to(&desk, agent_deadline(desk.agent));
+    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    say(&desk,
+        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    assert_non_null(report_of(&desk, 11, REPORT_SHARD_SAVED));
+    assert_int_equal(sent_of(&desk, FROM_AGENT_REPORTS)->reports.number, 1);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 1});
+    client_step(&desk, 4, 3);
+    exited(&desk, 11, 0); /* the last step stands before the end */
+    desk_done(&desk);
+}
+
+static void test_adoption(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    struct task_launch launch = {
+        .task = 11, .jobset = 1, .attempt = 3, .chips = 5, .restore_step = 8, .argc = 1};
+    step(&desk, (struct agent_event){.kind = AGENT_ADOPTED,
+                                     .adopted = {11, 3, STR("work-0-abcde"), 55, WALL_NS, &launch}});
+    step(&desk, (struct agent_event){
+                    .kind = AGENT_TASK_EXITED,
+                    .exited = {.task = 12, .exit_code = 7, .finished_ns = WALL_NS, .message = STR("why")}});
+    assert_int_equal(agent_deadline(desk.agent), INT64_MAX); /* not before BOOT */
+    step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_int_equal(report_of(&desk, 11, REPORT_STARTED)->pid, 55);
+    assert_int_equal(report_of(&desk, 12, REPORT_EXITED)->exit_code, 7);
+    assert_int_equal(agent_busy_chips(desk.agent), 5);
+    join(&desk, 1, 11, 3);
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, 8);
+    desk_done(&desk);
+}
+
+static void test_back_off(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    int64_t longest_ns = 0;
+    for (int i = 0; i < 30; i++) {
+        assert_non_null(effect_of(&desk, AGENT_CONNECT));
+        step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+        int64_t wait_ns = agent_deadline(desk.agent) - desk.now_ns;
+        assert_true(wait_ns > 0 && wait_ns <= 2 * NS_PER_SECOND);
+        longest_ns = wait_ns > longest_ns ? wait_ns : longest_ns;
+        assert_true(i > 0 || wait_ns <= 20 * NS_PER_MS);
+        tick_to(&desk, agent_deadline(desk.agent));
+    }
+    assert_true(longest_ns >= NS_PER_SECOND);
+    desk_done(&desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_life_of_a_task), cmocka_unit_test(test_lease),
+        cmocka_unit_test(test_order_on_chips), cmocka_unit_test(test_attempts),
+        cmocka_unit_test(test_old_controller), cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_adoption),       cmocka_unit_test(test_back_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+/* A machine that is cordoned: its tasks hear of it in time to save a checkpoint; nothing else happens. */
+#include "../harness.h"
+
+static const char yaml[] = "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+                           "kind: JobSet\n"
+                           "metadata: {name: p}\n"
+                           "spec:\n"
+                           "  replicatedJobs:\n"
+                           "  - name: w\n"
+                           "    template: {spec: {parallelism: 2, completions: 2, template: {spec: {\n"
+                           "      terminationGracePeriodSeconds: 7,\n"
+                           "      containers: [{name: c, image: i, command: [x],\n"
+                           "      resources: {limits: {google.com/tpu: 4}}}]}}}}\n";
+
+static size_t cordon(struct harness *h, const char *machine, bool on, struct task_notice *ret_notice)
+{
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){.verb = WRITE_REPLACE,
+                                       .object = OBJECT_NODE,
+                                       .name = str_from(machine),
+                                       .body = on ? STR("{\"spec\":{\"unschedulable\":true}}") : STR("{}"),
+                                       .grace_s = -1};
+    harness_step(h, &event);
+    size_t notices = 0;
+    for (size_t i = 0; i < h->effects.list.len; i++) {
+        const struct effect *effect = &h->effects.list.items[i];
+        if (effect->kind != EFFECT_TASK_NOTICE)
+            continue;
+        *ret_notice = effect->notice.notice;
+        notices++;
+    }
+    return notices;
+}
+
+static void only_joined_tasks_of_the_machine_are_told(void **state)
+{
+    struct harness h;
+    struct task_notice notice = {0};
+    harness_init(&h, 3, 4, 0);
+    harness_create(&h, yaml);
+    harness_run_all(&h);
+    struct task *task = harness_task(&h, "p-w-0-1");
+    const char *machine = core_cluster(h.core)->machines[task->machine].name.data;
+    assert_int_equal(cordon(&h, machine, true, &notice), 0); /* it does not speak libphalanx */
+    assert_int_equal(cordon(&h, machine, false, &notice), 0);
+    struct task_report joined = {.kind = REPORT_JOINED, .task = task->uid};
+    harness_report(&h, &joined, task->machine);
+    assert_int_equal(cordon(&h, machine, true, &notice), 1);
+    assert_int_equal(notice.kind, NOTICE_DRAIN);
+    assert_true(notice.task == task->uid);
+    assert_true(notice.deadline_ns == 7 * NS_PER_SECOND);
+    assert_int_equal(cordon(&h, machine, true, &notice), 0); /* once */
+    assert_int_equal(task->state, TASK_RUNNING);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_joined_tasks_of_the_machine_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* Agents come back: their inventory against what should be there. */
+#include "story.h"
+
+#define SET JOBSET("a", "failurePolicy: {maxRestarts: 3}, ", RJOB("x", 1, "", 2, ""))
+
+static const struct effect *find_effect(const struct harness *h, enum effect_kind kind)
+{
+    for (size_t i = 0; i < h->effects.list.len; i++)
+        if (h->effects.list.items[i].kind == kind)
+            return &h->effects.list.items[i];
+    return NULL;
+}
+
+static const char *machine_of(struct harness *h, const char *hostname)
+{
+    return core_cluster(h->core)->machines[harness_task(h, hostname)->machine].name.data;
+}
+
+static void lost_start_is_said_again(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, SET);
+    struct task *task = harness_task(&h, "a-x-0-0");
+    harness_hello(&h, machine_of(&h, "a-x-0-0"), NULL, 0);
+    int starts = 0;
+    for (size_t i = 0; i < h.effects.list.len; i++)
+        starts += h.effects.list.items[i].kind == EFFECT_TASK_START;
+    assert_int_equal(starts, 2);
+    assert_int_equal(task->state, TASK_STARTING);
+    struct task_report here = {.kind = REPORT_STARTED, .task = task->uid};
+    harness_hello(&h, machine_of(&h, "a-x-0-0"), &here, 1); /* one it has, the other it has not */
+    assert_int_equal(task->state, TASK_RUNNING);
+    assert_true(find_effect(&h, EFFECT_TASK_START)->start == harness_task(&h, "a-x-0-1"));
+    harness_done(&h);
+}
+
+static void lost_stop_is_said_again(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, SET);
+    harness_run_all(&h);
+    const char *own = machine_of(&h, "a-x-0-0");
+    struct task_report here = {.kind = REPORT_STARTED, .task = harness_task(&h, "a-x-0-0")->uid};
+    harness_write(&h, WRITE_DELETE, "a", NULL);
+    harness_hello(&h, own, &here, 1);
+    const struct effect *stop = find_effect(&h, EFFECT_TASK_STOP);
+    assert_true(stop->stop.stop.task == here.task && stop->stop.stop.grace_ns == 30 * NS_PER_SECOND);
+    harness_hello(&h, str_is(STR("m-1"), own) ? "m-2" : "m-1", &here,
+                  1); /* a machine that should not have it: at once */
+    stop = find_effect(&h, EFFECT_TASK_STOP);
+    assert_true(stop->stop.stop.task == here.task && stop->stop.stop.grace_ns == 0);
+    harness_done(&h);
+}
+
+/* A client may ask for any number of seconds. */
+static void endless_grace(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, SET);
+    harness_run_all(&h);
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){.verb = WRITE_DELETE,
+                                       .object = OBJECT_POD,
+                                       .namespace_ = STR("default"),
+                                       .name = harness_task(&h, "a-x-0-0")->name,
+                                       .grace_s = INT64_MAX};
+    harness_step(&h, &event);
+    assert_int_equal(h.last_code, 200);
+    assert_true(find_effect(&h, EFFECT_TASK_STOP)->stop.stop.grace_ns == INT32_MAX * NS_PER_SECOND);
+    harness_done(&h);
+}
+
+static void unknown_tasks_are_stopped(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct task_report reports[] = {{.kind = REPORT_STARTED, .task = 77},
+                                    {.kind = REPORT_EXITED, .task = 78}};
+    harness_hello(&h, "m-1", reports, 2);
+    const struct effect *stop = find_effect(&h, EFFECT_TASK_STOP),
+                        *forget = find_effect(&h, EFFECT_TASK_FORGET);
+    assert_true(stop->stop.stop.task == 77 && stop->stop.stop.grace_ns == 0);
+    assert_true(forget->forget.task == 78);
+    harness_done(&h);
+}
+
+static void ended_while_away(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    const char *name = machine_of(&h, "a-x-0-0");
+    struct task_report reports[] = {
+        {.kind = REPORT_EXITED, .task = harness_task(&h, "a-x-0-0")->uid, .exit_code = 0},
+        {.kind = REPORT_STARTED, .task = harness_task(&h, "a-x-0-1")->uid}};
+    harness_news(&h, EVENT_MACHINE_AWAY, name);
+    assert_int_equal(harness_task(&h, "a-x-0-1")->state, TASK_RUNNING); /* maybe alive: nothing happens yet */
+    harness_hello(&h, name, reports, 2);
+    assert_null(harness_task(&h, "a-x-0-0"));
+    assert_true(find_effect(&h, EFFECT_TASK_FORGET)->forget.task == reports[0].task);
+    exits(&h, "a-x-0-1", 0);
+    assert_string_equal(jobset->terminal_state, "Completed");
+    harness_done(&h);
+}
+
+/* It ran, and its agent knows nothing of it any more. */
+static void vanished(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    harness_hello(&h, machine_of(&h, "a-x-0-0"), NULL, 0);
+    assert_int_equal(jobset->restarts, 1);
+    assert_string_equal(jobset->records[0].cause, "MachineLost");
+    harness_done(&h);
+}
+
+static void back_after_the_loss(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    const char *name = machine_of(&h, "a-x-0-0");
+    obj_id old = harness_task(&h, "a-x-0-0")->uid;
+    harness_lose(&h, name);
+    assert_int_equal(jobset->restarts, 1);
+    assert_int_equal(notes(&h, "MachineLost"),
+                     2); /* the Node, and the Pod that decided the fate of its Job */
+    harness_run_all(&h);
+    struct task_report fenced = {
+        .kind = REPORT_EXITED, .task = old, .signal = 9, .exit_code = -1, .fenced = true};
+    harness_hello(&h, name, &fenced, 1);
+    assert_true(find_effect(&h, EFFECT_TASK_FORGET)->forget.task == old);
+    assert_int_equal(jobset->restarts, 1);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_RUNNING);
+    assert_int_equal((int)idle_chips(&h), 10);
+    harness_done(&h);
+}
+
+/* A new controller: machines are away until they have said hello; nothing that runs is touched. */
+static void controller_restarts(void **state)
+{
+    struct harness h;
+    harness_init(&h, 1, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    struct event boot = {.kind = EVENT_BOOT};
+    boot.boot.epoch = 2;
+    harness_step(&h, &boot);
+    assert_int_equal((int)core_epoch(h.core), 2);
+    assert_int_equal(core_cluster(h.core)->machines[0].state, MACHINE_AWAY);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_DOWN], 2);
+    struct task_report reports[] = {{.kind = REPORT_STARTED, .task = harness_task(&h, "a-x-0-0")->uid},
+                                    {.kind = REPORT_STARTED, .task = harness_task(&h, "a-x-0-1")->uid}};
+    harness_hello(&h, "m-1", reports, 2);
+    assert_int_equal(jobset->restarts, 0);
+    assert_null(find_effect(&h, EFFECT_TASK_START));
+    assert_null(find_effect(&h, EFFECT_TASK_STOP));
+    assert_int_equal((int)idle_chips(&h), 2);
+    harness_done(&h);
+}
+
+static void a_wrong_inventory_is_named(void **state)
+{
+    struct harness h;
+    harness_init(&h, 1, 4, 0);
+    struct event event = {.kind = EVENT_MACHINE_HELLO};
+    event.machine_hello.hello = (struct hello){.version = WIRE_VERSION, .machine = STR("m-1"), .chips = 3};
+    harness_step(&h, &event);
+    assert_note(&h, true, "InventoryMismatch", "the agent found 3 chips, the cluster file says 4");
+    event.machine_hello.hello.machine = STR("nobody");
+    harness_step(&h, &event); /* not in the cluster file */
+    assert_int_equal((int)h.effects.list.len, 0);
+    harness_done(&h);
+}
+
+/* Words about a task that was never told to start, or that is over, change nothing. */
+static void words_out_of_turn(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    harness_news(&h, EVENT_MACHINE_AWAY, machine_of(&h, "a-x-0-0"));
+    exits(&h, "a-x-0-1", 1); /* the next attempt must wait for the machine that is away */
+    struct task *held = harness_task(&h, "a-x-0-0");
+    assert_int_equal(held->state, TASK_PLACED);
+    for (int kind = REPORT_STARTED; kind <= REPORT_PEER_GONE; kind++) {
+        struct task_report report = {.kind = (enum report_kind)kind, .task = held->uid, .step = 5};
+        harness_report(&h, &report, held->machine);
+        assert_int_equal(held->state, TASK_PLACED);
+    }
+    assert_int_equal(jobset->restarts, 1);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lost_start_is_said_again),
+        cmocka_unit_test(lost_stop_is_said_again),
+        cmocka_unit_test(endless_grace),
+        cmocka_unit_test(unknown_tasks_are_stopped),
+        cmocka_unit_test(ended_while_away),
+        cmocka_unit_test(vanished),
+        cmocka_unit_test(back_after_the_loss),
+        cmocka_unit_test(controller_restarts),
+        cmocka_unit_test(a_wrong_inventory_is_named),
+        cmocka_unit_test(words_out_of_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* restartStrategy InPlaceRestart: what runs again where it is, what is made anew, and when it is given up. */
+#include "story.h"
+
+#define IN_PLACE(fields)                                                                                     \
+    JOBSET("a", fields "failurePolicy: {maxRestarts: 2, restartStrategy: InPlaceRestart}, ",                 \
+           "{name: w, replicas: 1, template: {spec: {parallelism: 3, completions: 3, backoffLimit: "         \
+           "2147483647, podReplacementPolicy: Failed, " POD_OF("", "4") "}}}")
+
+static void all_run_again_where_they_are(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 1);
+    struct jobset *jobset = harness_create(&h, IN_PLACE(""));
+    harness_run_all(&h);
+    const struct job *job = jobset->jobs[0];
+    struct task *one = harness_task(&h, "a-w-0-1"), *two = harness_task(&h, "a-w-0-2");
+    obj_id uid = one->uid, pod = one->pod_uid, job_uid = job->uid;
+    machine_id place = one->machine, other = two->machine;
+    harness_exit(&h, one, 1);
+    assert_true(jobset->parking);
+    assert_int_equal(one->state, TASK_PLACED);
+    assert_int_equal(two->state, TASK_STOPPING);
+    core_check_invariants(h.core);
+    harness_check_replay(&h);
+    harness_run_all(&h);
+    assert_false(jobset->parking);
+    assert_int_equal(jobset->in_place_restarts, 1);
+    assert_int_equal(jobset->attempt, 1);
+    assert_true(jobset->jobs[0] == job && job->uid == job_uid);
+    assert_true(one->state == TASK_RUNNING && two->state == TASK_RUNNING);
+    assert_true(one->uid != uid && one->pod_uid == pod);
+    assert_true(one->machine == place && two->machine == other);
+    assert_int_equal(jobset->gangs.items[0]->state, GANG_RUNNING);
+    assert_int_equal(job->failed, 0);
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
+static void max_restarts_ends_it(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 1);
+    struct jobset *jobset = harness_create(&h, IN_PLACE(""));
+    harness_run_all(&h);
+    for (int i = 0; i < 2; i++) {
+        exits(&h, "a-w-0-0", 1);
+        harness_run_all(&h);
+        harness_wait(&h, 10 * NS_PER_SECOND);
+    }
+    assert_int_equal(jobset->in_place_restarts, 2);
+    exits(&h, "a-w-0-0", 1);
+    harness_run_all(&h);
+    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_string_equal(jobset->conditions[CONDITION_FAILED].reason, "ReachedMaxRestarts");
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
+static void a_lost_machine_moves_only_its_task(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 1);
+    struct jobset *jobset = harness_create(&h, IN_PLACE(""));
+    harness_run_all(&h);
+    struct task *one = harness_task(&h, "a-w-0-1"), *two = harness_task(&h, "a-w-0-2");
+    machine_id place = one->machine, lost = two->machine;
+    harness_lose(&h, core_cluster(h.core)->machines[lost].name.data);
+    core_check_invariants(h.core);
+    harness_run_all(&h);
+    two = harness_task(&h, "a-w-0-2");
+    assert_int_equal(one->state, TASK_RUNNING);
+    assert_int_equal(one->machine, place);
+    assert_int_equal(one->runs_before, 1);
+    assert_int_equal(two->state, TASK_RUNNING);
+    assert_int_not_equal(two->machine, lost);
+    assert_int_equal(jobset->attempt, 1);
+    assert_false(jobset->parking);
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
+/* No machine is left for what was lost: the others do not hold theirs for ever. */
+static void it_does_not_wait_for_ever(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    struct jobset *jobset = harness_create(&h, IN_PLACE(""));
+    harness_run_all(&h);
+    harness_lose(&h, core_cluster(h.core)->machines[0].name.data);
+    harness_run_all(&h);
+    assert_true(jobset->parking);
+    harness_check_replay(&h);
+    harness_wait(&h, 301 * NS_PER_SECOND);
+    harness_run_all(&h);
+    assert_false(jobset->parking);
+    core_check_invariants(h.core);
+    for (size_t m = 1; m < 3; m++)
+        assert_int_equal(core_cluster(h.core)->machines[m].task_count, 0);
+    harness_done(&h);
+}
+
+static void suspending_and_deleting_end_it(void **state)
+{
+    for (int how = 0; how < 2; how++) {
+        struct harness h;
+        harness_init(&h, 4, 4, 1);
+        harness_create(&h, IN_PLACE(""));
+        harness_run_all(&h);
+        exits(&h, "a-w-0-0", 1);
+        if (how)
+            assert_int_equal(harness_write(&h, WRITE_DELETE, "a", NULL), 200);
+        else
+            assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", IN_PLACE("suspend: true, ")), 200);
+        core_check_invariants(h.core);
+        harness_run_all(&h);
+        core_check_invariants(h.core);
+        for (size_t m = 0; m < 3; m++)
+            assert_int_equal(core_cluster(h.core)->machines[m].task_count, 0);
+        harness_done(&h);
+    }
+}
+
+static void it_can_be_disabled(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 1);
+    struct jobset *jobset = harness_create(
+        &h,
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+        "metadata: {name: a, annotations: {jobset.sigs.k8s.io/disable-in-place-restart: 'true'}}\n"
+        "spec: {failurePolicy: {maxRestarts: 2, restartStrategy: InPlaceRestart}, replicatedJobs: [{name: w, "
+        "replicas: 1, template: {spec: {parallelism: 1, completions: 1, backoffLimit: 2147483647, "
+        "podReplacementPolicy: Failed, " POD_OF("", "4") "}}}]}\n");
+    harness_run_all(&h);
+    obj_id job = jobset->jobs[0]->uid;
+    exits(&h, "a-w-0-0", 1);
+    harness_run_all(&h);
+    assert_int_equal(jobset->restarts, 1);
+    assert_int_equal(jobset->in_place_restarts, 0);
+    assert_true(jobset->jobs[0]->uid != job);
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_run_again_where_they_are),       cmocka_unit_test(max_restarts_ends_it),
+        cmocka_unit_test(a_lost_machine_moves_only_its_task), cmocka_unit_test(it_does_not_wait_for_ever),
+        cmocka_unit_test(suspending_and_deleting_end_it),     cmocka_unit_test(it_can_be_disabled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

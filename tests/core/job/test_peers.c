@@ -1,0 +1,112 @@
+/* A broken connection between ranks is evidence about the other rank's machine. */
+#include "../harness.h"
+
+static const char *const yaml = "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+                                "kind: JobSet\n"
+                                "metadata: {name: p}\n"
+                                "spec:\n"
+                                "  failurePolicy: {maxRestarts: 3}\n"
+                                "  replicatedJobs:\n"
+                                "  - name: w\n"
+                                "    template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0,\n"
+                                "      template: {spec: {\n"
+                                "      restartPolicy: Never, containers: [{name: c, image: i, command: [x],\n"
+                                "      resources: {limits: {google.com/tpu: 4}}}]}}}}\n";
+
+static void report_peer_gone(struct harness *h, const struct task *reporter, uint32_t rank)
+{
+    struct task_report report = {.kind = REPORT_PEER_GONE, .task = reporter->uid, .peer_rank = rank};
+    harness_report(h, &report, reporter->machine);
+}
+
+static const char *place(struct harness *h, const struct task *task)
+{
+    return core_cluster(h->core)->machines[task->machine].name.data;
+}
+
+static void away_and_reported_is_lost(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 1);
+    struct jobset *jobset = harness_create(&h, yaml);
+    harness_run_all(&h);
+    const char *machine = place(&h, harness_task(&h, "p-w-0-1"));
+    harness_news(&h, EVENT_MACHINE_AWAY, machine);
+    assert_int_equal(jobset->restarts, 0);
+    report_peer_gone(&h, harness_task(&h, "p-w-0-0"), 1);
+    assert_int_equal(jobset->restarts, 1);
+    assert_int_equal(cluster_find(core_cluster(h.core), str_from(machine))->state, MACHINE_LOST);
+    harness_done(&h);
+}
+
+static void reported_first_then_away_is_lost(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 1);
+    struct jobset *jobset = harness_create(&h, yaml);
+    harness_run_all(&h);
+    const char *machine = place(&h, harness_task(&h, "p-w-0-1"));
+    report_peer_gone(&h, harness_task(&h, "p-w-0-0"), 1);
+    assert_int_equal(jobset->restarts, 0);
+    harness_news(&h, EVENT_MACHINE_AWAY, machine);
+    assert_int_equal(jobset->restarts, 1);
+    harness_done(&h);
+}
+
+static void a_task_that_is_heard_of_again_clears_the_suspicion(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 1);
+    struct jobset *jobset = harness_create(&h, yaml);
+    harness_run_all(&h);
+    struct task *task = harness_task(&h, "p-w-0-1");
+    const char *machine = place(&h, task);
+    report_peer_gone(&h, harness_task(&h, "p-w-0-0"), 1);
+    struct task_report alive = {.kind = REPORT_STARTED, .task = task->uid};
+    harness_hello(&h, machine, &alive, 1);
+    harness_news(&h, EVENT_MACHINE_AWAY, machine);
+    assert_int_equal(jobset->restarts, 0);
+    harness_done(&h);
+}
+
+/* A rank that misses the dead machine ends first; then the machine's death is known: one incident, counted
+ * once. */
+static void a_survivor_that_ends_first_is_the_same_incident(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 1);
+    struct jobset *jobset = harness_create(&h, yaml);
+    harness_run_all(&h);
+    char machine[32];
+    snprintf(machine, sizeof(machine), "%s", place(&h, harness_task(&h, "p-w-0-1")));
+    harness_exit(&h, harness_task(&h, "p-w-0-0"), 75);
+    assert_int_equal(jobset->restarts_counted, 1);
+    assert_int_equal((int)jobset->suspect_count, 1);
+    harness_wait(&h, 5 * NS_PER_MS);
+    harness_lose(&h, machine);
+    assert_int_equal(jobset->restarts, 2);
+    assert_int_equal(jobset->restarts_counted, 1);
+    assert_int_equal((int)jobset->record_count, 1);
+    assert_string_equal(jobset->records[0].cause, "MachineLost");
+    assert_string_equal(jobset->records[0].machine, machine);
+    assert_int_equal((int)jobset->suspect_count, 1);
+    harness_run_all(&h);
+    assert_int_equal(harness_task(&h, "p-w-0-0")->state, TASK_RUNNING);
+    /* A loss of the attempt that runs now is another incident. */
+    snprintf(machine, sizeof(machine), "%s", place(&h, harness_task(&h, "p-w-0-1")));
+    harness_lose(&h, machine);
+    assert_int_equal(jobset->restarts_counted, 2);
+    assert_int_equal((int)jobset->record_count, 2);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(away_and_reported_is_lost),
+        cmocka_unit_test(reported_first_then_away_is_lost),
+        cmocka_unit_test(a_task_that_is_heard_of_again_clears_the_suspicion),
+        cmocka_unit_test(a_survivor_that_ends_first_is_the_same_incident),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* Who comes next: priority, first come first served, backfill, and restarts that keep what they had. */
+#include "story.h"
+
+#define BIG(name, parallel)                                                                                  \
+    JOBSET(name, "failurePolicy: {maxRestarts: 9}, ",                                                        \
+           "{name: x, replicas: 1, template: {spec: {parallelism: " #parallel ", completions: " #parallel    \
+           ", backoffLimit: 0, " POD_OF("", "4") "}}}")
+#define HIGH(name, parallel)                                                                                 \
+    JOBSET(name, "",                                                                                         \
+           "{name: x, replicas: 1, template: {spec: {parallelism: " #parallel ", completions: " #parallel    \
+           ", backoffLimit: 0, " POD_OF("priorityClassName: high, ", "4") "}}}")
+
+static bool placed(struct harness *h, const char *jobset)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "%s-x-0-0", jobset);
+    const struct task *task = harness_task(h, name);
+    return task && task->machine != MACHINE_NONE;
+}
+
+static void finish(struct harness *h, const char *jobset, int tasks)
+{
+    harness_run_all(h);
+    for (int i = 0; i < tasks; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s-x-0-%d", jobset, i);
+        exits(h, name, 0);
+    }
+}
+
+static void first_come(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, BIG("a", 2));
+    harness_create(&h, BIG("b", 2));
+    harness_create(&h, BIG("c", 2));
+    const struct jobset *b = harness_jobset(&h, "b");
+    char why[256];
+    snprintf(why, sizeof(why), STR_FORMAT, STR_ARG(b->gangs.items[0]->why));
+    assert_string_equal(
+        why, "needs 2 machines with 4 free google.com/tpu chips; 0 of 2 have them: 2 taken by default/a");
+    assert_note(&h, true, "FailedScheduling", why);
+    finish(&h, "a", 2);
+    assert_true(placed(&h, "b") && !placed(&h, "c"));
+    assert_int_equal((int)b->gangs.items[0]->why.len, 0);
+    finish(&h, "b", 2);
+    assert_true(placed(&h, "c"));
+    harness_done(&h);
+}
+
+static void priority_first(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, BIG("a", 2));
+    harness_create(&h, BIG("b", 2));
+    harness_create(&h, HIGH("c", 2));
+    finish(&h, "a", 2);
+    assert_true(placed(&h, "c") && !placed(&h, "b"));
+    harness_done(&h);
+}
+
+/* Small ones overtake a waiting head only within its window. */
+static void backfill_ends(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, BIG("a", 1));
+    harness_create(&h, BIG("head", 2));
+    harness_create(&h, BIG("b", 1));
+    assert_true(placed(&h, "a") && placed(&h, "b") && !placed(&h, "head"));
+    harness_wait(&h, 2 * core_cluster(h.core)->backfill_window_ns);
+    harness_create(&h, BIG("c", 1));
+    finish(&h, "a", 1);
+    assert_false(placed(&h, "c")); /* the head has waited long enough */
+    finish(&h, "b", 1);
+    assert_true(placed(&h, "head") && !placed(&h, "c"));
+    finish(&h, "head", 2);
+    assert_true(placed(&h, "c"));
+    harness_done(&h);
+}
+
+/* A restart takes its own chips over in the same step, so that nobody snatches them while the old tasks end.
+ */
+static void restart_keeps_its_chips(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, BIG("a", 2));
+    harness_run_all(&h);
+    harness_create(&h, HIGH("b", 1));
+    exits(&h, "a-x-0-0", 1);
+    /* The failed task's chips were free for one moment: the higher priority may have them, and then the whole
+     * gang waits; but never half of it. */
+    bool a = placed(&h, "a"), b = placed(&h, "b");
+    assert_true(a != b);
+    harness_run_all(&h);
+    if (b) {
+        assert_null(harness_jobset(&h, "a")->gangs.items[0]->state == GANG_QUEUED ? NULL : "");
+        finish(&h, "b", 1);
+    }
+    harness_run_all(&h);
+    finish(&h, "a", 2);
+    assert_string_equal(harness_jobset(&h, "a")->terminal_state, "Completed");
+    harness_done(&h);
+}
+
+/* Without a rival of higher priority it keeps them all. */
+static void restart_comes_before_later_ones(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, BIG("a", 2));
+    harness_run_all(&h);
+    harness_wait(&h, NS_PER_SECOND);
+    harness_create(&h, BIG("b", 1));
+    exits(&h, "a-x-0-0", 1);
+    assert_true(placed(&h, "a") && !placed(&h, "b"));
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESTARTING], 8);
+    assert_int_equal((int)idle_chips(&h), 0);
+    harness_run_all(&h);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8);
+    harness_done(&h);
+}
+
+/* A cordoned machine takes nothing new, and keeps what it has. */
+static void cordon(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, BIG("a", 1));
+    harness_run_all(&h);
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){
+        .verb = WRITE_REPLACE,
+        .object = OBJECT_NODE,
+        .name = STR("m-1"),
+        .body = STR("{\"metadata\":{\"labels\":{\"x\":\"y\"}},\"spec\":{\"unschedulable\":true}}")};
+    harness_step(&h, &event);
+    event.write.name = STR("m-2");
+    harness_step(&h, &event);
+    assert_int_equal(h.last_code, 200);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_DOWN], 4);
+    assert_note(&h, false, "NodeNotSchedulable", "Node m-2 status is now: NodeNotSchedulable");
+    harness_create(&h, BIG("b", 1));
+    assert_false(placed(&h, "b"));
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_RUNNING);
+    event.write.body = STR("{\"spec\":{}}");
+    harness_step(&h, &event);
+    assert_true(placed(&h, "b"));
+    event.write.name = STR("m-9");
+    harness_step(&h, &event);
+    assert_int_equal(h.last_code, 404);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_come),
+        cmocka_unit_test(priority_first),
+        cmocka_unit_test(backfill_ends),
+        cmocka_unit_test(restart_keeps_its_chips),
+        cmocka_unit_test(restart_comes_before_later_ones),
+        cmocka_unit_test(cordon),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* Suspending and resuming: what stops, what stays, what it costs, and who else manages a JobSet. */
+#include "story.h"
+
+#define SET(suspend)                                                                                         \
+    JOBSET("a", "suspend: " suspend ", failurePolicy: {maxRestarts: 1}, ", RJOB("x", 1, "", 4, ""))
+
+static void suspend_resume(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET("true"));
+    assert_condition(jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
+    assert_note(&h, false, "SuspendedJobs", "jobset is suspended");
+    assert_int_equal((int)h.told.len, 0);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", SET("false")), 200);
+    assert_condition(jobset, CONDITION_SUSPENDED, false, "ResumeJobs", "jobset is resumed");
+    assert_note(&h, false, "ResumeJobs", "jobset is resumed");
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_STARTING], 4);
+    harness_run_all(&h);
+    obj_id job = job_of(&h, "a-x-0")->uid;
+    harness_wait(&h, NS_PER_SECOND);
+    harness_write(&h, WRITE_REPLACE, "a", SET("true"));
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_STOPPING], 4);
+    assert_int_equal(jobset->rjob_status[0].suspended, 1);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_STOPPING);
+    harness_run_all(&h);
+    assert_true(job_of(&h, "a-x-0")->uid == job); /* the Job stays */
+    assert_int_equal((int)idle_chips(&h), 8);
+    harness_wait(&h, NS_PER_SECOND);
+    harness_write(&h, WRITE_REPLACE, "a", SET("false"));
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_STARTING], 4); /* not a restart */
+    assert_int_equal(jobset->restarts, 0);
+    struct ledger_account account = jobset_account(jobset, h.now_ns);
+    assert_int_equal((int)(account.chip_us[OWNER_REDONE] / 1000000),
+                     4); /* the second that no checkpoint kept */
+    assert_int_equal((int)(account.chip_us[OWNER_UNKEPT] / 1000000), 0);
+    harness_run_all(&h);
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "a-x-0-%d", i);
+        exits(&h, name, 0);
+    }
+    assert_string_equal(jobset->terminal_state, "Completed");
+    harness_done(&h);
+}
+
+/* What waits for a Job that was over with its resumption begins with it. */
+static void resumed_and_over(void **state)
+{
+#define QUEUE(suspend)                                                                                       \
+    JOBSET("a", "suspend: " suspend ", startupPolicy: {startupPolicyOrder: InOrder}, ",                      \
+           "{name: x, template: {spec: {completionMode: NonIndexed, parallelism: 2, template: {spec: {"      \
+           "containers: [{name: m, image: i}]}}}}}, " RJOB("z", 1, "", 1, ""))
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, QUEUE("false"));
+    harness_run_all(&h);
+    harness_exit(&h, job_of(&h, "a-x-0")->tasks.items[0], 0);
+    harness_write(&h, WRITE_REPLACE, "a", QUEUE("true"));
+    harness_run_all(&h);
+    assert_int_equal(job_of(&h, "a-x-0")->state, JOB_SUSPENDED);
+    harness_write(&h, WRITE_REPLACE, "a", QUEUE("false"));
+    assert_int_equal(job_of(&h, "a-x-0")->state, JOB_COMPLETE);
+    harness_run_all(&h);
+    exits(&h, "a-z-0-0", 0);
+    assert_string_equal(jobset->terminal_state, "Completed");
+    harness_check_replay(&h);
+    harness_done(&h);
+#undef QUEUE
+}
+
+static void suspend_while_restarting(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET("false"));
+    harness_run_all(&h);
+    exits(&h, "a-x-0-0", 1);
+    harness_write(&h, WRITE_REPLACE, "a", SET("true"));
+    assert_condition(jobset, CONDITION_RESTARTING, false, "JobSetSuspended", "jobset is suspended");
+    harness_run_all(&h);
+    assert_int_equal((int)idle_chips(&h), 8);
+    assert_int_equal(job_of(&h, "a-x-0")->attempt, 1);
+    harness_done(&h);
+}
+
+/* Another controller's JobSet is stored and shown, and nothing else. */
+static void managed_by_another(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, JOBSET("a", "managedBy: example.com/other, ", RJOB("x", 1, "", 4, "")));
+    assert_null(job_of(&h, "a-x-0"));
+    for (int kind = 0; kind < CONDITION_KINDS; kind++)
+        assert_no_condition(jobset, (enum condition_kind)kind);
+    /* Its status is the other's to write; no status of ours is anybody's. */
+    static const char status[] = "status: {restarts: 3, conditions: [{type: Completed, status: 'True'}]}\n";
+    assert_int_equal(harness_write(&h, WRITE_STATUS, "a", status), 200);
+    assert_int_equal(doc_int(doc_get(jobset->foreign_status, "restarts"), 0), 3);
+    uint64_t version = jobset->changed_seq;
+    harness_check_replay(&h);
+    assert_int_equal(harness_write(&h, WRITE_STATUS, "a", status), 200);
+    assert_true(jobset->changed_seq == version);
+    assert_int_equal(harness_write(&h, WRITE_STATUS, "a", "status: 3\n"), 400);
+    assert_int_equal(harness_write(&h, WRITE_STATUS, "none", status), 404);
+    assert_int_equal(harness_write(&h, WRITE_DELETE, "a", NULL), 200);
+    assert_null(harness_jobset(&h, "a"));
+    harness_create(&h,
+                   JOBSET("b", "managedBy: jobset.sigs.k8s.io/jobset-controller, ", RJOB("x", 1, "", 4, "")));
+    assert_non_null(job_of(&h, "b-x-0"));
+    assert_int_equal(harness_write(&h, WRITE_STATUS, "b", status), 403);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(suspend_resume),
+        cmocka_unit_test(resumed_and_over),
+        cmocka_unit_test(suspend_while_restarting),
+        cmocka_unit_test(managed_by_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* What follows from a deletion: dependents, finalizers, namespaces that end. */
+#include "object_test.h"
+
+static const char job[] =
+    "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+    "kind: JobSet\n"
+    "metadata: {name: train}\n"
+    "spec: {replicatedJobs: [{name: w, template: {spec: {parallelism: 2, completions: 2,\n"
+    "  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [x],\n"
+    "  resources: {limits: {google.com/tpu: 4}}}]}}}}}]}\n";
+
+static void uids_have_one_text(void **state)
+{
+    (void)state;
+    uint64_t id = 1;
+    for (int i = 0; i < 2000; i++, id = id * UINT64_C(6364136223846793005) + 1442695040888963407u) {
+        char text[UID_TEXT_MAX];
+        obj_id back = 0;
+        uid_text(id, text);
+        assert_true(uid_parse(str_from(text), &back) && back == id);
+        text[i % 36] = text[i % 36] == '0' ? '1' : '0';
+        assert_false(uid_parse(str_from(text), &back) && back == id);
+    }
+    obj_id none;
+    assert_false(uid_parse(STR(""), &none) || uid_parse(STR("c961ebca-bf80-403e-8797-657c4f1ec66X"), &none));
+}
+
+static void a_dependent_goes_with_its_last_owner(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_int_equal(own(&h, "default", "a", NULL, 0), 201);
+    assert_int_equal(own(&h, "default", "b", NULL, 0), 201);
+    struct owner both[] = {owner_of(&h, "default", "a", false), owner_of(&h, "default", "b", false)};
+    assert_int_equal(own(&h, "default", "child", both, 2), 201);
+    struct owner child = owner_of(&h, "default", "child", false);
+    assert_int_equal(own(&h, "default", "grandchild", &child, 1), 201);
+    assert_int_equal(drop(&h, OBJECT_CONFIG_MAP, "default", "a", 0), 200);
+    const struct object *kept = found(&h, OBJECT_CONFIG_MAP, "default", "child");
+    assert_non_null(kept); /* and has forgotten the owner that is gone */
+    assert_int_equal((int)doc_len(doc_path(kept->document, "metadata", "ownerReferences", NULL)), 1);
+    assert_int_equal(drop(&h, OBJECT_CONFIG_MAP, "default", "b", PROPAGATION_BACKGROUND), 200);
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "child"));
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "grandchild"));
+    harness_done(&h);
+}
+
+static void an_object_of_an_owner_that_never_was_goes_at_once(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct owner nobody = {"v1", "ConfigMap", "nobody", 12345, false};
+    struct owner foreign = {"example.com/v1", "Widget", "w", 12345, false}; /* not ours to judge */
+    assert_int_equal(own(&h, "default", "lost", &nobody, 1), 201);
+    assert_int_equal(own(&h, "default", "kept", &foreign, 1), 201);
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "lost"));
+    assert_non_null(found(&h, OBJECT_CONFIG_MAP, "default", "kept"));
+    harness_done(&h);
+}
+
+static void orphans_stay(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    own(&h, "default", "a", NULL, 0);
+    struct owner a = owner_of(&h, "default", "a", true);
+    own(&h, "default", "child", &a, 1);
+    assert_int_equal(drop(&h, OBJECT_CONFIG_MAP, "default", "a", PROPAGATION_ORPHAN), 200);
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "a"));
+    const struct object *child = found(&h, OBJECT_CONFIG_MAP, "default", "child");
+    assert_non_null(child);
+    assert_int_equal((int)doc_len(doc_path(child->document, "metadata", "ownerReferences", NULL)), 0);
+    harness_done(&h);
+}
+
+static void in_the_foreground_the_owner_goes_last(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    own(&h, "default", "a", NULL, 0);
+    struct owner a = owner_of(&h, "default", "a", true);
+    own(&h, "default", "child", &a, 1);
+    char held[512], uid[UID_TEXT_MAX];
+    uid_text(a.uid, uid);
+    snprintf(
+        held, sizeof held,
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: child, finalizers: [example.com/wait], "
+        "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: %s, blockOwnerDeletion: true}]}}",
+        uid);
+    assert_int_equal(put(&h, WRITE_REPLACE, OBJECT_CONFIG_MAP, "default", "child", held), 200);
+    assert_int_equal(drop(&h, OBJECT_CONFIG_MAP, "default", "a", PROPAGATION_FOREGROUND), 200);
+    const struct object *owner = found(&h, OBJECT_CONFIG_MAP, "default", "a");
+    assert_true(owner && owner->deleted_ns && object_has_finalizer(owner->document, "foregroundDeletion"));
+    const struct object *child = found(&h, OBJECT_CONFIG_MAP, "default", "child");
+    assert_true(child && child->deleted_ns);
+    harness_check_replay(&h); /* what waits is in the snapshot */
+    /* No finalizer may come now; the last one's end is the end of both. */
+    char more[512];
+    snprintf(more, sizeof more,
+             "{apiVersion: v1, kind: ConfigMap, metadata: {name: child, finalizers: "
+             "[example.com/wait, example.com/new]}}");
+    assert_int_equal(put(&h, WRITE_REPLACE, OBJECT_CONFIG_MAP, "default", "child", more), 422);
+    snprintf(more, sizeof more,
+             "{apiVersion: v1, kind: ConfigMap, metadata: {name: child, ownerReferences: "
+             "[{apiVersion: v1, kind: ConfigMap, name: a, uid: %s, blockOwnerDeletion: true}]}}",
+             uid);
+    assert_int_equal(put(&h, WRITE_REPLACE, OBJECT_CONFIG_MAP, "default", "child", more), 200);
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "child"));
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "a"));
+    harness_done(&h);
+}
+
+static void what_a_jobset_owns_goes_with_it(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, job);
+    harness_run_all(&h);
+    struct owner owner = {"jobset.x-k8s.io/v1alpha2", "JobSet", "train", jobset->uid, true};
+    own(&h, "default", "settings", &owner, 1);
+    assert_int_equal(drop(&h, OBJECT_JOBSET, "default", "train", PROPAGATION_ORPHAN), 403);
+    assert_int_equal(drop(&h, OBJECT_JOBSET, "default", "train", PROPAGATION_FOREGROUND), 200);
+    assert_non_null(harness_jobset(&h, "train")); /* its tasks run still */
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "settings"));
+    harness_check_replay(&h);
+    harness_run_all(&h);
+    assert_null(harness_jobset(&h, "train"));
+    harness_done(&h);
+}
+
+static void a_namespace_ends_with_its_content(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    const char *ns = "{apiVersion: v1, kind: Namespace, metadata: {name: team}}";
+    const char *map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: team}}";
+    assert_int_equal(check(&h, WRITE_CREATE, OBJECT_CONFIG_MAP, "team", "c", map), 404);
+    assert_string_equal(h.last_message, "namespaces \"team\" not found");
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_NAMESPACE, "", "team", ns), 201);
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_CONFIG_MAP, "team", "c", map), 201);
+    const char *held = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: team, "
+                       "finalizers: [example.com/wait]}}";
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_SECRET, "team", "s", held), 201);
+    struct buf workload BUF_CLEANUP = {0};
+    buf_add_str(&workload, str_from(job));
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "team", "", workload.data), 201);
+    harness_run_all(&h);
+    assert_int_equal(drop(&h, OBJECT_NAMESPACE, "", "team", 0), 200);
+    const struct object *object = found(&h, OBJECT_NAMESPACE, "", "team");
+    assert_true(object && object->deleted_ns);
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "team", "c"));
+    const char *late = "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, namespace: team}}";
+    assert_int_equal(check(&h, WRITE_CREATE, OBJECT_CONFIG_MAP, "team", "late", late), 403);
+    assert_non_null(strstr(h.last_message, "because it is being terminated"));
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_CONFIG_MAP, "team", "late", late), 403);
+    harness_check_replay(&h);
+    harness_run_all(&h); /* the tasks end */
+    assert_null(jobs_find(core_jobs(h.core), STR("team"), STR("train")));
+    assert_non_null(found(&h, OBJECT_NAMESPACE, "", "team")); /* the Secret is held */
+    const char *freed = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: team}}";
+    assert_int_equal(put(&h, WRITE_REPLACE, OBJECT_SECRET, "team", "s", freed), 200);
+    assert_null(found(&h, OBJECT_NAMESPACE, "", "team"));
+    assert_int_equal(drop(&h, OBJECT_NAMESPACE, "", "default", 0), 403);
+    harness_done(&h);
+}
+
+static void jobs_and_pods_of_their_own_end_with_their_namespace(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    const char *ns = "{apiVersion: v1, kind: Namespace, metadata: {name: team}}";
+    const char *own_job =
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: team}, spec: {template: "
+        "{spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [x]}]}}}}";
+    const char *own_pod = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team, finalizers: "
+                          "[example.com/hold]}, spec: {containers: [{name: c, image: i, command: [x]}]}}";
+    const char *freed =
+        "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team}, spec: {containers: "
+        "[{name: c, image: i, command: [x]}]}}";
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_NAMESPACE, "", "team", ns), 201);
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOB, "team", "", own_job), 201);
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_POD, "team", "", own_pod), 201);
+    harness_run_all(&h);
+    assert_int_equal(drop(&h, OBJECT_NAMESPACE, "", "team", 0), 200);
+    harness_check_replay(&h);
+    harness_run_all(&h);
+    harness_wait(&h, NS_PER_SECOND);
+    assert_null(jobs_find_job(core_jobs(h.core), STR("team"), STR("j")));
+    assert_non_null(found(&h, OBJECT_NAMESPACE, "", "team"));
+    assert_int_equal(put(&h, WRITE_REPLACE, OBJECT_POD, "team", "p", freed), 200);
+    harness_wait(&h, NS_PER_SECOND);
+    assert_null(found(&h, OBJECT_NAMESPACE, "", "team"));
+    assert_int_equal((int)core_jobs(h.core)->jobsets.len, 0);
+    harness_done(&h);
+}
+
+/* A namespace that a log names without having made it is there from then on. */
+static void an_old_log_makes_its_namespaces(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "legacy", "", job), 201);
+    assert_non_null(found(&h, OBJECT_NAMESPACE, "", "legacy"));
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(uids_have_one_text),
+        cmocka_unit_test(a_dependent_goes_with_its_last_owner),
+        cmocka_unit_test(an_object_of_an_owner_that_never_was_goes_at_once),
+        cmocka_unit_test(orphans_stay),
+        cmocka_unit_test(in_the_foreground_the_owner_goes_last),
+        cmocka_unit_test(what_a_jobset_owns_goes_with_it),
+        cmocka_unit_test(a_namespace_ends_with_its_content),
+        cmocka_unit_test(jobs_and_pods_of_their_own_end_with_their_namespace),
+        cmocka_unit_test(an_old_log_makes_its_namespaces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

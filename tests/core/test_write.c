@@ -1,0 +1,93 @@
+/* Writes that are wrong: refused with the right status, nothing changes, nothing falls over. */
+#include "harness.h"
+
+static int write_raw(struct harness *h, enum write_verb verb, enum object_kind object, const char *name,
+                     const char *body)
+{
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){.verb = verb,
+                                       .object = object,
+                                       .namespace_ = STR("default"),
+                                       .name = str_from(name),
+                                       .body = str_from(body),
+                                       .grace_s = -1};
+    h->last_code = 0;
+    harness_step(h, &event);
+    return h->last_code;
+}
+
+static void bodies_of_the_wrong_form(void **state)
+{
+    static const struct {
+        const char *body;
+        int code;
+    } cases[] = {
+        {"", 400},
+        {"[]", 400},
+        {"7", 400},
+        {"{", 400},
+        {"{\"metadata\":5}", 422},
+        {"{\"metadata\":null}", 422},
+        {"{\"metadata\":{\"name\":5},\"spec\":{}}", 422},
+        {"{\"metadata\":{\"name\":\"x\"},\"spec\":7}", 422},
+        {"{\"metadata\":{\"name\":\"x\"},\"spec\":{\"replicatedJobs\":{}}}", 422},
+        {"{\"metadata\":{\"name\":\"x\"},\"spec\":{\"replicatedJobs\":[null]}}", 422},
+        {"{\"metadata\":{\"name\":\"Bad_Name\"},\"spec\":{\"replicatedJobs\":[]}}", 422},
+    };
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        int code = write_raw(&h, WRITE_CREATE, OBJECT_JOBSET, "", cases[i].body);
+        if (code != cases[i].code)
+            fail_msg("%s: %d %s", cases[i].body, code, h.last_message);
+        assert_int_equal((int)core_jobs(h.core)->jobsets.len, 0);
+    }
+    harness_done(&h);
+}
+
+static void what_does_not_exist_or_cannot_be_written(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_int_equal(write_raw(&h, WRITE_DELETE, OBJECT_JOBSET, "absent", ""), 404);
+    assert_int_equal(write_raw(&h, WRITE_DELETE, OBJECT_POD, "absent", ""), 404);
+    assert_int_equal(write_raw(&h, WRITE_DELETE, OBJECT_JOB, "absent", ""), 404);
+    assert_int_equal(write_raw(&h, WRITE_REPLACE, OBJECT_NODE, "absent", "{}"), 404);
+    assert_int_equal(write_raw(&h, WRITE_REPLACE, OBJECT_NODE, "m-1", "{"), 400);
+    assert_int_equal(write_raw(&h, WRITE_REPLACE, OBJECT_NODE, "m-1", "[1]"), 200);
+    assert_int_equal(write_raw(&h, WRITE_CREATE, OBJECT_POD, "x", "{}"), 400);
+    assert_int_equal(write_raw(&h, WRITE_CREATE, OBJECT_EVENT, "x", "{}"), 405);
+    assert_int_equal(write_raw(&h, WRITE_DELETE, OBJECT_NODE, "m-1", ""), 405);
+    harness_done(&h);
+}
+
+/* core_check_write says what the step would say, and changes nothing. */
+static void checking_changes_nothing(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct write_event write = {.verb = WRITE_CREATE,
+                                .object = OBJECT_JOBSET,
+                                .namespace_ = STR("default"),
+                                .body =
+                                    STR("{\"metadata\":{\"name\":\"ok\"},\"spec\":{\"replicatedJobs\":[]}}"),
+                                .grace_s = -1};
+    uint64_t before = core_digest(h.core);
+    assert_true(core_check_write(h.core, &write, &h.effects));
+    write.body = STR("{\"metadata\":7}");
+    assert_false(core_check_write(h.core, &write, &h.effects));
+    assert_int_equal((int)h.effects.list.len, 1);
+    assert_int_equal(h.effects.list.items[0].kind, EFFECT_REPLY);
+    assert_true(core_digest(h.core) == before);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bodies_of_the_wrong_form),
+        cmocka_unit_test(what_does_not_exist_or_cannot_be_written),
+        cmocka_unit_test(checking_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+"""What the end-to-end scripts share: cases that print ok / not ok / skip, a cluster in a folder, small JobSets."""
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "deploy"))
+from localcluster import BUILD, JOBSETS, PHALANX, Cluster, GaveUp, wait_for  # noqa: E402,F401
+
+MINI = os.path.join(ROOT, "clusters/mini.yaml")
+
+
+class Failed(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+class Skip(Exception):
+    pass
+
+
+def run_cases(cases):
+    """Runs functions in order; each prints one line. Exit status for the script."""
+    failed = 0
+    for case in cases:
+        name = case.__name__
+        try:
+            figures = case()
+            print(f"ok {name}" + (f" ({figures})" if figures else ""), flush=True)
+        except Skip as reason:
+            print(f"skip {name}: {reason}", flush=True)
+        except (Failed, GaveUp) as reason:
+            failed += 1
+            print(f"not ok {name}: {reason}", flush=True)
+        except Exception:  # a script's own mistake fails its case, not the others
+            failed += 1
+            print(f"not ok {name}: {traceback.format_exc()}", flush=True)
+    return 1 if failed else 0
+
+
+class Bed:
+    """One cluster for several cases; stops it and removes its folder at the end."""
+
+    def __init__(self, cluster_file=MINI, *options):
+        self.folder = tempfile.mkdtemp(prefix="phalanx-e2e-")
+        self.cluster_file, self.options = cluster_file, options
+
+    def __enter__(self):
+        self.cluster = Cluster(self.folder, self.cluster_file, "--quiet", *self.options)
+        wait_for("every machine is ready", self.cluster.machines_ready, 30)
+        return self.cluster
+
+    def __exit__(self, *exception):
+        self.cluster.stop()
+        left = self.cluster.left_running()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if left and exception[0] is None:
+            raise Failed(f"still running: {left}")
+
+
+def jobset(name, command, tasks=1, chips=4, max_restarts=0, backoff_limit=0, grace_s=5, env=(), **container):
+    """A JobSet of one Job with `tasks` indexes; `container` adds fields to its container."""
+    limits = {"google.com/tpu": chips} if chips else {}
+    limits.update(container.pop("limits", {}))
+    spec = {
+        "replicatedJobs": [{
+            "name": "w", "replicas": 1,
+            "template": {"spec": {
+                "parallelism": tasks, "completions": tasks, "backoffLimit": backoff_limit,
+                "template": {"spec": {
+                    "restartPolicy": "Never", "terminationGracePeriodSeconds": grace_s,
+                    "containers": [dict({"name": "main", "image": "none", "command": command,
+                                         "env": [{"name": k, "value": v} for k, v in env],
+                                         "resources": {"limits": limits}}, **container)],
+                }},
+            }},
+        }],
+    }
+    if max_restarts:
+        spec["failurePolicy"] = {"maxRestarts": max_restarts}
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
+
+
+def create(cluster, document):
+    status, answer = cluster.request("POST", JOBSETS, document)
+    check(status == 201, f"create answered {status}: {answer.get('message')}")
+    return answer
+
+
+def wait_finished(cluster, name, seconds=60):
+    return wait_for(f"{name} has finished", lambda: cluster.state(name), seconds)
+
+
+def wait_running(cluster, name, tasks, seconds=20):
+    def running():
+        pods = [p for p in cluster.pods(name) if p["status"]["phase"] == "Running"
+                and not p["metadata"].get("deletionTimestamp")]
+        return pods if len(pods) == tasks else None
+
+    return wait_for(f"{tasks} pods of {name} run", running, seconds)

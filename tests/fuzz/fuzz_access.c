@@ -1,0 +1,51 @@
+/* Files that an operator writes for access: tokens and roles. Whatever is in them ends in an error value or
+ * in a policy that answers questions. */
+#include "base/yaml.h"
+#include "host/access/rbac.h"
+#include "host/access/tokens.h"
+
+static void fuzz_tokens(struct str text)
+{
+    struct tokens *tokens;
+    struct error error;
+    if (tokens_parse(text, &tokens, &error) < 0)
+        return;
+    (void)tokens_find(tokens, text);
+    tokens_free(tokens);
+}
+
+static void visit(void *context, const struct doc *rule)
+{
+    *(size_t *)context += doc_len(rule);
+}
+
+static void fuzz_roles(struct str text)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 << 20};
+    struct doc_list documents;
+    struct error error;
+    struct rbac *policy = rbac_new();
+    size_t members = 0;
+    rbac_add_builtin(policy);
+    if (yaml_parse_all(&arena, text, &documents, &error) == 0)
+        for (size_t i = 0; i < documents.len; i++)
+            (void)rbac_add(policy, documents.items[i], &error);
+    rbac_seal(policy);
+    struct str groups[] = {STR("g")};
+    struct access_user user = {.name = STR("u"), .groups = groups, .group_count = 1};
+    struct access_attributes what = {
+        .verb = STR("get"), .resource = STR("pods"), .namespace_ = STR("n"), .name = STR("x")};
+    (void)rbac_allows(policy, &user, &what);
+    (void)rbac_covers(policy, &user, STR("n"), rbac_role_rules(policy, STR("n"), STR("r")));
+    rbac_visit_rules(policy, &user, STR("n"), visit, &members);
+    rbac_free(policy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct str text = {(const char *)data, size};
+    fuzz_tokens(text);
+    fuzz_roles(text);
+    return 0;
+}

@@ -1,0 +1,339 @@
+/* Pods of several containers on a real machine: order, volumes, probes, restarts; and that an agent's death
+ * or a passed fence means for each of them what it means for a single task. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/agent/agent_host.h"
+#include "host/agent/fake.h"
+
+static char program[512], shim[512];
+
+/* --- an agent in a process of its own ------------------------------------------------------------- */
+
+static void on_term(uv_signal_t *handle, int number)
+{
+    agent_host_shutdown(handle->data, false, NULL, NULL);
+    uv_close((uv_handle_t *)handle, NULL);
+}
+
+/* argv: agent PORT STATE */
+static int run_agent(char **argv)
+{
+    uv_loop_t loop;
+    uv_signal_t term;
+    struct agent_host *host;
+    struct error error;
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&loop);
+    struct agent_host_options options = {.machine = "m-1",
+                                         .controller = "127.0.0.1",
+                                         .port = (uint16_t)strtol(argv[2], NULL, 10),
+                                         .state = argv[3],
+                                         .shim = shim,
+                                         .chips = 4,
+                                         .quiet = true};
+    if (agent_host_new(&loop, &options, &host, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        return 1;
+    }
+    uv_signal_init(&loop, &term);
+    term.data = host;
+    uv_signal_start(&term, on_term, SIGTERM);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    return uv_loop_close(&loop) == 0 ? 0 : 3;
+}
+
+struct bed {
+    struct fake fake;
+    char state[64];
+    pid_t agent;
+};
+
+static void begin_agent(struct bed *bed)
+{
+    char port[8];
+    int hellos = bed->fake.hellos;
+    snprintf(port, sizeof port, "%u", bed->fake.port);
+    bed->agent = fork();
+    assert_true(bed->agent >= 0);
+    if (bed->agent == 0) {
+        execl(program, program, "agent", port, bed->state, (char *)NULL);
+        _exit(127);
+    }
+    RUN_UNTIL(&bed->fake, bed->fake.agent && bed->fake.hellos > hellos);
+}
+
+static int end_agent(struct bed *bed, int signal_number)
+{
+    int status;
+    kill(bed->agent, signal_number);
+    assert_int_equal(waitpid(bed->agent, &status, 0), bed->agent);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void bed_init(struct bed *bed)
+{
+    fake_init(&bed->fake);
+    snprintf(bed->state, sizeof bed->state, "/tmp/phx-pods-test-XXXXXX");
+    assert_non_null(mkdtemp(bed->state));
+    begin_agent(bed);
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static void bed_done(struct bed *bed)
+{
+    assert_int_equal(end_agent(bed, SIGTERM), 0);
+    nftw(bed->state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    fake_done(&bed->fake);
+}
+
+/* --- pods ----------------------------------------------------------------------------------------- */
+
+enum { MAX = 4 };
+
+struct pod {
+    struct container_launch containers[MAX];
+    struct str argv[MAX][3];
+    size_t count;
+    struct volume_launch volumes[MAX];
+    size_t volume_count;
+};
+
+static struct container_launch *add(struct pod *pod, const char *name, enum container_role role,
+                                    enum container_restart restart, const char *command)
+{
+    struct str *argv = pod->argv[pod->count];
+    struct container_launch *container = &pod->containers[pod->count++];
+    argv[0] = STR("/bin/sh");
+    argv[1] = STR("-c");
+    argv[2] = str_from(command);
+    *container = (struct container_launch){.name = str_from(name),
+                                           .role = role,
+                                           .restart = restart,
+                                           .argv = argv,
+                                           .argc = 3,
+                                           .run_as_user = -1,
+                                           .run_as_group = -1};
+    return container;
+}
+
+static void start(struct bed *bed, struct pod *pod, uint64_t task)
+{
+    struct task_launch launch = {.task = task,
+                                 .jobset = 1,
+                                 .name = STR("pod"),
+                                 .namespace_ = STR("default"),
+                                 .run_as_user = -1,
+                                 .run_as_group = -1,
+                                 .chips = 1,
+                                 .grace_ns = 2 * NS_PER_SECOND,
+                                 .world = 1,
+                                 .restore_step = -1,
+                                 .containers = pod->containers,
+                                 .container_count = pod->count,
+                                 .volumes = pod->volumes,
+                                 .volume_count = pod->volume_count};
+    wire_send_controller(bed->fake.agent,
+                         &(struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
+}
+
+static const char *read_log(struct bed *bed, uint64_t task, const char *container)
+{
+    struct log_open open = {.stream = 1, .task = task, .container = str_from(container), .tail_lines = -1};
+    buf_clear(&bed->fake.log);
+    bed->fake.log_ended = false;
+    wire_send_controller(bed->fake.agent,
+                         &(struct from_controller){.kind = FROM_CONTROLLER_LOG_OPEN, .log_open = open});
+    RUN_UNTIL(&bed->fake, bed->fake.log_ended);
+    buf_reserve(&bed->fake.log, 1);
+    bed->fake.log.data[bed->fake.log.len] = 0;
+    return bed->fake.log.data;
+}
+
+static bool exists(const struct bed *bed, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", bed->state, name);
+    return access(path, F_OK) == 0;
+}
+
+static void touch(const struct bed *bed, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", bed->state, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fclose(file);
+}
+
+/* --- tests ---------------------------------------------------------------------------------------- */
+
+static void a_pod_outlives_its_agent(void **state)
+{
+    struct bed bed;
+    struct pod pod = {.count = 0};
+    char command[256];
+    bed_init(&bed);
+    snprintf(command, sizeof command, "echo main; until [ -e %s/go ]; do sleep 0.05; done; exit 5",
+             bed.state);
+    add(&pod, "main", CONTAINER_MAIN, RERUN_NEVER, command);
+    add(&pod, "init", CONTAINER_INIT, RERUN_NEVER, "echo init");
+    add(&pod, "side", CONTAINER_SIDECAR, RERUN_ALWAYS,
+        "trap 'echo stopped; exit 0' TERM; echo side; while :; do sleep 0.05; done");
+    start(&bed, &pod, 21);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 21)->started);
+    assert_true(told(&bed.fake, 21)->preparing > 0);
+    assert_int_equal(end_agent(&bed, SIGKILL), -SIGKILL);
+    begin_agent(&bed);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 21)->phases[2] == CONTAINER_RUNNING &&
+                             told(&bed.fake, 21)->phases[1] == CONTAINER_TERMINATED);
+    assert_int_equal(told(&bed.fake, 21)->exited, 0);
+    touch(&bed, "go");
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 21)->exited);
+    assert_int_equal(told(&bed.fake, 21)->exit_code, 5);
+    assert_string_equal(read_log(&bed, 21, "init"), "init\n"); /* it ran once */
+    assert_string_equal(read_log(&bed, 21, "main"), "main\n");
+    const char *side = read_log(&bed, 21, "side");
+    assert_memory_equal(side, "side\n", 5);
+    assert_non_null(strstr(side, "stopped\n"));
+    bed_done(&bed);
+}
+
+static void the_fence_ends_every_container(void **state)
+{
+    struct bed bed;
+    struct pod pod = {.count = 0};
+    bed_init(&bed);
+    add(&pod, "main", CONTAINER_MAIN, RERUN_ALWAYS, "sleep 1000");
+    add(&pod, "side", CONTAINER_SIDECAR, RERUN_ALWAYS, "sleep 1000");
+    start(&bed, &pod, 22);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 22)->started);
+    bed.fake.silent = true;
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 22)->exited);
+    assert_true(told(&bed.fake, 22)->fenced);
+    assert_int_equal(told(&bed.fake, 22)->restarts, 0); /* whatever its policy */
+    bed.fake.silent = false;
+    bed_done(&bed);
+}
+
+static void a_failing_container_runs_again_and_a_probe_kills(void **state)
+{
+    struct bed bed;
+    struct pod pod = {.count = 0};
+    char command[256], check[256];
+    struct str argv[] = {STR("/bin/sh"), STR("-c"), {0}};
+    bed_init(&bed);
+    touch(&bed, "healthy");
+    snprintf(command, sizeof command, "echo run; sleep 1000");
+    snprintf(check, sizeof check, "test -e %s/healthy", bed.state);
+    argv[2] = str_from(check);
+    struct container_launch *main_one = add(&pod, "main", CONTAINER_MAIN, RERUN_ALWAYS, command);
+    for (int kind = PROBE_READINESS; kind <= PROBE_LIVENESS; kind++)
+        main_one->probes[kind] = (struct container_probe){
+            {.kind = ACTION_EXEC, .argv = argv, .argc = 3}, 0, 50 * NS_PER_MS, 5 * NS_PER_SECOND, 1, 2, 0};
+    start(&bed, &pod, 23);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 23)->started && !told(&bed.fake, 23)->not_ready);
+    char path[256];
+    snprintf(path, sizeof path, "%s/healthy", bed.state);
+    unlink(path);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 23)->restarts == 1 && told(&bed.fake, 23)->not_ready);
+    touch(&bed, "healthy");
+    RUN_UNTIL(&bed.fake, !told(&bed.fake, 23)->not_ready);
+    assert_true(told(&bed.fake, 23)->notes >= 2); /* Unhealthy, Killing */
+    wire_send_controller(bed.fake.agent,
+                         &(struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {23, 0}});
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 23)->exited);
+    bed_done(&bed);
+}
+
+static void volumes_are_seen_by_containers_alone(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    struct bed bed;
+    struct pod pod = {.count = 0};
+    struct volume_file files[] = {{STR("deep/secret"), STR("hush"), 0400}};
+    struct container_mount mounts[] = {{STR("scratch"), STR("/mnt"), STR(""), false},
+                                       {STR("keys"), STR("/mnt/keys"), STR(""), false},
+                                       {STR("scratch"), STR("/mnt/again"), STR("inner"), true}};
+    bed_init(&bed);
+    pod.volumes[pod.volume_count++] = (struct volume_launch){.name = STR("scratch"), .kind = VOLUME_EMPTY};
+    pod.volumes[pod.volume_count++] =
+        (struct volume_launch){.name = STR("keys"), .kind = VOLUME_FILES, .files = files, .file_count = 1};
+    struct container_launch *container = add(
+        &pod, "main", CONTAINER_MAIN, RERUN_NEVER,
+        "cat /mnt/keys/deep/secret; cat /mnt/from-init; touch /mnt/again/x 2>/dev/null || echo ' read-only'");
+    container->mounts = mounts;
+    container->mount_count = 3;
+    container = add(&pod, "init", CONTAINER_INIT, RERUN_NEVER, "echo -n ' handed over' > /mnt/from-init");
+    container->mounts = mounts;
+    container->mount_count = 1;
+    start(&bed, &pod, 24);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 24)->exited);
+    assert_string_equal(read_log(&bed, 24, "main"), "hush handed over read-only\n");
+    assert_true(access("/mnt/keys", F_OK) < 0 && exists(&bed, "volumes/24"));
+    wire_send_controller(bed.fake.agent,
+                         &(struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 24});
+    (void)read_log(&bed, 24, "main"); /* behind FORGET */
+    assert_false(exists(&bed, "volumes/24"));
+    bed_done(&bed);
+}
+
+static void a_volume_that_is_not_there_is_named(void **state)
+{
+    struct bed bed;
+    struct pod pod = {.count = 0};
+    struct container_mount mount = {STR("data"), STR("/mnt"), STR(""), false};
+    bed_init(&bed);
+    pod.volumes[pod.volume_count++] = (struct volume_launch){
+        .name = STR("data"), .kind = VOLUME_HOST, .source = STR("/no/such/place"), .type = STR("Directory")};
+    struct container_launch *container = add(&pod, "main", CONTAINER_MAIN, RERUN_NEVER, "true");
+    container->mounts = &mount;
+    container->mount_count = 1;
+    start(&bed, &pod, 25);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 25)->start_failed);
+    assert_non_null(strstr(told(&bed.fake, 25)->message, "volume data: hostPath.path /no/such/place"));
+    pod.volumes[0] = (struct volume_launch){
+        .name = STR("data"), .kind = VOLUME_CLAIM, .source = STR("claim")}; /* no --volumes-dir */
+    start(&bed, &pod, 26);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 26)->start_failed);
+    assert_non_null(strstr(told(&bed.fake, 26)->message, "--volumes-dir"));
+    bed_done(&bed);
+}
+
+int main(int argc, char **argv)
+{
+    const char *build = getenv("PHX_BUILD");
+    snprintf(shim, sizeof shim, "%s/phalanx-shim", build ? build : "build");
+    if (argc == 4 && strcmp(argv[1], "agent") == 0)
+        return run_agent(argv);
+    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (len <= 0 || access(shim, X_OK) < 0) {
+        fprintf(stderr, "skipped: no %s\n", shim);
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pod_outlives_its_agent),
+        cmocka_unit_test(the_fence_ends_every_container),
+        cmocka_unit_test(a_failing_container_runs_again_and_a_probe_kills),
+        cmocka_unit_test(volumes_are_seen_by_containers_alone),
+        cmocka_unit_test(a_volume_that_is_not_there_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

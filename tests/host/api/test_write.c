@@ -1,0 +1,271 @@
+/* Writes over real sockets, on a real core. */
+#include "host/api/client.h"
+
+static void test_patches(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    create(host, "a");
+    const char *merge = "Content-Type: application/merge-patch+json\r\n";
+    const char *json = "Content-Type: application/json-patch+json\r\n";
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/a", merge,
+                         "{\"metadata\":{\"annotations\":{\"x\":\"1\"},\"labels\":{\"team\":null}}}", &doc),
+                     200);
+    assert_true(text_is(doc_path(doc, "metadata", "annotations", "x", NULL), "1"));
+    assert_null(doc_path(doc, "metadata", "labels", "team", NULL));
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/a", json,
+                         "[{\"op\":\"test\",\"path\":\"/metadata/annotations/x\",\"value\":\"1\"},"
+                         "{\"op\":\"replace\",\"path\":\"/metadata/annotations/x\",\"value\":\"2\"}]",
+                         &doc),
+                     200);
+    assert_true(text_is(doc_path(doc, "metadata", "annotations", "x", NULL), "2"));
+    assert_int_equal(
+        ask(host, &arena, "PATCH", JOBSETS "/a", json, "[{\"op\":\"remove\",\"path\":\"/nothing\"}]", &doc),
+        422);
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/a",
+                         "Content-Type: application/strategic-merge-patch+json\r\n", "{}", &doc),
+                     415);
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/a",
+                         "Content-Type: application/apply-patch+yaml\r\n", "{}", &doc),
+                     422); /* without a fieldManager */
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/a", merge,
+                         "{\"spec\":{\"network\":{\"subdomain\":\"z\"}}}", &doc),
+                     422);
+    assert_int_equal(
+        ask(host, &arena, "PATCH", JOBSETS "/a", merge, "{\"metadata\":{\"resourceVersion\":\"1\"}}", &doc),
+        409);
+    struct str node = core_cluster(host->core)->machines[0].name;
+    char *url = arena_strdup(&arena, arena_printf(&arena, "/api/v1/nodes/" STR_FORMAT, STR_ARG(node)));
+    assert_int_equal(ask(host, &arena, "PATCH", url,
+                         "Content-Type: application/strategic-merge-patch+json\r\n",
+                         "{\"spec\":{\"unschedulable\":true}}", &doc),
+                     200);
+    assert_true(core_cluster(host->core)->machines[0].cordoned);
+    assert_int_equal(ask(host, &arena, "PATCH", url, merge,
+                         "{\"metadata\":{\"labels\":{\"zone\":\"z1\"}},\"spec\":{\"unschedulable\":null}}",
+                         &doc),
+                     200);
+    assert_false(core_cluster(host->core)->machines[0].cordoned);
+    assert_int_equal(core_cluster(host->core)->machines[0].taint_count, 0);
+    assert_true(text_is(doc_path(doc, "metadata", "labels", "zone", NULL), "z1"));
+}
+
+#define APPLIED(spec)                                                                                        \
+    "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"s\"},"        \
+    "\"spec\":{" spec                                                                                        \
+    "\"replicatedJobs\":[{\"name\":\"w\",\"template\":{\"spec\":{\"parallelism\":1,\"completions\":1,"       \
+    "\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"command\":[\"x\"]}]}}}}}]}}"
+
+static void test_apply(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    const char *apply = "Content-Type: application/apply-patch+yaml\r\n";
+    const char *merge = "Content-Type: application/merge-patch+json\r\n";
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/s?fieldManager=kubectl&force=false", apply,
+                         APPLIED("\"suspend\":true,"), &doc),
+                     201);
+    struct doc *managed = doc_at(doc_path(doc, "metadata", "managedFields", NULL), 0);
+    assert_true(text_is(doc_get(managed, "manager"), "kubectl"));
+    assert_true(text_is(doc_get(managed, "operation"), "Apply"));
+    assert_non_null(doc_path(managed, "fieldsV1", "f:spec", "f:suspend", NULL));
+    struct str version = doc_str(doc_path(doc, "metadata", "resourceVersion", NULL), STR(""));
+    /* The same again changes nothing. */
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/s?fieldManager=kubectl", apply,
+                         APPLIED("\"suspend\":true,"), &doc),
+                     200);
+    assert_true(str_equal(version, doc_str(doc_path(doc, "metadata", "resourceVersion", NULL), STR(""))));
+    assert_int_equal(doc_int(doc_path(doc, "metadata", "generation", NULL), 0), 1);
+    /* Another writer takes a field over; applying it then is a conflict. */
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/s?fieldManager=other", merge,
+                         "{\"spec\":{\"suspend\":false}}", &doc),
+                     200);
+    assert_int_equal(doc_len(doc_path(doc, "metadata", "managedFields", NULL)), 2);
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/s?fieldManager=kubectl", apply,
+                         APPLIED("\"suspend\":true,"), &doc),
+                     409);
+    struct doc *cause = doc_at(doc_path(doc, "details", "causes", NULL), 0);
+    assert_true(text_is(doc_get(cause, "reason"), "FieldManagerConflict"));
+    assert_true(text_is(doc_get(cause, "field"), ".spec.suspend"));
+    assert_true(text_is(doc_get(cause, "message"), "conflict with \"other\" using jobset.x-k8s.io/v1alpha2"));
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/s?fieldManager=kubectl&dryRun=All&force=true",
+                         apply, APPLIED("\"suspend\":true,"), &doc),
+                     200);
+    assert_true(doc_bool(doc_path(doc, "spec", "suspend", NULL), false));
+    assert_int_equal(ask(host, &arena, "GET", JOBSETS "/s", "", "", &doc), 200);
+    assert_false(doc_bool(doc_path(doc, "spec", "suspend", NULL), false));
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/s?fieldManager=kubectl&force=true", apply,
+                         APPLIED("\"suspend\":true,"), &doc),
+                     200);
+    assert_int_equal(doc_len(doc_path(doc, "metadata", "managedFields", NULL)), 1);
+    /* What is applied no more goes. */
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/s?fieldManager=kubectl", apply, APPLIED(""), &doc),
+                     200);
+    assert_null(doc_path(doc, "spec", "suspend", NULL));
+}
+
+/* kubectl drain: an eviction is accepted, and the pod is gone once it has ended. */
+static void test_eviction(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    create(host, "e");
+    assert_int_equal(ask(host, &arena, "GET", "/api/v1/namespaces/default/pods", "", "", &doc), 200);
+    size_t before = doc_len(doc_get(doc, "items"));
+    struct str pod = doc_str(doc_path(doc_at(doc_get(doc, "items"), 0), "metadata", "name", NULL), STR(""));
+    char *url = arena_strdup(
+        &arena, arena_printf(&arena, "/api/v1/namespaces/default/pods/" STR_FORMAT, STR_ARG(pod)));
+    char *evict = arena_strdup(&arena, arena_printf(&arena, "%s/eviction", url));
+    const char *json = "Content-Type: application/json\r\n";
+    const char *body = "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"deleteOptions\":{%s}}";
+    char text[200];
+    snprintf(text, sizeof text, body, "\"dryRun\":[\"All\"]");
+    assert_int_equal(ask(host, &arena, "POST", evict, json, text, &doc), 201);
+    assert_int_equal(ask(host, &arena, "GET", url, "", "", &doc), 200);
+    assert_null(doc_path(doc, "metadata", "deletionTimestamp", NULL));
+    snprintf(text, sizeof text, body, "\"preconditions\":{\"uid\":\"other\"}");
+    assert_int_equal(ask(host, &arena, "POST", evict, json, text, &doc), 409);
+    host->hold_tasks = true;
+    snprintf(text, sizeof text, body, "\"gracePeriodSeconds\":7");
+    assert_int_equal(ask(host, &arena, "POST", evict, json, text, &doc), 201);
+    assert_int_equal(ask(host, &arena, "GET", url, "", "", &doc), 200);
+    assert_non_null(doc_path(doc, "metadata", "deletionTimestamp", NULL));
+    host->hold_tasks = false;
+    fake_obey(host);
+    assert_int_equal(ask(host, &arena, "GET", url, "", "", &doc), 404);
+    assert_int_equal(ask(host, &arena, "POST", evict, json, text, &doc), 404);
+    assert_int_equal(ask(host, &arena, "GET", "/api/v1/namespaces/default/pods", "", "", &doc), 200);
+    assert_true(doc_len(doc_get(doc, "items")) <= before);
+    assert_int_equal(ask(host, &arena, "GET", JOBSETS "/e/status", "", "", &doc), 200);
+    assert_int_equal(ask(host, &arena, "GET", JOBSETS "/e/scale", "", "", &doc), 404);
+}
+
+/* What the server makes of a Job (selector, labels) does not become part of what its user wants. */
+static void test_apply_job(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    const char *apply = "Content-Type: application/apply-patch+yaml\r\n";
+    const char *strategic = "Content-Type: application/strategic-merge-patch+json\r\n";
+    const char *url = "/apis/batch/v1/namespaces/default/jobs/j?fieldManager=k&force=true";
+    const char *job = "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"},\"spec\":{"
+                      "\"template\":{\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\","
+                      "\"command\":[\"x\"]}]}}}}";
+    host->hold_tasks = true;
+    assert_int_equal(ask(host, &arena, "PATCH", url, apply, job, &doc), 201);
+    struct str version = doc_str(doc_path(doc, "metadata", "resourceVersion", NULL), STR(""));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ask(host, &arena, "PATCH", url, apply, job, &doc), 200);
+        assert_true(str_equal(version, doc_str(doc_path(doc, "metadata", "resourceVersion", NULL), STR(""))));
+    }
+    assert_int_equal(doc_len(doc_path(doc, "metadata", "managedFields", NULL)), 1);
+    assert_int_equal(
+        ask(host, &arena, "PATCH", url, strategic, "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", &doc), 200);
+    assert_int_equal(doc_int(doc_path(doc, "metadata", "generation", NULL), 0), 1);
+    assert_true(text_is(doc_path(doc, "metadata", "labels", "a", NULL), "b"));
+    assert_int_equal(ask(host, &arena, "PATCH", url, strategic, "{\"spec\":{\"suspend\":true}}", &doc), 200);
+    assert_int_equal(doc_int(doc_path(doc, "metadata", "generation", NULL), 0), 2);
+}
+
+/* A write waits for its commit; what happens between is a conflict that a patch bears and a replace
+ * reports. */
+static void test_conflict(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    struct client first, second;
+    create(host, "a");
+    host->hold_commits = true;
+    client_send(&first, host, "PATCH", JOBSETS "/a", "Content-Type: application/merge-patch+json\r\n",
+                "{\"metadata\":{\"annotations\":{\"one\":\"1\"}}}");
+    client_send(&second, host, "PATCH", JOBSETS "/a", "Content-Type: application/merge-patch+json\r\n",
+                "{\"metadata\":{\"annotations\":{\"two\":\"2\"}}}");
+    int64_t deadline = monotonic() + DEADLINE_NS;
+    while (host->writes.len < 2 && monotonic() < deadline)
+        uv_run(&host->loop, UV_RUN_NOWAIT);
+    assert_int_equal(host->writes.len, 2);
+    assert_int_equal(first.body.len, 0);
+    host->hold_commits = false;
+    assert_true(client_wait(&first, NULL));
+    assert_true(client_wait(&second, NULL));
+    assert_int_equal(first.code, 200);
+    assert_int_equal(second.code, 200);
+    client_done(&first);
+    client_done(&second);
+    assert_int_equal(ask(host, &arena, "GET", JOBSETS "/a", NONE, NULL, &doc), 200);
+    assert_non_null(doc_path(doc, "metadata", "annotations", "one", NULL));
+    assert_non_null(doc_path(doc, "metadata", "annotations", "two", NULL));
+}
+
+static void test_delete_collection(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    for (int i = 0; i < 5; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "j%d", i);
+        create(host, name);
+    }
+    assert_int_equal(ask(host, &arena, "DELETE", JOBSETS "?labelSelector=team!%3Da", NONE, NULL, &doc), 200);
+    assert_int_equal(core_jobs(host->core)->jobsets.len, 5);
+    assert_int_equal(ask(host, &arena, "DELETE", JOBSETS "?labelSelector=team%3Da", NONE, NULL, &doc), 200);
+    for (size_t i = 0; i < core_jobs(host->core)->jobsets.len; i++)
+        assert_true(core_jobs(host->core)->jobsets.items[i]->deleted_ns != 0);
+}
+
+/* Of what another controller manages, its word about the status is kept; of ours it is not. */
+static void test_foreign_status(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    const char *merge = "Content-Type: application/merge-patch+json\r\n";
+    const char *apply = "Content-Type: application/apply-patch+yaml\r\n";
+    const char *put = "Content-Type: application/json\r\n";
+    char *body = jobset_json(&arena, "far", "\"managedBy\":\"other.example/controller\",");
+    assert_int_equal(ask(host, &arena, "POST", JOBSETS, NONE, body, NULL), 201);
+    create(host, "near");
+    const char *restarts = "{\"status\":{\"restarts\":7}}";
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/far/status", merge, restarts, &doc), 200);
+    assert_int_equal(doc_int(doc_path(doc, "status", "restarts", NULL), 0), 7);
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/far/status?fieldManager=m&force=true", apply,
+                         "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":"
+                         "{\"name\":\"far\"},\"status\":{\"terminalState\":\"Completed\"}}",
+                         &doc),
+                     200);
+    assert_int_equal(ask(host, &arena, "GET", JOBSETS "/far", "", NULL, &doc), 200);
+    assert_int_equal(doc_int(doc_path(doc, "status", "restarts", NULL), 0), 7);
+    assert_true(text_is(doc_path(doc, "status", "terminalState", NULL), "Completed"));
+    assert_true(text_is(doc_path(doc, "spec", "managedBy", NULL), "other.example/controller"));
+    assert_int_equal(ask(host, &arena, "PUT", JOBSETS "/far/status", put,
+                         "{\"metadata\":{\"resourceVersion\":\"1\"},\"status\":{}}", NULL),
+                     409);
+    assert_int_equal(
+        ask(host, &arena, "PUT", JOBSETS "/far/status", put, "{\"status\":{\"restarts\":8}}", &doc), 200);
+    assert_int_equal(doc_int(doc_path(doc, "status", "restarts", NULL), 0), 8);
+    assert_null(doc_path(doc, "status", "terminalState", NULL));
+    assert_int_equal(ask(host, &arena, "PUT", JOBSETS "/far/status", put, "{\"status\":3}", NULL), 400);
+    assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/near/status", merge, restarts, &doc), 200);
+    assert_int_equal(doc_int(doc_path(doc, "status", "restarts", NULL), 0), 0);
+    assert_int_equal(ask(host, &arena, "PUT", JOBSETS "/none/status", put, restarts, NULL), 404);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_patches, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_apply, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_eviction, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_apply_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_conflict, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_foreign_status, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_delete_collection, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,267 @@
+/* TLS below the wire: messages arrive whole and in order, strangers are refused by both sides. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "host/access/folder.h"
+#include "host/wire/wire.h"
+
+enum { MESSAGES = 400, DEADLINE_MS = 20000 };
+
+static char folder[] = "/tmp/phalanx-tls-XXXXXX";
+
+struct side {
+    struct wire_conn *conn;
+    int opened, closed, refused;
+    uint64_t received, wrong;
+    enum wire_reason reason;
+    char name[64], why[200];
+};
+static struct side server, client;
+static uv_loop_t loop;
+static uv_timer_t deadline;
+static bool late;
+
+static void on_deadline(uv_timer_t *timer)
+{
+    late = true;
+}
+
+static void server_opened(struct wire_conn *conn)
+{
+    server.opened++;
+    server.conn = conn;
+    snprintf(server.name, sizeof server.name, "%s", wire_conn_peer_name(conn));
+}
+
+static void from_agent(struct wire_conn *conn, const struct from_agent *message)
+{
+    CHECK(message->kind == FROM_AGENT_LOG_DATA);
+    server.wrong += message->log_data.stream != server.received ||
+                    message->log_data.bytes.len != server.received * 97 % 70000;
+    server.received++;
+    struct from_controller reply = {.kind = FROM_CONTROLLER_REPORTS_ACK, .number = server.received};
+    wire_send_controller(conn, &reply);
+}
+
+static void server_closed(struct wire_conn *conn, enum wire_reason reason, const char *why)
+{
+    server.closed++;
+    server.conn = NULL;
+}
+
+static void server_refused(void *context, const char *peer, const char *why)
+{
+    server.refused++;
+    snprintf(server.why, sizeof server.why, "%s", why);
+}
+
+static void client_opened(struct wire_conn *conn)
+{
+    client.opened++;
+    snprintf(client.name, sizeof client.name, "%s", wire_conn_peer_name(conn));
+}
+
+static void from_controller(struct wire_conn *conn, const struct from_controller *message)
+{
+    client.received++;
+    client.wrong += message->number != client.received;
+}
+
+static void client_closed(struct wire_conn *conn, enum wire_reason reason, const char *why)
+{
+    client.closed++;
+    client.conn = NULL;
+    client.reason = reason;
+    snprintf(client.why, sizeof client.why, "%s", why);
+}
+
+static const struct wire_handlers server_handlers = {
+    .opened = server_opened, .from_agent = from_agent, .closed = server_closed, .refused = server_refused};
+static const struct wire_handlers client_handlers = {
+    .opened = client_opened, .from_controller = from_controller, .closed = client_closed};
+
+static struct wire_tls *settings(const char *authority, const char *name)
+{
+    static char paths[6][300];
+    static unsigned next;
+    char *ca = paths[next++ % 6], *cert = paths[next++ % 6], *key = paths[next++ % 6];
+    struct wire_tls *tls;
+    struct error error;
+    snprintf(ca, 300, "%s/%s/ca.crt", folder, authority);
+    snprintf(cert, 300, "%s/%s.crt", folder, name);
+    snprintf(key, 300, "%s/%s.key", folder, name);
+    if (wire_tls_new(&(struct wire_tls_options){ca, cert, key}, &tls, &error) < 0)
+        fail_msg("%s", error.text);
+    return tls;
+}
+
+/* Connects with these credentials (tls NULL: in the clear) and runs until `done`, or until it took too long.
+ * */
+static void exchange(const char *host, struct wire_tls *server_tls, struct wire_tls *client_tls, bool send,
+                     bool (*done)(void))
+{
+    struct wire_listener *listener;
+    struct error error;
+    uint16_t port;
+    server = client = (struct side){0};
+    late = false;
+    uv_loop_init(&loop);
+    uv_timer_init(&loop, &deadline);
+    uv_timer_start(&deadline, on_deadline, DEADLINE_MS, 0);
+    struct wire *wire = wire_new(&loop);
+    CHECK(wire_listen(wire, "127.0.0.1", 0, &server_handlers, NULL, &listener, &port, &error) == 0);
+    wire_listener_set_tls(listener, server_tls);
+    struct wire_target target = {.host = host, .port = port, .tls = client_tls};
+    CHECK(wire_connect(wire, &target, &client_handlers, NULL, &client.conn, &error) == 0);
+    char *bytes = mem_alloc(70000);
+    for (uint64_t i = 0; send && i < MESSAGES; i++) {
+        struct from_agent message = {.kind = FROM_AGENT_LOG_DATA,
+                                     .log_data = {.stream = i, .bytes = {bytes, i * 97 % 70000}}};
+        wire_send_agent(client.conn, &message);
+    }
+    while (!done() && !late)
+        uv_run(&loop, UV_RUN_ONCE);
+    mem_free(bytes);
+    wire_shutdown(wire);
+    uv_close((uv_handle_t *)&deadline, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK(uv_loop_close(&loop) == 0);
+    assert_false(late);
+}
+
+static bool all_received(void)
+{
+    return client.received == MESSAGES;
+}
+
+static bool both_ended(void)
+{
+    return client.closed && (server.refused || server.closed);
+}
+
+static void test_messages(void **state)
+{
+    struct wire_tls *a = settings("good", "good/server"), *b = settings("good", "good/agents/m-1");
+    exchange("127.0.0.1", a, b, true, all_received);
+    assert_int_equal(server.received, MESSAGES);
+    assert_int_equal(server.wrong + client.wrong, 0);
+    assert_int_equal(server.opened + client.opened, 2);
+    assert_string_equal(server.name, "system:node:m-1");
+    assert_string_equal(client.name, "phalanx-controller");
+    wire_tls_free(a);
+    wire_tls_free(b);
+}
+
+/* The owner of the listener never hears of a connection whose handshake failed. */
+static void expect_refused(const char *client_ca, const char *client_name, const char *host)
+{
+    struct wire_tls *a = settings("good", "good/server");
+    struct wire_tls *b = client_name ? settings(client_ca, client_name) : NULL;
+    exchange(host, a, b, true, both_ended);
+    assert_int_equal(server.opened + server.received + server.closed, 0);
+    assert_int_equal(server.refused, 1);
+    assert_int_equal(client.received, 0);
+    wire_tls_free(a);
+    wire_tls_free(b);
+}
+
+static void test_strangers(void **state)
+{
+    expect_refused("good", "evil/agents/m-1", "127.0.0.1"); /* another authority's */
+    assert_non_null(strstr(server.why, "NOT trusted"));
+    expect_refused("evil", "evil/agents/m-1", "127.0.0.1"); /* it does not trust us either */
+    expect_refused("good", "good/expired", "127.0.0.1");
+    assert_non_null(strstr(server.why, "expired"));
+    expect_refused(NULL, NULL, "127.0.0.1"); /* in the clear */
+}
+
+/* A controller that is not the one asked for, and an agent's certificate at the controller's place. */
+static void test_impostor(void **state)
+{
+    struct wire_tls *a = settings("good", "good/other"), *b = settings("good", "good/agents/m-1");
+    exchange("127.0.0.1", a, b, true, both_ended);
+    assert_int_equal(client.opened + server.received, 0);
+    assert_int_equal(client.reason, WIRE_PROTOCOL);
+    wire_tls_free(a);
+    a = settings("good", "good/agents/m-2");
+    exchange("127.0.0.1", a, b, true, both_ended);
+    assert_int_equal(client.opened + server.received, 0);
+    wire_tls_free(a);
+    wire_tls_free(b);
+}
+
+static int set_up(void **state)
+{
+    static const char *const hosts[] = {"127.0.0.1"}, *const others[] = {"10.9.9.9", "elsewhere"};
+    char good[300], evil[300], ca[300], key[300], cert[300], own[300];
+    struct error error = {0};
+    CHECK(mkdtemp(folder));
+    snprintf(good, sizeof good, "%s/good", folder);
+    snprintf(evil, sizeof evil, "%s/evil", folder);
+    snprintf(ca, sizeof ca, "%s/good/ca.crt", folder);
+    snprintf(key, sizeof key, "%s/good/ca.key", folder);
+    int rc = folder_init(good, hosts, 1, &error);
+    if (rc == 0)
+        rc = folder_init(evil, hosts, 1, &error);
+    if (rc == 0)
+        rc = folder_agent(good, "m-1", &error);
+    if (rc == 0)
+        rc = folder_agent(good, "m-2", &error);
+    if (rc == 0)
+        rc = folder_agent(evil, "m-1", &error);
+    struct pki_request other = {.name = "phalanx-controller", .hosts = others, .host_count = 2, .days = 9};
+    struct pki_request expired = {.name = "system:node:m-1", .days = -1};
+    snprintf(cert, sizeof cert, "%s/good/other.crt", folder);
+    snprintf(own, sizeof own, "%s/good/other.key", folder);
+    if (rc == 0)
+        rc = pki_issue(ca, key, &other, cert, own, &error);
+    snprintf(cert, sizeof cert, "%s/good/expired.crt", folder);
+    snprintf(own, sizeof own, "%s/good/expired.key", folder);
+    if (rc == 0)
+        rc = pki_issue(ca, key, &expired, cert, own, &error);
+    if (rc < 0)
+        fail_msg("%s", error.text);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    static const char *const names[] = {"ca",         "server", "admin",  "agents/m-1",
+                                        "agents/m-2", "other",  "expired"};
+    static const char *const parts[] = {"good", "evil"}, *const endings[] = {".crt", ".key"};
+    char path[400];
+    for (size_t p = 0; p < 2; p++) {
+        for (size_t i = 0; i < sizeof names / sizeof *names * 2; i++) {
+            snprintf(path, sizeof path, "%s/%s/%s%s", folder, parts[p], names[i / 2], endings[i % 2]);
+            unlink(path);
+        }
+        static const char *const rest[] = {"/tokens.csv", "/agents", ""};
+        for (size_t i = 0; i < 3; i++) {
+            snprintf(path, sizeof path, "%s/%s%s", folder, parts[p], rest[i]);
+            if (unlink(path) < 0)
+                rmdir(path);
+        }
+    }
+    rmdir(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_impostor),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

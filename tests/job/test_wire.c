@@ -1,0 +1,171 @@
+/* The frames between task and agent, and between ranks: what is written is read back, whatever the cut;
+ * nothing that comes in reads outside its bytes (the sanitizers watch). */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/wire.h"
+
+static uint64_t state = 1;
+
+static uint64_t draw(void) /* splitmix64 */
+{
+    uint64_t value = state += 0x9e3779b97f4a7c15u;
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+    return value ^ value >> 31;
+}
+
+static const uint16_t types[] = {
+    JOBWIRE_JOIN,    JOBWIRE_STEP,   JOBWIRE_SHARD_SAVED,          JOBWIRE_PEER_GONE, JOBWIRE_LEAVE,
+    JOBWIRE_WELCOME, JOBWIRE_FENCED, JOBWIRE_CHECKPOINT_COMMITTED, JOBWIRE_DRAIN};
+
+static struct jobwire_message random_message(void)
+{
+    struct jobwire_message message;
+    memset(&message, 0, sizeof message);
+    message.type = types[draw() % (sizeof types / sizeof *types)];
+    switch (message.type) {
+    case JOBWIRE_JOIN:
+        message.join = (struct jobwire_join){draw(), (uint32_t)draw(), (uint32_t)draw(), 7, (uint32_t)draw()};
+        break;
+    case JOBWIRE_STEP:
+        message.step.step = draw();
+        message.step.total = draw();
+        message.step.metric_count = (uint16_t)(draw() % (JOBWIRE_METRICS_MAX + 1));
+        for (size_t i = 0; i < message.step.metric_count; i++) {
+            size_t len = 1 + draw() % (JOBWIRE_NAME_MAX - 1);
+            for (size_t c = 0; c < len; c++)
+                message.step.metrics[i].name[c] = (char)('!' + draw() % ('~' - '!' + 1));
+            message.step.metrics[i].value = (double)draw() / 3;
+        }
+        break;
+    case JOBWIRE_WELCOME:
+        message.welcome.attempt = (uint32_t)draw();
+        message.welcome.has_restore = draw() % 2 == 1;
+        message.welcome.restore_step = draw();
+        message.welcome.restore_attempt = (uint32_t)draw();
+        break;
+    case JOBWIRE_DRAIN:
+        message.drain = (struct jobwire_drain){.deadline_ms = draw(), .reason = 3};
+        break;
+    case JOBWIRE_LEAVE:
+        break;
+    default: /* the others are a step and a number, or a number */
+        message.committed = (struct jobwire_checkpoint_committed){.step = draw() >> 32};
+    }
+    return message;
+}
+
+static void test_round_trip(void **unused)
+{
+    for (int round = 0; round < 3000; round++) {
+        struct jobwire_message message = random_message(), back;
+        uint8_t frame[JOBWIRE_FRAME_MAX], again[JOBWIRE_FRAME_MAX];
+        size_t used = 0, len = jobwire_encode(&message, frame, sizeof frame);
+        assert_in_range(len, JOBWIRE_HEADER_SIZE, JOBWIRE_FRAME_MAX);
+        for (size_t cut = 0; cut < len; cut += 1 + cut / 16) {
+            uint8_t *exact = malloc(cut + 1); /* a read behind the cut is seen */
+            memcpy(exact, frame, cut);
+            assert_int_equal(jobwire_decode(exact, cut, &back, &used), 0);
+            assert_int_equal(jobwire_encode(&message, exact, cut), 0);
+            free(exact);
+        }
+        assert_int_equal(jobwire_decode(frame, len, &back, &used), 1);
+        assert_int_equal(used, len);
+        assert_int_equal(back.type, message.type);
+        assert_int_equal(jobwire_encode(&back, again, sizeof again), len);
+        assert_memory_equal(frame, again, len);
+    }
+}
+
+static void test_later_versions_append(void **unused)
+{
+    struct jobwire_message message = {.type = JOBWIRE_PEER_GONE, .peer_gone = {5}}, back;
+    uint8_t frame[64] = {0};
+    size_t used, len = jobwire_encode(&message, frame, sizeof frame);
+    frame[0] += 3; /* three bytes more */
+    frame[6] = 9;  /* version */
+    assert_int_equal(jobwire_decode(frame, len + 3, &back, &used), 1);
+    assert_int_equal(used, len + 3);
+    assert_int_equal(back.peer_gone.rank, 5);
+    frame[4] = 200; /* an unknown type */
+    assert_int_equal(jobwire_decode(frame, len + 3, &back, &used), 1);
+    assert_int_equal(back.type, 200);
+}
+
+static void test_invalid(void **unused)
+{
+    struct jobwire_message message = {.type = JOBWIRE_STEP, .step = {.metric_count = 1}}, back = {.type = 77};
+    uint8_t frame[JOBWIRE_FRAME_MAX];
+    size_t used;
+    assert_int_equal(jobwire_encode(&message, frame, sizeof frame), 0); /* no name */
+    memcpy(message.step.metrics[0].name, "a b", 4);
+    assert_int_equal(jobwire_encode(&message, frame, sizeof frame), 0);
+    memset(message.step.metrics[0].name, 'x', JOBWIRE_NAME_MAX);
+    assert_int_equal(jobwire_encode(&message, frame, sizeof frame), 0);
+    message.step.metric_count = JOBWIRE_METRICS_MAX + 1;
+    assert_int_equal(jobwire_encode(&message, frame, sizeof frame), 0);
+    message.type = 200;
+    assert_int_equal(jobwire_encode(&message, frame, sizeof frame), 0);
+
+    memset(frame, 0xff, sizeof frame); /* a huge length */
+    assert_int_equal(jobwire_decode(frame, sizeof frame, &back, &used), -1);
+    message = (struct jobwire_message){.type = JOBWIRE_JOIN};
+    size_t len = jobwire_encode(&message, frame, sizeof frame);
+    frame[0]--; /* too short for its type */
+    assert_int_equal(jobwire_decode(frame, len, &back, &used), -1);
+    message = (struct jobwire_message){.type = JOBWIRE_WELCOME};
+    len = jobwire_encode(&message, frame, sizeof frame);
+    frame[JOBWIRE_HEADER_SIZE + 4] = 2; /* neither true nor false */
+    assert_int_equal(jobwire_decode(frame, len, &back, &used), -1);
+    assert_int_equal(back.type, 77); /* untouched */
+}
+
+static void test_noise(void **unused)
+{
+    for (int round = 0; round < 20000; round++) {
+        struct jobwire_message message = random_message(), back;
+        uint8_t frame[JOBWIRE_FRAME_MAX];
+        size_t used, len = jobwire_encode(&message, frame, sizeof frame);
+        frame[draw() % len] ^= (uint8_t)(1u << draw() % 8);
+        uint8_t *exact = malloc(len);
+        memcpy(exact, frame, len);
+        if (jobwire_decode(exact, len, &back, &used) == 1)
+            assert_true(used <= len);
+        free(exact);
+    }
+}
+
+static void test_values(void **unused)
+{
+    struct jobwire_message message = {.type = JOBWIRE_STEP,
+                                      .step = {.step = 3, .total = 4, .metric_count = 2}},
+                           back;
+    memcpy(message.step.metrics[0].name, "loss", 5);
+    message.step.metrics[0].value = NAN;
+    memcpy(message.step.metrics[1].name, "rate", 5);
+    message.step.metrics[1].value = -0.0;
+    uint8_t frame[JOBWIRE_FRAME_MAX];
+    size_t used, len = jobwire_encode(&message, frame, sizeof frame);
+    static const uint8_t start[] = {18 + 13 + 13, 0, 0, 0, 2, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4};
+    assert_memory_equal(frame, start, sizeof start);
+    assert_int_equal(jobwire_decode(frame, len, &back, &used), 1);
+    assert_true(isnan(back.step.metrics[0].value) && signbit(back.step.metrics[1].value));
+    assert_string_equal(back.step.metrics[1].name, "rate");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_later_versions_append),
+        cmocka_unit_test(test_invalid),    cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

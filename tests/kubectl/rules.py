@@ -1,0 +1,123 @@
+"""Rules of JobSet, Job, Pod and Kueue as manifests: kubectl applies each file and watches until it ends as it must.
+
+A rule is a YAML file in tests/kubectl/rules/. It is applied as it stands in a namespace of its own; then the steps in
+its comments are done in order:
+
+    #$ get jobset x -o jsonpath={.status.restarts}     kubectl with these words, in the rule's namespace
+    #> ^2$                                             a regular expression that its output must match, before long: a
+                                                       step is asked again until it does, for PATIENCE_S
+    #! 1                                               its exit status, when it is not 0
+
+`#$ apply -f -` and `#$ create -f -` take the file itself as their input. A file whose first step is one of these is not
+applied before. $NS stands for the namespace. `#: needs WORD` names a column of the cluster (see CLUSTERS).
+"""
+import os
+import re
+import shlex
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
+from e2e import Failed  # noqa: E402
+
+FOLDER = os.path.join(HERE, "rules")
+PATIENCE_S = 30
+WORKERS = 4
+
+
+class Step:
+    def __init__(self, line, words):
+        self.line, self.words = line, words
+        self.patterns, self.refused, self.status = [], [], 0
+
+
+class Rule:
+    def __init__(self, path):
+        self.path, self.name = path, os.path.relpath(path, FOLDER)[:-len(".yaml")]
+        self.steps, self.alone = [], False
+        with open(path) as file:
+            self.text = file.read()
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if line.startswith("#$ "):
+                self.steps.append(Step(number, shlex.split(line[3:])))
+            elif line.startswith("#> "):
+                self.steps[-1].patterns.append(line[3:])
+            elif line.startswith("#< "):
+                self.steps[-1].refused.append(line[3:])
+            elif line == "#: alone":
+                self.alone = True
+            elif line.startswith("#! "):
+                self.steps[-1].status = int(line[3:])
+        if not self.steps:
+            raise Failed(f"{path}: a rule without a step")
+
+    @property
+    def applies_itself(self):
+        return self.steps[0].words[0] in ("apply", "create") and "-" in self.steps[0].words
+
+
+def attempt(k, rule, namespace, step):
+    """Why the step does not hold now; None: it does."""
+    words = [w.replace("$NS", namespace) for w in step.words]
+    process = k.start("-n", namespace, *words)
+    out, err = process.communicate(rule.text.replace("$NS", namespace) if "-" in words else None, timeout=90)
+    if process.returncode != step.status:
+        return f"status {process.returncode}, wanted {step.status}: {out}{err}"
+    shown = out + err
+    for pattern in step.patterns:
+        if not re.search(pattern.replace("$NS", namespace), shown, re.M):
+            return f"no {pattern!r} in: {shown[:1500]}"
+    for pattern in step.refused:
+        if re.search(pattern.replace("$NS", namespace), shown, re.M):
+            return f"{pattern!r} is in: {shown[:1500]}"
+    return None
+
+
+def is_question(step):
+    return step.words[0] in ("get", "describe", "logs", "events", "top", "auth", "exec", "api-resources", "explain")
+
+
+def run_rule(k, rule, namespace):
+    """Raises Failed with the place of the step that does not hold."""
+    k.run("create", "namespace", namespace)
+    if not rule.applies_itself:
+        k.run("-n", namespace, "apply", "-f", "-", text=rule.text.replace("$NS", namespace))
+    for step in rule.steps:
+        end = time.monotonic() + PATIENCE_S
+        pause = 0.05
+        while True:
+            why = attempt(k, rule, namespace, step)
+            if why is None:
+                break
+            if not is_question(step) or time.monotonic() > end:
+                raise Failed(f"{rule.path}:{step.line}: {' '.join(step.words)}: {why}")
+            time.sleep(pause)
+            pause = min(1.0, pause * 2)
+    k.run("delete", "namespace", namespace, "--wait=false")
+
+
+def rules(pattern=""):
+    found = []
+    for folder, _, names in sorted(os.walk(FOLDER)):
+        found += [os.path.join(folder, name) for name in sorted(names) if name.endswith(".yaml")]
+    return [Rule(path) for path in found if re.search(pattern, path)]
+
+
+def run_rules(k, chosen, report, workers=WORKERS):
+    """Runs the rules, some at a time; report(rule, why) for each, `why` None when it holds. Returns the failures."""
+    def one(item):
+        number, rule = item
+        try:
+            run_rule(k, rule, re.sub("[^a-z0-9]", "-", f"r{number}-{rule.name}"))
+            return rule, None
+        except Failed as reason:
+            return rule, str(reason)
+
+    failures = 0
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        for rule, why in pool.map(one, enumerate(chosen, 1)):
+            failures += why is not None
+            report(rule, why)
+    return failures

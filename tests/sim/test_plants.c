@@ -1,0 +1,91 @@
+/* Torture bites: each known bug that is planted in the hosts is caught within so many seeds, in the way
+ * that it must be, and the same seeds hold without it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "sim/campaign.h"
+
+enum { SEEDS_MAX = 120, FIRST_SEED = 1 };
+
+static uint64_t expect_caught(enum torture_plant plant, enum torture_result result)
+{
+    struct campaign_options options = {
+        .first_seed = FIRST_SEED, .count = SEEDS_MAX, .jobs = 1, .steps = 3000};
+    options.plant = plant;
+    struct campaign_outcome outcome;
+    assert_int_equal(campaign_run(&options, &outcome), 0);
+    if (outcome.failure_count == 0)
+        fail_msg("%s was not caught by %d seeds", torture_plant_name(plant), SEEDS_MAX);
+    print_message("%s: caught by seed %llu: %s\n", torture_plant_name(plant),
+                  (unsigned long long)outcome.failures[0].seed, outcome.failures[0].why);
+    assert_int_equal(outcome.result, result);
+    uint64_t seed = outcome.failures[0].seed;
+    options.plant = PLANT_NONE;
+    options.first_seed = seed;
+    options.count = 1;
+    assert_int_equal(campaign_run(&options, &outcome), 0);
+    assert_int_equal(outcome.result, TORTURE_OK);
+    return seed;
+}
+
+static void test_skip_fence(void **state)
+{
+    expect_caught(PLANT_SKIP_FENCE, TORTURE_SAFETY);
+}
+
+static void test_apply_before_log(void **state)
+{
+    expect_caught(PLANT_APPLY_BEFORE_LOG, TORTURE_SAFETY);
+}
+
+static void test_forget_release(void **state)
+{
+    expect_caught(PLANT_FORGET_RELEASE, TORTURE_SAFETY);
+}
+
+static void test_start_before_dead(void **state)
+{
+    expect_caught(PLANT_START_BEFORE_DEAD, TORTURE_SAFETY);
+}
+
+static void test_lose_report(void **state)
+{
+    expect_caught(PLANT_LOSE_REPORT, TORTURE_LIVENESS);
+}
+
+static void test_quota_twice(void **state)
+{
+    expect_caught(PLANT_QUOTA_TWICE, TORTURE_SAFETY);
+}
+
+static void test_skip_finalizer(void **state)
+{
+    expect_caught(PLANT_SKIP_FINALIZER, TORTURE_SAFETY);
+}
+
+static void test_names(void **state)
+{
+    for (int plant = PLANT_NONE; plant < PLANTS; plant++) {
+        enum torture_plant found = PLANTS;
+        assert_true(torture_plant_find(torture_plant_name(plant), &found));
+        assert_int_equal(found, plant);
+    }
+    enum torture_plant found = PLANTS;
+    assert_false(torture_plant_find("no-such-bug", &found));
+    assert_int_equal(found, PLANTS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_skip_fence),     cmocka_unit_test(test_apply_before_log),
+        cmocka_unit_test(test_forget_release), cmocka_unit_test(test_start_before_dead),
+        cmocka_unit_test(test_lose_report),    cmocka_unit_test(test_quota_twice),
+        cmocka_unit_test(test_skip_finalizer), cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
