@@ -1,0 +1,316 @@
+/* bench/core - events per second through the controller's core alone, and with the log before it.
+ *
+ * One JSON object a line (bench/run gives the form). 16,384 machines of four chips; a gang's task has the
+ * four of one machine. "life" of a gang is everything that happens to it: created, placed, started, joined, a
+ * checkpoint, ended; its figure is the time an event takes, which must not grow with the gang. With the log
+ * the same writes are appended in groups of 100, durable, before each group is applied; the limit is the
+ * store's append of those bytes alone.
+ *
+ *     bench_core [FOLDER]        (for the log; default: $TMPDIR or /var/tmp)
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/yaml.h"
+#include "core/core.h"
+#include "core/record.h"
+#include "host/store/store.h"
+
+enum { MACHINES = 16384, JOBSETS = 10000, GROUP = 100 };
+
+struct bench {
+    struct core *core;
+    struct effects effects;
+    uint64_t events;
+    int64_t now_ns;
+};
+
+static int64_t mono_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+static void apply(struct bench *bench, struct event *event)
+{
+    event->seq = core_seq(bench->core) + 1;
+    event->stamp_ns = bench->now_ns += NS_PER_MS;
+    core_step(bench->core, event, &bench->effects);
+    bench->events++;
+}
+
+static void say(const char *name, double value, const char *unit)
+{
+    printf("{\"bench\":\"core\",\"case\":\"%s\",\"value\":%.1f,\"unit\":\"%s\"}\n", name, value, unit);
+    fflush(stdout);
+}
+
+/* Events per second since `start_ns`, and starts counting anew. */
+static void say_rate(struct bench *bench, const char *name, int64_t start_ns)
+{
+    say(name, (double)bench->events * 1e9 / (double)(mono_ns() - start_ns), "events/s");
+    bench->events = 0;
+}
+
+static void start(struct bench *bench)
+{
+    static const char text[] = "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: big}\nspec:\n"
+                               "  machineNames: p{pod:02}-c{cube:02}-{n:02}\n  addresses: 10.0.0.1\n"
+                               "  pods: [{count: 16, cubes: 64}]\n";
+    *bench = (struct bench){.core = core_new(), .now_ns = NS_PER_SECOND};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf json BUF_CLEANUP = {0};
+    struct doc_list docs;
+    CHECK(yaml_parse_all(&arena, str_from(text), &docs, NULL) == 0);
+    json_write(&json, docs.items[0]);
+    struct event event = {.kind = EVENT_CLUSTER};
+    event.cluster.document = buf_str(&json);
+    apply(bench, &event);
+    CHECK(core_cluster(bench->core)->machine_count == MACHINES);
+    bench->events = 0;
+}
+
+static void stop(struct bench *bench)
+{
+    core_free(bench->core);
+    vec_done(&bench->effects.list);
+}
+
+static void hello_all(struct bench *bench)
+{
+    const struct cluster *cluster = core_cluster(bench->core);
+    for (size_t i = 0; i < cluster->machine_count; i++) {
+        struct event event = {.kind = EVENT_MACHINE_HELLO};
+        event.machine_hello.hello =
+            (struct hello){.version = WIRE_VERSION, .machine = cluster->machines[i].name, .chips = 4};
+        apply(bench, &event);
+    }
+}
+
+static struct str jobset_json(struct buf *out, int number, int replicas, int tasks, int chips, bool suspend)
+{
+    buf_clear(out);
+    buf_printf(out,
+               "{\"apiVersion\":\"jobset.x-k8s.io/"
+               "v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"s%d\"},\"spec\":{"
+               "\"suspend\":%s,\"failurePolicy\":{\"maxRestarts\":3},\"replicatedJobs\":[{\"name\":\"w\","
+               "\"replicas\":%d,"
+               "\"template\":{\"spec\":{\"parallelism\":%d,\"completions\":%d,\"backoffLimit\":0,"
+               "\"template\":{\"spec\":{"
+               "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"image\":\"none\","
+               "\"command\":[\"true\"],"
+               "\"resources\":{\"limits\":{\"google.com/tpu\":%d}}}]}}}}}]}}",
+               number, suspend ? "true" : "false", replicas, tasks, tasks, chips);
+    return buf_str(out);
+}
+
+static void create(struct bench *bench, struct str json)
+{
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){.verb = WRITE_CREATE,
+                                       .object = OBJECT_JOBSET,
+                                       .namespace_ = STR("default"),
+                                       .body = json,
+                                       .grace_s = -1};
+    apply(bench, &event);
+    CHECK(bench->effects.list.len > 0);
+}
+
+/* The same report about every living task, in order of uid as an agent's first words come. */
+static void report_all(struct bench *bench, const obj_id *tasks, size_t count, enum report_kind kind,
+                       int64_t step, int exit_code)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct task *task = jobs_find_task(core_jobs(bench->core), tasks[i]);
+        if (!task || task_ended(task->state))
+            continue;
+        struct task_report report = {.kind = kind, .task = task->uid, .step = step, .exit_code = exit_code};
+        struct event event = {.kind = EVENT_REPORTS};
+        event.reports.machine = core_cluster(bench->core)->machines[task->machine].name;
+        event.reports.reports = (struct reports){1, &report, 1};
+        apply(bench, &event);
+    }
+}
+
+static void collect(void *context, const struct task *task)
+{
+    VEC(obj_id) *list = context;
+    if (!task_ended(task->state))
+        vec_push(list, task->uid);
+}
+
+static void progress(struct bench *bench, const struct jobset *jobset, int64_t step)
+{
+    struct event event = {.kind = EVENT_PROGRESS};
+    event.progress = (struct progress_event){
+        .jobset = jobset->uid, .attempt = jobset->attempt, .step = step, .total = 1 << 30};
+    apply(bench, &event);
+}
+
+/* Created, run, one checkpoint, one restart of all, ended. Microseconds an event. */
+static void gang_life(int replicas, int tasks, int chips)
+{
+    struct bench bench;
+    struct buf json BUF_CLEANUP = {0};
+    char name[96];
+    VEC(obj_id) live = {0};
+    start(&bench);
+    hello_all(&bench);
+    bench.events = 0;
+    int64_t begin_ns = mono_ns();
+    create(&bench, jobset_json(&json, 0, replicas, tasks, chips, false));
+    snprintf(name, sizeof(name), "gang of %d x %d: create and place", replicas, tasks);
+    say(name, (double)(mono_ns() - begin_ns) / 1e6, "ms");
+    const struct jobset *jobset = core_jobs(bench.core)->jobsets.items[0];
+    for (int attempt = 0; attempt < 2; attempt++) {
+        vec_clear(&live);
+        jobs_visit_tasks(core_jobs(bench.core), collect, &live);
+        report_all(&bench, live.items, live.len, REPORT_STARTED, 0, 0);
+        report_all(&bench, live.items, live.len, REPORT_JOINED, 0, 0);
+        progress(&bench, jobset, 10);
+        report_all(&bench, live.items, live.len, REPORT_SHARD_SAVED, 10 * (attempt + 1), 0);
+        CHECK(jobset->checkpoint.committed_step == 10 * (attempt + 1));
+        report_all(&bench, live.items, live.len, REPORT_EXITED, 0, attempt == 0);
+    }
+    CHECK(jobset->restarts == 1 && jobset->terminal_state[0] == 'C');
+    int64_t spent_ns = mono_ns() - begin_ns;
+    snprintf(name, sizeof(name), "gang of %d x %d: life with a restart", replicas, tasks);
+    say(name, (double)spent_ns / 1e3 / (double)bench.events, "us/event");
+    vec_done(&live);
+    stop(&bench);
+}
+
+/* Many JobSets at once: writes, progress, an end. */
+static void many_jobsets(void)
+{
+    struct bench bench;
+    struct buf json BUF_CLEANUP = {0};
+    VEC(obj_id) live = {0};
+    start(&bench);
+    int64_t begin_ns = mono_ns();
+    hello_all(&bench);
+    say_rate(&bench, "hello of 16384 machines", begin_ns);
+    begin_ns = mono_ns();
+    for (int i = 0; i < JOBSETS; i++)
+        create(&bench, jobset_json(&json, i, 1, 1, 4, false));
+    say_rate(&bench, "create 10000 JobSets of one task", begin_ns);
+    jobs_visit_tasks(core_jobs(bench.core), collect, &live);
+    begin_ns = mono_ns();
+    report_all(&bench, live.items, live.len, REPORT_STARTED, 0, 0);
+    say_rate(&bench, "started, among 10000 JobSets", begin_ns);
+    begin_ns = mono_ns();
+    for (int64_t step = 1; step <= 10; step++)
+        for (size_t i = 0; i < JOBSETS; i++)
+            progress(&bench, core_jobs(bench.core)->jobsets.items[i], step);
+    say_rate(&bench, "progress, among 10000 JobSets", begin_ns);
+    begin_ns = mono_ns();
+    report_all(&bench, live.items, live.len, REPORT_EXITED, 0, 0);
+    say_rate(&bench, "exited, among 10000 JobSets", begin_ns);
+    begin_ns = mono_ns();
+    struct buf bytes BUF_CLEANUP = {0};
+    core_snapshot_write(bench.core, &bytes);
+    say("snapshot of 10000 JobSets", (double)(mono_ns() - begin_ns) / 1e6, "ms");
+    vec_done(&live);
+    stop(&bench);
+}
+
+/* --- with the log ----------------------------------------------------------------------------- */
+
+struct encoded {
+    struct event event;
+    struct buf body, record;
+};
+
+static struct encoded *encode_writes(int count)
+{
+    struct encoded *items = mem_alloc((size_t)count * sizeof(*items));
+    for (int i = 0; i < count; i++) {
+        struct event *event = &items[i].event;
+        event->kind = EVENT_WRITE;
+        event->write = (struct write_event){.verb = WRITE_CREATE,
+                                            .object = OBJECT_JOBSET,
+                                            .namespace_ = STR("default"),
+                                            .body = jobset_json(&items[i].body, i, 1, 1, 4, true),
+                                            .grace_s = -1};
+        record_encode(&items[i].record, event);
+    }
+    return items;
+}
+
+/* Writes per second; without a core only the store's. */
+static double write_all(const char *path, struct bench *bench, struct encoded *items, int count)
+{
+    struct store *store = NULL;
+    struct error error = {0};
+    if (path && store_open(path, NULL, &store, &error) < 0) {
+        fprintf(stderr, "bench_core: %s\n", error.text);
+        exit(1);
+    }
+    int64_t begin_ns = mono_ns();
+    for (int i = 0; i < count; i += GROUP) {
+        struct store_record records[GROUP];
+        for (int r = 0; r < GROUP; r++)
+            records[r] =
+                (struct store_record){(uint64_t)(i + r) + 1, begin_ns, buf_str(&items[i + r].record)};
+        if (store && store_append(store, records, GROUP, &error) < 0)
+            exit(1);
+        for (int r = 0; bench && r < GROUP; r++)
+            apply(bench, &items[i + r].event);
+    }
+    double rate = (double)count * 1e9 / (double)(mono_ns() - begin_ns);
+    store_close(store);
+    return rate;
+}
+
+static void remove_store(const char *path)
+{
+    static const char *const ends[] = {"", "-wal", "-shm", "-lock"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+        char name[600];
+        snprintf(name, sizeof(name), "%s%s", path, ends[i]);
+        unlink(name);
+    }
+}
+
+static void with_log(const char *folder)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/bench-core-%d.db", folder, (int)getpid());
+    struct encoded *items = encode_writes(JOBSETS);
+    struct bench bench;
+    start(&bench);
+    say("writes without the log", write_all(NULL, &bench, items, JOBSETS), "events/s");
+    stop(&bench);
+    double limit = write_all(path, NULL, items, JOBSETS);
+    remove_store(path);
+    start(&bench);
+    double value = write_all(path, &bench, items, JOBSETS);
+    stop(&bench);
+    remove_store(path);
+    printf("{\"bench\":\"core\",\"case\":\"writes with the log, groups of "
+           "%d\",\"value\":%.1f,\"unit\":\"events/s\","
+           "\"limit\":%.1f,\"ratio_limit\":%.3f}\n",
+           GROUP, value, limit, value / limit);
+    for (int i = 0; i < JOBSETS; i++) {
+        buf_done(&items[i].body);
+        buf_done(&items[i].record);
+    }
+    mem_free(items);
+}
+
+int main(int argc, char **argv)
+{
+    const char *folder = argc > 1 ? argv[1] : getenv("TMPDIR");
+    many_jobsets();
+    gang_life(1, 1024, 4);
+    gang_life(1, 16384, 4);
+    gang_life(1, 65536, 1);
+    gang_life(1024, 1, 4);
+    gang_life(10000, 1, 4);
+    with_log(folder ? folder : "/var/tmp");
+    return 0;
+}

@@ -1,0 +1,118 @@
+"""kill -9 of a machine under a gang of 16 machines -> every rank past its first barrier in the next attempt.
+
+The ranks use libphalanx and keep no state (bench/tasks/rejoin.c), so this is the cluster's own part: detection,
+decision, stopping the old attempt, starting the new one, rendezvous. Limit: 16 such ranks, forked and executed by one
+parent, past their barrier. The machine comes back after each repetition.
+"""
+import datetime
+import os
+import signal
+import subprocess
+import time
+
+from cluster import Fifo, LocalCluster, Scratch, jobset, task, wait_for, BenchError
+from report import figure, median, quantile
+
+RANKS, SPARES, REPETITIONS = 16, 2, 14
+PATIENCE_S = 20
+PORT = 30000
+
+CLUSTER = """
+apiVersion: phalanx.dev/v1
+kind: Cluster
+metadata: {name: recover}
+spec:
+  machineNames: m-{n}
+  addresses: 127.0.3.1
+  pods:
+  - racks:
+    - machines: %d
+      chips: 4
+"""
+
+
+def start_plain(stamps, number):
+    """Milliseconds until 16 ranks that nobody manages are past their barrier."""
+    env = {"PATH": "/usr/bin:/bin", "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1",
+           "MASTER_PORT": str(PORT + 2 * number)}
+    burst = subprocess.Popen([task("burst"), str(RANKS), "1", task("rejoin"), stamps.path], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, env=env, start_new_session=True)
+    try:
+        start_ns = int(burst.stdout.readline())
+        last_ns = max(record[0] for record in stamps.collect(RANKS, PATIENCE_S))
+    finally:
+        os.killpg(burst.pid, signal.SIGKILL)
+        burst.communicate()
+    return (last_ns - start_ns) / 1e6
+
+
+def parse_time(text):
+    moment = datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.replace(tzinfo=datetime.timezone.utc).timestamp()
+
+
+def fault_time(server, attempt):
+    """When the controller took note of the loss that began `attempt`, once it says so."""
+    for record in server.status("gang").get("phalanx", {}).get("restarts", []):
+        if record.get("attempt") == attempt and "faultTime" in record:
+            return parse_time(record["faultTime"])
+    return None
+
+
+class Repetition:
+    def __init__(self, cluster, stamps):
+        self.cluster, self.stamps, self.attempt = cluster, stamps, 0
+
+    def kill(self, machine):
+        """SIGKILL to everything on it. Returns when: monotonic ns, and seconds since 1970."""
+        pids = self.cluster.scratch.processes(f"cluster/machines/{machine}")
+        if not pids:
+            raise BenchError(f"nothing runs on machine {machine}")
+        start = time.monotonic_ns(), time.time()
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return start
+
+    def run(self, rank):
+        """(milliseconds to detection, milliseconds until every rank is past its barrier)."""
+        server = self.cluster.server
+        machine = self.cluster.machines_of()[rank]
+        start_ns, start = self.kill(machine)
+        records = self.stamps.collect(RANKS, PATIENCE_S, lambda record: record[1] > self.attempt)
+        attempts = {record[1] for record in records}
+        if len(attempts) > 1 or len({record[2] for record in records}) != RANKS:
+            raise BenchError(f"ranks of attempts {sorted(attempts)} are past their barriers")
+        self.attempt = attempts.pop()
+        last_ns = max(record[0] for record in records)
+        detected = wait_for("no word of the fault", lambda: fault_time(server, self.attempt), 5)
+        self.cluster.wait_ready(RANKS + SPARES)
+        return (detected - start) * 1000, (last_ns - start_ns) / 1e6
+
+
+def run(report):
+    with Scratch() as scratch:
+        path = scratch.join("cluster.yaml")
+        with open(path, "w") as file:
+            file.write(CLUSTER % (RANKS + SPARES))
+        with LocalCluster(scratch, path, "--revive", "500ms") as cluster:
+            server = cluster.server
+            cluster.wait_ready(RANKS + SPARES)
+            stamps, plain = Fifo(scratch, "stamps", "=qII"), Fifo(scratch, "plain", "=qII")
+            policy = {"failurePolicy": {"maxRestarts": 1000}}
+            server.create(jobset("gang", [task("rejoin"), stamps.path], RANKS, spec=policy))
+            stamps.collect(RANKS, PATIENCE_S)
+            repetition = Repetition(cluster, stamps)
+            limits, detections, recoveries = [], [], []
+            for number in range(REPETITIONS):
+                limits.append(start_plain(plain, number))
+                detection, recovery = repetition.run(number % RANKS)
+                detections.append(detection)
+                recoveries.append(recovery)
+            server.delete("gang")
+    report.row(figure("recover", "kill to detection", median(detections), "ms"))
+    name = "every rank past its barrier"
+    report.row(figure("recover", f"{name}, {RANKS} machines", median(recoveries), "ms", median(limits)))
+    report.row(figure("recover", f"{name}, p90", quantile(recoveries, 0.9), "ms", quantile(limits, 0.9)))

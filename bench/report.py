@@ -1,0 +1,85 @@
+"""What a bench says: one figure a line, as JSON or as rows of a table with the target beside."""
+import json
+import re
+import statistics
+
+# (bench, case pattern, key, relation, bound): what figures are held against; docs/bench.md has it in words.
+TARGETS = [
+    ("gang", r"^64 tasks$", "ratio_limit", "<=", 3),
+    ("gang", r"^64 tasks, by the command.*sbatch", "ratio_peer", ">=", 10),
+    ("recover", r"^every rank past its barrier, 16 machines", "value", "<", 500),
+    ("recover", r"^kill to detection", "value", "<", 50),
+    ("scale", r"^16000 machines: controller CPU at", "value", "<=", 50),
+    ("scale", r"^16000 machines: controller memory", "value", "<=", 600),
+    ("scale", r"^16000 machines: all back after", "value", "<=", 10),
+    ("api", r"memory growth$", "value", "<=", 20),
+    ("api", r"idle watches: memory each$", "value", "<=", 8),
+    ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),
+]
+KEYS = ("bench", "case", "value", "unit", "limit", "ratio_limit", "peer", "peer_value", "ratio_peer")
+
+
+def rounded(value):
+    return float(f"{value:.4g}")
+
+
+def figure(bench, case, value, unit, limit=None, peer=None, peer_value=None, more_is_better=False):
+    """One line. ratio_limit is value / limit; ratio_peer says how many times better than the peer we are."""
+    row = {"bench": bench, "case": case, "value": rounded(value), "unit": unit}
+    if limit:
+        row.update(limit=rounded(limit), ratio_limit=rounded(value / limit))
+    if peer and peer_value and value:
+        better = value / peer_value if more_is_better else peer_value / value
+        row.update(peer=peer, peer_value=rounded(peer_value), ratio_peer=rounded(better))
+    return row
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def quantile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def target_of(row):
+    """(text, met) of the target of this figure; None when there is none, or when the peer isn't here."""
+    for bench, pattern, key, relation, bound in TARGETS:
+        if row["bench"] == bench and re.search(pattern, row["case"]) and key in row:
+            value = row[key]
+            met = {"<": value < bound, "<=": value <= bound, ">=": value >= bound}[relation]
+            what = {"value": row["unit"], "ratio_limit": "x limit", "ratio_peer": "x peer"}[key]
+            return f"{relation} {bound} {what}", met
+    return None
+
+
+class Report:
+    """Prints figures as they come. `missed` counts targets that were not reached."""
+
+    def __init__(self, as_json):
+        self.as_json = as_json
+        self.missed = 0
+        self.bench = None
+
+    def note(self, text):
+        if not self.as_json:
+            print(f"  {text}", flush=True)
+
+    def row(self, row):
+        target = target_of(row)
+        if target and not target[1]:
+            self.missed += 1
+        if self.as_json:
+            print(json.dumps({key: row[key] for key in KEYS if key in row}), flush=True)
+            return
+        if row["bench"] != self.bench:
+            self.bench = row["bench"]
+            print(f"\n{self.bench:58}{'value':>10} {'unit':10}{'limit':>10}{'x limit':>9}  {'peer':28}target")
+        limit = f"{row['limit']:>10.5g}{row['ratio_limit']:>9.2f}" if "limit" in row else " " * 19
+        peer = ""
+        if "peer" in row:
+            peer = f"{row['peer']} {row['peer_value']:.4g}: {row['ratio_peer']:.3g}x"
+        verdict = f"{target[0]}: {'met' if target[1] else 'MISSED'}" if target else ""
+        line = f"  {row['case']:56}{row['value']:>10.5g} {row['unit']:10}{limit}  {peer:28}{verdict}"
+        print(line.rstrip(), flush=True)
