@@ -1,0 +1,41 @@
+/* signal.c - what makes a signal well formed. */
+#include "core/health/signal.h"
+
+static bool is_code_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+}
+
+static bool is_code(struct str code)
+{
+    size_t slash = 0, slashes = 0;
+    if (code.len < 3 || code.len > SIGNAL_CODE_MAX)
+        return false;
+    for (size_t i = 0; i < code.len; i++) {
+        if (code.data[i] == '/') {
+            slash = i;
+            slashes++;
+        } else if (!is_code_byte(code.data[i])) {
+            return false;
+        }
+    }
+    return slashes == 1 && slash > 0 && slash + 1 < code.len;
+}
+
+static bool is_place(struct str place)
+{
+    if (place.len > SIGNAL_PLACE_MAX)
+        return false;
+    for (size_t i = 0; i < place.len; i++)
+        if (place.data[i] < 0x20 || place.data[i] > 0x7e)
+            return false;
+    return true;
+}
+
+bool signal_is_valid(const struct signal *signal)
+{
+    return is_code(signal->code) && is_place(signal->place) && signal->evidence.len <= SIGNAL_EVIDENCE_MAX
+           && signal->assertion >= SIGNAL_OCCUR && signal->assertion <= SIGNAL_ONCE
+           && signal->severity >= SEVERITY_NOTICE && signal->severity <= SEVERITY_CRITICAL
+           && signal->chip >= -1 && signal->first_ns <= signal->last_ns && signal->count > 0;
+}

@@ -1,0 +1,59 @@
+/* signal.h - one thing that a probe, or a daemon beside the agent, saw on a machine: the words between who
+ * looks (host/probes, external checks, NodeD-like daemons, people) and who judges (core/health/).
+ *
+ * A signal says what happened where; it never says what to do: that is the fault table's (table.h). Codes
+ * are "family/name" in lower case, the table's keys:
+ *
+ *   xid/N  sxid/N                       NVIDIA driver and switch errors, by number
+ *   mce/corrected  mce/uncorrected      machine checks
+ *   edac/ce  edac/ue                    memory controllers
+ *   pcie/correctable  pcie/nonfatal  pcie/fatal  pcie/link-speed  pcie/link-width  pcie/missing
+ *   ib/port-down  ib/port-flap  ib/errors  ib/missing   eth/down  eth/flap
+ *   mlx5/temperature  mlx5/power
+ *   mount/missing  mount/read-only  mount/hung  fs/error  fs/full  fs/inodes  nfs/server
+ *   disk/timeout  disk/failed  disk/io  disk/raid
+ *   mem/pressure  mem/oom   cpu/lockup  cpu/hung-task  cpu/d-state  cpu/thermal  cpu/throttle
+ *   os/files  os/zombies  os/panic   clock/unsynced  clock/skew  clock/source
+ *   gpu/missing  gpu/ecc-uncorrected  gpu/row-remap-failed  gpu/row-remap-pending  gpu/nvlink
+ *   gpu/clocks  gpu/temperature
+ *   check/NAME                          an external check of that name
+ *   public/CODE                         said by another system
+ *
+ * Places are "kind/which" below the machine: "gpu/0000:9b:00.0", "port/mlx5_0/1", "mount//data",
+ * "disk/nvme0n1", "dimm/mc0/dimm3", "net/eth0", "process/<task>"; "" is the machine itself.
+ */
+#ifndef PHX_CORE_HEALTH_SIGNAL_H
+#define PHX_CORE_HEALTH_SIGNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+enum { SIGNAL_CODE_MAX = 63, SIGNAL_PLACE_MAX = 127, SIGNAL_EVIDENCE_MAX = 512 };
+
+enum signal_assertion {
+    SIGNAL_OCCUR = 1,   /* it is so from now on, until RECOVER with the same code and place */
+    SIGNAL_RECOVER = 2, /* it is over */
+    SIGNAL_ONCE = 3,    /* it happened; it has no end of its own */
+};
+
+/* What the one who saw it thinks: used only for codes that the table does not know. */
+enum signal_severity { SEVERITY_NOTICE = 1, SEVERITY_MINOR = 2, SEVERITY_MAJOR = 3, SEVERITY_CRITICAL = 4 };
+
+/* Plain words; strings point into memory of whoever hands it over. */
+struct signal {
+    struct str code;     /* 1..SIGNAL_CODE_MAX bytes of [a-z0-9-] around one '/' */
+    struct str place;    /* 0..SIGNAL_PLACE_MAX printable bytes */
+    struct str evidence; /* the raw line or reading, cut at SIGNAL_EVIDENCE_MAX bytes */
+    enum signal_assertion assertion;
+    enum signal_severity severity;
+    int32_t chip;              /* the chip of this machine that it is about; -1: none or unknown */
+    int64_t first_ns, last_ns; /* wall clock of the machine */
+    uint32_t count;            /* equal ones that this one stands for, at least 1 */
+};
+
+/* Code and place as above, assertion and severity of their enums, first_ns <= last_ns, count > 0. */
+bool signal_is_valid(const struct signal *signal);
+
+#endif
