@@ -19,7 +19,7 @@
 #include "core/record.h"
 #include "host/store/store.h"
 
-enum { MACHINES = 16384, JOBSETS = 10000, GROUP = 100 };
+enum { MACHINES = 16384, JOBSETS = 10000, GROUP = 100, NO_OPS = 4000 };
 
 struct bench {
     struct core *core;
@@ -56,11 +56,12 @@ static void say_rate(struct bench *bench, const char *name, int64_t start_ns)
     bench->events = 0;
 }
 
-static void start(struct bench *bench)
+static void start_on(struct bench *bench, const char *pods, size_t machines)
 {
-    static const char text[] = "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: big}\nspec:\n"
-                               "  machineNames: p{pod:02}-c{cube:02}-{n:02}\n  addresses: 10.0.0.1\n"
-                               "  pods: [{count: 16, cubes: 64}]\n";
+    static const char head[] = "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: big}\nspec:\n"
+                               "  machineNames: p{pod:02}-c{cube:02}-{n:02}\n  addresses: 10.0.0.1\n";
+    char text[512];
+    snprintf(text, sizeof(text), "%s  pods: [%s]\n", head, pods);
     *bench = (struct bench){.core = core_new(), .now_ns = NS_PER_SECOND};
     struct arena arena ARENA_CLEANUP = {0};
     struct buf json BUF_CLEANUP = {0};
@@ -70,8 +71,13 @@ static void start(struct bench *bench)
     struct event event = {.kind = EVENT_CLUSTER};
     event.cluster.document = buf_str(&json);
     apply(bench, &event);
-    CHECK(core_cluster(bench->core)->machine_count == MACHINES);
+    CHECK(core_cluster(bench->core)->machine_count == machines);
     bench->events = 0;
+}
+
+static void start(struct bench *bench)
+{
+    start_on(bench, "{count: 16, cubes: 64}", MACHINES);
 }
 
 static void stop(struct bench *bench)
@@ -91,20 +97,21 @@ static void hello_all(struct bench *bench)
     }
 }
 
-static struct str jobset_json(struct buf *out, int number, int replicas, int tasks, int chips, bool suspend)
+static struct str jobset_json(struct buf *out, int number, int replicas, int tasks, int chips,
+                              const char *more)
 {
     buf_clear(out);
     buf_printf(out,
                "{\"apiVersion\":\"jobset.x-k8s.io/"
                "v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"s%d\"},\"spec\":{"
-               "\"suspend\":%s,\"failurePolicy\":{\"maxRestarts\":3},\"replicatedJobs\":[{\"name\":\"w\","
+               "%s\"failurePolicy\":{\"maxRestarts\":3},\"replicatedJobs\":[{\"name\":\"w\","
                "\"replicas\":%d,"
                "\"template\":{\"spec\":{\"parallelism\":%d,\"completions\":%d,\"backoffLimit\":0,"
                "\"template\":{\"spec\":{"
                "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"image\":\"none\","
                "\"command\":[\"true\"],"
                "\"resources\":{\"limits\":{\"google.com/tpu\":%d}}}]}}}}}]}}",
-               number, suspend ? "true" : "false", replicas, tasks, tasks, chips);
+               number, more, replicas, tasks, tasks, chips);
     return buf_str(out);
 }
 
@@ -162,7 +169,7 @@ static void gang_life(int replicas, int tasks, int chips)
     hello_all(&bench);
     bench.events = 0;
     int64_t begin_ns = mono_ns();
-    create(&bench, jobset_json(&json, 0, replicas, tasks, chips, false));
+    create(&bench, jobset_json(&json, 0, replicas, tasks, chips, ""));
     snprintf(name, sizeof(name), "gang of %d x %d: create and place", replicas, tasks);
     say(name, (double)(mono_ns() - begin_ns) / 1e6, "ms");
     const struct jobset *jobset = core_jobs(bench.core)->jobsets.items[0];
@@ -196,7 +203,7 @@ static void many_jobsets(void)
     say_rate(&bench, "hello of 16384 machines", begin_ns);
     begin_ns = mono_ns();
     for (int i = 0; i < JOBSETS; i++)
-        create(&bench, jobset_json(&json, i, 1, 1, 4, false));
+        create(&bench, jobset_json(&json, i, 1, 1, 4, ""));
     say_rate(&bench, "create 10000 JobSets of one task", begin_ns);
     jobs_visit_tasks(core_jobs(bench.core), collect, &live);
     begin_ns = mono_ns();
@@ -218,6 +225,44 @@ static void many_jobsets(void)
     stop(&bench);
 }
 
+/* --- small jobs ------------------------------------------------------------------------------- */
+
+static void tick(struct bench *bench)
+{
+    struct event event = {.kind = EVENT_TICK};
+    apply(bench, &event);
+}
+
+/* JobSets of one task that does nothing on one cube, WINDOW in flight: created, placed, started, ended, taken
+ * away by the TTL. Microseconds of the core for each. */
+static void no_op_jobs(int count)
+{
+    enum { WINDOW = 16 };
+    static const char ttl[] = "\"ttlSecondsAfterFinished\":1,";
+    struct bench bench;
+    struct buf json BUF_CLEANUP = {0};
+    VEC(obj_id) live = {0};
+    start_on(&bench, "{count: 1, cubes: 1}", 16);
+    hello_all(&bench);
+    int64_t begin_ns = mono_ns();
+    for (int done = 0; done < count; done += WINDOW) {
+        for (int i = 0; i < WINDOW; i++)
+            create(&bench, jobset_json(&json, done + i, 1, 1, 4, ttl));
+        vec_clear(&live);
+        jobs_visit_tasks(core_jobs(bench.core), collect, &live);
+        CHECK(live.len == WINDOW);
+        report_all(&bench, live.items, live.len, REPORT_STARTED, 0, 0);
+        report_all(&bench, live.items, live.len, REPORT_EXITED, 0, 0);
+        bench.now_ns += NS_PER_SECOND;
+        tick(&bench);
+    }
+    CHECK(core_jobs(bench.core)->jobsets.len == 0);
+    double spent_us = (double)(mono_ns() - begin_ns) / 1e3;
+    say("no-op job, from its creation to its TTL, 16 in flight", spent_us / count, "us/job");
+    vec_done(&live);
+    stop(&bench);
+}
+
 /* --- with the log ----------------------------------------------------------------------------- */
 
 struct encoded {
@@ -234,7 +279,7 @@ static struct encoded *encode_writes(int count)
         event->write = (struct write_event){.verb = WRITE_CREATE,
                                             .object = OBJECT_JOBSET,
                                             .namespace_ = STR("default"),
-                                            .body = jobset_json(&items[i].body, i, 1, 1, 4, true),
+                                            .body = jobset_json(&items[i].body, i, 1, 1, 4, "\"suspend\":true,"),
                                             .grace_s = -1};
         record_encode(&items[i].record, event);
     }
@@ -305,6 +350,7 @@ static void with_log(const char *folder)
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 ? argv[1] : getenv("TMPDIR");
+    no_op_jobs(NO_OPS);
     many_jobsets();
     gang_life(1, 1024, 4);
     gang_life(1, 16384, 4);

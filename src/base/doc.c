@@ -13,13 +13,16 @@ const char *doc_kind_name(enum doc_kind kind)
     return names[kind];
 }
 
+/* Keys of one length mostly differ at once: the first byte is looked at before the rest is compared. */
 static struct doc_member *find(const struct doc *object, struct str key)
 {
     if (!object || object->kind != DOC_OBJECT)
         return NULL;
-    for (size_t i = 0; i < object->object.len; i++) {
-        if (str_equal(object->object.members[i].key, key))
-            return &object->object.members[i];
+    struct doc_member *end = object->object.members + object->object.len;
+    for (struct doc_member *member = object->object.members; member != end; member++) {
+        if (member->key.len == key.len &&
+            (!key.len || (member->key.data[0] == key.data[0] && str_equal(member->key, key))))
+            return member;
     }
     return NULL;
 }
@@ -28,11 +31,6 @@ struct doc *doc_get_str(const struct doc *object, struct str key)
 {
     struct doc_member *member = find(object, key);
     return member ? member->value : NULL;
-}
-
-struct doc *doc_get(const struct doc *object, const char *key)
-{
-    return doc_get_str(object, str_from(key));
 }
 
 struct doc *doc_at(const struct doc *array, size_t index)

@@ -42,8 +42,11 @@ struct doc_member {
 const char *doc_kind_name(enum doc_kind kind); /* "string", "integer", "object": for messages */
 
 /* Reading. */
-struct doc *doc_get(const struct doc *object, const char *key); /* NULL: absent, or not an object */
-struct doc *doc_get_str(const struct doc *object, struct str key);
+struct doc *doc_get_str(const struct doc *object, struct str key); /* NULL: absent, or not an object */
+static inline struct doc *doc_get(const struct doc *object, const char *key)
+{
+    return doc_get_str(object, str_from(key)); /* here, so that the length of a literal costs nothing */
+}
 struct doc *doc_at(const struct doc *array, size_t index); /* NULL: outside, or not an array */
 /* doc_path(root, "spec", "network", "subdomain", NULL): doc_get along the keys. */
 struct doc *doc_path(const struct doc *object, ...) __attribute__((sentinel));

@@ -6,7 +6,8 @@
  * (core/collect.c), claims whose policy says Retain have none and stay.
  */
 #include "core/job/internal.h"
-#include "core/object/object.h"
+#include "core/object/life.h"
+#include "core/spec/spec.h"
 
 static void set_text(struct arena *arena, struct doc *object, const char *key, struct str value)
 {
@@ -41,26 +42,41 @@ static struct str service_name(const struct jobset *jobset)
     return jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name;
 }
 
+/* As a write of it would be kept: with the defaults of its schema, in their order. */
+static struct doc *service_document(struct arena *arena, const struct jobset *jobset, struct str name)
+{
+    struct doc *service = doc_new(arena, DOC_OBJECT);
+    set_text(arena, service, "apiVersion", STR("v1"));
+    set_text(arena, service, "kind", STR("Service"));
+    struct doc *metadata = doc_need_object(arena, service, "metadata");
+    set_text(arena, metadata, "name", name);
+    set_text(arena, metadata, "namespace", jobset->namespace_);
+    add_owner(arena, metadata, jobset);
+    struct doc *spec = doc_need_object(arena, service, "spec");
+    set_text(arena, spec, "clusterIP", STR("None"));
+    doc_set(arena, spec, STR("publishNotReadyAddresses"),
+            doc_new_bool(arena, jobset->spec.publish_not_ready));
+    set_text(arena, doc_need_object(arena, spec, "selector"), "jobset.sigs.k8s.io/jobset-name", jobset->name);
+    set_text(arena, spec, "type", STR("ClusterIP"));
+    set_text(arena, spec, "sessionAffinity", STR("None"));
+    set_text(arena, spec, "internalTrafficPolicy", STR("Cluster"));
+    return service;
+}
+
+/* Every JobSet has one, the smallest too: a document that is known to be right is not checked again. */
 static void make_service(struct step *step, struct jobset *jobset)
 {
-    struct arena arena ARENA_CLEANUP = {0};
     struct str name = service_name(jobset);
     if (!jobset->spec.dns_hostnames || object_find(step->objects, OBJECT_SERVICE, jobset->namespace_, name))
         return;
-    struct doc *service = doc_new(&arena, DOC_OBJECT);
-    set_text(&arena, service, "apiVersion", STR("v1"));
-    set_text(&arena, service, "kind", STR("Service"));
-    struct doc *metadata = doc_need_object(&arena, service, "metadata");
-    set_text(&arena, metadata, "name", name);
-    set_text(&arena, metadata, "namespace", jobset->namespace_);
-    add_owner(&arena, metadata, jobset);
-    struct doc *spec = doc_need_object(&arena, service, "spec");
-    set_text(&arena, spec, "clusterIP", STR("None"));
-    doc_set(&arena, spec, STR("publishNotReadyAddresses"),
-            doc_new_bool(&arena, jobset->spec.publish_not_ready));
-    set_text(&arena, doc_need_object(&arena, spec, "selector"), "jobset.sigs.k8s.io/jobset-name",
-             jobset->name);
-    put(step, jobset, OBJECT_SERVICE, service, "HeadlessServiceCreationFailed");
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *service = service_document(&arena, jobset, name);
+    bool room = object_count_in(step->objects, OBJECT_SERVICE, jobset->namespace_) <
+                object_kind_info(OBJECT_SERVICE)->per_namespace_max;
+    if (room && name_is_dns1035_label(name))
+        object_create(step, OBJECT_SERVICE, &arena, service);
+    else
+        put(step, jobset, OBJECT_SERVICE, service, "HeadlessServiceCreationFailed");
 }
 
 struct str jobset_claim_name(struct arena *arena, struct str jobset, struct str template)

@@ -57,6 +57,36 @@ static void the_service_is_made_and_made_again(void **state)
     harness_done(&h);
 }
 
+/* It is made without the checks of a write: it must be what a write of it would have kept. */
+static void the_service_is_as_if_written(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, JOBSET("a", "network: {publishNotReadyAddresses: false}, ", RJOB("w", 1, "", 1, "")));
+    const struct object *service = find(&h, OBJECT_SERVICE, "a");
+    assert_non_null(service);
+    struct arena arena = {0};
+    struct doc *written = doc_clone(&arena, service->document);
+    struct field_errors errors = {.arena = &arena};
+    struct doc *spec = doc_get(written, "spec");
+    doc_unset(spec, "type");
+    doc_unset(spec, "sessionAffinity");
+    doc_unset(spec, "internalTrafficPolicy");
+    stored_default(&arena, written);
+    stored_check(written, &errors);
+    assert_int_equal(errors.list.len, 0);
+    struct buf made = {0}, kept = {0};
+    json_write(&made, service->document);
+    json_write(&kept, written);
+    assert_string_equal(made.data, kept.data);
+    buf_done(&made);
+    buf_done(&kept);
+    field_errors_done(&errors);
+    arena_done(&arena);
+    harness_run_all(&h);
+    harness_done(&h);
+}
+
 static void without_names_there_is_none(void **state)
 {
     struct harness h;
@@ -102,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_service_is_made_and_made_again),
+        cmocka_unit_test(the_service_is_as_if_written),
         cmocka_unit_test(without_names_there_is_none),
         cmocka_unit_test(claims_go_with_their_jobset),
         cmocka_unit_test(kept_claims_are_found_again),
