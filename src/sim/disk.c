@@ -6,6 +6,7 @@
 #include "sim/world.h"
 
 #include "base/hash.h"
+#include "proto/snapshot.pb-c.h"
 
 enum { RECORD_ARENA_BYTES = 64 * 1024 * 1024, SNAPSHOT_LATE_RECORDS = 3, SNAPSHOTS_KEPT = 3 };
 
@@ -91,8 +92,8 @@ static bool load_snapshot(struct world *world, struct core *core)
     return true;
 }
 
-static bool replay_record(struct world *world, const struct disk_record *record, struct core *core,
-                          struct effects *effects)
+static bool step_record(struct world *world, const struct disk_record *record, struct core *core,
+                        struct effects *effects)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = RECORD_ARENA_BYTES};
     struct error error = {0};
@@ -105,16 +106,73 @@ static bool replay_record(struct world *world, const struct disk_record *record,
     event.seq = record->seq;
     event.stamp_ns = record->stamp_ns;
     core_step(core, &event, effects);
-    size_t at = record->seq - 1;
-    if (at < world->digests.len && world->digests.items[at] &&
-        world->digests.items[at] != core_digest(core)) {
-        struct buf text BUF_CLEANUP = {0};
-        record_describe(&text, &event);
-        world_fail(world, TORTURE_REPLAY, "replay differs at record %llu (%.200s)",
-                   (unsigned long long)record->seq, text.data);
-        return false;
-    }
     return true;
+}
+
+/* The kind of the first of the snapshot's records (proto/snapshot.proto) that differs. */
+static const char *differing_kind(const struct core *one, const struct core *other)
+{
+    struct buf bytes BUF_CLEANUP = {0}, others BUF_CLEANUP = {0};
+    core_snapshot_write(one, &bytes);
+    core_snapshot_write(other, &others);
+    size_t at = 0, end = 0;
+    while (end < bytes.len && end < others.len) {
+        const uint8_t *data = (const uint8_t *)bytes.data + at;
+        end = at + 4 + (data[0] | data[1] << 8 | data[2] << 16 | (size_t)data[3] << 24);
+        if (end > others.len || memcmp(bytes.data + at, others.data + at, end - at) != 0)
+            break;
+        at = end;
+    }
+    if (at + 4 >= bytes.len)
+        return "one that is left over";
+    unsigned field = (unsigned)(uint8_t)bytes.data[at + 4] >> 3;
+    for (unsigned i = 0; i < snapshot__record__descriptor.n_fields; i++)
+        if (snapshot__record__descriptor.fields[i].id == field)
+            return snapshot__record__descriptor.fields[i].name;
+    return "an unknown one";
+}
+
+/* Both ways from the log, side by side: fails the world with the first record after which they differ. */
+void disk_tell_apart(struct world *world)
+{
+    const struct sim_disk *disk = &world->disk;
+    struct core *whole = core_new(), *late = core_new();
+    struct effects effects = {0}, late_effects = {0};
+    bool good = load_snapshot(world, late);
+    for (size_t i = 0; i < disk->log.len && good; i++) {
+        const struct disk_record *record = &disk->log.items[i];
+        good = step_record(world, record, whole, &effects) &&
+               (core_seq(late) >= record->seq || step_record(world, record, late, &late_effects));
+        if (!good || core_seq(late) != core_seq(whole) || core_digest(whole) == core_digest(late))
+            continue;
+        struct arena arena ARENA_CLEANUP = {.limit_bytes = RECORD_ARENA_BYTES};
+        struct event event;
+        struct buf text BUF_CLEANUP = {0};
+        if (record_decode(&arena, buf_str(&record->bytes), &event, NULL) == 0)
+            record_describe(&text, &event);
+        world_fail(world, TORTURE_REPLAY, "from a snapshot, record %llu gives another %s (%.200s)",
+                   (unsigned long long)record->seq, differing_kind(whole, late), text.data);
+        good = false;
+    }
+    vec_done(&effects.list);
+    vec_done(&late_effects.list);
+    core_free(whole);
+    core_free(late);
+}
+
+static bool replay_record(struct world *world, const struct disk_record *record, struct core *core,
+                          struct effects *effects)
+{
+    if (!step_record(world, record, core, effects))
+        return false;
+    size_t at = record->seq - 1;
+    if (at >= world->digests.len || !world->digests.items[at] ||
+        world->digests.items[at] == core_digest(core))
+        return true;
+    disk_tell_apart(world);
+    if (!world_failed(world))
+        world_fail(world, TORTURE_REPLAY, "replay differs at record %llu", (unsigned long long)record->seq);
+    return false;
 }
 
 bool disk_replay(struct world *world, bool from_snapshot, struct core *core)

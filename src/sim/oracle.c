@@ -213,9 +213,11 @@ static void check_replay(struct world *world, bool from_snapshot)
 {
     struct core *again = core_new();
     if (disk_replay(world, from_snapshot, again) && core_seq(again) == core_seq(world->controller.core) &&
-        core_digest(again) != core_digest(world->controller.core))
+        core_digest(again) != core_digest(world->controller.core)) {
+        disk_tell_apart(world);
         world_fail(world, TORTURE_REPLAY, "replay of %llu records %s gives another state",
                    (unsigned long long)core_seq(again), from_snapshot ? "from a snapshot" : "from scratch");
+    }
     core_free(again);
 }
 

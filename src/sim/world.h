@@ -356,6 +356,8 @@ void disk_synced(struct sim_disk *disk);
 void disk_crash(struct world *world);
 /* Into a fresh core; fails the world when the log or a snapshot cannot be read back. False then. */
 bool disk_replay(struct world *world, bool from_snapshot, struct core *core);
+/* Names the first record after which a core from the newest snapshot differs from one without, if any. */
+void disk_tell_apart(struct world *world);
 void disk_snapshot(struct world *world);
 void disk_done(struct sim_disk *disk);
 

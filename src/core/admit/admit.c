@@ -183,8 +183,8 @@ bool admit_act(struct step *step)
             admit->tree.queues[q].told = 0;
     }
     bool changed = tree_versions(step->objects) != admit->tree.versions || step->settings_changed;
-    if (admit->workloads.len == 0 && step->jobs->touched.len == 0 && !changed)
-        return false;
+    if (admit->workloads.len == 0 && step->jobs->touched.len == 0 && !changed && !admit->untold)
+        return false; /* as good as always where nobody uses queues */
     step->settings_changed = false;
     if (changed)
         rebuild(step);
@@ -197,6 +197,7 @@ bool admit_act(struct step *step)
     step->room = false;
     admit->shape = step->jobs->shape;
     cycle_run(step);
+    admit->untold = admit->acted;
     if (!admit->acted)
         status_publish(step);
     return admit->acted;

@@ -116,6 +116,7 @@ struct admit {
     struct u64_map failed; /* shapes that were tried in vain -> the workload that was */
     uint32_t trials;       /* left in this step */
     bool acted;            /* a JobSet was changed */
+    bool untold;           /* what queues show is to be looked at once more, even if no Workload is left */
 };
 
 static inline const struct queue_settings *settings(const struct step *step)
