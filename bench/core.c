@@ -272,6 +272,7 @@ struct encoded {
 
 static struct encoded *encode_writes(int count)
 {
+    static const char suspended[] = "\"suspend\":true,";
     struct encoded *items = mem_alloc((size_t)count * sizeof(*items));
     for (int i = 0; i < count; i++) {
         struct event *event = &items[i].event;
@@ -279,7 +280,7 @@ static struct encoded *encode_writes(int count)
         event->write = (struct write_event){.verb = WRITE_CREATE,
                                             .object = OBJECT_JOBSET,
                                             .namespace_ = STR("default"),
-                                            .body = jobset_json(&items[i].body, i, 1, 1, 4, "\"suspend\":true,"),
+                                            .body = jobset_json(&items[i].body, i, 1, 1, 4, suspended),
                                             .grace_s = -1};
         record_encode(&items[i].record, event);
     }

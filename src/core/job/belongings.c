@@ -6,7 +6,7 @@
  * (core/collect.c), claims whose policy says Retain have none and stay.
  */
 #include "core/job/internal.h"
-#include "core/object/life.h"
+#include "core/object/object.h"
 #include "core/spec/spec.h"
 
 static void set_text(struct arena *arena, struct doc *object, const char *key, struct str value)
@@ -71,11 +71,7 @@ static void make_service(struct step *step, struct jobset *jobset)
         return;
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *service = service_document(&arena, jobset, name);
-    bool room = object_count_in(step->objects, OBJECT_SERVICE, jobset->namespace_) <
-                object_kind_info(OBJECT_SERVICE)->per_namespace_max;
-    if (room && name_is_dns1035_label(name))
-        object_create(step, OBJECT_SERVICE, &arena, service);
-    else
+    if (!name_is_dns1035_label(name) || !object_put_checked(step, OBJECT_SERVICE, &arena, service))
         put(step, jobset, OBJECT_SERVICE, service, "HeadlessServiceCreationFailed");
 }
 

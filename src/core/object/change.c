@@ -159,6 +159,25 @@ void object_delete(struct step *step, const struct object *deleted, enum propaga
 
 /* --- the control plane's own ---------------------------------------------------------------------------- */
 
+static bool is_full(const struct step *step, enum object_kind kind, struct str namespace_)
+{
+    const struct object_kind_info *info = object_kind_info(kind);
+    return object_count_in(step->objects, kind, info->namespaced ? namespace_ : STR("")) >=
+           info->per_namespace_max;
+}
+
+static struct str namespace_of(const struct doc *document)
+{
+    return doc_str(doc_path(document, "metadata", "namespace", NULL), STR("default"));
+}
+
+const struct object *object_put_checked(struct step *step, enum object_kind kind, struct arena *arena,
+                                        struct doc *document)
+{
+    CHECK(object_kind_info(kind));
+    return is_full(step, kind, namespace_of(document)) ? NULL : object_create(step, kind, arena, document);
+}
+
 int object_put(struct step *step, enum object_kind kind, const struct doc *given,
                const struct object **ret_object, struct error *error)
 {
@@ -179,11 +198,10 @@ int object_put(struct step *step, enum object_kind kind, const struct doc *given
     field_errors_done(&errors);
     if (rc < 0)
         return rc;
-    struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR("default"));
+    struct str ns = namespace_of(document);
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
     struct object *object = (struct object *)object_find(step->objects, kind, ns, name);
-    if (!object &&
-        object_count_in(step->objects, kind, info->namespaced ? ns : STR("")) >= info->per_namespace_max)
+    if (!object && is_full(step, kind, ns))
         return error_set(error, ERROR_LIMIT, "there are %u %s already", info->per_namespace_max,
                          info->plural);
     if (object)
