@@ -5,8 +5,9 @@
  *     harness_run_all(&h);                                     // every told task starts
  *     harness_exit(&h, harness_task(&h, "train-w-0-0"), 0);
  *
- * Effects are kept by the harness the way agents would: told tasks, stops. After every event the core's
- * invariants are checked. Header-only because each test program is one file.
+ * Effects are kept by the harness the way agents would: told tasks, stops. After every event cores that were
+ * restored from snapshots must stand where this one does (twins.h). Header-only because each test program is
+ * one file.
  */
 #ifndef PHX_TESTS_CORE_HARNESS_H
 #define PHX_TESTS_CORE_HARNESS_H
@@ -23,6 +24,7 @@
 #include "base/yaml.h"
 #include "core/core.h"
 #include "core/record.h"
+#include "twins.h"
 
 struct told {
     obj_id task;
@@ -36,6 +38,7 @@ struct harness {
     int64_t now_ns;
     VEC(struct told) told;
     struct buf log; /* u32 length, i64 stamp, record */
+    struct twins twins;
     int last_code;
     char last_message[512];
     /* Called after every step, while its effects are valid; NULL: nobody. */
@@ -82,6 +85,7 @@ static inline void harness_step(struct harness *h, struct event *event)
     buf_done(&bytes);
     core_step(h->core, event, &h->effects);
     harness_watch(h);
+    twins_step(&h->twins, h->core, event, &h->effects);
     if (h->after)
         h->after(h, event);
 }
@@ -188,6 +192,7 @@ static inline void harness_done(struct harness *h)
 {
     harness_check_replay(h);
     core_free(h->core);
+    twins_done(&h->twins);
     vec_done(&h->effects.list);
     vec_done(&h->told);
     buf_done(&h->log);

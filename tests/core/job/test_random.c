@@ -25,8 +25,6 @@ struct trial {
     uint64_t seed;
     struct u64_map objects; /* uid -> struct seen */
     VEC(struct seen *) all;
-    struct core *twin; /* restored from a snapshot; sees the same events */
-    struct effects twin_effects;
     int machines, created, refused, names;
 };
 
@@ -160,18 +158,6 @@ static void check_ledger(struct trial *t)
     REQUIRE(sum == all);
 }
 
-static void check_twin(struct trial *t, const struct event *event)
-{
-    if (!t->twin)
-        return;
-    core_step(t->twin, event, &t->twin_effects);
-    REQUIRE(t->twin_effects.list.len == t->h.effects.list.len);
-    for (size_t i = 0; i < t->twin_effects.list.len; i++)
-        REQUIRE(t->twin_effects.list.items[i].kind == t->h.effects.list.items[i].kind);
-    REQUIRE(core_deadline(t->twin) == core_deadline(t->h.core));
-    REQUIRE(core_digest(t->twin) == core_digest(t->h.core));
-}
-
 static void after(struct harness *h, const struct event *event)
 {
     struct trial *t = h->context;
@@ -179,20 +165,6 @@ static void after(struct harness *h, const struct event *event)
     core_check_invariants(t->h.core);
     check_chips(t);
     check_ledger(t);
-    check_twin(t, event);
-}
-
-/* A fresh twin from a snapshot taken now. */
-static void twin_restart(struct trial *t)
-{
-    core_free(t->twin);
-    t->twin = core_new();
-    struct buf bytes BUF_CLEANUP = {0};
-    struct error error = {0};
-    core_snapshot_write(t->h.core, &bytes);
-    if (core_snapshot_read(t->twin, buf_str(&bytes), &error) < 0)
-        fail_msg("seed %" PRIu64 ": %s", t->seed, error.text);
-    REQUIRE(core_digest(t->twin) == core_digest(t->h.core));
 }
 
 /* --- random JobSets --------------------------------------------------------------------------- */
@@ -591,8 +563,6 @@ static void something_happens(struct trial *t)
         progress(t);
     else
         harness_wait(&t->h, (int64_t)below(t, 20) * NS_PER_SECOND);
-    if (below(t, 40) == 0)
-        twin_restart(t);
 }
 
 /* Afterwards everything heals: all machines are there, every JobSet is deleted, and all chips are free again.
@@ -653,13 +623,12 @@ static void run_seed(uint64_t seed, int *created, int *refused)
         vec_push(&t->all, seen);
     }
     t->h.after = after;
+    t->h.twins.seed = t->seed;
     t->h.context = t;
     for (int i = 0; i < EVENTS; i++)
         something_happens(t);
     heal(t);
     harness_done(&t->h);
-    core_free(t->twin);
-    vec_done(&t->twin_effects.list);
     for (size_t i = 0; i < t->all.len; i++)
         mem_free(t->all.items[i]);
     vec_done(&t->all);

@@ -9,6 +9,7 @@
 /* The tests act between two steps, as admission does in one. */
 static struct step step_of(struct harness *h)
 {
+    h->twins.off = true; /* nobody tells them */
     return (struct step){.cluster = (struct cluster *)core_cluster(h->core),
                          .jobs = (struct job_store *)core_jobs(h->core),
                          .now_ns = h->now_ns};
@@ -33,6 +34,7 @@ static void done(struct harness *h)
     core_free(copy);
     buf_done(&bytes);
     core_free(h->core);
+    twins_done(&h->twins);
     vec_done(&h->effects.list);
     vec_done(&h->told);
     buf_done(&h->log);

@@ -125,6 +125,7 @@ static void random_lives(void **state)
         struct life life = {0};
         rng_seed(&life.rng, seed);
         harness_init(&life.h, 1, 4, 0);
+        life.h.twins.seed = seed;
         for (int i = 0; i < STEPS; i++) {
             one_step(&life);
             for (size_t k = 0; k < KINDS; k++)
