@@ -40,11 +40,16 @@ void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snap
     for (size_t r = 0; r < pb->n_terms; r++)
         pb->terms[r] = write_terms(arena, &jobset->terms[r]);
     pb->n_reserved_machines = pb->n_reserved_chips = jobset->reserved_count;
+    pb->n_reserved_cpu_milli = pb->n_reserved_memory_bytes = jobset->reserved_count;
     pb->reserved_machines = ARENA_ARRAY(arena, uint32_t, jobset->reserved_count);
     pb->reserved_chips = ARENA_ARRAY(arena, uint64_t, jobset->reserved_count);
+    pb->reserved_cpu_milli = ARENA_ARRAY(arena, int64_t, jobset->reserved_count);
+    pb->reserved_memory_bytes = ARENA_ARRAY(arena, int64_t, jobset->reserved_count);
     for (size_t i = 0; i < jobset->reserved_count; i++) {
         pb->reserved_machines[i] = jobset->reserved[i].machine;
         pb->reserved_chips[i] = jobset->reserved[i].chips;
+        pb->reserved_cpu_milli[i] = jobset->reserved[i].cpu_milli;
+        pb->reserved_memory_bytes[i] = jobset->reserved[i].memory_bytes;
     }
 }
 
@@ -68,26 +73,42 @@ static void read_terms(struct arena *arena, const Snapshot__Terms *pb, struct rj
         terms->levels[i] = str_from(pb->levels[i]);
 }
 
+/* Versions before 0.2 kept chips alone. */
+static bool read_rooms(struct arena *arena, const struct cluster *cluster, const Snapshot__Jobset *pb,
+                       struct room **ret_rooms)
+{
+    size_t count = pb->n_reserved_machines;
+    struct room *rooms = *ret_rooms = ARENA_ARRAY(arena, struct room, count);
+    if (pb->n_reserved_chips != count || (pb->n_reserved_cpu_milli && pb->n_reserved_cpu_milli != count) ||
+        pb->n_reserved_memory_bytes != pb->n_reserved_cpu_milli)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        rooms[i] = (struct room){pb->reserved_machines[i], pb->reserved_chips[i], 0, 0};
+        if (pb->n_reserved_cpu_milli) {
+            rooms[i].cpu_milli = pb->reserved_cpu_milli[i];
+            rooms[i].memory_bytes = pb->reserved_memory_bytes[i];
+        }
+        if (rooms[i].machine >= cluster->machine_count || (i && rooms[i].machine <= rooms[i - 1].machine) ||
+            rooms[i].cpu_milli < 0 || rooms[i].memory_bytes < 0 || rooms[i].cpu_milli > INT64_MAX / 4 ||
+            rooms[i].memory_bytes > INT64_MAX / 4)
+            return false;
+    }
+    return true;
+}
+
 bool snapshot_read_terms(struct job_store *store, const struct cluster *cluster, struct jobset *jobset,
                          const Snapshot__Jobset *pb)
 {
-    if ((pb->n_terms && pb->n_terms != jobset->spec.rjob_count) ||
-        pb->n_reserved_machines != pb->n_reserved_chips)
-        return false;
     struct arena arena ARENA_CLEANUP = {0};
+    struct room *rooms;
+    if ((pb->n_terms && pb->n_terms != jobset->spec.rjob_count) || !read_rooms(&arena, cluster, pb, &rooms))
+        return false;
     if (pb->n_terms) {
         struct rjob_terms *terms = ARENA_ARRAY(&arena, struct rjob_terms, pb->n_terms);
         for (size_t r = 0; r < pb->n_terms; r++)
             read_terms(&arena, pb->terms[r], &terms[r]);
         jobset_keep_terms(jobset, terms);
     }
-    struct placement *places = ARENA_ARRAY(&arena, struct placement, pb->n_reserved_machines);
-    for (size_t i = 0; i < pb->n_reserved_machines; i++) {
-        places[i] = (struct placement){pb->reserved_machines[i], pb->reserved_chips[i]};
-        if (places[i].machine >= cluster->machine_count || !places[i].chips ||
-            (i && places[i].machine <= places[i - 1].machine))
-            return false;
-    }
-    jobset_keep_reserved(store, jobset, places, pb->n_reserved_machines);
+    jobset_keep_reserved(store, jobset, rooms, pb->n_reserved_machines);
     return true;
 }

@@ -155,7 +155,7 @@ static void collect(struct step *step, entries *list)
 /* --- placement -------------------------------------------------------------------------------- */
 
 bool cycle_trial(struct step *step, const struct workload *workload, const struct trial *trial,
-                 uint64_t *masks, struct buf *why)
+                 struct room *rooms, struct buf *why)
 {
     size_t tasks = 0;
     for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
@@ -163,17 +163,17 @@ bool cycle_trial(struct step *step, const struct workload *workload, const struc
     struct placement *places = mem_alloc((tasks + 1) * sizeof(*places));
     step->admit->trials -= step->admit->trials > 0;
     bool found = jobset_trial(step->jobs, step->cluster, workload->jobset, trial, places, why);
-    for (size_t t = 0; found && masks && t < tasks; t++)
-        masks[places[t].machine] |= places[t].chips;
+    if (found && rooms)
+        trial_add_rooms(workload->jobset, trial, places, rooms);
     mem_free(places);
     return found;
 }
 
 /* Runs it where it was found to fit: its gang is placed at once, before anybody else is tried. */
 static void admit_there(struct step *step, struct workload *workload, const struct assignment *assignment,
-                        const uint64_t *masks)
+                        const struct room *rooms)
 {
-    jobset_reserve(step, workload->jobset, masks);
+    jobset_reserve(step, workload->jobset, rooms);
     workload_admit(step, workload, assignment);
     jobs_settle(step);
 }
@@ -204,12 +204,12 @@ static bool try_assignment(struct step *step, struct workload *workload, const s
                            struct buf *why)
 {
     struct arena arena ARENA_CLEANUP = {0};
-    uint64_t *masks = ARENA_ARRAY(&arena, uint64_t, step->cluster->machine_count);
+    struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
     struct trial trial = {.terms = assignment_terms(workload, assignment, &arena),
                           .counts = assignment->counts};
-    if (lacks_chips(step, workload, assignment, why) || !cycle_trial(step, workload, &trial, masks, why))
+    if (lacks_chips(step, workload, assignment, why) || !cycle_trial(step, workload, &trial, rooms, why))
         return false;
-    admit_there(step, workload, assignment, masks);
+    admit_there(step, workload, assignment, rooms);
     return true;
 }
 
@@ -345,10 +345,10 @@ static void place_holding(struct step *step)
         int32_t *counts = ARENA_ARRAY(&arena, int32_t, workload->jobset->spec.rjob_count);
         for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
             counts[r] = workload->podsets[r].admitted;
-        uint64_t *masks = ARENA_ARRAY(&arena, uint64_t, step->cluster->machine_count);
+        struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
         struct trial trial = {.terms = workload_terms(admit, workload, &arena), .counts = counts};
-        if (cycle_trial(step, workload, &trial, masks, &why))
-            admit_there(step, workload, NULL, masks);
+        if (cycle_trial(step, workload, &trial, rooms, &why))
+            admit_there(step, workload, NULL, rooms);
         else
             workload_drop_hold(step, workload);
     }

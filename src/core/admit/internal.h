@@ -204,9 +204,10 @@ void cycle_run(struct step *step);
 enum { TRIALS_PER_STEP = 64 };
 /* Is somebody left whom this step had no time for? */
 bool cycle_unfinished(const struct admit *admit);
-/* Machines for all of it under these terms; chips into `masks` ([machine_count], NULL: not wanted). */
+/* Machines for all of it under these terms; what it takes of them is added to `rooms` ([machine_count], NULL:
+ * not wanted). */
 bool cycle_trial(struct step *step, const struct workload *workload, const struct trial *trial,
-                 uint64_t *masks, struct buf *why);
+                 struct room *rooms, struct buf *why);
 
 /* --- victims.c, preempt.c, fair.c ----------------------------------------------------------------------- */
 struct victim {
@@ -235,7 +236,7 @@ void search_take(struct search *search, const struct workload *victim);
 void search_give(struct search *search, const struct workload *victim);
 bool search_fits_quota(const struct search *search, bool may_borrow);
 bool search_has_chips(const struct search *search);
-bool search_fits_machines(struct search *search, uint64_t *masks);
+bool search_fits_machines(struct search *search, struct room *rooms);
 /* Of victims that are taken out and enough, those that turn out not to be needed. */
 void search_give_back(struct search *search, victims *row, bool may_borrow);
 /* Takes victims and holds what they have; false: there are none that help. */

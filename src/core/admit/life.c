@@ -223,7 +223,7 @@ static void forget_assignment(struct workload *workload)
     }
     workload->reserved_in = STR("");
     workload->booked_in = NULL;
-    workload->given = false;
+    workload->given = workload->jobset->promised = false;
     arena_done(&workload->assigned);
 }
 

@@ -15,7 +15,9 @@ static void move_machines(struct search *search, const struct workload *victim, 
 {
     const struct jobset *jobset = victim->jobset;
     for (size_t i = 0; i < jobset->reserved_count; i++) { /* for those of its gangs whose turn is later */
-        struct placement kept = jobset->reserved[i];
+        struct room kept = jobset->reserved[i];
+        search->may_free_cpu_milli[kept.machine] += out ? kept.cpu_milli : -kept.cpu_milli;
+        search->may_free_memory_bytes[kept.machine] += out ? kept.memory_bytes : -kept.memory_bytes;
         uint64_t chips = kept.chips & search->step->cluster->machines[kept.machine].free_mask;
         search->may_free[kept.machine] =
             out ? search->may_free[kept.machine] | chips : search->may_free[kept.machine] & ~chips;
@@ -85,7 +87,7 @@ bool search_has_chips(const struct search *search)
     return free >= needs;
 }
 
-bool search_fits_machines(struct search *search, uint64_t *masks)
+bool search_fits_machines(struct search *search, struct room *rooms)
 {
     struct buf why BUF_CLEANUP = {0};
     struct trial trial = {
@@ -95,7 +97,7 @@ bool search_fits_machines(struct search *search, uint64_t *masks)
         .may_free_cpu_milli = search->may_free_cpu_milli,
         .may_free_memory_bytes = search->may_free_memory_bytes,
     };
-    return cycle_trial(search->step, search->workload, &trial, masks, &why);
+    return cycle_trial(search->step, search->workload, &trial, rooms, &why);
 }
 
 /* --- giving back ------------------------------------------------------------------------------ */
@@ -272,7 +274,7 @@ static void evict_victim(struct step *step, const struct workload *preemptor, co
     uid_text(preemptor->uid, uid);
     uid_text(workload_owner_uid(preemptor), job_uid);
     workload_unbook(step->admit, workload);
-    workload->given = true;
+    workload->given = workload->jobset->promised = true;
     workload->preemptor = preemptor->uid;
     workload_condition_set(step, workload, WORKLOAD_PREEMPTED, true, victim->reason,
                            "Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s", uid,
@@ -304,8 +306,8 @@ static void take_victims(struct search *search, const victims *chosen)
 {
     struct step *step = search->step;
     struct workload *workload = search->workload;
-    uint64_t *masks = ARENA_ARRAY(&search->arena, uint64_t, step->cluster->machine_count);
-    bool found = search_fits_machines(search, masks);
+    struct room *rooms = ARENA_ARRAY(&search->arena, struct room, step->cluster->machine_count);
+    bool found = search_fits_machines(search, rooms);
     CHECK(found);
     for (size_t i = 0; i < chosen->len; i++)
         search_give(search, chosen->items[i].workload); /* the search ends; now in earnest */
@@ -313,7 +315,7 @@ static void take_victims(struct search *search, const victims *chosen)
     workload->preempted += (int32_t)chosen->len;
     for (size_t i = 0; i < chosen->len; i++)
         evict_victim(step, workload, &chosen->items[i]);
-    jobset_reserve(step, workload->jobset, masks);
+    jobset_reserve(step, workload->jobset, rooms);
     workload_hold(step, workload, search->assignment);
     say_waiting(step, workload, chosen);
     step->admit->acted = true;

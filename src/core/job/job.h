@@ -232,6 +232,13 @@ struct checkpoint_state {
 
 struct rjob_terms; /* job/trial.h */
 
+/* What is kept on a machine for a gang that comes later. */
+struct room {
+    machine_id machine;
+    uint64_t chips;
+    int64_t cpu_milli, memory_bytes;
+};
+
 /* What users see of it depends on `form`: of a Job or Pod of their own there is no JobSet in the API, and of
  * a Pod no Job either (step_changed and the indexes keep them out). */
 struct jobset {
@@ -295,8 +302,9 @@ struct jobset {
     /* What admission adds to the spec for placement: [spec.rjob_count] or NULL (jobset_set_terms). */
     struct rjob_terms *terms;
     struct arena terms_arena;   /* private: owns them */
-    struct placement *reserved; /* chips kept for its gang (jobset_reserve), ascending; NULL: none */
+    struct room *reserved; /* kept for its gang (jobset_reserve), by ascending machine; NULL: none */
     size_t reserved_count;
+    bool promised; /* what its tasks hold is another's reservation already: they make room for it */
     int64_t finished_ns;        /* Completed/Failed since; TTL runs from here */
     struct heap_node timer;     /* private: when it must be looked at again */
     bool touched;               /* private: in job_store.touched */

@@ -270,19 +270,55 @@ static void add_may_free(struct request *request)
     }
 }
 
+static void reserve_room(struct request *request, const struct room *room)
+{
+    request->reserved[room->machine] |= room->chips;
+    request->reserved_cpu_milli[room->machine] += room->cpu_milli;
+    request->reserved_memory_bytes[room->machine] += room->memory_bytes;
+}
+
+/* What is kept while those who make room for it still use it would be counted twice. */
+static void allow_for_promised(struct request *request, const struct jobset *victim)
+{
+    for (uint32_t j = 0; j < victim->job_count; j++) {
+        const struct job *job = victim->jobs[j];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (!task->holds)
+                continue;
+            request->reserved_cpu_milli[task->machine] -= job->rjob->job.pod.cpu_request_milli;
+            request->reserved_memory_bytes[task->machine] -= job->rjob->job.pod.memory_request_bytes;
+        }
+    }
+}
+
+static void not_below_zero(int64_t *amount)
+{
+    *amount = *amount > 0 ? *amount : 0;
+}
+
+/* What others' gangs are kept. */
 static void add_reserved(struct request *request)
 {
+    size_t count = request->cluster->machine_count;
     if (request->store->reserving == (request->jobset->reserved_count > 0))
         return;
-    request->reserved = mem_alloc(request->cluster->machine_count * sizeof(*request->reserved));
+    request->reserved = mem_alloc(count * sizeof(*request->reserved));
+    request->reserved_cpu_milli = mem_alloc(count * sizeof(*request->reserved_cpu_milli));
+    request->reserved_memory_bytes = mem_alloc(count * sizeof(*request->reserved_memory_bytes));
     for (size_t i = 0; i < request->store->jobsets.len; i++) {
         const struct jobset *other = request->store->jobsets.items[i];
         for (size_t r = 0; other != request->jobset && r < other->reserved_count; r++)
-            request->reserved[other->reserved[r].machine] |= other->reserved[r].chips;
+            reserve_room(request, &other->reserved[r]);
+        if (other->promised)
+            allow_for_promised(request, other);
     }
     const uint64_t *may_free = request->trial ? request->trial->may_free : NULL;
-    for (size_t m = 0; may_free && m < request->cluster->machine_count; m++)
-        request->reserved[m] &= ~may_free[m];
+    for (size_t m = 0; m < count; m++) {
+        request->reserved[m] &= may_free ? ~may_free[m] : UINT64_MAX;
+        not_below_zero(&request->reserved_cpu_milli[m]);
+        not_below_zero(&request->reserved_memory_bytes[m]);
+    }
 }
 
 /* --- whose domain a machine is in ------------------------------------------------------------- */
@@ -389,6 +425,8 @@ static void bind(struct request *request, bool use_spares)
         .own_cpu_milli = request->own_cpu_milli,
         .own_memory_bytes = request->own_memory_bytes,
         .reserved = request->reserved,
+        .reserved_cpu_milli = request->reserved_cpu_milli,
+        .reserved_memory_bytes = request->reserved_memory_bytes,
         .domain_owner = request->domain_owner,
         .holder_name = holder_name,
     };
@@ -424,6 +462,8 @@ void request_drop(struct request *request)
     vec_done(&request->indexes);
     mem_free(request->own_chips);
     mem_free(request->reserved);
+    mem_free(request->reserved_cpu_milli);
+    mem_free(request->reserved_memory_bytes);
     mem_free(request->own_cpu_milli);
     mem_free(request->own_memory_bytes);
     mem_free(request->domain_owner);

@@ -25,6 +25,7 @@ struct request {
     VEC(struct placed_task) others;
     uint64_t *own_chips, *reserved;
     int64_t *own_cpu_milli, *own_memory_bytes;
+    int64_t *reserved_cpu_milli, *reserved_memory_bytes;
     obj_id *domain_owner;
 };
 

@@ -67,7 +67,23 @@ void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjo
 
 /* --- reservations ----------------------------------------------------------------------------- */
 
-void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct placement *chips,
+void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, const struct placement *places,
+                     struct room *rooms)
+{
+    size_t task = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
+        int32_t count = trial->counts ? trial->counts[r] : rjob_task_count(rjob);
+        for (int32_t t = 0; t < count; t++, task++) {
+            struct room *room = &rooms[places[task].machine];
+            room->chips |= places[task].chips;
+            room->cpu_milli += rjob->job.pod.cpu_request_milli;
+            room->memory_bytes += rjob->job.pod.memory_request_bytes;
+        }
+    }
+}
+
+void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct room *rooms,
                           size_t count)
 {
     store->reserving -= jobset->reserved_count > 0;
@@ -75,24 +91,26 @@ void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const 
     jobset->reserved = NULL;
     if (count) {
         jobset->reserved = mem_alloc(count * sizeof(*jobset->reserved));
-        mem_copy(jobset->reserved, chips, count * sizeof(*chips));
+        mem_copy(jobset->reserved, rooms, count * sizeof(*rooms));
     }
     jobset->reserved_count = count;
     store->reserving += count > 0;
 }
 
-void jobset_reserve(struct step *step, struct jobset *jobset, const uint64_t *chips)
+void jobset_reserve(struct step *step, struct jobset *jobset, const struct room *rooms)
 {
-    VEC(struct placement) list = {0};
-    if (!chips && !jobset->reserved_count)
+    VEC(struct room) list = {0};
+    if (!rooms && !jobset->reserved_count)
         return;
-    CHECK(!chips || (!jobset_finished(jobset) && !jobset->deleted_ns));
-    for (machine_id id = 0; chips && id < step->cluster->machine_count; id++) {
-        uint64_t mask = chips[id] & machine_all_chips(&step->cluster->machines[id]);
-        if (mask) {
-            struct placement place = {id, mask};
-            vec_push(&list, place);
-        }
+    CHECK(!rooms || (!jobset_finished(jobset) && !jobset->deleted_ns));
+    for (machine_id id = 0; rooms && id < step->cluster->machine_count; id++) {
+        const struct machine *machine = &step->cluster->machines[id];
+        /* Of what a machine does not count, nothing need be kept. */
+        struct room room = {id, rooms[id].chips & machine_all_chips(machine),
+                            machine->cpu_milli ? rooms[id].cpu_milli : 0,
+                            machine->memory_bytes ? rooms[id].memory_bytes : 0};
+        if (room.chips || room.cpu_milli || room.memory_bytes)
+            vec_push(&list, room);
     }
     step->schedule |= jobset->reserved_count > 0; /* others may have what it gives back */
     jobset_keep_reserved(step->jobs, jobset, list.items, list.len);
@@ -128,18 +146,17 @@ void jobset_reserve_later(struct step *step, struct jobset *jobset)
         return;
     }
     struct placement *places = ARENA_ARRAY(&arena, struct placement, (size_t)tasks);
-    uint64_t *masks = ARENA_ARRAY(&arena, uint64_t, step->cluster->machine_count);
+    struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
     struct trial trial = {.terms = jobset->terms, .counts = counts};
     if (!jobset_trial(step->jobs, step->cluster, jobset, &trial, places, &why))
         return; /* what was kept so far stays kept */
-    for (int64_t t = 0; t < tasks; t++)
-        masks[places[t].machine] |= places[t].chips;
-    jobset_reserve(step, jobset, masks);
+    trial_add_rooms(jobset, &trial, places, rooms);
+    jobset_reserve(step, jobset, rooms);
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_rooms(const void *a, const void *b)
 {
-    machine_id x = ((const struct placement *)a)->machine, y = ((const struct placement *)b)->machine;
+    machine_id x = ((const struct room *)a)->machine, y = ((const struct room *)b)->machine;
     return x < y ? -1 : x > y;
 }
 
@@ -147,13 +164,13 @@ void jobset_remap_reserved(struct job_store *store, struct jobset *jobset, const
 {
     size_t kept = 0;
     for (size_t i = 0; i < jobset->reserved_count; i++) {
-        struct placement place = jobset->reserved[i];
-        place.machine = map[place.machine];
-        if (place.machine != MACHINE_NONE)
-            jobset->reserved[kept++] = place;
+        struct room room = jobset->reserved[i];
+        room.machine = map[room.machine];
+        if (room.machine != MACHINE_NONE)
+            jobset->reserved[kept++] = room;
     }
     if (kept)
-        qsort(jobset->reserved, kept, sizeof(*jobset->reserved), compare_places);
+        qsort(jobset->reserved, kept, sizeof(*jobset->reserved), compare_rooms);
     if (kept)
         jobset->reserved_count = kept;
     else

@@ -41,10 +41,15 @@ int32_t rjob_task_count(const struct rjob_spec *rjob);
 /* Sets jobset->terms to a copy ([rjob_count]); NULL: none. Placed tasks stay where they are. */
 void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjob_terms *terms);
 
-/* Chips kept for a gang that waits for its victims to end: no other gang is given them. A JobSet holds at
- * most one reservation; a new one replaces it, NULL `chips` drops it. `chips`: [machine_count] masks. It is
- * kept in snapshots and dropped when the JobSet's last waiting gang is placed, or the JobSet ends. */
-void jobset_reserve(struct step *step, struct jobset *jobset, const uint64_t *chips);
+/* Chips, cpu and memory that the places of a trial take, added to `rooms` ([machine_count]). */
+void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, const struct placement *places,
+                     struct room *rooms);
+
+/* Room kept for a gang that waits for its victims to end: no other gang is given it. A JobSet holds at most
+ * one reservation; a new one replaces it, NULL drops it. `rooms`: [machine_count], their `machine` is not
+ * looked at. It is kept in snapshots and dropped when the JobSet's last waiting gang is placed, or the JobSet
+ * ends. */
+void jobset_reserve(struct step *step, struct jobset *jobset, const struct room *rooms);
 
 /* Its waiting gangs are placed. What an admitted JobSet will need for replicated jobs whose turn comes later
  * (startupPolicy InOrder, dependsOn) is kept for it; else nothing is. */
@@ -52,7 +57,7 @@ void jobset_reserve_later(struct step *step, struct jobset *jobset);
 
 /* For reading a snapshot, and for a new inventory (map: life.h's jobs_remap_machines). Copies. */
 void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms);
-void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct placement *chips,
+void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct room *rooms,
                           size_t count);
 void jobset_remap_reserved(struct job_store *store, struct jobset *jobset, const machine_id *map);
 

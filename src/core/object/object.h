@@ -93,8 +93,8 @@ bool object_has_finalizer(const struct doc *document, const char *name); /* of m
  * content: nothing happens. ERROR_INVALID, ERROR_LIMIT as for a user's write. */
 int object_put(struct step *step, enum object_kind kind, const struct doc *document,
                const struct object **ret_object, struct error *error);
-/* A new one whose document is what object_put would keep: converted, defaulted, valid, of a free name. It lives
- * in `*arena`, which is taken over (emptied). NULL: there are as many as may be, and nothing was done. */
+/* A new one whose document is what object_put would keep: converted, defaulted, valid, of a free name. It
+ * lives in `*arena`, which is taken over (emptied). NULL: there are as many as may be; nothing was done. */
 const struct object *object_put_checked(struct step *step, enum object_kind kind, struct arena *arena,
                                         struct doc *document);
 /* Deletes it as a user would, finalizers included. */

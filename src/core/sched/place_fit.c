@@ -146,20 +146,37 @@ static uint64_t room(int64_t capacity, int64_t used, int64_t taken, int64_t each
     return left < each ? 0 : least(most, (uint64_t)(left / each));
 }
 
+/* `kept`: count what is kept for others as used. */
 static uint64_t room_cpu(const struct placer *placer, const struct place_job *job,
-                         const struct machine *machine, uint64_t most)
+                         const struct machine *machine, uint64_t most, bool kept)
 {
-    const int64_t *own = placer->request->own_cpu_milli;
+    const int64_t *own = placer->request->own_cpu_milli, *others = placer->request->reserved_cpu_milli;
     int64_t used = placer->ideal ? 0 : machine->cpu_used_milli - (own ? own[machine->id] : 0);
+    used += kept && others && !placer->ideal ? others[machine->id] : 0;
     return room(machine->cpu_milli, used, placer->cpu_milli[machine->id], job->cpu_milli, most);
 }
 
 static uint64_t room_memory(const struct placer *placer, const struct place_job *job,
-                            const struct machine *machine, uint64_t most)
+                            const struct machine *machine, uint64_t most, bool kept)
 {
-    const int64_t *own = placer->request->own_memory_bytes;
+    const int64_t *own = placer->request->own_memory_bytes, *others = placer->request->reserved_memory_bytes;
     int64_t used = placer->ideal ? 0 : machine->memory_used_bytes - (own ? own[machine->id] : 0);
+    used += kept && others && !placer->ideal ? others[machine->id] : 0;
     return room(machine->memory_bytes, used, placer->memory_bytes[machine->id], job->memory_bytes, most);
+}
+
+static enum refusal judge_rest(const struct placer *placer, const struct place_job *job,
+                               const struct machine *machine, uint64_t *ret_most)
+{
+    uint64_t wanted = *ret_most;
+    *ret_most = room_cpu(placer, job, machine, wanted, true);
+    if (!*ret_most)
+        return room_cpu(placer, job, machine, wanted, false) ? REFUSED_RESERVED : REFUSED_CPU;
+    wanted = *ret_most;
+    *ret_most = room_memory(placer, job, machine, wanted, true);
+    if (!*ret_most)
+        return room_memory(placer, job, machine, wanted, false) ? REFUSED_RESERVED : REFUSED_MEMORY;
+    return FITS;
 }
 
 static enum refusal judge_chips(const struct placer *placer, const struct place_job *job,
@@ -193,12 +210,8 @@ uint32_t place_fit(const struct placer *placer, const struct place_job *job, mac
         refusal = judge_domain(placer, job, id);
     if (refusal == FITS)
         refusal = judge_chips(placer, job, machine, &most);
-    if (refusal == FITS && (machine->cpu_milli || machine->memory_bytes)) {
-        most = room_cpu(placer, job, machine, most);
-        refusal = most ? FITS : REFUSED_CPU;
-        most = most ? room_memory(placer, job, machine, most) : 0;
-        refusal = refusal == FITS && !most ? REFUSED_MEMORY : refusal;
-    }
+    if (refusal == FITS && (machine->cpu_milli || machine->memory_bytes))
+        refusal = judge_rest(placer, job, machine, &most);
     CHECK(refusal < REFUSALS && (refusal != FITS || most <= wanted));
     *ret_refusal = refusal;
     return refusal == FITS ? (uint32_t)least(most, UINT32_MAX) : 0;

@@ -64,6 +64,8 @@ struct place_request {
     const int64_t *own_cpu_milli, *own_memory_bytes;
     /* Chips that are kept for others, free or not: [machine_count] masks or NULL. */
     const uint64_t *reserved;
+    /* What else is kept for others of what is free: [machine_count] or NULL. */
+    const int64_t *reserved_cpu_milli, *reserved_memory_bytes;
     /* Which job holds the machine's topology domain exclusively: [machine_count] uids (0: nobody) or NULL.
      * Such a machine is open to that job alone. */
     const obj_id *domain_owner;
