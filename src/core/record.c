@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "core/agent/codec_pb.h"
+#include "core/object/object.h"
 #include "proto/log.pb-c.h"
 
 /* The kinds are the field numbers of the oneof, so they can only be added to. */
@@ -237,7 +238,8 @@ static void describe_write(struct buf *out, const struct write_event *write)
     _Static_assert(sizeof verbs / sizeof *verbs == WRITE_STATUS + 1, "a name for each verb");
     CHECK(write->verb <= WRITE_STATUS && write->object < OBJECT_KINDS);
     buf_printf(out, "write %s %s " STR_FORMAT "/" STR_FORMAT " (%zu bytes)", verbs[write->verb],
-               objects[write->object], STR_ARG(write->namespace_), STR_ARG(write->name), write->body.len);
+               objects[write->object] ? objects[write->object] : object_kind_name(write->object),
+               STR_ARG(write->namespace_), STR_ARG(write->name), write->body.len);
     if (write->user.len)
         buf_printf(out, " by " STR_FORMAT, STR_ARG(write->user));
 }

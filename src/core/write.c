@@ -222,6 +222,10 @@ bool core_write(struct core *core, struct step *step, const struct write_event *
         return write_node(&writing);
     case OBJECT_WORKLOAD:
         return write_active(&writing);
+    case OBJECT_EVENT:
+        return write_object(&writing);
+    case OBJECT_USER_EVENT:
+        return write_refuse_verb(&writing); /* they are written under their own name */
     default:
         return object_kind_info(write->object) ? write_object(&writing) : write_refuse_verb(&writing);
     }

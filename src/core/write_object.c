@@ -48,28 +48,38 @@ bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, co
 
 /* --- one object ----------------------------------------------------------------------------------------- */
 
+/* Events of the control plane's own are notes (note.h), those of clients are stored. */
+static enum object_kind kept_kind(const struct writing *writing)
+{
+    return writing->write->object == OBJECT_EVENT ? OBJECT_USER_EVENT : writing->write->object;
+}
+
 static struct object *find(const struct writing *writing)
 {
-    return (struct object *)object_find(writing->core->objects, writing->write->object,
+    return (struct object *)object_find(writing->core->objects, kept_kind(writing),
                                         writing->write->namespace_, writing->write->name);
 }
 
-/* The document as it will be kept; false after a refusal. */
+static bool is_of_kind(const struct writing *writing, const struct doc *document)
+{
+    struct str version = doc_str(doc_get(document, "apiVersion"), STR(""));
+    enum object_kind kind = object_kind_of(version, doc_str(doc_get(document, "kind"), STR("")));
+    return kind == writing->write->object || kind == kept_kind(writing);
+}
+
+/* The document as it will be kept, but for Events, whose two forms have rules of their own: they are
+ * converted when all is checked. False after a refusal. */
 static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document)
 {
-    const struct object_kind_info *info = object_kind_info(writing->write->object);
+    const struct object_kind_info *info = object_kind_info(kept_kind(writing));
     struct doc *document;
     if (!write_parse(writing, arena, info->bytes_max, &document))
         return false;
-    struct str version = doc_str(doc_get(document, "apiVersion"), STR(""));
-    struct str kind = doc_str(doc_get(document, "kind"), STR(""));
-    if (object_kind_of(version, kind) != info->kind)
+    if (!is_of_kind(writing, document))
         return write_refuse(writing, 400, "BadRequest", NULL, "the object is no %s", info->name);
-    object_convert(arena, info->kind, document);
-    if (info->namespaced)
-        write_set_name(writing, arena, document, true);
-    else
-        write_set_name(writing, arena, document, false);
+    if (info->kind != OBJECT_USER_EVENT)
+        object_convert(arena, info->kind, document);
+    write_set_name(writing, arena, document, info->namespaced);
     stored_default(arena, document);
     struct field_errors *errors = write_new_errors(writing);
     stored_check(document, errors);
@@ -81,9 +91,50 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
     return true;
 }
 
+struct oldest {
+    struct object *event;
+};
+
+static void note_oldest(void *context, const struct object *object)
+{
+    struct oldest *oldest = context;
+    const struct object *before = oldest->event;
+    if (!before || object->changed_seq < before->changed_seq ||
+        (object->changed_seq == before->changed_seq && object->uid < before->uid))
+        oldest->event = (struct object *)object;
+}
+
+/* A storm of Events pushes out the oldest, first those of its own namespace. */
+static void make_room(const struct writing *writing, struct str ns)
+{
+    const struct object_store *store = writing->core->objects;
+    struct oldest oldest = {0};
+    if (object_count_in(store, OBJECT_USER_EVENT, ns) >= USER_EVENTS_PER_NAMESPACE_MAX)
+        object_visit(store, OBJECT_USER_EVENT, ns, note_oldest, &oldest);
+    else if (object_count(store, OBJECT_USER_EVENT) >= USER_EVENTS_MAX)
+        object_visit(store, OBJECT_USER_EVENT, STR(""), note_oldest, &oldest);
+    if (oldest.event)
+        object_remove(writing->step, oldest.event);
+}
+
+/* What is made counts against the limits of its kind and namespace. */
+static bool has_room(const struct writing *writing, const struct object_kind_info *info, struct str ns,
+                     struct str name)
+{
+    if (info->kind == OBJECT_USER_EVENT)
+        return true; /* make_room sees to it */
+    if (object_count_in(writing->core->objects, info->kind, info->namespaced ? ns : STR("")) >=
+        info->per_namespace_max)
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "%s \"" STR_FORMAT "\" is forbidden: there are %u %s already (the limit)",
+                            object_kind_title(info->kind), STR_ARG(name), info->per_namespace_max,
+                            info->plural);
+    return !info->namespaced || write_quota_allows(writing, ns, NULL, NULL);
+}
+
 static bool create(const struct writing *writing)
 {
-    const struct object_kind_info *info = object_kind_info(writing->write->object);
+    const struct object_kind_info *info = object_kind_info(kept_kind(writing));
     const struct object_store *store = writing->core->objects;
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document;
@@ -95,17 +146,16 @@ static bool create(const struct writing *writing)
         return write_refuse_taken(writing, object_kind_title(info->kind), name);
     if (info->namespaced && !write_namespace_open(writing, ns))
         return false;
-    if (object_count_in(store, info->kind, info->namespaced ? ns : STR("")) >= info->per_namespace_max)
-        return write_refuse(writing, 403, "Forbidden", NULL,
-                            "%s \"" STR_FORMAT "\" is forbidden: there are %u %s already (the limit)",
-                            object_kind_title(info->kind), STR_ARG(name), info->per_namespace_max,
-                            info->plural);
-    if (info->namespaced && !write_quota_allows(writing, ns, NULL, NULL))
+    if (!has_room(writing, info, ns, name))
         return false;
     if (writing->dry)
         return true;
     if (info->namespaced)
         namespace_need(writing->step, ns);
+    if (info->kind == OBJECT_USER_EVENT) {
+        make_room(writing, ns);
+        object_convert(&arena, info->kind, document);
+    }
     struct object *object = object_create(writing->step, info->kind, &arena, document);
     return write_accept(writing, 201, ref_object(object));
 }
@@ -113,7 +163,8 @@ static bool create(const struct writing *writing)
 static bool check_update(const struct writing *writing, const struct object *object, struct doc *document)
 {
     struct field_errors *errors = write_new_errors(writing);
-    stored_check_update(object->document, document, errors);
+    struct str version = doc_str(doc_get(document, "apiVersion"), STR(""));
+    stored_check_update(object_shown(&writing->core->reply, object, version), document, errors);
     if (errors->list.len)
         return write_refuse_invalid(writing, errors, object->name);
     field_errors_done(errors);
@@ -139,6 +190,7 @@ static bool replace(const struct writing *writing)
         return false;
     if (writing->dry)
         return true;
+    object_convert(&arena, object->kind, document);
     object_replace(writing->step, object, &arena, document);
     return write_accept(writing, 200, ref_object(object));
 }

@@ -9,6 +9,9 @@
  *     flavorFungibility.whenCanBorrow: Borrow        MayStopSearch
  *     flavorFungibility.whenCanPreempt: Preempt      MayStopSearch
  * The other kinds have the same fields in both.
+ *
+ * Events are kept as v1. events.k8s.io/v1 has other names for the same (k8s.io/kubernetes,
+ * pkg/apis/events/v1, conversion.go).
  */
 #include "core/object/object.h"
 
@@ -50,9 +53,32 @@ static void convert_checks(struct arena *arena, struct doc *spec)
     doc_set(arena, spec, STR("admissionChecksStrategy"), strategy);
 }
 
+static const struct {
+    const char *core, *events; /* names in v1 and in events.k8s.io/v1 */
+} event_fields[] = {
+    {"involvedObject", "regarding"},
+    {"message", "note"},
+    {"source", "deprecatedSource"},
+    {"firstTimestamp", "deprecatedFirstTimestamp"},
+    {"lastTimestamp", "deprecatedLastTimestamp"},
+    {"count", "deprecatedCount"},
+    {"reportingComponent", "reportingController"},
+};
+
+static void convert_event(struct arena *arena, struct doc *document, const char *version, bool to_core)
+{
+    doc_set(arena, document, STR("apiVersion"), doc_new_str(arena, str_from(version)));
+    for (size_t i = 0; i < sizeof event_fields / sizeof *event_fields; i++)
+        rename_member(arena, document, to_core ? event_fields[i].events : event_fields[i].core,
+                      to_core ? event_fields[i].core : event_fields[i].events);
+}
+
 void object_convert(struct arena *arena, enum object_kind kind, struct doc *document)
 {
-    if (!str_is(doc_str(doc_get(document, "apiVersion"), STR("")), "kueue.x-k8s.io/v1beta1"))
+    struct str version = doc_str(doc_get(document, "apiVersion"), STR(""));
+    if (kind == OBJECT_USER_EVENT && str_is(version, OBJECT_NEW_EVENTS))
+        convert_event(arena, document, "v1", true);
+    if (!str_is(version, "kueue.x-k8s.io/v1beta1"))
         return;
     doc_set(arena, document, STR("apiVersion"), doc_new_str(arena, str_from(stored_version)));
     struct doc *spec = doc_get(document, "spec");
@@ -65,11 +91,16 @@ void object_convert(struct arena *arena, enum object_kind kind, struct doc *docu
     rename_value(arena, fungibility, "whenCanPreempt", "Preempt", "MayStopSearch");
 }
 
-const struct doc *object_shown(struct arena *arena, const struct object *object, struct str version)
+const struct doc *object_shown(struct arena *arena, const struct object *object, struct str api_version)
 {
-    if (!str_is(version, "v1beta1"))
+    bool event = object->kind == OBJECT_USER_EVENT && str_is(api_version, OBJECT_NEW_EVENTS);
+    if (!event && !str_is(api_version, "kueue.x-k8s.io/v1beta1"))
         return object->document;
     struct doc *shown = doc_clone(arena, object->document);
+    if (event) {
+        convert_event(arena, shown, OBJECT_NEW_EVENTS, false);
+        return shown;
+    }
     doc_set(arena, shown, STR("apiVersion"), doc_new_str(arena, STR("kueue.x-k8s.io/v1beta1")));
     if (object->kind != OBJECT_CLUSTER_QUEUE)
         return shown;

@@ -57,6 +57,9 @@ static const struct object_kind_info table[OBJECT_KINDS] = {
     [OBJECT_CLUSTER_ROLE_BINDING] = {OBJECT_CLUSTER_ROLE_BINDING, RBAC, .name = "ClusterRoleBinding",
                                      .plural = "clusterrolebindings", WIDE(PER_CLUSTER),
                                      .bytes_max = SMALL_BYTES},
+    [OBJECT_USER_EVENT] = {OBJECT_USER_EVENT, CORE_V1, .name = "Event", .plural = "events",
+                           .namespaced = true, .per_namespace_max = USER_EVENTS_PER_NAMESPACE_MAX,
+                           .bytes_max = USER_EVENT_BYTES_MAX},
 };
 
 /* Kinds that live elsewhere, and the title of every kind: "<plural>[.<group>]". */
@@ -91,6 +94,8 @@ static const struct {
                              "clusterroles.rbac.authorization.k8s.io"},
     [OBJECT_CLUSTER_ROLE_BINDING] = {"rbac.authorization.k8s.io", "ClusterRoleBinding",
                                      "clusterrolebindings.rbac.authorization.k8s.io"},
+    /* A v1 Event is found as OBJECT_EVENT: the title is that of both. */
+    [OBJECT_USER_EVENT] = {"events.k8s.io", "Event", "events"},
 };
 
 const struct object_kind_info *object_kind_info(enum object_kind kind)

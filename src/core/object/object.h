@@ -1,6 +1,6 @@
 /* object.h - API objects that are kept as they were written: Namespaces, ConfigMaps, Secrets, Services,
  * ServiceAccounts, PersistentVolumeClaims, PriorityClasses, ResourceQuotas, Kueue's queue objects, RBAC's
- * roles and bindings.
+ * roles and bindings, Events that clients wrote.
  *
  * The store knows metadata (names, versions, finalizers, owners), the schema of each kind (spec/schema.h),
  * its limits and deletion's rules; what a kind *means* is read elsewhere: by job/ (ConfigMaps, Secrets,
@@ -105,7 +105,9 @@ void object_touch(struct step *step, const struct object *object);
 /* The version that the kind is kept in: group, renamed fields and values of older served versions, in
  * place. */
 void object_convert(struct arena *arena, enum object_kind kind, struct doc *document);
-/* The reverse, for a client that asked for `version` ("v1beta1"): the same object, or a copy in `arena`. */
-const struct doc *object_shown(struct arena *arena, const struct object *object, struct str version);
+/* The reverse, for a client that asked for `api_version` ("kueue.x-k8s.io/v1beta1"): the same object, or
+ * a copy in `arena`. */
+const struct doc *object_shown(struct arena *arena, const struct object *object, struct str api_version);
+#define OBJECT_NEW_EVENTS "events.k8s.io/v1"
 
 #endif

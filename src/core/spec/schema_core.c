@@ -1,6 +1,6 @@
 /* schema_core.c - the kinds of v1 and scheduling.k8s.io/v1 that are stored: Namespace, ConfigMap, Secret,
  * Service,
- * ServiceAccount, PersistentVolumeClaim, ResourceQuota, PriorityClass.
+ * ServiceAccount, PersistentVolumeClaim, ResourceQuota, PriorityClass, Event (events.k8s.io/v1 too).
  *
  * Source: the OpenAPI definitions of v1 and scheduling.k8s.io/v1. Statuses are kept, not looked into: only
  * the
@@ -40,6 +40,21 @@ const struct schema schema_service = {"Service", TABLE(
 static const struct schema object_reference = {"ObjectReference", TABLE(
     STRING("kind"), STRING("namespace"), STRING("name"), STRING("uid"), STRING("apiVersion"),
     STRING("resourceVersion"), STRING("fieldPath"))};
+static const struct schema event_source = {"EventSource", TABLE(STRING("component"), STRING("host"))};
+static const struct schema event_series = {"EventSeries", TABLE(
+    INT32("count"), STRING("lastObservedTime"))};
+const struct schema schema_event = {"Event", TABLE(
+    WHOLE, OBJECT("involvedObject", object_reference, REQUIRED), STRING("reason"), STRING("message"),
+    OBJECT("source", event_source), STRING("firstTimestamp"), STRING("lastTimestamp"), INT32("count"),
+    STRING("type"), STRING("eventTime"), OBJECT("series", event_series), STRING("action"),
+    OBJECT("related", object_reference), STRING("reportingComponent"), STRING("reportingInstance"))};
+const struct schema schema_new_event = {"Event", TABLE(
+    WHOLE, STRING("eventTime", REQUIRED), OBJECT("series", event_series), STRING("reportingController"),
+    STRING("reportingInstance"), STRING("action"), STRING("reason"), OBJECT("regarding", object_reference),
+    OBJECT("related", object_reference), STRING("note"), STRING("type"),
+    OBJECT("deprecatedSource", event_source), STRING("deprecatedFirstTimestamp"),
+    STRING("deprecatedLastTimestamp"), INT32("deprecatedCount"))};
+
 const struct schema schema_service_account = {"ServiceAccount", TABLE(
     WHOLE, KEYED("secrets", object_reference, "name"), LIST("imagePullSecrets", schema_local_reference),
     BOOLEAN("automountServiceAccountToken"))};

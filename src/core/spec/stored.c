@@ -31,6 +31,8 @@ static const struct stored_kind kinds[] = {
     {"rbac.authorization.k8s.io/v1", "RoleBinding", &schema_role_binding, STORED_ROLE_BINDING},
     {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &schema_cluster_role_binding,
      STORED_CLUSTER_ROLE_BINDING},
+    {"v1", "Event", &schema_event, STORED_EVENT},
+    {"events.k8s.io/v1", "Event", &schema_new_event, STORED_NEW_EVENT},
 };
 
 const struct stored_kind *stored_kind_of(const struct doc *object)

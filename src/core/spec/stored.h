@@ -22,7 +22,9 @@ enum stored_id {
     STORED_ROLE,
     STORED_CLUSTER_ROLE,
     STORED_ROLE_BINDING,
-    STORED_CLUSTER_ROLE_BINDING
+    STORED_CLUSTER_ROLE_BINDING,
+    STORED_EVENT,
+    STORED_NEW_EVENT /* events.k8s.io/v1 */
 };
 struct stored_kind {
     const char *api_version, *kind;
@@ -32,10 +34,15 @@ struct stored_kind {
 /* NULL: not a stored kind, or a version that is not served. */
 const struct stored_kind *stored_kind_of(const struct doc *object);
 
-/* validate_core.c, validate_kueue.c, validate_rbac.c: rules beyond types, on an object whose types are
+/* validate_core.c, validate_event.c, ...: rules beyond types, on an object whose types are
  * right. */
 void validate_core_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
+void validate_event_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_rbac_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
+
+/* validate_event.c: what may change in an Event that is written as events.k8s.io/v1. */
+void validate_event_update(const struct schema *schema, const struct doc *old, const struct doc *changed,
+                           struct field_errors *errors);
 
 #endif

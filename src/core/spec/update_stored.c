@@ -95,6 +95,9 @@ void stored_check_update(const struct doc *old, const struct doc *changed, struc
             immutable(AT(NULL, "roleRef"), doc_get(changed, "roleRef"), "\"object\": cannot change roleRef",
                       errors);
         break;
+    case STORED_NEW_EVENT:
+        validate_event_update(kind->schema, old, changed, errors);
+        break;
     default:
         break;
     }

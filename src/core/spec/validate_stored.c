@@ -92,6 +92,7 @@ void stored_check(const struct doc *object, struct field_errors *errors)
     check_finalizers(metadata, path, errors);
     check_owners(metadata, path, errors);
     validate_core_kind(object, kind->id, errors);
+    validate_event_kind(object, kind->id, errors);
     validate_kueue_kind(object, kind->id, errors);
     validate_rbac_kind(object, kind->id, errors);
 }

@@ -51,6 +51,7 @@ static const char roles[] =
     "- {apiGroups: [jobset.x-k8s.io], resources: [jobsets, jobsets/status, jobsets/scale], " READ "}\n"
     "- {apiGroups: [jobset.x-k8s.io], resources: [jobsets, jobsets/scale], " WRITE "}\n"
     "- {apiGroups: [events.k8s.io], resources: [events], " READ "}\n"
+    "- {apiGroups: [events.k8s.io], resources: [events], " WRITE "}\n"
     "- {apiGroups: [metrics.k8s.io], resources: [pods, nodes], " READ "}\n"
     "- {" KUEUE ", resources: [localqueues, localqueues/status, workloads, workloads/status], " READ "}\n"
     "---\n"

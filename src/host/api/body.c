@@ -69,7 +69,7 @@ bool body_parse(struct api_request *request, struct doc **ret_doc)
 static bool check_fields(struct api_request *request, const struct doc *object)
 {
     struct str mode = request_query(request, "fieldValidation");
-    if ((!resource_is_workload(request->resource) && !resource_is_stored(request->resource)) ||
+    if ((!resource_is_workload(request->resource) && !resource_is_kept(request->resource)) ||
         str_is(mode, "Ignore"))
         return true;
     struct field_errors errors = {.arena = &request->arena};
@@ -155,7 +155,7 @@ void body_default(struct arena *arena, const struct resource *resource, struct d
 {
     if (resource->object == OBJECT_JOBSET || resource->object == OBJECT_JOB || resource->object == OBJECT_POD)
         workload_default(arena, object);
-    else if (resource_is_stored(resource))
+    else if (resource_is_kept(resource))
         stored_default(arena, object);
 }
 

@@ -7,6 +7,10 @@
 void render_object(struct render *render, const struct resource *resource, struct object_ref object,
                    struct str name)
 {
+    if (object.kind == OBJECT_USER_EVENT) {
+        render_stored(render, resource, object.object);
+        return;
+    }
     switch (resource->id) {
     case RESOURCE_JOBSETS:
         render_jobset(render, object.jobset);

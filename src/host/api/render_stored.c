@@ -119,7 +119,8 @@ void render_stored(struct render *render, const struct resource *resource, const
                                        NULL};
     static const char *const head[] = {"apiVersion", "kind", "metadata", "status", NULL};
     struct json_writer *out = &render->out;
-    const struct doc *document = object_shown(render->scratch, object, str_from(resource->version));
+    struct str api_version = str_from(resource_api_version(resource));
+    const struct doc *document = object_shown(render->scratch, object, api_version);
     json_begin_object(out);
     render_type(render, resource_api_version(resource), resource->kind);
     render_metadata_begin(render, &(struct render_metadata){.name = object->name,

@@ -84,7 +84,11 @@ bool resource_get(const struct resource *resource, const struct core *core, stru
         break;
     }
     case OBJECT_EVENT:
-        found.note = find_note(core_notes(core), namespace_, name);
+        found.object = object_find(core_objects(core), OBJECT_USER_EVENT, namespace_, name);
+        if (found.object)
+            found.kind = OBJECT_USER_EVENT;
+        else
+            found.note = find_note(core_notes(core), namespace_, name);
         break;
     case OBJECT_WORKLOAD:
         found.workload = workload_find(core_admit(core), namespace_, name);
@@ -142,14 +146,18 @@ static void visit_workload(void *context, const struct workload *workload)
                         workload->name);
 }
 
-static void visit_notes(struct visiting *visiting, const struct note_ring *ring)
+/* A client's Event of the same name stands before ours. */
+static void visit_notes(struct visiting *visiting, const struct core *core)
 {
+    const struct note_ring *ring = core_notes(core);
     for (uint64_t slot = ring->first; slot < ring->next; slot++) {
         const struct note *note = note_at(ring, slot);
         if (!note || !in_namespace(visiting, render_note_namespace(note)))
             continue;
         char name[NOTE_NAME_MAX];
         render_note_name(note, name);
+        if (object_find(core_objects(core), OBJECT_USER_EVENT, render_note_namespace(note), str_from(name)))
+            continue;
         visiting->visit(visiting->context, (struct object_ref){.kind = OBJECT_EVENT, .note = note},
                         str_from(name));
     }
@@ -182,7 +190,8 @@ void resource_visit(const struct resource *resource, const struct core *core, st
         }
         break;
     case OBJECT_EVENT:
-        visit_notes(&visiting, core_notes(core));
+        visit_notes(&visiting, core);
+        object_visit(core_objects(core), OBJECT_USER_EVENT, namespace_, visit_object, &visiting);
         break;
     case OBJECT_WORKLOAD:
         workload_visit(core_admit(core), visit_workload, &visiting);

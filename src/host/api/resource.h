@@ -88,6 +88,18 @@ static inline bool resource_is_metrics(const struct resource *resource)
     return resource->id == RESOURCE_NODE_METRICS || resource->id == RESOURCE_POD_METRICS;
 }
 
+/* Rows whose objects, or some of them, are kept as clients wrote them. */
+static inline bool resource_is_kept(const struct resource *resource)
+{
+    return object_kind_info(resource->object) != NULL || resource->object == OBJECT_EVENT;
+}
+
+/* Events of two kinds are shown as one: those of the control plane (notes), and those of clients. */
+static inline bool resource_shows(const struct resource *resource, enum object_kind kind)
+{
+    return resource->object == (kind == OBJECT_USER_EVENT ? OBJECT_EVENT : kind);
+}
+
 /* NULL: not served. */
 const struct resource *resource_find(struct str group, struct str version, struct str plural);
 /* The first resource that shows objects of this kind. */
@@ -125,7 +137,8 @@ bool resource_builtin(const struct resource *resource, struct access_builtins *b
 struct str resource_namespace(struct object_ref object); /* as the API shows it; empty: cluster-wide */
 
 /* Calls `visit` for each object in the namespace (empty: all), in a fixed order: JobSets, Jobs and Pods as
- * they were created, Nodes by place, Events from the oldest, stored objects by namespace and name. */
+ * they were created, Nodes by place, Events from the oldest (those of clients last), stored objects
+ * by namespace and name. */
 typedef void resource_visit_fn(void *context, struct object_ref object, struct str name);
 void resource_visit(const struct resource *resource, const struct core *core, struct str namespace_,
                     resource_visit_fn *visit, void *context);

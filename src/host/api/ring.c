@@ -110,7 +110,8 @@ void watch_ring_add(struct watch_ring *ring, const struct effect *changed)
 {
     CHECK(changed->kind == EFFECT_CHANGED);
     for (int i = 0; i < RESOURCES; i++)
-        if (resource_table[i].object == changed->changed.object.kind && resource_table[i].verbs & VERB_WATCH)
+        if (resource_shows(&resource_table[i], changed->changed.object.kind) &&
+            resource_table[i].verbs & VERB_WATCH)
             add_for(ring, changed, &resource_table[i]);
 }
 

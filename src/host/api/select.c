@@ -164,8 +164,7 @@ int select_parse(struct arena *arena, const struct resource *resource, struct st
             parsed.name = term->values[0];
         parsed.mutable |= !fixed;
     }
-    if (parsed.label_count)
-        parsed.mutable |= resource->object != OBJECT_EVENT;
+    parsed.mutable |= parsed.label_count > 0;
     *ret_selector = parsed;
     return 0;
 }
@@ -296,6 +295,17 @@ static struct str note_field(const struct note *note, struct str path, struct ar
     return arena_str(scratch, str_from(uid));
 }
 
+/* An Event of a client is kept as v1, where what it is about has another name. */
+static struct str event_field(const struct object *event, struct str path, struct arena *scratch)
+{
+    struct str prefix = STR("regarding");
+    if (str_starts(path, prefix)) {
+        struct str rest = {path.data + prefix.len, path.len - prefix.len};
+        path = arena_printf(scratch, "involvedObject" STR_FORMAT, STR_ARG(rest));
+    }
+    return field_in(event->document, path, scratch);
+}
+
 static struct str namespace_of(struct object_ref object)
 {
     switch (object.kind) {
@@ -334,6 +344,8 @@ static struct str field_of(const struct core *core, struct object_ref object, st
         return note_field(object.note, path, scratch);
     case OBJECT_NAMESPACE:
         return str_from(stored_namespace_phase(object.object));
+    case OBJECT_USER_EVENT:
+        return event_field(object.object, path, scratch);
     default:
         return object_kind_info(object.kind) ? field_in(object.object->document, path, scratch) : STR("");
     }

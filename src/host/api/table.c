@@ -275,6 +275,56 @@ static void event_cells(struct render *render, const struct note *note)
     json_put_text(out, name);
 }
 
+static int64_t time_at(const struct doc *object, const char *key, int64_t otherwise_ns)
+{
+    int64_t time_ns;
+    struct str text = doc_str(doc_get(object, key), STR(""));
+    return text.len && time_parse(text, &time_ns) ? time_ns : otherwise_ns;
+}
+
+/* Who reported it: "component, host". */
+static struct str event_source(struct render *render, const struct doc *document)
+{
+    const struct doc *source = doc_get(document, "source");
+    struct str component = doc_str(doc_get(source, "component"), STR(""));
+    struct str host = doc_str(doc_get(source, "host"), STR(""));
+    if (component.len == 0) {
+        component = doc_str(doc_get(document, "reportingComponent"), STR(""));
+        host = doc_str(doc_get(document, "reportingInstance"), STR(""));
+    }
+    return arena_printf(render->scratch, STR_FORMAT "%s" STR_FORMAT, STR_ARG(component), host.len ? ", " : "",
+                        STR_ARG(host));
+}
+
+/* Which time and count stand for an Event: as Kubernetes' printer. */
+static void user_event_cells(struct render *render, const struct object *object)
+{
+    struct json_writer *out = &render->out;
+    const struct doc *document = object->document, *series = doc_get(document, "series");
+    const struct doc *about = doc_get(document, "involvedObject");
+    struct str name = doc_str(doc_get(about, "name"), STR(""));
+    struct str kind = doc_str(doc_get(about, "kind"), STR(""));
+    int64_t first_ns =
+        time_at(document, "firstTimestamp", time_at(document, "eventTime", object->created_ns));
+    int64_t last_ns = time_at(series, "lastObservedTime", time_at(document, "lastTimestamp", first_ns));
+    int64_t count = doc_int(doc_get(series, "count"), doc_int(doc_get(document, "count"), 0));
+    struct buf lower BUF_CLEANUP = {0};
+    for (size_t i = 0; i < kind.len; i++)
+        buf_add_char(&lower,
+                     kind.data[i] >= 'A' && kind.data[i] <= 'Z' ? (char)(kind.data[i] + 32) : kind.data[i]);
+    table_put_age(render, last_ns);
+    json_put_str(out, doc_str(doc_get(document, "type"), STR("")));
+    json_put_str(out, doc_str(doc_get(document, "reason"), STR("")));
+    json_put_str(out, arena_printf(render->scratch, STR_FORMAT "%s" STR_FORMAT, STR_ARG(buf_str(&lower)),
+                                   name.len ? "/" : "", STR_ARG(name)));
+    json_put_str(out, doc_str(doc_get(about, "fieldPath"), STR("")));
+    json_put_str(out, event_source(render, document));
+    json_put_str(out, str_trim(doc_str(doc_get(document, "message"), STR(""))));
+    table_put_age(render, first_ns);
+    put_number(render, count > 0 ? count : 1);
+    json_put_str(out, object->name);
+}
+
 void table_cells(struct render *render, const struct resource *resource, struct object_ref object,
                  struct str name)
 {
@@ -298,7 +348,10 @@ void table_cells(struct render *render, const struct resource *resource, struct 
         node_cells(render, object.machine);
         break;
     case OBJECT_EVENT:
-        event_cells(render, object.note);
+        if (object.kind == OBJECT_USER_EVENT)
+            user_event_cells(render, object.object);
+        else
+            event_cells(render, object.note);
         break;
     case OBJECT_WORKLOAD:
         workload_cells(render, object.workload);

@@ -157,12 +157,34 @@ static void replace_builtin(struct api_request *request)
     write->uid_text = (struct str){0};
 }
 
+/* Events of the control plane's own are read only. True: the write was of one, and is answered. */
+static bool refuse_note(struct api_request *request)
+{
+    const struct write_job *job = request->write;
+    struct object_ref found;
+    if (request->resource->object != OBJECT_EVENT || job->event.name.len == 0 ||
+        !resource_get(request->resource, request_core(request), job->event.namespace_, job->event.name,
+                      &found) ||
+        found.kind == OBJECT_USER_EVENT)
+        return false;
+    if (job->event.verb == WRITE_CREATE)
+        answer_status(request, 409, "AlreadyExists", "events \"" STR_FORMAT "\" already exists",
+                      STR_ARG(job->event.name));
+    else
+        answer_status(request, 403, "Forbidden",
+                      "events \"" STR_FORMAT "\" is forbidden: it is the control plane's own",
+                      STR_ARG(job->event.name));
+    return true;
+}
+
 void write_submit(struct api_request *request)
 {
     struct write_job *job = request->write;
     struct effects effects = {0};
     struct api *api = request->api;
     replace_builtin(request);
+    if (!job->victims && refuse_note(request))
+        return;
     if (!guard_write(request, &job->event))
         return;
     if (!core_check_write(api->hooks.core(api->hooks.context), &job->event, &effects)) {

@@ -90,6 +90,7 @@ static void collect(void *context, struct object_ref object, struct str name)
     struct collecting *collecting = context;
     struct arena *arena = &collecting->request->arena;
     if (collecting->victims.len == DELETE_COLLECTION_MAX ||
+        object.kind == OBJECT_EVENT || /* the control plane's own stay */
         !select_object(&collecting->selector, request_core(collecting->request), object, name, arena))
         return;
     struct victim victim = {arena_str(arena, object_name(object).namespace_), arena_str(arena, name)};

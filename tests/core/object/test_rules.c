@@ -243,7 +243,7 @@ static void kueue_versions_are_one_object(void **state)
     assert_true(str_is(text_at(object, "spec", "preemption", "withinClusterQueue"), "Never"));
     assert_true(str_is(text_at(object, "spec", "queueingStrategy", NULL), "BestEffortFIFO"));
     struct arena arena ARENA_CLEANUP = {0};
-    const struct doc *old = object_shown(&arena, object, STR("v1beta1"));
+    const struct doc *old = object_shown(&arena, object, STR("kueue.x-k8s.io/v1beta1"));
     assert_true(str_is(doc_str(doc_path(old, "spec", "cohort", NULL), STR("")), "all"));
     assert_null(doc_path(old, "spec", "cohortName", NULL));
     assert_true(str_is(doc_str(doc_path(old, "spec", "flavorFungibility", "whenCanPreempt", NULL), STR("")),
