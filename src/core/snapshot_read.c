@@ -414,6 +414,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     task->exit_code = pb->exit_code;
     task->signal = pb->signal;
     task->message = arena_str(&task->arena, str_from(pb->message));
+    task->reason = arena_str(&task->arena, str_from(pb->reason));
     task->saved_step = pb->saved_step;
     task->saved_before_count = (uint32_t)pb->n_saved_before;
     for (size_t i = 0; i < pb->n_saved_before; i++)

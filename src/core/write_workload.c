@@ -34,9 +34,12 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
         return write_refuse(writing, 400, "BadRequest", NULL, "the object is no %s",
                             object_kind_name(writing->write->object));
     write_set_name(writing, arena, document, true);
+    const struct jobset *target = target_of(writing);
+    if (target && target->form == FORM_POD && form_of(writing) == FORM_POD)
+        jobset_keep_node_name(writing->step, target, document);
     struct field_errors *errors = write_new_errors(writing);
     workload_default(arena, document);
-    admit_default(writing->core->admit, target_of(writing), arena, document);
+    admit_default(writing->core->admit, target, arena, document);
     if (workload_read(arena, document, ret_spec, errors)) {
         workload_validate(document, ret_spec, errors);
         if (writing->dry)
@@ -125,12 +128,22 @@ static bool create_workload(const struct writing *writing)
     return write_accept(writing, 201, shown(jobset));
 }
 
+/* Nothing was taken by what its containers ask for now: they may ask for something else. */
+static bool may_ask_anew(const struct writing *writing, const struct jobset *jobset)
+{
+    const struct workload *workload = workload_of(writing->core->admit, jobset->uid);
+    bool booked = workload && workload->state != WORKLOAD_PENDING && workload->state != WORKLOAD_FINISHED;
+    return jobset->spec.suspend && !booked && !jobset_has_living(jobset);
+}
+
 static bool check_update(const struct writing *writing, const struct jobset *jobset,
                          const struct doc *document)
 {
     struct field_errors *errors = write_new_errors(writing);
     bool started = jobset->form == FORM_JOB && jobset->jobs[0] && jobset->jobs[0]->start_ns;
     workload_validate_update(jobset->document, document, started, errors);
+    if (jobset->form != FORM_POD && errors->list.len == 0 && !may_ask_anew(writing, jobset))
+        workload_validate_resources_kept(jobset->document, document, errors);
     if (writing->dry)
         admit_validate_update(writing->core->admit, jobset, document, errors);
     if (errors->list.len == 0) {

@@ -12,6 +12,16 @@ bool jobset_is_running(const struct jobset *jobset)
     return false;
 }
 
+bool jobset_has_living(const struct jobset *jobset)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < jobset->job_count && !some; i++)
+        some = jobset->jobs[i] && job_alive(jobset->jobs[i]);
+    for (size_t i = 0; i < jobset->old_jobs.len && !some; i++)
+        some = job_alive(jobset->old_jobs.items[i]);
+    return some;
+}
+
 /* The document that users read says so too. A Pod of its own has gates instead, which only go. */
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend)
 {

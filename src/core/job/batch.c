@@ -230,8 +230,9 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         return;
     size_t rule = 0;
     enum pod_failure_action action = policy_action(job, task, &rule);
-    step_note(step, true, task->end == END_MACHINE_LOST ? "MachineLost" : "Failed", ref_task(task),
-              STR_FORMAT, STR_ARG(task->message));
+    if (task->end != END_REFUSED) /* it was said with its reason */
+        step_note(step, true, task->end == END_MACHINE_LOST ? "MachineLost" : "Failed", ref_task(task),
+                  STR_FORMAT, STR_ARG(task->message));
     if (!job->culprit)
         job->culprit = task;
     if (action == POD_FAIL_JOB)
@@ -244,7 +245,7 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         else
             job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     }
-    if (job->state == JOB_ACTIVE && task->end == END_EXIT) {
+    if (job->state == JOB_ACTIVE && (task->end == END_EXIT || task->end == END_REFUSED)) {
         int64_t delay_s = RETRY_BASE_S;
         for (uint32_t i = 1; i < slot->failures && delay_s < RETRY_CAP_S; i++)
             delay_s *= 2;

@@ -41,10 +41,18 @@ static const struct gang_rule *rule_of(const struct job *job)
     return rules ? &rules[job->rjob_index] : NULL;
 }
 
+/* Its pods name their machine: each is asked for by itself (named.c). */
+static bool is_named(const struct job *job)
+{
+    return job->rjob->job.pod.node_name.len > 0;
+}
+
 /* Do tasks of the two jobs belong to one gang? */
 static bool same_gang(const struct job *a, const struct job *b)
 {
     const struct gang_rule *x = rule_of(a), *y = rule_of(b);
+    if (is_named(a) || is_named(b))
+        return a == b;
     return !x || (x->group == y->group && x->per_job == y->per_job && (!x->per_job || a == b));
 }
 
@@ -128,7 +136,7 @@ static void form_from(struct step *step, struct jobset *jobset, uint32_t first)
     const struct gang_rule *rule = rule_of(head);
     int64_t least = rule ? rule->min_count : 0;
     int64_t missing = least ? least - count_placed(head) : 0;
-    if (rule && (rule->basic || (least && missing <= 0))) {
+    if (is_named(head) || (rule && (rule->basic || (least && missing <= 0)))) {
         form_singles(step, head);
         return;
     }

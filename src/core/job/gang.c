@@ -247,7 +247,7 @@ static bool place_some(struct step *step, struct gang *gang, struct placement *p
 }
 
 /* A Pod of its own waits at its gates: nobody waits behind it. */
-static bool is_gated(const struct gang *gang)
+bool gang_is_gated(const struct gang *gang)
 {
     return gang->jobset->form == FORM_POD && gang->jobset->spec.suspend;
 }
@@ -264,12 +264,10 @@ static void say_gated(struct gang *gang)
     gang->why = buf_str(&gang->why_text);
 }
 
-static bool try_place(void *context, struct queued_gang *queued)
+bool gang_try(struct step *step, struct gang *gang)
 {
-    struct step *step = context;
-    struct gang *gang = container_of(queued, struct gang, queued);
     CHECK(gang->state == GANG_QUEUED && !gang->thinned);
-    if (is_gated(gang)) {
+    if (gang_is_gated(gang)) {
         say_gated(gang);
         return false;
     }
@@ -289,6 +287,13 @@ static bool try_place(void *context, struct queued_gang *queued)
     return placed;
 }
 
+static bool try_place(void *context, struct queued_gang *queued)
+{
+    struct step *step = context;
+    struct gang *gang = container_of(queued, struct gang, queued);
+    return gang_try(step, gang);
+}
+
 /* Admission found the places in this very step and counts on them: nobody's turn comes before. */
 void gang_place_admitted(struct step *step, struct jobset *jobset)
 {
@@ -296,7 +301,7 @@ void gang_place_admitted(struct step *step, struct jobset *jobset)
         struct gang *gang = jobset->gangs.items[g];
         bool found = jobset->reserved_count > 0 || jobset->form == FORM_POD ||
                      (!gang->replaces && gang->queued_ns == step->now_ns);
-        if (gang->state == GANG_QUEUED && !gang->thinned && found && try_place(step, &gang->queued))
+        if (gang->state == GANG_QUEUED && !gang->thinned && found && gang_try(step, gang))
             sched_queue_remove(&step->jobs->queue, &gang->queued);
     }
 }
@@ -343,7 +348,7 @@ static bool feasible(void *context, struct queued_gang *queued)
     const struct step *step = context;
     struct gang *gang = container_of(queued, struct gang, queued);
     uint64_t shape = step->jobs->shape + 1;
-    if (is_gated(gang))
+    if (gang_is_gated(gang) || (gang_is_named(gang) && !gang_named_machine(step, gang)))
         return false;
     if (!stands_alone(gang))
         return gang_feasible(step->jobs, step->cluster, gang);
@@ -356,6 +361,7 @@ static bool feasible(void *context, struct queued_gang *queued)
 
 void gang_schedule(struct step *step)
 {
+    gang_mark_named(step);
     struct sched_pass pass = {
         .try_place = try_place,
         .competes = competes,

@@ -102,7 +102,20 @@ void containers_take(struct step *step, struct task *task, const struct task_rep
 void containers_note(struct step *step, struct task *task, const struct task_report *report);
 void task_set_ready(struct step *step, struct task *task, bool ready);
 
+/* named.c: pods that name their machine */
+bool task_is_named(const struct task *task);
+bool gang_is_named(const struct gang *gang);
+/* It waits, and its machine is ready: it is to be judged before the step ends. */
+bool gang_waits_named(const struct step *step, const struct gang *gang);
+/* Its machine; NULL: unknown, or not ready. */
+const struct machine *gang_named_machine(const struct step *step, const struct gang *gang);
+bool gang_some_wait_named(const struct step *step, const struct jobset *jobset);
+void gang_mark_named(struct step *step); /* JobSets with such gangs */
+void gang_judge_named(struct step *step, struct jobset *jobset); /* each gets its chips or has failed */
+
 /* form.c, gang.c */
+bool gang_is_gated(const struct gang *gang); /* a Pod of its own with scheduling gates */
+bool gang_try(struct step *step, struct gang *gang); /* places it; its `why` when it cannot be */
 /* Of its pods. */
 int32_t job_priority(const struct job_store *store, const struct cluster *cluster,
                      const struct rjob_spec *rjob);

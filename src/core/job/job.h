@@ -14,6 +14,7 @@
  *   task.c      one task: lifecycle table, reports, stops
  *   gang.c      gangs: queue, taking and giving chips
  *   form.c      which tasks form a gang
+ *   named.c     pods that name their machine
  *   request.c   what the scheduler is asked for a gang, or for a JobSet that is tried
  *   trial.c     would a JobSet find machines; terms and reservations of admission
  *   launch.c    what an agent needs to start a task: environment, ranks, ports, the gang's sheet
@@ -58,6 +59,7 @@ enum task_end {
     END_START_FAILED, /* could not be started */
     END_MACHINE_LOST, /* gone with its machine */
     END_STOPPED,      /* we told it to */
+    END_REFUSED,      /* the machine that it names would not take it; `reason` says why */
 };
 
 struct task {
@@ -90,6 +92,7 @@ struct task {
     int32_t exit_code, signal;
     bool oom, fenced;
     struct str message;        /* why it failed, in words */
+    struct str reason;         /* END_REFUSED: "OutOfcpu", "NodeAffinity", ... as a kubelet says */
     int64_t saved_step;        /* newest shard it has saved, -1: none */
     int64_t saved_before[SAVED_BEFORE_MAX]; /* those before it, newest first, as many as are kept */
     uint32_t saved_before_count;

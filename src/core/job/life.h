@@ -24,6 +24,9 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
  * *ret_taken is that name, in `arena`. */
 bool jobs_names_taken(const struct job_store *store, enum form form, struct str namespace_, struct str name,
                       const struct jobset_spec *spec, struct arena *arena, struct str *ret_taken);
+/* Before a Pod of its own is replaced: the machine's name that it was shown with, or none at all, is no
+ * change of the document. */
+void jobset_keep_node_name(const struct step *step, const struct jobset *jobset, struct doc *document);
 void jobset_delete(struct step *step, struct jobset *jobset);
 /* managedBy names somebody else: it is left alone, and its status is theirs to write. */
 bool jobset_is_foreign(const struct jobset *jobset);
@@ -62,6 +65,7 @@ int64_t jobset_notice_end(struct step *step, const struct jobset *jobset);
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend);
 /* Of a Job of its own: partial admission. */
 void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t parallelism);
+bool jobset_has_living(const struct jobset *jobset); /* a task of it has not ended, placed or not */
 bool jobset_is_running(const struct jobset *jobset); /* a task of it holds a machine or may be alive */
 
 /* The cluster's machine array was rebuilt: makes the list heads for it. */

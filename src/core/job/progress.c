@@ -38,6 +38,8 @@ static const char *cause_of(const struct task *culprit)
         return "MachineLost";
     case END_START_FAILED:
         return "StartFailed";
+    case END_REFUSED:
+        return "Refused";
     case END_STOPPED:
         return "Evicted";
     default:

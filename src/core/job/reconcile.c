@@ -316,6 +316,7 @@ static void touch_due_jobs(struct step *step, struct jobset *jobset)
 void jobset_reconcile(struct step *step, struct jobset *jobset)
 {
     touch_due_jobs(step, jobset);
+    gang_judge_named(step, jobset);
     if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns &&
         jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND <= step->now_ns)
         jobset_delete(step, jobset);
@@ -329,6 +330,8 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
     gang_place_admitted(step, jobset);
     close_gangs(step, jobset);
     CHECK(jobset->loose_tasks == 0 && jobset->dirty_jobs.len == 0 && jobset->uncounted.len == 0);
+    if (gang_some_wait_named(step, jobset))
+        jobset_mark(step, jobset);
     jobset_set_timer(step->jobs, jobset);
 }
 

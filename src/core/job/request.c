@@ -77,6 +77,7 @@ static void add_job(struct request *request, uint32_t rjob_index, uint32_t job_i
         .cpu_milli = pod->cpu_request_milli,
         .memory_bytes = pod->memory_request_bytes,
         .node_selector = &pod->node_selector,
+        .node_name = pod->node_name,
         .tolerations = pod->tolerations,
         .toleration_count = pod->toleration_count,
         .exclusive_topology = rjob->exclusive_topology,

@@ -23,6 +23,7 @@ enum refusal {
     FITS,
     REFUSED_LABEL, /* no value for the exclusive topology's key */
     REFUSED_SELECTOR,
+    REFUSED_NAME,  /* bound to another machine */
     REFUSED_SMALL, /* never had so many chips */
     REFUSED_SPARE,
     REFUSED_UNSEEN,

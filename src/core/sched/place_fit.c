@@ -23,12 +23,19 @@ static bool tolerates(const struct place_job *job, const struct taint *taint)
            one_tolerates(job->more_tolerations, job->more_toleration_count, taint);
 }
 
+/* Does the taint keep the job away? NoSchedule is for the scheduler, which nobody asks about a job that names
+ * its machine. */
+static bool repels(const struct place_job *job, const struct taint *taint)
+{
+    return !(job->node_name.len && str_is(taint->effect, "NoSchedule")) && !tolerates(job, taint);
+}
+
 /* Is there a taint that the job does not tolerate and whose effect is (not) the soft one? */
 static bool repelled(const struct place_job *job, const struct machine *machine, bool soft)
 {
     for (size_t i = 0; i < machine->taint_count; i++)
         if (str_is(machine->taints[i].effect, "PreferNoSchedule") == soft &&
-            !tolerates(job, &machine->taints[i]))
+            repels(job, &machine->taints[i]))
             return true;
     return false;
 }
@@ -90,6 +97,17 @@ static bool has_affinity(const struct machine *machine, const struct place_job *
     return job->node_term_count == 0;
 }
 
+bool sched_matches(const struct place_job *job, const struct machine *machine)
+{
+    return has_labels(machine, job->node_selector) && has_labels(machine, job->more_labels) &&
+           has_affinity(machine, job);
+}
+
+bool sched_repels(const struct place_job *job, const struct machine *machine)
+{
+    return repelled(job, machine, false);
+}
+
 /* What the inventory alone says: chips it has, labels, its role. */
 static enum refusal judge_inventory(const struct place_job *job, const struct machine *machine,
                                     bool use_spares)
@@ -97,12 +115,13 @@ static enum refusal judge_inventory(const struct place_job *job, const struct ma
     struct str domain;
     if (job->exclusive_topology.len && !machine_label(machine, job->exclusive_topology, &domain))
         return REFUSED_LABEL;
-    if (!has_labels(machine, job->node_selector) || !has_labels(machine, job->more_labels) ||
-        !has_affinity(machine, job))
+    if (job->node_name.len && !str_equal(machine->name, job->node_name))
+        return REFUSED_NAME;
+    if (!sched_matches(job, machine))
         return REFUSED_SELECTOR;
     if (machine->chip_count < job->chips)
         return REFUSED_SMALL;
-    if (machine->spare && !use_spares)
+    if (machine->spare && !use_spares && !job->node_name.len)
         return REFUSED_SPARE;
     return FITS;
 }
@@ -113,7 +132,7 @@ static enum refusal judge_state(const struct place_job *job, const struct machin
         return machine->state == MACHINE_LOST   ? REFUSED_LOST
                : machine->state == MACHINE_AWAY ? REFUSED_AWAY
                                                 : REFUSED_UNSEEN;
-    if (!machine_schedulable(machine))
+    if (!machine_schedulable(machine) && !job->node_name.len)
         return REFUSED_CORDONED;
     return repelled(job, machine, false) ? REFUSED_TAINT : FITS;
 }

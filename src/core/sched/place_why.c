@@ -14,6 +14,7 @@ struct cause {
 static const char *const cause_text[REFUSALS] = {
     [REFUSED_LABEL] = "without the topology label",
     [REFUSED_SELECTOR] = "not matching the node selector",
+    [REFUSED_NAME] = "not the one of spec.nodeName",
     [REFUSED_SMALL] = "with fewer chips in all",
     [REFUSED_SPARE] = "kept as spares",
     [REFUSED_UNSEEN] = "not registered yet",
@@ -33,6 +34,7 @@ static const enum refusal cause_order[] = {
     REFUSED_TAKEN,  REFUSED_RESERVED, REFUSED_GANG,     REFUSED_CPU,   REFUSED_MEMORY,
     REFUSED_OWNED,  REFUSED_CORDONED, REFUSED_TAINT,    REFUSED_LOST,  REFUSED_AWAY,
     REFUSED_UNSEEN, REFUSED_SPARE,    REFUSED_SELECTOR, REFUSED_LABEL, REFUSED_SMALL,
+    REFUSED_NAME,
 };
 
 _Static_assert(sizeof cause_order / sizeof *cause_order == REFUSALS - 1, "every refusal is told");

@@ -29,6 +29,7 @@ struct place_job {
     uint32_t chips;             /* per task; 0: none */
     int64_t cpu_milli, memory_bytes; /* requests per task */
     const struct labels *node_selector;
+    struct str node_name;       /* the machine that it is bound to, cordoned or not; empty: any */
     const struct toleration *tolerations;
     size_t toleration_count;
     const struct node_term *node_terms; /* one must be met; none: any machine will do */
@@ -94,6 +95,10 @@ bool sched_place(const struct cluster *cluster, const struct place_request *requ
 /* Could the gang ever fit: on the cluster with every machine empty and ready? False: `why` says which
  * limit. */
 bool sched_feasible(const struct cluster *cluster, const struct place_request *request, struct buf *why);
+
+/* Has the machine what the job's node selector and affinity ask for? Does a taint of it keep the job away? */
+bool sched_matches(const struct place_job *job, const struct machine *machine);
+bool sched_repels(const struct place_job *job, const struct machine *machine);
 
 /* Is there a machine that a task of each could use, were it empty and ready (a sched_pass' `competes`)?
  * Linear in machines, and mostly ends at the first one. */

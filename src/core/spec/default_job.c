@@ -96,13 +96,13 @@ static void default_own_job(struct arena *arena, struct doc *object)
     default_pod_spec(arena, doc_path(spec, "template", "spec", NULL), false);
 }
 
-/* The node is the scheduler's to say, and it is shown once it has. */
 static void default_own_pod(struct arena *arena, struct doc *object)
 {
     struct doc *spec = doc_get(object, "spec");
     if (!spec || spec->kind != DOC_OBJECT)
         return;
-    doc_unset(spec, "nodeName");
+    if (doc_str(doc_get(spec, "nodeName"), STR("x")).len == 0)
+        doc_unset(spec, "nodeName");
     default_pod_spec(arena, spec, true);
 }
 

@@ -55,6 +55,7 @@ extern const struct schema schema_object_meta;   /* metadata of an object */
 extern const struct schema schema_embedded_meta; /* metadata of a template */
 extern const struct schema schema_label_selector;
 extern const struct schema schema_container;
+extern const struct schema schema_resources; /* of a container, or a pod */
 extern const struct schema schema_pod_spec;
 extern const struct schema schema_pod_template;
 extern const struct schema schema_volume;

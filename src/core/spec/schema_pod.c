@@ -79,7 +79,7 @@ static const struct schema port = {"ContainerPort", TABLE(
     STRING("protocol", ENUM("SCTP,TCP,UDP"), DEFAULT("TCP")), STRING("hostIP"))};
 static const struct schema container_claim = {"ResourceClaim", TABLE(STRING("name", REQUIRED),
     STRING("request"))};
-static const struct schema resources = {"ResourceRequirements", TABLE(
+const struct schema schema_resources = {"ResourceRequirements", TABLE(
     QUANTITY_MAP("limits"), QUANTITY_MAP("requests"), KEYED("claims", container_claim, "name"))};
 static const struct schema volume_mount = {"VolumeMount", TABLE(
     STRING("name", REQUIRED), BOOLEAN("readOnly"), STRING("recursiveReadOnly"), STRING("mountPath", REQUIRED),
@@ -96,7 +96,7 @@ const struct schema schema_container = {"Container", TABLE(
     STRING("name", REQUIRED), STRING("image"), STRINGS("command"), STRINGS("args"), STRING("workingDir"),
     KEYED("ports", port, "containerPort,protocol"), LIST("envFrom", env_from),
     KEYED("env", env_var, "name", AT_MOST(ENV_MAX)),
-    OBJECT("resources", resources), LIST("resizePolicy", resize_policy),
+    OBJECT("resources", schema_resources), LIST("resizePolicy", resize_policy),
     STRING("restartPolicy", ENUM("Always,OnFailure,Never")), LIST("restartPolicyRules", restart_rule),
     KEYED("volumeMounts", volume_mount, "mountPath", AT_MOST(MOUNTS_MAX)),
     KEYED("volumeDevices", volume_device, "devicePath"),
@@ -172,7 +172,7 @@ const struct schema schema_pod_spec = {"PodSpec", TABLE(
     STRING("preemptionPolicy", ENUM("Never,PreemptLowerPriority")), QUANTITY_MAP("overhead"),
     KEYED("topologySpreadConstraints", spread, "topologyKey,whenUnsatisfiable"), BOOLEAN("setHostnameAsFQDN"),
     OBJECT("os", pod_os), BOOLEAN("hostUsers"), KEYED("schedulingGates", named, "name"),
-    KEYED("resourceClaims", pod_claim, "name"), OBJECT("resources", resources),
+    KEYED("resourceClaims", pod_claim, "name"), OBJECT("resources", schema_resources),
     OBJECT("schedulingGroup", scheduling_group), OBJECT("workloadRef", workload_reference))};
 const struct schema schema_pod_template = {"PodTemplateSpec", TABLE(
     OBJECT("metadata", schema_embedded_meta), OBJECT("spec", schema_pod_spec))};

@@ -108,6 +108,7 @@ struct pod_spec {
     int64_t cpu_milli, memory_bytes; /* limits; 0: none */
     int64_t cpu_request_milli, memory_request_bytes;
     struct labels node_selector; /* sorted by key */
+    struct str node_name;        /* the machine that it is bound to; empty: the scheduler says */
     struct toleration *tolerations;
     size_t toleration_count;
     struct str priority_class;
@@ -278,9 +279,13 @@ void jobset_validate_scheduling(const struct doc *object, const struct jobset_sp
 /* The topology annotations and nodeAffinity, which earlier versions kept without a look. */
 void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
                                 struct field_errors *errors);
-/* `started`: a Job that has run once; its template is fixed for good. */
+/* `started`: a Job that runs: its template is fixed. */
 void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
                               struct field_errors *errors);
+/* Of a JobSet or Job that has pods, or is not suspended: what its containers ask for stays, since that much
+ * is taken for them. */
+void workload_validate_resources_kept(const struct doc *old, const struct doc *changed,
+                                      struct field_errors *errors);
 /* The template of the Jobs of the replicated job (metadata, spec), and that of their pods, in the document
  * itself. A Pod has no Job: NULL. */
 const struct doc *workload_job_template(const struct doc *object, size_t rjob);

@@ -2,7 +2,8 @@
  * rules).
  *
  * Free: metadata, suspend, coordinator, ttlSecondsAfterFinished. While the JobSet is or becomes suspended
- * also, in pod templates: labels, annotations, nodeSelector, tolerations, schedulingGates; and
+ * also, in pod templates: labels, annotations, nodeSelector, tolerations, schedulingGates, requests and
+ * limits of containers (these only once its pods are gone: workload_validate_resources_kept); and
  * spec.scheduling. All else must mean the same as before; each difference is reported where it stands, as
  * deep as it can be told. Fields that the schema does not know are no part of the comparison: nothing acts on
  * them.
@@ -43,6 +44,8 @@ static bool is_masked(const struct compare *compare, const struct schema *outer,
         return path_one_of(str_from(field), "parallelism,completions");
     if (!compare->suspended)
         return false;
+    if (outer == &schema_container && schema == &schema_resources)
+        return path_one_of(str_from(field), "requests,limits");
     if (schema == &schema_pod_spec)
         return path_one_of(str_from(field), "nodeSelector,tolerations,schedulingGates");
     return outer == &schema_pod_template && schema == &schema_embedded_meta &&
@@ -80,9 +83,11 @@ static void compare_field(const struct compare *compare, const struct schema *ou
     CHECK(old || changed); /* both absent are equal */
     CHECK(field->kind != SCHEMA_OBJECT || field->object);
     if (field->kind == SCHEMA_OBJECT && field->list == SCHEMA_SINGLE) {
-        /* An absent metadata is one without labels: told apart field by field, so that the mask applies. */
-        bool meta = field->object == &schema_embedded_meta;
-        if (meta || (is_kind(old, DOC_OBJECT) && is_kind(changed, DOC_OBJECT))) {
+        /* An absent metadata is one without labels: told apart field by field, so that the mask applies.
+         * Likewise resources. */
+        bool split = field->object == &schema_embedded_meta ||
+                     (compare->suspended && field->object == &schema_resources);
+        if (split || (is_kind(old, DOC_OBJECT) && is_kind(changed, DOC_OBJECT))) {
             compare_object(compare, outer, field->object, old, changed, path);
             return;
         }
@@ -195,6 +200,31 @@ void validate_pod_update(const struct doc *old_object, const struct doc *object,
                        "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
                        "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to "
                        "be set to 1 if it was previously negative)");
+}
+
+void workload_validate_resources_kept(const struct doc *old, const struct doc *changed,
+                                      struct field_errors *errors)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    const struct schema_field *row = schema_field_of(&schema_container, STR("resources"));
+    const struct doc *rjobs = doc_path(changed, "spec", "replicatedJobs", NULL);
+    enum form form = workload_form(changed);
+    for (size_t r = 0; r < (form == FORM_JOBSET ? doc_len(rjobs) : 1); r++) {
+        const struct field_path *list = AT(AT(NULL, "spec"), "replicatedJobs");
+        const struct field_path *job = form == FORM_JOBSET ? AT(AT_INDEX(list, r), "template") : NULL;
+        const struct field_path *pod = AT(AT(AT(job, "spec"), "template"), "spec");
+        const struct doc *before = doc_get(workload_pod_template(old, r), "spec");
+        const struct doc *after = doc_get(workload_pod_template(changed, r), "spec");
+        for (size_t l = 0; l < 2; l++)
+            for (size_t i = 0; i < doc_len(doc_get(after, lists[l])); i++) {
+                const struct doc *was = doc_get(doc_at(doc_get(before, lists[l]), i), "resources");
+                const struct doc *is = doc_get(doc_at(doc_get(after, lists[l]), i), "resources");
+                if (!schema_equal(row, was, is))
+                    path_forbidden(errors, AT(AT_INDEX(AT(pod, lists[l]), i), "resources"), is,
+                                   "may only change while the workload is suspended, all of its pods have "
+                                   "ended, and it holds no quota");
+            }
+    }
 }
 
 static bool is_elastic(const struct doc *object)

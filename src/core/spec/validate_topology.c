@@ -78,6 +78,18 @@ static void check_affinity(const struct doc *pod_spec, const struct field_path *
     }
 }
 
+static void check_node_name(const struct doc *pod_spec, const struct field_path *path,
+                            struct field_errors *errors)
+{
+    const struct doc *name = doc_get(pod_spec, "nodeName");
+    struct str text = doc_str(name, STR(""));
+    if (text.len && !name_is_dns1123_subdomain(text))
+        path_invalid(errors, AT(path, "nodeName"), name, text, WHY_DNS1123_SUBDOMAIN);
+    if (text.len && doc_len(doc_get(pod_spec, "schedulingGates")) > 0)
+        path_forbidden(errors, AT(path, "nodeName"), name,
+                       "cannot be set until all schedulingGates have been cleared");
+}
+
 static bool same_group(const struct topology_rule *a, const struct topology_rule *b)
 {
     return a->group.len && str_equal(a->group, b->group);
@@ -96,6 +108,7 @@ void workload_validate_topology(const struct doc *object, const struct jobset_sp
                               doc_path(template, "metadata", "annotations", NULL)};
         struct topology_rule rule;
         check_affinity(doc_get(template, "spec"), AT(pod, "spec"), errors);
+        check_node_name(doc_get(template, "spec"), AT(pod, "spec"), errors);
         if (!read_topology(errors->arena, &spec->rjobs[r].job.pod.annotations, &rule, problem, &place))
             continue;
         check_sizes(&spec->rjobs[r], &rule, &place);

@@ -18,6 +18,8 @@ const char *render_end_reason(const struct task *task)
         return "StartError";
     case END_MACHINE_LOST:
         return "MachineLost";
+    case END_REFUSED:
+        return task->reason.data;
     default:
         return task->fenced ? "Fenced" : "Error";
     }

@@ -79,6 +79,8 @@ static void put_status(struct render *render, const struct task *task)
     json_pair_text(out, "phase", render_pod_phase(task));
     if (task->end == END_MACHINE_LOST)
         json_pair_text(out, "reason", "NodeLost");
+    else if (task->reason.len)
+        json_pair_str(out, "reason", task->reason);
     if (task->state == TASK_FAILED && task->message.len)
         json_pair_str(out, "message", task->message);
     put_conditions(render, task);
@@ -159,6 +161,8 @@ static void put_spec(struct render *render, const struct task *task)
     json_begin_object(out);
     if (cluster && task->machine < cluster->machine_count)
         json_pair_str(out, "nodeName", cluster->machines[task->machine].name);
+    else if (task->job->rjob->job.pod.node_name.len)
+        json_pair_str(out, "nodeName", task->job->rjob->job.pod.node_name);
     if (jobset->form == FORM_JOBSET || (jobset->form == FORM_JOB && task->job->rjob->job.indexed))
         json_pair_str(out, "hostname", task->hostname);
     if (jobset->spec.dns_hostnames)

@@ -188,6 +188,9 @@ static void add_job(struct trial *t, struct buf *out)
         "\"annotations\":{\"kueue.x-k8s.io/podset-preferred-topology\":\"kubernetes.io/hostname\"}",
         "\"annotations\":{\"kueue.x-k8s.io/podset-required-topology\":\"phalanx.dev/rack\","
         "\"kueue.x-k8s.io/podset-group-name\":\"g\"}"};
+    static const char *const named[] = {"", "\"nodeName\":\"m-1\",", "\"nodeName\":\"m-3\",",
+                                        "\"nodeName\":\"nowhere\","};
+    size_t named_one = chance(t, 6) ? 1 + below(t, 3) : 0;
     uint64_t parallelism = 1 + below(t, 4);
     bool queue = chance(t, 8);
     buf_printf(out, "\"template\":{\"metadata\":{%s},\"spec\":{\"parallelism\":%" PRIu64 ",",
@@ -209,12 +212,12 @@ static void add_job(struct trial *t, struct buf *out)
     if (chance(t, 10))
         buf_printf(out, "\"activeDeadlineSeconds\":%" PRIu64 ",", below(t, 30));
     buf_printf(out,
-               "\"template\":{\"metadata\":{%s},\"spec\":{\"restartPolicy\":\"Never\",%s\"containers\":[{"
+               "\"template\":{\"metadata\":{%s},\"spec\":{\"restartPolicy\":\"Never\",%s%s\"containers\":[{"
                "\"name\":\"main\","
                "\"image\":\"none\","
                "\"command\":[\"run\"],\"resources\":{\"limits\":{\"google.com/tpu\":%d}}}]}}}}",
                chance(t, 30) ? topologies[below(t, 3)] : "",
-               chance(t, 20) ? "\"priorityClassName\":\"high\"," : "", chips[below(t, 4)]);
+               chance(t, 20) ? "\"priorityClassName\":\"high\"," : "", named[named_one], chips[below(t, 4)]);
 }
 
 static void add_failure_policy(struct trial *t, struct buf *out)
@@ -317,6 +320,13 @@ static void replace(struct trial *t)
         return;
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document = doc_clone(&arena, jobset->document);
+    if (chance(t, 30)) {
+        struct doc *template =
+            (struct doc *)workload_pod_template(document, below(t, jobset->spec.rjob_count));
+        struct doc *container = (struct doc *)doc_at(doc_path(template, "spec", "containers", NULL), 0);
+        doc_set(&arena, doc_path(container, "resources", "limits", NULL), STR("google.com/tpu"),
+                doc_new_int(&arena, (int64_t)below(t, 3)));
+    }
     if (chance(t, 70))
         doc_set(&arena, doc_get(document, "spec"), STR("suspend"),
                 doc_new_bool(&arena, !jobset->spec.suspend));

@@ -84,6 +84,38 @@ static void suspend_while_restarting(void **state)
     harness_done(&h);
 }
 
+/* What containers ask for changes only where nothing was taken by it: not in the write that suspends, not
+ * while pods still end. */
+static void suspended_resources(void **state)
+{
+#define ASKS(suspend, chips)                                                                                 \
+    JOBSET("a", "suspend: " suspend ", ",                                                                    \
+           "{name: x, template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0, " POD_OF("", chips) \
+           "}}}")
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, ASKS("true", "4"));
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "3")), 200);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("false", "2")), 200);
+    assert_int_equal((int)idle_chips(&h), 4);
+    harness_run_all(&h);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("false", "1")), 422);
+    assert_non_null(strstr(h.last_message, "field is immutable"));
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "1")), 422);
+    assert_non_null(strstr(h.last_message, "may only change while the workload is suspended"));
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "2")), 200);
+    assert_int_equal(living(job_of(&h, "a-x-0")), 2); /* told to stop */
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "1")), 422);
+    harness_run_all(&h);
+    assert_int_equal((int)idle_chips(&h), 8);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "1")), 200);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("false", "1")), 200);
+    assert_int_equal((int)idle_chips(&h), 6);
+    assert_int_equal(jobset->restarts, 0);
+    harness_done(&h);
+#undef ASKS
+}
+
 /* Another controller's JobSet is stored and shown, and nothing else. */
 static void managed_by_another(void **state)
 {
@@ -119,6 +151,7 @@ int main(void)
         cmocka_unit_test(suspend_resume),
         cmocka_unit_test(resumed_and_over),
         cmocka_unit_test(suspend_while_restarting),
+        cmocka_unit_test(suspended_resources),
         cmocka_unit_test(managed_by_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,7 +76,8 @@ static void what_suspension_unlocks(void **state)
     static const char masked[] =
         "P0.nodeSelector={\"a\":\"b\"} ; P0.tolerations=[{\"operator\":\"Exists\"}] ; "
         "P0.schedulingGates=[{\"name\":\"x\"}] ; "
-        "J0.template.metadata={\"labels\":{\"a\":\"b\"},\"annotations\":{}}";
+        "J0.template.metadata={\"labels\":{\"a\":\"b\"},\"annotations\":{}} ; "
+        "C0.resources={\"limits\":{\"cpu\":1},\"requests\":{\"memory\":1}}";
     char resumed[sizeof masked + 64], suspended[sizeof masked + 64];
     snprintf(resumed, sizeof resumed, "%s ; spec.suspend=false", masked);
     snprintf(suspended, sizeof suspended, "%s ; spec.suspend=true", masked);
@@ -85,6 +86,8 @@ static void what_suspension_unlocks(void **state)
     assert_update("spec.suspend=false", suspended, "");
     assert_update("spec.suspend=true", "C0.image=\"x\" ; P0.nodeSelector={\"a\":\"b\"}",
                   P0 ".containers[0].image: Invalid value: \"x\": field is immutable\n");
+    assert_update("spec.suspend=true", "C0.resources={\"claims\":[{\"name\":\"c\"}]}",
+                  P0 ".containers[0].resources.claims: Invalid value: \"array\": field is immutable\n");
     assert_update("spec.suspend=true", "R0.template.metadata={\"labels\":{\"a\":\"b\"}}",
                   R0 ".template.metadata.labels: Invalid value: \"object\": field is immutable\n");
     assert_update("spec.suspend=true", "R0.replicas=3",
