@@ -1,4 +1,5 @@
 """A cluster on this machine for the demo and the end-to-end tests: `phalanx up` in a folder of its own."""
+import http.client
 import json
 import os
 import signal
@@ -12,21 +13,62 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("PHX_BUILD") or os.path.join(ROOT, os.environ.get("BUILD", "build"))
 PHALANX = os.path.join(BUILD, "phalanx")
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+NODES = "/api/v1/nodes"
+PATIENCE_S = 60  # for what comes within a second on an idle computer; a wait ends when it comes
 
 
 class GaveUp(Exception):
     """What was waited for did not come."""
 
 
-def wait_for(what, condition, seconds):
-    """The first true value of condition(), asked for every 20 ms; GaveUp after `seconds`."""
+def wait_for(what, condition, seconds=PATIENCE_S):
+    """The first true value of condition(), asked for every 20 ms; GaveUp after `seconds`, behind a last look."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while True:
+        late = time.monotonic() >= deadline
         value = condition()
         if value:
             return value
+        if late:
+            raise GaveUp(f"gave up after {seconds} s: {what}")
         time.sleep(0.02)
-    raise GaveUp(f"gave up after {seconds} s: {what}")
+
+
+class Watch:
+    """Every change of one object, in order: a state that passes too fast to be polled is seen all the same.
+
+    It begins with the changes behind the moment it was made:
+
+        with cluster.watch(NODES, "m-1") as node:
+            ...                                       # what makes it change
+            node.until("m-1 is not ready", lambda n: not cluster.node_ready(n))
+    """
+
+    def __init__(self, cluster, collection, name):
+        version = wait_for(f"{collection} can be listed",
+                           lambda: cluster.get(collection).get("metadata", {}).get("resourceVersion"))
+        self.answer = urllib.request.urlopen(f"{cluster.url}{collection}?watch=1&resourceVersion={version}"
+                                             f"&fieldSelector=metadata.name%3D{name}", timeout=PATIENCE_S)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.answer.close()
+
+    def until(self, what, holds, seconds=PATIENCE_S):
+        """The object as it is after the next change that makes holds(object) true; GaveUp after `seconds`."""
+        deadline = time.monotonic() + seconds
+        try:
+            for line in self.answer:
+                change = json.loads(line)
+                if change["type"] != "ERROR" and holds(change["object"]):
+                    return change["object"]
+                if time.monotonic() > deadline:
+                    break
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise GaveUp(f"the watch broke ({error}): {what}") from error
+        raise GaveUp(f"gave up, or the watch ended: {what}")
 
 
 class Cluster:
@@ -36,23 +78,32 @@ class Cluster:
         env = dict(os.environ, PATH=BUILD + ":" + os.environ["PATH"])
         self.process = subprocess.Popen([PHALANX, "up", "--cluster", cluster_file, "--data", self.folder, "--api",
                                          "127.0.0.1:0", "--agents", "127.0.0.1:0", *options], env=env)
-        ready = os.path.join(self.folder, "ready")
-        wait_for("the cluster is up", lambda: os.path.exists(ready) and os.path.getsize(ready), 30)
-        with open(ready) as file:
-            self.url = file.read().strip()
+        self.url = wait_for("the cluster is up", self.announced)
         os.environ["PHALANX_SERVER"] = self.url
+
+    def announced(self):
+        """The API's URL once it is known."""
+        if self.process.poll() is not None:
+            raise GaveUp(f"phalanx up ended with status {self.process.returncode}")
+        try:
+            with open(os.path.join(self.folder, "ready")) as file:
+                text = file.read()
+        except FileNotFoundError:
+            return None
+        return text.strip() if text.endswith("\n") else None
 
     def request(self, method, path, body=None):
         """(status, decoded JSON); status 0 when nobody answers."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            text = error.read()
-            return error.code, json.loads(text) if text[:1] == b"{" else {"message": text.decode()}
-        except (urllib.error.URLError, ConnectionError, OSError):
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                    return answer.status, json.load(answer)
+            except urllib.error.HTTPError as error:
+                text = error.read()
+                return error.code, json.loads(text) if text[:1] == b"{" else {"message": text.decode()}
+        except (OSError, http.client.HTTPException, ValueError):  # no connection, or one that broke in the answer
             return 0, {}
 
     def get(self, path):
@@ -73,25 +124,69 @@ class Cluster:
         return [p for p in items if jobset is None or p["metadata"]["labels"].get(label) == jobset]
 
     def machines_ready(self):
-        nodes = self.get("/api/v1/nodes").get("items", [])
+        nodes = self.get(NODES).get("items", [])
         return nodes and all(self.node_ready(n) for n in nodes)
 
     @staticmethod
     def node_ready(node):
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"]["conditions"])
+        conditions = node.get("status", {}).get("conditions", [])
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
     def machine_ready(self, name):
-        return self.node_ready(self.get(f"/api/v1/nodes/{name}"))
+        return self.node_ready(self.get(f"{NODES}/{name}"))
+
+    def watch(self, collection, name):
+        return Watch(self, collection, name)
 
     def machine_of(self, index, jobset=None):
-        for pod in self.pods(jobset):
-            if pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index") == str(index):
-                return pod["spec"].get("nodeName")
-        return None
+        """Where the pod of this index is, or will be once it has a place."""
+        def place():
+            for pod in self.pods(jobset):
+                labels = pod["metadata"]["labels"]
+                if labels.get("batch.kubernetes.io/job-completion-index") == str(index) and \
+                        not pod["metadata"].get("deletionTimestamp"):
+                    return pod["spec"].get("nodeName")
+            return None
+
+        return wait_for(f"index {index} of {jobset or 'the job'} has a machine", place)
 
     def inject(self, action, machine):
-        subprocess.run([PHALANX, "inject", action, machine, "--data", self.folder], check=True,
-                       stdout=subprocess.DEVNULL)
+        """Hits the machine's processes, once there are some; the moment just before, in seconds since 1970."""
+        def hit():
+            done = subprocess.run([PHALANX, "inject", action, machine, "--data", self.folder],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            if done.returncode not in (0, 3):
+                raise GaveUp(f"inject {action} {machine}: status {done.returncode}: {done.stderr}")
+            return float(done.stdout.split()[-1]) if done.returncode == 0 else None
+
+        return wait_for(f"{machine} has a process for {action}", hit)
+
+    def kill_agent(self, machine):
+        """Kills the machine's agent. Returns a function that returns when another one serves the machine.
+
+        That a machine is ready says nothing: it is so until its agent is missed. And it is missed for no longer
+        than a process needs to start. So all changes of the machine are looked at from before the kill on.
+        """
+        node = self.watch(NODES, machine)
+        self.inject("kill-agent", machine)
+
+        def back():
+            with node:
+                node.until(f"the agent of {machine} is missed", lambda n: not self.node_ready(n))
+                node.until(f"another agent serves {machine}", self.node_ready)
+
+        return back
+
+    def kill_controller(self):
+        """Kills the controller and waits until another one answers."""
+        pid = wait_for("a controller runs", self.controller_pid)
+        os.kill(pid, signal.SIGKILL)
+        self.other_controller(pid)
+
+    def other_controller(self, pid):
+        """Waits until a controller answers that is not the process `pid`."""
+        wait_for("another controller answers", lambda: self.controller_pid() not in (None, pid)
+                 and self.request("GET", "/version")[0] == 200)
 
     def controller_pid(self):
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -109,7 +204,7 @@ class Cluster:
             return
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(30)
+            self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             print("the cluster did not stop", file=sys.stderr)
             self.process.kill()

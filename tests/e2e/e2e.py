@@ -1,4 +1,10 @@
-"""What the end-to-end scripts share: cases that print ok / not ok / skip, a cluster in a folder, small JobSets."""
+"""What the end-to-end scripts share: cases that print ok / not ok / skip, a cluster in a folder, small JobSets.
+
+Nothing here may depend on how fast the computer is. Wait for events with wait_for, or with cluster.watch for what is
+true for a moment only; know that what is waited for was not true before. Tasks that have to run until something was
+seen wait at a Gate, they do not sleep for a time that seemed long enough.
+"""
+import fcntl
 import os
 import shutil
 import sys
@@ -7,9 +13,12 @@ import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "deploy"))
-from localcluster import BUILD, JOBSETS, PHALANX, Cluster, GaveUp, wait_for  # noqa: E402,F401
+from localcluster import BUILD, JOBSETS, NODES, PATIENCE_S, PHALANX, Cluster, GaveUp, wait_for  # noqa: E402,F401
 
+# Its lease is the default, 3 s: a computer that stands still for as long loses machines. For cases about leases.
 MINI = os.path.join(ROOT, "clusters/mini.yaml")
+# The same machines with a lease that no loaded computer exceeds.
+PATIENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "patient.cluster.yaml")
 
 
 class Failed(Exception):
@@ -47,13 +56,13 @@ def run_cases(cases):
 class Bed:
     """One cluster for several cases; stops it and removes its folder at the end."""
 
-    def __init__(self, cluster_file=MINI, *options):
+    def __init__(self, cluster_file=PATIENT, *options):
         self.folder = tempfile.mkdtemp(prefix="phalanx-e2e-")
         self.cluster_file, self.options = cluster_file, options
 
     def __enter__(self):
         self.cluster = Cluster(self.folder, self.cluster_file, "--quiet", *self.options)
-        wait_for("every machine is ready", self.cluster.machines_ready, 30)
+        wait_for("every machine is ready", self.cluster.machines_ready)
         return self.cluster
 
     def __exit__(self, *exception):
@@ -62,6 +71,30 @@ class Bed:
         shutil.rmtree(self.folder, ignore_errors=True)
         if left and exception[0] is None:
             raise Failed(f"still running: {left}")
+
+
+class Gate:
+    """What tasks wait at until the test opens it: the command `gate.wait` ends then, and not before."""
+
+    def __init__(self, cluster, name="gate"):
+        self.path = os.path.join(cluster.folder, name)
+        self.file = open(self.path, "w")
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        self.wait = f"flock --shared {self.path} true"
+
+    def open(self):
+        self.file.close()
+
+
+def held_at(step, rank, command):
+    """The command of a program on libphalanx, but that `rank` of the first attempt never ends saving this step.
+
+    What it would write to is a pipe that nobody reads. So the job has reached the step, the commit before is the newest
+    one, and nothing moves until the rank is killed, however slow the computer is.
+    """
+    folder = f'"$PHX_CHECKPOINT_DIR/step-{step}"'
+    hold = f"mkdir -p {folder}; mkfifo {folder}/attempt-0-rank-{rank}.shard.tmp"
+    return ["sh", "-c", f'test "$RANK" != {rank} || {{ {hold}; }}; exec "$@"', "sh"] + command
 
 
 def jobset(name, command, tasks=1, chips=4, max_restarts=0, backoff_limit=0, grace_s=5, env=(), **container):
@@ -93,11 +126,11 @@ def create(cluster, document):
     return answer
 
 
-def wait_finished(cluster, name, seconds=60):
+def wait_finished(cluster, name, seconds=PATIENCE_S):
     return wait_for(f"{name} has finished", lambda: cluster.state(name), seconds)
 
 
-def wait_running(cluster, name, tasks, seconds=20):
+def wait_running(cluster, name, tasks, seconds=PATIENCE_S):
     def running():
         pods = [p for p in cluster.pods(name) if p["status"]["phase"] == "Running"
                 and not p["metadata"].get("deletionTimestamp")]
