@@ -51,6 +51,7 @@ enum object_kind {
     OBJECT_CLUSTER_ROLE_BINDING = 24,
     OBJECT_USER_EVENT = 25, /* Events that clients wrote; writes to them name OBJECT_EVENT */
     OBJECT_DISRUPTION_BUDGET = 26,
+    OBJECT_ADMISSION_CHECK = 27,
     OBJECT_KINDS
 };
 enum write_verb {

@@ -1,4 +1,5 @@
 /* snapshot_admit.c - Workloads in snapshots, and since when queue objects show what they show. */
+#include "base/json.h"
 #include "core/admit/admit.h"
 #include "core/agent/codec_pb.h"
 #include "core/snapshot.h"
@@ -54,6 +55,27 @@ static void write_evictions(struct arena *arena, const struct workload *workload
     }
 }
 
+static void write_checks(struct arena *arena, const struct workload *workload, Snapshot__Workload *pb)
+{
+    pb->n_checks = workload->checks.len;
+    pb->checks = ARENA_ARRAY(arena, Snapshot__Check *, workload->checks.len);
+    for (size_t i = 0; i < workload->checks.len; i++) {
+        const struct workload_check *check = &workload->checks.items[i];
+        Snapshot__Check *item = pb->checks[i] = ARENA_NEW(arena, Snapshot__Check);
+        struct buf updates BUF_CLEANUP = {0};
+        snapshot__check__init(item);
+        if (check->updates)
+            json_write(&updates, check->updates);
+        item->name = codec_text(arena, check->name);
+        item->state = check->state;
+        item->message = codec_text(arena, buf_str(&check->message));
+        item->changed_ns = check->changed_ns;
+        item->requeue_after_s = check->requeue_after_s;
+        item->retries = check->retries;
+        item->updates = codec_text(arena, buf_str(&updates));
+    }
+}
+
 static void write_times(const struct workload *workload, Snapshot__Workload *pb)
 {
     pb->created_ns = workload->created_ns;
@@ -100,6 +122,7 @@ static void write_one_workload(void *context, const struct workload *workload)
     pb.holding = workload_hold_place(writing->admit, workload);
     write_conditions(&arena, workload, &pb);
     write_evictions(&arena, workload, &pb);
+    write_checks(&arena, workload, &pb);
     write_podsets(&arena, workload, &pb);
     write_times(workload, &pb);
     writing->put(writing->context, &record);
@@ -156,6 +179,26 @@ static void read_conditions(struct workload *workload, const Snapshot__Workload 
         buf_add_str(&condition->message, str_from(item->message));
         condition->changed_ns = item->changed_ns;
     }
+}
+
+static bool read_checks(struct workload *workload, const Snapshot__Workload *pb)
+{
+    for (size_t i = 0; i < pb->n_checks; i++) {
+        const Snapshot__Check *item = pb->checks[i];
+        if (item->state >= CHECK_STATES || item->requeue_after_s < 0 || item->requeue_after_s > INT32_MAX)
+            return false;
+        struct workload_check *check = check_add(workload, str_from(item->name));
+        struct doc *updates = NULL;
+        check->state = (uint8_t)item->state;
+        buf_add_str(&check->message, str_from(item->message));
+        check->changed_ns = item->changed_ns;
+        check->requeue_after_s = item->requeue_after_s;
+        check->retries = item->retries;
+        if (item->updates[0] && json_parse(&check->arena, str_from(item->updates), &updates, NULL) < 0)
+            return false;
+        check->updates = updates;
+    }
+    return true;
 }
 
 static void read_times(struct workload *workload, const Snapshot__Workload *pb)
@@ -215,7 +258,7 @@ bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, i
         return false;
     fill(workload, pb);
     return (!pb->holding || workload_restore_hold(admit, workload, pb->holding)) &&
-           read_podsets(workload, pb);
+           read_podsets(workload, pb) && read_checks(workload, pb);
 }
 
 bool snapshot_read_shown(struct admit *admit, int64_t now_ns, const Snapshot__QueueShown *pb)

@@ -181,14 +181,31 @@ static bool write_node(const struct writing *writing)
     return write_accept(writing, 200, ref_machine(machine));
 }
 
-/* Of a Workload users may write whether it is active; all else is made from its JobSet. One that they delete
- * is made anew. */
+static bool write_answers(const struct writing *writing, struct workload *workload, struct doc *document)
+{
+    struct field_errors *errors = write_new_errors(writing);
+    struct object_ref ref = {OBJECT_WORKLOAD, {.workload = workload}};
+    if (!workload->checks.len)
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "the status of workloads \"" STR_FORMAT "\" is the control plane's own",
+                            STR_ARG(workload->name));
+    checks_validate(document, errors);
+    if (errors->list.len)
+        return write_refuse_invalid(writing, errors, workload->name);
+    if (writing->dry)
+        return true;
+    workload_answer(writing->step, workload, document);
+    return write_accept(writing, 200, ref);
+}
+
+/* Of a Workload users may write whether it is active, and what AdmissionChecks say; all else is made from its
+ * JobSet. One that they delete is made anew. */
 static bool write_active(const struct writing *writing)
 {
     struct workload *workload = (struct workload *)workload_find(
         writing->core->admit, writing->write->namespace_, writing->write->name);
-    bool deletes = writing->write->verb == WRITE_DELETE;
-    if (writing->write->verb != WRITE_REPLACE && !deletes)
+    bool deletes = writing->write->verb == WRITE_DELETE, answers = writing->write->verb == WRITE_STATUS;
+    if (writing->write->verb != WRITE_REPLACE && !deletes && !answers)
         return write_refuse_verb(writing);
     if (!workload)
         return write_refuse_missing(writing);
@@ -200,6 +217,8 @@ static bool write_active(const struct writing *writing)
         return false;
     if (!deletes && json_parse(&arena, writing->write->body, &document, &error) < 0)
         return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
+    if (answers)
+        return write_answers(writing, workload, document);
     if (writing->dry)
         return true;
     if (deletes) {

@@ -263,7 +263,7 @@ void admit_restored(struct step *step)
         if (preemptor && workload->state == WORKLOAD_LEAVING)
             preemptor->waits_for++;
         workload->seen = workload->jobset->document;
-        workload->jobset->promised = workload->given;
+        workload->jobset->promised = workload->given && workload->preemptor;
         workload->timer.key = workload_due(step, workload);
         workload->timer.tie = workload->uid;
         if (workload->timer.key != INT64_MAX)

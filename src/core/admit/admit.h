@@ -14,6 +14,7 @@
  *   preempt.c    victims: simulate, greedy, give back
  *   victims.c    who may be a victim, and in which order
  *   fair.c       dominant resource shares
+ *   check.c      AdmissionChecks: what others must say first
  *   why.c        quota that lacks, in numbers
  *   explain.c    why a workload waits, for who reads it
  *   status.c     the numbers that queue objects show
@@ -21,7 +22,7 @@
  *
  * The lives of a Workload:
  *     PENDING    waits in its queue, *parked* when nothing that it lacks has changed since it was tried
- *     HOLDING    has the quota and the machines of its victims, waits for their end
+ *     HOLDING    has quota and machines: waits for its victims' end, or for its AdmissionChecks
  *     ADMITTED   runs; its quota is booked
  *     LEAVING    evicted: its tasks save what they can and end; its quota is booked until then, unless a
  *                preemptor has it already
@@ -93,6 +94,21 @@ struct workload_eviction {
     int32_t count;
 };
 
+/* An AdmissionCheck's answer (Workload.status.admissionChecks). */
+enum workload_check_state { CHECK_PENDING, CHECK_READY, CHECK_RETRY, CHECK_REJECTED, CHECK_STATES };
+enum { CHECK_MESSAGE_MAX = 32768 };
+const char *check_state_name(uint8_t state); /* "Pending", ... */
+struct workload_check {
+    struct str name; /* owned */
+    uint8_t state;   /* enum workload_check_state */
+    struct buf message;
+    int64_t changed_ns; /* of the state */
+    int64_t requeue_after_s;
+    int32_t retries;
+    const struct doc *updates; /* podSetUpdates, in `arena`; NULL: none */
+    struct arena arena;
+};
+
 /* A Workload as the API shows it; labels come from its JobSet. */
 struct workload {
     obj_id uid;
@@ -123,6 +139,7 @@ struct workload {
     int32_t requeues;   /* evictions for not becoming ready, in a row */
     int32_t preempted;  /* victims it has taken since it was queued */
     VEC(struct workload_eviction) evictions; /* in the order of the first of each */
+    VEC(struct workload_check) checks;       /* that its queue asks for, in its order */
     obj_id preemptor;                        /* LEAVING: the Workload it makes room for; 0: none */
 
     /* private */
@@ -177,6 +194,8 @@ struct queue_usage {
 };
 void queue_usage_visit(const struct admit *admit, const struct object *queue,
                        void (*visit)(void *context, const struct queue_usage *usage), void *context);
+/* May somebody answer for this AdmissionCheck? Controllers that are part of Kueue are not served. */
+bool admission_check_served(const struct object *check);
 /* Dominant resource share in thousandths of a ClusterQueue or Cohort, weighted; INT64_MAX: borrows with
  * weight 0. */
 int64_t queue_weighted_share(const struct admit *admit, const struct object *queue);
@@ -202,6 +221,9 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
                            struct field_errors *errors);
 /* A user's write to a Workload: spec.active and spec.priority. */
 void workload_replace(struct step *step, struct workload *workload, const struct doc *document);
+/* What others say of its AdmissionChecks: a write of status. Its form (checks_validate), and what follows. */
+void checks_validate(const struct doc *document, struct field_errors *errors);
+void workload_answer(struct step *step, struct workload *workload, const struct doc *document);
 /* A user's deletion: it leaves the machines, and a new Workload takes its place while its JobSet lives. */
 void workload_delete(struct step *step, struct workload *workload);
 /* Takes in what has changed and runs cycles; true: JobSets were changed, which are to settle again. */
@@ -212,7 +234,9 @@ void admit_check(const struct admit *admit); /* its invariants; linear */
 
 /* --- for snapshots (core/snapshot_admit.c) -------------------------------------------------------------- */
 
-/* 1 + its place among those that wait for their victims; 0: it does not. */
+/* A check of this name, at the end of the list, for the caller to fill in. */
+struct workload_check *check_add(struct workload *workload, struct str name);
+/* 1 + its place among those that hold; 0: it does not. */
 uint32_t workload_hold_place(const struct admit *admit, const struct workload *workload);
 /* Into the indexes, with its podsets; the caller fills in what was written. NULL: its uid or its JobSet has
  * one already. */

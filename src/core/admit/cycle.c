@@ -178,6 +178,16 @@ static void admit_there(struct step *step, struct workload *workload, const stru
     jobs_settle(step);
 }
 
+/* The same where others must agree first: quota and machines are kept until they have answered. */
+static void hold_there(struct step *step, struct workload *workload, const struct assignment *assignment,
+                       const struct room *rooms)
+{
+    jobset_reserve(step, workload->jobset, rooms);
+    workload_hold(step, workload, assignment);
+    workload_show_quota(step, workload);
+    step->admit->acted = true;
+}
+
 /* Chips that no placement of it can do without, and those that are free at all: where the latter are fewer,
  * there is nothing to search. What was found out by searching says more, so some trials of a step are spent
  * on it anyway. */
@@ -209,7 +219,10 @@ static bool try_assignment(struct step *step, struct workload *workload, const s
                           .counts = assignment->counts};
     if (lacks_chips(step, workload, assignment, why) || !cycle_trial(step, workload, &trial, rooms, why))
         return false;
-    admit_there(step, workload, assignment, rooms);
+    if (assignment_is_checked(workload, assignment))
+        hold_there(step, workload, assignment, rooms);
+    else
+        admit_there(step, workload, assignment, rooms);
     return true;
 }
 
@@ -330,7 +343,19 @@ static void process(struct step *step, struct workload *workload, reserves *kept
 
 /* --- rounds ----------------------------------------------------------------------------------- */
 
-/* Those whose victims have ended take their place. */
+/* Has it nobody to wait for any more? */
+static bool may_start(struct step *step, struct workload *workload)
+{
+    if (workload->waits_for > 0)
+        return false;
+    if (!checks_wait(workload))
+        return true;
+    if (!workload_holds(workload, WORKLOAD_QUOTA_RESERVED))
+        workload_show_quota(step, workload);
+    return false;
+}
+
+/* Those whose victims have ended, and whose checks are ready, take their place. */
 static void place_holding(struct step *step)
 {
     struct admit *admit = step->admit;
@@ -338,7 +363,7 @@ static void place_holding(struct step *step)
         struct workload *workload = admit->holding.items[i];
         struct arena arena ARENA_CLEANUP = {0};
         struct buf why BUF_CLEANUP = {0};
-        if (workload->waits_for > 0) {
+        if (!may_start(step, workload)) {
             i++;
             continue;
         }

@@ -329,6 +329,31 @@ static void add_flavor(const struct flavor *flavor, struct rjob_terms *terms, st
     }
 }
 
+/* The flavour that a resource of a PodSet is assigned; NULL: none. */
+static const struct group_flavor *assigned_flavor(const struct workload *workload,
+                                                  const struct assignment *assignment, size_t podset,
+                                                  size_t resource)
+{
+    const struct cluster_queue *queue = workload->queue;
+    int32_t index = assignment->flavors[podset][resource];
+    for (size_t g = 0; index >= 0 && g < queue->group_count; g++)
+        for (size_t r = 0; r < queue->groups[g].resource_count; r++)
+            if (str_equal(queue->groups[g].resources[r], workload->podsets[podset].resources[resource].name))
+                return &queue->groups[g].flavors[index];
+    return NULL;
+}
+
+static bool assigns_flavor(const struct workload *workload, const struct assignment *assignment,
+                           size_t podset, struct str name)
+{
+    for (size_t i = 0; i < workload->podsets[podset].resource_count; i++) {
+        const struct group_flavor *flavor = assigned_flavor(workload, assignment, podset, i);
+        if (flavor && str_equal(flavor->name, name))
+            return true;
+    }
+    return false;
+}
+
 static struct rjob_terms *make_terms(const struct cluster_queue *queue, const struct workload *workload,
                                      const struct assignment *assignment, struct arena *arena)
 {
@@ -340,10 +365,9 @@ static struct rjob_terms *make_terms(const struct cluster_queue *queue, const st
             const struct podset_resource *resource = &workload->podsets[p].resources[i];
             const struct flavor *flavor = NULL;
             size_t at;
-            for (size_t g = 0; assignment && assignment->flavors[p][i] >= 0 && g < queue->group_count; g++)
-                for (size_t r = 0; r < queue->groups[g].resource_count; r++)
-                    if (str_equal(queue->groups[g].resources[r], resource->name))
-                        flavor = queue->groups[g].flavors[assignment->flavors[p][i]].flavor;
+            const struct group_flavor *chosen =
+                assignment ? assigned_flavor(workload, assignment, p, i) : NULL;
+            flavor = chosen ? chosen->flavor : NULL;
             if (!assignment && resource->flavor.len) {
                 const struct group_flavor *found = group_flavor(queue, resource->name, resource->flavor, &at);
                 flavor = found ? found->flavor : NULL;
@@ -355,8 +379,25 @@ static struct rjob_terms *make_terms(const struct cluster_queue *queue, const st
             if (!twice)
                 add_flavor(flavor, &terms[p], arena);
         }
+        if (!assignment)
+            checks_add_terms(workload, p, &terms[p], arena);
     }
     return terms;
+}
+
+bool assignment_is_checked(const struct workload *workload, const struct assignment *assignment)
+{
+    const struct cluster_queue *queue = workload->queue;
+    for (size_t c = 0; c < queue->check_count; c++) {
+        const struct queue_check *check = &queue->checks[c];
+        if (!check->flavor_count)
+            return true;
+        for (size_t f = 0; f < check->flavor_count; f++)
+            for (size_t p = 0; p < workload->jobset->spec.rjob_count; p++)
+                if (assigns_flavor(workload, assignment, p, check->flavors[f]))
+                    return true;
+    }
+    return false;
 }
 
 struct rjob_terms *assignment_terms(const struct workload *workload, const struct assignment *assignment,

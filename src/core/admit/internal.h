@@ -40,12 +40,21 @@ struct resource_group {
 enum preempt_policy { PREEMPT_NEVER, PREEMPT_LOWER, PREEMPT_LOWER_OR_NEWER, PREEMPT_ANY };
 enum stop_policy { STOP_NONE, STOP_HOLD, STOP_DRAIN };
 
+/* An AdmissionCheck that the queue asks for. */
+struct queue_check {
+    struct str name, *flavors; /* for Workloads that use one of these; none: for all */
+    size_t flavor_count;
+    bool found, served; /* there is such an object, and its controller may answer */
+};
+
 struct cluster_queue {
     const struct object *object;
     struct str name, cohort;
     uint32_t node;
     struct resource_group *groups;
     size_t group_count;
+    struct queue_check *checks;
+    size_t check_count;
     bool strict; /* StrictFIFO */
     bool try_next_to_borrow, try_next_to_preempt, preempt_before_borrow;
     enum preempt_policy within, reclaim, borrow;
@@ -156,6 +165,8 @@ void workload_book(struct admit *admit, struct workload *workload); /* quota by 
 void workload_unbook(struct admit *admit, struct workload *workload);
 void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment);
 void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment);
+/* HOLDING, with nobody to wait for but its checks: its quota is shown. */
+void workload_show_quota(struct step *step, struct workload *workload);
 void workload_drop_hold(struct step *step, struct workload *workload);
 void workload_evict(struct step *step, struct workload *workload, const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -164,6 +175,19 @@ void workload_left(struct step *step, struct workload *workload);    /* LEAVING:
 void workload_finish(struct step *step, struct workload *workload);
 void workload_release(struct step *step, struct workload *workload); /* its quota; who shares it may try */
 void workload_set_timer(struct step *step, struct workload *workload);
+
+/* --- check.c -------------------------------------------------------------------------------------------- */
+/* The list as its queue and its flavours ask for it; new ones are Pending. */
+void checks_sync(struct step *step, struct workload *workload);
+bool checks_wait(const struct workload *workload); /* one is not Ready */
+/* One says Retry or Rejected: it is evicted, and true. */
+bool checks_refuse(struct step *step, struct workload *workload);
+int64_t checks_backoff_ns(const struct workload *workload);      /* that those who say Retry ask for */
+void checks_reset(struct step *step, struct workload *workload); /* to Pending */
+void checks_done(struct workload *workload);
+/* What the answers add to the terms of a PodSet; strings are theirs. */
+void checks_add_terms(const struct workload *workload, size_t podset, struct rjob_terms *terms,
+                      struct arena *arena);
 
 /* --- look.c --------------------------------------------------------------------------------------------- */
 void workload_look(struct step *step, struct workload *workload); /* its JobSet or the time has changed */
@@ -204,6 +228,8 @@ void cycle_run(struct step *step);
 enum { TRIALS_PER_STEP = 64 };
 /* Is somebody left whom this step had no time for? */
 bool cycle_unfinished(const struct admit *admit);
+/* Does its queue ask for AdmissionChecks under this assignment? */
+bool assignment_is_checked(const struct workload *workload, const struct assignment *assignment);
 /* Machines for all of it under these terms; what it takes of them is added to `rooms` ([machine_count], NULL:
  * not wanted). */
 bool cycle_trial(struct step *step, const struct workload *workload, const struct trial *trial,

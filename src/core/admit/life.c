@@ -298,6 +298,18 @@ static void clear_eviction(struct step *step, struct workload *workload)
                                    STR_ARG(buf_str(&workload->conditions[kinds[i]].message)));
 }
 
+void workload_show_quota(struct step *step, struct workload *workload)
+{
+    struct str queue = workload->reserved_in;
+    clear_eviction(step, workload);
+    workload->reserved_ns = step->now_ns;
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, true, "QuotaReserved",
+                           "Quota reserved in ClusterQueue " STR_FORMAT, STR_ARG(queue));
+    step_note(step, false, "QuotaReserved", ref_workload(workload),
+              "Quota reserved in ClusterQueue " STR_FORMAT ", wait time since queued was %llds",
+              STR_ARG(queue), (long long)seconds_since(step, workload->queued_ns));
+}
+
 void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment)
 {
     struct jobset *jobset = workload->jobset;
@@ -308,22 +320,19 @@ void workload_admit(struct step *step, struct workload *workload, const struct a
         leave_holding(step->admit, workload);
     workload->state = WORKLOAD_ADMITTED;
     workload->parked = false;
-    workload->reserved_ns = workload->admitted_ns = step->now_ns;
+    workload->admitted_ns = step->now_ns;
     workload->ready_ns = workload->unready_ns = workload->retry_ns = 0;
     workload_bind(step, workload);
     struct str queue = workload->reserved_in;
-    clear_eviction(step, workload);
-    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, true, "QuotaReserved",
-                           "Quota reserved in ClusterQueue " STR_FORMAT, STR_ARG(queue));
+    if (!workload_holds(workload, WORKLOAD_QUOTA_RESERVED))
+        workload_show_quota(step, workload);
     workload_condition_set(step, workload, WORKLOAD_IS_ADMITTED, true, "Admitted",
                            "The workload is admitted");
     workload_condition_set(step, workload, WORKLOAD_PODS_READY, false, "WaitForStart",
                            "Not all pods are ready or succeeded");
-    step_note(step, false, "QuotaReserved", ref_workload(workload),
-              "Quota reserved in ClusterQueue " STR_FORMAT ", wait time since queued was %llds",
-              STR_ARG(queue), (long long)seconds_since(step, workload->queued_ns));
     step_note(step, false, "Admitted", ref_workload(workload),
-              "Admitted by ClusterQueue " STR_FORMAT ", wait time since reservation was 0s", STR_ARG(queue));
+              "Admitted by ClusterQueue " STR_FORMAT ", wait time since reservation was %llds",
+              STR_ARG(queue), (long long)seconds_since(step, workload->reserved_ns));
     step_note(step, false, "Started", ref_jobset(jobset), "Admitted by clusterQueue " STR_FORMAT,
               STR_ARG(queue));
     jobset_set_terms(step, jobset, workload_terms(step->admit, workload, &arena));
@@ -343,25 +352,48 @@ void workload_hold(struct step *step, struct workload *workload, const struct as
     workload->parked = false;
     workload->reserved_ns = step->now_ns;
     vec_push(&step->admit->holding, workload);
+    checks_sync(step, workload);
     workload_bind(step, workload);
 }
 
-/* Back to the queue, at its old place. */
-void workload_drop_hold(struct step *step, struct workload *workload)
+/* Its victims leave all the same, but for nobody. */
+static void forget_victims(struct admit *admit, struct workload *workload)
+{
+    for (size_t i = 0; workload->waits_for && i < admit->workloads.len; i++) {
+        struct workload *victim = admit->workloads.items[i];
+        if (victim->preemptor != workload->uid || victim->state != WORKLOAD_LEAVING)
+            continue;
+        victim->preemptor = 0;
+        victim->jobset->promised = false;
+        workload->waits_for--;
+    }
+    CHECK(workload->waits_for == 0);
+}
+
+static void stop_holding(struct step *step, struct workload *workload)
 {
     CHECK(workload->state == WORKLOAD_HOLDING);
+    forget_victims(step->admit, workload);
     leave_holding(step->admit, workload);
     workload_release(step, workload);
     workload_unbind(workload);
     forget_assignment(workload);
     workload->state = WORKLOAD_PENDING;
+    workload->parked = false;
     workload->reserved_ns = 0;
     if (!workload->gone && !workload->jobset->gone)
         jobset_reserve(step, workload->jobset, NULL);
-    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending",
-                           "The room of its victims was not enough after all");
-    workload_bind(step, workload);
     step->admit->acted = true;
+}
+
+/* Back to the queue, at its old place. */
+void workload_drop_hold(struct step *step, struct workload *workload)
+{
+    stop_holding(step, workload);
+    checks_reset(step, workload);
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending",
+                           "The room that was kept for it was not enough after all");
+    workload_bind(step, workload);
 }
 
 /* --- eviction --------------------------------------------------------------------------------- */
@@ -393,21 +425,27 @@ static void count_eviction(struct workload *workload, const char *reason)
     vec_push(&workload->evictions, eviction);
 }
 
+static void evict_held(struct step *step, struct workload *workload);
+
 void workload_evict(struct step *step, struct workload *workload, const char *reason, const char *format, ...)
 {
-    CHECK(workload->state == WORKLOAD_ADMITTED);
+    CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING);
     struct buf text BUF_CLEANUP = {0};
     va_list args;
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
     count_eviction(workload, reason);
-    workload->state = WORKLOAD_LEAVING;
-    workload->ran_ns += step->now_ns - workload->admitted_ns;
     workload_condition_set(step, workload, WORKLOAD_EVICTED, true, reason, STR_FORMAT,
                            STR_ARG(buf_str(&text)));
     step_note(step, strcmp(reason, "Preempted") == 0 || strcmp(reason, "PodsReadyTimeout") == 0, reason,
               ref_workload(workload), STR_FORMAT, STR_ARG(buf_str(&text)));
+    if (workload->state == WORKLOAD_HOLDING) {
+        evict_held(step, workload);
+        return;
+    }
+    workload->state = WORKLOAD_LEAVING;
+    workload->ran_ns += step->now_ns - workload->admitted_ns;
     int64_t grace_ns = jobset_notice_end(step, workload->jobset);
     workload->noticed_ns = step->now_ns;
     workload->leave_ns = grace_ns ? step->now_ns + grace_ns : 0;
@@ -420,7 +458,8 @@ void workload_evict(struct step *step, struct workload *workload, const char *re
 static bool deactivates(const char *reason)
 {
     return strcmp(reason, "Deactivated") == 0 || strcmp(reason, "MaximumExecutionTimeExceeded") == 0 ||
-           strcmp(reason, "RequeuingLimitExceeded") == 0;
+           strcmp(reason, "RequeuingLimitExceeded") == 0 ||
+           strcmp(reason, "DeactivatedDueToAdmissionCheck") == 0;
 }
 
 static void back_off(struct step *step, struct workload *workload)
@@ -451,8 +490,40 @@ static void queue_again(struct step *step, struct workload *workload)
     }
     if (timeout)
         back_off(step, workload);
+    int64_t asked_ns = checks_backoff_ns(workload);
+    if (asked_ns > 0 && step->now_ns + asked_ns > workload->requeue_ns) {
+        workload->requeue_ns = step->now_ns + asked_ns;
+        workload_condition_set(step, workload, WORKLOAD_REQUEUED, false, reason, STR_FORMAT,
+                               STR_ARG(message));
+    }
     if (!workload->requeue_ns)
         workload_condition_set(step, workload, WORKLOAD_REQUEUED, true, reason, STR_FORMAT, STR_ARG(message));
+}
+
+/* Evicted, and nothing of it is left on the machines. */
+static void enter_queue(struct step *step, struct workload *workload)
+{
+    struct str message = buf_str(&workload->conditions[WORKLOAD_EVICTED].message);
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending", STR_FORMAT,
+                           STR_ARG(message));
+    workload_condition_set(step, workload, WORKLOAD_IS_ADMITTED, false, "NoReservation",
+                           "The workload has no reservation");
+    step->admit->acted = true;
+    if (strcmp(workload->conditions[WORKLOAD_EVICTED].reason, REASON_DELETED) == 0) {
+        workload_remake(step, workload);
+        return;
+    }
+    queue_again(step, workload);
+    checks_reset(step, workload);
+    workload_bind(step, workload);
+}
+
+/* It had not begun: there is nothing to wait for. */
+static void evict_held(struct step *step, struct workload *workload)
+{
+    stop_holding(step, workload);
+    enter_queue(step, workload);
+    workload_set_timer(step, workload);
 }
 
 /* Its last task has ended. */
@@ -476,20 +547,9 @@ void workload_left(struct step *step, struct workload *workload)
         workload->full = 0;
         jobset_reserve(step, workload->jobset, NULL);
     }
-    struct str message = buf_str(&workload->conditions[WORKLOAD_EVICTED].message);
-    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending", STR_FORMAT,
-                           STR_ARG(message));
-    workload_condition_set(step, workload, WORKLOAD_IS_ADMITTED, false, "NoReservation",
-                           "The workload has no reservation");
     workload_condition_set(step, workload, WORKLOAD_PODS_READY, false, "WaitForStart",
                            "Not all pods are ready or succeeded");
-    step->admit->acted = true;
-    if (strcmp(workload->conditions[WORKLOAD_EVICTED].reason, REASON_DELETED) == 0) {
-        workload_remake(step, workload);
-        return;
-    }
-    queue_again(step, workload);
-    workload_bind(step, workload);
+    enter_queue(step, workload);
 }
 
 void workload_finish(struct step *step, struct workload *workload)

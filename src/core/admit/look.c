@@ -127,6 +127,13 @@ static void look_leaving(struct step *step, struct workload *workload)
         workload_left(step, workload);
 }
 
+static void look_holding(struct step *step, struct workload *workload)
+{
+    checks_sync(step, workload);
+    if (!is_stopped(step, workload))
+        checks_refuse(step, workload);
+}
+
 static void look_pending(struct step *step, struct workload *workload)
 {
     struct jobset *jobset = workload->jobset;
@@ -182,11 +189,14 @@ void workload_look(struct step *step, struct workload *workload)
     if (workload->state == WORKLOAD_ADMITTED) {
         reclaim(step, workload);
         look_ready(step, workload);
-        if (!is_stopped(step, workload))
+        checks_sync(step, workload);
+        if (!is_stopped(step, workload) && !checks_refuse(step, workload))
             times_out(step, workload);
     }
     if (workload->state == WORKLOAD_HOLDING && jobset->deleted_ns)
         workload_drop_hold(step, workload);
+    else if (workload->state == WORKLOAD_HOLDING)
+        look_holding(step, workload);
     workload_set_timer(step, workload);
 }
 

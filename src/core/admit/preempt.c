@@ -273,9 +273,11 @@ static void evict_victim(struct step *step, const struct workload *preemptor, co
     struct workload *workload = victim->workload;
     uid_text(preemptor->uid, uid);
     uid_text(workload_owner_uid(preemptor), job_uid);
-    workload_unbook(step->admit, workload);
-    workload->given = workload->jobset->promised = true;
-    workload->preemptor = preemptor->uid;
+    if (workload->state == WORKLOAD_ADMITTED) { /* else what it holds is free at once */
+        workload_unbook(step->admit, workload);
+        workload->given = workload->jobset->promised = true;
+        workload->preemptor = preemptor->uid;
+    }
     workload_condition_set(step, workload, WORKLOAD_PREEMPTED, true, victim->reason,
                            "Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s", uid,
                            job_uid, in_words(victim->reason));
@@ -307,14 +309,17 @@ static void take_victims(struct search *search, const victims *chosen)
     struct step *step = search->step;
     struct workload *workload = search->workload;
     struct room *rooms = ARENA_ARRAY(&search->arena, struct room, step->cluster->machine_count);
+    uint32_t running = 0;
     bool found = search_fits_machines(search, rooms);
     CHECK(found);
     for (size_t i = 0; i < chosen->len; i++)
         search_give(search, chosen->items[i].workload); /* the search ends; now in earnest */
-    workload->waits_for = (uint32_t)chosen->len;
     workload->preempted += (int32_t)chosen->len;
     for (size_t i = 0; i < chosen->len; i++)
+        running += chosen->items[i].workload->state == WORKLOAD_ADMITTED;
+    for (size_t i = 0; i < chosen->len; i++)
         evict_victim(step, workload, &chosen->items[i]);
+    workload->waits_for = running;
     jobset_reserve(step, workload->jobset, rooms);
     workload_hold(step, workload, search->assignment);
     say_waiting(step, workload, chosen);

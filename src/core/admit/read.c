@@ -266,6 +266,34 @@ static void read_preemption(const struct doc *spec, struct cluster_queue *queue)
         str_is(doc_str(doc_get(fungibility, "preference"), STR("")), "PreemptionOverBorrowing");
 }
 
+/* Controllers that are part of Kueue itself and that nobody here is. All others may answer from outside. */
+bool admission_check_served(const struct object *check)
+{
+    return !str_starts(doc_str(doc_path(check->document, "spec", "controllerName", NULL), STR("")),
+                       STR("kueue.x-k8s.io/"));
+}
+
+static void read_checks(struct reading *reading, const struct doc *spec, struct cluster_queue *queue)
+{
+    const struct doc *list = doc_path(spec, "admissionChecksStrategy", "admissionChecks", NULL);
+    struct arena *arena = &reading->tree->arena;
+    queue->check_count = doc_len(list);
+    queue->checks = ARENA_ARRAY(arena, struct queue_check, queue->check_count);
+    for (size_t c = 0; c < queue->check_count; c++) {
+        struct queue_check *check = &queue->checks[c];
+        const struct doc *flavors = doc_get(doc_at(list, c), "onFlavors");
+        check->name = text_of(reading, doc_get(doc_at(list, c), "name"));
+        check->flavor_count = doc_len(flavors);
+        check->flavors = ARENA_ARRAY(arena, struct str, check->flavor_count);
+        for (size_t f = 0; f < check->flavor_count; f++)
+            check->flavors[f] = text_of(reading, doc_at(flavors, f));
+        const struct object *object =
+            object_find(reading->objects, OBJECT_ADMISSION_CHECK, STR(""), check->name);
+        check->found = object && !object->deleted_ns;
+        check->served = object && admission_check_served(object);
+    }
+}
+
 static void read_queue(void *context, const struct object *object)
 {
     struct reading *reading = context;
@@ -279,6 +307,7 @@ static void read_queue(void *context, const struct object *object)
     const struct doc *selector = doc_get(spec, "namespaceSelector");
     queue->selector = selector ? doc_clone(&reading->tree->arena, selector) : NULL;
     read_preemption(spec, queue);
+    read_checks(reading, spec, queue);
     queue->group_count = doc_len(groups);
     queue->groups = ARENA_ARRAY(&reading->tree->arena, struct resource_group, queue->group_count);
     for (size_t g = 0; g < queue->group_count; g++)
@@ -436,21 +465,21 @@ static void read_tree(struct reading *reading)
 
 /* --- what is active --------------------------------------------------------------------------- */
 
-/* Nobody here answers AdmissionChecks: a queue that asks for some lets nobody pass, rather than everybody. */
+/* A queue that asks for a check that nobody can answer lets nobody pass, rather than everybody. */
 static bool lacks_checks(struct tree *tree, struct cluster_queue *queue)
 {
-    const struct doc *checks = doc_path(queue->object->document, "spec", "admissionChecksStrategy",
-                                        "admissionChecks", NULL);
-    struct buf names BUF_CLEANUP = {0};
-    for (size_t i = 0; i < doc_len(checks); i++)
-        buf_printf(&names, "%s" STR_FORMAT, i ? "," : "",
-                   STR_ARG(doc_str(doc_get(doc_at(checks, i), "name"), STR(""))));
-    if (!names.len)
+    struct buf missing BUF_CLEANUP = {0}, idle BUF_CLEANUP = {0};
+    for (size_t c = 0; c < queue->check_count; c++) {
+        struct buf *names = !queue->checks[c].found ? &missing : !queue->checks[c].served ? &idle : NULL;
+        if (names)
+            buf_printf(names, "%s" STR_FORMAT, names->len ? "," : "", STR_ARG(queue->checks[c].name));
+    }
+    if (!missing.len && !idle.len)
         return false;
-    queue->reason = "AdmissionCheckNotFound";
+    queue->reason = missing.len ? "AdmissionCheckNotFound" : "AdmissionCheckInactive";
     queue->message = arena_printf(
-        &tree->arena, "Can't admit new workloads: references missing AdmissionCheck(s): " STR_FORMAT ".",
-        STR_ARG(buf_str(&names)));
+        &tree->arena, "Can't admit new workloads: references %s AdmissionCheck(s): " STR_FORMAT ".",
+        missing.len ? "missing" : "inactive", STR_ARG(buf_str(missing.len ? &missing : &idle)));
     return true;
 }
 
@@ -526,7 +555,7 @@ uint64_t tree_versions(const struct object_store *objects)
 {
     static const enum object_kind kinds[] = {
         OBJECT_CLUSTER_QUEUE, OBJECT_LOCAL_QUEUE, OBJECT_RESOURCE_FLAVOR,         OBJECT_COHORT,
-        OBJECT_TOPOLOGY,      OBJECT_NAMESPACE,   OBJECT_WORKLOAD_PRIORITY_CLASS,
+        OBJECT_TOPOLOGY,      OBJECT_NAMESPACE,   OBJECT_WORKLOAD_PRIORITY_CLASS, OBJECT_ADMISSION_CHECK,
     };
     uint64_t sum = 1;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)

@@ -32,12 +32,26 @@ static bool policy_allows(enum preempt_policy policy, const struct workload *pre
 /* One that has just begun is left alone for a while, so that it gets something done. */
 static bool is_protected(struct search *search, const struct workload *victim)
 {
+    if (victim->state == WORKLOAD_HOLDING)
+        return false; /* it has not begun */
     int64_t until_ns = victim->admitted_ns + search->step->cluster->queues.min_run_ns;
     if (until_ns <= search->step->now_ns)
         return false;
     if (!search->protected_until_ns || until_ns < search->protected_until_ns)
         search->protected_until_ns = until_ns;
     return true;
+}
+
+/* It runs, or has quota and waits for checks alone. */
+static bool may_be_taken(const struct workload *victim)
+{
+    return victim->state == WORKLOAD_ADMITTED ||
+           (victim->state == WORKLOAD_HOLDING && workload_holds(victim, WORKLOAD_QUOTA_RESERVED));
+}
+
+static int64_t since_ns(const struct workload *victim)
+{
+    return victim->state == WORKLOAD_HOLDING ? victim->reserved_ns : victim->admitted_ns;
 }
 
 static void add_from(struct search *search, const struct cluster_queue *queue, victims *list)
@@ -53,7 +67,7 @@ static void add_from(struct search *search, const struct cluster_queue *queue, v
     list_for_each(node, &queue->booked)
     {
         struct workload *victim = container_of(node, struct workload, link);
-        if (victim->state != WORKLOAD_ADMITTED || !uses_wanted(search, victim) ||
+        if (!may_be_taken(victim) || victim == preemptor || !uses_wanted(search, victim) ||
             !policy_allows(policy, preemptor, victim) || is_protected(search, victim))
             continue;
         const char *reason = own ? "InClusterQueue" : fair ? "InCohortFairSharing" : "InCohortReclamation";
@@ -72,8 +86,8 @@ static int by_fitness(const void *a, const void *b)
         return x_own ? 1 : -1;
     if (x->workload->priority != y->workload->priority)
         return x->workload->priority < y->workload->priority ? -1 : 1;
-    if (x->workload->admitted_ns != y->workload->admitted_ns)
-        return x->workload->admitted_ns > y->workload->admitted_ns ? -1 : 1;
+    if (since_ns(x->workload) != since_ns(y->workload))
+        return since_ns(x->workload) > since_ns(y->workload) ? -1 : 1;
     return x->workload->uid < y->workload->uid ? -1 : 1;
 }
 

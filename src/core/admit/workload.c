@@ -57,6 +57,8 @@ const char *workload_reason(struct str reason)
         "Succeeded",
         "Failed",
         "Backoff",
+        "AdmissionCheck",
+        "DeactivatedDueToAdmissionCheck",
         REASON_DELETED,
     };
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
@@ -278,6 +280,7 @@ void workload_free(struct workload *workload)
         buf_done(&workload->conditions[kind].message);
     vec_done(&workload->booked);
     vec_done(&workload->evictions);
+    checks_done(workload);
     arena_done(&workload->assigned);
     mem_free(workload->podsets);
     mem_free(workload->text);
@@ -319,9 +322,7 @@ void workload_remake(struct step *step, struct workload *workload)
 void workload_delete(struct step *step, struct workload *workload)
 {
     static const char message[] = "The workload was deleted";
-    if (workload->state == WORKLOAD_HOLDING)
-        workload_drop_hold(step, workload);
-    if (workload->state == WORKLOAD_ADMITTED)
+    if (workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING)
         workload_evict(step, workload, REASON_DELETED, message);
     else if (workload->state == WORKLOAD_LEAVING)
         workload_condition_set(step, workload, WORKLOAD_EVICTED, true, REASON_DELETED, message);
@@ -406,11 +407,9 @@ void workload_replace(struct step *step, struct workload *workload, const struct
                                    "The workload was reactivated");
             workload_bind(step, workload);
         }
-    } else if (workload->state == WORKLOAD_ADMITTED) {
+    } else if (workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING) {
         workload_evict(step, workload, "Deactivated", "The workload is deactivated");
     } else {
-        if (workload->state == WORKLOAD_HOLDING)
-            workload_drop_hold(step, workload);
         if (workload->state == WORKLOAD_PENDING)
             workload_bind(step, workload);
     }

@@ -94,4 +94,12 @@ static const struct schema topology_spec = {"TopologySpec", TABLE(
     LIST("levels", topology_level, REQUIRED, AT_MOST(LEVELS_MAX)))};
 const struct schema schema_topology = {"Topology", TABLE(
     WHOLE, OBJECT("spec", topology_spec, REQUIRED), ANYTHING("status"))};
+
+static const struct schema check_parameters = {"AdmissionCheckParametersReference", TABLE(
+    STRING("apiGroup", REQUIRED), STRING("kind", REQUIRED), STRING("name", REQUIRED))};
+static const struct schema check_spec = {"AdmissionCheckSpec", TABLE(
+    STRING("controllerName", REQUIRED), INT64("retryDelayMinutes"),
+    OBJECT("parameters", check_parameters))};
+const struct schema schema_admission_check = {"AdmissionCheck", TABLE(
+    WHOLE, OBJECT("spec", check_spec, REQUIRED), ANYTHING("status"))};
 /* clang-format on */

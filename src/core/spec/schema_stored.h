@@ -14,7 +14,8 @@ extern const struct schema schema_namespace, schema_config_map, schema_secret, s
     schema_new_event;
 /* schema_kueue.c; *_v1beta1: where that version differs */
 extern const struct schema schema_cluster_queue, schema_cluster_queue_v1beta1, schema_local_queue,
-    schema_resource_flavor, schema_cohort, schema_workload_priority_class, schema_topology;
+    schema_resource_flavor, schema_cohort, schema_workload_priority_class, schema_topology,
+    schema_admission_check;
 /* schema_rbac.c */
 extern const struct schema schema_role, schema_role_binding, schema_cluster_role, schema_cluster_role_binding;
 

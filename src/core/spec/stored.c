@@ -26,6 +26,8 @@ static const struct stored_kind kinds[] = {
      STORED_WORKLOAD_PRIORITY_CLASS},
     {"kueue.x-k8s.io/v1beta2", "Topology", &schema_topology, STORED_TOPOLOGY},
     {"kueue.x-k8s.io/v1beta1", "Topology", &schema_topology, STORED_TOPOLOGY},
+    {"kueue.x-k8s.io/v1beta2", "AdmissionCheck", &schema_admission_check, STORED_ADMISSION_CHECK},
+    {"kueue.x-k8s.io/v1beta1", "AdmissionCheck", &schema_admission_check, STORED_ADMISSION_CHECK},
     {"rbac.authorization.k8s.io/v1", "Role", &schema_role, STORED_ROLE},
     {"rbac.authorization.k8s.io/v1", "ClusterRole", &schema_cluster_role, STORED_CLUSTER_ROLE},
     {"rbac.authorization.k8s.io/v1", "RoleBinding", &schema_role_binding, STORED_ROLE_BINDING},

@@ -61,6 +61,13 @@ static void check_topology(const struct doc *old, const struct doc *changed, str
                   "\"array\": field is immutable", errors);
 }
 
+static void check_controller(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    const struct doc *is = doc_path(changed, "spec", "controllerName", NULL);
+    if (!str_equal(doc_str(doc_path(old, "spec", "controllerName", NULL), STR("")), doc_str(is, STR(""))))
+        immutable(AT(AT(NULL, "spec"), "controllerName"), is, "\"string\": field is immutable", errors);
+}
+
 void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
     const struct stored_kind *kind = stored_kind_of(changed);
@@ -88,6 +95,9 @@ void stored_check_update(const struct doc *old, const struct doc *changed, struc
         break;
     case STORED_TOPOLOGY:
         check_topology(old, changed, errors);
+        break;
+    case STORED_ADMISSION_CHECK:
+        check_controller(old, changed, errors);
         break;
     case STORED_ROLE_BINDING:
     case STORED_CLUSTER_ROLE_BINDING:

@@ -214,6 +214,17 @@ static void check_topology(const struct doc *object, struct field_errors *errors
     str_map_done(&seen);
 }
 
+enum { CONTROLLER_BYTES_MAX = 153 };
+
+static void check_admission_check(const struct doc *object, struct field_errors *errors)
+{
+    const struct doc *controller = doc_path(object, "spec", "controllerName", NULL);
+    struct str name = doc_str(controller, STR(""));
+    if (!name.len || name.len > CONTROLLER_BYTES_MAX)
+        path_invalid(errors, AT(AT(NULL, "spec"), "controllerName"), controller, name,
+                     "must be 1 to 153 bytes long");
+}
+
 void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)
 {
     switch (id) {
@@ -232,6 +243,9 @@ void validate_kueue_kind(const struct doc *object, enum stored_id id, struct fie
         break;
     case STORED_TOPOLOGY:
         check_topology(object, errors);
+        break;
+    case STORED_ADMISSION_CHECK:
+        check_admission_check(object, errors);
         break;
     default:
         break;

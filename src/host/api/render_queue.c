@@ -85,6 +85,21 @@ void render_queue_status(struct render *render, const struct resource *resource,
     vec_done(&usages.list);
 }
 
+void render_check_status(struct render *render, const struct object *object)
+{
+    bool served = admission_check_served(object);
+    json_key(&render->out, "status");
+    json_begin_object(&render->out);
+    json_key(&render->out, "conditions");
+    json_begin_array(&render->out);
+    render_condition(render, "Active", served ? "True" : "False", object->created_ns,
+                     served ? "Active" : "ControllerNotServed",
+                     served ? STR("The admission check is active")
+                            : STR("Nobody here acts for a controller that is part of Kueue"));
+    json_end_array(&render->out);
+    json_end_object(&render->out);
+}
+
 void render_queue_counts(const struct render *render, const struct object *object, int64_t *ret_pending,
                          int64_t *ret_admitted)
 {

@@ -99,6 +99,9 @@ static void put_status(struct render *render, const struct resource *resource, c
     case OBJECT_COHORT:
         render_queue_status(render, resource, object);
         break;
+    case OBJECT_ADMISSION_CHECK:
+        render_check_status(render, object);
+        break;
     default:
         break;
     }

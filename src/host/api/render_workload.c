@@ -269,12 +269,38 @@ static void put_workload_conditions(struct render *render, const struct workload
     json_end_array(out);
 }
 
+static void put_checks(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    if (!workload->checks.len)
+        return;
+    json_key(out, "admissionChecks");
+    json_begin_array(out);
+    for (size_t i = 0; i < workload->checks.len; i++) {
+        const struct workload_check *check = &workload->checks.items[i];
+        json_begin_object(out);
+        json_pair_str(out, "name", check->name);
+        json_pair_text(out, "state", check_state_name(check->state));
+        render_time(render, "lastTransitionTime", check->changed_ns);
+        json_pair_str(out, "message", buf_str(&check->message));
+        if (check->updates) {
+            json_key(out, "podSetUpdates");
+            json_put_doc(out, check->updates);
+        }
+        if (check->requeue_after_s)
+            json_pair_int(out, "requeueAfterSeconds", check->requeue_after_s);
+        json_pair_int(out, "retryCount", check->retries);
+        json_end_object(out);
+    }
+    json_end_array(out);
+}
+
 static void put_status(struct render *render, const struct workload *workload)
 {
     struct json_writer *out = &render->out;
     json_key(out, "status");
     json_begin_object(out);
-    if (workload->reserved_in.len && workload->state != WORKLOAD_HOLDING) {
+    if (workload->reserved_in.len && workload->conditions[WORKLOAD_QUOTA_RESERVED].status) {
         json_key(out, "admission");
         json_begin_object(out);
         json_pair_str(out, "clusterQueue", workload->reserved_in);
@@ -286,6 +312,7 @@ static void put_status(struct render *render, const struct workload *workload)
         json_end_object(out);
     }
     put_workload_conditions(render, workload);
+    put_checks(render, workload);
     put_reclaimable(render, workload);
     put_requeue(render, workload);
     put_evictions(render, workload);

@@ -35,6 +35,8 @@
         KUEUE(old, WORKLOAD_PRIORITY_CLASSES, WORKLOAD_PRIORITY_CLASS, v, "workloadpriorityclasses",         \
               "workloadpriorityclass", "WorkloadPriorityClass", NULL, false),                                \
         KUEUE(old, TOPOLOGIES, TOPOLOGY, v, "topologies", "topology", "Topology", NULL, false),              \
+        KUEUE(old, ADMISSION_CHECKS, ADMISSION_CHECK, v, "admissionchecks", "admissioncheck",                \
+              "AdmissionCheck", NULL, false),                                                                \
         [RESOURCE_##old##WORKLOADS] = {                                                                      \
             .id = RESOURCE_##old##WORKLOADS,                                                                 \
             .object = OBJECT_WORKLOAD,                                                                       \

@@ -15,6 +15,8 @@ const char *stored_namespace_phase(const struct object *object);
 
 /* render_queue.c: the status member of ClusterQueues, LocalQueues, Cohorts; nothing for others. */
 void render_queue_status(struct render *render, const struct resource *resource, const struct object *object);
+/* The same of AdmissionChecks: whether anybody may answer for its controller. */
+void render_check_status(struct render *render, const struct object *object);
 /* Workloads that wait in a queue, and that were admitted through it. */
 void render_queue_counts(const struct render *render, const struct object *object, int64_t *ret_pending,
                          int64_t *ret_admitted);

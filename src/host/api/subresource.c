@@ -31,6 +31,7 @@ const struct subresource *subresources_of(const struct resource *resource)
     case OBJECT_LOCAL_QUEUE:
     case OBJECT_COHORT:
     case OBJECT_WORKLOAD:
+    case OBJECT_ADMISSION_CHECK:
         return status;
     default:
         return none;

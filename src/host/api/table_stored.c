@@ -68,6 +68,7 @@ static const struct table_column *const tables[OBJECT_KINDS] = {
     [OBJECT_RESOURCE_FLAVOR] = COLUMNS(NAME, AGE),
     [OBJECT_COHORT] = COLUMNS(NAME, AGE),
     [OBJECT_TOPOLOGY] = COLUMNS(NAME, AGE),
+    [OBJECT_ADMISSION_CHECK] = COLUMNS(NAME, AGE),
 };
 /* clang-format on */
 

@@ -1,0 +1,283 @@
+/* check.c - AdmissionChecks: what others must say before a Workload that has its quota may run (Kueue,
+ * "Admission check"). A Workload whose queue names checks holds its quota and its machines until each is
+ * Ready; those who answer write Workload.status.admissionChecks.
+ *
+ *     Pending   nobody has answered yet
+ *     Ready     goes on; podSetUpdates add node labels and tolerations
+ *     Retry     evicted; queued again after requeueAfterSeconds, and asked anew
+ *     Rejected  evicted and deactivated
+ */
+#include "core/admit/internal.h"
+
+static const char *const state_names[] = {"Pending", "Ready", "Retry", "Rejected"};
+
+const char *check_state_name(uint8_t state)
+{
+    CHECK(state < sizeof(state_names) / sizeof(*state_names));
+    return state_names[state];
+}
+
+static bool parse_state(struct str text, uint8_t *ret_state)
+{
+    for (uint8_t i = 0; i < sizeof(state_names) / sizeof(*state_names); i++) {
+        if (str_is(text, state_names[i])) {
+            *ret_state = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_done(struct workload_check *check)
+{
+    mem_free((char *)check->name.data);
+    buf_done(&check->message);
+    arena_done(&check->arena);
+}
+
+void checks_done(struct workload *workload)
+{
+    for (size_t i = 0; i < workload->checks.len; i++)
+        check_done(&workload->checks.items[i]);
+    vec_done(&workload->checks);
+}
+
+static struct workload_check *find(struct workload *workload, struct str name)
+{
+    for (size_t i = 0; i < workload->checks.len; i++)
+        if (str_equal(workload->checks.items[i].name, name))
+            return &workload->checks.items[i];
+    return NULL;
+}
+
+struct workload_check *check_add(struct workload *workload, struct str name)
+{
+    struct buf text = {0};
+    buf_add_str(&text, name);
+    struct workload_check check = {.name = {text.data, text.len}};
+    vec_push(&workload->checks, check);
+    return &vec_last(&workload->checks);
+}
+
+/* --- which ------------------------------------------------------------------------------------ */
+
+static bool uses_flavor(const struct workload *workload, struct str flavor)
+{
+    for (size_t p = 0; p < workload->jobset->spec.rjob_count; p++)
+        for (size_t i = 0; i < workload->podsets[p].resource_count; i++)
+            if (str_equal(workload->podsets[p].resources[i].flavor, flavor))
+                return true;
+    return false;
+}
+
+/* onFlavors: none are all. */
+static bool applies(const struct queue_check *check, const struct workload *workload)
+{
+    bool any = check->flavor_count == 0;
+    for (size_t f = 0; !any && f < check->flavor_count; f++)
+        any = uses_flavor(workload, check->flavors[f]);
+    return any;
+}
+
+static bool is_asked(const struct cluster_queue *queue, const struct workload *workload, struct str name)
+{
+    for (size_t c = 0; queue && c < queue->check_count; c++)
+        if (str_equal(queue->checks[c].name, name))
+            return applies(&queue->checks[c], workload);
+    return false;
+}
+
+void checks_sync(struct step *step, struct workload *workload)
+{
+    const struct cluster_queue *queue = workload->booked_in;
+    bool changed = false;
+    for (size_t i = workload->checks.len; i-- > 0;) {
+        if (is_asked(queue, workload, workload->checks.items[i].name))
+            continue;
+        check_done(&workload->checks.items[i]);
+        vec_remove(&workload->checks, i);
+        changed = true;
+    }
+    for (size_t c = 0; queue && c < queue->check_count; c++) {
+        if (!applies(&queue->checks[c], workload) || find(workload, queue->checks[c].name))
+            continue;
+        check_add(workload, queue->checks[c].name)->changed_ns = step->now_ns;
+        changed = true;
+    }
+    if (changed)
+        step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+}
+
+bool checks_wait(const struct workload *workload)
+{
+    for (size_t i = 0; i < workload->checks.len; i++)
+        if (workload->checks.items[i].state != CHECK_READY)
+            return true;
+    return false;
+}
+
+/* --- what is answered ------------------------------------------------------------------------- */
+
+static void set_state(struct step *step, struct workload_check *check, uint8_t state, struct str message)
+{
+    if (check->state != state)
+        check->changed_ns = step->now_ns;
+    check->state = state;
+    buf_clear(&check->message);
+    buf_add_str(&check->message,
+                message.len > CHECK_MESSAGE_MAX ? (struct str){message.data, CHECK_MESSAGE_MAX} : message);
+}
+
+static void take_answer(struct step *step, struct workload_check *check, const struct doc *answer)
+{
+    uint8_t state = check->state;
+    const struct doc *updates = doc_get(answer, "podSetUpdates");
+    parse_state(doc_str(doc_get(answer, "state"), STR("")), &state);
+    set_state(step, check, state, doc_str(doc_get(answer, "message"), STR("")));
+    check->requeue_after_s = doc_int(doc_get(answer, "requeueAfterSeconds"), 0);
+    check->retries = (int32_t)doc_int(doc_get(answer, "retryCount"), check->retries);
+    arena_done(&check->arena);
+    check->updates = doc_len(updates) ? doc_clone(&check->arena, updates) : NULL;
+}
+
+void checks_validate(const struct doc *document, struct field_errors *errors)
+{
+    const struct doc *list = doc_path(document, "status", "admissionChecks", NULL);
+    for (size_t i = 0; i < doc_len(list); i++) {
+        const struct doc *state = doc_get(doc_at(list, i), "state");
+        int64_t after_s = doc_int(doc_get(doc_at(list, i), "requeueAfterSeconds"), 0);
+        struct str text = doc_str(state, STR(""));
+        uint8_t known;
+        if (!parse_state(text, &known))
+            field_error_add(errors, arena_printf(errors->arena, "status.admissionChecks[%zu].state", i),
+                            "FieldValueNotSupported", state,
+                            "Unsupported value: \"" STR_FORMAT
+                            "\": supported values: \"Pending\", \"Ready\", \"Rejected\", \"Retry\"",
+                            STR_ARG(text));
+        if (after_s < 0 || after_s > INT32_MAX)
+            field_error_add(errors,
+                            arena_printf(errors->arena, "status.admissionChecks[%zu].requeueAfterSeconds", i),
+                            "FieldValueInvalid", doc_get(doc_at(list, i), "requeueAfterSeconds"),
+                            "Invalid value: must be between 0 and 2147483647");
+    }
+}
+
+void workload_answer(struct step *step, struct workload *workload, const struct doc *document)
+{
+    const struct doc *list = doc_path(document, "status", "admissionChecks", NULL);
+    for (size_t i = 0; i < doc_len(list); i++) {
+        const struct doc *answer = doc_at(list, i);
+        struct workload_check *check = find(workload, doc_str(doc_get(answer, "name"), STR("")));
+        if (check)
+            take_answer(step, check, answer);
+    }
+    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+    workload_look(step, workload);
+}
+
+/* --- what follows ----------------------------------------------------------------------------- */
+
+static void list_names(const struct workload *workload, uint8_t state, struct buf *out)
+{
+    for (size_t i = 0; i < workload->checks.len; i++) {
+        const struct workload_check *check = &workload->checks.items[i];
+        if (check->state != state)
+            continue;
+        buf_printf(out, "%s" STR_FORMAT, out->len ? ", " : "", STR_ARG(check->name));
+        if (check->message.len)
+            buf_printf(out, " (" STR_FORMAT ")", STR_ARG(buf_str(&check->message)));
+    }
+}
+
+bool checks_refuse(struct step *step, struct workload *workload)
+{
+    struct buf rejected BUF_CLEANUP = {0}, again BUF_CLEANUP = {0};
+    list_names(workload, CHECK_REJECTED, &rejected);
+    list_names(workload, CHECK_RETRY, &again);
+    if (rejected.len) {
+        workload->active = false;
+        workload->generation++;
+        step_note(step, true, "AdmissionCheckRejected", ref_workload(workload),
+                  "Admission check(s): " STR_FORMAT ", were rejected", STR_ARG(buf_str(&rejected)));
+        workload_evict(step, workload, "DeactivatedDueToAdmissionCheck",
+                       "The workload is deactivated due to Admission check(s): " STR_FORMAT ", were rejected",
+                       STR_ARG(buf_str(&rejected)));
+    } else if (again.len) {
+        workload_evict(step, workload, "AdmissionCheck", "At least one admission check is false: " STR_FORMAT,
+                       STR_ARG(buf_str(&again)));
+    }
+    return rejected.len || again.len;
+}
+
+int64_t checks_backoff_ns(const struct workload *workload)
+{
+    int64_t most_s = 0;
+    for (size_t i = 0; i < workload->checks.len; i++)
+        if (workload->checks.items[i].state == CHECK_RETRY &&
+            workload->checks.items[i].requeue_after_s > most_s)
+            most_s = workload->checks.items[i].requeue_after_s;
+    return most_s * NS_PER_SECOND;
+}
+
+/* It will be asked anew. What was answered last is still to be read. */
+void checks_reset(struct step *step, struct workload *workload)
+{
+    for (size_t i = 0; i < workload->checks.len; i++) {
+        struct workload_check *check = &workload->checks.items[i];
+        struct buf text BUF_CLEANUP = {0};
+        if (check->state == CHECK_PENDING)
+            continue;
+        check->retries += check->state == CHECK_RETRY;
+        buf_printf(&text, "Reset to Pending after eviction. Previously: %s", state_names[check->state]);
+        set_state(step, check, CHECK_PENDING, buf_str(&text));
+        check->requeue_after_s = 0;
+        check->updates = NULL;
+        arena_done(&check->arena);
+    }
+}
+
+/* --- podSetUpdates ---------------------------------------------------------------------------- */
+
+static void add_labels(struct rjob_terms *terms, const struct doc *selector, struct arena *arena)
+{
+    struct labels labels = {ARENA_ARRAY(arena, struct label, terms->node_labels.len + doc_len(selector)), 0};
+    for (size_t i = 0; i < terms->node_labels.len; i++)
+        labels.items[labels.len++] = terms->node_labels.items[i];
+    for (size_t i = 0; i < doc_len(selector); i++) {
+        const struct doc_member *member = &selector->object.members[i];
+        if (!labels_get(&terms->node_labels, member->key, STR("")).len)
+            labels.items[labels.len++] = (struct label){member->key, doc_str(member->value, STR(""))};
+    }
+    terms->node_labels = labels;
+}
+
+static void add_tolerations(struct rjob_terms *terms, const struct doc *list, struct arena *arena)
+{
+    size_t count = terms->toleration_count;
+    struct toleration *all = ARENA_ARRAY(arena, struct toleration, count + doc_len(list));
+    mem_copy(all, terms->tolerations, count * sizeof(*all));
+    for (size_t i = 0; i < doc_len(list); i++) {
+        const struct doc *item = doc_at(list, i);
+        all[count++] = (struct toleration){
+            doc_str(doc_get(item, "key"), STR("")), doc_str(doc_get(item, "operator"), STR("Equal")),
+            doc_str(doc_get(item, "value"), STR("")), doc_str(doc_get(item, "effect"), STR(""))};
+    }
+    terms->tolerations = all;
+    terms->toleration_count = count;
+}
+
+void checks_add_terms(const struct workload *workload, size_t podset, struct rjob_terms *terms,
+                      struct arena *arena)
+{
+    for (size_t i = 0; i < workload->checks.len; i++) {
+        const struct doc *updates = workload->checks.items[i].updates;
+        for (size_t u = 0; u < doc_len(updates); u++) {
+            const struct doc *update = doc_at(updates, u), *selector = doc_get(update, "nodeSelector");
+            if (!str_equal(doc_str(doc_get(update, "name"), STR("")), workload->podsets[podset].name))
+                continue;
+            if (selector && selector->kind == DOC_OBJECT)
+                add_labels(terms, selector, arena);
+            add_tolerations(terms, doc_get(update, "tolerations"), arena);
+        }
+    }
+}
