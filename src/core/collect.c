@@ -74,7 +74,8 @@ static bool owner_lives(const struct step *step, const struct doc *reference, st
                                            doc_str(doc_get(reference, "kind"), STR("")));
     struct str name = doc_str(doc_get(reference, "name"), STR(""));
     obj_id uid;
-    if (kind == 0 || kind == OBJECT_EVENT || kind == OBJECT_WORKLOAD || kind == OBJECT_NODE)
+    if (kind == 0 || kind == OBJECT_EVENT || kind == OBJECT_WORKLOAD || kind == OBJECT_NODE ||
+        kind == OBJECT_FAULT)
         return true;
     if (!uid_parse(doc_str(doc_get(reference, "uid"), STR("")), &uid))
         return false;

@@ -10,6 +10,7 @@ struct core *core_new(void)
     core->objects = object_store_new();
     core->jobs.objects = core->objects;
     core->admit = admit_new();
+    core->health = health_new();
     return core;
 }
 
@@ -18,6 +19,8 @@ void core_free(struct core *core)
     if (!core)
         return;
     admit_free(core->admit);
+    health_free(core->health);
+    vec_done(&core->leaving);
     job_store_done(&core->jobs);
     object_store_free(core->objects);
     note_ring_done(&core->notes);
@@ -31,8 +34,10 @@ void core_free(struct core *core)
 static void route_reports(struct core *core, struct step *step, const struct event *event)
 {
     struct machine *machine = cluster_find(&core->cluster, event->reports.machine);
-    if (machine)
+    if (machine) {
         jobs_reports(step, machine, &event->reports.reports);
+        core_signals(core, step, machine, &event->reports.reports);
+    }
     if (step->suspect == MACHINE_NONE)
         return;
     CHECK(step->suspect < core->cluster.machine_count);
@@ -50,9 +55,12 @@ static void route(struct core *core, struct step *step, const struct event *even
     case EVENT_CLUSTER:
         step->settings_changed = true;
         node_cluster(core, step, event->cluster.document);
+        health_cluster(step);
+        core_leaving_restored(core);
         break;
     case EVENT_TICK:
         jobs_tick(step);
+        health_tick(step);
         break;
     case EVENT_WRITE:
         core_write(core, step, &event->write, false);
@@ -86,12 +94,14 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
     jobs_bury(&core->jobs);
     objects_bury(core->objects);
     note_ring_bury(&core->notes);
+    health_bury(core->health);
     cluster_done(&core->retired);
     return (struct step){
         .cluster = &core->cluster,
         .jobs = &core->jobs,
         .objects = core->objects,
         .admit = core->admit,
+        .health = core->health,
         .ledger = &core->ledger,
         .notes = &core->notes,
         .effects = effects,
@@ -120,7 +130,7 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     struct collected seen = {0};
     do
         jobs_settle(&step);
-    while (admit_act(&step) || core_collect(&step, &seen));
+    while (core_isolate(core, &step) || admit_act(&step) || core_collect(&step, &seen));
     jobs_show_accounts(&step);
     CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
 }
@@ -150,8 +160,12 @@ int64_t core_now(const struct core *core)
 
 int64_t core_deadline(const struct core *core)
 {
-    int64_t jobs_ns = jobs_deadline(&core->jobs), admit_ns = admit_deadline(core->admit, core->now_ns);
-    return jobs_ns < admit_ns ? jobs_ns : admit_ns;
+    const int64_t all_ns[] = {jobs_deadline(&core->jobs), admit_deadline(core->admit, core->now_ns),
+                              health_deadline(core->health), core_leaving_deadline(core)};
+    int64_t due_ns = INT64_MAX;
+    for (size_t i = 0; i < sizeof(all_ns) / sizeof(*all_ns); i++)
+        due_ns = all_ns[i] < due_ns ? all_ns[i] : due_ns;
+    return due_ns;
 }
 
 uint64_t core_digest(const struct core *core)
@@ -179,6 +193,11 @@ const struct object_store *core_objects(const struct core *core)
 const struct admit *core_admit(const struct core *core)
 {
     return core->admit;
+}
+
+const struct health *core_health(const struct core *core)
+{
+    return core->health;
 }
 
 const struct ledger *core_ledger(const struct core *core)

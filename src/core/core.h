@@ -72,6 +72,8 @@ const struct object_store *core_objects(const struct core *core);
 bool core_quota_used(const struct core *core, struct str namespace_, struct str key, int64_t *ret_milli);
 struct admit;
 const struct admit *core_admit(const struct core *core); /* admit/admit.h */
+struct health;
+const struct health *core_health(const struct core *core); /* health/fault.h */
 const struct ledger *core_ledger(const struct core *core);
 const struct note_ring *core_notes(const struct core *core);
 

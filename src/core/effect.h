@@ -24,6 +24,7 @@ struct note;
 struct machine;
 struct object;
 struct workload;
+struct fault;
 
 enum effect_kind {
     EFFECT_REPLY = 1,
@@ -46,6 +47,7 @@ struct object_ref {
         const struct note *note;
         const struct object *object;     /* every kind that object/object.h stores */
         const struct workload *workload; /* OBJECT_WORKLOAD */
+        const struct fault *fault;       /* OBJECT_FAULT */
         const void *any;
     };
 };

@@ -4,6 +4,7 @@
 #define PHX_CORE_INTERNAL_H
 
 #include "core/core.h"
+#include "core/health/fault.h"
 #include "core/job/life.h"
 
 struct core {
@@ -15,6 +16,9 @@ struct core {
     struct job_store jobs;
     struct object_store *objects;
     struct admit *admit;
+    struct health *health;
+    uint64_t fault_table_version; /* of the FaultTables that `health` judges by */
+    VEC(machine_id) leaving; /* quarantined machines whose tasks were told and not stopped yet; ascending */
     struct ledger ledger;
     struct note_ring notes;
     struct arena reply; /* what the last step's effects point into */
@@ -43,6 +47,17 @@ void core_delete_jobset(struct step *step, struct jobset *jobset, enum propagati
 void namespaces_boot(struct step *step); /* those that every cluster has, and those in use */
 void namespace_need(struct step *step, struct str name); /* makes it if there is none */
 bool namespace_is_permanent(struct str name);
+
+/* quarantine.c */
+void core_signals(struct core *core, struct step *step, const struct machine *machine,
+                  const struct reports *reports);
+/* One signal; everything but `job` of the sighting is set. As health_signal. */
+struct fault *core_sighted(struct core *core, struct step *step, struct sighting *sighting);
+/* Carries out what health/ has ordered; true: jobs must settle again. */
+bool core_isolate(struct core *core, struct step *step);
+void core_read_fault_table(struct core *core); /* it, or all, may have changed */
+void core_leaving_restored(struct core *core); /* from the machines */
+int64_t core_leaving_deadline(const struct core *core); /* stamp; INT64_MAX: none */
 
 /* node.c */
 void node_boot(struct core *core, struct step *step); /* no agent is connected to a new controller */

@@ -238,6 +238,7 @@ void core_check_invariants(const struct core *core)
     objects_check(core->objects);
     admit_check(core->admit);
     core_check_objects(core);
+    health_check(core->health, &core->cluster);
     struct arena arena ARENA_CLEANUP = {0};
     size_t machines = core->cluster.machine_count;
     struct audit audit = {

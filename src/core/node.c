@@ -25,6 +25,10 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine_set_user(machine, old->user_labels.items, old->user_labels.len, old->taints, old->taint_count);
     machine->state = old->state;
     machine->cordoned |= old->cordoned;
+    machine->isolation = old->isolation;
+    machine->isolated_ns = old->isolated_ns;
+    machine->noticed_ns = old->noticed_ns;
+    machine->leave_ns = old->leave_ns;
     machine->incarnation = old->incarnation;
     machine->state_since_ns = old->state_since_ns;
     machine->changed_seq = old->changed_seq;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/admit/admit.h"
+#include "core/health/fault.h"
 #include "core/job/job.h"
 #include "core/object/object.h"
 
@@ -44,6 +45,11 @@ struct object_name object_name(struct object_ref ref)
         name.name = ref.workload->name;
         name.uid = ref.workload->uid;
         name.version = ref.workload->changed_seq;
+        break;
+    case OBJECT_FAULT:
+        name.name = ref.fault->name;
+        name.uid = ref.fault->uid;
+        name.version = ref.fault->changed_seq;
         break;
     default:
         CHECK(object_kind_info(ref.kind));

@@ -459,12 +459,18 @@ static void read_labels(struct machine *machine, const Snapshot__Machine *pb)
 static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
 {
     struct core *core = reader->core;
-    if (pb->id >= core->cluster.machine_count || pb->state >= MACHINE_STATES || pb->n_labels > LABELS_MAX ||
+    if (pb->id >= core->cluster.machine_count || pb->state >= MACHINE_STATES ||
+        pb->isolation >= ISOLATIONS || pb->isolated_ns > core->now_ns || pb->noticed_ns > core->now_ns ||
+        pb->n_labels > LABELS_MAX ||
         pb->n_taints > LABELS_MAX)
         return corrupt(reader, "machine", pb->id);
     struct machine *machine = &core->cluster.machines[pb->id];
     machine->state = (uint8_t)pb->state;
     machine->cordoned = pb->cordoned;
+    machine->isolation = (uint8_t)pb->isolation;
+    machine->isolated_ns = pb->isolated_ns;
+    machine->noticed_ns = pb->noticed_ns;
+    machine->leave_ns = pb->leave_ns;
     machine->incarnation = pb->incarnation;
     machine->state_since_ns = pb->state_since_ns;
     machine->changed_seq = pb->changed_seq;
@@ -512,6 +518,14 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
     case SNAPSHOT__RECORD__KIND_QUEUE_SHOWN:
         if (!snapshot_read_shown(reader->core->admit, reader->core->now_ns, pb->queue_shown))
             return corrupt(reader, "the status of queue", pb->queue_shown->uid);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_FAULT:
+        if (!snapshot_read_fault(reader->core->health, reader->core->now_ns, pb->fault))
+            return corrupt(reader, "fault", pb->fault->uid);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_BREAKER:
+        if (!snapshot_read_breaker(reader->core->health, reader->core->now_ns, pb->breaker))
+            return corrupt(reader, "the breaker", 0);
         return 0;
     default:
         return error_set(reader->error, ERROR_UNSUPPORTED,
@@ -565,7 +579,11 @@ int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
     u64_map_done(&core->restore_newest);
     if (rc == 0 && !jobs_restored(&core->jobs, &core->cluster))
         rc = error_set(reader.error, ERROR_CORRUPT, "its tasks do not fit their machines");
+    if (rc == 0 && !health_restored(core->health, &core->cluster))
+        rc = error_set(reader.error, ERROR_CORRUPT, "its faults do not fit");
     if (rc == 0) {
+        core_read_fault_table(core);
+        core_leaving_restored(core);
         core_collect_restored(core->objects, &core->jobs);
         core_admit_restored(core);
     }

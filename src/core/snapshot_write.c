@@ -364,6 +364,10 @@ static void write_machine(struct writer *writer, const struct core *core, const 
     pb.id = machine->id;
     pb.state = machine->state;
     pb.cordoned = machine->cordoned;
+    pb.isolation = machine->isolation;
+    pb.isolated_ns = machine->isolated_ns;
+    pb.noticed_ns = machine->noticed_ns;
+    pb.leave_ns = machine->leave_ns;
     pb.incarnation = machine->incarnation;
     pb.state_since_ns = machine->state_since_ns;
     pb.changed_seq = machine->changed_seq;
@@ -405,4 +409,5 @@ void core_snapshot_write(const struct core *core, struct buf *out)
     for (size_t i = 0; i < core->cluster.machine_count; i++)
         write_machine(&writer, core, &core->cluster.machines[i]);
     snapshot_write_admit(core->admit, put_record, &writer);
+    snapshot_write_health(core->health, put_record, &writer);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/admit/admit.h"
+#include "core/health/fault.h"
 
 /* Of a Job or Pod of its own there is no JobSet, of a Pod no Job: what changes in them is a change of what
  * users see instead. */
@@ -46,6 +47,10 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
     default:
         if (object.kind == OBJECT_WORKLOAD) {
             ((struct workload *)object.workload)->changed_seq = step->seq;
+            break;
+        }
+        if (object.kind == OBJECT_FAULT) {
+            ((struct fault *)object.fault)->changed_seq = step->seq;
             break;
         }
         CHECK(object_kind_info(object.kind)); /* notes tell of themselves */

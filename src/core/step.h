@@ -12,12 +12,15 @@
 #include "core/object/object.h"
 
 struct admit;
+struct fault;
+struct health;
 
 struct step {
     struct cluster *cluster;
     struct job_store *jobs;
     struct object_store *objects;
     struct admit *admit;
+    struct health *health;
     struct ledger *ledger;
     struct note_ring *notes;
     struct effects *effects;
@@ -63,6 +66,10 @@ static inline struct object_ref ref_task(const struct task *task)
 static inline struct object_ref ref_object(const struct object *object)
 {
     return (struct object_ref){object->kind, {.object = object}};
+}
+static inline struct object_ref ref_fault(const struct fault *fault)
+{
+    return (struct object_ref){OBJECT_FAULT, {.fault = fault}};
 }
 static inline struct object_ref ref_machine(const struct machine *machine)
 {

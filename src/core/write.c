@@ -241,6 +241,8 @@ bool core_write(struct core *core, struct step *step, const struct write_event *
         return write_node(&writing);
     case OBJECT_WORKLOAD:
         return write_active(&writing);
+    case OBJECT_FAULT:
+        return write_fault(&writing);
     case OBJECT_EVENT:
         return write_object(&writing);
     case OBJECT_USER_EVENT:

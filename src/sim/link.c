@@ -235,6 +235,7 @@ static void on_reports(struct world *world, struct conn *conn, const struct repo
     pending->event.reports.machine = arena_str(&pending->arena, core_machine(world, conn->peer)->name);
     copy->number = reports->number;
     copy_reports(&pending->arena, reports->items, reports->count, &copy->items, &copy->count);
+    reports_copy_signals(&pending->arena, reports, copy);
     pending->conn = conn->id;
 }
 

@@ -258,7 +258,8 @@ static inline void harness_report(struct harness *h, const struct task_report *r
 {
     struct event event = {.kind = EVENT_REPORTS};
     event.reports.machine = core_cluster(h->core)->machines[machine].name;
-    event.reports.reports = (struct reports){1, (struct task_report *)report, 1};
+    event.reports.reports =
+        (struct reports){.number = 1, .items = (struct task_report *)report, .count = 1};
     harness_step(h, &event);
 }
 

@@ -85,6 +85,9 @@ void agent_free(struct agent *agent)
     while (agent->pending.len > 0)
         agent_unpend(agent, agent->pending.len - 1);
     vec_done(&agent->pending);
+    while (agent->signals.len > 0)
+        agent_drop_signal(agent, agent->signals.len - 1);
+    vec_done(&agent->signals);
     vec_done(&agent->seen);
     mem_free(agent->machine);
     mem_free(agent->software);
@@ -112,6 +115,8 @@ static void link_lost(struct agent *agent, int64_t delay_ns)
     agent->report_number = 0;
     for (size_t i = 0; i < agent->pending.len; i++)
         agent->pending.items[i].number = 0;
+    for (size_t i = 0; i < agent->signals.len; i++)
+        agent->signals.items[i].number = 0;
     plan_retry(agent, delay_ns);
 }
 
@@ -311,13 +316,16 @@ static void dispatch(struct agent *agent, const struct agent_event *event, struc
     case AGENT_ACTED:
         agent_acted(agent, event, effects);
         break;
+    case AGENT_SAW:
+        agent_saw(agent, event->saw);
+        break;
     }
 }
 
 void agent_step(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)
 {
     CHECK(event->boot_ns >= agent->boot_ns);
-    CHECK(event->kind >= AGENT_ADOPTED && event->kind <= AGENT_ACTED);
+    CHECK(event->kind >= AGENT_ADOPTED && event->kind <= AGENT_SAW);
     CHECK(event->kind != AGENT_MESSAGE || event->message);
     int64_t fence_ns = agent->fence_ns;
     vec_clear(&effects->list);

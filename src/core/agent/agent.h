@@ -20,8 +20,8 @@
  * counts the lease from the *receipt* of the heartbeat and adds a margin, so the agent is always first.
  *
  * Reports. What became of a task (running, ended) is state: Hello says all of it, a change after it is one
- * report on the connection. Joins, saved shards and lost peers are kept until acknowledged and said again on
- * a new connection. The record of an ended task is kept until FORGET. Report numbers start at 1 on each
+ * report on the connection. Joins, saved shards, lost peers and signals are kept until acknowledged and
+ * said again on a new connection. The record of an ended task is kept until FORGET. Report numbers start at 1 on each
  * connection.
  *
  * Order on the chips. A task holds its chips from START to its end. START on chips (or of a host name of the
@@ -43,7 +43,8 @@
 
 enum {
     AGENT_TASKS_MAX = 2048,  /* records on one machine; START beyond it fails */
-    AGENT_PENDING_MAX = 1024 /* unacknowledged joins, shards and lost peers; the oldest goes first */
+    AGENT_PENDING_MAX = 1024, /* unacknowledged joins, shards and lost peers; the oldest goes first */
+    AGENT_SIGNALS_MAX = 256,  /* unacknowledged signals; equal ones are one; the oldest goes first */
 };
 
 struct agent_config {
@@ -72,6 +73,7 @@ enum agent_event_kind {
     AGENT_CLIENT_PEER_GONE,
     AGENT_CLIENT_LEFT, /* said goodbye, or its connection closed */
     AGENT_ACTED,       /* `acted`: what became of an ACT; nothing comes after ACT_CANCEL */
+    AGENT_SAW,         /* `saw`: a signal of a probe or of a daemon beside the agent */
 };
 
 /* Probes and hooks of a container. */
@@ -111,6 +113,7 @@ struct agent_event {
             struct str message; /* !ok: why */
         } acted;
         const struct from_controller *message;
+        const struct signal *saw; /* valid; copied */
         struct {
             obj_id task;
             int64_t pid, started_ns;
@@ -219,5 +222,7 @@ void task_launch_copy(struct arena *arena, const struct task_launch *from, struc
 /* The same, no text longer than `text_max` bytes. */
 void task_report_copy(struct arena *arena, const struct task_report *from, size_t text_max,
                       struct task_report *ret);
+/* The signals of `from` into `to`, whose other fields stay. */
+void reports_copy_signals(struct arena *arena, const struct reports *from, struct reports *to);
 
 #endif

@@ -76,6 +76,25 @@ static void put_task(uint64_t *digest, const struct local_task *task)
     }
 }
 
+static void put_str(uint64_t *digest, struct str text)
+{
+    put(digest, text.len);
+    put(digest, hash64(1, text.data, text.len));
+}
+
+static void put_signal(uint64_t *digest, const struct local_signal *waiting)
+{
+    const struct signal *signal = &waiting->signal;
+    put(digest, waiting->number);
+    put_str(digest, signal->code);
+    put_str(digest, signal->place);
+    put_str(digest, signal->evidence);
+    put(digest, (uint64_t)signal->assertion << 8 | (uint64_t)signal->severity);
+    put(digest, (uint64_t)(uint32_t)signal->chip << 32 | signal->count);
+    put(digest, (uint64_t)signal->first_ns);
+    put(digest, (uint64_t)signal->last_ns);
+}
+
 uint64_t agent_digest(const struct agent *agent)
 {
     uint64_t digest = agent->link;
@@ -112,6 +131,8 @@ uint64_t agent_digest(const struct agent *agent)
         put(&digest, (uint64_t)pending->report.step);
         put_text(&digest, pending->text ? pending->text : "");
     }
+    for (size_t i = 0; i < agent->signals.len; i++)
+        put_signal(&digest, &agent->signals.items[i]);
     put(&digest, (uint64_t)agent->notes);
     for (size_t i = 0; i < agent->seen.len; i++) {
         put(&digest, agent->seen.items[i].jobset);
@@ -202,6 +223,12 @@ void agent_check_invariants(const struct agent *agent)
     for (size_t i = 0; i < agent->pending.len; i++) {
         CHECK(agent->pending.items[i].number <= agent->report_number);
         CHECK(agent->pending.items[i].report.task != 0);
+    }
+    CHECK(agent->signals.len <= AGENT_SIGNALS_MAX);
+    for (size_t i = 0; i < agent->signals.len; i++) {
+        CHECK(agent->signals.items[i].number <= agent->report_number);
+        CHECK(signal_is_valid(&agent->signals.items[i].signal));
+        CHECK(agent->link != LINK_WELCOME || agent->signals.items[0].number > 0);
     }
     for (size_t i = 0; agent->link == LINK_WELCOME && i < agent->tasks.len; i++)
         CHECK(!agent->tasks.items[i]->report_due); /* said in the step in which it happened */

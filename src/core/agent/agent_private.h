@@ -122,6 +122,12 @@ struct pending_report {
     char *text;                /* own; NULL: none */
 };
 
+struct local_signal {
+    uint64_t number;      /* of the Reports on this connection that said it; 0: to be sent */
+    struct signal signal; /* strings in `text` */
+    struct arena text;
+};
+
 struct jobset_seen {
     obj_id jobset;
     int32_t attempt;
@@ -148,6 +154,7 @@ struct agent {
     int64_t steps_sent_ns;          /* when steps last left */
     VEC(struct local_task *) tasks; /* in order of arrival */
     VEC(struct pending_report) pending;
+    VEC(struct local_signal) signals; /* oldest first */
     VEC(struct jobset_seen) seen; /* oldest first */
     int64_t notes;                /* NOTE reports made */
 };
@@ -242,5 +249,12 @@ void agent_send_due(struct agent *agent,
                     struct agent_effects *effects); /* reports, heartbeat, steps that are due */
 void agent_reports_acked(struct agent *agent, uint64_t number);
 int64_t agent_steps_deadline(const struct agent *agent); /* INT64_MAX: nothing waits */
+
+/* agent_signal.c */
+void agent_saw(struct agent *agent, const struct signal *signal); /* copies */
+void agent_drop_signal(struct agent *agent, size_t index);
+size_t agent_signals_due(const struct agent *agent); /* to be sent: all, or none while some are under way */
+void agent_take_signals(struct agent *agent, struct arena *arena, struct reports *reports);
+void agent_signals_acked(struct agent *agent, uint64_t number);
 
 #endif

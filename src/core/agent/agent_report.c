@@ -46,6 +46,7 @@ void agent_reports_acked(struct agent *agent, uint64_t number)
     for (size_t i = agent->pending.len; i-- > 0;)
         if (agent->pending.items[i].number != 0 && agent->pending.items[i].number <= number)
             agent_unpend(agent, i);
+    agent_signals_acked(agent, number);
 }
 
 static struct task_report report_of(const struct local_task *task, struct arena *arena)
@@ -110,7 +111,7 @@ static void send_reports(struct agent *agent, struct agent_effects *effects)
         most += agent->tasks.items[i]->report_due;
     for (size_t i = 0; i < agent->pending.len; i++)
         most += agent->pending.items[i].number == 0;
-    if (most == 0)
+    if (most == 0 && agent_signals_due(agent) == 0)
         return;
     struct reports reports = {.number = ++agent->report_number};
     reports.items = ARENA_ARRAY(&effects->arena, struct task_report, most);
@@ -122,6 +123,7 @@ static void send_reports(struct agent *agent, struct agent_effects *effects)
         }
     take_states(agent, false, &effects->arena, &reports);
     CHECK(reports.count == most);
+    agent_take_signals(agent, &effects->arena, &reports);
     agent_effect_add(effects, AGENT_SEND)->send =
         (struct from_agent){.kind = FROM_AGENT_REPORTS, .reports = reports};
 }

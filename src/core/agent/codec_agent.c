@@ -71,6 +71,8 @@ void codec_write_reports(struct arena *arena, const struct reports *reports, Wir
     ret->number = reports->number;
     ret->n_items = reports->count;
     ret->items = write_report_list(arena, reports->items, reports->count);
+    ret->n_signals = reports->signal_count;
+    ret->signals = codec_write_signals(arena, reports->signals, reports->signal_count);
 }
 
 static Wire__TaskStep *write_step(struct arena *arena, const struct task_step *step)
@@ -217,6 +219,9 @@ int codec_read_reports(struct arena *arena, const Wire__Reports *pb, struct repo
 {
     struct reports reports = {.number = pb->number};
     int rc = read_report_list(arena, pb->items, pb->n_items, &reports.items, &reports.count, error);
+    if (rc == 0)
+        rc = codec_read_signals(arena, pb->signals, pb->n_signals, &reports.signals, &reports.signal_count,
+                                error);
     if (rc < 0)
         return rc;
     *ret = reports;

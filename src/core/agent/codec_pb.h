@@ -35,6 +35,8 @@ Wire__ContainerStatus **codec_write_statuses(struct arena *arena, const struct c
                                              size_t count);
 Wire__EnvVar **codec_write_env(struct arena *arena, const struct env_var *env, size_t count);
 
+Wire__Signal **codec_write_signals(struct arena *arena, const struct signal *signals, size_t count);
+
 void codec_write_exec_data(const struct exec_data *data, Wire__ExecData *ret);
 void codec_write_exec_open(struct arena *arena, const struct exec_open *open, Wire__ExecOpen *ret);
 
@@ -53,6 +55,8 @@ int codec_read_statuses(struct arena *arena, Wire__ContainerStatus *const *pb, s
                         struct container_status **ret, struct error *error);
 int codec_read_env(struct arena *arena, Wire__EnvVar *const *pb, size_t count, struct env_var **ret,
                    struct error *error);
+int codec_read_signals(struct arena *arena, Wire__Signal *const *list, size_t count,
+                       struct signal **ret_signals, size_t *ret_count, struct error *error);
 int codec_read_exec_data(const Wire__ExecData *pb, struct exec_data *ret, struct error *error);
 int codec_read_exec_open(struct arena *arena, const Wire__ExecOpen *pb, struct exec_open *ret,
                          struct error *error);

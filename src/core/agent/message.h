@@ -18,6 +18,7 @@
 
 #include "base/str.h"
 #include "core/container.h"
+#include "core/health/signal.h"
 #include "core/ids.h"
 
 enum { WIRE_VERSION = 1, METRICS_MAX = 8, FRAME_BYTES_MAX = 32 * 1024 * 1024 };
@@ -107,6 +108,8 @@ struct reports {
     uint64_t number; /* grows by 1; acknowledged when durable. EXITED reports are kept until then */
     struct task_report *items;
     size_t count;
+    struct signal *signals; /* what was seen on the machine */
+    size_t signal_count;
 };
 struct log_data {
     uint64_t stream;

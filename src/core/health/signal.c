@@ -32,10 +32,15 @@ static bool is_place(struct str place)
     return true;
 }
 
+static bool is_text(struct str text)
+{
+    return text.len <= SIGNAL_EVIDENCE_MAX && str_is_utf8(text) && !(text.len && memchr(text.data, 0, text.len));
+}
+
 bool signal_is_valid(const struct signal *signal)
 {
-    return is_code(signal->code) && is_place(signal->place) && signal->evidence.len <= SIGNAL_EVIDENCE_MAX
-           && signal->assertion >= SIGNAL_OCCUR && signal->assertion <= SIGNAL_ONCE
-           && signal->severity >= SEVERITY_NOTICE && signal->severity <= SEVERITY_CRITICAL
-           && signal->chip >= -1 && signal->first_ns <= signal->last_ns && signal->count > 0;
+    return is_code(signal->code) && is_place(signal->place) && is_text(signal->evidence) &&
+           signal->assertion >= SIGNAL_OCCUR && signal->assertion <= SIGNAL_ONCE &&
+           signal->severity >= SEVERITY_NOTICE && signal->severity <= SEVERITY_CRITICAL &&
+           signal->chip >= -1 && signal->first_ns <= signal->last_ns && signal->count > 0;
 }

@@ -45,7 +45,7 @@ enum signal_severity { SEVERITY_NOTICE = 1, SEVERITY_MINOR = 2, SEVERITY_MAJOR =
 struct signal {
     struct str code;     /* 1..SIGNAL_CODE_MAX bytes of [a-z0-9-] around one '/' */
     struct str place;    /* 0..SIGNAL_PLACE_MAX printable bytes */
-    struct str evidence; /* the raw line or reading, cut at SIGNAL_EVIDENCE_MAX bytes */
+    struct str evidence; /* the raw line or reading: UTF-8, at most SIGNAL_EVIDENCE_MAX bytes */
     enum signal_assertion assertion;
     enum signal_severity severity;
     int32_t chip;              /* the chip of this machine that it is about; -1: none or unknown */

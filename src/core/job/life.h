@@ -56,8 +56,13 @@ void jobs_tick(struct step *step);
 bool jobs_peers_say_lost(const struct job_store *store, const struct machine *machine);
 
 /* The machine is to be emptied: its tasks that speak libphalanx are told, with the time that their grace
- * leaves them, so that they can save a checkpoint before they are stopped. */
-void jobs_notice_drain(struct step *step, const struct machine *machine);
+ * leaves them, so that they can save a checkpoint before they are stopped. Returns the longest of those
+ * times; 0: nobody was told. */
+int64_t jobs_notice_drain(struct step *step, const struct machine *machine);
+/* Everyone who was told at `noticed_ns` has a checkpoint behind that in the log, or is not there any more. */
+bool jobs_have_saved(const struct job_store *store, const struct machine *machine, int64_t noticed_ns);
+/* Its tasks are stopped and count as disrupted, like those of evicted Pods; `why` is what users read. */
+void jobs_vacate(struct step *step, const struct machine *machine, struct str why);
 
 /* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped; returns the
  * longest grace among them, 0: nobody was told. */

@@ -427,8 +427,9 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
     step->schedule = true;
 }
 
-void jobs_notice_drain(struct step *step, const struct machine *machine)
+int64_t jobs_notice_drain(struct step *step, const struct machine *machine)
 {
+    int64_t longest_ns = 0;
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
@@ -438,6 +439,32 @@ void jobs_notice_drain(struct step *step, const struct machine *machine)
         struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
         effect->notice.machine = machine->id;
         effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, grace_ns};
+        longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+bool jobs_have_saved(const struct job_store *store, const struct machine *machine, int64_t noticed_ns)
+{
+    list_for_each(node, &store->machine_tasks[machine->id])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        bool told = task->state == TASK_RUNNING && task->joined;
+        if (told && task->job->jobset->checkpoint.committed_ns <= noticed_ns)
+            return false;
+    }
+    return true;
+}
+
+void jobs_vacate(struct step *step, const struct machine *machine, struct str why)
+{
+    list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
+    {
+        struct task *task = container_of(node, struct task, on_machine);
+        if (task->state == TASK_STOPPING || task->doomed)
+            continue;
+        task_message(task, "evicted from " STR_FORMAT ": " STR_FORMAT, STR_ARG(machine->name), STR_ARG(why));
+        task_evict(step, task, -1);
     }
 }
 

@@ -18,6 +18,20 @@ _Static_assert(MACHINE_UNSEEN == 0, "a machine that was just loaded has not been
 _Static_assert(CHIPS_PER_MACHINE_MAX == 8 * sizeof(uint64_t), "a bit for each chip");
 const struct lifecycle machine_lifecycle = {"machine", MACHINE_STATES, state_names, state_next};
 
+static const char *const isolation_names[ISOLATIONS] = {[ISOLATION_HEALTHY] = "Healthy",
+                                                        [ISOLATION_SUSPECT] = "Suspect",
+                                                        [ISOLATION_DRAINING] = "Draining",
+                                                        [ISOLATION_QUARANTINED] = "Quarantined"};
+/* Faults come and go in any order, so every state may follow every other. */
+enum { ANY_OTHER_ISOLATION = (1 << ISOLATIONS) - 1 };
+static const uint32_t isolation_next[ISOLATIONS] = {
+    [ISOLATION_HEALTHY] = ANY_OTHER_ISOLATION & ~(1 << ISOLATION_HEALTHY),
+    [ISOLATION_SUSPECT] = ANY_OTHER_ISOLATION & ~(1 << ISOLATION_SUSPECT),
+    [ISOLATION_DRAINING] = ANY_OTHER_ISOLATION & ~(1 << ISOLATION_DRAINING),
+    [ISOLATION_QUARANTINED] = ANY_OTHER_ISOLATION & ~(1 << ISOLATION_QUARANTINED),
+};
+const struct lifecycle isolation_lifecycle = {"isolation", ISOLATIONS, isolation_names, isolation_next};
+
 void cluster_done(struct cluster *cluster)
 {
     for (size_t i = 0; cluster->machines && i < cluster->machine_count; i++)
@@ -51,7 +65,8 @@ bool machine_label(const struct machine *machine, struct str key, struct str *re
 
 bool machine_schedulable(const struct machine *machine)
 {
-    return machine->state == MACHINE_READY && !machine->cordoned;
+    return machine->state == MACHINE_READY && !machine->cordoned &&
+           machine->isolation < ISOLATION_DRAINING;
 }
 
 uint64_t machine_all_chips(const struct machine *machine)

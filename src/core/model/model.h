@@ -23,6 +23,16 @@ enum machine_state {
 };
 extern const struct lifecycle machine_lifecycle;
 
+/* What our own judgement of its faults has made of it (health/fault.h); users' cordons are apart. */
+enum isolation {
+    ISOLATION_HEALTHY,
+    ISOLATION_SUSPECT,     /* something is wrong with it that does not keep it from work */
+    ISOLATION_DRAINING,    /* takes no new work; what runs there goes on */
+    ISOLATION_QUARANTINED, /* takes no work */
+    ISOLATIONS
+};
+extern const struct lifecycle isolation_lifecycle;
+
 struct taint {
     struct str key, value, effect; /* NoSchedule, PreferNoSchedule, NoExecute */
 };
@@ -40,6 +50,9 @@ struct machine {
     /* Changed by events. */
     uint8_t state;             /* enum machine_state */
     bool cordoned;             /* API: spec.unschedulable */
+    uint8_t isolation;         /* enum isolation */
+    int64_t isolated_ns;       /* stamp of its last change; 0: never */
+    int64_t noticed_ns, leave_ns; /* quarantined: its tasks were told, and are stopped then; 0: no */
     struct taint *taints;
     size_t taint_count;
     struct labels user_labels; /* API additions */
@@ -118,7 +131,8 @@ void cluster_describe(const struct cluster *cluster, struct buf *out);
 struct machine *cluster_find(const struct cluster *cluster, struct str name); /* NULL: unknown */
 /* Value of a label of the machine (user_labels win); false when it has none. */
 bool machine_label(const struct machine *machine, struct str key, struct str *ret_value);
-bool machine_schedulable(const struct machine *machine); /* READY and not cordoned */
+/* READY, not cordoned, and not kept from work by its faults. */
+bool machine_schedulable(const struct machine *machine);
 uint64_t machine_all_chips(const struct machine *machine); /* mask of the chips it has, free or not */
 /* Takes / gives back chips and capacity for one task (task_count changes by one). CHECKs that the chips
  * were free / held. */

@@ -97,6 +97,8 @@ static const struct {
                              "clusterroles.rbac.authorization.k8s.io"},
     [OBJECT_CLUSTER_ROLE_BINDING] = {"rbac.authorization.k8s.io", "ClusterRoleBinding",
                                      "clusterrolebindings.rbac.authorization.k8s.io"},
+    [OBJECT_FAULT] = {"phalanx.dev", "Fault", "faults.phalanx.dev"},
+    [OBJECT_FAULT_TABLE] = {"phalanx.dev", "FaultTable", "faulttables.phalanx.dev"},
     /* A v1 Event is found as OBJECT_EVENT: the title is that of both. */
     [OBJECT_USER_EVENT] = {"events.k8s.io", "Event", "events"},
 };

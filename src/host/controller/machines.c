@@ -310,6 +310,7 @@ static void on_reports(struct controller *controller, machine_id id, const struc
     pending->event.reports.reports.number = reports->number;
     copy_reports(&pending->arena, reports->items, reports->count, &pending->event.reports.reports.items,
                  &pending->event.reports.reports.count);
+    reports_copy_signals(&pending->arena, reports, &pending->event.reports.reports);
     pending->machine = id;
     pending->conn = link->conn;
     commit_queue(controller, pending);

@@ -1,0 +1,348 @@
+/* fault.c - what signals, people and timers do to one fault. */
+#include "core/health/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *const fault_action_names[FAULT_ACTIONS] = {"Noted", "Restarted", "Held", "Evicted", "HeldBack"};
+const char *const fault_reason_names[FAULT_REASONS] = {"", "Frequency", "Duration", "Relation"};
+
+const struct fault_rule *fault_rule(const struct health *health, const struct fault *fault)
+{
+    return fault_table_rule(health->table, fault->code, fault->severity);
+}
+
+/* --- timers --------------------------------------------------------------------------------------------- */
+
+static void sooner(int64_t *due_ns, int64_t at_ns, int64_t span_ns)
+{
+    int64_t then_ns = at_ns > INT64_MAX - span_ns ? INT64_MAX : at_ns + span_ns;
+    *due_ns = then_ns < *due_ns ? then_ns : *due_ns;
+}
+
+static bool may_last(const struct fault_rule *rule, const struct fault *fault)
+{
+    return fault->open && rule->settle_ns > 0 && fault->level < rule->lasting && !fault->recovered_ns;
+}
+
+static bool is_released(const struct fault_rule *rule, const struct fault *fault)
+{
+    return fault->open && fault->reason == RAISED_FREQUENCY && rule->release_ns > 0;
+}
+
+void fault_arm(struct health *health, struct fault *fault)
+{
+    const struct fault_rule *rule = fault_rule(health, fault);
+    int64_t due_ns = INT64_MAX;
+    if (may_last(rule, fault))
+        sooner(&due_ns, fault->opened_ns, rule->settle_ns);
+    if (fault->open && fault->recovered_ns)
+        sooner(&due_ns, fault->recovered_ns, rule->recover_ns);
+    if (is_released(rule, fault))
+        sooner(&due_ns, fault->last_ns, rule->release_ns);
+    if (fault->unshown)
+        sooner(&due_ns, fault->shown_ns, FAULT_SHOW_NS);
+    if (heap_has(&fault->due))
+        heap_remove(&health->due, &fault->due);
+    if (heap_has(&fault->closed))
+        heap_remove(&health->closed, &fault->closed);
+    fault->due.tie = fault->closed.tie = fault->uid;
+    fault->due.key = due_ns;
+    fault->closed.key = fault->closed_ns;
+    if (due_ns != INT64_MAX)
+        heap_insert(&health->due, &fault->due);
+    if (!fault->open)
+        heap_insert(&health->closed, &fault->closed);
+}
+
+/* Watchers are told at once of what matters, and of mere repetition once in a while. */
+static void show(struct step *step, struct fault *fault, bool now)
+{
+    if (now || step->now_ns - fault->shown_ns >= FAULT_SHOW_NS) {
+        fault->shown_ns = step->now_ns;
+        fault->unshown = false;
+        step_changed(step, CHANGE_MODIFIED, ref_fault(fault));
+    } else {
+        fault->unshown = true;
+    }
+}
+
+/* --- one fault ------------------------------------------------------------------------------------------ */
+
+static void close_fault(struct step *step, struct fault *fault)
+{
+    CHECK(fault->open);
+    fault->open = false;
+    fault->closed_ns = step->now_ns;
+    fault->recovered_ns = 0;
+    if (fault->reason == RAISED_FREQUENCY)
+        vec_clear(&fault->recent); /* it begins to count anew */
+    ward_mark(step->health, fault->ward);
+    show(step, fault, true);
+    fault_arm(step->health, fault);
+}
+
+static void open_fault(struct step *step, struct fault *fault, const struct fault_rule *rule)
+{
+    fault->open = true;
+    fault->opened_ns = step->now_ns;
+    fault->closed_ns = 0;
+    fault->level = fault->own = rule->level;
+    fault->domain = rule->domain;
+    fault->high = rule->high;
+    fault->reason = RAISED_NOT;
+    fault->action = FAULT_NOTED;
+    fault->software = false;
+    fault->remedy = str_equal(fault->remedy, rule->action) ? fault->remedy
+                                                           : arena_str(&fault->text, rule->action);
+}
+
+static void raise_fault(struct step *step, struct fault *fault, enum fault_level level,
+                        enum fault_reason reason)
+{
+    if (level <= fault->level)
+        return;
+    fault->level = level;
+    fault->reason = reason;
+    fault->high |= reason != RAISED_DURATION && level >= LEVEL_RESET;
+    ward_mark(step->health, fault->ward);
+}
+
+static bool struck_lately(const struct fault *fault, int64_t now_ns, int64_t window_ns)
+{
+    return fault->last_ns > 0 && now_ns - fault->last_ns <= window_ns;
+}
+
+/* The same code on another chip of the same JobSet within the window: it is the program. */
+static void judge_software(struct step *step, struct fault *fault)
+{
+    const struct kindred *kindred = store_kindred(step->health, fault);
+    for (size_t i = 0; kindred && i < kindred->faults.len; i++) {
+        struct fault *other = kindred->faults.items[i];
+        if (other == fault || !struck_lately(other, step->now_ns, SOFTWARE_WINDOW_NS))
+            continue;
+        fault->software = true;
+        vec_clear(&fault->recent);
+        if (!other->software) {
+            other->software = true;
+            vec_clear(&other->recent);
+            show(step, other, false);
+            fault_arm(step->health, other);
+        }
+        return;
+    }
+}
+
+static void count_frequency(struct step *step, struct fault *fault, const struct fault_rule *rule,
+                            uint32_t count)
+{
+    if (!rule->times || fault->software)
+        return;
+    size_t old = 0;
+    while (old < fault->recent.len && step->now_ns - fault->recent.items[old] > rule->window_ns)
+        old++;
+    if (old > 0)
+        memmove(fault->recent.items, fault->recent.items + old, (fault->recent.len - old) * sizeof(int64_t));
+    fault->recent.len -= old;
+    for (uint32_t i = 0; i < count && i < FAULT_TIMES_MAX; i++) {
+        if (fault->recent.len == FAULT_TIMES_MAX)
+            vec_remove(&fault->recent, 0);
+        vec_push(&fault->recent, step->now_ns);
+    }
+    if (fault->recent.len >= rule->times)
+        raise_fault(step, fault, rule->frequent, RAISED_FREQUENCY);
+}
+
+static void judge_relations(struct step *step, struct fault *fault)
+{
+    size_t count;
+    const struct fault_relation *relations = fault_table_relations(step->health->table, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (!str_equal(relations[i].then, fault->code))
+            continue;
+        list_for_each(node, &fault->ward->faults)
+        {
+            const struct fault *first = container_of(node, struct fault, on_machine);
+            if (first != fault && str_equal(first->code, relations[i].first) &&
+                struck_lately(first, step->now_ns, relations[i].within_ns))
+                raise_fault(step, fault, relations[i].level, RAISED_RELATION);
+        }
+    }
+}
+
+static void take_evidence(struct fault *fault, const struct signal *signal)
+{
+    buf_clear(&fault->evidence);
+    buf_add_str(&fault->evidence, signal->evidence);
+    fault->chip = signal->chip;
+    fault->severity = signal->severity;
+}
+
+/* It happened, or began. */
+static void occur(struct step *step, struct fault *fault, const struct signal *signal)
+{
+    struct health *health = step->health;
+    take_evidence(fault, signal);
+    const struct fault_rule *rule = fault_rule(health, fault);
+    bool opens = !fault->open;
+    fault->count += signal->count;
+    fault->recovered_ns = 0;
+    if (opens)
+        open_fault(step, fault, rule);
+    enum fault_level before = fault->level;
+    judge_software(step, fault);
+    fault->last_ns = step->now_ns;
+    count_frequency(step, fault, rule, signal->count);
+    judge_relations(step, fault);
+    if (fault->high && (fault->level == LEVEL_RESTART_REQUEST || fault->level == LEVEL_RESTART_BUSINESS))
+        vec_push(&health->restarts, fault);
+    ward_mark(health, fault->ward);
+    show(step, fault, opens || fault->level != before);
+    fault_arm(health, fault);
+    if (signal->assertion == SIGNAL_ONCE && fault->level < LEVEL_PRE_SEPARATE)
+        close_fault(step, fault);
+}
+
+static void recover(struct step *step, struct fault *fault)
+{
+    if (!fault->open || fault->recovered_ns || fault->level == LEVEL_MANUALLY_SEPARATE)
+        return;
+    if (fault_rule(step->health, fault)->recover_ns == 0) {
+        close_fault(step, fault);
+        return;
+    }
+    fault->recovered_ns = step->now_ns;
+    show(step, fault, true);
+    fault_arm(step->health, fault);
+}
+
+/* --- signals -------------------------------------------------------------------------------------------- */
+
+/* "<machine>.<family>-<code>.<suffix>", with the whole uid where that is taken. */
+static struct str make_name(const struct health *health, struct arena *arena, const struct fault *fault)
+{
+    char suffix[SUFFIX_TEXT_MAX];
+    uid_suffix(fault->uid, suffix);
+    struct str family, code;
+    CHECK(str_cut(fault->code, '/', &family, &code));
+    struct str name = arena_printf(arena, STR_FORMAT "." STR_FORMAT "-" STR_FORMAT ".%s",
+                                   STR_ARG(fault->machine), STR_ARG(family), STR_ARG(code), suffix);
+    if (name.len <= NAME_MAX_BYTES && !fault_find(health, name))
+        return name;
+    return arena_printf(arena, "fault.%" PRIx64, fault->uid);
+}
+
+static struct fault *new_fault(struct step *step, const struct sighting *sighting)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct health *health = step->health;
+    if (!store_make_room(step, sighting->machine)) {
+        health->dropped++;
+        return NULL;
+    }
+    struct fault from = {
+        .uid = step_uid(step),
+        .name = sighting->name,
+        .machine = sighting->machine,
+        .code = sighting->signal->code,
+        .place = sighting->signal->place,
+        .user = sighting->user,
+        .job = sighting->job,
+    };
+    if (!from.name.len)
+        from.name = make_name(health, &arena, &from);
+    struct fault *fault = store_add(health, &from);
+    if (!fault)
+        return NULL;
+    fault->created_ns = fault->first_ns = fault->shown_ns = step->now_ns;
+    fault->closed_ns = step->now_ns;
+    step_changed(step, CHANGE_ADDED, ref_fault(fault));
+    return fault;
+}
+
+struct fault *health_signal(struct step *step, const struct sighting *sighting)
+{
+    const struct signal *signal = sighting->signal;
+    CHECK(signal_is_valid(signal));
+    struct fault *fault = store_find(step->health, sighting->machine, signal->code, signal->place);
+    if (signal->assertion == SIGNAL_RECOVER) {
+        if (fault)
+            recover(step, fault);
+        return fault;
+    }
+    /* Agents say again what stands when they come back: that is no new occurrence. */
+    bool stands = fault && fault->open && signal->assertion == SIGNAL_OCCUR && !fault->recovered_ns;
+    if (stands)
+        return fault;
+    if (!fault)
+        fault = new_fault(step, sighting);
+    if (!fault)
+        return NULL;
+    store_set_job(step->health, fault, sighting->job);
+    occur(step, fault, signal);
+    return fault;
+}
+
+void health_clear(struct step *step, struct fault *fault)
+{
+    if (fault->open)
+        close_fault(step, fault);
+}
+
+void health_remove(struct step *step, struct fault *fault)
+{
+    health_clear(step, fault);
+    step_changed(step, CHANGE_DELETED, ref_fault(fault));
+    store_remove(step->health, fault);
+}
+
+void fault_hit(struct step *step, struct fault *fault, struct str job)
+{
+    for (uint32_t i = 0; i < fault->job_count; i++)
+        if (str_equal(fault->jobs[i], job))
+            return;
+    if (fault->job_count < FAULT_JOBS_MAX)
+        fault->jobs[fault->job_count++] = arena_str(&fault->text, job);
+    else
+        fault->jobs_more++;
+    show(step, fault, true);
+    fault_arm(step->health, fault);
+}
+
+/* --- time ----------------------------------------------------------------------------------------------- */
+
+static void fire(struct step *step, struct fault *fault)
+{
+    const struct fault_rule *rule = fault_rule(step->health, fault);
+    int64_t now_ns = step->now_ns;
+    if (fault->recovered_ns && now_ns - fault->recovered_ns >= rule->recover_ns) {
+        close_fault(step, fault);
+        return;
+    }
+    if (is_released(rule, fault) && now_ns - fault->last_ns >= rule->release_ns) {
+        close_fault(step, fault);
+        return;
+    }
+    enum fault_level before = fault->level;
+    if (may_last(rule, fault) && now_ns - fault->opened_ns >= rule->settle_ns)
+        raise_fault(step, fault, rule->lasting, RAISED_DURATION);
+    if (fault->unshown || fault->level != before)
+        show(step, fault, fault->level != before);
+    fault_arm(step->health, fault);
+}
+
+void health_tick(struct step *step)
+{
+    struct heap_node *node;
+    breaker_forget(step->health, step->now_ns);
+    while ((node = heap_min(&step->health->due)) && node->key <= step->now_ns)
+        fire(step, container_of(node, struct fault, due));
+}
+
+void health_set_table(struct health *health, const struct doc *document)
+{
+    fault_table_free(health->table);
+    health->table = fault_table_new(document);
+    for (size_t i = 0; i < health->sorted.len; i++)
+        fault_arm(health, health->sorted.items[i]);
+}

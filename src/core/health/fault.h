@@ -1,0 +1,164 @@
+/* fault.h - faults: what signals mean, how they add up, and what has to be done about their machine.
+ *
+ *   signal.h  what was seen  ->  table.h  what it means  ->  a fault here  ->  an order to core.c
+ *
+ * A fault is one code at one place of one machine. It is open from its first occurrence until it recovers or
+ * a person clears it; what only happened (SIGNAL_ONCE) with a level below LEVEL_PRE_SEPARATE is closed at
+ * once. A closed one is kept as history and opens again when the code comes back.
+ *
+ * Its level is the largest of: its code's own; by frequency; by duration; by relation. The same code on
+ * several chips of one job within SOFTWARE_WINDOW_NS is the job's software: it is marked so and not counted
+ * for frequency (MindCluster's ClusterD).
+ *
+ * The isolation of a machine (model.h) follows from its open faults:
+ *   none, NOT_HANDLE                      HEALTHY
+ *   SUB_HEALTH                            SUSPECT       shown, nothing else
+ *   PRE_SEPARATE, FREE_RESET              DRAINING      takes no new work; what runs goes on
+ *   RESET ... MANUALLY_SEPARATE, low      DRAINING      until it is idle, then QUARANTINED
+ *   RESET ... MANUALLY_SEPARATE, high     QUARANTINED   its tasks are told and stopped
+ * RESTART_REQUEST and RESTART_BUSINESS restart the machine's jobs once for each occurrence and leave the
+ * machine as it is. The breaker (table.h) holds a machine that would be one too many at SUSPECT, says so once,
+ * and tries again when room is there.
+ *
+ * Bounded: FAULTS_MAX in all, FAULTS_PER_MACHINE_MAX of one machine; the oldest closed one makes room, and if
+ * all are open the signal is counted and dropped. A storm of equal signals is one fault with a large count,
+ * told to watchers at most once in FAULT_SHOW_NS.
+ *
+ * One owner thread (core.h). Nothing here knows jobs: core.c carries out the orders.
+ */
+#ifndef PHX_CORE_HEALTH_FAULT_H
+#define PHX_CORE_HEALTH_FAULT_H
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "core/health/table.h"
+#include "core/ids.h"
+#include "core/model/model.h"
+
+struct step;
+
+enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8 };
+#define SOFTWARE_WINDOW_NS (30 * NS_PER_SECOND)
+#define FAULT_SHOW_NS      (1 * NS_PER_SECOND)
+
+/* What was done about it, from nothing to most. */
+enum fault_action {
+    FAULT_NOTED,
+    FAULT_RESTARTED,    /* the machine's jobs */
+    FAULT_HELD,         /* no new work for the machine */
+    FAULT_EVICTED,      /* and what ran there was stopped */
+    FAULT_HELD_BACK,    /* would have isolated the machine, but for the breaker */
+    FAULT_ACTIONS
+};
+extern const char *const fault_action_names[FAULT_ACTIONS];
+
+/* Why its level is higher than its code's own. */
+enum fault_reason { RAISED_NOT, RAISED_FREQUENCY, RAISED_DURATION, RAISED_RELATION, FAULT_REASONS };
+extern const char *const fault_reason_names[FAULT_REASONS];
+
+struct fault {
+    obj_id uid;
+    struct str name;             /* unique: "<machine>.<family>-<code>.<suffix>", or what its writer chose */
+    struct str machine;          /* name: the machine may have left the cluster file since */
+    struct str code, place;
+    struct buf evidence;         /* of the newest occurrence */
+    int32_t chip;                /* -1: none or unknown */
+    enum signal_severity severity;
+    enum fault_domain domain;
+    bool high, open, software;   /* software: on several chips of one job */
+    enum fault_level level, own; /* own: of its code */
+    enum fault_reason reason;
+    enum fault_action action;
+    struct str remedy;           /* the rule's `action`; empty: none */
+    uint64_t count;              /* occurrences */
+    int64_t first_ns, last_ns;   /* of its occurrences, stamps of the log */
+    int64_t opened_ns, closed_ns; /* of the newest opening; of its end, 0 while it is open */
+    int64_t recovered_ns;        /* open, but the end was seen then and has not held long enough; 0: no */
+    VEC(int64_t) recent;         /* the newest FAULT_TIMES_MAX occurrences that count, oldest first */
+    obj_id job;                  /* JobSet that had the chip or machine at the newest occurrence; 0: none */
+    struct str jobs[FAULT_JOBS_MAX]; /* "namespace/name" of those that it hit; owned */
+    uint32_t job_count, jobs_more;   /* jobs_more: beyond those */
+    int64_t created_ns;
+    uint64_t changed_seq;
+    struct str user;             /* who wrote it; empty: an agent */
+
+    /* Private. */
+    struct heap_node due;        /* its next timer; not in the heap: none */
+    struct heap_node closed;     /* of closed ones, by their end: the first makes room */
+    int64_t shown_ns;            /* when watchers were told last */
+    bool unshown;                /* it has changed since */
+    struct list_node on_machine;
+    struct ward *ward;
+    struct arena text;           /* owns the strings */
+    struct str key;              /* machine, code and place: of the index */
+};
+
+struct health; /* one a core; in struct step as `health` */
+
+struct health *health_new(void);
+void health_free(struct health *health);
+void health_bury(struct health *health); /* before anything else in a step: frees what the last one removed */
+
+/* --- for readers ---------------------------------------------------------------------------------------- */
+
+const struct fault *fault_find(const struct health *health, struct str name); /* NULL: none */
+/* In order of names. */
+void fault_visit(const struct health *health, void (*visit)(void *context, const struct fault *fault),
+                 void *context);
+size_t fault_count(const struct health *health);
+uint64_t fault_dropped(const struct health *health); /* signals for which there was no room */
+/* The open fault of the machine with the largest level, the oldest of equals; NULL: none is open. */
+const struct fault *fault_of_machine(const struct health *health, struct str machine);
+const struct fault_table *health_table(const struct health *health);
+
+/* --- for core.c ----------------------------------------------------------------------------------------- */
+
+/* A signal with what core.c knows of it. */
+struct sighting {
+    struct str machine;   /* of the cluster file */
+    const struct signal *signal;
+    obj_id job;           /* JobSet whose work it may concern, 0: none */
+    struct str user;      /* who wrote it; empty: the machine's agent */
+    struct str name;      /* that a new fault should have; empty: one is made */
+};
+/* The fault that it went to; NULL: there was no room, or it ends what never was. */
+struct fault *health_signal(struct step *step, const struct sighting *sighting);
+/* A person, or the end of a repair, says that it is over. */
+void health_clear(struct step *step, struct fault *fault);
+/* As health_clear, and its history goes too. */
+void health_remove(struct step *step, struct fault *fault);
+/* It struck this JobSet, "namespace/name": kept once. */
+void fault_hit(struct step *step, struct fault *fault, struct str job);
+/* The FaultTable is another one (NULL: none): later signals and timers are judged by it. */
+void health_set_table(struct health *health, const struct doc *document);
+void health_cluster(struct step *step); /* the machines are others than before */
+void health_tick(struct step *step);
+int64_t health_deadline(const struct health *health); /* stamp; INT64_MAX: none */
+
+/* What has to be done now, one after the other until it returns false; at the end of a step, when tasks have
+ * settled. */
+struct health_order {
+    struct machine *machine;
+    bool restart;             /* its jobs restart, it stays as it is; else: */
+    enum isolation isolation; /* it is to be in this from now on */
+    struct fault *fault;      /* because of; NULL: it is healthy again */
+    bool held_back;           /* `isolation` would be more, but for the breaker */
+};
+bool health_next_order(struct step *step, struct health_order *ret_order);
+
+/* --- for snapshots -------------------------------------------------------------------------------------- */
+
+/* A fault as it was written: its public fields and shown_ns, unshown; strings are copied. False: it does not
+ * fit (a name or key twice, too many). */
+bool health_restore(struct health *health, const struct fault *saved);
+/* When machines were taken out of service in the last hour, for the breaker; ascending. */
+const int64_t *health_isolations(const struct health *health, size_t *ret_count);
+void health_restore_breaker(struct health *health, const int64_t *isolations, size_t count, uint64_t dropped);
+/* Everything else is there: what can be derived is. False: machines and faults do not agree. */
+bool health_restored(struct health *health, const struct cluster *cluster);
+/* Every index agrees with the faults; aborts through CHECK. */
+void health_check(const struct health *health, const struct cluster *cluster);
+
+#endif

@@ -1,0 +1,238 @@
+/* isolate.c - what open faults make of their machine; the breaker; orders for core.c. */
+#include "core/health/internal.h"
+
+#define BREAKER_WINDOW_NS (3600 * NS_PER_SECOND)
+
+void ward_mark(struct health *health, struct ward *ward)
+{
+    if (ward->marked)
+        return;
+    ward->marked = true;
+    vec_push(&health->marked, ward);
+}
+
+/* Keeps health->waiting in the order of names, so that it does not depend on who came first. */
+void ward_wait(struct health *health, struct ward *ward, bool waits)
+{
+    if (ward->waiting == waits)
+        return;
+    ward->waiting = waits;
+    size_t place = 0;
+    while (place < health->waiting.len && str_compare(health->waiting.items[place]->machine, ward->machine) < 0)
+        place++;
+    if (!waits) {
+        CHECK(place < health->waiting.len && health->waiting.items[place] == ward);
+        vec_remove(&health->waiting, place);
+        return;
+    }
+    vec_push(&health->waiting, ward);
+    memmove(&health->waiting.items[place + 1], &health->waiting.items[place],
+            (health->waiting.len - 1 - place) * sizeof(ward));
+    health->waiting.items[place] = ward;
+}
+
+/* --- what faults ask for -------------------------------------------------------------------------------- */
+
+static enum isolation wanted_by(const struct fault *fault, const struct machine *machine)
+{
+    switch (fault->level) {
+    case LEVEL_SUB_HEALTH:
+        return ISOLATION_SUSPECT;
+    case LEVEL_PRE_SEPARATE:
+    case LEVEL_FREE_RESET:
+        return ISOLATION_DRAINING;
+    case LEVEL_RESET:
+    case LEVEL_SEPARATE:
+    case LEVEL_MANUALLY_SEPARATE:
+        return fault->high || machine->task_count == 0 || machine->isolation == ISOLATION_QUARANTINED
+                   ? ISOLATION_QUARANTINED
+                   : ISOLATION_DRAINING;
+    default:
+        return ISOLATION_HEALTHY;
+    }
+}
+
+static bool is_worse(const struct fault *fault, const struct fault *than)
+{
+    return !than || fault->level > than->level || (fault->level == than->level && fault->uid < than->uid);
+}
+
+enum isolation ward_wanted(const struct ward *ward, const struct machine *machine, struct fault **ret_cause)
+{
+    enum isolation most = ISOLATION_HEALTHY;
+    struct fault *cause = NULL;
+    list_for_each(node, &ward->faults)
+    {
+        struct fault *fault = container_of(node, struct fault, on_machine);
+        if (!fault->open)
+            continue;
+        enum isolation wanted = wanted_by(fault, machine);
+        if (wanted > most || (wanted == most && wanted > ISOLATION_HEALTHY && is_worse(fault, cause)))
+            cause = fault;
+        most = wanted > most ? wanted : most;
+    }
+    *ret_cause = cause;
+    return most;
+}
+
+/* --- the breaker ---------------------------------------------------------------------------------------- */
+
+void breaker_forget(struct health *health, int64_t now_ns)
+{
+    size_t old = 0;
+    while (old < health->isolations.len && now_ns - health->isolations.items[old] >= BREAKER_WINDOW_NS)
+        old++;
+    if (old == 0)
+        return;
+    memmove(health->isolations.items, health->isolations.items + old,
+            (health->isolations.len - old) * sizeof(int64_t));
+    health->isolations.len -= old;
+}
+
+/* `percent` of all machines, but one at least. */
+static size_t share(size_t machines, uint32_t percent)
+{
+    size_t count = machines * percent / 100;
+    return count > 0 || percent == 0 ? count : 1;
+}
+
+static bool breaker_has_room(const struct step *step)
+{
+    struct health *health = step->health;
+    struct fault_breaker breaker = fault_table_breaker(health->table);
+    size_t machines = step->cluster->machine_count;
+    breaker_forget(health, step->now_ns);
+    return health->isolations.len < share(machines, breaker.hour_percent) &&
+           health->isolated < share(machines, breaker.total_percent);
+}
+
+/* --- orders --------------------------------------------------------------------------------------------- */
+
+static void book(struct step *step, enum isolation from, enum isolation to)
+{
+    struct health *health = step->health;
+    if (from < ISOLATION_DRAINING && to >= ISOLATION_DRAINING) {
+        health->isolated++;
+        vec_push(&health->isolations, step->now_ns);
+    } else if (from >= ISOLATION_DRAINING && to < ISOLATION_DRAINING) {
+        CHECK(health->isolated > 0);
+        health->isolated--;
+        health->released = true;
+    }
+}
+
+static void set_action(struct step *step, struct fault *fault, enum fault_action action)
+{
+    if (fault->action == action || fault->action == FAULT_EVICTED)
+        return;
+    fault->action = action;
+    fault->shown_ns = step->now_ns;
+    fault->unshown = false;
+    step_changed(step, CHANGE_MODIFIED, ref_fault(fault));
+    fault_arm(step->health, fault);
+}
+
+static bool judge_ward(struct step *step, struct ward *ward, struct health_order *ret_order)
+{
+    struct machine *machine = cluster_find(step->cluster, ward->machine);
+    if (!machine) {
+        ward_wait(step->health, ward, false);
+        return false;
+    }
+    struct fault *cause;
+    enum isolation was = (enum isolation)machine->isolation, wanted = ward_wanted(ward, machine, &cause);
+    bool held_back = wanted >= ISOLATION_DRAINING && was < ISOLATION_DRAINING && !breaker_has_room(step);
+    bool told = held_back && cause->action == FAULT_HELD_BACK;
+    if (held_back)
+        wanted = ISOLATION_SUSPECT;
+    if (cause && wanted >= ISOLATION_SUSPECT && (held_back || wanted >= ISOLATION_DRAINING))
+        set_action(step, cause,
+                   held_back                         ? FAULT_HELD_BACK
+                   : wanted == ISOLATION_QUARANTINED ? FAULT_EVICTED
+                                                     : FAULT_HELD);
+    ward_wait(step->health, ward, held_back || wanted == ISOLATION_DRAINING);
+    *ret_order = (struct health_order){
+        .machine = machine, .isolation = wanted, .fault = cause, .held_back = held_back && !told};
+    book(step, was, wanted);
+    return wanted != was || ret_order->held_back;
+}
+
+/* Draining machines that became idle, and those held back, when there may be room. */
+static void mark_waiting(struct step *step)
+{
+    struct health *health = step->health;
+    bool room = false, asked = false;
+    for (size_t i = 0; i < health->waiting.len; i++) {
+        struct ward *ward = health->waiting.items[i];
+        const struct machine *machine = cluster_find(step->cluster, ward->machine);
+        bool drains = machine && machine->isolation == ISOLATION_DRAINING;
+        if (!drains && !asked) {
+            room = breaker_has_room(step);
+            asked = true;
+        }
+        if (!machine || (drains ? machine->task_count == 0 : room))
+            ward_mark(health, ward);
+    }
+}
+
+static bool next_restart(struct step *step, struct health_order *ret_order)
+{
+    struct health *health = step->health;
+    while (health->next_restart < health->restarts.len) {
+        struct fault *fault = health->restarts.items[health->next_restart++];
+        struct machine *machine = cluster_find(step->cluster, fault->machine);
+        bool lives = store_find(health, fault->machine, fault->code, fault->place) == fault;
+        if (!machine || !lives)
+            continue;
+        set_action(step, fault, FAULT_RESTARTED);
+        *ret_order = (struct health_order){.machine = machine, .restart = true, .fault = fault};
+        return true;
+    }
+    return false;
+}
+
+bool health_next_order(struct step *step, struct health_order *ret_order)
+{
+    struct health *health = step->health;
+    if (health->next_marked == 0 || (health->released && health->next_marked == health->marked.len)) {
+        health->released = false;
+        mark_waiting(step);
+    }
+    while (health->next_marked < health->marked.len) {
+        struct ward *ward = health->marked.items[health->next_marked++];
+        ward->marked = false;
+        if (judge_ward(step, ward, ret_order))
+            return true;
+    }
+    if (next_restart(step, ret_order))
+        return true;
+    vec_clear(&health->marked);
+    vec_clear(&health->restarts);
+    health->next_marked = health->next_restart = 0;
+    return false;
+}
+
+void health_cluster(struct step *step)
+{
+    struct health *health = step->health;
+    health->isolated = 0;
+    for (size_t i = 0; i < step->cluster->machine_count; i++)
+        health->isolated += step->cluster->machines[i].isolation >= ISOLATION_DRAINING;
+    /* In the order of machines: that of wards depends on who was struck first. */
+    for (size_t i = 0; i < step->cluster->machine_count; i++) {
+        struct ward *ward = str_map_get(&health->wards, step->cluster->machines[i].name);
+        if (ward)
+            ward_mark(health, ward);
+    }
+}
+
+int64_t health_deadline(const struct health *health)
+{
+    const struct heap_node *node = heap_min(&health->due);
+    int64_t due_ns = node ? node->key : INT64_MAX;
+    if (health->waiting.len && health->isolations.len) {
+        int64_t room_ns = health->isolations.items[0] + BREAKER_WINDOW_NS;
+        due_ns = room_ns < due_ns ? room_ns : due_ns;
+    }
+    return due_ns;
+}

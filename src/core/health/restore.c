@@ -1,0 +1,133 @@
+/* restore.c - faults out of a snapshot, and what holds between their indexes. */
+#include "core/health/internal.h"
+
+static void copy_state(struct fault *fault, const struct fault *saved)
+{
+    buf_add_str(&fault->evidence, buf_str(&saved->evidence));
+    fault->chip = saved->chip;
+    fault->severity = saved->severity;
+    fault->domain = saved->domain;
+    fault->high = saved->high;
+    fault->open = saved->open;
+    fault->software = saved->software;
+    fault->level = saved->level;
+    fault->own = saved->own;
+    fault->reason = saved->reason;
+    fault->action = saved->action;
+    fault->remedy = arena_str(&fault->text, saved->remedy);
+    fault->count = saved->count;
+    fault->first_ns = saved->first_ns;
+    fault->last_ns = saved->last_ns;
+    fault->opened_ns = saved->opened_ns;
+    fault->closed_ns = saved->closed_ns;
+    fault->recovered_ns = saved->recovered_ns;
+    fault->jobs_more = saved->jobs_more;
+    fault->created_ns = saved->created_ns;
+    fault->changed_seq = saved->changed_seq;
+    fault->shown_ns = saved->shown_ns;
+    fault->unshown = saved->unshown;
+    for (size_t i = 0; i < saved->recent.len; i++)
+        vec_push(&fault->recent, saved->recent.items[i]);
+    for (uint32_t i = 0; i < saved->job_count; i++)
+        fault->jobs[i] = arena_str(&fault->text, saved->jobs[i]);
+    fault->job_count = saved->job_count;
+}
+
+bool health_restore(struct health *health, const struct fault *saved)
+{
+    struct str family, code;
+    if (!saved->uid || !saved->name.len || !str_cut(saved->code, '/', &family, &code) ||
+        saved->machine.len > NAME_MAX_BYTES || saved->code.len > SIGNAL_CODE_MAX ||
+        saved->place.len > SIGNAL_PLACE_MAX || saved->recent.len > FAULT_TIMES_MAX ||
+        saved->job_count > FAULT_JOBS_MAX || health->sorted.len >= FAULTS_MAX)
+        return false;
+    struct fault *fault = store_add(health, saved);
+    if (!fault || fault->ward->count > FAULTS_PER_MACHINE_MAX)
+        return false;
+    copy_state(fault, saved);
+    fault_arm(health, fault);
+    return true;
+}
+
+const int64_t *health_isolations(const struct health *health, size_t *ret_count)
+{
+    *ret_count = health->isolations.len;
+    return health->isolations.items;
+}
+
+void health_restore_breaker(struct health *health, const int64_t *isolations, size_t count, uint64_t dropped)
+{
+    vec_clear(&health->isolations);
+    for (size_t i = 0; i < count; i++)
+        vec_push(&health->isolations, isolations[i]);
+    health->dropped = dropped;
+}
+
+/* Draining, or held back: what mark_waiting looks after. */
+static bool ward_waits(const struct ward *ward, const struct machine *machine)
+{
+    struct fault *cause;
+    return machine->isolation == ISOLATION_DRAINING ||
+           (ward_wanted(ward, machine, &cause) >= ISOLATION_DRAINING && machine->isolation < ISOLATION_DRAINING);
+}
+
+bool health_restored(struct health *health, const struct cluster *cluster)
+{
+    health->isolated = 0;
+    for (size_t i = 0; i < cluster->machine_count; i++) {
+        const struct machine *machine = &cluster->machines[i];
+        struct ward *ward = str_map_get(&health->wards, machine->name);
+        health->isolated += machine->isolation >= ISOLATION_DRAINING;
+        if (ward && ward_waits(ward, machine))
+            ward_wait(health, ward, true);
+        if (!ward && machine->isolation != ISOLATION_HEALTHY)
+            return false;
+    }
+    return true;
+}
+
+/* --- what holds ----------------------------------------------------------------------------------------- */
+
+static void check_fault(const struct health *health, const struct fault *fault)
+{
+    CHECK(store_find(health, fault->machine, fault->code, fault->place) == fault);
+    CHECK(fault->open == !heap_has(&fault->closed) && fault->open == (fault->closed_ns == 0));
+    CHECK(fault->level >= fault->own || !fault->open);
+    CHECK(fault->level < LEVELS && fault->action < FAULT_ACTIONS && fault->reason < FAULT_REASONS);
+    CHECK(!fault->recovered_ns || fault->open);
+    CHECK(!fault->unshown || heap_has(&fault->due));
+    CHECK(fault->recent.len <= FAULT_TIMES_MAX && (!fault->software || fault->recent.len == 0));
+    CHECK(fault->count > 0 && fault->first_ns <= fault->last_ns);
+}
+
+/* What a machine is follows from its open faults and the breaker alone. */
+static void check_machine(const struct health *health, const struct machine *machine)
+{
+    struct fault *cause;
+    const struct ward *ward = str_map_get(&health->wards, machine->name);
+    enum isolation wanted = ward ? ward_wanted(ward, machine, &cause) : ISOLATION_HEALTHY;
+    bool held_back = wanted >= ISOLATION_DRAINING && machine->isolation == ISOLATION_SUSPECT;
+    CHECK(machine->isolation == wanted || held_back);
+    CHECK(!ward || ward->waiting == (held_back || wanted == ISOLATION_DRAINING));
+    CHECK(!machine->leave_ns || machine->isolation == ISOLATION_QUARANTINED);
+}
+
+void health_check(const struct health *health, const struct cluster *cluster)
+{
+    size_t isolated = 0, closed = 0;
+    CHECK(health->marked.len == 0 && health->restarts.len == 0);
+    for (size_t i = 0; i < health->sorted.len; i++) {
+        const struct fault *fault = health->sorted.items[i];
+        CHECK(i == 0 || str_compare(health->sorted.items[i - 1]->name, fault->name) < 0);
+        check_fault(health, fault);
+        closed += !fault->open;
+    }
+    CHECK(closed == health->closed.len && health->sorted.len == health->by_key.len);
+    for (size_t i = 0; i < cluster->machine_count; i++) {
+        check_machine(health, &cluster->machines[i]);
+        isolated += cluster->machines[i].isolation >= ISOLATION_DRAINING;
+    }
+    CHECK(isolated == health->isolated);
+    for (size_t i = 1; i < health->isolations.len; i++)
+        CHECK(health->isolations.items[i - 1] <= health->isolations.items[i]);
+}

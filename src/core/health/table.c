@@ -1,0 +1,209 @@
+/* table.c - the defaults with a FaultTable's document laid over them. */
+#include "core/health/table.h"
+
+#include "base/map.h"
+#include "base/units.h"
+#include "base/vec.h"
+#include "core/health/table_default.h"
+
+const char *const fault_level_names[LEVELS] = {"NotHandle",   "SubHealth", "RestartRequest",
+                                               "RestartBusiness", "PreSeparate", "FreeReset",
+                                               "Reset",       "Separate",  "ManuallySeparate"};
+const char *const fault_domain_names[DOMAINS] = {"unknown", "user", "software", "hardware"};
+
+struct fault_table {
+    struct arena arena;
+    struct str_map rules; /* code -> struct fault_rule */
+    struct fault_rule unknown[SEVERITY_CRITICAL + 1];
+    VEC(struct fault_relation) relations;
+    struct fault_breaker breaker;
+};
+
+static struct fault_rule *add_rule(struct fault_table *table, struct str code)
+{
+    struct fault_rule *rule = str_map_get(&table->rules, code);
+    if (rule)
+        return rule;
+    rule = ARENA_NEW(&table->arena, struct fault_rule);
+    rule->code = arena_str(&table->arena, code);
+    str_map_put(&table->rules, rule->code, rule);
+    return rule;
+}
+
+static void add_defaults(struct fault_table *table)
+{
+    for (size_t i = 0; i < fault_default_rule_count; i++) {
+        struct fault_rule *rule = add_rule(table, fault_default_rules[i].code);
+        struct str code = rule->code;
+        *rule = fault_default_rules[i];
+        rule->code = code;
+    }
+    for (size_t i = 0; i < fault_default_relation_count; i++)
+        vec_push(&table->relations, fault_default_relations[i]);
+    for (int severity = SEVERITY_NOTICE; severity <= SEVERITY_CRITICAL; severity++)
+        table->unknown[severity].level = severity < SEVERITY_MAJOR ? LEVEL_NOT_HANDLE : LEVEL_SEPARATE;
+    table->unknown[SEVERITY_CRITICAL].high = true;
+    table->breaker = (struct fault_breaker){.hour_percent = 10, .total_percent = 50};
+}
+
+/* --- a document ----------------------------------------------------------------------------------------- */
+
+/* The place of a text in a list of names; `fallback` where it is absent (the schema refuses others). */
+static int name_index(const struct doc *node, const char *const *names, int count, int fallback)
+{
+    struct str text = doc_str(node, STR(""));
+    for (int i = 0; i < count; i++)
+        if (str_is(text, names[i]))
+            return i;
+    return fallback;
+}
+
+static enum fault_level read_level(const struct doc *node, enum fault_level fallback)
+{
+    return (enum fault_level)name_index(node, fault_level_names, LEVELS, (int)fallback);
+}
+
+static int64_t read_time(const struct doc *node, int64_t fallback)
+{
+    int64_t ns = fallback;
+    struct str text = doc_str(node, STR(""));
+    return text.len && duration_parse(text, &ns) ? ns : fallback;
+}
+
+/* `named`: the codes that the document has named before; of two levels for one code the larger wins. */
+static void read_code(struct fault_table *table, struct str_map *named, const struct doc *item)
+{
+    struct fault_rule *rule = add_rule(table, doc_str(doc_get(item, "code"), STR("")));
+    struct fault_rule read = {.code = rule->code};
+    read.level = read_level(doc_get(item, "level"), LEVEL_NOT_HANDLE);
+    read.domain =
+        (enum fault_domain)name_index(doc_get(item, "domain"), fault_domain_names, DOMAINS, DOMAIN_UNKNOWN);
+    read.high = str_is(doc_str(doc_get(item, "severity"), STR("low")), "high");
+    read.action = arena_str(&table->arena, doc_str(doc_get(item, "action"), STR("")));
+    if (str_map_put(named, rule->code, rule) && read.level < rule->level)
+        return;
+    *rule = read;
+}
+
+/* Every code that a rule names, or the one that stands for all. */
+static void for_codes(struct fault_table *table, const struct doc *item,
+                      void (*apply)(struct fault_rule *rule, const struct doc *item))
+{
+    const struct doc *codes = doc_get(item, "codes");
+    for (size_t i = 0; i < doc_len(codes); i++)
+        apply(add_rule(table, doc_str(doc_at(codes, i), STR(""))), item);
+}
+
+static void apply_frequency(struct fault_rule *rule, const struct doc *item)
+{
+    int64_t times = doc_int(doc_get(item, "times"), 0);
+    rule->times = times > 0 && times <= FAULT_TIMES_MAX ? (uint32_t)times : 0;
+    rule->window_ns = read_time(doc_get(item, "window"), 0);
+    rule->frequent = read_level(doc_get(item, "level"), LEVEL_MANUALLY_SEPARATE);
+    rule->release_ns = read_time(doc_get(item, "release"), 0);
+}
+
+static void apply_duration(struct fault_rule *rule, const struct doc *item)
+{
+    rule->settle_ns = read_time(doc_get(item, "after"), 0);
+    rule->recover_ns = read_time(doc_get(item, "recover"), 0);
+    rule->lasting = read_level(doc_get(item, "level"), LEVEL_PRE_SEPARATE);
+}
+
+static void read_relations(struct fault_table *table, const struct doc *relations)
+{
+    if (!relations)
+        return;
+    vec_clear(&table->relations);
+    for (size_t i = 0; i < doc_len(relations); i++) {
+        const struct doc *item = doc_at(relations, i);
+        struct fault_relation relation = {
+            .first = arena_str(&table->arena, doc_str(doc_get(item, "first"), STR(""))),
+            .then = arena_str(&table->arena, doc_str(doc_get(item, "then"), STR(""))),
+            .within_ns = read_time(doc_get(item, "within"), 300 * NS_PER_SECOND),
+            .level = read_level(doc_get(item, "level"), LEVEL_SEPARATE),
+        };
+        vec_push(&table->relations, relation);
+    }
+}
+
+static void read_unknown(struct fault_table *table, const struct doc *unknown)
+{
+    static const char *const names[] = {NULL, "notice", "minor", "major", "critical"};
+    for (int severity = SEVERITY_NOTICE; severity <= SEVERITY_CRITICAL; severity++)
+        table->unknown[severity].level =
+            read_level(doc_get(unknown, names[severity]), table->unknown[severity].level);
+}
+
+static uint32_t read_percent(const struct doc *node, uint32_t fallback)
+{
+    int64_t value = doc_int(node, fallback);
+    return value >= 0 && value <= 100 ? (uint32_t)value : fallback;
+}
+
+static void read_document(struct fault_table *table, const struct doc *document)
+{
+    const struct doc *spec = doc_get(document, "spec");
+    const struct doc *codes = doc_get(spec, "codes"), *frequency = doc_get(spec, "frequency");
+    const struct doc *duration = doc_get(spec, "duration"), *breaker = doc_get(spec, "breaker");
+    struct str_map named = {0};
+    for (size_t i = 0; i < doc_len(codes); i++)
+        read_code(table, &named, doc_at(codes, i));
+    str_map_done(&named);
+    for (size_t i = 0; i < doc_len(frequency); i++)
+        for_codes(table, doc_at(frequency, i), apply_frequency);
+    for (size_t i = 0; i < doc_len(duration); i++)
+        for_codes(table, doc_at(duration, i), apply_duration);
+    read_relations(table, doc_get(spec, "relations"));
+    read_unknown(table, doc_get(spec, "unknown"));
+    table->breaker.hour_percent = read_percent(doc_get(breaker, "perHour"), table->breaker.hour_percent);
+    table->breaker.total_percent = read_percent(doc_get(breaker, "total"), table->breaker.total_percent);
+}
+
+struct fault_table *fault_table_new(const struct doc *document)
+{
+    struct fault_table *table = mem_alloc(sizeof(*table));
+    add_defaults(table);
+    if (document)
+        read_document(table, document);
+    return table;
+}
+
+void fault_table_free(struct fault_table *table)
+{
+    if (!table)
+        return;
+    str_map_done(&table->rules);
+    vec_done(&table->relations);
+    arena_done(&table->arena);
+    mem_free(table);
+}
+
+/* --- questions ------------------------------------------------------------------------------------------ */
+
+const struct fault_rule *fault_table_rule(const struct fault_table *table, struct str code,
+                                          enum signal_severity severity)
+{
+    const struct fault_rule *rule = str_map_get(&table->rules, code);
+    struct str family, rest;
+    char text[SIGNAL_CODE_MAX + 3];
+    if (!rule && str_cut(code, '/', &family, &rest) && family.len + 2 < sizeof(text)) {
+        mem_copy(text, family.data, family.len);
+        text[family.len] = '/';
+        text[family.len + 1] = '*';
+        rule = str_map_get(&table->rules, (struct str){text, family.len + 2});
+    }
+    CHECK(severity >= SEVERITY_NOTICE && severity <= SEVERITY_CRITICAL);
+    return rule ? rule : &table->unknown[severity];
+}
+
+const struct fault_relation *fault_table_relations(const struct fault_table *table, size_t *ret_count)
+{
+    *ret_count = table->relations.len;
+    return table->relations.items;
+}
+
+struct fault_breaker fault_table_breaker(const struct fault_table *table)
+{
+    return table->breaker;
+}

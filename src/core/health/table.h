@@ -1,0 +1,81 @@
+/* table.h - the fault table: what each code means and how often or how long it may be before it means more.
+ *
+ * The defaults are in table_default.c: NVIDIA's XIDs by the catalogue's action classes, and the codes of
+ * signal.h by the severities that Meta's health checks use (arXiv 2410.21680). A FaultTable object named
+ * "default" (group phalanx.dev) is laid over them: a code that it names is its own, all others stay. Levels
+ * and rules are MindCluster's (faultCode.json, faultCustomization.json, relationFaultCustomization.json) with
+ * our names.
+ *
+ * Read-only once made; one owner.
+ */
+#ifndef PHX_CORE_HEALTH_TABLE_H
+#define PHX_CORE_HEALTH_TABLE_H
+
+#include "base/doc.h"
+#include "core/health/signal.h"
+
+/* From nothing to the worst; the larger one wins where two apply. */
+enum fault_level {
+    LEVEL_NOT_HANDLE,        /* recorded, nothing else */
+    LEVEL_SUB_HEALTH,        /* slow: the job's own policy decides */
+    LEVEL_RESTART_REQUEST,   /* the request, here the step, is to be done again: the job restarts in place */
+    LEVEL_RESTART_BUSINESS,  /* the job restarts; the machine is fine */
+    LEVEL_PRE_SEPARATE,      /* no new work; what runs goes on until it breaks by itself */
+    LEVEL_FREE_RESET,        /* no new work; reset when idle */
+    LEVEL_RESET,             /* reset now */
+    LEVEL_SEPARATE,          /* unusable until it is repaired */
+    LEVEL_MANUALLY_SEPARATE, /* by escalation: stays out until a person or the release time lets it back */
+    LEVELS
+};
+enum fault_domain { DOMAIN_UNKNOWN, DOMAIN_USER, DOMAIN_SOFTWARE, DOMAIN_HARDWARE, DOMAINS };
+/* Names as users write them: "Separate", "hardware". */
+extern const char *const fault_level_names[LEVELS];
+extern const char *const fault_domain_names[DOMAINS];
+
+enum { FAULT_TIMES_MAX = 100, FAULT_ACTION_MAX = 63 };
+#define FAULT_TABLE_NAME "default" /* of the one FaultTable that counts */
+
+/* What is said of one code. Zero where nothing was said. */
+struct fault_rule {
+    struct str code;          /* "xid/79"; "family" followed by a slash and a star stands for the rest of it */
+    enum fault_level level;
+    enum fault_domain domain;
+    bool high;                /* act now; else after the job */
+    struct str action;        /* for hooks and people: "reboot", "reset-gpu", "inspect"; empty: none */
+    /* Frequency: the `times`th occurrence within the window raises it to `frequent`; 0: no such rule. Such a
+     * fault is released when none came for release_ns (0: a person does). */
+    uint32_t times;
+    int64_t window_ns, release_ns;
+    enum fault_level frequent;
+    /* Duration: one that lasts for settle_ns is raised to `lasting`, and an end counts only when it has held
+     * for recover_ns. */
+    int64_t settle_ns, recover_ns;
+    enum fault_level lasting;
+};
+/* `then` on the same machine within the time after `first` is raised to `level`. */
+struct fault_relation {
+    struct str first, then;
+    int64_t within_ns;
+    enum fault_level level;
+};
+/* Never more machines out of service by our own doing than this, in percent of all (at least one machine). */
+struct fault_breaker {
+    uint32_t hour_percent, total_percent;
+};
+
+struct fault_table;
+
+/* `document`: a FaultTable as the API keeps it (schema and rules of spec/ hold), NULL: only the defaults. */
+struct fault_table *fault_table_new(const struct doc *document);
+void fault_table_free(struct fault_table *table);
+
+/* The rule of a code: its own, else its family's, else by severity: notice and minor are LEVEL_NOT_HANDLE,
+ * major and critical LEVEL_SEPARATE unless the table says otherwise. Never NULL; lives as long as the
+ * table. */
+const struct fault_rule *fault_table_rule(const struct fault_table *table, struct str code,
+                                          enum signal_severity severity);
+/* The relations, in the order of the table. */
+const struct fault_relation *fault_table_relations(const struct fault_table *table, size_t *ret_count);
+struct fault_breaker fault_table_breaker(const struct fault_table *table);
+
+#endif

@@ -1,0 +1,119 @@
+/* table_default.c - what codes mean when nobody says otherwise.
+ *
+ * XIDs: by the action classes of NVIDIA's catalogue (RESTART_APP, IGNORE, RESET_GPU, RESTART_BM, ...). Errors
+ * that applications cause (13, 31, 43, 45) never isolate a machine. High and low severity of the rest: as
+ * Meta's health checks have them (arXiv 2410.21680, section on health checks). */
+#include "core/health/table_default.h"
+
+#define HOUR (3600 * NS_PER_SECOND)
+#define DAY  (24 * HOUR)
+
+/* Hardware that recovers by a restart or reset, but not for the third time in a day: out for two days. */
+#define THRICE_A_DAY                                                                                         \
+    .times = 3, .window_ns = DAY, .release_ns = 2 * DAY, .frequent = LEVEL_MANUALLY_SEPARATE
+
+#define ROW(c, l, d, ...) {.code = {c, sizeof(c) - 1}, .level = LEVEL_##l, .domain = DOMAIN_##d, __VA_ARGS__}
+#define HIGH(what)        .high = true, .action = {what, sizeof(what) - 1}
+#define LOW(what)         .high = false, .action = {what, sizeof(what) - 1}
+#define XID(n, l, d, ...) ROW("xid/" #n, l, d, __VA_ARGS__)
+#define XID_RESET(n)      XID(n, RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY)
+#define XID_APP(n)        XID(n, RESTART_BUSINESS, USER)
+#define XID_IGNORED(n)    XID(n, NOT_HANDLE, SOFTWARE)
+
+const struct fault_rule fault_default_rules[] = {
+    /* The application, or memory that was contained: the job restarts by itself. */
+    XID_APP(8), XID_APP(13), XID_APP(31), XID_APP(32), XID_APP(39), XID_APP(40), XID_APP(41),
+    XID(69, RESTART_BUSINESS, USER),
+    XID(94, RESTART_BUSINESS, HARDWARE, LOW("reset-gpu"), THRICE_A_DAY),
+    XID_IGNORED(37), XID_IGNORED(38), XID_IGNORED(43), XID_IGNORED(44), XID_IGNORED(45), XID_IGNORED(66),
+    XID_IGNORED(67), XID_IGNORED(68), XID_IGNORED(78), XID_IGNORED(121), XID_IGNORED(137), XID_IGNORED(141),
+    XID_IGNORED(152), XID_IGNORED(153), XID_IGNORED(157), XID_IGNORED(160), XID_IGNORED(161),
+    XID(63, FREE_RESET, HARDWARE, LOW("reset-gpu")),
+    XID(92, PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    XID(93, PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    XID(48, RESET, HARDWARE, HIGH("reset-gpu"), .times = 2, .window_ns = DAY, .release_ns = 2 * DAY,
+        .frequent = LEVEL_MANUALLY_SEPARATE),
+    XID_RESET(46), XID_RESET(62), XID_RESET(64), XID_RESET(95), XID_RESET(109), XID_RESET(110),
+    XID_RESET(119), XID_RESET(120), XID_RESET(136), XID_RESET(140), XID_RESET(143), XID_RESET(155),
+    XID_RESET(156), XID_RESET(158),
+    XID(54, SEPARATE, HARDWARE, HIGH("inspect")),
+    XID(79, SEPARATE, HARDWARE, HIGH("reboot")),
+    XID(151, SEPARATE, HARDWARE, HIGH("reboot")),
+    XID(74, SEPARATE, HARDWARE, HIGH("reset-gpu")),
+    /* NVLink 5: the probe says which of them were fatal (xid/14x as critical); what is not is only slow. */
+    XID(144, SUB_HEALTH, HARDWARE), XID(145, SUB_HEALTH, HARDWARE), XID(146, SUB_HEALTH, HARDWARE),
+    XID(147, SUB_HEALTH, HARDWARE), XID(148, SUB_HEALTH, HARDWARE), XID(149, SUB_HEALTH, HARDWARE),
+    XID(150, SUB_HEALTH, HARDWARE),
+    XID(154, RESET, HARDWARE, HIGH("reset-gpu")),
+    ROW("sxid/*", SUB_HEALTH, HARDWARE, LOW("inspect")),
+
+    ROW("mce/corrected", NOT_HANDLE, HARDWARE, .times = 9, .window_ns = HOUR, .frequent = LEVEL_PRE_SEPARATE,
+        .release_ns = DAY),
+    ROW("mce/uncorrected", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("edac/ce", NOT_HANDLE, HARDWARE, .times = 24, .window_ns = DAY, .frequent = LEVEL_PRE_SEPARATE,
+        .release_ns = DAY),
+    ROW("edac/ue", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("pcie/correctable", NOT_HANDLE, HARDWARE),
+    ROW("pcie/nonfatal", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    ROW("pcie/fatal", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("pcie/link-speed", SUB_HEALTH, HARDWARE, LOW("reboot")),
+    ROW("pcie/link-width", SUB_HEALTH, HARDWARE, LOW("inspect")),
+    ROW("pcie/missing", SEPARATE, HARDWARE, HIGH("reboot")),
+
+    /* MindCluster's link-down: tolerated for 20 s, over when it was up for 60 s. */
+    ROW("ib/port-down", SUB_HEALTH, HARDWARE, HIGH("inspect"), .settle_ns = 20 * NS_PER_SECOND,
+        .recover_ns = 60 * NS_PER_SECOND, .lasting = LEVEL_SEPARATE, .times = 5, .window_ns = DAY,
+        .release_ns = 2 * DAY, .frequent = LEVEL_MANUALLY_SEPARATE),
+    ROW("ib/port-flap", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    ROW("ib/errors", SUB_HEALTH, HARDWARE),
+    ROW("ib/missing", SEPARATE, HARDWARE, HIGH("reboot")),
+    ROW("eth/down", SUB_HEALTH, HARDWARE, HIGH("inspect"), .settle_ns = 20 * NS_PER_SECOND,
+        .recover_ns = 60 * NS_PER_SECOND, .lasting = LEVEL_PRE_SEPARATE),
+    ROW("eth/flap", SUB_HEALTH, HARDWARE),
+    ROW("mlx5/temperature", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    ROW("mlx5/power", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+
+    ROW("mount/missing", SEPARATE, SOFTWARE, HIGH("remount")),
+    ROW("mount/read-only", SEPARATE, SOFTWARE, HIGH("remount")),
+    ROW("mount/hung", SEPARATE, SOFTWARE, HIGH("remount")),
+    ROW("fs/error", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    ROW("fs/full", PRE_SEPARATE, SOFTWARE, LOW("clean")),
+    ROW("fs/inodes", PRE_SEPARATE, SOFTWARE, LOW("clean")),
+    ROW("nfs/server", SUB_HEALTH, SOFTWARE),
+    ROW("disk/timeout", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    ROW("disk/failed", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("disk/io", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("disk/raid", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+
+    ROW("mem/pressure", SUB_HEALTH, SOFTWARE),
+    ROW("mem/oom", NOT_HANDLE, USER),
+    ROW("cpu/lockup", PRE_SEPARATE, SOFTWARE, LOW("reboot")),
+    ROW("cpu/hung-task", SUB_HEALTH, SOFTWARE, .settle_ns = 600 * NS_PER_SECOND,
+        .lasting = LEVEL_PRE_SEPARATE),
+    ROW("cpu/d-state", SUB_HEALTH, SOFTWARE, .settle_ns = 600 * NS_PER_SECOND, .lasting = LEVEL_PRE_SEPARATE),
+    ROW("cpu/thermal", SUB_HEALTH, HARDWARE),
+    ROW("cpu/throttle", SUB_HEALTH, HARDWARE),
+    ROW("os/files", SUB_HEALTH, SOFTWARE),
+    ROW("os/zombies", NOT_HANDLE, SOFTWARE),
+    ROW("os/panic", SEPARATE, SOFTWARE, HIGH("reboot")),
+    ROW("clock/unsynced", NOT_HANDLE, SOFTWARE),
+    ROW("clock/skew", SUB_HEALTH, SOFTWARE),
+    ROW("clock/source", SUB_HEALTH, SOFTWARE),
+
+    ROW("gpu/missing", SEPARATE, HARDWARE, HIGH("reboot")),
+    ROW("gpu/ecc-uncorrected", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
+    ROW("gpu/row-remap-failed", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("gpu/row-remap-pending", FREE_RESET, HARDWARE, LOW("reset-gpu")),
+    ROW("gpu/nvlink", SEPARATE, HARDWARE, HIGH("reset-gpu")),
+    ROW("gpu/clocks", SUB_HEALTH, HARDWARE),
+    ROW("gpu/temperature", SUB_HEALTH, HARDWARE),
+};
+const size_t fault_default_rule_count = sizeof(fault_default_rules) / sizeof(*fault_default_rules);
+
+/* A port that went down and takes its device or its PCIe link along is not going to come back. */
+const struct fault_relation fault_default_relations[] = {
+    {{"ib/port-down", 12}, {"pcie/fatal", 10}, 300 * NS_PER_SECOND, LEVEL_SEPARATE},
+    {{"ib/port-down", 12}, {"ib/missing", 10}, 300 * NS_PER_SECOND, LEVEL_SEPARATE},
+};
+const size_t fault_default_relation_count =
+    sizeof(fault_default_relations) / sizeof(*fault_default_relations);

@@ -1,0 +1,196 @@
+/* quarantine.c - from signals to faults, and from faults to what happens to machines and jobs. The judgement
+ * is health/'s; what a judgement needs to know of jobs, and what it does to them, is here. */
+#include "core/internal.h"
+
+/* The JobSet whose work the signal concerns: that of the task that holds the chip, or of the machine's only
+ * gang; 0: nobody's, or one of several. */
+static obj_id struck_job(const struct core *core, const struct machine *machine, const struct signal *signal)
+{
+    obj_id found = 0;
+    list_for_each(node, &core->jobs.machine_tasks[machine->id])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        bool has_chip = signal->chip >= 0 && signal->chip < CHIPS_PER_MACHINE_MAX &&
+                        (task->chips >> signal->chip & 1);
+        if (signal->chip >= 0 && !has_chip)
+            continue;
+        obj_id uid = task->job->jobset->uid;
+        if (found && found != uid)
+            return 0;
+        found = uid;
+    }
+    return found;
+}
+
+static void hit_jobs(struct core *core, struct step *step, const struct machine *machine,
+                     struct fault *fault)
+{
+    struct buf name BUF_CLEANUP = {0};
+    list_for_each(node, &core->jobs.machine_tasks[machine->id])
+    {
+        const struct jobset *jobset = container_of(node, struct task, on_machine)->job->jobset;
+        buf_clear(&name);
+        buf_printf(&name, STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_), STR_ARG(jobset->name));
+        fault_hit(step, fault, buf_str(&name));
+    }
+}
+
+struct fault *core_sighted(struct core *core, struct step *step, struct sighting *sighting)
+{
+    struct machine *machine = cluster_find(&core->cluster, sighting->machine);
+    CHECK(machine);
+    sighting->job = struck_job(core, machine, sighting->signal);
+    struct fault *fault = health_signal(step, sighting);
+    if (fault && fault->open && fault->own > LEVEL_NOT_HANDLE)
+        hit_jobs(core, step, machine, fault);
+    return fault;
+}
+
+void core_read_fault_table(struct core *core)
+{
+    const struct object *table =
+        object_find(core->objects, OBJECT_FAULT_TABLE, STR(""), STR(FAULT_TABLE_NAME));
+    core->fault_table_version = object_kind_version(core->objects, OBJECT_FAULT_TABLE);
+    health_set_table(core->health, table ? table->document : NULL);
+}
+
+void core_signals(struct core *core, struct step *step, const struct machine *machine,
+                  const struct reports *reports)
+{
+    for (size_t i = 0; i < reports->signal_count; i++) {
+        struct sighting sighting = {.machine = machine->name, .signal = &reports->signals[i]};
+        core_sighted(core, step, &sighting);
+    }
+}
+
+/* --- orders --------------------------------------------------------------------------------------------- */
+
+/* "xid/79 at gpu/0000:9b:00.0 (Separate)", for people. */
+static void describe(const struct fault *fault, struct buf *out)
+{
+    buf_printf(out, STR_FORMAT "%s" STR_FORMAT " (%s)", STR_ARG(fault->code), fault->place.len ? " at " : "",
+               STR_ARG(fault->place), fault_level_names[fault->level]);
+}
+
+static void tell(struct step *step, const struct health_order *order)
+{
+    static const char *const reasons[ISOLATIONS] = {"MachineHealthy", "MachineSuspect", "MachineDraining",
+                                                    "MachineQuarantined"};
+    struct buf why BUF_CLEANUP = {0};
+    if (order->fault)
+        describe(order->fault, &why);
+    else
+        buf_printf(&why, "no fault is open");
+    step_note(step, order->isolation != ISOLATION_HEALTHY, reasons[order->isolation],
+              ref_machine(order->machine), STR_FORMAT, STR_ARG(buf_str(&why)));
+    if (order->held_back)
+        step_note(step, true, "QuarantineHeldBack", ref_machine(order->machine),
+                  "too many machines are out of service already: " STR_FORMAT " is left at work",
+                  STR_ARG(buf_str(&why)));
+}
+
+static void isolate(struct step *step, const struct health_order *order)
+{
+    struct machine *machine = order->machine;
+    bool was = machine_schedulable(machine);
+    lifecycle_move(&isolation_lifecycle, &machine->isolation, (uint8_t)order->isolation);
+    machine->isolated_ns = step->now_ns;
+    machine_book(step, machine, was);
+    step->schedule = true;
+    step->jobs->shape++;
+    step_changed(step, CHANGE_MODIFIED, ref_machine(machine));
+}
+
+/* --- leaving -------------------------------------------------------------------------------------------- */
+
+/* How long tasks that were told may take to save what they have, before they are stopped. */
+#define NOTICE_MAX_NS (30 * NS_PER_SECOND)
+
+void core_leaving_restored(struct core *core)
+{
+    vec_clear(&core->leaving);
+    for (size_t i = 0; i < core->cluster.machine_count; i++)
+        if (core->cluster.machines[i].leave_ns)
+            vec_push(&core->leaving, core->cluster.machines[i].id);
+}
+
+int64_t core_leaving_deadline(const struct core *core)
+{
+    int64_t due_ns = INT64_MAX;
+    for (size_t i = 0; i < core->leaving.len; i++) {
+        int64_t leave_ns = core->cluster.machines[core->leaving.items[i]].leave_ns;
+        due_ns = leave_ns < due_ns ? leave_ns : due_ns;
+    }
+    return due_ns;
+}
+
+/* In the order of machines, whoever came first. */
+static void begin_leaving(struct core *core, struct machine *machine, int64_t leave_ns, int64_t now_ns)
+{
+    machine->noticed_ns = now_ns;
+    machine->leave_ns = leave_ns;
+    core_leaving_restored(core);
+}
+
+static void stop_tasks(struct core *core, struct step *step, struct machine *machine, struct fault *fault)
+{
+    struct buf why BUF_CLEANUP = {0};
+    if (fault)
+        describe(fault, &why);
+    else
+        buf_printf(&why, "quarantined");
+    jobs_vacate(step, machine, buf_str(&why));
+}
+
+static void vacate(struct core *core, struct step *step, const struct health_order *order)
+{
+    hit_jobs(core, step, order->machine, order->fault);
+    int64_t grace_ns = order->restart ? 0 : jobs_notice_drain(step, order->machine);
+    grace_ns = grace_ns < NOTICE_MAX_NS ? grace_ns : NOTICE_MAX_NS;
+    if (grace_ns > 0)
+        begin_leaving(core, order->machine, step->now_ns + grace_ns, step->now_ns);
+    else
+        stop_tasks(core, step, order->machine, order->fault);
+}
+
+/* Those whose tasks have saved, or had their time, or that are healthy again. */
+static bool end_leaving(struct core *core, struct step *step)
+{
+    bool any = false;
+    for (size_t i = 0; i < core->leaving.len; i++) {
+        struct machine *machine = &core->cluster.machines[core->leaving.items[i]];
+        bool stays = machine->isolation != ISOLATION_QUARANTINED;
+        if (!stays && step->now_ns < machine->leave_ns &&
+            !jobs_have_saved(&core->jobs, machine, machine->noticed_ns))
+            continue;
+        machine->noticed_ns = machine->leave_ns = 0;
+        any = true;
+        if (!stays)
+            stop_tasks(core, step, machine,
+                       (struct fault *)fault_of_machine(step->health, machine->name));
+    }
+    if (any)
+        core_leaving_restored(core);
+    return any;
+}
+
+bool core_isolate(struct core *core, struct step *step)
+{
+    struct health_order order;
+    bool any = false;
+    if (core->fault_table_version != object_kind_version(core->objects, OBJECT_FAULT_TABLE))
+        core_read_fault_table(core);
+    while (health_next_order(step, &order)) {
+        any = true;
+        if (order.restart) {
+            vacate(core, step, &order);
+            continue;
+        }
+        if (order.isolation != order.machine->isolation)
+            isolate(step, &order);
+        tell(step, &order);
+        if (order.isolation == ISOLATION_QUARANTINED)
+            vacate(core, step, &order);
+    }
+    return end_leaving(core, step) || any;
+}

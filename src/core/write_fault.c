@@ -1,0 +1,145 @@
+/* write_fault.c - API writes to Faults: other systems and people report what they saw, and say that it is
+ * over. A Fault that is created is a signal; what becomes of it is judged like that of any probe. Deleting one
+ * clears it. */
+#include "core/write.h"
+
+struct reading {
+    const struct writing *writing;
+    struct field_errors *errors;
+    const struct doc *spec;
+};
+
+static struct str text_of(const struct reading *reading, const char *key)
+{
+    return doc_str(doc_get(reading->spec, key), STR(""));
+}
+
+static void fail(const struct reading *reading, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void fail(const struct reading *reading, const char *key, const char *format, ...)
+{
+    struct buf path BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    buf_printf(&path, "spec.%s", key);
+    field_error_add(reading->errors, buf_str(&path), "FieldValueInvalid", doc_get(reading->spec, key),
+                    STR_FORMAT, STR_ARG(buf_str(&text)));
+}
+
+/* The place of the member's text in `names`, whose first one stands for an absent member. */
+static int read_name(const struct reading *reading, const char *key, const char *const *names)
+{
+    struct str text = text_of(reading, key);
+    struct buf known BUF_CLEANUP = {0};
+    for (int i = 0; names[i]; i++) {
+        if (str_is(text, names[i]))
+            return i;
+        buf_printf(&known, "%s\"%s\"", i ? ", " : "", names[i]);
+    }
+    if (text.len)
+        fail(reading, key, "Unsupported value: \"" STR_FORMAT "\": supported values: " STR_FORMAT,
+             STR_ARG(text), STR_ARG(buf_str(&known)));
+    return 0;
+}
+
+static int64_t read_time(const struct reading *reading, const char *key, int64_t fallback)
+{
+    int64_t ns = fallback;
+    struct str text = text_of(reading, key);
+    if (text.len && !time_parse(text, &ns))
+        fail(reading, key, "Invalid value: \"" STR_FORMAT "\": must be a time like 2026-01-31T12:00:00Z",
+             STR_ARG(text));
+    return ns;
+}
+
+static void read_signal(const struct reading *reading, struct signal *ret)
+{
+    static const char *const assertions[] = {"occur", "recover", "once", NULL};
+    static const char *const severities[] = {"major", "notice", "minor", "critical", NULL};
+    static const enum signal_severity grades[] = {SEVERITY_MAJOR, SEVERITY_NOTICE, SEVERITY_MINOR,
+                                                  SEVERITY_CRITICAL};
+    int64_t now_ns = reading->writing->step->now_ns;
+    int64_t chip = doc_int(doc_get(reading->spec, "chip"), -1);
+    *ret = (struct signal){
+        .code = text_of(reading, "code"),
+        .place = text_of(reading, "place"),
+        .evidence = text_of(reading, "evidence"),
+        .assertion = (enum signal_assertion)(SIGNAL_OCCUR + read_name(reading, "assertion", assertions)),
+        .severity = grades[read_name(reading, "severity", severities)],
+        .chip = -1,
+        .first_ns = read_time(reading, "time", now_ns),
+        .count = 1,
+    };
+    ret->last_ns = ret->first_ns;
+    struct signal placeless = *ret, bare = *ret;
+    placeless.evidence = bare.evidence = bare.place = STR("");
+    if (!signal_is_valid(&bare))
+        fail(reading, "code",
+             "Invalid value: \"" STR_FORMAT "\": must be a family and a name of lower case letters, digits and "
+             "'-' with one '/' between them, at most %d bytes",
+             STR_ARG(ret->code), SIGNAL_CODE_MAX);
+    else if (!signal_is_valid(&placeless))
+        fail(reading, "place", "Invalid value: must be at most %d printable ASCII bytes", SIGNAL_PLACE_MAX);
+    else if (!signal_is_valid(ret))
+        fail(reading, "evidence", "Invalid value: must be at most %d bytes", SIGNAL_EVIDENCE_MAX);
+    const struct machine *machine =
+        cluster_find(&reading->writing->core->cluster, text_of(reading, "machine"));
+    if (!machine)
+        fail(reading, "machine", "Not found: \"" STR_FORMAT "\"", STR_ARG(text_of(reading, "machine")));
+    else if (chip < -1 || chip >= (int64_t)machine->chip_count)
+        fail(reading, "chip", "Invalid value: %lld: the machine has %u chips", (long long)chip,
+             machine->chip_count);
+    else
+        ret->chip = (int32_t)chip;
+}
+
+static bool create(const struct writing *writing)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document;
+    if (!write_parse(writing, &arena, OBJECT_BYTES_MAX, &document))
+        return false;
+    write_set_name(writing, &arena, document, false);
+    struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
+    struct reading reading = {writing, write_new_errors(writing), doc_get(document, "spec")};
+    struct signal signal;
+    read_signal(&reading, &signal);
+    if (name.len > NAME_MAX_BYTES)
+        field_error_add(reading.errors, STR("metadata.name"), "FieldValueInvalid", NULL,
+                        "Invalid value: must be no more than %d bytes", NAME_MAX_BYTES);
+    if (reading.errors->list.len)
+        return write_refuse_invalid(writing, reading.errors, name);
+    if (name.len && fault_find(writing->step->health, name))
+        return write_refuse_taken(writing, "faults.phalanx.dev", name);
+    if (writing->dry)
+        return true;
+    struct sighting sighting = {.machine = text_of(&reading, "machine"),
+                                .signal = &signal,
+                                .user = writing->write->user,
+                                .name = name};
+    struct fault *fault = core_sighted(writing->core, writing->step, &sighting);
+    if (!fault)
+        return write_refuse(writing, 429, "TooManyRequests", NULL,
+                            "machine " STR_FORMAT " has as many open faults as are kept, or never had this one",
+                            STR_ARG(sighting.machine));
+    return write_accept(writing, 201, ref_fault(fault));
+}
+
+bool write_fault(const struct writing *writing)
+{
+    if (writing->write->verb == WRITE_CREATE)
+        return create(writing);
+    if (writing->write->verb != WRITE_DELETE)
+        return write_refuse_verb(writing);
+    struct fault *fault = (struct fault *)fault_find(writing->step->health, writing->write->name);
+    if (!fault)
+        return write_refuse_missing(writing);
+    if (!write_still_holds(writing, ref_fault(fault)))
+        return false;
+    if (writing->dry)
+        return true;
+    health_remove(writing->step, fault);
+    return write_accept(writing, 200, ref_fault(fault));
+}
