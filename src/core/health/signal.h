@@ -5,22 +5,28 @@
  * are "family/name" in lower case, the table's keys:
  *
  *   xid/N  sxid/N                       NVIDIA driver and switch errors, by number
+ *     xid/144-fatal xid/144-nonfatal    ... 150: NVLink 5 says in its text which of the two
+ *     xid/154-none -reset -reboot -drain -drain-reset   what 154's text wants to be done
  *   mce/corrected  mce/uncorrected      machine checks
  *   edac/ce  edac/ue                    memory controllers
  *   pcie/correctable  pcie/nonfatal  pcie/fatal  pcie/link-speed  pcie/link-width  pcie/missing
- *   ib/port-down  ib/port-flap  ib/errors  ib/missing   eth/down  eth/flap
- *   mlx5/temperature  mlx5/power
- *   mount/missing  mount/read-only  mount/hung  fs/error  fs/full  fs/inodes  nfs/server
+ *   ib/port-down  ib/port-flap  ib/errors  ib/missing  ib/rate
+ *   eth/down  eth/flap  eth/speed  eth/carrier
+ *   mlx5/temperature  mlx5/power  mlx5/module  mlx5/health
+ *   mount/missing  mount/read-only  mount/hung  mount/error
+ *   fs/error  fs/full  fs/inodes  fs/health  nfs/server
  *   disk/timeout  disk/failed  disk/io  disk/raid
  *   mem/pressure  mem/oom   cpu/lockup  cpu/hung-task  cpu/d-state  cpu/thermal  cpu/throttle
- *   os/files  os/zombies  os/panic   clock/unsynced  clock/skew  clock/source
+ *   os/files  os/zombies  os/load  os/panic  os/oops   clock/unsynced  clock/skew  clock/source
+ *   os/log-lost  os/probe-cost  os/probe-hung           of the probes themselves
  *   gpu/missing  gpu/ecc-uncorrected  gpu/row-remap-failed  gpu/row-remap-pending  gpu/nvlink
- *   gpu/clocks  gpu/temperature
+ *   gpu/nvlink-errors  gpu/clocks  gpu/temperature  gpu/driver  gpu/init  gpu/peermem
  *   check/NAME                          an external check of that name
  *   public/CODE                         said by another system
  *
  * Places are "kind/which" below the machine: "gpu/0000:9b:00.0", "port/mlx5_0/1", "mount//data",
- * "disk/nvme0n1", "dimm/mc0/dimm3", "net/eth0", "process/<task>"; "" is the machine itself.
+ * "disk/nvme0n1", "dimm/mc0/dimm3", "net/eth0", "process/<task>", "pci/0000:5c:00.0", "switch/0000:c1:00.0",
+ * "server/<NFS server>", "cpu/3", "sensor/hwmon1/temp1", "probe/kmsg"; "" is the machine itself.
  */
 #ifndef PHX_CORE_HEALTH_SIGNAL_H
 #define PHX_CORE_HEALTH_SIGNAL_H

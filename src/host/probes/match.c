@@ -1,0 +1,104 @@
+/* match.c - patterns of log lines: cheap, linear in practice, nothing that a line could make explode. */
+#include "host/probes/internal.h"
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_word(char c)
+{
+    return (unsigned char)c > ' ' && !strchr(",;'\"()[]{}<>", c);
+}
+
+/* The bytes of `pattern` up to the next special one. */
+static size_t literal_len(const char *pattern)
+{
+    return strcspn(pattern, "*%@~");
+}
+
+static size_t word_len(struct str text)
+{
+    size_t len = 0;
+    while (len < text.len && is_word(text.data[len]))
+        len++;
+    while (len > 0 && strchr(":.*", text.data[len - 1]))
+        len--;
+    return len;
+}
+
+static size_t number_len(struct str text)
+{
+    size_t len = 0;
+    while (len < text.len && is_digit(text.data[len]))
+        len++;
+    return len;
+}
+
+/* `pattern` at the beginning of `text`. Each star takes the first place where the literal behind it stands: no
+ * going back, so the cost is that of one search for each literal. */
+static bool match_here(const char *pattern, struct str text, struct str *captures, size_t max)
+{
+    size_t captured = 0;
+    while (*pattern) {
+        size_t len = literal_len(pattern), take;
+        if (len > 0) {
+            if (text.len < len || memcmp(text.data, pattern, len) != 0)
+                return false;
+            take = len;
+            pattern += len;
+        } else if (*pattern == '~') {
+            return text.len == 0;
+        } else if (*pattern == '*') {
+            pattern++;
+            len = literal_len(pattern);
+            if (len == 0)
+                return *pattern == 0 ||
+                       match_here(pattern, (struct str){text.data + text.len, 0}, captures, max);
+            const char *found = text.len ? memmem(text.data, text.len, pattern, len) : NULL;
+            if (!found)
+                return false;
+            take = (size_t)(found - text.data);
+        } else {
+            take = *pattern++ == '%' ? number_len(text) : word_len(text);
+            if (take == 0)
+                return false;
+            if (captured < max)
+                captures[captured++] = (struct str){text.data, take};
+        }
+        text.data += take;
+        text.len -= take;
+    }
+    return true;
+}
+
+/* The word before `end`. */
+static struct str word_before(struct str text, const char *end)
+{
+    const char *start = end;
+    while (start > text.data && is_word(start[-1]))
+        start--;
+    return (struct str){start, (size_t)(end - start)};
+}
+
+bool match(const char *pattern, struct str text, struct str captures[CAPTURES_MAX])
+{
+    bool before = *pattern == '@';
+    pattern += before;
+    captures += before;
+    size_t len = literal_len(pattern);
+    CHECK(len > 0); /* that is what is searched for */
+    for (int tries = 0; tries < 8 && text.len >= len; tries++) {
+        const char *found = memmem(text.data, text.len, pattern, len);
+        if (!found)
+            return false;
+        struct str rest = {found, text.len - (size_t)(found - text.data)};
+        if (match_here(pattern, rest, captures, (size_t)(CAPTURES_MAX - before))) {
+            if (before)
+                captures[-1] = word_before(text, found);
+            return !before || captures[-1].len > 0;
+        }
+        text = (struct str){rest.data + 1, rest.len - 1};
+    }
+    return false;
+}
