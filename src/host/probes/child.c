@@ -3,10 +3,12 @@
  *   RUNNING --said all, exited--> reaped: judged
  *      | late                       (status, or a look that did not say its last line: failed)
  *      v
- *   KILLED  --reaped--> gone        its time-out was told when it was killed; one that does not die is HUNG for
+ *   KILLED  --reaped--> gone        its time-out was told when it was killed; one that does not die is HUNG
+ * for
  *                                   as long as it lives, and no other of its key is started
  *
- * A look ends what it says with a line "."; so it is known to be whole even if somebody else reaped the child.
+ * A look ends what it says with a line "."; so it is known to be whole even if somebody else reaped the
+ * child.
  */
 #include "host/probes/internal.h"
 
@@ -213,7 +215,8 @@ static void kill_child(struct child *child)
     child->killed = true;
 }
 
-/* Taken out first: a child that was just forked may hold it open a moment longer, and would keep it watched. */
+/* Taken out first: a child that was just forked may hold it open a moment longer, and would keep it
+ * watched. */
 static void close_watched(const struct probes *all, int *fd)
 {
     if (*fd >= 0) {

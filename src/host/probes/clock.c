@@ -1,4 +1,5 @@
-/* clock.c - the machine's clock: synchronized, precise, from a good source; its offset against the controller. */
+/* clock.c - the machine's clock: synchronized, precise, from a good source; its offset against the
+ * controller. */
 #include "host/probes/internal.h"
 
 #include <stdlib.h>

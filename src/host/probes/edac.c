@@ -1,7 +1,7 @@
 /* edac.c - memory controllers: /sys/devices/system/edac/mc/mc0/{ce,ue}_count, .../dimm3/dimm_{ce,ue}_count.
  *
- * What a controller counts is counted at its DIMM too where that is known: a controller speaks only for what its
- * DIMMs did not. Corrected errors count by the hour.
+ * What a controller counts is counted at its DIMM too where that is known: a controller speaks only for
+ * what its DIMMs did not. Corrected errors count by the hour.
  */
 #include "host/probes/internal.h"
 

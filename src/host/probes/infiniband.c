@@ -1,9 +1,10 @@
-/* infiniband.c - ports of RDMA devices: /sys/class/infiniband/mlx5_0/ports/1/{state,phys_state,rate,counters/}.
+/* infiniband.c - ports of RDMA devices:
+ * /sys/class/infiniband/mlx5_0/ports/1/{state,phys_state,rate,counters/}.
  *
- * A port is down when it is not ACTIVE and LinkUp and was so before, or is in the manifest. Counters that cannot
- * be read (a restricted function says EINVAL) are passed over. Those that grow by themselves under load
- * (port_xmit_wait, out_of_sequence ...) are not errors and are not read. The limits are those of the field's own
- * tools (ibcheckerrors), for an hour.
+ * A port is down when it is not ACTIVE and LinkUp and was so before, or is in the manifest. Counters that
+ * cannot be read (a restricted function says EINVAL) are passed over. Those that grow by themselves under
+ * load (port_xmit_wait, out_of_sequence ...) are not errors and are not read. The limits are those of the
+ * field's own tools (ibcheckerrors), for an hour.
  */
 #include "host/probes/internal.h"
 

@@ -5,8 +5,8 @@
  *   files.h    reading below the root                match.c     patterns of log lines
  *   kmsg.c, kmsg_rules.c, edac.c ...                 one probe each
  *
- * A probe has either `run`, which reads and judges in the owner's thread, or `look`, which reads in a child and
- * says facts (lines of place, name, value), and `judge`, which gets them in the owner's thread.
+ * A probe has either `run`, which reads and judges in the owner's thread, or `look`, which reads in a child
+ * and says facts (lines of place, name, value), and `judge`, which gets them in the owner's thread.
  */
 #ifndef PHX_HOST_PROBES_INTERNAL_H
 #define PHX_HOST_PROBES_INTERNAL_H
@@ -37,7 +37,8 @@ struct probe_kind {
     void (*run)(struct probe *probe);
     void (*look)(const struct probe *probe, const char *key, struct buf *facts);
     void (*judge)(struct probe *probe, const char *key, struct str facts);
-    /* A look that gave nothing: it timed out (`hung`) or crashed; what it had said until then. May be NULL. */
+    /* A look that gave nothing: it timed out (`hung`) or crashed; what it had said until then. May be NULL.
+     * */
     void (*failed)(struct probe *probe, const char *key, bool hung, struct str facts);
     void (*paused)(struct probe *probe); /* it will not run for a while */
     void (*stop)(struct probe *probe);   /* closes what `state` holds; `state` itself is freed after it */
@@ -90,7 +91,8 @@ struct probes {
     size_t gpu_count;
 };
 
-/* One child of the probe, or its own run, has ended; it used that much processor time beyond what judge took. */
+/* One child of the probe, or its own run, has ended; it used that much processor time beyond what judge
+ * took. */
 void probe_ended(struct probe *probe, int64_t child_cost_ns, bool late);
 /* Judges the answer of a child, and measures that. */
 void probe_answered(struct probe *probe, const char *key, struct str facts);
@@ -108,7 +110,8 @@ int probe_setting(const struct probe *probe, const char *key, int64_t min, int64
                   int64_t *ret_value, struct error *error);
 /* The list `key` of the manifest: an array, or NULL. */
 const struct doc *probe_manifest(const struct probe *probe, const char *key);
-/* True when the list `key` of the probe's settings has that string (a star at its end stands for any rest). */
+/* True when the list `key` of the probe's settings has that string (a star at its end stands for any rest).
+ * */
 bool probe_listed(const struct probe *probe, const char *key, struct str name);
 
 /* --- emit.c --------------------------------------------------------------------------------------- */
@@ -215,9 +218,9 @@ void names_done(struct names *names);
 
 enum { CAPTURES_MAX = 4 };
 /* Finds `pattern` anywhere in `text`. In a pattern '*' is any run of bytes (the shortest that does), '%' one
- * decimal number and '@' one word (no blank, comma, semicolon, quote or bracket; a colon, dot or star at its end
- * is not part of it); these two are captured in order. '~' is the end of the text. All else is itself. A literal
- * must come first, or '@' and then a literal: the word before it. */
+ * decimal number and '@' one word (no blank, comma, semicolon, quote or bracket; a colon, dot or star at
+ * its end is not part of it); these two are captured in order. '~' is the end of the text. All else is
+ * itself. A literal must come first, or '@' and then a literal: the word before it. */
 bool match(const char *pattern, struct str text, struct str captures[CAPTURES_MAX]);
 
 /* --- kmsg_rules.c --------------------------------------------------------------------------------- */

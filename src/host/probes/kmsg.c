@@ -1,10 +1,10 @@
-/* kmsg.c - reading the kernel log: records of /dev/kmsg ("pri,seq,usec,flags;text"), or, below a root, a plain
- * file of such records or of dmesg's lines that others append to.
+/* kmsg.c - reading the kernel log: records of /dev/kmsg ("pri,seq,usec,flags;text"), or, below a root, a
+ * plain file of such records or of dmesg's lines that others append to.
  *
- * From "now" at first, then on from where it stood. A reader that is too slow loses the oldest records (EPIPE);
- * the gap in the sequence numbers says how many, "os/log-lost" passes it on. Any process that may write to
- * /dev/kmsg could pretend to be a driver: the kernel marks such records with a facility other than its own, and
- * they count only with `userspace: true`.
+ * From "now" at first, then on from where it stood. A reader that is too slow loses the oldest records
+ * (EPIPE); the gap in the sequence numbers says how many, "os/log-lost" passes it on. Any process that may
+ * write to /dev/kmsg could pretend to be a driver: the kernel marks such records with a facility other than
+ * its own, and they count only with `userspace: true`.
  */
 #include "host/probes/internal.h"
 

@@ -35,8 +35,8 @@ static size_t number_len(struct str text)
     return len;
 }
 
-/* `pattern` at the beginning of `text`. Each star takes the first place where the literal behind it stands: no
- * going back, so the cost is that of one search for each literal. */
+/* `pattern` at the beginning of `text`. Each star takes the first place where the literal behind it stands:
+ * no going back, so the cost is that of one search for each literal. */
 static bool match_here(const char *pattern, struct str text, struct str *captures, size_t max)
 {
     size_t captured = 0;

@@ -1,8 +1,9 @@
 /* mounts.c - file systems: missing, read-only, hung, in error, full, out of inodes; Lustre's own word.
  *
- * The table of mounts (/proc/self/mountinfo) is read by the owner. One child then goes through the file systems,
- * says which it begins with, asks statvfs() and reads a directory. When it does not come back, the last that it
- * began is hung; another child goes on behind it. While a hung one's child lives, nobody else is sent there.
+ * The table of mounts (/proc/self/mountinfo) is read by the owner. One child then goes through the file
+ * systems, says which it begins with, asks statvfs() and reads a directory. When it does not come back, the
+ * last that it began is hung; another child goes on behind it. While a hung one's child lives, nobody else
+ * is sent there.
  */
 #include "host/probes/internal.h"
 

@@ -1,5 +1,5 @@
-/* probes.h - what a machine says about its own health: kernel log, sysfs, mounts, clocks, NVML, external checks,
- * as signals (core/health/signal.h) for whoever judges.
+/* probes.h - what a machine says about its own health: kernel log, sysfs, mounts, clocks, NVML, external
+ * checks, as signals (core/health/signal.h) for whoever judges.
  *
  *     struct probes *probes = probes_new(&options, &error);
  *     for (;;) {                                                 // or: uv_poll on probes_fd, a timer at next
@@ -10,18 +10,18 @@
  *
  * Changes only. A condition is said when it begins (SIGNAL_OCCUR) and when it is over (SIGNAL_RECOVER); it is
  * said again while it lasts only when its severity rises. What happened and has no end is SIGNAL_ONCE: equal
- * code and place within PROBES_SAME_NS of the first are the same event and are not said again. Counters speak by
- * their growth after the first look. Nothing that was never right is reported, unless the manifest of the
- * settings expects it: a port that never was up is not down.
+ * code and place within PROBES_SAME_NS of the first are the same event and are not said again. Counters
+ * speak by their growth after the first look. Nothing that was never right is reported, unless the manifest
+ * of the settings expects it: a port that never was up is not down.
  *
  * Never blocks. Whatever could hang or take long is looked at in a forked child, which has a time limit, is
- * killed and is reaped later, if ever: one that SIGKILL cannot end is counted, and there is at most one of those
- * for each mount and each probe. What is read in the caller's thread is the kernel log, /proc files of a few
- * lines and the clock. A probe that uses more processor time than its bound is off for PROBES_OFF_NS and
- * "os/probe-cost" says so.
+ * killed and is reaped later, if ever: one that SIGKILL cannot end is counted, and there is at most one of
+ * those for each mount and each probe. What is read in the caller's thread is the kernel log, /proc files
+ * of a few lines and the clock. A probe that uses more processor time than its bound is off for
+ * PROBES_OFF_NS and "os/probe-cost" says so.
  *
- * One owner thread; any number of objects. Children close every file they inherit (a tether must not live on in
- * them) and die with the thread that made them.
+ * One owner thread; any number of objects. Children close every file they inherit (a tether must not live
+ * on in them) and die with the thread that made them.
  */
 #ifndef PHX_HOST_PROBES_PROBES_H
 #define PHX_HOST_PROBES_PROBES_H
@@ -72,8 +72,8 @@ int64_t probes_next_ns(const struct probes *probes);
 int probes_fd(const struct probes *probes);
 /* Makes every enabled probe due in the next round. */
 void probes_hurry(struct probes *probes);
-/* A child that still has time is at work: its signals are yet to come. One that stays counts until it has first
- * spoken. */
+/* A child that still has time is at work: its signals are yet to come. One that stays counts until it has
+ * first spoken. */
 bool probes_busy(const struct probes *probes);
 
 /* The offset of this clock against the controller's, as measured by messages, and how far off that may be:

@@ -1,7 +1,7 @@
 /* processes.c - /proc: processes that wait for a device for minutes (state D), zombies, load.
  *
- * A process counts as blocked when every look for `blockedFor` found it in state D; the kernel's own threads do
- * not count.
+ * A process counts as blocked when every look for `blockedFor` found it in state D; the kernel's own
+ * threads do not count.
  */
 #include "host/probes/internal.h"
 

@@ -1,5 +1,5 @@
-/* thermal.c - temperatures against what the sensor itself calls critical, or the setting; how often processors
- * were throttled for heat. */
+/* thermal.c - temperatures against what the sensor itself calls critical, or the setting; how often
+ * processors were throttled for heat. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>
