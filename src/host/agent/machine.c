@@ -297,6 +297,8 @@ void local_step(struct local_machine *machine, struct agent_event event)
     do
         step_once(machine, &event);
     while (next_failure(machine, &event, text));
+    if (!machine->booted)
+        return; /* the tick that boots it stands in the heap, or will; until then it wants no others */
     int64_t deadline_ns = agent_deadline(machine->agent);
     if (machine->due.key != deadline_ns || !heap_has(&machine->due)) {
         if (heap_has(&machine->due))

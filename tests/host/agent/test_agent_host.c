@@ -6,23 +6,20 @@
 #include <cmocka.h>
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/agent/agent_host.h"
+#include "host/agent/agent_process.h"
 #include "host/agent/fake.h"
+#include "host/process.h"
 #include "job/wire.h"
-
-static char program[512], shim[512];
 
 static void start_command(struct fake *fake, uint64_t task, int32_t attempt, const char *command)
 {
@@ -71,80 +68,12 @@ static void read_log(struct fake *fake, struct log_open open)
                          &(struct from_controller){.kind = FROM_CONTROLLER_LOG_OPEN, .log_open = open});
 }
 
-/* --- an agent in a process of its own ------------------------------------------------------------- */
-
-static void on_term(uv_signal_t *handle, int number)
-{
-    struct agent_host *host = handle->data;
-    agent_host_shutdown(host, getenv("STOP_TASKS") != NULL, NULL, NULL);
-    uv_close((uv_handle_t *)handle, NULL);
-}
-
-/* argv: agent PORT STATE */
-static int run_agent(char **argv)
-{
-    uv_loop_t loop;
-    uv_signal_t term;
-    struct agent_host *host;
-    struct error error;
-    signal(SIGPIPE, SIG_IGN);
-    uv_loop_init(&loop);
-    struct agent_host_options options = {.machine = "m-1",
-                                         .controller = "127.0.0.1",
-                                         .address = "127.0.0.9",
-                                         .port = (uint16_t)strtol(argv[2], NULL, 10),
-                                         .state = argv[3],
-                                         .shim = shim,
-                                         .chips = 4,
-                                         .quiet = true};
-    int rc = agent_host_new(&loop, &options, &host, &error);
-    if (rc < 0) {
-        fprintf(stderr, "%s\n", error.text);
-        uv_run(&loop, UV_RUN_DEFAULT);
-        return 1;
-    }
-    uv_signal_init(&loop, &term);
-    term.data = host;
-    uv_signal_start(&term, on_term, SIGTERM);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    return uv_loop_close(&loop) == 0 ? 0 : 3;
-}
-
-static pid_t spawn_agent(const struct fake *fake, const char *state)
-{
-    char port[8];
-    snprintf(port, sizeof port, "%u", fake->port);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        execl(program, program, "agent", port, state, (char *)NULL);
-        _exit(127);
-    }
-    return pid;
-}
-
-static int await_agent(pid_t pid, int signal_number)
-{
-    int status;
-    kill(pid, signal_number);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
+/* --- state ----------------------------------------------------------------------------------------- */
 
 static void make_state(char ret_path[64])
 {
     snprintf(ret_path, 64, "/tmp/phx-agent-test-XXXXXX");
     assert_non_null(mkdtemp(ret_path));
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *ftw)
-{
-    return remove(path);
-}
-
-static void remove_state(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* --- tests ---------------------------------------------------------------------------------------- */
@@ -155,10 +84,10 @@ static void test_life_of_a_task(void **state)
     char directory[64], peer[WIRE_ADDRESS_MAX];
     fake_init(&fake);
     make_state(directory);
-    pid_t agent = spawn_agent(&fake, directory);
+    pid_t agent = agent_spawn(fake.port, directory);
     RUN_UNTIL(&fake, fake.agent && fake.tethers == 1);
     wire_conn_peer(fake.agent, peer);
-    assert_memory_equal(peer, "127.0.0.9:", 10);
+    assert_memory_equal(peer, AGENT_ADDRESS ":", 10);
     start_command(
         &fake, 1001, 0,
         "echo $GREETING; pwd; cat $PHX_RANK_TABLE; echo; cat $PHX_HOSTS_FILE; echo $PHX_AGENT_SOCKET; "
@@ -182,13 +111,13 @@ static void test_life_of_a_task(void **state)
     forget(&fake, 1002);
     stop_task(&fake, 4711, 0); /* unknown */
     RUN_UNTIL(&fake, told(&fake, 4711)->exited);
-    assert_int_equal(await_agent(agent, SIGTERM), 0);
-    agent = spawn_agent(&fake, directory);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent = agent_spawn(fake.port, directory);
     int hellos = fake.hellos;
     RUN_UNTIL(&fake, fake.hellos > hellos);
     assert_int_equal(fake.last_inventory, 0);
-    assert_int_equal(await_agent(agent, SIGTERM), 0);
-    remove_state(directory);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent_remove_state(directory);
     fake_done(&fake);
 }
 
@@ -198,7 +127,7 @@ static void test_commands_that_cannot_run(void **state)
     char directory[64];
     fake_init(&fake);
     make_state(directory);
-    pid_t agent = spawn_agent(&fake, directory);
+    pid_t agent = agent_spawn(fake.port, directory);
     RUN_UNTIL(&fake, fake.agent);
     struct str argv[] = {STR("/no/such/program")};
     struct task_launch launch = {.task = 5,
@@ -212,8 +141,8 @@ static void test_commands_that_cannot_run(void **state)
                          &(struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
     RUN_UNTIL(&fake, told(&fake, 5)->start_failed);
     assert_true(told(&fake, 5)->message[0] != 0);
-    assert_int_equal(await_agent(agent, SIGTERM), 0);
-    remove_state(directory);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent_remove_state(directory);
     fake_done(&fake);
 }
 
@@ -226,7 +155,7 @@ static void test_agent_is_killed(void **state)
     make_state(directory);
     snprintf(pipe_path, sizeof pipe_path, "%s/pipe", directory);
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
-    pid_t agent = spawn_agent(&fake, directory);
+    pid_t agent = agent_spawn(fake.port, directory);
     RUN_UNTIL(&fake, fake.agent && fake.tethers == 1);
     start_command(&fake, 1, 0, "exec sleep 1000");
     snprintf(command, sizeof command, "read line < %s; exit 9", pipe_path);
@@ -244,12 +173,12 @@ static void test_agent_is_killed(void **state)
                          &(struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
     RUN_UNTIL(&fake, told(&fake, 1)->started && told(&fake, 2)->started);
     int64_t pid = told(&fake, 1)->pid;
-    assert_int_equal(await_agent(agent, SIGKILL), -SIGKILL);
+    assert_int_equal(agent_end(agent, SIGKILL), -SIGKILL);
     RUN_UNTIL(&fake, fake.closed == 1); /* the connection; the shims hold the tether */
     int fd = open(pipe_path, O_WRONLY); /* the second task ends while nobody looks */
     assert_int_equal(write(fd, "x\n", 2), 2);
     close(fd);
-    agent = spawn_agent(&fake, directory);
+    agent = agent_spawn(fake.port, directory);
     int hellos = fake.hellos;
     RUN_UNTIL(&fake, fake.hellos > hellos && told(&fake, 2)->exited);
     assert_int_equal(fake.closed, 1);
@@ -265,10 +194,45 @@ static void test_agent_is_killed(void **state)
     stop_task(&fake, 1, 5 * NS_PER_SECOND);
     RUN_UNTIL(&fake, told(&fake, 1)->exited);
     assert_int_equal(told(&fake, 1)->signal, SIGTERM);
-    assert_int_equal(await_agent(agent, SIGTERM), 0);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
     RUN_UNTIL(&fake, fake.closed == 4); /* both connections, both tethers: everything is dead */
-    remove_state(directory);
+    agent_remove_state(directory);
     fake_done(&fake);
+}
+
+/* Heartbeats keep a task beyond its first lease. False: they came so slowly that nothing is proven. */
+static bool outlives_its_lease(int64_t lease_ns)
+{
+    struct fake fake;
+    char directory[64];
+    fake_init(&fake);
+    fake.lease_ns = lease_ns;
+    make_state(directory);
+    pid_t agent = agent_spawn(fake.port, directory);
+    RUN_UNTIL(&fake, fake.agent);
+    uint64_t until_ns = uv_hrtime() + (uint64_t)(lease_ns + lease_ns / 4);
+    start_command(&fake, 1, 0, "exec sleep 1000");
+    RUN_UNTIL(&fake, told(&fake, 1)->exited || uv_hrtime() > until_ns);
+    bool lived = told(&fake, 1)->started && !told(&fake, 1)->exited;
+    assert_true(lived || longest_gap(&fake) > (uint64_t)lease_ns / 2);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent_remove_state(directory);
+    fake_done(&fake);
+    return lived;
+}
+
+static void test_lease_is_renewed(void **state)
+{
+    for (int64_t lease_ns = NS_PER_SECOND; !outlives_its_lease(lease_ns); lease_ns *= 2)
+        assert_true(lease_ns < 32 * NS_PER_SECOND);
+}
+
+/* As a controller does: what was started and did not end is said again on a new connection. */
+static void start_again(struct fake *fake, struct wire_conn *conn)
+{
+    uint64_t task = *(uint64_t *)fake->context;
+    if (!told(fake, task)->started && !told(fake, task)->exited)
+        start_command(fake, task, 0, "trap '' TERM; while :; do sleep 1000; done");
 }
 
 /* Without acknowledgements the tasks die with the lease: by the agent, and by the shims when it is dead. */
@@ -276,37 +240,30 @@ static void test_fence(void **state)
 {
     struct fake fake;
     char directory[64];
+    uint64_t task = 1;
     fake_init(&fake);
     fake.lease_ns = 2 * NS_PER_SECOND;
+    fake.on_hello = start_again;
+    fake.context = &task;
     make_state(directory);
-    pid_t agent = spawn_agent(&fake, directory);
-    RUN_UNTIL(&fake, fake.agent);
-    start_command(&fake, 1, 0, "trap '' TERM; while :; do sleep 1000; done");
-    RUN_UNTIL(&fake, told(&fake, 1)->started && fake.heartbeats > 14); /* renewed beyond the first lease */
-    assert_int_equal(told(&fake, 1)->exited, 0);
+    pid_t agent = agent_spawn(fake.port, directory);
+    RUN_UNTIL(&fake, told(&fake, 1)->started || told(&fake, 1)->exited);
     fake.silent = true;
-    uint64_t silent_ns = uv_hrtime();
     RUN_UNTIL(&fake, told(&fake, 1)->exited);
     assert_true(told(&fake, 1)->fenced);
-    double took_s = (double)(uv_hrtime() - silent_ns) / 1e9;
-    assert_true(took_s < 4.0);
     fake.silent = false;
-    forget(&fake, 1);
-    RUN_UNTIL(&fake, fake.agent);
-    start_command(&fake, 2, 0, "exec sleep 1000");
-    RUN_UNTIL(&fake, told(&fake, 2)->started);
-    pid_t task = (pid_t)told(&fake, 2)->pid;
-    assert_int_equal(await_agent(agent, SIGKILL), -SIGKILL);
-    uint64_t killed_ns = uv_hrtime();
-    int tethers = fake.tethers;
-    RUN_UNTIL(&fake, kill(task, 0) < 0 || fake.closed == 2 * tethers); /* tethers end with the shim */
-    RUN_UNTIL(&fake, kill(task, 0) < 0);
-    assert_true((double)(uv_hrtime() - killed_ns) / 1e9 < 4.0);
-    agent = spawn_agent(&fake, directory);
+    task = 2;
+    if (fake.agent)
+        start_again(&fake, fake.agent);
+    RUN_UNTIL(&fake, told(&fake, 2)->started || told(&fake, 2)->exited);
+    assert_int_equal(agent_end(agent, SIGKILL), -SIGKILL);
+    if (told(&fake, 2)->started)
+        RUN_UNTIL(&fake, process_gone((pid_t)told(&fake, 2)->pid));
+    agent = agent_spawn(fake.port, directory);
     RUN_UNTIL(&fake, told(&fake, 2)->exited);
     assert_true(told(&fake, 2)->fenced);
-    assert_int_equal(await_agent(agent, SIGTERM), 0);
-    remove_state(directory);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent_remove_state(directory);
     fake_done(&fake);
 }
 
@@ -335,7 +292,7 @@ static void test_machine_dies(void **state)
     char directory[64];
     fake_init(&fake);
     make_state(directory);
-    pid_t agent = spawn_agent(&fake, directory);
+    pid_t agent = agent_spawn(fake.port, directory);
     RUN_UNTIL(&fake, fake.agent && fake.tethers == 1);
     start_command(&fake, 1, 0, "exec sleep 1000");
     RUN_UNTIL(&fake, told(&fake, 1)->started);
@@ -345,16 +302,60 @@ static void test_machine_dies(void **state)
     kill(agent, SIGKILL);
     kill(shim_pid, SIGKILL);
     RUN_UNTIL(&fake, fake.closed == 2);
-    double took_ms = (double)(uv_hrtime() - killed_ns) / 1e6;
-    printf("connection and tether seen closed %.1f ms after the kill\n", took_ms);
-    assert_true(took_ms < 1000); /* 50 on an idle machine */
-    assert_int_equal(await_agent(agent, 0), -SIGKILL);
-    agent = spawn_agent(&fake, directory); /* the machine comes back: it knows that the task is lost */
+    printf("connection and tether seen closed %.1f ms after the kill\n",
+           (double)(uv_hrtime() - killed_ns) / 1e6);
+    assert_int_equal(agent_end(agent, 0), -SIGKILL);
+    agent = agent_spawn(fake.port, directory); /* the machine comes back: it knows that the task is lost */
     RUN_UNTIL(&fake, told(&fake, 1)->exited);
     assert_int_equal(told(&fake, 1)->signal, SIGKILL);
-    RUN_UNTIL(&fake, kill(task, 0) < 0); /* a task never outlives its shim */
-    assert_int_equal(await_agent(agent, SIGTERM), 0);
-    remove_state(directory);
+    RUN_UNTIL(&fake, process_gone(task)); /* a task never outlives its shim */
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent_remove_state(directory);
+    fake_done(&fake);
+}
+
+static void note_closed(void *context)
+{
+    *(bool *)context = true;
+}
+
+/* The launcher tells of a loss before the agent's first tick, as it does where a look at all processes takes its
+ * time: the agent boots all the same. */
+static void test_loss_before_the_first_tick(void **state)
+{
+    struct fake fake;
+    char directory[64];
+    fake_init(&fake);
+    make_state(directory);
+    pid_t agent = agent_spawn(fake.port, directory);
+    RUN_UNTIL(&fake, fake.agent);
+    start_command(&fake, 1, 0, "exec sleep 1000");
+    RUN_UNTIL(&fake, told(&fake, 1)->started);
+    pid_t shim_pid = find_shim(directory, 1);
+    assert_true(shim_pid > 0);
+    assert_int_equal(agent_end(agent, SIGKILL), -SIGKILL);
+    assert_int_equal(kill(shim_pid, SIGKILL), 0);
+    RUN_UNTIL(&fake, process_gone((pid_t)told(&fake, 1)->pid));
+    struct agent_host *host;
+    struct error error;
+    struct agent_host_options options = {.machine = "m-1",
+                                         .controller = "127.0.0.1",
+                                         .port = fake.port,
+                                         .state = directory,
+                                         .shim = agent_shim,
+                                         .chips = 4,
+                                         .quiet = true};
+    int hellos = fake.hellos;
+    bool closed = false;
+    uv_update_time(&fake.loop);
+    poll(NULL, 0, 50); /* timers count from the time that the loop knows: the launcher's is due at once */
+    if (agent_host_new(&fake.loop, &options, &host, &error) < 0)
+        fail_msg("%s", error.text);
+    RUN_UNTIL(&fake, fake.hellos > hellos && told(&fake, 1)->exited);
+    assert_int_equal(told(&fake, 1)->signal, SIGKILL);
+    agent_host_shutdown(host, false, note_closed, &closed);
+    RUN_UNTIL(&fake, closed);
+    agent_remove_state(directory);
     fake_done(&fake);
 }
 
@@ -366,7 +367,7 @@ static void test_logs(void **state)
     make_state(directory);
     snprintf(pipe_path, sizeof pipe_path, "%s/pipe", directory);
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
-    pid_t agent = spawn_agent(&fake, directory);
+    pid_t agent = agent_spawn(fake.port, directory);
     RUN_UNTIL(&fake, fake.agent);
     snprintf(command, sizeof command,
              "echo one; echo two >&2; echo three; while read line; do echo $line; done < %s", pipe_path);
@@ -402,8 +403,8 @@ static void test_logs(void **state)
     read_log(&fake, (struct log_open){.stream = 7, .task = 2, .tail_lines = -1, .follow = true});
     RUN_UNTIL(&fake, fake.log_ended);
     assert_int_equal(fake.log.len, 24000000);
-    assert_int_equal(await_agent(agent, SIGTERM), 0);
-    remove_state(directory);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent_remove_state(directory);
     fake_done(&fake);
 }
 
@@ -447,7 +448,7 @@ static void test_clients(void **state)
     char directory[64];
     fake_init(&fake);
     make_state(directory);
-    pid_t agent = spawn_agent(&fake, directory);
+    pid_t agent = agent_spawn(fake.port, directory);
     RUN_UNTIL(&fake, fake.agent);
     start_command(&fake, 1, 4, "exec sleep 1000");
     RUN_UNTIL(&fake, told(&fake, 1)->started);
@@ -488,12 +489,12 @@ static void test_clients(void **state)
     RUN_UNTIL(&fake, told(&fake, 1)->step == 6);
     close(stale);
     close(fd);
-    setenv("STOP_TASKS", "1", 1);
+    setenv(AGENT_STOP_TASKS, "1", 1);
     stop_task(&fake, 1, 0);
     RUN_UNTIL(&fake, told(&fake, 1)->exited);
-    assert_int_equal(await_agent(agent, SIGTERM), 0);
-    unsetenv("STOP_TASKS");
-    remove_state(directory);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    unsetenv(AGENT_STOP_TASKS);
+    agent_remove_state(directory);
     fake_done(&fake);
 }
 
@@ -503,17 +504,17 @@ static void test_stop_tasks_at_the_end(void **state)
     char directory[64];
     fake_init(&fake);
     make_state(directory);
-    setenv("STOP_TASKS", "1", 1);
-    pid_t agent = spawn_agent(&fake, directory);
-    unsetenv("STOP_TASKS");
+    setenv(AGENT_STOP_TASKS, "1", 1);
+    pid_t agent = agent_spawn(fake.port, directory);
+    unsetenv(AGENT_STOP_TASKS);
     RUN_UNTIL(&fake, fake.agent);
     start_command(&fake, 1, 0, "exec sleep 1000");
     RUN_UNTIL(&fake, told(&fake, 1)->started);
     kill(agent, SIGTERM);
     RUN_UNTIL(&fake, told(&fake, 1)->exited);
     assert_int_equal(told(&fake, 1)->signal, SIGTERM);
-    assert_int_equal(await_agent(agent, 0), 0);
-    remove_state(directory);
+    assert_int_equal(agent_end(agent, 0), 0);
+    agent_remove_state(directory);
     fake_done(&fake);
 }
 
@@ -540,20 +541,18 @@ static void test_wrong_options(void **state)
 
 int main(int argc, char **argv)
 {
-    const char *build = getenv("PHX_BUILD");
-    snprintf(shim, sizeof shim, "%s/phalanx-shim", build ? build : "build");
-    if (argc == 4 && strcmp(argv[1], "agent") == 0)
-        return run_agent(argv);
-    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (len <= 0 || access(shim, X_OK) < 0) {
-        fprintf(stderr, "skipped: no %s\n", shim);
-        return 77;
-    }
+    agent_process_main(argc, argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_life_of_a_task),  cmocka_unit_test(test_commands_that_cannot_run),
-        cmocka_unit_test(test_agent_is_killed), cmocka_unit_test(test_fence),
-        cmocka_unit_test(test_machine_dies),    cmocka_unit_test(test_logs),
-        cmocka_unit_test(test_clients),         cmocka_unit_test(test_stop_tasks_at_the_end),
+        cmocka_unit_test(test_life_of_a_task),
+        cmocka_unit_test(test_commands_that_cannot_run),
+        cmocka_unit_test(test_agent_is_killed),
+        cmocka_unit_test(test_lease_is_renewed),
+        cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_machine_dies),
+        cmocka_unit_test(test_loss_before_the_first_tick),
+        cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_stop_tasks_at_the_end),
         cmocka_unit_test(test_wrong_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

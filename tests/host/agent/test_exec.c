@@ -13,6 +13,7 @@
 
 #include "host/agent/agent_host.h"
 #include "host/agent/fake.h"
+#include "host/process.h"
 
 enum { TASK = 1001, STREAMS_MAX = 80, CREDIT = 64 * 1024 };
 
@@ -223,7 +224,7 @@ static void test_closing(void **state)
     RUN_UNTIL(&bed->fake, strchr(bed->heard[1].text, '\n') != NULL);
     pid_t pid = (pid_t)strtol(bed->heard[1].text, NULL, 10);
     say(bed, (struct from_controller){.kind = FROM_CONTROLLER_EXEC_CLOSE, .number = 1});
-    RUN_UNTIL(&bed->fake, kill(pid, 0) < 0);
+    RUN_UNTIL(&bed->fake, process_gone(pid));
     assert_int_equal(bed->heard[1].ends, 0);
     give(bed, 1, 5); /* crossed on the way */
     type(bed, 1, STR("x"), true);
@@ -283,7 +284,7 @@ static void test_connection_breaks(void **state)
     int hellos = bed->fake.hellos;
     wire_close(bed->fake.agent);
     bed->fake.agent = NULL;
-    RUN_UNTIL(&bed->fake, kill(pid, 0) < 0 && bed->fake.hellos > hellos);
+    RUN_UNTIL(&bed->fake, process_gone(pid) && bed->fake.hellos > hellos);
     open_command(bed, 2, "echo again", CREDIT, false);
     RUN_UNTIL(&bed->fake, bed->heard[2].ends);
     assert_string_equal(bed->heard[2].text, "again\n");

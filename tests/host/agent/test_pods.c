@@ -6,54 +6,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/agent/agent_host.h"
+#include "host/agent/agent_process.h"
 #include "host/agent/fake.h"
-
-static char program[512], shim[512];
-
-/* --- an agent in a process of its own ------------------------------------------------------------- */
-
-static void on_term(uv_signal_t *handle, int number)
-{
-    agent_host_shutdown(handle->data, false, NULL, NULL);
-    uv_close((uv_handle_t *)handle, NULL);
-}
-
-/* argv: agent PORT STATE */
-static int run_agent(char **argv)
-{
-    uv_loop_t loop;
-    uv_signal_t term;
-    struct agent_host *host;
-    struct error error;
-    signal(SIGPIPE, SIG_IGN);
-    uv_loop_init(&loop);
-    struct agent_host_options options = {.machine = "m-1",
-                                         .controller = "127.0.0.1",
-                                         .port = (uint16_t)strtol(argv[2], NULL, 10),
-                                         .state = argv[3],
-                                         .shim = shim,
-                                         .chips = 4,
-                                         .quiet = true};
-    if (agent_host_new(&loop, &options, &host, &error) < 0) {
-        fprintf(stderr, "%s\n", error.text);
-        return 1;
-    }
-    uv_signal_init(&loop, &term);
-    term.data = host;
-    uv_signal_start(&term, on_term, SIGTERM);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    return uv_loop_close(&loop) == 0 ? 0 : 3;
-}
 
 struct bed {
     struct fake fake;
@@ -63,43 +23,28 @@ struct bed {
 
 static void begin_agent(struct bed *bed)
 {
-    char port[8];
     int hellos = bed->fake.hellos;
-    snprintf(port, sizeof port, "%u", bed->fake.port);
-    bed->agent = fork();
-    assert_true(bed->agent >= 0);
-    if (bed->agent == 0) {
-        execl(program, program, "agent", port, bed->state, (char *)NULL);
-        _exit(127);
-    }
+    bed->agent = agent_spawn(bed->fake.port, bed->state);
     RUN_UNTIL(&bed->fake, bed->fake.agent && bed->fake.hellos > hellos);
 }
 
-static int end_agent(struct bed *bed, int signal_number)
-{
-    int status;
-    kill(bed->agent, signal_number);
-    assert_int_equal(waitpid(bed->agent, &status, 0), bed->agent);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-static void bed_init(struct bed *bed)
+static void bed_prepare(struct bed *bed)
 {
     fake_init(&bed->fake);
     snprintf(bed->state, sizeof bed->state, "/tmp/phx-pods-test-XXXXXX");
     assert_non_null(mkdtemp(bed->state));
-    begin_agent(bed);
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *ftw)
+static void bed_init(struct bed *bed)
 {
-    return remove(path);
+    bed_prepare(bed);
+    begin_agent(bed);
 }
 
 static void bed_done(struct bed *bed)
 {
-    assert_int_equal(end_agent(bed, SIGTERM), 0);
-    nftw(bed->state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    assert_int_equal(agent_end(bed->agent, SIGTERM), 0);
+    agent_remove_state(bed->state);
     fake_done(&bed->fake);
 }
 
@@ -199,7 +144,7 @@ static void a_pod_outlives_its_agent(void **state)
     start(&bed, &pod, 21);
     RUN_UNTIL(&bed.fake, told(&bed.fake, 21)->started);
     assert_true(told(&bed.fake, 21)->preparing > 0);
-    assert_int_equal(end_agent(&bed, SIGKILL), -SIGKILL);
+    assert_int_equal(agent_end(bed.agent, SIGKILL), -SIGKILL);
     begin_agent(&bed);
     RUN_UNTIL(&bed.fake, told(&bed.fake, 21)->phases[2] == CONTAINER_RUNNING &&
                              told(&bed.fake, 21)->phases[1] == CONTAINER_TERMINATED);
@@ -219,11 +164,13 @@ static void the_fence_ends_every_container(void **state)
 {
     struct bed bed;
     struct pod pod = {.count = 0};
-    bed_init(&bed);
+    bed_prepare(&bed);
+    bed.fake.lease_ns = 3 * NS_PER_SECOND;
+    begin_agent(&bed);
     add(&pod, "main", CONTAINER_MAIN, RERUN_ALWAYS, "sleep 1000");
     add(&pod, "side", CONTAINER_SIDECAR, RERUN_ALWAYS, "sleep 1000");
     start(&bed, &pod, 22);
-    RUN_UNTIL(&bed.fake, told(&bed.fake, 22)->started);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 22)->started || told(&bed.fake, 22)->exited);
     bed.fake.silent = true;
     RUN_UNTIL(&bed.fake, told(&bed.fake, 22)->exited);
     assert_true(told(&bed.fake, 22)->fenced);
@@ -319,15 +266,7 @@ static void a_volume_that_is_not_there_is_named(void **state)
 
 int main(int argc, char **argv)
 {
-    const char *build = getenv("PHX_BUILD");
-    snprintf(shim, sizeof shim, "%s/phalanx-shim", build ? build : "build");
-    if (argc == 4 && strcmp(argv[1], "agent") == 0)
-        return run_agent(argv);
-    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (len <= 0 || access(shim, X_OK) < 0) {
-        fprintf(stderr, "skipped: no %s\n", shim);
-        return 77;
-    }
+    agent_process_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_outlives_its_agent),
         cmocka_unit_test(the_fence_ends_every_container),

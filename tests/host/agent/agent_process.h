@@ -1,0 +1,115 @@
+/* agent_process.h - for tests of agents: one in a process of its own, which is this program again.
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         agent_process_main(argc, argv); // does not come back in the agent, nor where there is no shim
+ *         ...
+ *     pid_t agent = agent_spawn(fake.port, directory);
+ *     assert_int_equal(agent_end(agent, SIGTERM), 0);
+ */
+#ifndef PHX_TESTS_HOST_AGENT_AGENT_PROCESS_H
+#define PHX_TESTS_HOST_AGENT_AGENT_PROCESS_H
+
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/agent/agent_host.h"
+
+static char agent_shim[512]; /* path of phalanx-shim */
+
+#define AGENT_ADDRESS    "127.0.0.9"
+#define AGENT_STOP_TASKS "STOP_TASKS" /* a variable: SIGTERM ends the agent's tasks too */
+
+static void agent_on_term(uv_signal_t *handle, int number)
+{
+    agent_host_shutdown(handle->data, getenv(AGENT_STOP_TASKS) != NULL, NULL, NULL);
+    uv_close((uv_handle_t *)handle, NULL);
+}
+
+/* argv: agent PORT STATE */
+static int agent_run(char **argv)
+{
+    uv_loop_t loop;
+    uv_signal_t term;
+    struct agent_host *host;
+    struct error error;
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&loop);
+    struct agent_host_options options = {.machine = "m-1",
+                                         .controller = "127.0.0.1",
+                                         .address = AGENT_ADDRESS,
+                                         .port = (uint16_t)strtol(argv[2], NULL, 10),
+                                         .state = argv[3],
+                                         .shim = agent_shim,
+                                         .chips = 4,
+                                         .quiet = true};
+    int rc = agent_host_new(&loop, &options, &host, &error);
+    if (rc < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        return 1;
+    }
+    uv_signal_init(&loop, &term);
+    term.data = host;
+    uv_signal_start(&term, agent_on_term, SIGTERM);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    return uv_loop_close(&loop) == 0 ? 0 : 3;
+}
+
+/* It dies with this process: a test that failed leaves none behind. */
+static pid_t agent_spawn(uint16_t port, const char *state)
+{
+    char number[8];
+    snprintf(number, sizeof number, "%u", port);
+    pid_t parent = getpid(), pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent)
+            execl("/proc/self/exe", "agent", "agent", number, state, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Its exit code, or minus the signal that ended it. Signal 0: it ends by itself. */
+static int agent_end(pid_t pid, int signal_number)
+{
+    int status;
+    kill(pid, signal_number);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int agent_remove_one(const char *path, const struct stat *info, int kind, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+/* The state directory, after the agent's end. */
+static void agent_remove_state(const char *path)
+{
+    nftw(path, agent_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void agent_process_main(int argc, char **argv)
+{
+    enum { SKIPPED = 77 };
+    const char *build = getenv("PHX_BUILD");
+    snprintf(agent_shim, sizeof agent_shim, "%s/phalanx-shim", build ? build : "build");
+    if (argc == 4 && strcmp(argv[1], "agent") == 0)
+        exit(agent_run(argv));
+    if (access(agent_shim, X_OK) < 0) {
+        fprintf(stderr, "skipped: no %s\n", agent_shim);
+        exit(SKIPPED);
+    }
+}
+
+#endif
