@@ -13,15 +13,28 @@
 
 /* A shim that was killed takes the task's first process with it (PR_SET_PDEATHSIG); what that one had started
  * is left without a keeper. Each carries PHX_TASK_DIR in its environment as it was at exec, whatever group or
- * parent it has now, so they are found by that, killed through a pidfd, and looked for again until a whole
- * pass turns up none: one that was struck may have forked behind the pass, and one amid its exec shows no
- * environment for that moment. */
+ * parent it has now, so they are found by that, killed through a pidfd, and looked for again until whole passes
+ * turn up none: one that was struck may have forked behind the pass, and one amid its exec shows no environment
+ * for that moment. */
 
-/* An exec shows no environment for microseconds. What shows none for so many passes is no task of ours: a
- * process whose memory we may not look at. */
-enum { UNSURE_PASSES_MAX = 100 };
+enum {
+    /* An exec shows no environment for microseconds. What shows none for so many passes is no task of ours: a
+     * process whose memory we may not look at. */
+    UNSURE_PASSES_MAX = 100,
+    /* A pass goes by rising numbers, as forks do, so that whoever forks ahead of it is met; but at the end of
+     * the numbers a fork goes back behind it. No process does that twice in the time of two passes. */
+    CLEAN_PASSES = 2,
+    /* Of those struck so many are watched until they are dead; the rest must not take all our descriptors, and
+     * are met again by the next pass. */
+    PREY_MAX = 64,
+};
 
-enum sight { SIGHT_STRANGER, SIGHT_MARKED, SIGHT_UNSURE };
+enum sight {
+    SIGHT_STRANGER,
+    SIGHT_MARKED,
+    SIGHT_UNSURE, /* perhaps amid its exec, or dying */
+    SIGHT_BLIND,  /* we are out of descriptors: as good as not looked */
+};
 
 struct prey {
     pid_t pid;
@@ -31,7 +44,7 @@ struct prey {
 struct sweep {
     char mark[LAUNCH_PATH_MAX + 64]; /* "\0PHX_TASK_DIR=...\0" */
     size_t mark_len;
-    uint32_t passes;
+    uint32_t passes, clean_passes; /* all of them, and those at the end in a row */
     VEC(struct prey) prey;
 };
 
@@ -45,35 +58,39 @@ void sweep_free(struct sweep *sweep)
     mem_free(sweep);
 }
 
-/* A process amid its exec: proc(5)'s env_end of the new image is not set yet. Kernel threads and zombies have
- * none either, and never will. */
-static bool is_amid_exec(pid_t pid)
+/* What a process is of whose environment `seen` bytes were read, without the mark. Kernel threads and zombies have
+ * none, and never will. Amid an exec proc(5)'s env_end of the new image is not set yet; if the environment is
+ * longer by now, then what was read was the old image, given up between opening and the end. */
+static enum sight look_again(pid_t pid, size_t seen)
 {
-    enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_ENV_END = 51, KERNEL_THREAD = 0x00200000 };
+    enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_ENV_START = 50, FIELD_ENV_END = 51 };
+    enum { KERNEL_THREAD = 0x00200000 };
     char path[40], block[2048];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return errno == EMFILE || errno == ENFILE ? SIGHT_BLIND : SIGHT_STRANGER;
     ssize_t len = read(fd, block, sizeof block - 1);
     close(fd);
     if (len <= 0)
-        return false;
+        return SIGHT_STRANGER;
     block[len] = 0;
     const char *at = strrchr(block, ')'); /* the name before it may hold anything */
-    unsigned long env_end = 1;
+    unsigned long env_start = 0, env_end = 0;
     for (int field = FIELD_STATE; at && field <= FIELD_ENV_END; field++) {
         at = strchr(at, ' ');
         if (!at++)
-            break;
+            return SIGHT_STRANGER;
         if (field == FIELD_STATE && strchr("ZXx", *at))
-            return false;
+            return SIGHT_STRANGER;
         if (field == FIELD_FLAGS && (strtoul(at, NULL, 10) & KERNEL_THREAD))
-            return false;
+            return SIGHT_STRANGER;
+        if (field == FIELD_ENV_START)
+            env_start = strtoul(at, NULL, 10);
         if (field == FIELD_ENV_END)
             env_end = strtoul(at, NULL, 10);
     }
-    return env_end == 0;
+    return env_end != 0 && env_end - env_start == seen ? SIGHT_STRANGER : SIGHT_UNSURE;
 }
 
 static enum sight look_at(const struct sweep *sweep, pid_t pid)
@@ -82,13 +99,13 @@ static enum sight look_at(const struct sweep *sweep, pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/environ", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return SIGHT_STRANGER;
-    size_t len = 1;
+        return errno == EMFILE || errno == ENFILE ? SIGHT_BLIND : SIGHT_STRANGER;
+    size_t len = 1, seen = 0;
     block[0] = 0; /* the first variable has its leading NUL too */
-    bool found = false, empty = true;
+    bool found = false;
     ssize_t got;
     while (!found && (got = read(fd, block + len, sizeof block - len)) > 0) {
-        empty = false;
+        seen += (size_t)got;
         len += (size_t)got;
         found = memmem(block, len, sweep->mark, sweep->mark_len) != NULL;
         size_t keep = len < sweep->mark_len ? len : sweep->mark_len; /* it may lie across two reads */
@@ -98,7 +115,8 @@ static enum sight look_at(const struct sweep *sweep, pid_t pid)
     close(fd);
     if (found)
         return SIGHT_MARKED;
-    return empty && is_amid_exec(pid) ? SIGHT_UNSURE : SIGHT_STRANGER;
+    bool whole = seen > 0 && seen < sizeof block - 1; /* one read, which is never of half an image */
+    return whole ? SIGHT_STRANGER : look_again(pid, seen);
 }
 
 static bool is_known(const struct sweep *sweep, pid_t pid)
@@ -115,27 +133,33 @@ static void keep_prey(struct sweep *sweep, pid_t pid, int pidfd)
     vec_push(&sweep->prey, prey);
 }
 
-/* False when the process is no stranger, and a later pass has to look again. */
+/* False when the process is no stranger, and a later pass has to look again. One that was struck before is none
+ * either: by the time it is dead the number may be that of a child of it. */
 static bool strike(struct sweep *sweep, pid_t pid)
 {
     if (is_known(sweep, pid))
-        return true; /* struck in an earlier pass, and waited for */
+        return false;
     enum sight sight = look_at(sweep, pid);
+    if (sight == SIGHT_UNSURE)
+        return sweep->passes > UNSURE_PASSES_MAX;
     if (sight != SIGHT_MARKED)
-        return sight == SIGHT_STRANGER || sweep->passes > UNSURE_PASSES_MAX;
+        return sight == SIGHT_STRANGER;
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0)
-        return errno == ESRCH;
+        return false;
     if (look_at(sweep, pid) != SIGHT_MARKED) { /* it ended meanwhile, the number may be another's */
         close(pidfd);
         return false;
     }
     syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-    keep_prey(sweep, pid, pidfd);
+    if (sweep->prey.len < PREY_MAX)
+        keep_prey(sweep, pid, pidfd);
+    else
+        close(pidfd);
     return false;
 }
 
-/* True when the whole pass found strangers only, and prey of earlier passes. */
+/* True when the whole pass found strangers only. */
 static bool pass_is_clean(struct sweep *sweep)
 {
     DIR *proc = opendir("/proc");
@@ -192,8 +216,9 @@ static struct shim_exit lost_record(const struct task_file *file)
 
 bool sweep_step(struct task *task)
 {
-    bool clean = pass_is_clean(task->sweep);
-    if (!all_dead(task->sweep) || !clean)
+    struct sweep *sweep = task->sweep;
+    sweep->clean_passes = pass_is_clean(sweep) ? sweep->clean_passes + 1 : 0;
+    if (!all_dead(sweep) || sweep->clean_passes < CLEAN_PASSES)
         return false;
     int fd = task_file_open(task->launcher, task->uid);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))

@@ -219,9 +219,10 @@ static void on_timer(uv_timer_t *timer)
         timer_arm(launcher);
 }
 
+/* Not pushed on when it runs: who comes often enough would keep all others from ever being looked after. */
 void timer_arm(struct launcher *launcher)
 {
-    if (!launcher->closing)
+    if (!launcher->closing && !uv_is_active((uv_handle_t *)&launcher->timer))
         uv_timer_start(&launcher->timer, on_timer, TIMER_MS, 0);
 }
 

@@ -17,9 +17,8 @@
 
 #include "host/api/fake_host.h"
 
-#define CLUSTER     "clusters/mini.yaml"
-#define JOBSETS     "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
-#define DEADLINE_NS (20 * NS_PER_SECOND)
+#define CLUSTER "clusters/mini.yaml"
+#define JOBSETS "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 
 /* --- a client that lets the server's loop run while it waits ----------------------------------- */
 
@@ -35,13 +34,6 @@ struct client {
     struct arena arena;
     char *head;
 };
-
-static inline int64_t monotonic(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
 
 static inline void client_send(struct client *client, struct fake_host *host, const char *method,
                                const char *url, const char *headers, const char *body)
@@ -102,27 +94,25 @@ static inline bool client_parse(struct client *client)
     }
 }
 
+/* Reads what is there; true when there is nothing to wait for any more. */
+static inline bool client_read(struct client *client, const char *text, bool *ret_found)
+{
+    char chunk[65536];
+    ssize_t len;
+    while ((len = recv(client->fd, chunk, sizeof chunk, MSG_DONTWAIT)) > 0)
+        buf_add(&client->in, chunk, (size_t)len);
+    client->closed |= len == 0 || errno != EAGAIN;
+    bool whole = client_parse(client), found = text && client->body.data && strstr(client->body.data, text);
+    *ret_found = text ? found : whole;
+    return found || whole || client->closed;
+}
+
 /* Runs the loop until the answer is whole, or (`text` given) the body has this text. */
 static inline bool client_wait(struct client *client, const char *text)
 {
-    int64_t deadline = monotonic() + DEADLINE_NS;
-    while (monotonic() < deadline) {
-        char chunk[65536];
-        ssize_t len = recv(client->fd, chunk, sizeof chunk, MSG_DONTWAIT);
-        if (len > 0)
-            buf_add(&client->in, chunk, (size_t)len);
-        else if (len == 0)
-            client->closed = true;
-        bool whole = client_parse(client);
-        if (text && client->body.data && strstr(client->body.data, text))
-            return true;
-        if (whole || client->closed)
-            return !text && whole;
-        /* Until there is something to do for the server, or its 20 ms tick. */
-        uv_run(&client->host->loop, len > 0 ? UV_RUN_NOWAIT : UV_RUN_ONCE);
-    }
-    fail_msg("no answer in time; so far: %s", client->body.data ? client->body.data : "");
-    return false;
+    bool found = false;
+    RUN_UNTIL(client->host, client_read(client, text, &found));
+    return found;
 }
 
 static inline void client_done(struct client *client)

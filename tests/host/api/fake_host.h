@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/yaml.h"
 #include "host/api/api.h"
+#include "host/patience.h"
 
 struct fake_write {
     struct write_event event; /* strings belong to the request */
@@ -18,6 +19,7 @@ struct fake_host {
     uv_loop_t loop;
     uv_prepare_t commit;
     uv_timer_t tick;
+    struct patience patience;
     struct core *core;
     struct api *api;
     uint64_t seq;
@@ -211,13 +213,17 @@ static void fake_start(struct fake_host *host, const char *cluster_path, uint16_
     host->commit.data = host->tick.data = host;
     uv_prepare_start(&host->commit, fake_commit);
     uv_timer_start(&host->tick, fake_tick, 20, 20);
+    patience_init(&host->patience, &host->loop);
 }
+
+#define RUN_UNTIL(host, condition) PATIENT_UNTIL(&(host)->patience, condition)
 
 static void fake_stop(struct fake_host *host)
 {
     api_close(host->api, NULL, NULL);
     uv_close((uv_handle_t *)&host->commit, NULL);
     uv_close((uv_handle_t *)&host->tick, NULL);
+    patience_done(&host->patience);
     CHECK(uv_run(&host->loop, UV_RUN_DEFAULT) == 0);
     CHECK(uv_loop_close(&host->loop) == 0);
     core_free(host->core);

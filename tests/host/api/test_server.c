@@ -204,10 +204,7 @@ static void test_logs(void **state)
                                                   "/log?follow=true&tailLines=5&container=main",
                                                   STR_ARG(name)));
     client_send(&client, host, "GET", url, NONE, NULL);
-    int64_t deadline = monotonic() + DEADLINE_NS;
-    while (!host->stream && monotonic() < deadline)
-        uv_run(&host->loop, UV_RUN_NOWAIT);
-    assert_non_null(host->stream);
+    RUN_UNTIL(host, host->stream);
     assert_true(host->log_options.follow);
     assert_int_equal(host->log_options.tail_lines, 5);
     api_log_data(host->stream, STR("one\n"), false, NULL);
@@ -215,13 +212,10 @@ static void test_logs(void **state)
     api_log_data(host->stream, STR("two\n"), false, NULL);
     assert_true(client_wait(&client, "two\n"));
     client_done(&client);
-    while (!host->logs_closed && monotonic() < deadline)
-        uv_run(&host->loop, UV_RUN_NOWAIT);
-    assert_int_equal(host->logs_closed, 1);
+    RUN_UNTIL(host, host->logs_closed == 1);
 
     client_send(&client, host, "GET", url, NONE, NULL);
-    while (!host->stream && monotonic() < deadline)
-        uv_run(&host->loop, UV_RUN_NOWAIT);
+    RUN_UNTIL(host, host->stream);
     api_log_data(host->stream, (struct str){0}, true, "the agent is away");
     assert_true(client_wait(&client, NULL));
     assert_int_equal(client.code, 500);
@@ -243,10 +237,7 @@ static void test_close_busy(void **state)
     assert_true(client_wait(&watch, "ADDED"));
     host->hold_commits = true;
     client_send(&write, host, "DELETE", JOBSETS "/a", NONE, NULL);
-    int64_t deadline = monotonic() + DEADLINE_NS;
-    while (!host->writes.len && monotonic() < deadline)
-        uv_run(&host->loop, UV_RUN_NOWAIT);
-    assert_int_equal(host->writes.len, 1);
+    RUN_UNTIL(host, host->writes.len == 1);
     client_done(&watch);
     client_done(&write);
 }

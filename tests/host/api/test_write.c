@@ -185,10 +185,7 @@ static void test_conflict(void **state)
                 "{\"metadata\":{\"annotations\":{\"one\":\"1\"}}}");
     client_send(&second, host, "PATCH", JOBSETS "/a", "Content-Type: application/merge-patch+json\r\n",
                 "{\"metadata\":{\"annotations\":{\"two\":\"2\"}}}");
-    int64_t deadline = monotonic() + DEADLINE_NS;
-    while (host->writes.len < 2 && monotonic() < deadline)
-        uv_run(&host->loop, UV_RUN_NOWAIT);
-    assert_int_equal(host->writes.len, 2);
+    RUN_UNTIL(host, host->writes.len == 2);
     assert_int_equal(first.body.len, 0);
     host->hold_commits = false;
     assert_true(client_wait(&first, NULL));

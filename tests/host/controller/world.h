@@ -26,8 +26,9 @@
 #include <unistd.h>
 
 #include "host/controller/internal.h"
+#include "host/patience.h"
 
-enum { DEADLINE_S = 60, BEAT_MS = 40, FAKES_MAX = 8, LEASE_MS = 500, PATIENT_LEASE_MS = 30000 };
+enum { BEAT_MS = 40, FAKES_MAX = 8, LEASE_MS = 500, PATIENT_LEASE_MS = 30000 };
 
 struct heard {
     enum from_controller_kind kind;
@@ -51,7 +52,8 @@ struct fake {
 };
 struct world {
     uv_loop_t loop;
-    uv_timer_t deadline, beat;
+    struct patience patience;
+    uv_timer_t beat;
     struct controller *controller;
     struct controller_options options;
     struct wire *wire; /* the agents' */
@@ -64,15 +66,7 @@ struct world {
     struct buf answer;
 };
 
-#define RUN_UNTIL(w, condition)                                                                              \
-    while (!(condition))                                                                                     \
-    uv_run(&(w)->loop, UV_RUN_ONCE)
-
-static void too_late(uv_timer_t *timer)
-{
-    fprintf(stderr, "nothing happened for %d s\n", DEADLINE_S);
-    CHECK_UNREACHABLE();
-}
+#define RUN_UNTIL(w, condition) PATIENT_UNTIL(&(w)->patience, condition)
 
 /* --- agents ----------------------------------------------------------------------------------- */
 
@@ -424,9 +418,7 @@ static inline void world_prepare(struct world *w, int lease_ms)
         "\"addresses\":\"127.0.1.1\",\"pods\":[{\"racks\":[{\"machines\":4,\"chips\":4,\"spares\":1}]}]}}",
         lease_ms);
     assert_int_equal(uv_loop_init(&w->loop), 0);
-    uv_timer_init(&w->loop, &w->deadline);
-    uv_timer_start(&w->deadline, too_late, DEADLINE_S * 1000, 0);
-    uv_unref((uv_handle_t *)&w->deadline);
+    patience_init(&w->patience, &w->loop);
     uv_timer_init(&w->loop, &w->beat);
     w->beat.data = w;
     uv_timer_start(&w->beat, on_beat, BEAT_MS, BEAT_MS);
@@ -493,7 +485,7 @@ static inline void world_done(struct world *w)
     world_check_replay(w);
     wire_shutdown(w->wire);
     controller_stop(w->controller);
-    uv_close((uv_handle_t *)&w->deadline, NULL);
+    patience_done(&w->patience);
     uv_close((uv_handle_t *)&w->beat, NULL);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     controller_free(w->controller);

@@ -23,8 +23,10 @@
 
 #include "base/units.h"
 #include "host/launch/launch.h"
+#include "host/patience.h"
+#include "host/process.h"
 
-enum { DEADLINE_MS = 60000, EVENTS_MAX = 256 };
+enum { EVENTS_MAX = 256 };
 
 struct seen { /* an event, its strings copied */
     struct launch_event event;
@@ -36,8 +38,8 @@ struct fixture {
     char words[160]; /* FIFO on which tasks say where they are */
     int words_fd;
     uv_loop_t loop;
-    uv_timer_t deadline;
-    bool expired, closed;
+    struct patience patience;
+    bool closed;
     struct launcher *launcher;
     struct launcher_options options;
     struct seen seen[EVENTS_MAX];
@@ -70,17 +72,11 @@ static inline void record_event(void *context, const struct launch_event *event)
                                           : "");
 }
 
-static inline void on_deadline(uv_timer_t *timer)
-{
-    ((struct fixture *)timer->data)->expired = true;
-}
-
 static inline void launcher_open(struct fixture *f)
 {
     struct error error = {0};
     assert_int_equal(uv_loop_init(&f->loop), 0);
-    uv_timer_init(&f->loop, &f->deadline);
-    f->deadline.data = f;
+    patience_init(&f->patience, &f->loop);
     f->options.directory = f->directory;
     f->options.shim = shim_path();
     f->options.on_event = record_event;
@@ -99,7 +95,7 @@ static inline void launcher_shut(struct fixture *f)
 {
     f->closed = false;
     launch_shutdown(f->launcher, on_closed, f);
-    uv_close((uv_handle_t *)&f->deadline, NULL);
+    patience_done(&f->patience);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_true(f->closed);
     assert_int_equal(uv_loop_close(&f->loop), 0);
@@ -142,17 +138,6 @@ static inline int remove_tree(const char *path)
     return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : -1;
 }
 
-static inline int fixture_teardown(void **state)
-{
-    struct fixture *f = *state;
-    if (f->launcher)
-        launcher_shut(f);
-    close(f->words_fd);
-    int result = remove_tree(f->directory);
-    free(f);
-    return result;
-}
-
 /* ---- waiting ---- */
 
 static inline struct seen *find_event(struct fixture *f, enum launch_event_kind kind, uint64_t uid)
@@ -166,22 +151,34 @@ static inline struct seen *find_event(struct fixture *f, enum launch_event_kind 
 static inline struct seen *await(struct fixture *f, enum launch_event_kind kind, uint64_t uid)
 {
     struct seen *seen;
-    f->expired = false;
-    uv_timer_start(&f->deadline, on_deadline, DEADLINE_MS, 0);
-    while (!(seen = find_event(f, kind, uid)) && !f->expired)
-        uv_run(&f->loop, UV_RUN_ONCE);
-    uv_timer_stop(&f->deadline);
-    if (!seen)
-        fail_msg("no event %d for task %llu", kind, (unsigned long long)uid);
+    PATIENT_UNTIL(&f->patience, (seen = find_event(f, kind, uid)));
     return seen;
+}
+
+/* No task outlives its test: what still runs meets a fence that has passed. */
+static inline int fixture_teardown(void **state)
+{
+    struct fixture *f = *state;
+    if (!f->launcher) {
+        launcher_open(f);
+        launch_adopt(f->launcher, NULL);
+    }
+    launch_set_fence(f->launcher, 1);
+    for (size_t i = 0; i < f->seen_len; i++)
+        if (f->seen[i].event.kind == LAUNCH_STARTED || f->seen[i].event.kind == LAUNCH_ADOPTED)
+            await(f, LAUNCH_EXITED, f->seen[i].event.uid);
+    launcher_shut(f);
+    close(f->words_fd);
+    int result = remove_tree(f->directory);
+    free(f);
+    return result;
 }
 
 /* The next line that a task writes to $WORDS. */
 static inline void await_word(struct fixture *f, char ret_word[64])
 {
     size_t len = 0;
-    struct timespec start, now;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    uint64_t until_ns = uv_hrtime() + PATIENCE_S * (uint64_t)NS_PER_SECOND;
     for (;;) {
         struct pollfd fd = {f->words_fd, POLLIN, 0};
         poll(&fd, 1, 100);
@@ -196,8 +193,7 @@ static inline void await_word(struct fixture *f, char ret_word[64])
         }
         if (fd.revents & POLLHUP) /* nobody has it open for writing yet: let the loop and the clock go on */
             poll(NULL, 0, 1);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        assert_true((now.tv_sec - start.tv_sec) * 1000 < DEADLINE_MS);
+        assert_true(uv_hrtime() < until_ns);
     }
 }
 
@@ -211,20 +207,6 @@ static inline pid_t await_pid(struct fixture *f)
 static inline bool is_dead(pid_t pid)
 {
     return kill(pid, 0) < 0 && errno == ESRCH;
-}
-
-/* Zombies of others count as dead: who reaps them is not ours to say. */
-static inline bool is_gone(pid_t pid)
-{
-    char path[64], line[256] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    int fd = open(path, O_RDONLY);
-    if (fd < 0)
-        return true;
-    ssize_t got = read(fd, line, sizeof line - 1);
-    close(fd);
-    const char *at = got > 0 ? strrchr(line, ')') : NULL;
-    return !at || at[2] == 'Z' || at[2] == 'X';
 }
 
 /* ---- tasks ---- */

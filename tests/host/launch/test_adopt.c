@@ -2,6 +2,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "host/launch/fixture.h"
@@ -12,24 +13,26 @@ struct agent {
     pid_t pid;
 };
 
-static void agent_body(struct fixture *f, const struct launch_spec *spec, uint64_t fence_ns, int tether,
-                       int started)
+static void agent_body(struct fixture *f, const struct launch_spec *const *specs, size_t count,
+                       uint64_t fence_ns, int tether, int started)
 {
     launcher_open(f);
     if (fence_ns)
         launch_set_fence(f->launcher, fence_ns);
     if (tether >= 0 && launcher_set_tether(f->launcher, tether, NULL) < 0)
         _exit(2);
-    spawn(f, spec);
-    await(f, LAUNCH_STARTED, spec->uid);
+    for (size_t i = 0; i < count; i++)
+        spawn(f, specs[i]);
+    for (size_t i = 0; i < count; i++)
+        await(f, LAUNCH_STARTED, specs[i]->uid);
     if (write(started, "s", 1) != 1)
         _exit(2);
     for (;;)
         uv_run(&f->loop, UV_RUN_ONCE);
 }
 
-static struct agent agent_start(struct fixture *f, const struct launch_spec *spec, uint64_t fence_ns,
-                                int tether)
+static struct agent agents_start(struct fixture *f, const struct launch_spec *const *specs, size_t count,
+                                 uint64_t fence_ns, int tether)
 {
     int fds[2];
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -38,7 +41,7 @@ static struct agent agent_start(struct fixture *f, const struct launch_spec *spe
     if (pid == 0) {
         close(fds[0]);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        agent_body(f, spec, fence_ns, tether, fds[1]);
+        agent_body(f, specs, count, fence_ns, tether, fds[1]);
         _exit(2);
     }
     close(fds[1]);
@@ -46,6 +49,12 @@ static struct agent agent_start(struct fixture *f, const struct launch_spec *spe
     assert_int_equal(read(fds[0], &c, 1), 1);
     close(fds[0]);
     return (struct agent){.pid = pid};
+}
+
+static struct agent agent_start(struct fixture *f, const struct launch_spec *spec, uint64_t fence_ns,
+                                int tether)
+{
+    return agents_start(f, &spec, 1, fence_ns, tether);
 }
 
 static void agent_kill(struct agent *agent)
@@ -66,7 +75,7 @@ static void await_silence(struct fixture *f)
 {
     for (;;) {
         struct pollfd fd = {f->words_fd, POLLIN, 0};
-        assert_int_equal(poll(&fd, 1, DEADLINE_MS), 1);
+        assert_int_equal(poll(&fd, 1, PATIENCE_S * 1000), 1);
         char block[64];
         if (read(f->words_fd, block, sizeof block) == 0)
             return;
@@ -206,7 +215,7 @@ static void tether_holds_until_the_last(void **state)
     struct pollfd fd = {pair[0], POLLIN, 0};
     assert_int_equal(poll(&fd, 1, 100), 0); /* the shim holds it */
     assert_int_equal(write(go_fd, "\n", 1), 1);
-    assert_int_equal(poll(&fd, 1, DEADLINE_MS), 1);
+    assert_int_equal(poll(&fd, 1, PATIENCE_S * 1000), 1);
     char c;
     assert_int_equal(read(pair[0], &c, 1), 0);
     close(pair[0]);
@@ -238,8 +247,8 @@ static void killed_shim_takes_all_along(void **state)
         const struct seen *seen = await(f, LAUNCH_EXITED, uid);
         assert_true(seen->event.exit.lost && seen->event.exit.signaled);
         assert_true(seen->event.exit.started_ns > 0);
-        assert_true(is_gone(task));
-        assert_true(is_gone(grandchild));
+        assert_true(process_gone(task));
+        assert_true(process_gone(grandchild));
     }
     launcher_shut(f);
     launcher_open(f); /* the same is reported again */
@@ -260,6 +269,77 @@ static void killed_shim_while_no_agent(void **state)
     launch_adopt(f->launcher, NULL);
     assert_true(await(f, LAUNCH_EXITED, 7)->event.exit.lost);
     await_silence(f); /* the orphan that held the FIFO is dead too */
+}
+
+/* Whether nobody has the FIFO of words open any more. */
+static bool is_silent(struct fixture *f)
+{
+    char block[256];
+    ssize_t got;
+    while ((got = read(f->words_fd, block, sizeof block)) > 0)
+        ;
+    return got == 0;
+}
+
+enum { FORKING_TASKS = 12, FORKING_ROUNDS = 3 };
+
+/* Shims killed while their tasks fork as fast as they can, far from their first process, with no agent there:
+ * the next one hunts down processes that come, exec and go while it looks. All are dead when it says so. */
+static void killed_shim_amid_forks(void **state)
+{
+    struct fixture *f = *state;
+    static const char forking[] =
+        "exec 3>$WORDS; "
+        "setsid sh -c 'setsid sleep 1000 & while :; do /bin/true & /bin/true & wait %2 %3; done' & "
+        "echo $PPID >&3; while :; do /bin/true & wait $!; done";
+    for (uint64_t round = 0; round < FORKING_ROUNDS; round++) {
+        struct task_args args[FORKING_TASKS];
+        const struct launch_spec *specs[FORKING_TASKS];
+        pid_t shims[FORKING_TASKS];
+        for (uint64_t i = 0; i < FORKING_TASKS; i++) {
+            script(f, &args[i], round * FORKING_TASKS + i + 1, forking);
+            specs[i] = &args[i].spec;
+        }
+        struct agent agent = agents_start(f, specs, FORKING_TASKS, 0, -1);
+        for (int i = 0; i < FORKING_TASKS; i++)
+            shims[i] = await_pid(f);
+        agent_kill(&agent);
+        for (int i = 0; i < FORKING_TASKS; i++)
+            assert_int_equal(kill(shims[i], SIGKILL), 0);
+        launcher_open(f);
+        launch_adopt(f->launcher, NULL);
+        for (int i = 0; i < FORKING_TASKS; i++)
+            assert_true(await(f, LAUNCH_EXITED, specs[i]->uid)->event.exit.lost);
+        assert_true(is_silent(f));
+        launcher_shut(f);
+    }
+}
+
+/* More processes are left than the launcher has descriptors for. */
+static void killed_shim_with_few_descriptors(void **state)
+{
+    struct fixture *f = *state;
+    struct task_args args;
+    script(f, &args, 7,
+           "exec 3>$WORDS; i=0; while [ $i -lt 100 ]; do setsid sleep 1000 & i=$((i+1)); done; "
+           "echo $PPID >&3; exec sleep 1000");
+    struct agent agent = agent_start(f, &args.spec, 0, -1);
+    pid_t shim = await_pid(f);
+    agent_kill(&agent);
+    assert_int_equal(kill(shim, SIGKILL), 0);
+    launcher_open(f);
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int next = dup(0);
+    few = before;
+    few.rlim_cur = 32; /* the launcher has taken what it needs: some 20 */
+    assert_true(next >= 0 && next < 20);
+    close(next);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    launch_adopt(f->launcher, NULL);
+    bool lost = await(f, LAUNCH_EXITED, 7)->event.exit.lost;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(lost && is_silent(f));
 }
 
 /* A task file whose shim is long gone and whose pids belong to strangers now. */
@@ -380,11 +460,18 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, bare_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(running_task_is_adopted),     CASE(finished_meanwhile_is_collected),
-        CASE(fence_kills_without_agent),   CASE(fence_moves),
-        CASE(tether_holds_until_the_last), CASE(killed_shim_takes_all_along),
-        CASE(killed_shim_while_no_agent),  CASE(reused_pid_is_not_touched),
-        CASE(broken_task_files),           CASE(full_disk_loses_output_only),
+        CASE(running_task_is_adopted),
+        CASE(finished_meanwhile_is_collected),
+        CASE(fence_kills_without_agent),
+        CASE(fence_moves),
+        CASE(tether_holds_until_the_last),
+        CASE(killed_shim_takes_all_along),
+        CASE(killed_shim_while_no_agent),
+        CASE(killed_shim_amid_forks),
+        CASE(killed_shim_with_few_descriptors),
+        CASE(reused_pid_is_not_touched),
+        CASE(broken_task_files),
+        CASE(full_disk_loses_output_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

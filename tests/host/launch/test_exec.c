@@ -50,26 +50,7 @@ static void begin(struct fixture *f, uint64_t uid, struct run *run, const char *
         fail_msg("%s", error.text);
 }
 
-#define EXEC_UNTIL(f, condition)                                                                             \
-    do {                                                                                                     \
-        (f)->expired = false;                                                                                \
-        uv_timer_start(&(f)->deadline, on_deadline, DEADLINE_MS, 0);                                         \
-        while (!(condition)) {                                                                               \
-            uv_run(&(f)->loop, UV_RUN_ONCE);                                                                 \
-            assert_false((f)->expired);                                                                      \
-        }                                                                                                    \
-        uv_timer_stop(&(f)->deadline);                                                                       \
-    } while (0)
-
-/* No event of the loop says it. */
-static void await_gone(struct fixture *f, pid_t pid)
-{
-    for (int i = 0; i < DEADLINE_MS && !is_gone(pid); i++) {
-        uv_run(&f->loop, UV_RUN_NOWAIT);
-        poll(NULL, 0, 1);
-    }
-    assert_true(is_gone(pid));
-}
+#define EXEC_UNTIL(f, condition) PATIENT_UNTIL(&(f)->patience, condition)
 
 /* Waits for its end, then all that it wrote (at most a pipe's worth); NUL-terminated. */
 static void end(struct fixture *f, struct run *run, char *ret_text, size_t size)
@@ -191,8 +172,8 @@ static void closing_kills_it(void **state)
     EXEC_UNTIL(f, run.told.started == 1);
     pid_t child = await_pid(f);
     launch_exec_close(run.exec);
-    await_gone(f, child);
-    await_gone(f, run.told.pid);
+    EXEC_UNTIL(f, process_gone(child));
+    EXEC_UNTIL(f, process_gone(run.told.pid));
     assert_int_equal(run.told.ended + run.told.failed, 0);
     assert_null(find_event(f, LAUNCH_EXITED, 1));
     close(run.out);
@@ -210,7 +191,7 @@ static void it_dies_with_its_task(void **state)
     assert_int_equal(launch_stop(f->launcher, 1, 0, NULL), 0);
     await(f, LAUNCH_EXITED, 1);
     end(f, &run, text, sizeof text);
-    await_gone(f, pid);
+    EXEC_UNTIL(f, process_gone(pid));
     assert_true(run.told.ended ? run.told.value == 137 : run.told.value == -1);
 }
 

@@ -13,9 +13,10 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "host/access/folder.h"
+#include "host/patience.h"
 #include "host/wire/wire.h"
 
-enum { MESSAGES = 400, DEADLINE_MS = 20000 };
+enum { MESSAGES = 400 };
 
 static char folder[] = "/tmp/phalanx-tls-XXXXXX";
 
@@ -28,13 +29,7 @@ struct side {
 };
 static struct side server, client;
 static uv_loop_t loop;
-static uv_timer_t deadline;
-static bool late;
-
-static void on_deadline(uv_timer_t *timer)
-{
-    late = true;
-}
+static struct patience patience;
 
 static void server_opened(struct wire_conn *conn)
 {
@@ -105,8 +100,7 @@ static struct wire_tls *settings(const char *authority, const char *name)
     return tls;
 }
 
-/* Connects with these credentials (tls NULL: in the clear) and runs until `done`, or until it took too long.
- * */
+/* Connects with these credentials (tls NULL: in the clear) and runs until `done`. */
 static void exchange(const char *host, struct wire_tls *server_tls, struct wire_tls *client_tls, bool send,
                      bool (*done)(void))
 {
@@ -114,10 +108,8 @@ static void exchange(const char *host, struct wire_tls *server_tls, struct wire_
     struct error error;
     uint16_t port;
     server = client = (struct side){0};
-    late = false;
     uv_loop_init(&loop);
-    uv_timer_init(&loop, &deadline);
-    uv_timer_start(&deadline, on_deadline, DEADLINE_MS, 0);
+    patience_init(&patience, &loop);
     struct wire *wire = wire_new(&loop);
     CHECK(wire_listen(wire, "127.0.0.1", 0, &server_handlers, NULL, &listener, &port, &error) == 0);
     wire_listener_set_tls(listener, server_tls);
@@ -129,14 +121,12 @@ static void exchange(const char *host, struct wire_tls *server_tls, struct wire_
                                      .log_data = {.stream = i, .bytes = {bytes, i * 97 % 70000}}};
         wire_send_agent(client.conn, &message);
     }
-    while (!done() && !late)
-        uv_run(&loop, UV_RUN_ONCE);
+    PATIENT_UNTIL(&patience, done());
     mem_free(bytes);
     wire_shutdown(wire);
-    uv_close((uv_handle_t *)&deadline, NULL);
+    patience_done(&patience);
     uv_run(&loop, UV_RUN_DEFAULT);
     CHECK(uv_loop_close(&loop) == 0);
-    assert_false(late);
 }
 
 static bool all_received(void)

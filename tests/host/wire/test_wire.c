@@ -15,14 +15,15 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "core/agent/codec.h"
+#include "host/patience.h"
 #include "host/wire/wire.h"
 
-enum { MANY = 1500, DEADLINE_S = 60 };
+enum { MANY = 1500 };
 
 /* One loop with both ends in it. */
 struct world {
     uv_loop_t loop;
-    uv_timer_t deadline;
+    struct patience patience;
     struct wire *wire;
     struct wire_listener *listener;
     uint16_t port;
@@ -82,20 +83,11 @@ static const struct wire_handlers server = {
 static const struct wire_handlers client = {
     .opened = client_opened, .from_controller = client_message, .closed = client_closed};
 
-static void too_late(uv_timer_t *timer)
-{
-    (void)timer;
-    fprintf(stderr, "nothing happened for %d s\n", DEADLINE_S);
-    CHECK_UNREACHABLE();
-}
-
 static void world_init(struct world *world)
 {
     memset(world, 0, sizeof *world);
     assert_int_equal(uv_loop_init(&world->loop), 0);
-    uv_timer_init(&world->loop, &world->deadline);
-    uv_timer_start(&world->deadline, too_late, DEADLINE_S * 1000, 0);
-    uv_unref((uv_handle_t *)&world->deadline);
+    patience_init(&world->patience, &world->loop);
     world->wire = wire_new(&world->loop);
     struct error error;
     assert_int_equal(
@@ -105,7 +97,7 @@ static void world_init(struct world *world)
 static void world_done(struct world *world)
 {
     wire_shutdown(world->wire);
-    uv_close((uv_handle_t *)&world->deadline, NULL);
+    patience_done(&world->patience);
     while (uv_run(&world->loop, UV_RUN_DEFAULT) != 0)
         ;
     assert_int_equal(uv_loop_close(&world->loop), 0);
@@ -118,9 +110,7 @@ static void dial(struct world *world, const char *host, uint16_t port)
     assert_int_equal(wire_connect(world->wire, &target, &client, world, &world->last_client, &error), 0);
 }
 
-#define RUN_UNTIL(world, condition)                                                                          \
-    while (!(condition))                                                                                     \
-    uv_run(&(world)->loop, UV_RUN_ONCE)
+#define RUN_UNTIL(world, condition) PATIENT_UNTIL(&(world)->patience, condition)
 
 static void answer_heartbeat(struct world *world, struct wire_conn *conn, const struct from_agent *message)
 {
