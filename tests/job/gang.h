@@ -2,8 +2,7 @@
  * rule.
  *
  * The agent runs in the test's own process, without a thread: gang_poll moves it. A test forks its ranks,
- * then polls until a condition holds or a deadline is over (gang_until). One agent serves all ranks, as one
- * machine would.
+ * then polls until a condition holds (gang_until). One agent serves all ranks, as one machine would.
  */
 #ifndef PHX_TESTS_JOB_GANG_H
 #define PHX_TESTS_JOB_GANG_H
@@ -31,8 +30,8 @@
 #include "job/wire.h"
 #include "phalanx/phalanx.h"
 
-#define GANG_MAX    16
-#define GANG_SECOND 1000
+#define GANG_MAX         16
+#define GANG_PATIENCE_MS 120000 /* for what never comes; no test may depend on its length */
 
 struct gang_client {
     int fd;
@@ -45,7 +44,7 @@ struct gang_client {
 struct gang {
     char dir[64], socket[96];
     uint32_t world, attempt;
-    int listen_fd, port;
+    int listen_fd, port, port_fd;
     struct gang_client clients[GANG_MAX];
     pid_t pids[GANG_MAX];
     int statuses[GANG_MAX]; /* of waitpid; valid when pid is 0 */
@@ -66,17 +65,21 @@ static inline int64_t gang_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A port that was free a moment ago. */
-static inline int gang_free_port(void)
+/* Another port for rank 0. It stays bound here, without listening, so that the kernel gives it to nobody else;
+ * with SO_REUSEADDR on both sides rank 0 can listen on it all the same (socket(7)). */
+static inline void gang_take_port(struct gang *gang)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    close(fd);
-    return ntohs(address.sin_port);
+    int on = 1;
+    if (gang->port_fd >= 0)
+        close(gang->port_fd);
+    gang->port_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(gang->port_fd >= 0);
+    assert_int_equal(setsockopt(gang->port_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    assert_int_equal(bind(gang->port_fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(gang->port_fd, (struct sockaddr *)&address, &size), 0);
+    gang->port = ntohs(address.sin_port);
 }
 
 static inline void gang_listen(struct gang *gang)
@@ -107,13 +110,13 @@ static inline void gang_init(struct gang *gang, uint32_t world)
 {
     memset(gang, 0, sizeof *gang);
     gang->world = world;
-    gang->listen_fd = -1;
+    gang->listen_fd = gang->port_fd = -1;
     for (size_t i = 0; i < GANG_MAX; i++)
         gang->clients[i].fd = -1;
     snprintf(gang->dir, sizeof gang->dir, "/tmp/phalanx-test-XXXXXX");
     assert_non_null(mkdtemp(gang->dir));
     snprintf(gang->socket, sizeof gang->socket, "%s/agent", gang->dir);
-    gang->port = gang_free_port();
+    gang_take_port(gang);
     gang_listen(gang);
 }
 
@@ -145,6 +148,7 @@ static inline void gang_done(struct gang *gang)
             kill(gang->pids[rank], SIGKILL);
     gang_reap(gang, true);
     gang_stop_agent(gang);
+    close(gang->port_fd);
     gang_remove_tree(gang->dir);
 }
 
@@ -254,13 +258,15 @@ static inline void gang_read(struct gang *gang, size_t index)
     }
 }
 
-static inline void gang_poll(struct gang *gang, int timeout_ms)
+/* One turn of the agent; false when nothing came in that time. */
+static inline bool gang_poll(struct gang *gang, int timeout_ms)
 {
     struct pollfd fds[GANG_MAX + 1];
     for (size_t i = 0; i < GANG_MAX; i++)
         fds[i] = (struct pollfd){.fd = gang->clients[i].fd, .events = POLLIN};
     fds[GANG_MAX] = (struct pollfd){.fd = gang->listen_fd, .events = POLLIN};
-    poll(fds, GANG_MAX + 1, timeout_ms);
+    if (poll(fds, GANG_MAX + 1, timeout_ms) <= 0)
+        return false;
     for (size_t i = 0; i < GANG_MAX; i++)
         if (fds[i].fd >= 0 && fds[i].revents != 0)
             gang_read(gang, i);
@@ -268,17 +274,18 @@ static inline void gang_poll(struct gang *gang, int timeout_ms)
     for (size_t i = 0; i < GANG_MAX && fd >= 0; i++) {
         if (gang->clients[i].fd < 0) {
             gang->clients[i] = (struct gang_client){.fd = fd};
-            return;
+            return true;
         }
     }
     if (fd >= 0)
         close(fd);
+    return true;
 }
 
-/* Polls until the condition holds; fails the test after ten seconds times `seconds` / 10. */
-#define gang_until(gang, seconds, condition)                                                                 \
+/* Polls until the condition holds. */
+#define gang_until(gang, condition)                                                                          \
     do {                                                                                                     \
-        int64_t until_ms = gang_now_ms() + (int64_t)(seconds)*GANG_SECOND;                                   \
+        int64_t until_ms = gang_now_ms() + GANG_PATIENCE_MS;                                                 \
         while (!(condition)) {                                                                               \
             if (gang_now_ms() > until_ms)                                                                    \
                 fail_msg("not in time: %s", #condition);                                                     \
@@ -287,11 +294,14 @@ static inline void gang_poll(struct gang *gang, int timeout_ms)
         }                                                                                                    \
     } while (0)
 
-static inline bool gang_ended(const struct gang *gang)
+/* All ranks have ended, and what they said last has been heard. */
+static inline bool gang_ended(struct gang *gang)
 {
     for (uint32_t rank = 0; rank < gang->world; rank++)
         if (gang->pids[rank] != 0)
             return false;
+    while (gang_poll(gang, 0))
+        ;
     return true;
 }
 
@@ -381,7 +391,7 @@ static inline void gang_next_attempt(struct gang *gang)
     memset(gang->gone, 0, sizeof gang->gone);
     memset(gang->leaves, 0, sizeof gang->leaves);
     memset(gang->step_frames, 0, sizeof gang->step_frames);
-    gang->port = gang_free_port();
+    gang_take_port(gang);
 }
 
 #endif

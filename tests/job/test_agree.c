@@ -27,7 +27,7 @@ static size_t state_of(uint32_t rank, uint64_t step, uint32_t attempt, char *buf
 static phx_context *join(void)
 {
     struct phx_error error = {0};
-    struct phx_options options = {.size = sizeof options, .join_timeout_ms = 20000};
+    struct phx_options options = {.size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS};
     phx_context *ctx = NULL;
     EXPECT(phx_join(&options, &ctx, &error) == 0);
     return ctx;
@@ -81,7 +81,7 @@ static int go_on_beside_others(void *argument)
 static void run(struct gang *gang, int (*body)(void *), void *argument)
 {
     gang_fork_all(gang, body, argument);
-    gang_until(gang, 30, gang_ended(gang));
+    gang_until(gang, gang_ended(gang));
     for (uint32_t rank = 0; rank < gang->world; rank++)
         assert_int_equal(gang_exit(gang, rank), 0);
 }
@@ -177,7 +177,7 @@ static void test_nothing_newer(void **unused)
 static int join_and_die(void *unused)
 {
     struct phx_error error = {0};
-    struct phx_options options = {.size = sizeof options, .join_timeout_ms = 20000};
+    struct phx_options options = {.size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS};
     phx_context *ctx = NULL;
     int status = phx_join(&options, &ctx, &error);
     EXPECT(status == PHX_ERROR_PEER || status == 0);
@@ -195,16 +195,16 @@ static void test_lost_meanwhile(void **unused)
         prepare(&gang);
         gang_damage_shard(&gang, NEWEST, 0, 1, GANG_FLIP_DATA);
         gang_fork_all(&gang, join_and_die, NULL);
-        gang_until(&gang, 20, gang.joins[0] > 0 && gang.joins[1] > 0 && gang.joins[2] > 0);
+        gang_until(&gang, gang.joins[0] > 0 && gang.joins[1] > 0 && gang.joins[2] > 0);
         for (int turns = 0; turns < trial; turns++)
             gang_poll(&gang, 1);
         kill(gang.pids[1], SIGKILL);
-        gang_until(&gang, 5, gang.pids[1] == 0);
+        gang_until(&gang, gang.pids[1] == 0);
         for (uint32_t rank = 0; rank < WORLD; rank += 2)
             if (gang.gone[rank][1] == 0 && gang.pids[rank] > 0) /* it went before the table was sent */
                 gang_poll(&gang, 200);
         if (gang.gone[0][1] > 0) {
-            gang_until(&gang, 20, gang_ended(&gang));
+            gang_until(&gang, gang_ended(&gang));
             assert_true(gang_exit(&gang, 0) == 75 && gang_exit(&gang, 2) == 75);
         }
         gang_done(&gang);

@@ -36,7 +36,7 @@ static int exec_python(void *argument)
 static void run(struct gang *gang, const char *what)
 {
     gang_fork_all(gang, exec_python, (void *)(uintptr_t)what);
-    gang_until(gang, 60, gang_ended(gang));
+    gang_until(gang, gang_ended(gang));
 }
 
 static void test_python(void **unused)

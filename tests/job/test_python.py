@@ -8,11 +8,11 @@ import phalanx
 
 
 def talk():
-    with phalanx.join(join_timeout=20) as job:
+    with phalanx.join(join_timeout=120) as job:
         rank, world = job.rank, job.world_size
         assert (rank, world, job.attempt) == (int(os.environ["PHX_RANK"]), 3, 0)
         job.put(f"key-{rank}", b"x" * 5000 + bytes([rank]))
-        assert job.get(f"key-{(rank + 1) % world}", timeout=20) == b"x" * 5000 + bytes([(rank + 1) % world])
+        assert job.get(f"key-{(rank + 1) % world}", timeout=120) == b"x" * 5000 + bytes([(rank + 1) % world])
         try:
             job.get("absent", timeout=0)
             raise AssertionError("an absent key was found")
@@ -23,8 +23,8 @@ def talk():
         job.set_total_steps(10)
         job.step(3, loss=0.5, rate=2)
         job.checkpoint_save(3, bytearray(b"state of %d" % rank))
-        job.checkpoint_wait(3, timeout=20)
-        job.barrier(timeout=20)
+        job.checkpoint_wait(3, timeout=120)
+        job.barrier(timeout=120)
         try:
             job.step(4, **{"two words": 1})
             raise AssertionError("a wrong name was taken")
@@ -34,15 +34,15 @@ def talk():
 
 
 def restore():
-    with phalanx.join(join_timeout=20) as job:
+    with phalanx.join(join_timeout=120) as job:
         assert job.attempt == 1
         saved = job.checkpoint_restore()
         assert saved is not None and saved.step == 3 and saved.data == b"state of %d" % job.rank
 
 
 def lose():
-    job = phalanx.join(join_timeout=20)
-    job.barrier(timeout=20)
+    job = phalanx.join(join_timeout=120)
+    job.barrier(timeout=120)
     if job.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     try:

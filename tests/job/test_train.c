@@ -49,7 +49,7 @@ static void undisturbed(uint32_t world, char *line, size_t size)
     struct run run;
     set_up(&gang, &run, world);
     gang_fork_all(&gang, exec_train, &run);
-    gang_until(&gang, 120, gang_ended(&gang));
+    gang_until(&gang, gang_ended(&gang));
     for (uint32_t rank = 0; rank < world; rank++) {
         assert_int_equal(gang_exit(&gang, rank), 0);
         assert_true(gang.leaves[rank] == 1 && gang.steps[rank].step == 60 && gang.steps[rank].total == 60);
@@ -74,12 +74,12 @@ static void kill_one(struct gang *gang, uint32_t *state)
     uint32_t victim = draw(state, gang->world);
     uint64_t target = gang->commit_step + draw(state, 18);
     target = target > 55 ? 55 : target;
-    gang_until(gang, 60,
+    gang_until(gang,
                (gang->steps[victim].step >= target && gang->step_frames[victim] > 0) || gang_ended(gang));
     bool killed = gang->pids[victim] > 0;
     if (killed)
         kill(gang->pids[victim], SIGKILL);
-    gang_until(gang, 60, gang_ended(gang));
+    gang_until(gang, gang_ended(gang));
     for (uint32_t rank = 0; rank < gang->world; rank++) {
         int code = gang_exit(gang, rank); /* behind the last barrier nobody needs the victim any more */
         assert_true(code == 75 || code == 0 || (killed && rank == victim && code == 256 + SIGKILL));
@@ -101,7 +101,7 @@ static void disturbed(uint32_t world, uint32_t kills, uint32_t seed, char *line,
             gang_next_attempt(&gang);
         }
     }
-    gang_until(&gang, 120, gang_ended(&gang));
+    gang_until(&gang, gang_ended(&gang));
     for (uint32_t rank = 0; rank < world; rank++)
         assert_int_equal(gang_exit(&gang, rank), 0);
     read_result(&run, line, size);
@@ -129,14 +129,14 @@ static void test_damaged_checkpoint(void **unused)
     struct run run;
     set_up(&gang, &run, 3);
     gang_fork_all(&gang, exec_train, &run);
-    gang_until(&gang, 60, gang.has_commit && gang.commit_step >= 20);
+    gang_until(&gang, gang.has_commit && gang.commit_step >= 20);
     kill(gang.pids[1], SIGKILL);
-    gang_until(&gang, 60, gang_ended(&gang));
+    gang_until(&gang, gang_ended(&gang));
     uint64_t newest = gang.commit_step;
     gang_damage_shard(&gang, newest, 0, 2, GANG_FLIP_DATA);
     gang_next_attempt(&gang);
     gang_fork_all(&gang, exec_train, &run);
-    gang_until(&gang, 120, gang_ended(&gang));
+    gang_until(&gang, gang_ended(&gang));
     for (uint32_t rank = 0; rank < 3; rank++) {
         assert_int_equal(gang_exit(&gang, rank), 0);
         assert_int_equal(gang.first_steps[rank], newest - 5);
@@ -166,7 +166,7 @@ static void test_command_line(void **unused)
         struct gang gang;
         gang_init(&gang, 1);
         gang_fork(&gang, 0, exec_wrong, (void *)(uintptr_t)cases[i].argument);
-        gang_until(&gang, 30, gang_ended(&gang));
+        gang_until(&gang, gang_ended(&gang));
         if (gang_exit(&gang, 0) != cases[i].code)
             fail_msg("train %s ended with %d", cases[i].argument, gang_exit(&gang, 0));
         gang_done(&gang);
@@ -188,12 +188,12 @@ static void test_notice(void **unused)
     struct run run;
     set_up(&gang, &run, 3);
     gang_fork_all(&gang, exec_drained, &run);
-    gang_until(&gang, 30, gang.step_frames[1] > 1 && gang.steps[1].step > 0);
+    gang_until(&gang, gang.step_frames[1] > 1 && gang.steps[1].step > 0);
     struct jobwire_message drain = {.type = JOBWIRE_DRAIN, .drain = {.deadline_ms = 5000, .reason = 1}};
     for (size_t i = 0; i < GANG_MAX; i++)
         if (gang.clients[i].fd >= 0 && gang.clients[i].rank == 1)
             gang_send(&gang, i, &drain);
-    gang_until(&gang, 30, gang.has_commit);
+    gang_until(&gang, gang.has_commit);
     assert_true(gang.commit_step > 0);
     gang_done(&gang);
 }
