@@ -129,17 +129,49 @@ void job_fail(struct step *step, struct job *job, const char *reason, const char
     jobset_mark(step, job->jobset);
 }
 
+/* A container that ended, and with what. */
+struct exit {
+    struct str container;
+    int32_t code; /* a signal counts as 128 and its number */
+};
+
+static bool exit_matches(const struct pod_failure_rule *rule, struct exit exit)
+{
+    bool in = false;
+    if (rule->container.len && !str_equal(rule->container, exit.container))
+        return false;
+    for (size_t i = 0; i < rule->code_count; i++)
+        in |= rule->codes[i] == exit.code;
+    return exit.code != 0 && in != rule->not_in;
+}
+
+/* The first of its containers, then of its init containers, whose exit the rule speaks of. */
+static bool find_exit(const struct pod_failure_rule *rule, const struct task *task, struct exit *ret_exit)
+{
+    struct exit whole = {task->job->rjob->job.pod.container,
+                         task->signal ? 128 + task->signal : task->exit_code};
+    if (task->end == END_MACHINE_LOST)
+        return false;
+    for (uint32_t i = 0; i < task->container_count; i++) {
+        const struct container_status *status = &task->containers[i];
+        struct exit one = {status->name,
+                           status->end.signal ? 128 + status->end.signal : status->end.exit_code};
+        if (status->phase == CONTAINER_TERMINATED && exit_matches(rule, one)) {
+            *ret_exit = one;
+            return true;
+        }
+    }
+    if (task->container_count > 0 || !exit_matches(rule, whole))
+        return false;
+    *ret_exit = whole;
+    return true;
+}
+
 static bool rule_matches(const struct pod_failure_rule *rule, const struct task *task)
 {
-    if (rule->on_exit_codes) {
-        int32_t code = task->end == END_MACHINE_LOST ? 0
-                       : task->signal                ? 128 + task->signal
-                                                     : task->exit_code;
-        bool in = false;
-        for (size_t i = 0; i < rule->code_count; i++)
-            in |= rule->codes[i] == code;
-        return code != 0 && in != rule->not_in;
-    }
+    struct exit exit;
+    if (rule->on_exit_codes)
+        return find_exit(rule, task, &exit);
     bool disrupted = task->end == END_MACHINE_LOST || task->evicted;
     for (size_t i = 0; i < rule->condition_count; i++)
         if (str_is(rule->conditions[i].key, "DisruptionTarget") &&
@@ -173,12 +205,12 @@ static void fail_by_policy(struct step *step, struct job *job, const struct task
     CHECK(rule < job->rjob->job.pod_failure_rule_count);
     const struct pod_failure_rule *matched = &job->rjob->job.pod_failure_rules[rule];
     struct str ns = job->jobset->namespace_;
-    if (matched->on_exit_codes)
+    struct exit exit;
+    if (matched->on_exit_codes && find_exit(matched, task, &exit))
         job_fail(step, job, "PodFailurePolicy",
                  "Container " STR_FORMAT " for pod " STR_FORMAT "/" STR_FORMAT
                  " failed with exit code %d matching FailJob rule at index %zu",
-                 STR_ARG(job->rjob->job.pod.container), STR_ARG(ns), STR_ARG(task->name),
-                 task->signal ? 128 + task->signal : task->exit_code, rule);
+                 STR_ARG(exit.container), STR_ARG(ns), STR_ARG(task->name), exit.code, rule);
     else
         job_fail(step, job, "PodFailurePolicy",
                  "Pod " STR_FORMAT "/" STR_FORMAT
@@ -197,12 +229,12 @@ static void count_failure(struct step *step, struct job *job, struct task *task,
     if (spec->backoff_limit_per_index >= 0 || action == POD_FAIL_INDEX) {
         slot->failed = action == POD_FAIL_INDEX || slot->failures > (uint32_t)spec->backoff_limit_per_index;
         job->failed_indexes += slot->failed;
-        if (spec->max_failed_indexes >= 0 && job->failed_indexes > (uint32_t)spec->max_failed_indexes)
-            job_fail(step, job, "MaxFailedIndexesExceeded",
-                     "Job has exceeded the specified maximal number of failed indexes");
     }
-    if (job->failed > (uint32_t)spec->backoff_limit)
+    if (job->failed > (uint32_t)spec->backoff_limit) /* the first reason stays */
         job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    if (spec->max_failed_indexes >= 0 && job->failed_indexes > (uint32_t)spec->max_failed_indexes)
+        job_fail(step, job, "MaxFailedIndexesExceeded",
+                 "Job has exceeded the specified maximal number of failed indexes");
     CHECK(job->failed_indexes <= job->index_count);
 }
 

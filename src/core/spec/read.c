@@ -48,6 +48,7 @@ static void read_exit_codes(struct arena *arena, const struct doc *node, struct 
     CHECK(node->kind == DOC_OBJECT);
     const struct doc *values = doc_get(node, "values");
     rule->on_exit_codes = true;
+    rule->container = doc_str(doc_get(node, "containerName"), STR(""));
     rule->not_in = str_is(doc_str(doc_get(node, "operator"), STR("")), "NotIn");
     rule->code_count = doc_len(values);
     rule->codes = ARENA_ARRAY(arena, int32_t, rule->code_count);

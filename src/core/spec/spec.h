@@ -60,6 +60,7 @@ enum pod_failure_action { POD_FAIL_JOB, POD_IGNORE, POD_COUNT, POD_FAIL_INDEX };
 struct pod_failure_rule {
     enum pod_failure_action action;
     bool on_exit_codes, not_in;  /* onExitCodes present; operator NotIn */
+    struct str container;        /* onExitCodes.containerName; empty: any */
     int32_t *codes;
     size_t code_count;
     struct label *conditions;    /* onPodConditions: type, status */
@@ -282,6 +283,9 @@ void workload_validate_topology(const struct doc *object, const struct jobset_sp
 /* `started`: a Job that runs: its template is fixed. */
 void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
                               struct field_errors *errors);
+/* Of a JobSet that has finished: the sizes of its Jobs stay. */
+void jobset_validate_sizes_kept(const struct doc *old, const struct doc *changed,
+                                struct field_errors *errors);
 /* Of a JobSet or Job that has pods, or is not suspended: what its containers ask for stays, since that much
  * is taken for them. */
 void workload_validate_resources_kept(const struct doc *old, const struct doc *changed,

@@ -255,6 +255,24 @@ static void check_sizes(const struct doc *old_spec, const struct doc *spec, stru
     }
 }
 
+void jobset_validate_sizes_kept(const struct doc *old, const struct doc *changed,
+                                struct field_errors *errors)
+{
+    const struct doc *before = doc_path(old, "spec", "replicatedJobs", NULL);
+    const struct doc *after = doc_path(changed, "spec", "replicatedJobs", NULL);
+    for (size_t i = 0; i < doc_len(after) && i < doc_len(before); i++) {
+        const struct doc *was = doc_path(doc_at(before, i), "template", "spec", NULL);
+        const struct doc *is = doc_path(doc_at(after, i), "template", "spec", NULL);
+        if (doc_int(doc_get(was, "parallelism"), -1) != doc_int(doc_get(is, "parallelism"), -1) ||
+            doc_int(doc_get(was, "completions"), -1) != doc_int(doc_get(is, "completions"), -1))
+            path_forbidden(errors,
+                           AT(AT(AT_INDEX(AT(AT(NULL, "spec"), "replicatedJobs"), i), "template"), "spec"),
+                           is,
+                           "cannot mutate parallelism or completions when JobSet is in a terminal state "
+                           "(Completed or Failed)");
+    }
+}
+
 void jobset_validate_update(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
     CHECK(errors && errors->arena);

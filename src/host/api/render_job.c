@@ -169,7 +169,10 @@ static void put_template(struct render *render, const struct job *job, const str
     json_begin_object(out);
     render_members(render, metadata, maps);
     render_labels(render, "labels", &of_pods, doc_get(metadata, "labels"));
-    render_labels(render, "annotations", &(struct labels){0}, doc_get(metadata, "annotations"));
+    struct labels annotations = {0};
+    if (job->jobset->form == FORM_JOBSET)
+        annotations = job_annotations(job, NULL, render->scratch);
+    render_labels(render, "annotations", &annotations, doc_get(metadata, "annotations"));
     json_end_object(out);
     render_members(render, pod, none);
     json_end_object(out);

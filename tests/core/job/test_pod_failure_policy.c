@@ -89,6 +89,39 @@ static void fail_index(void **state)
     harness_done(&h);
 }
 
+/* Of several containers: the one that is named, else the first that failed so. */
+static void of_one_container(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(
+        &h, JOBSET("a", "failurePolicy: {maxRestarts: 3}, ",
+                   "{name: x, template: {spec: {parallelism: 1, completions: 1, backoffLimit: 6, "
+                   "podFailurePolicy: {rules: ["
+                   "{action: FailJob, onExitCodes: {containerName: side, operator: In, values: [3]}}, "
+                   "{action: FailJob, onExitCodes: {operator: NotIn, values: [1]}}]}, "
+                   "template: {spec: {restartPolicy: Never, containers: [{name: main, image: i}, "
+                   "{name: side, image: i, command: [x]}]}}}}}"));
+    for (int which = 0; which < 2; which++) {
+        harness_run_all(&h);
+        struct task *task = harness_task(&h, "a-x-0-0");
+        char name[64], message[256];
+        snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(task->name));
+        struct container_status ends[2] = {
+            {.name = STR("main"), .phase = CONTAINER_TERMINATED, .end = {.exit_code = which ? 1 : 3}},
+            {.name = STR("side"), .phase = CONTAINER_TERMINATED, .end = {.exit_code = which ? 3 : 1}}};
+        report_task(&h, "a-x-0-0",
+                    (struct task_report){
+                        .kind = REPORT_EXITED, .exit_code = 3, .containers = ends, .container_count = 2});
+        snprintf(message, sizeof(message),
+                 "Container %s for pod default/%s failed with exit code 3 matching FailJob rule at index %d",
+                 which ? "side" : "main", name, which ? 0 : 1);
+        assert_note(&h, true, "PodFailurePolicy", message);
+    }
+    assert_int_equal(jobset->restarts, 2);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +130,7 @@ int main(void)
         cmocka_unit_test(ignored_failures_do_not_count),
         cmocka_unit_test(order),
         cmocka_unit_test(fail_index),
+        cmocka_unit_test(of_one_container),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,8 @@ static void assert_update(const char *base, const char *edits, const char *expec
 }
 
 #define R0 "spec.replicatedJobs[0]"
-#define P0 R0 ".template.spec.template.spec"
+#define J0 R0 ".template.spec"
+#define P0 J0 ".template.spec"
 
 static void what_may_change(void **state)
 {
@@ -66,6 +67,14 @@ static void what_may_not(void **state)
          R0 ".template.spec.template.metadata.labels: Invalid value: \"object\": field is immutable\n"},
         {"R1.dependsOn=[{\"name\":\"a\",\"status\":\"Ready\"}]",
          "spec.replicatedJobs[1].dependsOn: Invalid value: \"array\": field is immutable\n"},
+        {"R0.groupName=\"g\"", R0 ".groupName: Invalid value: \"g\": field is immutable\n"},
+        {"spec.startupPolicy={\"startupPolicyOrder\":\"InOrder\"}",
+         "spec.startupPolicy.startupPolicyOrder: Invalid value: \"InOrder\": field is immutable\n"},
+        {"spec.volumeClaimPolicies=[{\"templates\":[{\"metadata\":{\"name\":\"v\"}}]}]",
+         "spec.volumeClaimPolicies: Invalid value: \"array\": field is immutable\n"},
+        {"J0.parallelism=2 ; J0.completions=2",
+         J0 ".parallelism: Invalid value: 2: field is immutable\n" J0
+            ".completions: Invalid value: 2: field is immutable\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_update("", rows[i].edits, rows[i].errors);

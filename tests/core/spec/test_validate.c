@@ -9,6 +9,9 @@
     "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "      \
     "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')\n"
 
+#define SIXTEEN "abcdefgh12345678"
+#define LONG    SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN /* 128 */
+
 struct row {
     const char *edits, *errors;
 };
@@ -429,6 +432,38 @@ static void long_lists_are_refused(void **state)
         strstr(errors.data, "spec.volumeClaimPolicies: Too many: 257: must have at most 50 items\n"));
 }
 
+static void lists_and_names_have_their_lengths(void **state)
+{
+    static const struct row rows[] = {
+        {"R1.dependsOn=[{\"name\":\"a\",\"status\":\"Ready\"},{},{},{},{},{}]",
+         "spec.replicatedJobs[1].dependsOn: Too many: 6: must have at most 5 items\n"},
+        {"R0.groupName=\"a234567890123456789012345678901234567890123456789012345678901234\"",
+         R0 ".groupName: Invalid value: "
+            "\"a234567890123456789012345678901234567890123456789012345678901234\": "
+            "must be no more than 63 bytes\n"},
+        {"metadata.name=\"a2345678901234567890123456789012\" ; "
+         "spec.volumeClaimPolicies=[{\"templates\":[{\"metadata\":{\"name\":"
+         "\"v2345678901234567890123456789012\"}}]}] ; "
+         "C0.volumeMounts=[{\"name\":\"v2345678901234567890123456789012\",\"mountPath\":\"/v\"}]",
+         "spec.volumeClaimPolicies[0].templates[0].metadata.name: Invalid value: "
+         "\"v2345678901234567890123456789012\": "},
+        {"spec.failurePolicy={\"rules\":[{\"action\":\"FailJobSet\",\"name\":\"" LONG "x\"}]}",
+         "spec.failurePolicy.rules[0].name: Invalid value: \"" LONG "x\": "},
+        {"spec.failurePolicy={\"rules\":[{\"action\":\"FailJobSet\",\"name\":\"" LONG "\"}]}", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ARENA_CLEANUP struct arena arena = {0};
+        BUF_CLEANUP struct buf errors = {0};
+        struct jobset_spec spec;
+        struct doc *doc = small(&arena);
+        edit_all(&arena, doc, rows[i].edits);
+        check_write(&arena, doc, &spec, &errors);
+        const char *got = errors.data ? errors.data : "";
+        if (!strstr(got, rows[i].errors) || (!*rows[i].errors && *got))
+            fail_msg("%s:\n%snot\n%s", rows[i].edits, got, rows[i].errors);
+    }
+}
+
 static void errors_have_places_and_an_end(void **state)
 {
     ARENA_CLEANUP struct arena arena = {0};
@@ -466,6 +501,7 @@ int main(void)
         cmocka_unit_test(coordinator),
         cmocka_unit_test(volume_claims),
         cmocka_unit_test(long_lists_are_refused),
+        cmocka_unit_test(lists_and_names_have_their_lengths),
         cmocka_unit_test(errors_have_places_and_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,15 @@ static void defaults_of_a_job(void **state)
     assert_true(str_is(doc_str(doc_path(job, "metadata", "labels", "app", NULL), STR("")), "x"));
     const struct doc *queue = doc_get(parse_own(&arena, JOB("parallelism: 3, ", NEVER)), "spec");
     assert_null(doc_get(queue, "completions"));
+    assert_true(str_is(doc_str(doc_get(spec, "podReplacementPolicy"), STR("")), "TerminatingOrFailed"));
+    const struct doc *grace = doc_path(spec, "template", "spec", "terminationGracePeriodSeconds", NULL);
+    assert_int_equal(doc_int(grace, -1), 30);
+    struct doc *ruled = parse_own(
+        &arena, JOB("completionMode: Indexed, completions: 2, backoffLimitPerIndex: 1, podFailurePolicy: "
+                    "{rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}, ",
+                    NEVER));
+    assert_int_equal(doc_int(doc_path(ruled, "spec", "backoffLimit", NULL), -1), 2147483647);
+    assert_true(str_is(doc_str(doc_path(ruled, "spec", "podReplacementPolicy", NULL), STR("")), "Failed"));
     struct doc *again = doc_clone(&arena, job);
     workload_default(&arena, again);
     assert_true(doc_equal(job, again));
