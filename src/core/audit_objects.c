@@ -3,6 +3,7 @@
 #include "core/internal.h"
 
 #include "core/admit/admit.h"
+#include "core/disruption.h"
 #include "core/object/life.h"
 
 static void check_namespace(const struct core *core, struct str ns)
@@ -50,6 +51,7 @@ static void check_workload(void *context, const struct workload *workload)
 void core_check_objects(const struct core *core)
 {
     objects_visit_all(core->objects, check_object, (void *)core);
+    disruptions_check(core);
     workload_visit(core->admit, check_workload, (void *)core);
     for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
         const struct jobset *jobset = core->jobs.jobsets.items[i];

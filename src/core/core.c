@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "core/admit/admit.h"
+#include "core/disruption.h"
 #include "core/object/life.h"
 
 struct core *core_new(void)
@@ -132,6 +133,7 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
         jobs_settle(&step);
     while (core_isolate(core, &step) || admit_act(&step) || core_collect(&step, &seen));
     jobs_show_accounts(&step);
+    disruptions_count(&step);
     CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
 }
 

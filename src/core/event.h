@@ -35,7 +35,7 @@ enum object_kind {
     OBJECT_SECRET = 8,
     OBJECT_SERVICE = 9,
     OBJECT_SERVICE_ACCOUNT = 10,
-    OBJECT_CLAIM = 11,          /* PersistentVolumeClaim */
+    OBJECT_CLAIM = 11, /* PersistentVolumeClaim */
     OBJECT_PRIORITY_CLASS = 12,
     OBJECT_RESOURCE_QUOTA = 13,
     OBJECT_CLUSTER_QUEUE = 14,
@@ -44,13 +44,13 @@ enum object_kind {
     OBJECT_COHORT = 17,
     OBJECT_WORKLOAD_PRIORITY_CLASS = 18,
     OBJECT_TOPOLOGY = 19,
-    OBJECT_WORKLOAD = 20,       /* made by admit/, never stored */
+    OBJECT_WORKLOAD = 20, /* made by admit/, never stored */
     OBJECT_ROLE = 21,
     OBJECT_ROLE_BINDING = 22,
     OBJECT_CLUSTER_ROLE = 23,
     OBJECT_CLUSTER_ROLE_BINDING = 24,
     OBJECT_USER_EVENT = 25,     /* Events that clients wrote; writes to them name OBJECT_EVENT */
-    OBJECT_DISRUPTION_BUDGET = 26,
+    OBJECT_DISRUPTION_BUDGET = 26, /* PodDisruptionBudget */
     OBJECT_ADMISSION_CHECK = 27,
     OBJECT_FAULT = 30,          /* health/fault.h, never stored */
     OBJECT_FAULT_TABLE = 31,
@@ -83,6 +83,7 @@ struct write_event {
     int64_t grace_s;             /* delete: -1 the object's own */
     struct str user;             /* who wrote, for the record */
     enum propagation propagation; /* delete */
+    bool evict;                   /* delete of a Pod: only as far as its disruption budget allows */
 };
 
 struct progress_event {

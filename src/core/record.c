@@ -36,6 +36,7 @@ static void write_write(struct arena *arena, const struct write_event *write, Lo
     ret->grace_s = write->grace_s;
     ret->user = codec_text(arena, write->user);
     ret->propagation = write->propagation;
+    ret->evict = write->evict;
 }
 
 static Log__MachineNews *write_news(struct arena *arena, const struct event *event)
@@ -144,6 +145,7 @@ static int read_write(const Log__Write *pb, struct write_event *ret, struct erro
         .grace_s = pb->grace_s,
         .user = str_from(pb->user),
         .propagation = (enum propagation)pb->propagation,
+        .evict = pb->evict,
     };
     return 0;
 }

@@ -144,8 +144,7 @@ static struct str kind_name(struct arena *arena, enum object_kind kind)
                                                 : str_from(name);
 }
 
-/* `errors` is not empty; its items move into the reply, whose life they share. */
-bool write_refuse_invalid(const struct writing *writing, struct field_errors *errors, struct str name)
+static void move_into_reply(const struct writing *writing, struct field_errors *errors)
 {
     size_t count = errors->list.len;
     struct field_error *items = ARENA_ARRAY(&writing->core->reply, struct field_error, count);
@@ -153,6 +152,20 @@ bool write_refuse_invalid(const struct writing *writing, struct field_errors *er
     field_errors_done(errors);
     errors->list.items = items;
     errors->list.len = errors->list.cap = count;
+}
+
+bool write_refuse_causes(const struct writing *writing, int code, const char *reason,
+                         struct field_errors *causes, const char *message)
+{
+    CHECK(causes->list.len > 0);
+    move_into_reply(writing, causes);
+    return write_refuse(writing, code, reason, causes, "%s", message);
+}
+
+bool write_refuse_invalid(const struct writing *writing, struct field_errors *errors, struct str name)
+{
+    move_into_reply(writing, errors);
+    struct field_error *items = errors->list.items;
     return write_refuse(writing, 422, "Invalid", errors,
                         STR_FORMAT " \"" STR_FORMAT "\" is invalid: " STR_FORMAT ": " STR_FORMAT,
                         STR_ARG(kind_name(&writing->core->reply, writing->write->object)), STR_ARG(name),

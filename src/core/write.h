@@ -33,6 +33,9 @@ void write_set_name(const struct writing *writing, struct arena *arena, struct d
                     bool namespaced);
 /* A list of broken rules for the reply, in which it lives. */
 struct field_errors *write_new_errors(const struct writing *writing);
+/* write_refuse with `causes` (write_new_errors, not empty), whose items move into the reply. */
+bool write_refuse_causes(const struct writing *writing, int code, const char *reason,
+                         struct field_errors *causes, const char *message);
 /* `errors` is not empty; its items move into the reply, whose life they share. */
 bool write_refuse_invalid(const struct writing *writing, struct field_errors *errors, struct str name);
 

@@ -1,9 +1,9 @@
 /* write_workload.c - API writes to JobSets, and to Jobs and Pods of their own. */
 #include "base/json.h"
 #include "core/admit/admit.h"
+#include "core/disruption.h"
 #include "core/limits.h"
 #include "core/object/life.h"
-#include "core/write.h"
 
 static enum form form_of(const struct writing *writing)
 {
@@ -220,6 +220,8 @@ static bool delete_workload(const struct writing *writing)
                             "Background or Foreground",
                             object_kind_title(writing->write->object), STR_ARG(writing->write->name),
                             ref.kind == OBJECT_JOB ? "pods" : "jobs");
+    if (writing->write->evict && ref.kind == OBJECT_POD && !disruption_allows(writing, ref.task))
+        return false;
     if (writing->dry)
         return true;
     if (ref.kind == OBJECT_POD)

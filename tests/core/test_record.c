@@ -29,7 +29,7 @@ static void each_kind(struct event events[EVENT_PROGRESS + 1])
     events[EVENT_CLUSTER].cluster.document = STR("{\"a\":1}");
     events[EVENT_WRITE].write = (struct write_event){
         WRITE_DELETE, OBJECT_POD, STR("ns"), STR("name"), STR("{}"), 17, STR("uid"), -1, STR("somebody"),
-        PROPAGATION_FOREGROUND};
+        PROPAGATION_FOREGROUND, true};
     events[EVENT_MACHINE_HELLO].machine_hello.hello = (struct hello){.version = WIRE_VERSION,
                                                                      .machine = STR("m-1"),
                                                                      .incarnation = 3,

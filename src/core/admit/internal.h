@@ -104,8 +104,6 @@ struct cluster_queue *tree_queue(const struct tree *tree, struct str name); /* N
 struct local_queue *tree_local(const struct tree *tree, struct str namespace_, struct str name);
 const struct group_flavor *group_flavor(const struct cluster_queue *queue, struct str resource,
                                         struct str flavor, size_t *ret_resource);
-/* metav1.LabelSelector; NULL matches nothing, {} everything. */
-bool selector_matches(const struct doc *selector, const struct doc *labels);
 
 /* --- the module's state --------------------------------------------------------------------------------- */
 

@@ -84,18 +84,23 @@ void object_remove(struct step *step, struct object *object)
     step_changed(step, CHANGE_DELETED, ref_object(object));
 }
 
-/* All but metadata: what a generation counts. */
+/* All but metadata and status: what a generation counts. */
 static bool same_content(const struct doc *a, const struct doc *b)
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *left = doc_clone(&arena, a), *right = doc_clone(&arena, b);
     doc_unset(left, "metadata");
     doc_unset(right, "metadata");
+    doc_unset(left, "status");
+    doc_unset(right, "status");
     return spec_equal(left, right);
 }
 
 void object_replace(struct step *step, struct object *object, struct arena *arena, struct doc *document)
 {
+    const struct doc *status = doc_get(object->document, "status");
+    if (status)
+        doc_set(arena, document, STR("status"), doc_clone(arena, status));
     if (spec_equal(object->document, document))
         return;
     if (object->generation && !same_content(object->document, document))
@@ -113,6 +118,22 @@ void object_replace(struct step *step, struct object *object, struct arena *aren
     if (doc_len(doc_path(document, "metadata", "ownerReferences", NULL)) > 0)
         objects_doubt(step->objects, object->uid);
     step_changed(step, CHANGE_MODIFIED, ref_object(object));
+}
+
+void object_set_status(struct step *step, const struct object *shown, const struct doc *status)
+{
+    struct object *object = u64_map_get(&step->objects->by_uid, shown->uid);
+    CHECK(object == shown && !object->removed);
+    struct arena arena = {0};
+    struct doc *document = doc_clone(&arena, object->document);
+    doc_set(&arena, document, STR("status"), doc_clone(&arena, status));
+    vec_push(&step->objects->dead_arenas, object->arena);
+    object->arena = arena;
+    object->document = document;
+    step->objects->kinds[object->kind].version++;
+    if (object->changed_seq !=
+        step->seq) /* else it is told of in this step already, and shown as it is then */
+        step_changed(step, CHANGE_MODIFIED, ref_object(object));
 }
 
 void object_touch(struct step *step, const struct object *object)

@@ -6,6 +6,7 @@ enum {
     PER_NAMESPACE = 10000, /* objects of one kind */
     PER_CLUSTER = 10000,
     QUEUES = 5000, /* ClusterQueues, Cohorts: each admission cycle looks at all of them */
+    BUDGETS = 100, /* PodDisruptionBudgets: each change of a pod that one selects makes it count again */
     SMALL_BYTES = 256 * 1024,
     DATA_BYTES = 1024 * 1024 + 256 * 1024, /* 1 MiB of data, and the metadata around it */
 };
@@ -59,6 +60,10 @@ static const struct object_kind_info table[OBJECT_KINDS] = {
     [OBJECT_CLUSTER_ROLE_BINDING] = {OBJECT_CLUSTER_ROLE_BINDING, RBAC, .name = "ClusterRoleBinding",
                                      .plural = "clusterrolebindings", WIDE(PER_CLUSTER),
                                      .bytes_max = SMALL_BYTES},
+    [OBJECT_DISRUPTION_BUDGET] = {OBJECT_DISRUPTION_BUDGET, .group = "policy", .version = "v1",
+                                  .name = "PodDisruptionBudget", .plural = "poddisruptionbudgets",
+                                  .namespaced = true, .counts_generations = true,
+                                  .per_namespace_max = BUDGETS, .bytes_max = SMALL_BYTES},
     [OBJECT_USER_EVENT] = {OBJECT_USER_EVENT, CORE_V1, .name = "Event", .plural = "events",
                            .namespaced = true, .per_namespace_max = USER_EVENTS_PER_NAMESPACE_MAX,
                            .bytes_max = USER_EVENT_BYTES_MAX},
@@ -99,6 +104,7 @@ static const struct {
                                      "clusterrolebindings.rbac.authorization.k8s.io"},
     [OBJECT_FAULT] = {"phalanx.dev", "Fault", "faults.phalanx.dev"},
     [OBJECT_FAULT_TABLE] = {"phalanx.dev", "FaultTable", "faulttables.phalanx.dev"},
+    [OBJECT_DISRUPTION_BUDGET] = {"policy", "PodDisruptionBudget", "poddisruptionbudgets.policy"},
     /* A v1 Event is found as OBJECT_EVENT: the title is that of both. */
     [OBJECT_USER_EVENT] = {"events.k8s.io", "Event", "events"},
 };

@@ -40,7 +40,7 @@ struct object {
     struct str key;              /* "namespace/name", or "name" for cluster-wide kinds; owned */
     struct str namespace_, name; /* cut from the key */
     /* apiVersion, kind, metadata (labels, annotations, finalizers, ownerReferences, managedFields) and the
-     * rest, defaulted; no status and nothing that the server fills in at reading */
+     * rest, defaulted; nothing that the server fills in at reading; a status only of PodDisruptionBudgets */
     struct doc *document;
     struct arena arena;             /* of the document */
     int64_t generation;             /* 0 for kinds without a spec */
@@ -99,6 +99,9 @@ const struct object *object_put_checked(struct step *step, enum object_kind kind
                                         struct doc *document);
 /* Deletes it as a user would, finalizers included. */
 void object_delete(struct step *step, const struct object *object, enum propagation propagation);
+/* Keeps `status` (copied) in the document, as of kinds whose status the control plane decides: new version,
+ * watchers are told. A client's write leaves it as it is (object_replace). */
+void object_set_status(struct step *step, const struct object *object, const struct doc *status);
 /* Something that is shown with the object but kept elsewhere (its status) changed: new version, watchers are
  * told. */
 void object_touch(struct step *step, const struct object *object);

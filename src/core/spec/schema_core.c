@@ -1,6 +1,7 @@
 /* schema_core.c - the kinds of v1 and scheduling.k8s.io/v1 that are stored: Namespace, ConfigMap, Secret,
  * Service,
- * ServiceAccount, PersistentVolumeClaim, ResourceQuota, PriorityClass, Event (events.k8s.io/v1 too).
+ * ServiceAccount, PersistentVolumeClaim, ResourceQuota, PriorityClass, Event (events.k8s.io/v1 too), and
+ * PodDisruptionBudget of policy/v1.
  *
  * Source: the OpenAPI definitions of v1 and scheduling.k8s.io/v1. Statuses are kept, not looked into: only
  * the
@@ -71,6 +72,12 @@ static const struct schema quota_spec = {"ResourceQuotaSpec", TABLE(
     QUANTITY_MAP("hard"), STRINGS("scopes"), OBJECT("scopeSelector", scope_selector))};
 const struct schema schema_resource_quota = {"ResourceQuota", TABLE(
     WHOLE, OBJECT("spec", quota_spec), ANYTHING("status"))};
+
+static const struct schema disruption_spec = {"PodDisruptionBudgetSpec", TABLE(
+    PORT("minAvailable"), OBJECT("selector", schema_label_selector), PORT("maxUnavailable"),
+    STRING("unhealthyPodEvictionPolicy", ENUM("IfHealthyBudget,AlwaysAllow")))};
+const struct schema schema_disruption_budget = {"PodDisruptionBudget", TABLE(
+    WHOLE, OBJECT("spec", disruption_spec), ANYTHING("status"))};
 
 const struct schema schema_priority_class = {"PriorityClass", TABLE(
     WHOLE, INT32("value", REQUIRED), BOOLEAN("globalDefault"), STRING("description"),

@@ -11,7 +11,7 @@
 /* schema_core.c */
 extern const struct schema schema_namespace, schema_config_map, schema_secret, schema_service,
     schema_service_account, schema_claim, schema_resource_quota, schema_priority_class, schema_event,
-    schema_new_event;
+    schema_new_event, schema_disruption_budget;
 /* schema_kueue.c; *_v1beta1: where that version differs */
 extern const struct schema schema_cluster_queue, schema_cluster_queue_v1beta1, schema_local_queue,
     schema_resource_flavor, schema_cohort, schema_workload_priority_class, schema_topology,

@@ -237,6 +237,9 @@ bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);
 /* Has it a rule that restarts single Jobs? */
 bool jobset_restarts_jobs(const struct jobset_spec *spec);
 
+/* metav1.LabelSelector; NULL matches nothing, {} everything. `labels`: a map, NULL: an empty one. */
+bool selector_matches(const struct doc *selector, const struct doc *labels);
+
 /* Whether two defaulted objects mean the same: absent, null and an empty list or map are the same, quantities
  * compare by value ("1" is "1000m"). A write that is equal so changes nothing. */
 bool spec_equal(const struct doc *a, const struct doc *b);

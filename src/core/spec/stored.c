@@ -35,6 +35,7 @@ static const struct stored_kind kinds[] = {
      STORED_CLUSTER_ROLE_BINDING},
     {"v1", "Event", &schema_event, STORED_EVENT},
     {"events.k8s.io/v1", "Event", &schema_new_event, STORED_NEW_EVENT},
+    {"policy/v1", "PodDisruptionBudget", &schema_disruption_budget, STORED_DISRUPTION_BUDGET},
 };
 
 const struct stored_kind *stored_kind_of(const struct doc *object)

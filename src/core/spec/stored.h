@@ -25,7 +25,8 @@ enum stored_id {
     STORED_ROLE_BINDING,
     STORED_CLUSTER_ROLE_BINDING,
     STORED_EVENT,
-    STORED_NEW_EVENT /* events.k8s.io/v1 */
+    STORED_NEW_EVENT, /* events.k8s.io/v1 */
+    STORED_DISRUPTION_BUDGET
 };
 struct stored_kind {
     const char *api_version, *kind;

@@ -35,6 +35,9 @@
 void validate_meta(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
 /* A map of label keys to label values, such as a nodeSelector. */
 void validate_labels(const struct doc *map, const struct field_path *path, struct field_errors *errors);
+/* A metav1.LabelSelector. */
+void validate_selector(const struct doc *selector, const struct field_path *path,
+                       struct field_errors *errors);
 /* Reports the integer at `node` below `min`. */
 void validate_min(const struct doc *node, int64_t min, const struct field_path *path,
                   struct field_errors *errors);

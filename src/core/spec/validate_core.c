@@ -1,6 +1,5 @@
-/* validate_core.c - rules of the stored kinds of v1 and scheduling.k8s.io/v1 (Kubernetes,
- * pkg/apis/core/validation
- * and pkg/apis/scheduling/validation). */
+/* validate_core.c - rules of the stored kinds of v1, scheduling.k8s.io/v1 and policy/v1 (Kubernetes,
+ * pkg/apis/core/validation, pkg/apis/scheduling/validation and pkg/apis/policy/validation). */
 #include "base/base64.h"
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"
@@ -171,6 +170,39 @@ static void check_quota(const struct doc *object, struct field_errors *errors)
     }
 }
 
+/* A count of pods, or a share of them in percent. */
+static void check_share(const struct doc *spec, const char *field, struct field_errors *errors)
+{
+    const struct doc *node = doc_get(spec, field);
+    const struct field_path *path = AT(AT(NULL, "spec"), field);
+    int64_t percent = 0;
+    validate_min(node, 0, path, errors);
+    if (!node || node->kind != DOC_STRING)
+        return;
+    struct str digits = node->text;
+    bool marked = str_ends(digits, STR("%"));
+    digits.len -= marked;
+    if (!marked || !str_to_i64(digits, 0, INT64_MAX, &percent) || digits.data[0] == '+')
+        path_invalid(
+            errors, path, node, node->text,
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or "
+            "'93%', regex used for validation is '[0-9]+%')");
+    else if (percent > 100)
+        path_invalid(errors, path, node, node->text, "must not be greater than 100%");
+}
+
+static void check_budget(const struct doc *object, struct field_errors *errors)
+{
+    const struct doc *spec = doc_get(object, "spec");
+    const struct field_path *path = AT(NULL, "spec");
+    if (doc_get(spec, "minAvailable") && doc_get(spec, "maxUnavailable"))
+        path_error(errors, path, "FieldValueInvalid", spec,
+                   "Invalid value: \"object\": minAvailable and maxUnavailable cannot be both set");
+    check_share(spec, "minAvailable", errors);
+    check_share(spec, "maxUnavailable", errors);
+    validate_selector(doc_get(spec, "selector"), AT(path, "selector"), errors);
+}
+
 void validate_core_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)
 {
     switch (id) {
@@ -191,6 +223,9 @@ void validate_core_kind(const struct doc *object, enum stored_id id, struct fiel
         break;
     case STORED_RESOURCE_QUOTA:
         check_quota(object, errors);
+        break;
+    case STORED_DISRUPTION_BUDGET:
+        check_budget(object, errors);
         break;
     default:
         break;

@@ -103,30 +103,6 @@ static void check_groups(const struct doc *spec, bool in_cohort, struct field_er
 
 /* --- kinds ---------------------------------------------------------------------------------------------- */
 
-static void check_selector(const struct doc *selector, const struct field_path *path,
-                           struct field_errors *errors)
-{
-    static const char operators[] = "In,NotIn,Exists,DoesNotExist";
-    const struct doc *list = doc_get(selector, "matchExpressions");
-    validate_labels(doc_get(selector, "matchLabels"), AT(path, "matchLabels"), errors);
-    for (size_t i = 0; i < doc_len(list); i++) {
-        const struct doc *item = doc_at(list, i), *op = doc_get(item, "operator");
-        const struct field_path *here = AT_INDEX(AT(path, "matchExpressions"), i);
-        struct str text = doc_str(op, STR("")), key = doc_str(doc_get(item, "key"), STR(""));
-        bool values = str_is(text, "In") || str_is(text, "NotIn");
-        if (!path_one_of(text, operators))
-            path_invalid(errors, AT(here, "operator"), op ? op : item, text, "not a valid selector operator");
-        else if (values && doc_len(doc_get(item, "values")) == 0)
-            path_required(errors, AT(here, "values"), item,
-                          "must be specified when `operator` is 'In' or 'NotIn'");
-        else if (!values && doc_len(doc_get(item, "values")) > 0)
-            path_forbidden(errors, AT(here, "values"), item,
-                           "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-        if (!name_is_label_key(key))
-            path_invalid(errors, AT(here, "key"), item, key, WHY_LABEL_KEY);
-    }
-}
-
 static void check_preemption(const struct doc *spec, struct field_errors *errors)
 {
     const struct field_path *path = AT(AT(NULL, "spec"), "preemption");
@@ -147,7 +123,7 @@ static void check_cluster_queue(const struct doc *object, struct field_errors *e
     const struct doc *spec = doc_get(object, "spec"), *cohort = doc_get(spec, "cohortName");
     const struct field_path *path = AT(NULL, "spec");
     check_subdomain(cohort, AT(path, "cohortName"), errors);
-    check_selector(doc_get(spec, "namespaceSelector"), AT(path, "namespaceSelector"), errors);
+    validate_selector(doc_get(spec, "namespaceSelector"), AT(path, "namespaceSelector"), errors);
     check_groups(spec, doc_str(cohort, STR("")).len > 0, errors);
     check_preemption(spec, errors);
 }

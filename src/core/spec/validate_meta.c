@@ -52,3 +52,26 @@ void validate_meta(const struct doc *meta, const struct field_path *path, struct
     validate_labels(doc_get(meta, "labels"), AT(path, "labels"), errors);
     validate_annotations(doc_get(meta, "annotations"), AT(path, "annotations"), errors);
 }
+
+void validate_selector(const struct doc *selector, const struct field_path *path, struct field_errors *errors)
+{
+    static const char operators[] = "In,NotIn,Exists,DoesNotExist";
+    const struct doc *list = doc_get(selector, "matchExpressions");
+    validate_labels(doc_get(selector, "matchLabels"), AT(path, "matchLabels"), errors);
+    for (size_t i = 0; i < doc_len(list); i++) {
+        const struct doc *item = doc_at(list, i), *op = doc_get(item, "operator");
+        const struct field_path *here = AT_INDEX(AT(path, "matchExpressions"), i);
+        struct str text = doc_str(op, STR("")), key = doc_str(doc_get(item, "key"), STR(""));
+        bool values = str_is(text, "In") || str_is(text, "NotIn");
+        if (!path_one_of(text, operators))
+            path_invalid(errors, AT(here, "operator"), op ? op : item, text, "not a valid selector operator");
+        else if (values && doc_len(doc_get(item, "values")) == 0)
+            path_required(errors, AT(here, "values"), item,
+                          "must be specified when `operator` is 'In' or 'NotIn'");
+        else if (!values && doc_len(doc_get(item, "values")) > 0)
+            path_forbidden(errors, AT(here, "values"), item,
+                           "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+        if (!name_is_label_key(key))
+            path_invalid(errors, AT(here, "key"), item, key, WHY_LABEL_KEY);
+    }
+}

@@ -176,6 +176,11 @@ MESSAGE(job_spec) = {
 MESSAGE(job) = {{1, PB_MESSAGE, "metadata", object_meta}, {2, PB_MESSAGE, "spec", job_spec}, END};
 MESSAGE(eviction) = {
     {1, PB_MESSAGE, "metadata", object_meta}, {2, PB_MESSAGE, "deleteOptions", delete_options}, END};
+MESSAGE(disruption_spec) = {
+    {1, PB_INT_OR_STRING, "minAvailable", NULL}, {2, PB_MESSAGE, "selector", label_selector},
+    {3, PB_INT_OR_STRING, "maxUnavailable", NULL}, {4, PB_TEXT, "unhealthyPodEvictionPolicy", NULL}, END};
+MESSAGE(disruption_budget) = {
+    {1, PB_MESSAGE, "metadata", object_meta}, {2, PB_MESSAGE, "spec", disruption_spec}, END};
 MESSAGE(priority_class) = {
     {1, PB_MESSAGE, "metadata", object_meta}, {2, PB_INT, "value", NULL},
     {3, PB_PLAIN_BOOL, "globalDefault", NULL}, {4, PB_TEXT, "description", NULL},
@@ -214,6 +219,7 @@ const struct protobuf_field *protobuf_kind(const char *api_version, const char *
         {"v1", "Pod", pod},
         {"batch/v1", "Job", job},
         {"policy/v1", "Eviction", eviction},
+        {"policy/v1", "PodDisruptionBudget", disruption_budget},
         {"scheduling.k8s.io/v1", "PriorityClass", priority_class},
         {"rbac.authorization.k8s.io/v1", "Role", role},
         {"rbac.authorization.k8s.io/v1", "ClusterRole", cluster_role},

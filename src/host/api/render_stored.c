@@ -87,6 +87,10 @@ static void put_status(struct render *render, const struct resource *resource, c
     case OBJECT_RESOURCE_QUOTA:
         quota_status(render, object);
         break;
+    case OBJECT_DISRUPTION_BUDGET: /* counted by the core, kept in the document */
+        json_key(&render->out, "status");
+        json_put_doc(&render->out, doc_get(object->document, "status"));
+        break;
     case OBJECT_SERVICE:
         begin_status(render);
         json_key(&render->out, "loadBalancer");

@@ -153,6 +153,9 @@ const struct resource resource_table[RESOURCES] = {
     [RESOURCE_CLUSTER_ROLE_BINDINGS] =
         RBAC(CLUSTER_ROLE_BINDINGS, CLUSTER_ROLE_BINDING, "clusterrolebindings", "clusterrolebinding",
              "ClusterRoleBinding", .namespaced = false),
+    [RESOURCE_DISRUPTION_BUDGETS] =
+        STORED(DISRUPTION_BUDGETS, DISRUPTION_BUDGET, "policy", "v1", "policy/v1", "poddisruptionbudgets",
+               "poddisruptionbudget", "PodDisruptionBudget", "pdb", STRATEGIC, SPACED),
     [RESOURCE_NODE_METRICS] = {.id = RESOURCE_NODE_METRICS,
                                .object = OBJECT_NODE,
                                .group = "metrics.k8s.io",
@@ -184,6 +187,7 @@ const struct resource_group resource_groups[] = {
     {"kueue.x-k8s.io", "v1beta2"},
     {"kueue.x-k8s.io", "v1beta1"},
     {"metrics.k8s.io", "v1beta1"},
+    {"policy", "v1"},
     {"rbac.authorization.k8s.io", "v1"},
     {"scheduling.k8s.io", "v1"},
 };

@@ -49,7 +49,8 @@ static void put_causes(struct json_writer *out, const struct field_errors *cause
         json_begin_object(out);
         json_pair_text(out, "reason", cause->reason);
         json_pair_str(out, "message", cause->message);
-        json_pair_str(out, "field", cause->path);
+        if (cause->path.len)
+            json_pair_str(out, "field", cause->path);
         json_end_object(out);
     }
     json_end_array(out);
@@ -83,8 +84,14 @@ void answer_status_causes(struct api_request *request, int code, const char *rea
 {
     struct json_writer out = answer_begin(request, code);
     begin_status(&out, code, reason, message);
-    if (request->resource)
+    if (code == 429 && causes) { /* of a disruption budget: as Kubernetes, the causes and no more */
+        json_key(&out, "details");
+        json_begin_object(&out);
+        put_causes(&out, causes);
+        json_end_object(&out);
+    } else if (request->resource) {
         put_details(&out, request, causes, 0);
+    }
     json_end_object(&out);
 }
 

@@ -27,6 +27,7 @@ const struct subresource *subresources_of(const struct resource *resource)
     case OBJECT_CLAIM:
     case OBJECT_SERVICE:
     case OBJECT_RESOURCE_QUOTA:
+    case OBJECT_DISRUPTION_BUDGET:
     case OBJECT_CLUSTER_QUEUE:
     case OBJECT_LOCAL_QUEUE:
     case OBJECT_COHORT:

@@ -69,6 +69,9 @@ static const struct table_column *const tables[OBJECT_KINDS] = {
     [OBJECT_COHORT] = COLUMNS(NAME, AGE),
     [OBJECT_TOPOLOGY] = COLUMNS(NAME, AGE),
     [OBJECT_ADMISSION_CHECK] = COLUMNS(NAME, AGE),
+    [OBJECT_DISRUPTION_BUDGET] = COLUMNS(NAME, TEXT("Min Available", "Pods that must stay healthy."),
+                       TEXT("Max Unavailable", "Pods that may be missing."),
+                       NUMBER("Allowed Disruptions", "Pods that may be evicted now."), AGE),
 };
 /* clang-format on */
 
@@ -212,6 +215,22 @@ static void queue_cells(struct render *render, const struct object *object)
     json_put_int(&render->out, admitted);
 }
 
+static void put_share(struct render *render, const struct doc *node)
+{
+    const struct doc *shown =
+        node && node->kind == DOC_INT
+            ? doc_new_str(render->scratch, arena_printf(render->scratch, "%lld", (long long)node->integer))
+            : node;
+    put_text_or(render, shown, "N/A");
+}
+
+static void budget_cells(struct render *render, const struct doc *document)
+{
+    put_share(render, doc_path(document, "spec", "minAvailable", NULL));
+    put_share(render, doc_path(document, "spec", "maxUnavailable", NULL));
+    json_put_int(&render->out, doc_int(doc_path(document, "status", "disruptionsAllowed", NULL), 0));
+}
+
 void stored_cells(struct render *render, const struct object *object)
 {
     struct json_writer *out = &render->out;
@@ -257,6 +276,9 @@ void stored_cells(struct render *render, const struct object *object)
     case OBJECT_LOCAL_QUEUE:
         queue_cells(render, object);
         return;
+    case OBJECT_DISRUPTION_BUDGET:
+        budget_cells(render, document);
+        break;
     case OBJECT_WORKLOAD_PRIORITY_CLASS:
         json_put_int(out, doc_int(doc_get(document, "value"), 0));
         return;

@@ -63,6 +63,7 @@ void handle_evict(struct api_request *request)
     struct object_ref object;
     struct write_job *job = write_job_new(request, WRITE_DELETE);
     job->eviction = true;
+    job->event.evict = true;
     if (!body_parse(request, &eviction))
         return;
     struct str name = doc_str(doc_path(eviction, "metadata", "name", NULL), request->name);

@@ -608,8 +608,23 @@ static void heal(struct trial *t)
         const struct note_ring *ring = core_notes(t->h.core);
         for (uint64_t slot = ring->first; slot < ring->next; slot++)
             note |= note_at(ring, slot)->uid == seen->uid;
-        REQUIRE(machine || note || seen->last == CHANGE_DELETED);
+        bool budget = object_find_uid(core_objects(t->h.core), seen->uid) != NULL;
+        REQUIRE(machine || note || budget || seen->last == CHANGE_DELETED);
     }
+}
+
+/* Its status must be right after every step (an invariant). */
+static void put_budget(struct trial *t)
+{
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){
+        .verb = WRITE_CREATE,
+        .object = OBJECT_DISRUPTION_BUDGET,
+        .namespace_ = STR("default"),
+        .body = STR("{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":"
+                    "\"all\"},\"spec\":{\"maxUnavailable\":\"25%\",\"selector\":{}}}")};
+    harness_step(&t->h, &event);
+    REQUIRE(t->h.last_code == 201);
 }
 
 static void run_seed(uint64_t seed, int *created, int *refused)
@@ -635,6 +650,7 @@ static void run_seed(uint64_t seed, int *created, int *refused)
     t->h.after = after;
     t->h.twins.seed = t->seed;
     t->h.context = t;
+    put_budget(t);
     for (int i = 0; i < EVENTS; i++)
         something_happens(t);
     heal(t);
