@@ -3,9 +3,8 @@ client certificate and with a token."""
 import json
 import os
 import subprocess
-import time
 
-from e2e import PHALANX, check
+from e2e import PHALANX, check, wait_for
 from surface import Kubectl, has
 
 JOBSET = """
@@ -47,13 +46,6 @@ class User(Kubectl):
         certs("kubeconfig", folder, "--server", url, "--out", self.config, *credentials)
 
 
-def wait_until(what, holds, deadline_s=15):
-    end = time.monotonic() + deadline_s
-    while not holds():
-        check(time.monotonic() < end, f"waited {deadline_s} s: {what}")
-        time.sleep(0.1)
-
-
 class Bench:
     """The users that the cases share: admin and alice by certificate, bob by token, and a stranger's admin."""
 
@@ -73,7 +65,7 @@ class Bench:
         self.evil = User(version, path, url, evil)
         with open(os.path.join(self.folder, "ca.crt"), encoding="utf-8") as file:
             self.authority = file.read()
-        wait_until("the new token is known",
+        wait_for("the new token is known",
                    lambda: self.bob.run("auth", "can-i", "get", "pods", status=None).strip() in ("no", "yes"))
 
     def done(self):
@@ -115,9 +107,9 @@ def roles(b):
     b.admin.run("apply", "-f", "-", text=BINDING.format(name=name, user=b.bob_name, role="view"))
     b.admin.run("apply", "-f", "-", text=JOBSET.format(name=js))
     b.admin.run("create", "secret", "generic", "s-" + b.tag, "--from-literal=a=b")
-    b.admin.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=1", f"jobset/{js}", "--timeout=20s")
+    b.admin.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=1", f"jobset/{js}", "--timeout=60s")
     has(b.bob.run("get", "jobset", js), js)
-    has(b.bob.run("logs", f"job/{js}-w-0"), r"hello")
+    b.bob.until(r"hello", "logs", f"job/{js}-w-0")  # a task that runs may not have said it yet
     check(b.bob.run("auth", "can-i", "get", "pods").strip() == "yes", "view does not read pods")
     has(b.bob.run("auth", "can-i", "--list"), r"jobsets\.jobset\.x-k8s\.io\s.*\[get list watch\]")
     has(b.bob.run("get", "secrets", status=1), r'cannot list resource "secrets"')
@@ -137,7 +129,7 @@ def roles(b):
     b.alice.run("apply", "-f", "-", text=BINDING.format(name="give-" + b.tag, user=b.bob_name, role="edit"))
     has(b.alice.run("apply", "-f", "-", text=BINDING.format(name="x", user="x", role="cluster-admin"), status=1),
         r"attempting to grant RBAC permissions not currently held")
-    has(b.bob.run("delete", "jobset", js, "--timeout=30s"), r"deleted")
+    has(b.bob.run("delete", "jobset", js, "--timeout=60s"), r"deleted")
     b.admin.run("delete", "rolebinding", name, "give-" + b.tag)
     b.admin.run("delete", "secret", "s-" + b.tag)
 
@@ -161,7 +153,7 @@ def audit(b):
     def created(event):
         ref = event.get("objectRef", {})
         return event["verb"] == "create" and ref.get("resource") == "secrets" and event["responseStatus"]["code"] == 201
-    wait_until("the secret's line", lambda: any(created(event) for event in lines()))
+    wait_for("the secret's line", lambda: any(created(event) for event in lines()))
     found = lines()
     check(any(e["responseStatus"]["code"] == 403 and e["user"]["username"] == b.bob_name for e in found),
           "no line of a refusal")

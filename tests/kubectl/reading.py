@@ -11,7 +11,7 @@ SELECTOR = "jobset.sigs.k8s.io/jobset-name=reading"
 
 def start(k):
     k.run("apply", "-f", "-", text=MANIFEST.format(name="reading", seconds=600))
-    k.run("wait", READY, "jobset/reading", "--timeout=30s")
+    k.run("wait", READY, "jobset/reading", "--timeout=60s")
 
 
 def names(text):
@@ -21,7 +21,7 @@ def names(text):
 def get_forms(k, cluster):
     start(k)
     has(k.run("get", "pods", "-o", "wide"), r"NAME\s+READY\s+STATUS\s+RESTARTS\s+AGE\s+IP\s+NODE\s+NOMINATED NODE",
-        r"reading-workers-0-0-\w{5}\s+1/1\s+Running\s+0\s+\d+s\s+127\.0\.1\.\d+\s+m-\d+")
+        r"reading-workers-0-0-\w{5}\s+1/1\s+Running\s+0\s+\w+\s+127\.0\.1\.\d+\s+m-\d+")
     has(k.run("get", "pods", "-o", "yaml"), r"^apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod", r"kind: List")
     pods = json.loads(k.run("get", "pods", "-o", "json"))["items"]
     check(len(pods) == 4 and all(p["status"]["phase"] == "Running" for p in pods), f"4 running pods: {len(pods)}")
@@ -68,7 +68,8 @@ def get_selected(k, cluster):
 
 def watches(k, cluster):
     all_maps = Following(k, "get", "configmaps", "-w", "--no-headers")
-    events = Following(k, "get", "configmaps", "-w", "--output-watch-events", "--watch-only")
+    events = Following(k, "get", "configmaps", "-w", "--output-watch-events", "--watch-only", "-v=6")
+    events.until("watch=true")  # of what was made before it would say nothing
     one = Following(k, "get", "configmap", "seen", "-w", "--no-headers", "-o", "jsonpath={.data.a};")
     one.end(status=1)  # there is none yet
     k.run("create", "configmap", "seen", "--from-literal=a=1")
@@ -93,7 +94,7 @@ def describe(k, cluster):
     has(k.run("describe", "job", "reading-workers-0"), r"Parallelism:\s+2", r"Controlled By:\s+JobSet/reading",
         r"Pods Statuses:\s+2 Active \(2 Ready\)")
     has(k.run("describe", "pods", "-l", SELECTOR), r"Controlled By:\s+Job/reading-workers-1", r"google\.com/tpu:\s+1",
-        r"State:\s+Running", r"Scheduled\s+\d+s\s+\S+\s+Successfully assigned")
+        r"State:\s+Running", r"Scheduled\s+\w+\s+\S+\s+Successfully assigned")
     node = k.run("get", "pods", "-o", "jsonpath={.items[0].spec.nodeName}")
     has(k.run("describe", "node", node), r"Ready\s+True", r"Non-terminated Pods:", k.namespace + r"\s+reading-workers",
         r"google\.com/tpu\s+\d+\s+\d+")
@@ -131,10 +132,10 @@ def top(k, cluster):
     def shows(pattern, *words):
         def look():
             return re.search(pattern, k.run("top", *words, status=None))
-        wait_for(f"top {' '.join(words)} shows {pattern}", look, 30)
+        wait_for(f"top {' '.join(words)} shows {pattern}", look)
 
     k.run("run", "busy", "--image=none", "--restart=Never", "--command", "--", "sleep", "600")
-    k.run("wait", "--for=condition=Ready", "pod/busy", "--timeout=30s")
+    k.run("wait", "--for=condition=Ready", "pod/busy", "--timeout=60s")
     shows(r"NAME\s+CPU\(cores\)\s+CPU\S*\s+MEMORY\(bytes\)\s+MEMORY\S*\s+m-1\s+\d+m\s+", "node")
     shows(r"(?m)^busy\s+\d+m\s+\d+Mi", "pod")
     shows(r"(?m)^busy\s+\S+\s+\d+m\s+\d+Mi", "pod", "busy", "--containers")
@@ -175,7 +176,7 @@ def discovery(k, cluster):
     has(k.run("auth", "can-i", "delete", "jobsets"), r"^yes")
     has(k.run("auth", "can-i", "--list"), r"\*\.\*\s+\[\]\s+\[\]\s+\[\*\]")
     has(k.run("auth", "whoami"), r"Username\s+phalanx:local")
-    k.run("delete", "jobset", "reading", "--timeout=30s")
+    k.run("delete", "jobset", "reading", "--timeout=60s")
 
 
 CASES = [get_forms, get_selected, watches, describe, events, top, explain, discovery]

@@ -5,25 +5,31 @@ its comments are done in order:
 
     #$ get jobset x -o jsonpath={.status.restarts}     kubectl with these words, in the rule's namespace
     #> ^2$                                             a regular expression that its output must match, before long: a
-                                                       step is asked again until it does, for PATIENCE_S
+                                                       question is asked again when something has changed
     #! 1                                               its exit status, when it is not 0
 
 `#$ apply -f -` and `#$ create -f -` take the file itself as their input. A file whose first step is one of these is not
-applied before. $NS stands for the namespace. `#: needs WORD` names a column of the cluster (see CLUSTERS).
+applied before. $NS stands for the namespace, $PORT1 to $PORT9 for TCP ports that nobody listens on.
+
+A rule must hold on a slow computer too. What it asks for has to stay true once it is; a task that has to be seen in a
+state stays in it until a step ends it, and does not sleep for a time.
 """
 import os
 import re
 import shlex
+import socket
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
-from e2e import Failed  # noqa: E402
+from e2e import PATIENCE_S, Failed, GaveUp, wait_for  # noqa: E402
+from surface import ENDS_S  # noqa: E402
 
 FOLDER = os.path.join(HERE, "rules")
-PATIENCE_S = 30
+NEWS_S = 0.5
 WORKERS = 4
 
 
@@ -36,7 +42,7 @@ class Step:
 class Rule:
     def __init__(self, path):
         self.path, self.name = path, os.path.relpath(path, FOLDER)[:-len(".yaml")]
-        self.steps, self.alone = [], False
+        self.steps, self.alone, self.ports = [], False, {}
         with open(path) as file:
             self.text = file.read()
         for number, line in enumerate(self.text.splitlines(), 1):
@@ -53,6 +59,17 @@ class Rule:
         if not self.steps:
             raise Failed(f"{path}: a rule without a step")
 
+    def expand(self, text, namespace):
+        """The text with what stands for the namespace and for ports; the same ports each time."""
+        return re.sub(r"\$PORT[1-9]", self.port, text).replace("$NS", namespace)
+
+    def port(self, found):
+        if found[0] not in self.ports:
+            with socket.socket() as place:
+                place.bind(("127.0.0.1", 0))
+                self.ports[found[0]] = str(place.getsockname()[1])
+        return self.ports[found[0]]
+
     @property
     def applies_itself(self):
         return self.steps[0].words[0] in ("apply", "create") and "-" in self.steps[0].words
@@ -60,17 +77,22 @@ class Rule:
 
 def attempt(k, rule, namespace, step):
     """Why the step does not hold now; None: it does."""
-    words = [w.replace("$NS", namespace) for w in step.words]
+    words = [rule.expand(w, namespace) for w in step.words]
     process = k.start("-n", namespace, *words)
-    out, err = process.communicate(rule.text.replace("$NS", namespace) if "-" in words else None, timeout=90)
+    try:
+        out, err = process.communicate(rule.expand(rule.text, namespace) if "-" in words else None, timeout=ENDS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return f"no end within {ENDS_S} s"
     if process.returncode != step.status:
         return f"status {process.returncode}, wanted {step.status}: {out}{err}"
     shown = out + err
     for pattern in step.patterns:
-        if not re.search(pattern.replace("$NS", namespace), shown, re.M):
+        if not re.search(rule.expand(pattern, namespace), shown, re.M):
             return f"no {pattern!r} in: {shown[:1500]}"
     for pattern in step.refused:
-        if re.search(pattern.replace("$NS", namespace), shown, re.M):
+        if re.search(rule.expand(pattern, namespace), shown, re.M):
             return f"{pattern!r} is in: {shown[:1500]}"
     return None
 
@@ -79,22 +101,33 @@ def is_question(step):
     return step.words[0] in ("get", "describe", "logs", "events", "top", "auth", "exec", "api-resources", "explain")
 
 
+def wait_for_news(k, version):
+    """Until anything in the cluster has another version than this; a log has none, so not for long."""
+    try:
+        wait_for("a change", lambda: k.cluster_version() != version, NEWS_S)
+    except GaveUp:
+        pass
+
+
+def run_step(k, rule, namespace, step):
+    """Raises Failed with the place of a step that does not hold."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        late, version = time.monotonic() > end, k.cluster_version()
+        why = attempt(k, rule, namespace, step)
+        if why is None:
+            return
+        if late or not is_question(step):
+            raise Failed(f"{rule.path}:{step.line}: {' '.join(step.words)}: {why}")
+        wait_for_news(k, version)
+
+
 def run_rule(k, rule, namespace):
-    """Raises Failed with the place of the step that does not hold."""
     k.run("create", "namespace", namespace)
     if not rule.applies_itself:
-        k.run("-n", namespace, "apply", "-f", "-", text=rule.text.replace("$NS", namespace))
+        k.run("-n", namespace, "apply", "-f", "-", text=rule.expand(rule.text, namespace))
     for step in rule.steps:
-        end = time.monotonic() + PATIENCE_S
-        pause = 0.05
-        while True:
-            why = attempt(k, rule, namespace, step)
-            if why is None:
-                break
-            if not is_question(step) or time.monotonic() > end:
-                raise Failed(f"{rule.path}:{step.line}: {' '.join(step.words)}: {why}")
-            time.sleep(pause)
-            pause = min(1.0, pause * 2)
+        run_step(k, rule, namespace, step)
     k.run("delete", "namespace", namespace, "--wait=false")
 
 

@@ -3,6 +3,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -11,7 +12,7 @@ import termios
 import time
 
 from surface import Kubectl, has, lacks
-from e2e import check, wait_for  # noqa: E402
+from e2e import PATIENCE_S, check, wait_for  # noqa: E402
 
 MANIFEST = """
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -33,7 +34,14 @@ spec:
             - name: main
               image: example/image:1
               env: [{{name: COLOUR, value: blue}}]
-              command: [sh, -c, "echo first; sleep 1.2; echo second; while :; do sleep 0.2; echo more; done"]
+              command:
+              - sh
+              - -c
+              - |
+                echo first
+                until test -e $PHX_TASK_DIR/go; do sleep 0.05; done
+                echo second
+                while :; do sleep 0.2; echo more; done
 """
 
 
@@ -58,7 +66,7 @@ def processes(text):
 def start(k):
     name = "s" + k.version.replace(".", "-")
     k.run("apply", "-f", "-", text=MANIFEST.format(name=name))
-    k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=1", f"jobset/{name}", "--timeout=20s")
+    k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=1", f"jobset/{name}", "--timeout=60s")
     pods = k.run("get", "pods", "-l", f"jobset.sigs.k8s.io/jobset-name={name}", "-o", "name").split()
     check(len(pods) == 2, f"2 pods wanted, found {pods}")
     return name, pods
@@ -68,12 +76,12 @@ def old_client(k, cluster):
     """Its SPDY is refused with a sentence that says what to do."""
     name, pods = start(k)
     has(k.run("exec", pods[0], "--", "true", status=1), r"kubectl 1\.30 or later")
-    k.run("delete", "jobset", name, "--timeout=20s")
+    k.run("delete", "jobset", name, "--timeout=60s")
 
 
 def commands(k, pods):
     out = k.start("exec", pods[0], "--", "sh", "-c", "echo out; echo $COLOUR; echo err >&2; exit 7")
-    text, errors = out.communicate(timeout=20)
+    text, errors = out.communicate(timeout=PATIENCE_S)
     check(out.returncode == 7, f"exit code {out.returncode}, wanted 7: {errors}")
     check(text == "out\nblue\n", f"output {text!r}")
     has(errors, r"^err\n")
@@ -87,18 +95,18 @@ def commands(k, pods):
 
 def gone_clients(k, name, pods):
     """A command goes with its client, and with its pod."""
-    marker = f"sleep 4{int(k.version.split('.')[1]):03d}7"
+    marker = f"sleep 4{int(k.version.split('.')[1]):03d}.{os.getpid()}"  # nobody else's command
     client = k.start("exec", pods[0], "--", *marker.split())
-    wait_for("the command runs", lambda: processes(marker), 10)
+    wait_for("the command runs", lambda: processes(marker))
     client.kill()
     client.communicate()
-    wait_for("the command of a client that is gone is killed", lambda: not processes(marker), 10)
+    wait_for("the command of a client that is gone is killed", lambda: not processes(marker))
     client = k.start("exec", pods[1], "--", *marker.split())
-    wait_for("the command runs", lambda: processes(marker), 10)
-    k.run("delete", "jobset", name, "--timeout=20s")
-    client.communicate(timeout=20)
+    wait_for("the command runs", lambda: processes(marker))
+    k.run("delete", "jobset", name, "--timeout=60s")
+    client.communicate(timeout=PATIENCE_S)
     check(client.returncode != 0, "a command that was killed with its pod is a failure")
-    check(not processes(marker), "a command lives on without its pod")
+    wait_for("no command lives on without its pod", lambda: not processes(marker))
 
 
 def slow_reader(k, pods):
@@ -108,7 +116,7 @@ def slow_reader(k, pods):
     total = 0
     for chunk in iter(lambda: client.stdout.read(1 << 20), ""):
         total += len(chunk)
-    client.communicate(timeout=30)
+    client.communicate(timeout=PATIENCE_S)
     check(total == 30000004, f"{total} bytes of 30000004 came")
 
 
@@ -139,19 +147,21 @@ def terminal(k, pods):
                               preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
     os.close(other)
     text, resized = "", False
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        try:
-            piece = os.read(main, 4096)
-        except OSError:
-            break
-        text += piece.decode(errors="replace")
         if "ready" in text and "33 77" in text and not resized:
             resized = True
             fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", 44, 99, 0, 0))
+        if resized:  # told again and again: a client that has just begun may not listen to the signal yet
             os.kill(client.pid, signal.SIGWINCH)
+        if not select.select([main], [], [], 0.2)[0]:
+            continue
+        try:
+            text += os.read(main, 4096).decode(errors="replace")
+        except OSError:  # nobody has the other end any more
+            break
     os.close(main)
-    check(client.wait(timeout=10) == 4, f"exit code {client.returncode}: {text!r}")
+    check(client.wait(timeout=PATIENCE_S) == 4, f"exit code {client.returncode}: {text!r}")
     has(text, r"xterm", r"33 77", r"44 99")
 
 
@@ -164,8 +174,12 @@ def attach(k, pods):
 
 
 def logs(k, name, pods):
+    for pod in pods:
+        k.until("first", "logs", pod)
+        k.run("exec", pod, "--", "sh", "-c", "touch $PHX_TASK_DIR/go")
+    for pod in pods:
+        k.until("more", "logs", pod)
     pod = pods[0]
-    wait_for("the log has its third line", lambda: "more" in k.run("logs", pod), 10)
     timed = [line.split(" ", 1) for line in k.run("logs", pod, "--timestamps").splitlines()]
     for stamp, text in timed:
         check(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z", stamp), f"time {stamp!r}")
@@ -210,10 +224,11 @@ def several_containers(k):
         name = "c" + k.version.replace(".", "-")
         os.chmod(folder, 0o777)
         k.run("apply", "-f", "-", text=POD.format(name=name, mark=os.path.join(folder, "mark")))
-        k.run("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=30s")
-        for container in ("init", "side", "one"):
-            check(k.run("logs", name, "-c", container) == f"from {container}\n", f"the log of {container}")
-        check(k.run("logs", name, "-c", "two") == "second\n", "the log of the run that goes on")
+        k.until(r"^1$", "get", "pod", name, "-o", "jsonpath={.status.containerStatuses[1].restartCount}")
+        k.run("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+        for container in ("init", "side", "one"):  # what runs may not have said it yet
+            k.until(rf"\Afrom {container}\n\Z", "logs", name, "-c", container)
+        k.until(r"\Asecond\n\Z", "logs", name, "-c", "two")
         check(k.run("logs", name, "-c", "two", "--previous") == "from two\n", "the log of the run before")
         has(k.run("logs", name, "--all-containers", "--prefix"), rf"\[pod/{name}/init\] from init",
             rf"\[pod/{name}/side\] from side", rf"\[pod/{name}/one\] from one", rf"\[pod/{name}/two\] second")
@@ -224,7 +239,7 @@ def several_containers(k):
             for container in ("side", "one", "two"):
                 check(k.run("exec", name, "-c", container, "--", "echo", "in") == "in\n", f"exec in {container}")
             has(k.run("exec", name, "-c", "init", "--", "true", status=1), r'container "init" .* is not running')
-        k.run("delete", "pod", name, "--timeout=20s")
+        k.run("delete", "pod", name, "--timeout=60s")
 
 
 def long_script(k, pods):
@@ -241,7 +256,7 @@ def long_script(k, pods):
 def own_client(k, pods, phalanx, env):
     """phalanx exec and phalanx logs."""
     def own(*words, text=None, status=0):
-        done = subprocess.run([phalanx, *words], env=env, input=text, capture_output=True, text=True, timeout=30)
+        done = subprocess.run([phalanx, *words], env=env, input=text, capture_output=True, text=True, timeout=PATIENCE_S)
         check(done.returncode == status, f"phalanx {words}: {done.returncode} {done.stderr}")
         return done.stdout + (done.stderr if status else "")
 

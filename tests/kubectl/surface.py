@@ -7,9 +7,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
-from e2e import Failed, GaveUp, check, wait_for  # noqa: E402
+from e2e import PATIENCE_S, Failed, GaveUp, check, wait_for  # noqa: E402
+
+ENDS_S = 2 * PATIENCE_S  # longer than kubectl itself waits
 
 MANIFEST = """
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -58,7 +61,7 @@ def binaries():
 
 class Kubectl:
     def __init__(self, version, path, url, namespace="default"):
-        self.version, self.path, self.namespace = version, path, namespace
+        self.version, self.path, self.url, self.namespace = version, path, url, namespace
         self.minor = int(version_of(path)["minor"].rstrip("+"))
         self.tag = version.replace(".", "-")  # for names that all clients share
         self.home = tempfile.mkdtemp(prefix="phalanx-kubectl-")
@@ -79,14 +82,33 @@ class Kubectl:
         """Standard output, of failures or with `errors` also the other; the exit status must be `status`."""
         process = self.start(*words)
         try:
-            out, err = process.communicate(text, timeout=60)
+            out, err = process.communicate(text, timeout=ENDS_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            raise Failed(f"kubectl {' '.join(words)}: no end within 60 s")
+            raise Failed(f"kubectl {' '.join(words)}: no end within {ENDS_S} s")
         if status is not None and process.returncode != status:
             raise Failed(f"kubectl {' '.join(words)}: status {process.returncode}, wanted {status}: {out}{err}")
         return out + (err if status != 0 or errors else "")
+
+    def until(self, pattern, *words, **options):
+        """The output once it matches, of a question that is asked again and again: Failed when it never does."""
+        shown = ""
+
+        def matches():
+            nonlocal shown
+            shown = self.run(*words, **options)
+            return re.search(pattern, shown)
+        try:
+            wait_for(pattern, matches)
+        except GaveUp as reason:
+            raise Failed(f"kubectl {' '.join(words)}: {reason}: {shown[:600]}") from reason
+        return shown
+
+    def cluster_version(self):
+        """Grows with every change of anything. Over plain HTTP."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/namespaces/default/pods?limit=1", timeout=ENDS_S) as answer:
+            return json.load(answer)["metadata"]["resourceVersion"]
 
     def done(self):
         shutil.rmtree(self.home, ignore_errors=True)
@@ -105,7 +127,7 @@ class Following:
         with open(self.file.name) as file:
             return file.read()
 
-    def until(self, pattern, seconds=20):
+    def until(self, pattern, seconds=PATIENCE_S):
         """Returns when the output matches; Failed after `seconds`."""
         try:
             wait_for(pattern, lambda: re.search(pattern, self.said()), seconds)
@@ -113,7 +135,7 @@ class Following:
             self.stop()
             raise Failed(f"kubectl {self.words}: no {pattern!r} within {seconds} s in: {self.said()[:1500]}")
 
-    def end(self, status=0, seconds=30):
+    def end(self, status=0, seconds=ENDS_S):
         """What it said, when it has ended by itself with this status."""
         try:
             self.process.wait(seconds)
@@ -151,13 +173,13 @@ def discovery(k, cluster):
 def lifecycle(k, cluster):
     name = "k" + k.version.replace(".", "-")
     manifest = MANIFEST.format(name=name, seconds=600)
-    watch = k.start("get", "jobsets", "-w", "--no-headers")
+    watch = Following(k, "get", "jobsets", "-w", "--no-headers")
     has(k.run("apply", "-f", "-", text=manifest), r"created")
     has(k.run("apply", "-f", "-", text=manifest), r"configured|unchanged")
     before = k.run("get", "jobset", name, "-o", "jsonpath={.metadata.resourceVersion} {.metadata.generation}")
     has(before, r" 1$")
     k.run("create", "-f", "-", text=manifest, status=1)
-    k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=2", f"jobset/{name}", "--timeout=20s")
+    k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=2", f"jobset/{name}", "--timeout=60s")
     has(k.run("get", "jobsets"), r"NAME\s+TERMINALSTATE\s+RESTARTS\s+COMPLETED\s+SUSPENDED\s+AGE", name + r"\s+0")
     selector = f"jobset.sigs.k8s.io/jobset-name={name}"
     pods = k.run("get", "pods", "-l", selector, "-o", "name").split()
@@ -171,9 +193,10 @@ def lifecycle(k, cluster):
     has(k.run("describe", "node", "m-1"), r"Name:\s+m-1", r"google\.com/tpu")
     has(k.run("get", "events"), r"LAST SEEN\s+TYPE\s+REASON", r"Scheduled")
     has(k.run("events"), r"Scheduled")
-    has(k.run("logs", f"job/{name}-workers-0"), r"hello from rank 0")
-    has(k.run("logs", pods[3], "--tail=1"), r"hello from rank 3")
-    follow = k.start("logs", "-f", pods[1])
+    k.until(r"hello from rank 0", "logs", f"job/{name}-workers-0")  # a task that runs may not have said it yet
+    k.until(r"hello from rank 3", "logs", pods[3], "--tail=1")
+    follow = Following(k, "logs", "-f", pods[1])
+    follow.until(r"hello from rank 1")
     k.run("label", "jobset", name, "colour=blue")
     has(k.run("get", "jobset", name, "--show-labels"), r"colour=blue")
     has(k.run("get", "jobsets", "-l", "colour in (blue,red),team=a"), name)
@@ -183,21 +206,21 @@ def lifecycle(k, cluster):
           '[{"op":"add","path":"/metadata/labels/shape","value":"round"}]')
     has(k.run("get", "jobset", name, "--show-labels"), r"shape=round")
     k.run("patch", "jobset", name, "-p", "{}", status=1)  # strategic: not for custom resources
-    has(k.run("delete", "jobset", name, "--timeout=30s"), r"deleted")
+    has(k.run("delete", "jobset", name, "--timeout=60s"), r"deleted")
     has(k.run("get", "jobset", name, status=1), r"not found")
-    has(follow.communicate(timeout=30)[0], r"hello from rank 1")
-    watch.kill()
-    has(watch.communicate()[0], name)
+    follow.end()
+    watch.until(name)
+    watch.stop()
 
 
 def completion(k, cluster):
     name = "d" + k.version.replace(".", "-")
     k.run("apply", "-f", "-", text=MANIFEST.format(name=name, seconds=1))
-    k.run("wait", "--for=condition=Completed", f"jobset/{name}", "--timeout=30s")
+    k.run("wait", "--for=condition=Completed", f"jobset/{name}", "--timeout=60s")
     has(k.run("get", "jobset", name), r"Completed\s+0\s+True")
     has(k.run("get", "pods", "-l", f"jobset.sigs.k8s.io/jobset-name={name}"), r"Completed")
     k.run("delete", "jobset", name, "--wait=false")
-    k.run("wait", "--for=delete", f"jobset/{name}", "--timeout=20s")
+    k.run("wait", "--for=delete", f"jobset/{name}", "--timeout=60s")
 
 
 def refusals(k, cluster):
@@ -228,17 +251,17 @@ def drain(k, cluster):
                                                                "{maxRestarts: 5}\n  rep", 1)
     ready = "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=2"
     k.run("apply", "-f", "-", text=manifest)
-    k.run("wait", ready, f"jobset/{name}", "--timeout=20s")
+    k.run("wait", ready, f"jobset/{name}", "--timeout=60s")
     selector = f"jobset.sigs.k8s.io/jobset-name={name}"
     node = k.run("get", "pods", "-l", selector, "-o", "jsonpath={.items[0].spec.nodeName}")
-    has(k.run("drain", node, "--force", "--grace-period=1", "--timeout=40s"), r"drained")
-    k.run("wait", "--for=jsonpath={.status.restarts}=1", f"jobset/{name}", "--timeout=20s")
-    k.run("wait", ready, f"jobset/{name}", "--timeout=20s")
+    has(k.run("drain", node, "--force", "--grace-period=1", "--timeout=60s"), r"drained")
+    k.run("wait", "--for=jsonpath={.status.restarts}=1", f"jobset/{name}", "--timeout=60s")
+    k.run("wait", ready, f"jobset/{name}", "--timeout=60s")
     nodes_used = k.run("get", "pods", "-l", selector, "-o", "jsonpath={.items[*].spec.nodeName}").split()
     check(nodes_used and node not in nodes_used, f"{node} was drained, pods are on {nodes_used}")
     k.run("uncordon", node)
     has(k.run("create", "namespace", "team-" + name), r"created")
-    k.run("delete", "jobset", name, "--timeout=30s")
+    k.run("delete", "jobset", name, "--timeout=60s")
 
 
 CASES = [discovery, lifecycle, completion, refusals]

@@ -77,11 +77,11 @@ def versions_of(k, kind_name):
 def quiet_version(k, kind_name):
     """Version and generation once the status has come to rest."""
     if kind_name.startswith("jobset"):
-        k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=2", kind_name, "--timeout=30s")
+        k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=2", kind_name, "--timeout=60s")
     elif kind_name.startswith("job/"):
-        k.run("wait", "--for=jsonpath={.status.ready}=1", kind_name, "--timeout=30s")
+        k.run("wait", "--for=jsonpath={.status.ready}=1", kind_name, "--timeout=60s")
     elif kind_name.startswith("pod"):
-        k.run("wait", "--for=condition=Ready", kind_name, "--timeout=30s")
+        k.run("wait", "--for=condition=Ready", kind_name, "--timeout=60s")
     return versions_of(k, kind_name)
 
 
@@ -97,7 +97,7 @@ def unchanged(k, cluster):
         k.run("delete", target, "--wait=false")
     for target, text in UNCHANGED.items():
         target, text = target.replace("$TAG", k.tag), text.replace("$TAG", k.tag)
-        k.run("wait", "--for=delete", target, "--timeout=30s")
+        k.run("wait", "--for=delete", target, "--timeout=60s")
         has(k.run("apply", "--server-side", "-f", "-", text=text), r"serverside-applied")
         before = quiet_version(k, target)
         has(k.run("apply", "--server-side", "-f", "-", text=text), r"serverside-applied")
@@ -157,7 +157,7 @@ def apply_server_side(k, cluster):
     has(k.run("apply", "--server-side", "-f", "-", text=manifest), r"serverside-applied")
     has(k.run("apply", "--server-side", "-f", "-", text=manifest.replace("replicas: 2", "replicas: 3"), status=1),
         r"spec\.replicatedJobs", r"immutable")
-    k.run("delete", "jobset", name, "--timeout=30s")
+    k.run("delete", "jobset", name, "--timeout=60s")
 
 
 GENERATORS = [  # what create makes by itself; 1.32 and later send these as protobuf
@@ -189,11 +189,11 @@ def create_forms(k, cluster):
         got = k.run("get", target, "-o", f"jsonpath={path}")
         check(got == wanted, f"create {kind}: {got!r}, wanted {wanted!r}")
         has(k.run("create", *kind.split(), name, *words, status=1), r"already exists|AlreadyExists")
-    k.run("wait", "--for=condition=Complete", "job/g", "--timeout=30s")
+    k.run("wait", "--for=condition=Complete", "job/g", "--timeout=60s")
     has(k.run("create", "deployment", "g", "--image=x", status=1), r"could not find the requested resource")
     has(k.run("run", "lonely", "--image=none", "--restart=Never", "--command", "--", "sleep", "600"),
         r"pod/lonely created")
-    k.run("wait", "--for=condition=Ready", "pod/lonely", "--timeout=30s")
+    k.run("wait", "--for=condition=Ready", "pod/lonely", "--timeout=60s")
     has(k.run("delete", "pod", "lonely", "--now"), r'pod "lonely" deleted')
     for kind, name, _, _, _ in GENERATORS:
         has(k.run("delete", kind.split()[0], name.replace("$TAG", k.tag)), r"deleted")
@@ -211,7 +211,7 @@ def change(k, cluster):
     """replace, patch, label, annotate, set on a JobSet that runs."""
     manifest = MANIFEST.format(name="changed", seconds=600)
     k.run("create", "-f", "-", text=manifest)
-    k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=2", "jobset/changed", "--timeout=30s")
+    k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].ready}=2", "jobset/changed", "--timeout=60s")
     uid = k.run("get", "jobset", "changed", "-o", "jsonpath={.metadata.uid}")
     json_text = k.run("get", "jobset", "changed", "-o", "json")
     has(k.run("replace", "-f", "-", text=json_text.replace('"team": "a"', '"team": "b"')), r"replaced")
@@ -243,7 +243,7 @@ def change(k, cluster):
     check(k.run("get", "jobset", "changed", "-o", "jsonpath={.metadata.uid}") == uid, "still the same object")
     has(k.run("replace", "--force", "-f", "-", text=manifest), r"deleted", r"replaced")
     check(k.run("get", "jobset", "changed", "-o", "jsonpath={.metadata.uid}") != uid, "replace --force makes it anew")
-    k.run("delete", "jobset", "changed", "--timeout=30s")
+    k.run("delete", "jobset", "changed", "--timeout=60s")
 
 
 def edits(k, cluster):
@@ -271,7 +271,7 @@ def builtin_patches(k, cluster):
     k.run("create", "job", "patched", "--image=none", "--", "sleep", "600")
     has(k.run("set", "image", "job/patched", "patched=other", status=1), r"field is immutable")
     k.run("patch", "job", "patched", "-p", '{"spec":{"suspend":true}}')
-    k.run("wait", "--for=condition=Suspended", "job/patched", "--timeout=20s")
+    k.run("wait", "--for=condition=Suspended", "job/patched", "--timeout=60s")
     has(k.run("delete", "pod/patched", "job/patched"), r"deleted[\s\S]*deleted")
 
 
@@ -289,17 +289,17 @@ def deletions(k, cluster):
     manifest = MANIFEST.format(name="gone", seconds=600)
     for cascade in ("background", "foreground"):
         k.run("create", "-f", "-", text=manifest)
-        k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].active}=2", "jobset/gone", "--timeout=30s")
-        has(k.run("delete", "jobset", "gone", f"--cascade={cascade}", "--timeout=30s"), r"deleted")
-        k.run("wait", "--for=delete", "pods", "-l", "jobset.sigs.k8s.io/jobset-name=gone", "--timeout=30s")
+        k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].active}=2", "jobset/gone", "--timeout=60s")
+        has(k.run("delete", "jobset", "gone", f"--cascade={cascade}", "--timeout=60s"), r"deleted")
+        k.run("wait", "--for=delete", "pods", "-l", "jobset.sigs.k8s.io/jobset-name=gone", "--timeout=60s")
         check(k.run("get", "jobs,pods", "-l", "jobset.sigs.k8s.io/jobset-name=gone", "-o", "name") == "",
               f"--cascade={cascade} leaves Jobs or Pods")
     k.run("create", "-f", "-", text=manifest)
-    k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].active}=2", "jobset/gone", "--timeout=30s")
+    k.run("wait", "--for=jsonpath={.status.replicatedJobsStatus[0].active}=2", "jobset/gone", "--timeout=60s")
     has(k.run("delete", "jobset", "gone", "--cascade=orphan", status=1), r"cannot outlive it")
     has(k.run("delete", "jobset", "gone", "--dry-run=server"), r"deleted \(server dry run\)")
     k.run("get", "jobset", "gone")
-    has(k.run("delete", "jobset", "gone", "--force", "--grace-period=0", "--timeout=30s"), r"force deleted")
+    has(k.run("delete", "jobset", "gone", "--force", "--grace-period=0", "--timeout=60s"), r"force deleted")
     k.run("get", "jobset", "gone", status=1)
     for name in ("o1", "o2", "o3"):
         k.run("create", "configmap", name, "--from-literal=a=b")
@@ -317,7 +317,7 @@ def finalizers(k, cluster):
         "{name: held}", "{name: held, finalizers: [example.com/hold]}"))
     has(k.run("delete", "configmap", "held", "--wait=false"), r"deleted")
     has(k.run("get", "configmap", "held", "-o", "yaml"), r"deletionTimestamp", r"example\.com/hold")
-    waiting = Following(k, "wait", "--for=delete", "configmap/held", "--timeout=30s")
+    waiting = Following(k, "wait", "--for=delete", "configmap/held", "--timeout=60s")
     k.run("patch", "configmap", "held", "--type=json", "-p", '[{"op":"remove","path":"/metadata/finalizers"}]')
     waiting.end()
     k.run("get", "configmap", "held", status=1)
@@ -326,9 +326,9 @@ def finalizers(k, cluster):
 def finished_pods(k, cluster):
     """A Pod that has ended goes when it is deleted; its Job remembers what came of it."""
     k.run("create", "job", "over", "--image=none", "--", "true")
-    k.run("wait", "--for=condition=Complete", "job/over", "--timeout=30s")
+    k.run("wait", "--for=condition=Complete", "job/over", "--timeout=60s")
     has(k.run("get", "pods", "-l", "job-name=over"), r"Completed")
-    has(k.run("delete", "pods", "-l", "job-name=over", "--timeout=20s"), r"deleted")
+    has(k.run("delete", "pods", "-l", "job-name=over", "--timeout=60s"), r"deleted")
     check(k.run("get", "pods", "-l", "job-name=over", "-o", "name") == "", "the pod is still there")
     has(k.run("get", "job", "over", "-o", "jsonpath={.status.succeeded}"), r"^1$")
     k.run("delete", "job", "over")
