@@ -14,6 +14,7 @@
 #pragma weak cmd_controller
 #pragma weak cmd_delete
 #pragma weak cmd_describe
+#pragma weak cmd_diagnose
 #pragma weak cmd_events
 #pragma weak cmd_get
 #pragma weak cmd_inject
@@ -49,6 +50,7 @@ static const struct command commands[] = {
     {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
     {"inject", cmd_inject, "make a machine of a local cluster fail"},
+    {"diagnose", cmd_diagnose, "say which rank made a job's collectives hang"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},
     {"version", cmd_version, "print the versions of client and server"},

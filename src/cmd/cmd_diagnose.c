@@ -1,0 +1,343 @@
+/* phalanx diagnose: which rank made the collectives of a job hang, from the dumps that its ranks left. */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/pickle.h"
+#include "cmd/client.h"
+#include "core/diagnose/diagnose.h"
+
+static const char usage[] =
+    "Usage: phalanx diagnose [options] DIR\n"
+    "\n"
+    "Reads the flight-recorder dumps in DIR (one a rank, named PREFIX and the rank, pickle or JSON: what\n"
+    "TORCH_FR_DUMP_TEMP_FILE and TORCH_NCCL_DUMP_ON_TIMEOUT leave) and, for ranks that left none, the "
+    "watchdog's\n"
+    "lines in *.log; says which rank the others wait for, why, and what to do.\n"
+    "\n"
+    "Options:\n"
+    "  --ranks N     the job has ranks 0 to N-1 (default: those that dumps and their groups name)\n"
+    "  --json        one JSON object\n"
+    "  -v, --verbose files that were passed over, and every finding\n"
+    "  -h, --help    this text\n"
+    "\n"
+    "Exit status: 0 no hang, 1 a hang, 2 wrong usage, 3 nothing that can be read.\n";
+
+/* Of one dump: the largest seen have some MB. */
+#define FILE_BYTES_MAX   ((size_t)256 << 20)
+#define MEMORY_BYTES_MAX ((size_t)4 << 30)
+enum { LOG_PART = 4 << 20, FINDINGS_SHOWN = 24, COLUMNS = 100 };
+
+struct options {
+    const char *folder;
+    uint32_t ranks;
+    bool json, verbose;
+};
+
+struct file {
+    struct str name;
+    int64_t rank; /* -1: none in its name */
+};
+struct folder {
+    struct arena arena;
+    VEC(struct file) dumps, logs;
+    size_t read, refused, lines;
+};
+
+/* 0, or 1: help was shown, -1: said so. */
+static int parse(struct options *options, int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"ranks", required_argument, NULL, 'r'},
+        {"json", no_argument, NULL, 'j'},
+        {"verbose", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    int option;
+    int64_t number;
+    while ((option = getopt_long(argc, argv, "vh", known, NULL)) != -1) {
+        switch (option) {
+        case 'r':
+            if (!str_to_i64(str_from(optarg), 1, FLIGHT_RANKS_MAX, &number)) {
+                say("--ranks takes a number from 1 to %d", FLIGHT_RANKS_MAX);
+                return -1;
+            }
+            options->ranks = (uint32_t)number;
+            break;
+        case 'j':
+            options->json = true;
+            break;
+        case 'v':
+            options->verbose = true;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return 1;
+        default:
+            return -1;
+        }
+    }
+    if (argc - optind != 1) {
+        say("diagnose needs one folder; see phalanx diagnose --help");
+        return -1;
+    }
+    options->folder = argv[optind];
+    return 0;
+}
+
+/* --- files ---------------------------------------------------------------------------------------- */
+
+/* The number at the end of a name, an ending of the format aside; -1: there is none. */
+static int64_t rank_of(struct str name)
+{
+    static const char *const endings[] = {".json", ".pickle", ".pkl"};
+    int64_t rank;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (str_ends(name, str_from(endings[i])))
+            name.len -= strlen(endings[i]);
+    size_t start = name.len;
+    while (start > 0 && name.data[start - 1] >= '0' && name.data[start - 1] <= '9')
+        start--;
+    struct str digits = {name.data + start, name.len - start};
+    return str_to_i64(digits, 0, FLIGHT_RANKS_MAX - 1, &rank) ? rank : -1;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct file *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return str_compare(x->name, y->name);
+}
+
+static bool list_folder(const struct options *options, struct folder *folder)
+{
+    DIR *dir = opendir(options->folder);
+    if (!dir) {
+        say("%s: %s", options->folder, strerror(errno));
+        return false;
+    }
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        struct str name = arena_str(&folder->arena, str_from(entry->d_name));
+        struct file file = {name, rank_of(name)};
+        if (str_is(name, ".") || str_is(name, ".."))
+            continue;
+        if (str_ends(name, STR(".log")))
+            vec_push(&folder->logs, file);
+        else if (file.rank >= 0)
+            vec_push(&folder->dumps, file);
+        else if (options->verbose)
+            say(STR_FORMAT ": passed over: no rank at the end of its name", STR_ARG(name));
+    }
+    closedir(dir);
+    if (folder->dumps.len)
+        qsort(folder->dumps.items, folder->dumps.len, sizeof(struct file), compare_files);
+    if (folder->logs.len)
+        qsort(folder->logs.items, folder->logs.len, sizeof(struct file), compare_files);
+    return true;
+}
+
+static FILE *open_file(const struct options *options, struct str name)
+{
+    struct buf path BUF_CLEANUP = {0};
+    buf_printf(&path, "%s/" STR_FORMAT, options->folder, STR_ARG(name));
+    FILE *file = fopen(path.data, "re");
+    if (!file)
+        say("%s: %s", path.data, strerror(errno));
+    return file;
+}
+
+/* All of it; false: said so. */
+static bool read_file(const struct options *options, struct str name, struct buf *bytes)
+{
+    size_t part = 1 << 16, got = 1;
+    FILE *file = open_file(options, name);
+    buf_clear(bytes);
+    if (!file)
+        return false;
+    while (got > 0 && bytes->len <= FILE_BYTES_MAX) {
+        buf_reserve(bytes, part);
+        got = fread(bytes->data + bytes->len, 1, part, file);
+        bytes->len += got;
+        part = part < (1 << 22) ? part * 2 : part;
+    }
+    bool failed = ferror(file);
+    if (failed)
+        say(STR_FORMAT ": %s", STR_ARG(name), strerror(errno));
+    else if (bytes->len > FILE_BYTES_MAX)
+        say(STR_FORMAT ": larger than %zu bytes", STR_ARG(name), FILE_BYTES_MAX);
+    fclose(file);
+    return !failed && bytes->len <= FILE_BYTES_MAX;
+}
+
+/* A dump that cannot be read is one that its rank did not leave: it is said, and the others are judged. */
+static void take_dump(const struct options *options, struct folder *folder, const struct file *file,
+                      struct flight *flight, struct buf *bytes)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = MEMORY_BYTES_MAX};
+    struct error error = {0};
+    struct doc *doc = NULL;
+    if (!read_file(options, file->name, bytes)) {
+        folder->refused++;
+        return;
+    }
+    struct str text = buf_str(bytes),
+               start = str_trim((struct str){text.data, text.len < 64 ? text.len : 64});
+    bool pickle = pickle_is(text);
+    if (!pickle && !str_starts(start, STR("{"))) {
+        if (options->verbose)
+            say(STR_FORMAT ": passed over: neither a pickle of protocol 2 nor a JSON object",
+                STR_ARG(file->name));
+        return;
+    }
+    int code = pickle ? pickle_parse(&arena, text, &doc, &error) : json_parse(&arena, text, &doc, &error);
+    if (code == 0)
+        code = flight_add_dump(flight, (uint32_t)file->rank, doc, &error);
+    if (code == 0)
+        folder->read++;
+    else {
+        say(STR_FORMAT ": %s", STR_ARG(file->name), error.text);
+        folder->refused++;
+    }
+}
+
+/* Logs may be long: whole lines, part by part. */
+static void take_log(const struct options *options, struct folder *folder, const struct file *file,
+                     struct flight *flight, struct buf *bytes)
+{
+    FILE *stream = open_file(options, file->name);
+    size_t lines = 0, got = 1;
+    buf_clear(bytes);
+    while (stream && got > 0) {
+        buf_reserve(bytes, LOG_PART);
+        got = fread(bytes->data + bytes->len, 1, LOG_PART, stream);
+        bytes->len += got;
+        const char *last = bytes->len ? memrchr(bytes->data, '\n', bytes->len) : NULL;
+        size_t whole = got == 0 || bytes->len > 4 * (size_t)LOG_PART ? bytes->len
+                       : last                                        ? (size_t)(last - bytes->data) + 1
+                                                                     : 0;
+        lines += flight_add_log(flight, (struct str){bytes->data, whole});
+        buf_drop_front(bytes, whole);
+    }
+    if (stream)
+        fclose(stream);
+    folder->lines += lines;
+    if (options->verbose)
+        say(STR_FORMAT ": %zu watchdog lines of ranks without a dump", STR_ARG(file->name), lines);
+}
+
+/* --- words ---------------------------------------------------------------------------------------- */
+
+static void add_wrapped(struct buf *out, const char *indent, struct str text)
+{
+    size_t column = COLUMNS;
+    for (struct str word, rest = text; rest.len;) {
+        if (!str_cut(rest, ' ', &word, &rest)) {
+            word = rest;
+            rest.len = 0;
+        }
+        bool fits = column + 1 + word.len <= COLUMNS;
+        buf_printf(out,
+                   fits                                                               ? " "
+                   : column == COLUMNS && out->len && out->data[out->len - 1] == '\n' ? "%s"
+                                                                                      : "\n%s",
+                   indent);
+        column = fits ? column + 1 : strlen(indent);
+        buf_add_str(out, word);
+        column += word.len;
+    }
+    buf_add_char(out, '\n');
+}
+
+static void add_finding(struct buf *out, const struct finding *finding)
+{
+    const char *red = color_of(STR("Failed")), *yellow = color_of(STR("Pending"));
+    bool culprit = finding->kind <= FINDING_SILENT;
+    buf_printf(out, "\n%s", culprit ? red : yellow);
+    buf_printf(out, finding->rank_count == 1 ? "rank " : "ranks ");
+    ranks_describe(out, finding->ranks, finding->rank_count, 16);
+    buf_printf(out, "  %s%s  %s\n", finding_kind_name(finding->kind), color_end(),
+               finding_action_name(finding->action));
+    add_wrapped(out, "    ", finding->evidence);
+    add_wrapped(out, "    ", finding->advice);
+}
+
+static void print_text(const struct options *options, const struct folder *folder,
+                       const struct diagnosis *diagnosis)
+{
+    struct buf out BUF_CLEANUP = {0};
+    const char *color = color_of(diagnosis->hang ? STR("Failed") : STR("Ready"));
+    size_t shown = options->verbose || diagnosis->findings.len < FINDINGS_SHOWN ? diagnosis->findings.len
+                                                                                : FINDINGS_SHOWN;
+    buf_printf(&out, "%s", color);
+    diagnosis_summary(&out, diagnosis);
+    buf_printf(&out, "%s\n", *color ? color_end() : "");
+    for (size_t i = 0; i < shown; i++)
+        add_finding(&out, &diagnosis->findings.items[i]);
+    size_t more = diagnosis->findings.len - shown + diagnosis->findings_left_out;
+    if (more)
+        buf_printf(&out, "\n%zu more findings%s\n", more, options->verbose ? "" : " (--verbose shows them)");
+    buf_printf(&out, "\n%zu ranks: %zu left a dump, %zu a watchdog's line, %zu nothing", diagnosis->ranks,
+               diagnosis->dumped, diagnosis->logged, diagnosis->silent.len);
+    if (diagnosis->silent.len) {
+        buf_printf(&out, " (");
+        ranks_describe(&out, diagnosis->silent.items, diagnosis->silent.len, 16);
+        buf_add_char(&out, ')');
+    }
+    buf_printf(&out, "; %zu wait. %zu groups, %zu operations.\n", diagnosis->waiting, diagnosis->groups,
+               diagnosis->operations);
+    if (folder->refused)
+        buf_printf(&out, "%zu dumps could not be read.\n", folder->refused);
+    output_write(&out);
+}
+
+/* --- the command ---------------------------------------------------------------------------------- */
+
+static int diagnose(const struct options *options, struct folder *folder, struct flight *flight)
+{
+    struct buf bytes BUF_CLEANUP = {0};
+    struct diagnosis diagnosis;
+    if (options->ranks)
+        flight_expect(flight, options->ranks, NULL);
+    for (size_t i = 0; i < folder->dumps.len; i++)
+        take_dump(options, folder, &folder->dumps.items[i], flight, &bytes);
+    for (size_t i = 0; i < folder->logs.len; i++)
+        take_log(options, folder, &folder->logs.items[i], flight, &bytes);
+    if (!folder->read && !folder->lines) {
+        say("%s: no dump and no watchdog's line that can be read", options->folder);
+        return EXIT_NOT_FOUND;
+    }
+    flight_judge(flight, &diagnosis);
+    if (options->json) {
+        struct buf out BUF_CLEANUP = {0};
+        diagnosis_write_json(&out, &diagnosis);
+        buf_add_char(&out, '\n');
+        output_write(&out);
+    } else {
+        print_text(options, folder, &diagnosis);
+    }
+    bool hang = diagnosis.hang;
+    diagnosis_done(&diagnosis);
+    return hang ? EXIT_FAILED : EXIT_OK;
+}
+
+int cmd_diagnose(int argc, char **argv)
+{
+    struct options options = {0};
+    int parsed = parse(&options, argc, argv);
+    if (parsed != 0)
+        return parsed > 0 ? EXIT_OK : EXIT_USAGE;
+    struct folder folder = {0};
+    struct flight *flight = flight_new();
+    int code = list_folder(&options, &folder) ? diagnose(&options, &folder, flight) : EXIT_NOT_FOUND;
+    flight_free(flight);
+    vec_done(&folder.dumps);
+    vec_done(&folder.logs);
+    arena_done(&folder.arena);
+    return code;
+}

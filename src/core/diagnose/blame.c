@@ -1,0 +1,223 @@
+/* Whom the others wait for, and why it does not get on. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "core/diagnose/judge.h"
+
+enum { CIRCLES_MAX = 64 };
+
+static void blame(struct judge *judge, const struct seat *seat, enum finding_kind kind)
+{
+    struct rank_record *record = flight_rank(judge->flight, seat->rank);
+    CHECK(kind <= FINDING_SILENT);
+    if (record->culprit)
+        return;
+    record->culprit = true;
+    record->kind = kind;
+    record->blamed_at = seat;
+}
+
+/* --- lanes ---------------------------------------------------------------------------------------- */
+
+/* Nothing is open on these ranks, and somebody has called what they have not. */
+static void blame_absent(struct judge *judge, const struct lane *lane)
+{
+    int64_t wanted = NUMBER_NONE;
+    for (size_t i = lane->unknown; i < lane->seats.len; i++) {
+        const struct seat *seat = lane->seats.items[i];
+        if (seat->first && seat->done + 1 > wanted)
+            wanted = seat->done + 1;
+    }
+    for (size_t i = lane->unknown; i < lane->seats.len && lane->seats.items[i]->done < wanted; i++) {
+        const struct seat *seat = lane->seats.items[i];
+        if (!seat->first && record_idle(flight_rank(judge->flight, seat->rank)))
+            blame(judge, seat, FINDING_ABSENT);
+    }
+}
+
+/* Those of whom nothing is known on this lane are the only ones who can be missing: unless one of them is
+ * seen to be busy elsewhere, it is them. */
+static void blame_unknown(struct judge *judge, const struct lane *lane)
+{
+    for (size_t i = 0; i < lane->unknown; i++)
+        if (flight_rank(judge->flight, lane->seats.items[i]->rank)->head)
+            return;
+    for (size_t i = 0; i < lane->unknown; i++) {
+        const struct seat *seat = lane->seats.items[i];
+        bool silent = record_silent(flight_rank(judge->flight, seat->rank));
+        blame(judge, seat, silent ? FINDING_SILENT : FINDING_ABSENT);
+    }
+}
+
+/* One member has what the others lack, so these prove nothing by having finished. */
+static bool is_rooted(struct str name)
+{
+    return str_starts(name, STR("broadcast")) || str_starts(name, STR("_broadcast")) ||
+           str_is(name, "reduce") || str_is(name, "scatter") || str_is(name, "gather");
+}
+
+/* All known members are at one operation. Where the dumps say who has begun it, the few who have not are
+ * behind something else on their own device. */
+static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t from, size_t count)
+{
+    size_t begun = 0;
+    for (size_t i = from; i < from + count; i++)
+        begun += lane->seats.items[i]->first->state == OP_STARTED;
+    if (!lane_numbered(lane) || begun == 0 || begun == count || 2 * (count - begun) > count)
+        return false;
+    for (size_t i = from; i < from + count; i++)
+        if (lane->seats.items[i]->first->state != OP_STARTED)
+            blame(judge, lane->seats.items[i], FINDING_STUCK);
+    return true;
+}
+
+/* Those who wait for nobody on this lane that is known. */
+static void blame_foremost(struct judge *judge, struct lane *lane)
+{
+    const struct seat *first = lane_foremost(lane);
+    size_t from = lane->unknown, count = 0, len = lane->seats.len;
+    if (!first)
+        return;
+    int64_t seq = first->first->seq;
+    for (; from + count < len && lane->seats.items[from + count]->key == first->key; count++)
+        CHECK(lane->seats.items[from + count]->at_head);
+    size_t ahead = len - from - count;
+    bool missing = lane->unknown > 0 && (ahead == 0 || is_rooted(first->first->name->text));
+    if (judge_mismatch(judge, lane, seq)) {
+        /* said already */
+    } else if (missing) {
+        blame_unknown(judge, lane);
+        return;
+    } else if (ahead > 0 && 2 * count <= len) {
+        for (size_t i = from; i < from + count; i++)
+            blame(judge, lane->seats.items[i], FINDING_STUCK);
+    } else if (ahead > 0 || !blame_not_begun(judge, lane, from, count)) {
+        find_network(judge, lane, seq, count, ahead);
+    }
+    for (size_t i = from; i < from + count; i++)
+        judge_reach(judge, lane->seats.items[i]->rank);
+}
+
+/* --- circles -------------------------------------------------------------------------------------- */
+
+static bool waits_unexplained(const struct rank_record *record)
+{
+    return record->head && !record->reached;
+}
+
+/* Somebody for whom this rank waits, and who waits as well; NULL: there is no such one. */
+static struct rank_record *next_in_circle(struct judge *judge, const struct rank_record *record)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        struct seat *seats = kind ? record->channels : record->seats;
+        for (struct seat *seat = seats; seat; seat = seat->next_of_rank) {
+            struct lane *lane = seat->lane;
+            for (size_t i = 0; seat->at_head && i < lane->seats.len; i++) {
+                const struct seat *other = lane->seats.items[i];
+                if (other->known && other->key >= seat->key)
+                    break;
+                struct rank_record *awaited = flight_rank(judge->flight, other->rank);
+                if (waits_unexplained(awaited))
+                    return awaited;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Follows the waits from `start` until they come back. */
+static void follow(struct judge *judge, struct rank_record *start)
+{
+    VEC(uint32_t) path = {0};
+    uint32_t walk = ++judge->visit;
+    struct rank_record *at = start;
+    while (at && at->visit != walk) {
+        at->visit = walk;
+        vec_push(&path, at->rank);
+        at = next_in_circle(judge, at);
+    }
+    size_t from = 0;
+    while (at && path.items[from] != at->rank)
+        from++;
+    if (at)
+        find_deadlock(judge, path.items + from, path.len - from);
+    for (size_t i = at ? from : path.len - 1; i < path.len; i++)
+        judge_reach(judge, path.items[i]);
+    vec_done(&path);
+}
+
+static void blame_circles(struct judge *judge)
+{
+    struct flight *flight = judge->flight;
+    for (size_t i = 0, circles = 0; i < flight->ranks.len && circles < CIRCLES_MAX; i++) {
+        for (; waits_unexplained(flight->ranks.items[i]) && circles < CIRCLES_MAX; circles++)
+            follow(judge, flight->ranks.items[i]);
+    }
+}
+
+/* Sends need no answer for their sender to go on: where the waits explain nothing, those that begin with a
+ * send are taken from what comes behind it. True: there are such. Where numbers do not tell what belongs
+ * together the send may be another than it seems, and that nothing else is open proves nothing. */
+static bool skip_sends(struct judge *judge)
+{
+    bool any = false;
+    for (size_t i = 0; i < judge->flight->ranks.len; i++) {
+        struct rank_record *record = judge->flight->ranks.items[i];
+        if (!waits_unexplained(record) || !record->head->p2p || record->head->source != record->rank)
+            continue;
+        record->skip_sends = record->head->group->member_count == 2;
+        any = any || record->skip_sends;
+    }
+    return any;
+}
+
+/* --- the whole ------------------------------------------------------------------------------------ */
+
+static void blame_lanes(struct judge *judge)
+{
+    vec_clear(&judge->out->findings);
+    judge->out->findings_left_out = 0;
+    judge_lanes(judge);
+    for (size_t i = 0; i < judge->lanes.len; i++)
+        blame_absent(judge, judge->lanes.items[i]);
+    for (size_t i = 0; i < judge->lanes.len; i++)
+        blame_foremost(judge, judge->lanes.items[i]);
+    for (size_t i = 0; i < judge->flight->ranks.len; i++)
+        if (judge->flight->ranks.items[i]->culprit)
+            judge_reach(judge, (uint32_t)i);
+}
+
+/* Nothing else explains it: then those who left no record and are waited for. */
+static void blame_silent(struct judge *judge)
+{
+    for (size_t i = 0; i < judge->lanes.len; i++) {
+        const struct lane *lane = judge->lanes.items[i];
+        for (size_t k = 0; lane->heads && k < lane->unknown; k++)
+            if (record_silent(flight_rank(judge->flight, lane->seats.items[k]->rank)))
+                blame(judge, lane->seats.items[k], FINDING_SILENT);
+    }
+}
+
+void judge_blame(struct judge *judge)
+{
+    struct flight *flight = judge->flight;
+    for (size_t i = 0; i < flight->ranks.len; i++)
+        flight->ranks.items[i]->skip_sends = false;
+    blame_lanes(judge);
+    if (skip_sends(judge))
+        blame_lanes(judge);
+    blame_circles(judge);
+    bool any = judge->out->findings.len > 0;
+    for (size_t i = 0; i < flight->ranks.len; i++)
+        any = any || flight->ranks.items[i]->culprit;
+    if (!any)
+        blame_silent(judge);
+    for (size_t i = 0; i < flight->ranks.len; i++) {
+        struct rank_record *record = flight->ranks.items[i];
+        judge->out->waiting += record->head && !record->culprit;
+        if (!record->culprit)
+            continue;
+        vec_push(&judge->out->culprits, record->rank);
+        find_culprit(judge, record);
+    }
+}

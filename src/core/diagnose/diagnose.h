@@ -1,0 +1,103 @@
+/* diagnose.h - which rank made a job's collectives hang, from what the ranks recorded. Pure.
+ *
+ *     struct flight *flight = flight_new();
+ *     flight_add_dump(flight, rank, doc, &error);     for every rank that left one; the doc may go afterwards
+ *     flight_add_log(flight, text);                   watchdog lines, for ranks that left none
+ *     flight_judge(flight, &diagnosis);
+ *     ... diagnosis.findings ...
+ *     diagnosis_done(&diagnosis); flight_free(flight);
+ *
+ * A flight is the record of all ranks: process groups with their members, and for each rank the operations
+ * that it put on a group, in order. A dump is PyTorch's (docs/diagnose.md has the form); fields that are
+ * absent are done without, fields of the wrong type are refused by rank and path.
+ *
+ * The rule. Each group, and each sender and receiver pair, is a lane: operations on it have numbers, and each
+ * member has finished all up to some number. A rank's head is its oldest operation that is not finished. A
+ * rank waits for the members of its head's lane that have not come as far: they have not joined, or are still
+ * busy before it. Who is waited for and waits for nobody is to blame: nothing is open on it: its process
+ * never joined                                        -> ABSENT all others have finished its head, or have
+ * begun it where it has not: its device hangs -> STUCK it left no record at all, and nobody else is missing
+ * -> SILENT all are at the same operation: they disagree on it -> ORDER, TYPE, SIZE or DTYPE by majority,
+ * else -> NETWORK Ranks that wait for each other in a circle run different programs (DEADLOCK), unless one of
+ * them has nothing open but sends, which need no answer to go on: then that one never joined.
+ *
+ * Cost: O(n log n) in operations and memberships. A flight owns copies of all it needs. Not thread-safe. */
+#ifndef PHX_CORE_DIAGNOSE_DIAGNOSE_H
+#define PHX_CORE_DIAGNOSE_DIAGNOSE_H
+
+#include "base/doc.h"
+#include "base/error.h"
+#include "base/vec.h"
+
+enum {
+    FLIGHT_RANKS_MAX = 1 << 17,
+    FLIGHT_GROUPS_MAX = 1 << 20,  /* process groups of the whole job */
+    FLIGHT_ENTRIES_MAX = 1 << 16, /* of one dump */
+    FLIGHT_FINISHED_MAX = 64, /* newest finished operations kept of each rank; older ones only as numbers */
+    DIAGNOSIS_FINDINGS_MAX = 4096, /* further ones are counted only */
+};
+
+struct flight;
+
+struct flight *flight_new(void);
+void flight_free(struct flight *flight); /* NULL allowed */
+/* Ranks 0 to count-1 exist, whether or not anything was heard of them; without it, those that are named. */
+int flight_expect(struct flight *flight, uint32_t count, struct error *error);
+
+/* Takes the dump of one rank. ERROR_INVALID / ERROR_LIMIT: "rank N: PATH: why", and nothing of it was taken.
+ * ERROR_EXISTS: there is one of this rank. */
+int flight_add_dump(struct flight *flight, uint32_t rank, const struct doc *dump, struct error *error);
+/* Takes what the watchdog of a process group wrote into one log; other lines are passed over. Returns how
+ * many lines said something. Counts only for ranks without a dump. */
+size_t flight_add_log(struct flight *flight, struct str text);
+
+enum finding_kind {
+    FINDING_ABSENT,   /* its process never joined */
+    FINDING_STUCK,    /* its device does not get on */
+    FINDING_SILENT,   /* it left no record, and is the one missing */
+    FINDING_ORDER,    /* `ranks` call operations of a group in another order than the others */
+    FINDING_TYPE,     /* ... another operation */
+    FINDING_SIZE,     /* ... with another size */
+    FINDING_DTYPE,    /* ... with another element type */
+    FINDING_DEADLOCK, /* `ranks` wait for each other in a circle */
+    FINDING_NETWORK,  /* all of the group joined, none gets on */
+};
+enum finding_action { ACTION_RESTART, ACTION_REPLACE, ACTION_FIX_PROGRAM, ACTION_CHECK_NETWORK };
+
+struct finding {
+    enum finding_kind kind;
+    enum finding_action action;
+    uint32_t *ranks; /* ascending; whom it is about: one culprit, or those who differ, or the group */
+    size_t rank_count;
+    struct str group, group_desc, op; /* where it shows best; op without its backend: "all_reduce" */
+    size_t group_size;
+    bool p2p;
+    int64_t seq; /* number of the operation that was not joined or not finished */
+    /* Ranks that wait for it there or at other lanes, and those that wait for these, and so on. */
+    size_t waiting, waiting_all;
+    int64_t first_ns, last_ns; /* wall clock: first and last of the waiting operations begun; 0: not known */
+    struct str evidence, advice; /* a sentence or two each */
+};
+
+struct diagnosis {
+    bool hang; /* some operation is not finished */
+    VEC(struct finding) findings;
+    size_t findings_left_out;
+    VEC(uint32_t) culprits; /* ascending: ABSENT, STUCK and SILENT; not ranks whose program is to blame */
+    VEC(uint32_t) silent;   /* ascending: ranks that exist but left nothing */
+    size_t ranks, dumped, logged, waiting, groups, operations;
+    struct arena arena; /* owns what findings point to */
+};
+
+void flight_judge(struct flight *flight, struct diagnosis *ret_diagnosis);
+void diagnosis_done(struct diagnosis *diagnosis);
+
+const char *finding_kind_name(enum finding_kind kind);       /* "absent" */
+const char *finding_action_name(enum finding_action action); /* "restart-process" */
+/* "0-3, 9": ranks as ranges, at most `max` of them, then "and N more". */
+void ranks_describe(struct buf *out, const uint32_t *ranks, size_t count, size_t max);
+/* One sentence: "Ranks 9, 14 made it hang.", "No hang was found." */
+void diagnosis_summary(struct buf *out, const struct diagnosis *diagnosis);
+void diagnosis_write_json(struct buf *out, const struct diagnosis *diagnosis); /* one object, one line */
+
+#endif

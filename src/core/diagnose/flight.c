@@ -1,0 +1,214 @@
+#include "core/diagnose/flight.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+struct flight *flight_new(void)
+{
+    return mem_alloc(sizeof(struct flight));
+}
+
+void flight_free(struct flight *flight)
+{
+    if (!flight)
+        return;
+    for (size_t i = 0; i < flight->groups.len; i++)
+        vec_done(&flight->groups.items[i]->lane.seats);
+    for (size_t i = 0; i < flight->ranks.len; i++)
+        vec_done(&flight->ranks.items[i]->ops);
+    vec_done(&flight->groups);
+    vec_done(&flight->ranks);
+    str_map_done(&flight->group_names);
+    str_map_done(&flight->terms);
+    arena_done(&flight->arena);
+    mem_free(flight);
+}
+
+struct rank_record *flight_rank(struct flight *flight, uint32_t rank)
+{
+    CHECK(rank < FLIGHT_RANKS_MAX);
+    while (flight->ranks.len <= rank) {
+        struct rank_record *record = ARENA_NEW(&flight->arena, struct rank_record);
+        record->rank = (uint32_t)flight->ranks.len;
+        vec_push(&flight->ranks, record);
+    }
+    return flight->ranks.items[rank];
+}
+
+int flight_expect(struct flight *flight, uint32_t count, struct error *error)
+{
+    if (count > FLIGHT_RANKS_MAX)
+        return error_set(error, ERROR_LIMIT, "more than %d ranks", FLIGHT_RANKS_MAX);
+    for (uint32_t rank = 0; rank < count; rank++)
+        flight_rank(flight, rank)->mentioned = true;
+    flight->expected = count;
+    return 0;
+}
+
+const struct term *flight_term(struct flight *flight, struct str text, int64_t elements)
+{
+    struct term *term = str_map_get(&flight->terms, text);
+    if (!term) {
+        term = ARENA_NEW(&flight->arena, struct term);
+        term->text = arena_str(&flight->arena, text);
+        term->elements = elements;
+        str_map_put(&flight->terms, term->text, term);
+    }
+    return term;
+}
+
+/* --- groups --------------------------------------------------------------------------------------- */
+
+struct seat *seat_new(struct arena *arena, struct lane *lane, uint32_t rank)
+{
+    struct seat *seat = ARENA_NEW(arena, struct seat);
+    seat->lane = lane;
+    seat->rank = rank;
+    seat->enqueued = seat->completed = seat->status_enqueued = seat->status_completed = NUMBER_NONE;
+    vec_push(&lane->seats, seat);
+    return seat;
+}
+
+static bool is_between(char c)
+{
+    return c == '[' || c == ']' || c == ',' || c == ' ' || c == '(' || c == ')';
+}
+
+/* Numbers with anything of "[], ()" between them; false: something else, or a rank too high. */
+static bool next_rank(struct str text, size_t *at, uint32_t *ret_rank)
+{
+    uint64_t rank = 0;
+    while (*at < text.len && is_between(text.data[*at]))
+        ++*at;
+    size_t start = *at;
+    for (; *at < text.len && text.data[*at] >= '0' && text.data[*at] <= '9' && rank < FLIGHT_RANKS_MAX; ++*at)
+        rank = rank * 10 + (uint64_t)(text.data[*at] - '0');
+    if (*at == start || rank >= FLIGHT_RANKS_MAX || (*at < text.len && !is_between(text.data[*at])))
+        return false;
+    *ret_rank = (uint32_t)rank;
+    return true;
+}
+
+static int compare_seats(const void *a, const void *b)
+{
+    uint32_t x = (*(struct seat *const *)a)->rank, y = (*(struct seat *const *)b)->rank;
+    return x < y ? -1 : x > y;
+}
+
+static int read_members(struct flight *flight, struct group *group, struct error *error)
+{
+    struct str text = group->ranks_text;
+    VEC(uint32_t) members = {0};
+    size_t at = 0;
+    int code = 0;
+    uint32_t rank;
+    group->ascending = true;
+    for (size_t end = text.len; end > 0 && is_between(text.data[end - 1]); end--)
+        text.len = end - 1;
+    while (at < text.len && code == 0) {
+        if (!next_rank(text, &at, &rank))
+            code = error_set(error, ERROR_INVALID, "not a list of ranks below %d", FLIGHT_RANKS_MAX);
+        else if (members.len == FLIGHT_RANKS_MAX)
+            code = error_set(error, ERROR_LIMIT, "more than %d ranks", FLIGHT_RANKS_MAX);
+        else {
+            group->ascending = group->ascending && (members.len == 0 || vec_last(&members) < rank);
+            vec_push(&members, rank);
+        }
+    }
+    group->members = ARENA_ARRAY(&flight->arena, uint32_t, members.len + 1);
+    group->member_count = members.len;
+    mem_copy(group->members, members.items, members.len * sizeof *members.items);
+    vec_done(&members);
+    return code;
+}
+
+/* Everybody's seat. A member that is named twice gets one. */
+static void take_seats(struct flight *flight, struct group *group)
+{
+    struct lane *lane = &group->lane;
+    vec_reserve(&lane->seats, group->member_count);
+    for (size_t i = 0; i < group->member_count; i++)
+        seat_new(&flight->arena, lane, group->members[i]);
+    if (group->member_count > 1 && !group->ascending)
+        qsort(lane->seats.items, lane->seats.len, sizeof *lane->seats.items, compare_seats);
+    size_t kept = 0;
+    for (size_t i = 0; i < lane->seats.len; i++) {
+        struct seat *seat = lane->seats.items[i];
+        if (kept > 0 && lane->seats.items[kept - 1]->rank == seat->rank)
+            continue;
+        struct rank_record *record = flight_rank(flight, seat->rank);
+        lane->seats.items[kept++] = seat;
+        record->mentioned = true;
+        seat->next_of_rank = record->seats;
+        record->seats = seat;
+    }
+    lane->seats.len = kept;
+}
+
+int flight_group(struct flight *flight, struct str name, struct str desc, struct str ranks_text,
+                 struct group **ret_group, struct error *error)
+{
+    struct group *first = str_map_get(&flight->group_names, name), *group = first;
+    while (group && ranks_text.len > 0 && !str_equal(group->ranks_text, ranks_text))
+        group = group->next;
+    if (!group) {
+        if (flight->groups.len == FLIGHT_GROUPS_MAX)
+            return error_set(error, ERROR_LIMIT, "more than %d process groups", FLIGHT_GROUPS_MAX);
+        group = ARENA_NEW(&flight->arena, struct group);
+        group->ranks_text = ranks_text; /* the caller's, until it is known to be good */
+        int code = ranks_text.len ? read_members(flight, group, error) : 0;
+        if (code < 0)
+            return code;
+        group->name = arena_str(&flight->arena, name);
+        group->desc = arena_str(&flight->arena, desc);
+        group->ranks_text = arena_str(&flight->arena, ranks_text);
+        group->index = (uint32_t)flight->groups.len;
+        group->lane.group = group;
+        group->seq_max = group->p2p_max = 0;
+        vec_push(&flight->groups, group);
+        take_seats(flight, group);
+        if (first) {
+            group->next = first->next;
+            first->next = group;
+        } else {
+            str_map_put(&flight->group_names, group->name, group);
+        }
+    }
+    if (!group->desc.len && desc.len)
+        group->desc = arena_str(&flight->arena, desc);
+    *ret_group = group;
+    return 0;
+}
+
+struct group *flight_group_named(struct flight *flight, struct str name)
+{
+    return str_map_get(&flight->group_names, name);
+}
+
+struct seat *flight_seat(struct flight *flight, struct group *group, uint32_t rank)
+{
+    struct lane *lane = &group->lane;
+    if (group->members) { /* seats are in the order of ranks until they are judged */
+        size_t low = 0, high = lane->seats.len;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (lane->seats.items[middle]->rank < rank)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < lane->seats.len && lane->seats.items[low]->rank == rank)
+            return lane->seats.items[low];
+        return NULL;
+    }
+    struct rank_record *record = flight_rank(flight, rank);
+    for (struct seat *seat = record->seats; seat; seat = seat->next_of_rank)
+        if (seat->lane == lane)
+            return seat;
+    struct seat *seat = seat_new(&flight->arena, lane, rank);
+    seat->next_of_rank = record->seats;
+    record->seats = seat;
+    record->mentioned = true;
+    return seat;
+}

@@ -1,0 +1,58 @@
+/* judge.h - what the steps of judging share (private): lanes -> waits -> blame -> words. */
+#ifndef PHX_CORE_DIAGNOSE_JUDGE_H
+#define PHX_CORE_DIAGNOSE_JUDGE_H
+
+#include "core/diagnose/flight.h"
+
+struct judge {
+    struct flight *flight;
+    struct arena arena;       /* lanes of sends */
+    struct u64_map channels;  /* the same by group, sender and receiver */
+    VEC(struct lane *) lanes; /* those with something that is not finished */
+    VEC(struct lane *) sends; /* all lanes of sends */
+    VEC(uint32_t) queue;      /* of ranks, for the search */
+    uint32_t visit;
+    struct diagnosis *out;
+};
+
+/* lanes.c: who is how far. */
+void judge_lanes(struct judge *judge);
+void judge_lanes_done(struct judge *judge); /* seats are back in the order of ranks */
+/* Do its members give the same numbers to the same operations? The two of a pair count their sends alike
+ * where they are alone in the group; elsewhere each counts also what it exchanges with others. Then only the
+ * order is left, and both ends are taken to have finished the same: nothing says that one has finished more.
+ */
+bool lane_numbered(const struct lane *lane);
+bool record_idle(const struct rank_record *record); /* it left a record, and nothing on it is open */
+bool record_silent(const struct rank_record *record);
+bool op_counts(const struct rank_record *record, const struct op *op); /* it is open, and not to be skipped */
+
+/* waits.c: who waits for whom. */
+/* Marks every rank that waits for `rank`, directly or not, as reached. */
+void judge_reach(struct judge *judge, uint32_t rank);
+/* How many wait for it directly, and in all; *ret_seat: its seat where most of them do (NULL: none do). */
+void judge_count(struct judge *judge, uint32_t rank, bool all, size_t *ret_direct, size_t *ret_all,
+                 const struct seat **ret_seat);
+/* The first place on its lane whose key is above that of the seat: the heads from there on wait for it. */
+size_t seat_place_above(const struct seat *seat);
+/* The seat at a head that waits for no seat of which something is known; NULL: none does. */
+struct seat *lane_foremost(const struct lane *lane);
+
+/* mismatch.c: do those who called this operation agree on it? True: they do not, and there is a finding. */
+bool judge_mismatch(struct judge *judge, struct lane *lane, int64_t seq);
+
+/* blame.c */
+void judge_blame(struct judge *judge);
+
+/* words.c: findings with their sentences. */
+void find_culprit(struct judge *judge, const struct rank_record *record);
+/* NULL: there are too many already. */
+struct finding *finding_new(struct judge *judge, enum finding_kind kind, const struct lane *lane, int64_t seq,
+                            struct str op);
+void finding_set_ranks(struct judge *judge, struct finding *finding, const uint32_t *ranks, size_t count);
+void find_network(struct judge *judge, struct lane *lane, int64_t seq, size_t at_it, size_t finished);
+void find_deadlock(struct judge *judge, const uint32_t *circle, size_t count);
+/* "all_reduce 7503 of group 67 (TP, 4 ranks)" */
+void lane_describe(struct buf *out, const struct lane *lane, struct str op, int64_t seq);
+
+#endif

@@ -1,0 +1,131 @@
+/* Who waits for whom. On a lane in the order of keys, each seat at a head waits for all before it with a
+ * lower key, so waits need no list of pairs: what waits for a seat is the rest of the lane behind it. */
+#include "base/check.h"
+#include "core/diagnose/judge.h"
+
+size_t seat_place_above(const struct seat *seat)
+{
+    const struct lane *lane = seat->lane;
+    size_t low = 0, high = lane->seats.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct seat *at = lane->seats.items[middle];
+        if (at->known && (!seat->known || at->key > seat->key))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+struct seat *lane_foremost(const struct lane *lane)
+{
+    if (lane->unknown == lane->seats.len)
+        return NULL;
+    struct seat *first = lane->seats.items[lane->unknown];
+    CHECK(first->known);
+    return first->at_head ? first : NULL;
+}
+
+static void mark_behind(struct judge *judge, struct seat *seat)
+{
+    struct lane *lane = seat->lane;
+    if (!lane->heads)
+        return;
+    size_t from = seat_place_above(seat);
+    for (size_t i = from; i < lane->marked_from; i++) {
+        struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
+        if (!lane->seats.items[i]->at_head || record->reached)
+            continue;
+        record->reached = true;
+        vec_push(&judge->queue, record->rank);
+    }
+    if (from < lane->marked_from)
+        lane->marked_from = from;
+}
+
+void judge_reach(struct judge *judge, uint32_t rank)
+{
+    size_t at = judge->queue.len;
+    struct rank_record *first = flight_rank(judge->flight, rank);
+    if (first->reached)
+        return;
+    first->reached = true;
+    vec_push(&judge->queue, rank);
+    for (; at < judge->queue.len; at++) {
+        struct rank_record *record = flight_rank(judge->flight, judge->queue.items[at]);
+        for (struct seat *seat = record->seats; seat; seat = seat->next_of_rank)
+            mark_behind(judge, seat);
+        for (struct seat *seat = record->channels; seat; seat = seat->next_of_rank)
+            mark_behind(judge, seat);
+    }
+    vec_clear(&judge->queue);
+}
+
+/* Of lanes where as many wait: the smaller, then any that does not depend on the order in which dumps were
+ * read. */
+static bool tells_more(const struct lane *a, const struct lane *b)
+{
+    if (a->seats.len != b->seats.len)
+        return a->seats.len < b->seats.len;
+    if (a->p2p != b->p2p)
+        return b->p2p;
+    int names = str_compare(a->group->name, b->group->name);
+    return names ? names < 0 : a->source != b->source ? a->source < b->source : a->target < b->target;
+}
+
+/* Visits the waiting ones of one rank's seats that this search has not seen. */
+static size_t visit_behind(struct judge *judge, struct seat *seats, const struct seat **best, size_t *most)
+{
+    size_t found = 0;
+    for (struct seat *seat = seats; seat; seat = seat->next_of_rank) {
+        struct lane *lane = seat->lane;
+        size_t here = 0;
+        if (!lane->heads)
+            continue;
+        if (lane->visit != judge->visit) {
+            lane->visit = judge->visit;
+            lane->visited_from = lane->seats.len;
+        }
+        size_t from = seat_place_above(seat);
+        for (size_t i = from; i < lane->visited_from; i++) {
+            struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
+            if (!lane->seats.items[i]->at_head || record->rank == seat->rank)
+                continue;
+            here++;
+            if (record->visit == judge->visit)
+                continue;
+            record->visit = judge->visit;
+            vec_push(&judge->queue, record->rank);
+            found++;
+        }
+        lane->visited_from = from < lane->visited_from ? from : lane->visited_from;
+        if (best && here > 0 && (here > *most || (here == *most && tells_more(lane, (*best)->lane)))) {
+            *most = here;
+            *best = seat;
+        }
+    }
+    return found;
+}
+
+void judge_count(struct judge *judge, uint32_t rank, bool all, size_t *ret_direct, size_t *ret_all,
+                 const struct seat **ret_seat)
+{
+    struct rank_record *first = flight_rank(judge->flight, rank);
+    const struct seat *best = NULL;
+    size_t most = 0, direct;
+    vec_clear(&judge->queue);
+    first->visit = ++judge->visit;
+    direct = visit_behind(judge, first->seats, &best, &most);
+    direct += visit_behind(judge, first->channels, &best, &most);
+    size_t count = direct;
+    for (size_t at = 0; all && at < judge->queue.len; at++) {
+        struct rank_record *record = flight_rank(judge->flight, judge->queue.items[at]);
+        count += visit_behind(judge, record->seats, NULL, NULL);
+        count += visit_behind(judge, record->channels, NULL, NULL);
+    }
+    vec_clear(&judge->queue);
+    *ret_direct = direct;
+    *ret_all = count;
+    *ret_seat = best;
+}
