@@ -10,8 +10,8 @@ static obj_id struck_job(const struct core *core, const struct machine *machine,
     list_for_each(node, &core->jobs.machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        bool has_chip = signal->chip >= 0 && signal->chip < CHIPS_PER_MACHINE_MAX &&
-                        (task->chips >> signal->chip & 1);
+        bool has_chip =
+            signal->chip >= 0 && signal->chip < CHIPS_PER_MACHINE_MAX && (task->chips >> signal->chip & 1);
         if (signal->chip >= 0 && !has_chip)
             continue;
         obj_id uid = task->job->jobset->uid;
@@ -22,8 +22,7 @@ static obj_id struck_job(const struct core *core, const struct machine *machine,
     return found;
 }
 
-static void hit_jobs(struct core *core, struct step *step, const struct machine *machine,
-                     struct fault *fault)
+static void hit_jobs(struct core *core, struct step *step, const struct machine *machine, struct fault *fault)
 {
     struct buf name BUF_CLEANUP = {0};
     list_for_each(node, &core->jobs.machine_tasks[machine->id])
@@ -166,8 +165,7 @@ static bool end_leaving(struct core *core, struct step *step)
         machine->noticed_ns = machine->leave_ns = 0;
         any = true;
         if (!stays)
-            stop_tasks(core, step, machine,
-                       (struct fault *)fault_of_machine(step->health, machine->name));
+            stop_tasks(core, step, machine, (struct fault *)fault_of_machine(step->health, machine->name));
     }
     if (any)
         core_leaving_restored(core);

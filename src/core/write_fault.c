@@ -1,6 +1,6 @@
 /* write_fault.c - API writes to Faults: other systems and people report what they saw, and say that it is
- * over. A Fault that is created is a signal; what becomes of it is judged like that of any probe. Deleting one
- * clears it. */
+ * over. A Fault that is created is a signal; what becomes of it is judged like that of any probe. Deleting
+ * one clears it. */
 #include "core/write.h"
 
 struct reading {
@@ -77,7 +77,8 @@ static void read_signal(const struct reading *reading, struct signal *ret)
     placeless.evidence = bare.evidence = bare.place = STR("");
     if (!signal_is_valid(&bare))
         fail(reading, "code",
-             "Invalid value: \"" STR_FORMAT "\": must be a family and a name of lower case letters, digits and "
+             "Invalid value: \"" STR_FORMAT
+             "\": must be a family and a name of lower case letters, digits and "
              "'-' with one '/' between them, at most %d bytes",
              STR_ARG(ret->code), SIGNAL_CODE_MAX);
     else if (!signal_is_valid(&placeless))
@@ -122,7 +123,8 @@ static bool create(const struct writing *writing)
     struct fault *fault = core_sighted(writing->core, writing->step, &sighting);
     if (!fault)
         return write_refuse(writing, 429, "TooManyRequests", NULL,
-                            "machine " STR_FORMAT " has as many open faults as are kept, or never had this one",
+                            "machine " STR_FORMAT
+                            " has as many open faults as are kept, or never had this one",
                             STR_ARG(sighting.machine));
     return write_accept(writing, 201, ref_fault(fault));
 }

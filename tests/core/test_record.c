@@ -45,7 +45,8 @@ static void each_kind(struct event events[EVENT_PROGRESS + 1])
         events[kind].machine.evidence = STR("no heartbeat for 3.3 s");
     }
     events[EVENT_REPORTS].reports.machine = STR("m-1");
-    events[EVENT_REPORTS].reports.reports = (struct reports){.number = 12, .items = reports, .count = REPORTS};
+    events[EVENT_REPORTS].reports.reports =
+        (struct reports){.number = 12, .items = reports, .count = REPORTS};
     events[EVENT_PROGRESS].progress =
         (struct progress_event){.jobset = 3, .attempt = 2, .step = -1, .total = 100, .metric_count = 1};
     events[EVENT_PROGRESS].progress.metrics[0] = (struct step_metric){STR("loss"), -5};

@@ -21,8 +21,8 @@
  *
  * Reports. What became of a task (running, ended) is state: Hello says all of it, a change after it is one
  * report on the connection. Joins, saved shards, lost peers and signals are kept until acknowledged and
- * said again on a new connection. The record of an ended task is kept until FORGET. Report numbers start at 1 on each
- * connection.
+ * said again on a new connection. The record of an ended task is kept until FORGET. Report numbers start at
+ * 1 on each connection.
  *
  * Order on the chips. A task holds its chips from START to its end. START on chips (or of a host name of the
  * same JobSet) that a stopping task holds waits for its end, and for the controller where that is away; an

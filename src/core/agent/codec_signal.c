@@ -42,8 +42,8 @@ int codec_read_signals(struct arena *arena, Wire__Signal *const *list, size_t co
                        struct signal **ret_signals, size_t *ret_count, struct error *error)
 {
     if (count > SIGNALS_PER_EVENT_MAX)
-        return error_set(error, ERROR_LIMIT, "%zu signals in one message (SIGNALS_PER_EVENT_MAX is %d)", count,
-                         SIGNALS_PER_EVENT_MAX);
+        return error_set(error, ERROR_LIMIT, "%zu signals in one message (SIGNALS_PER_EVENT_MAX is %d)",
+                         count, SIGNALS_PER_EVENT_MAX);
     struct signal *signals = codec_try_array(arena, count, sizeof *signals, error);
     if (!signals)
         return ERROR_LIMIT;
@@ -62,7 +62,8 @@ int codec_read_signals(struct arena *arena, Wire__Signal *const *list, size_t co
                                 .last_ns = pb->last_ns,
                                 .count = pb->count};
         if (!signal_is_valid(&signal))
-            return error_set(error, ERROR_INVALID, "signal \"" STR_FORMAT "\" at \"" STR_FORMAT "\": malformed",
+            return error_set(error, ERROR_INVALID,
+                             "signal \"" STR_FORMAT "\" at \"" STR_FORMAT "\": malformed",
                              STR_ARG(signal.code), STR_ARG(signal.place));
         signals[known++] = signal;
     }

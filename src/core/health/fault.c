@@ -93,8 +93,8 @@ static void open_fault(struct step *step, struct fault *fault, const struct faul
     fault->reason = RAISED_NOT;
     fault->action = FAULT_NOTED;
     fault->software = false;
-    fault->remedy = str_equal(fault->remedy, rule->action) ? fault->remedy
-                                                           : arena_str(&fault->text, rule->action);
+    fault->remedy =
+        str_equal(fault->remedy, rule->action) ? fault->remedy : arena_str(&fault->text, rule->action);
 }
 
 static void raise_fault(struct step *step, struct fault *fault, enum fault_level level,

@@ -17,8 +17,8 @@
  *   RESET ... MANUALLY_SEPARATE, low      DRAINING      until it is idle, then QUARANTINED
  *   RESET ... MANUALLY_SEPARATE, high     QUARANTINED   its tasks are told and stopped
  * RESTART_REQUEST and RESTART_BUSINESS restart the machine's jobs once for each occurrence and leave the
- * machine as it is. The breaker (table.h) holds a machine that would be one too many at SUSPECT, says so once,
- * and tries again when room is there.
+ * machine as it is. The breaker (table.h) holds a machine that would be one too many at SUSPECT, says so
+ * once, and tries again when room is there.
  *
  * Bounded: FAULTS_MAX in all, FAULTS_PER_MACHINE_MAX of one machine; the oldest closed one makes room, and if
  * all are open the signal is counted and dropped. A storm of equal signals is one fault with a large count,
@@ -46,10 +46,10 @@ enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8 };
 /* What was done about it, from nothing to most. */
 enum fault_action {
     FAULT_NOTED,
-    FAULT_RESTARTED,    /* the machine's jobs */
-    FAULT_HELD,         /* no new work for the machine */
-    FAULT_EVICTED,      /* and what ran there was stopped */
-    FAULT_HELD_BACK,    /* would have isolated the machine, but for the breaker */
+    FAULT_RESTARTED, /* the machine's jobs */
+    FAULT_HELD,      /* no new work for the machine */
+    FAULT_EVICTED,   /* and what ran there was stopped */
+    FAULT_HELD_BACK, /* would have isolated the machine, but for the breaker */
     FAULT_ACTIONS
 };
 extern const char *const fault_action_names[FAULT_ACTIONS];
@@ -60,39 +60,39 @@ extern const char *const fault_reason_names[FAULT_REASONS];
 
 struct fault {
     obj_id uid;
-    struct str name;             /* unique: "<machine>.<family>-<code>.<suffix>", or what its writer chose */
-    struct str machine;          /* name: the machine may have left the cluster file since */
+    struct str name;    /* unique: "<machine>.<family>-<code>.<suffix>", or what its writer chose */
+    struct str machine; /* name: the machine may have left the cluster file since */
     struct str code, place;
-    struct buf evidence;         /* of the newest occurrence */
-    int32_t chip;                /* -1: none or unknown */
+    struct buf evidence; /* of the newest occurrence */
+    int32_t chip;        /* -1: none or unknown */
     enum signal_severity severity;
     enum fault_domain domain;
     bool high, open, software;   /* software: on several chips of one job */
     enum fault_level level, own; /* own: of its code */
     enum fault_reason reason;
     enum fault_action action;
-    struct str remedy;           /* the rule's `action`; empty: none */
-    uint64_t count;              /* occurrences */
-    int64_t first_ns, last_ns;   /* of its occurrences, stamps of the log */
+    struct str remedy;            /* the rule's `action`; empty: none */
+    uint64_t count;               /* occurrences */
+    int64_t first_ns, last_ns;    /* of its occurrences, stamps of the log */
     int64_t opened_ns, closed_ns; /* of the newest opening; of its end, 0 while it is open */
-    int64_t recovered_ns;        /* open, but the end was seen then and has not held long enough; 0: no */
-    VEC(int64_t) recent;         /* the newest FAULT_TIMES_MAX occurrences that count, oldest first */
-    obj_id job;                  /* JobSet that had the chip or machine at the newest occurrence; 0: none */
+    int64_t recovered_ns;         /* open, but the end was seen then and has not held long enough; 0: no */
+    VEC(int64_t) recent;          /* the newest FAULT_TIMES_MAX occurrences that count, oldest first */
+    obj_id job;                   /* JobSet that had the chip or machine at the newest occurrence; 0: none */
     struct str jobs[FAULT_JOBS_MAX]; /* "namespace/name" of those that it hit; owned */
     uint32_t job_count, jobs_more;   /* jobs_more: beyond those */
     int64_t created_ns;
     uint64_t changed_seq;
-    struct str user;             /* who wrote it; empty: an agent */
+    struct str user; /* who wrote it; empty: an agent */
 
     /* Private. */
-    struct heap_node due;        /* its next timer; not in the heap: none */
-    struct heap_node closed;     /* of closed ones, by their end: the first makes room */
-    int64_t shown_ns;            /* when watchers were told last */
-    bool unshown;                /* it has changed since */
+    struct heap_node due;    /* its next timer; not in the heap: none */
+    struct heap_node closed; /* of closed ones, by their end: the first makes room */
+    int64_t shown_ns;        /* when watchers were told last */
+    bool unshown;            /* it has changed since */
     struct list_node on_machine;
     struct ward *ward;
-    struct arena text;           /* owns the strings */
-    struct str key;              /* machine, code and place: of the index */
+    struct arena text; /* owns the strings */
+    struct str key;    /* machine, code and place: of the index */
 };
 
 struct health; /* one a core; in struct step as `health` */
@@ -117,11 +117,11 @@ const struct fault_table *health_table(const struct health *health);
 
 /* A signal with what core.c knows of it. */
 struct sighting {
-    struct str machine;   /* of the cluster file */
+    struct str machine; /* of the cluster file */
     const struct signal *signal;
-    obj_id job;           /* JobSet whose work it may concern, 0: none */
-    struct str user;      /* who wrote it; empty: the machine's agent */
-    struct str name;      /* that a new fault should have; empty: one is made */
+    obj_id job;      /* JobSet whose work it may concern, 0: none */
+    struct str user; /* who wrote it; empty: the machine's agent */
+    struct str name; /* that a new fault should have; empty: one is made */
 };
 /* The fault that it went to; NULL: there was no room, or it ends what never was. */
 struct fault *health_signal(struct step *step, const struct sighting *sighting);

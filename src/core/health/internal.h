@@ -15,8 +15,8 @@ struct ward {
     struct str machine;      /* name; owned */
     struct list_node faults; /* of struct fault.on_machine; any order */
     uint32_t count;
-    bool marked;             /* is in health.marked */
-    bool waiting;            /* is in health.waiting */
+    bool marked;  /* is in health.marked */
+    bool waiting; /* is in health.waiting */
 };
 /* The faults of one code that struck one JobSet. */
 struct kindred {
@@ -30,10 +30,10 @@ struct health {
     struct str_map by_key;      /* -> struct fault */
     struct str_map wards;       /* -> struct ward */
     VEC(struct ward *) all_wards;
-    struct str_map kindred;     /* code and JobSet -> struct kindred */
-    struct heap due, closed;    /* struct fault.due, .closed */
+    struct str_map kindred;  /* code and JobSet -> struct kindred */
+    struct heap due, closed; /* struct fault.due, .closed */
     uint64_t dropped;
-    VEC(struct ward *) marked;  /* to be looked at before the step ends, in this order */
+    VEC(struct ward *) marked; /* to be looked at before the step ends, in this order */
     size_t next_marked;
     VEC(struct fault *) restarts; /* whose jobs are to restart */
     size_t next_restart;
@@ -47,7 +47,8 @@ struct health {
 /* --- store.c -------------------------------------------------------------------------------------------- */
 
 struct fault *store_find(const struct health *health, struct str machine, struct str code, struct str place);
-/* A new one with the strings and the uid of `from`, closed, in every index. NULL: its name or key is taken. */
+/* A new one with the strings and the uid of `from`, closed, in every index. NULL: its name or key is
+ * taken. */
 struct fault *store_add(struct health *health, const struct fault *from);
 /* Removes the closed one that makes room for another of this machine; false: all are open. */
 bool store_make_room(struct step *step, struct str machine);

@@ -18,7 +18,8 @@ void ward_wait(struct health *health, struct ward *ward, bool waits)
         return;
     ward->waiting = waits;
     size_t place = 0;
-    while (place < health->waiting.len && str_compare(health->waiting.items[place]->machine, ward->machine) < 0)
+    while (place < health->waiting.len &&
+           str_compare(health->waiting.items[place]->machine, ward->machine) < 0)
         place++;
     if (!waits) {
         CHECK(place < health->waiting.len && health->waiting.items[place] == ward);

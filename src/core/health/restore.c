@@ -68,7 +68,8 @@ static bool ward_waits(const struct ward *ward, const struct machine *machine)
 {
     struct fault *cause;
     return machine->isolation == ISOLATION_DRAINING ||
-           (ward_wanted(ward, machine, &cause) >= ISOLATION_DRAINING && machine->isolation < ISOLATION_DRAINING);
+           (ward_wanted(ward, machine, &cause) >= ISOLATION_DRAINING &&
+            machine->isolation < ISOLATION_DRAINING);
 }
 
 bool health_restored(struct health *health, const struct cluster *cluster)

@@ -34,7 +34,8 @@ static bool is_place(struct str place)
 
 static bool is_text(struct str text)
 {
-    return text.len <= SIGNAL_EVIDENCE_MAX && str_is_utf8(text) && !(text.len && memchr(text.data, 0, text.len));
+    return text.len <= SIGNAL_EVIDENCE_MAX && str_is_utf8(text) &&
+           !(text.len && memchr(text.data, 0, text.len));
 }
 
 bool signal_is_valid(const struct signal *signal)

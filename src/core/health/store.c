@@ -80,9 +80,8 @@ static struct str make_key(char bytes[KEY_BYTES_MAX], struct str machine, struct
 struct fault *store_find(const struct health *health, struct str machine, struct str code, struct str place)
 {
     char bytes[KEY_BYTES_MAX];
-    return machine.len > NAME_MAX_BYTES
-               ? NULL
-               : str_map_get(&health->by_key, make_key(bytes, machine, code, place));
+    return machine.len > NAME_MAX_BYTES ? NULL
+                                        : str_map_get(&health->by_key, make_key(bytes, machine, code, place));
 }
 
 /* Where the name stands, or would stand. */

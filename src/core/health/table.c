@@ -6,9 +6,9 @@
 #include "base/vec.h"
 #include "core/health/table_default.h"
 
-const char *const fault_level_names[LEVELS] = {"NotHandle",   "SubHealth", "RestartRequest",
+const char *const fault_level_names[LEVELS] = {"NotHandle",       "SubHealth",   "RestartRequest",
                                                "RestartBusiness", "PreSeparate", "FreeReset",
-                                               "Reset",       "Separate",  "ManuallySeparate"};
+                                               "Reset",           "Separate",    "ManuallySeparate"};
 const char *const fault_domain_names[DOMAINS] = {"unknown", "user", "software", "hardware"};
 
 struct fault_table {

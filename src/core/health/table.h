@@ -37,11 +37,11 @@ enum { FAULT_TIMES_MAX = 100, FAULT_ACTION_MAX = 63 };
 
 /* What is said of one code. Zero where nothing was said. */
 struct fault_rule {
-    struct str code;          /* "xid/79"; "family" followed by a slash and a star stands for the rest of it */
+    struct str code; /* "xid/79"; "family" followed by a slash and a star stands for the rest of it */
     enum fault_level level;
     enum fault_domain domain;
-    bool high;                /* act now; else after the job */
-    struct str action;        /* for hooks and people: "reboot", "reset-gpu", "inspect"; empty: none */
+    bool high;         /* act now; else after the job */
+    struct str action; /* for hooks and people: "reboot", "reset-gpu", "inspect"; empty: none */
     /* Frequency: the `times`th occurrence within the window raises it to `frequent`; 0: no such rule. Such a
      * fault is released when none came for release_ns (0: a person does). */
     uint32_t times;

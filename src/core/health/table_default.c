@@ -9,10 +9,12 @@
 #define DAY  (24 * HOUR)
 
 /* Hardware that recovers by a restart or reset, but not for the third time in a day: out for two days. */
-#define THRICE_A_DAY                                                                                         \
-    .times = 3, .window_ns = DAY, .release_ns = 2 * DAY, .frequent = LEVEL_MANUALLY_SEPARATE
+#define THRICE_A_DAY .times = 3, .window_ns = DAY, .release_ns = 2 * DAY, .frequent = LEVEL_MANUALLY_SEPARATE
 
-#define ROW(c, l, d, ...) {.code = {c, sizeof(c) - 1}, .level = LEVEL_##l, .domain = DOMAIN_##d, __VA_ARGS__}
+#define ROW(c, l, d, ...)                                                                                    \
+    {                                                                                                        \
+        .code = {c, sizeof(c) - 1}, .level = LEVEL_##l, .domain = DOMAIN_##d, __VA_ARGS__                    \
+    }
 #define HIGH(what)        .high = true, .action = {what, sizeof(what) - 1}
 #define LOW(what)         .high = false, .action = {what, sizeof(what) - 1}
 #define XID(n, l, d, ...) ROW("xid/" #n, l, d, __VA_ARGS__)
@@ -22,27 +24,62 @@
 
 const struct fault_rule fault_default_rules[] = {
     /* The application, or memory that was contained: the job restarts by itself. */
-    XID_APP(8), XID_APP(13), XID_APP(31), XID_APP(32), XID_APP(39), XID_APP(40), XID_APP(41),
+    XID_APP(8),
+    XID_APP(13),
+    XID_APP(31),
+    XID_APP(32),
+    XID_APP(39),
+    XID_APP(40),
+    XID_APP(41),
     XID(69, RESTART_BUSINESS, USER),
     XID(94, RESTART_BUSINESS, HARDWARE, LOW("reset-gpu"), THRICE_A_DAY),
-    XID_IGNORED(37), XID_IGNORED(38), XID_IGNORED(43), XID_IGNORED(44), XID_IGNORED(45), XID_IGNORED(66),
-    XID_IGNORED(67), XID_IGNORED(68), XID_IGNORED(78), XID_IGNORED(121), XID_IGNORED(137), XID_IGNORED(141),
-    XID_IGNORED(152), XID_IGNORED(153), XID_IGNORED(157), XID_IGNORED(160), XID_IGNORED(161),
+    XID_IGNORED(37),
+    XID_IGNORED(38),
+    XID_IGNORED(43),
+    XID_IGNORED(44),
+    XID_IGNORED(45),
+    XID_IGNORED(66),
+    XID_IGNORED(67),
+    XID_IGNORED(68),
+    XID_IGNORED(78),
+    XID_IGNORED(121),
+    XID_IGNORED(137),
+    XID_IGNORED(141),
+    XID_IGNORED(152),
+    XID_IGNORED(153),
+    XID_IGNORED(157),
+    XID_IGNORED(160),
+    XID_IGNORED(161),
     XID(63, FREE_RESET, HARDWARE, LOW("reset-gpu")),
     XID(92, PRE_SEPARATE, HARDWARE, LOW("inspect")),
     XID(93, PRE_SEPARATE, HARDWARE, LOW("inspect")),
     XID(48, RESET, HARDWARE, HIGH("reset-gpu"), .times = 2, .window_ns = DAY, .release_ns = 2 * DAY,
         .frequent = LEVEL_MANUALLY_SEPARATE),
-    XID_RESET(46), XID_RESET(62), XID_RESET(64), XID_RESET(95), XID_RESET(109), XID_RESET(110),
-    XID_RESET(119), XID_RESET(120), XID_RESET(136), XID_RESET(140), XID_RESET(143), XID_RESET(155),
-    XID_RESET(156), XID_RESET(158),
+    XID_RESET(46),
+    XID_RESET(62),
+    XID_RESET(64),
+    XID_RESET(95),
+    XID_RESET(109),
+    XID_RESET(110),
+    XID_RESET(119),
+    XID_RESET(120),
+    XID_RESET(136),
+    XID_RESET(140),
+    XID_RESET(143),
+    XID_RESET(155),
+    XID_RESET(156),
+    XID_RESET(158),
     XID(54, SEPARATE, HARDWARE, HIGH("inspect")),
     XID(79, SEPARATE, HARDWARE, HIGH("reboot")),
     XID(151, SEPARATE, HARDWARE, HIGH("reboot")),
     XID(74, SEPARATE, HARDWARE, HIGH("reset-gpu")),
     /* NVLink 5: the probe says which of them were fatal (xid/14x as critical); what is not is only slow. */
-    XID(144, SUB_HEALTH, HARDWARE), XID(145, SUB_HEALTH, HARDWARE), XID(146, SUB_HEALTH, HARDWARE),
-    XID(147, SUB_HEALTH, HARDWARE), XID(148, SUB_HEALTH, HARDWARE), XID(149, SUB_HEALTH, HARDWARE),
+    XID(144, SUB_HEALTH, HARDWARE),
+    XID(145, SUB_HEALTH, HARDWARE),
+    XID(146, SUB_HEALTH, HARDWARE),
+    XID(147, SUB_HEALTH, HARDWARE),
+    XID(148, SUB_HEALTH, HARDWARE),
+    XID(149, SUB_HEALTH, HARDWARE),
     XID(150, SUB_HEALTH, HARDWARE),
     XID(154, RESET, HARDWARE, HIGH("reset-gpu")),
     ROW("sxid/*", SUB_HEALTH, HARDWARE, LOW("inspect")),

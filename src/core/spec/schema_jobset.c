@@ -1,7 +1,7 @@
 /* schema_jobset.c - metadata, batch/v1 Job, jobset.x-k8s.io/v1alpha2 JobSet, and the small kinds beside them.
  */
 #include "core/limits.h"
-#include "core/spec/schema_table.h"
+#include "core/spec/schema_stored.h"
 #include "core/spec/stored.h"
 
 enum { FAILURE_RULES_MAX = 64, PATTERNS_MAX = 64 };
@@ -112,6 +112,7 @@ const struct schema *schema_of(const struct doc *object)
         {"jobset.x-k8s.io/v1alpha2", "JobSet", &schema_jobset},
         {"batch/v1", "Job", &schema_job},
         {"v1", "Pod", &schema_pod},
+        {"phalanx.dev/v1", "Fault", &schema_fault},
     };
     struct str api_version = doc_str(doc_get(object, "apiVersion"), STR(""));
     struct str kind = doc_str(doc_get(object, "kind"), STR(""));

@@ -16,6 +16,8 @@ extern const struct schema schema_namespace, schema_config_map, schema_secret, s
 extern const struct schema schema_cluster_queue, schema_cluster_queue_v1beta1, schema_local_queue,
     schema_resource_flavor, schema_cohort, schema_workload_priority_class, schema_topology,
     schema_admission_check;
+/* schema_health.c */
+extern const struct schema schema_fault_table, schema_fault;
 /* schema_rbac.c */
 extern const struct schema schema_role, schema_role_binding, schema_cluster_role, schema_cluster_role_binding;
 

@@ -25,6 +25,7 @@ enum stored_id {
     STORED_ROLE_BINDING,
     STORED_CLUSTER_ROLE_BINDING,
     STORED_EVENT,
+    STORED_FAULT_TABLE,
     STORED_NEW_EVENT, /* events.k8s.io/v1 */
     STORED_DISRUPTION_BUDGET
 };
@@ -40,6 +41,7 @@ const struct stored_kind *stored_kind_of(const struct doc *object);
  * right. */
 void validate_core_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_event_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
+void validate_fault_table(const struct doc *object, struct field_errors *errors);
 void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_rbac_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 

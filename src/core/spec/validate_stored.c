@@ -94,5 +94,7 @@ void stored_check(const struct doc *object, struct field_errors *errors)
     validate_core_kind(object, kind->id, errors);
     validate_event_kind(object, kind->id, errors);
     validate_kueue_kind(object, kind->id, errors);
+    if (kind->id == STORED_FAULT_TABLE)
+        validate_fault_table(object, errors);
     validate_rbac_kind(object, kind->id, errors);
 }

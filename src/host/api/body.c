@@ -5,6 +5,7 @@
 #include "core/spec/schema.h"
 #include "host/api/protobuf.h"
 #include "host/api/protobuf_kinds.h"
+#include "host/api/render.h"
 #include "host/api/write.h"
 
 enum { BODY_MEMORY_MAX = 64 * 1024 * 1024 };
@@ -69,8 +70,9 @@ bool body_parse(struct api_request *request, struct doc **ret_doc)
 static bool check_fields(struct api_request *request, const struct doc *object)
 {
     struct str mode = request_query(request, "fieldValidation");
-    if ((!resource_is_workload(request->resource) && !resource_is_kept(request->resource)) ||
-        str_is(mode, "Ignore"))
+    bool known = resource_is_workload(request->resource) || resource_is_kept(request->resource) ||
+                 request->resource->object == OBJECT_FAULT;
+    if (!known || str_is(mode, "Ignore"))
         return true;
     struct field_errors errors = {.arena = &request->arena};
     spec_unknown_fields(object, &errors);
@@ -145,7 +147,7 @@ void body_strip(const struct resource *resource, struct doc *object)
     size_t kept = 0;
     for (size_t i = 0; i < taints->array.len; i++) {
         struct str key = doc_str(doc_get(taints->array.items[i], "key"), STR(""));
-        if (!str_is(key, "node.kubernetes.io/unschedulable"))
+        if (!str_is(key, "node.kubernetes.io/unschedulable") && !str_is(key, FAULT_TAINT))
             taints->array.items[kept++] = taints->array.items[i];
     }
     taints->array.len = kept;

@@ -31,6 +31,9 @@ void render_object(struct render *render, const struct resource *resource, struc
     case RESOURCE_OLD_WORKLOADS:
         render_workload(render, resource, object.workload);
         return;
+    case RESOURCE_FAULTS:
+        render_fault(render, object.fault);
+        return;
     case RESOURCE_NEW_EVENTS:
         render_new_event(render, object.note);
         return;

@@ -10,6 +10,9 @@
 #include "core/admit/admit.h"
 #include "host/api/resource.h"
 
+/* The taint that Nodes show while their faults keep them from work; its value is their isolation. */
+#define FAULT_TAINT "phalanx.dev/fault"
+
 enum { NOTE_NAME_MAX = NAME_MAX_BYTES + 24 };
 
 struct render {
@@ -33,6 +36,8 @@ void render_pod(struct render *render, const struct task *task);
 void render_node(struct render *render, const struct machine *machine);
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload);
 void workload_cells(struct render *render, const struct workload *workload); /* but for its age */
+void render_fault(struct render *render, const struct fault *fault);
+void fault_cells(struct render *render, const struct fault *fault); /* but for its age */
 void render_node_labels(struct render *render, const struct machine *machine);
 void render_event(struct render *render, const struct note *note);
 void render_new_event(struct render *render, const struct note *note);

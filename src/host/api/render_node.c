@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "core/health/fault.h"
 #include "host/api/render.h"
 
 const char *render_node_word(const struct machine *machine)
@@ -54,13 +55,17 @@ static void put_spec(struct render *render, const struct machine *machine)
                   arena_printf(render->scratch, "phalanx://" STR_FORMAT, STR_ARG(machine->name)));
     if (machine->cordoned)
         json_pair_bool(out, "unschedulable", true);
-    if (machine->cordoned || machine->taint_count) {
+    bool isolated = machine->isolation >= ISOLATION_DRAINING;
+    if (machine->cordoned || isolated || machine->taint_count) {
         json_key(out, "taints");
         json_begin_array(out);
         for (size_t i = 0; i < machine->taint_count; i++)
             put_taint(render, machine->taints[i].key, machine->taints[i].value, machine->taints[i].effect);
         if (machine->cordoned)
             put_taint(render, STR("node.kubernetes.io/unschedulable"), (struct str){0}, STR("NoSchedule"));
+        if (isolated)
+            put_taint(render, STR(FAULT_TAINT), str_from(isolation_lifecycle.names[machine->isolation]),
+                      STR("NoSchedule"));
         json_end_array(out);
     }
     json_end_object(out);
@@ -113,6 +118,20 @@ static void put_ready(struct render *render, const struct machine *machine)
                      words[machine->state].reason, words[machine->state].message);
 }
 
+/* What its open faults make of it. */
+static void put_healthy(struct render *render, const struct machine *machine)
+{
+    const struct fault *fault = fault_of_machine(core_health(render->core), machine->name);
+    struct str why = STR("no fault is open");
+    if (fault)
+        why = arena_printf(render->scratch, STR_FORMAT "%s" STR_FORMAT " (%s): " STR_FORMAT,
+                           STR_ARG(fault->code), fault->place.len ? " at " : "", STR_ARG(fault->place),
+                           fault_level_names[fault->level], STR_ARG(buf_str(&fault->evidence)));
+    render_condition(render, "Healthy", machine->isolation == ISOLATION_HEALTHY ? "True" : "False",
+                     machine->isolated_ns ? machine->isolated_ns : machine->created_ns,
+                     isolation_lifecycle.names[machine->isolation], why);
+}
+
 static void put_info(struct render *render)
 {
     struct json_writer *out = &render->out;
@@ -138,6 +157,7 @@ static void put_phalanx(struct render *render, const struct machine *machine)
     json_key(out, "phalanx");
     json_begin_object(out);
     json_pair_text(out, "state", machine_lifecycle.names[machine->state]);
+    json_pair_text(out, "isolation", isolation_lifecycle.names[machine->isolation]);
     if (machine->pod < cluster->pod_count)
         json_pair_str(out, "pod", cluster->pods[machine->pod].name);
     if (machine->block < cluster->block_count)
@@ -168,6 +188,7 @@ void render_node(struct render *render, const struct machine *machine)
     json_key(out, "conditions");
     json_begin_array(out);
     put_ready(render, machine);
+    put_healthy(render, machine);
     json_end_array(out);
     json_key(out, "addresses");
     json_begin_array(out);

@@ -1,5 +1,6 @@
 #include "host/api/resource.h"
 
+#include "core/health/fault.h"
 #include "host/access/access.h"
 #include "host/api/render.h"
 
@@ -93,6 +94,9 @@ bool resource_get(const struct resource *resource, const struct core *core, stru
     case OBJECT_WORKLOAD:
         found.workload = workload_find(core_admit(core), namespace_, name);
         break;
+    case OBJECT_FAULT:
+        found.fault = fault_find(core_health(core), name);
+        break;
     default:
         CHECK(resource_is_stored(resource));
         found.object = object_find(core_objects(core), resource->object, namespace_, name);
@@ -147,6 +151,13 @@ static void visit_workload(void *context, const struct workload *workload)
 }
 
 /* A client's Event of the same name stands before ours. */
+static void visit_fault(void *context, const struct fault *fault)
+{
+    struct visiting *visiting = context;
+    struct object_ref ref = {.kind = OBJECT_FAULT, .fault = fault};
+    visiting->visit(visiting->context, ref, fault->name);
+}
+
 static void visit_notes(struct visiting *visiting, const struct core *core)
 {
     const struct note_ring *ring = core_notes(core);
@@ -195,6 +206,9 @@ void resource_visit(const struct resource *resource, const struct core *core, st
         break;
     case OBJECT_WORKLOAD:
         workload_visit(core_admit(core), visit_workload, &visiting);
+        break;
+    case OBJECT_FAULT:
+        fault_visit(core_health(core), visit_fault, &visiting);
         break;
     default:
         CHECK(resource_is_stored(resource));

@@ -1,5 +1,6 @@
 #include "host/api/select.h"
 
+#include "core/health/fault.h"
 #include "host/api/stored.h"
 
 #include <stdio.h>
@@ -306,6 +307,17 @@ static struct str event_field(const struct object *event, struct str path, struc
     return field_in(event->document, path, scratch);
 }
 
+static struct str fault_field(const struct fault *fault, struct str path)
+{
+    if (str_is(path, "spec.machine"))
+        return fault->machine;
+    if (str_is(path, "spec.code"))
+        return fault->code;
+    if (str_is(path, "status.state"))
+        return fault->open ? STR("Open") : STR("Closed");
+    return str_from(fault_level_names[fault->level]);
+}
+
 static struct str namespace_of(struct object_ref object)
 {
     switch (object.kind) {
@@ -340,6 +352,8 @@ static struct str field_of(const struct core *core, struct object_ref object, st
         return pod_field(core, object.task, path);
     case OBJECT_NODE:
         return object.machine->cordoned ? STR("true") : STR("false");
+    case OBJECT_FAULT:
+        return fault_field(object.fault, path);
     case OBJECT_EVENT:
         return note_field(object.note, path, scratch);
     case OBJECT_NAMESPACE:

@@ -1,4 +1,6 @@
 #include "host/api/stored.h"
+
+#include "core/health/fault.h"
 #include "host/api/usage.h"
 
 #include <stdio.h>
@@ -48,6 +50,15 @@ static const struct table_column tables[RESOURCES][COLUMNS_MAX] = {
                             {"Admitted", "string", "", "Whether it may run.", 0},
                             {"Finished", "string", "", "Whether it has ended.", 0},
                             AGE_COLUMN},
+    [RESOURCE_FAULTS] = {NAME_COLUMN,
+                         {"Machine", "string", "", "Where it was seen.", 0},
+                         {"Code", "string", "", "What was seen.", 0},
+                         {"Place", "string", "", "The part of the machine.", 0},
+                         {"Level", "string", "", "How bad it is.", 0},
+                         {"State", "string", "", "Open or Closed.", 0},
+                         {"Action", "string", "", "What was done about it.", 0},
+                         {"Count", "integer", "", "How often it was seen.", 0},
+                         AGE_COLUMN},
     [RESOURCE_NODE_METRICS] = {NAME_COLUMN,
                                {"CPU", "string", "", "Used in the window, in CPUs.", 0},
                                {"Memory", "string", "", "In use at its end.", 0},
@@ -246,8 +257,10 @@ static void node_cells(struct render *render, const struct machine *machine)
     struct json_writer *out = &render->out;
     const struct cluster *cluster = core_cluster(render->core);
     json_put_str(out, machine->name);
-    json_put_str(out, arena_printf(render->scratch, "%s%s", render_node_word(machine),
-                                   machine->cordoned ? ",SchedulingDisabled" : ""));
+    bool healthy = machine->isolation == ISOLATION_HEALTHY;
+    json_put_str(out, arena_printf(render->scratch, "%s%s%s%s", render_node_word(machine),
+                                   machine->cordoned ? ",SchedulingDisabled" : "", healthy ? "" : ",",
+                                   healthy ? "" : isolation_lifecycle.names[machine->isolation]));
     json_put_text(out, machine->spare ? "spare" : "<none>");
     table_put_age(render, machine->created_ns);
     json_put_text(out, "phalanx-" PHX_VERSION);
@@ -356,6 +369,10 @@ void table_cells(struct render *render, const struct resource *resource, struct 
     case OBJECT_WORKLOAD:
         workload_cells(render, object.workload);
         table_put_age(render, object.workload->created_ns);
+        break;
+    case OBJECT_FAULT:
+        fault_cells(render, object.fault);
+        table_put_age(render, object.fault->created_ns);
         break;
     default:
         CHECK(resource_is_stored(resource));

@@ -69,6 +69,7 @@ static const struct table_column *const tables[OBJECT_KINDS] = {
     [OBJECT_COHORT] = COLUMNS(NAME, AGE),
     [OBJECT_TOPOLOGY] = COLUMNS(NAME, AGE),
     [OBJECT_ADMISSION_CHECK] = COLUMNS(NAME, AGE),
+    [OBJECT_FAULT_TABLE] = COLUMNS(NAME, AGE),
     [OBJECT_DISRUPTION_BUDGET] = COLUMNS(NAME, TEXT("Min Available", "Pods that must stay healthy."),
                        TEXT("Max Unavailable", "Pods that may be missing."),
                        NUMBER("Allowed Disruptions", "Pods that may be evicted now."), AGE),

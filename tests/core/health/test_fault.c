@@ -1,5 +1,5 @@
-/* Faults in a whole core: what signals make of machines and jobs, escalation, the breaker, a storm, and random
- * lives whose invariants, replays and twins hold. */
+/* Faults in a whole core: what signals make of machines and jobs, escalation, the breaker, a storm, and
+ * random lives whose invariants, replays and twins hold. */
 #include "core/job/story.h"
 
 #include "base/rng.h"
@@ -162,7 +162,8 @@ static void those_who_do_not_save_are_stopped_in_the_end(void **state)
 static void the_third_reset_in_a_day_separates(void **state)
 {
     struct harness h;
-    harness_init(&h, 40, 4, 0); /* the breaker lets four out in an hour */;
+    harness_init(&h, 40, 4, 0); /* the breaker lets four out in an hour */
+    ;
     for (int i = 0; i < 3; i++) {
         say(&h, "m-2", "xid/95", "gpu/0", SIGNAL_OCCUR);
         assert_int_equal(worst(&h, "m-2")->level, i < 2 ? LEVEL_RESET : LEVEL_MANUALLY_SEPARATE);
@@ -352,9 +353,9 @@ static void other_systems_report_faults(void **state)
     assert_non_null(fault);
     assert_true(str_is(fault->user, "nodehub"));
     assert_int_equal(isolation_of(&h, "m-1"), ISOLATION_QUARANTINED);
-    assert_int_equal(write_fault_json(&h, FAULT_JSON("\"name\":\"pump-7\"",
-                                                     "\"machine\":\"m-2\",\"code\":\"public/1\"")),
-                     409);
+    assert_int_equal(
+        write_fault_json(&h, FAULT_JSON("\"name\":\"pump-7\"", "\"machine\":\"m-2\",\"code\":\"public/1\"")),
+        409);
     assert_int_equal(write_fault_json(&h, FAULT_JSON("", "\"machine\":\"m-1\",\"code\":\"public/220001001\","
                                                          "\"assertion\":\"recover\"")),
                      201);
@@ -391,14 +392,13 @@ static void bad_reports_are_refused_by_field(void **state)
 
 static void random_signal(struct harness *h, struct rng *rng)
 {
-    static const char *const codes[] = {"xid/79", "xid/94",     "xid/95",       "ib/port-down", "pcie/fatal",
+    static const char *const codes[] = {"xid/79",  "xid/94",       "xid/95",     "ib/port-down", "pcie/fatal",
                                         "fs/full", "disk/timeout", "cpu/lockup", "a/b",          "mem/oom"};
     static const char *const places[] = {"", "gpu/0", "gpu/1"};
     char machine[16];
     snprintf(machine, sizeof(machine), "m-%d", 1 + (int)rng_below(rng, 6));
-    struct signal signal =
-        make_signal(codes[rng_below(rng, 10)], places[rng_below(rng, 3)],
-                    (enum signal_assertion)(SIGNAL_OCCUR + rng_below(rng, 3)));
+    struct signal signal = make_signal(codes[rng_below(rng, 10)], places[rng_below(rng, 3)],
+                                       (enum signal_assertion)(SIGNAL_OCCUR + rng_below(rng, 3)));
     signal.severity = (enum signal_severity)(SEVERITY_NOTICE + rng_below(rng, 4));
     signal.chip = (int32_t)rng_below(rng, 5) - 1;
     signal.count = 1 + (uint32_t)rng_below(rng, 3);
