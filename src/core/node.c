@@ -22,7 +22,8 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
 {
     CHECK(str_equal(machine->name, old->name) && machine->state == MACHINE_UNSEEN);
     CHECK(machine->chip_count == old->chip_count || old->task_count == 0); /* find_unfit */
-    machine_set_user(machine, old->user_labels.items, old->user_labels.len, old->taints, old->taint_count);
+    struct machine_user user = machine_user(old);
+    machine_set_user(machine, &user);
     machine->state = old->state;
     machine->cordoned |= old->cordoned;
     machine->isolation = old->isolation;
@@ -223,10 +224,37 @@ static size_t read_taints(const struct doc *taints, struct taint *ret_items)
     return count;
 }
 
+static struct labels read_annotations(struct arena *arena, const struct doc *map)
+{
+    size_t count = map && map->kind == DOC_OBJECT ? map->object.len : 0;
+    struct labels annotations = {ARENA_ARRAY(arena, struct label, count), count};
+    for (size_t i = 0; i < count; i++)
+        annotations.items[i] =
+            (struct label){map->object.members[i].key, doc_str(map->object.members[i].value, STR(""))};
+    return annotations;
+}
+
 void node_replace(struct core *core, struct step *step, struct machine *machine, const struct doc *document)
 {
     bool was = machine_schedulable(machine);
     bool cordon = doc_bool(doc_path(document, "spec", "unschedulable", NULL), false);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct label labels[LABELS_MAX];
+    struct taint taints[LABELS_MAX];
+    const struct doc *metadata = doc_get(document, "metadata"), *managed = doc_get(metadata, "managedFields");
+    struct buf owners BUF_CLEANUP = {0};
+    if (doc_len(managed) > 0)
+        json_write(&owners, managed);
+    struct machine_user user = {.labels.items = labels,
+                                .labels.len = read_labels(machine, doc_get(metadata, "labels"), labels),
+                                .annotations = read_annotations(&arena, doc_get(metadata, "annotations")),
+                                .taints = taints,
+                                .taint_count =
+                                    read_taints(doc_path(document, "spec", "taints", NULL), taints),
+                                .managed_fields = buf_str(&owners)};
+    struct machine_user before = machine_user(machine);
+    if (cordon == machine->cordoned && machine_user_equal(&user, &before))
+        return;
     if (cordon != machine->cordoned)
         step_note(step, false, cordon ? "NodeNotSchedulable" : "NodeSchedulable", ref_machine(machine),
                   "Node " STR_FORMAT " status is now: %s", STR_ARG(machine->name),
@@ -234,11 +262,7 @@ void node_replace(struct core *core, struct step *step, struct machine *machine,
     if (cordon && !machine->cordoned)
         jobs_notice_drain(step, machine);
     machine->cordoned = cordon;
-    struct label labels[LABELS_MAX];
-    struct taint taints[LABELS_MAX];
-    size_t label_count = read_labels(machine, doc_path(document, "metadata", "labels", NULL), labels);
-    size_t taint_count = read_taints(doc_path(document, "spec", "taints", NULL), taints);
-    machine_set_user(machine, labels, label_count, taints, taint_count);
+    machine_set_user(machine, &user);
     machine_book(step, machine, was);
     step->schedule = true;
     step->jobs->shape++;

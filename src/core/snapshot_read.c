@@ -442,18 +442,26 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     return join_gang(reader, task, pb->gang);
 }
 
+static struct labels label_list(struct arena *arena, Snapshot__Label *const *list, size_t count)
+{
+    struct labels labels = {ARENA_ARRAY(arena, struct label, count), count};
+    for (size_t i = 0; i < count; i++)
+        labels.items[i] = (struct label){str_from(list[i]->key), str_from(list[i]->value)};
+    return labels;
+}
+
 static void read_labels(struct machine *machine, const Snapshot__Machine *pb)
 {
-    struct label *labels = mem_alloc((pb->n_labels + 1) * sizeof(*labels));
-    struct taint *taints = mem_alloc((pb->n_taints + 1) * sizeof(*taints));
-    for (size_t i = 0; i < pb->n_labels; i++)
-        labels[i] = (struct label){str_from(pb->labels[i]->key), str_from(pb->labels[i]->value)};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct machine_user user = {.labels = label_list(&arena, pb->labels, pb->n_labels),
+                                .annotations = label_list(&arena, pb->annotations, pb->n_annotations),
+                                .taints = ARENA_ARRAY(&arena, struct taint, pb->n_taints),
+                                .taint_count = pb->n_taints,
+                                .managed_fields = str_from(pb->managed_fields)};
     for (size_t i = 0; i < pb->n_taints; i++)
-        taints[i] = (struct taint){str_from(pb->taints[i]->key), str_from(pb->taints[i]->value),
-                                   str_from(pb->taints[i]->effect)};
-    machine_set_user(machine, labels, pb->n_labels, taints, pb->n_taints);
-    mem_free(labels);
-    mem_free(taints);
+        user.taints[i] = (struct taint){str_from(pb->taints[i]->key), str_from(pb->taints[i]->value),
+                                        str_from(pb->taints[i]->effect)};
+    machine_set_user(machine, &user);
 }
 
 static int read_machine(struct reader *reader, const Snapshot__Machine *pb)

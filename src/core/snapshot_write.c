@@ -334,6 +334,19 @@ static void write_job(struct writer *writer, const struct job *job, bool current
         write_task(writer, job->tasks.items[t]);
 }
 
+static Snapshot__Label **label_list(struct arena *arena, const struct labels *labels, size_t *ret_count)
+{
+    Snapshot__Label **list = ARENA_ARRAY(arena, Snapshot__Label *, labels->len);
+    for (size_t i = 0; i < labels->len; i++) {
+        list[i] = ARENA_NEW(arena, Snapshot__Label);
+        snapshot__label__init(list[i]);
+        list[i]->key = codec_text(arena, labels->items[i].key);
+        list[i]->value = codec_text(arena, labels->items[i].value);
+    }
+    *ret_count = labels->len;
+    return list;
+}
+
 static void write_labels(struct arena *arena, const struct machine *machine, Snapshot__Machine *pb)
 {
     pb->n_taints = machine->taint_count;
@@ -345,14 +358,9 @@ static void write_labels(struct arena *arena, const struct machine *machine, Sna
         pb->taints[i]->value = codec_text(arena, machine->taints[i].value);
         pb->taints[i]->effect = codec_text(arena, machine->taints[i].effect);
     }
-    pb->n_labels = machine->user_labels.len;
-    pb->labels = ARENA_ARRAY(arena, Snapshot__Label *, machine->user_labels.len);
-    for (size_t i = 0; i < machine->user_labels.len; i++) {
-        pb->labels[i] = ARENA_NEW(arena, Snapshot__Label);
-        snapshot__label__init(pb->labels[i]);
-        pb->labels[i]->key = codec_text(arena, machine->user_labels.items[i].key);
-        pb->labels[i]->value = codec_text(arena, machine->user_labels.items[i].value);
-    }
+    pb->labels = label_list(arena, &machine->user_labels, &pb->n_labels);
+    pb->annotations = label_list(arena, &machine->annotations, &pb->n_annotations);
+    pb->managed_fields = codec_text(arena, machine->managed_fields);
 }
 
 static void write_machine(struct writer *writer, const struct core *core, const struct machine *machine)

@@ -56,8 +56,55 @@ static void what_does_not_exist_or_cannot_be_written(void **state)
     assert_int_equal(write_raw(&h, WRITE_REPLACE, OBJECT_NODE, "m-1", "{"), 400);
     assert_int_equal(write_raw(&h, WRITE_REPLACE, OBJECT_NODE, "m-1", "[1]"), 200);
     assert_int_equal(write_raw(&h, WRITE_CREATE, OBJECT_POD, "x", "{}"), 400);
-    assert_int_equal(write_raw(&h, WRITE_CREATE, OBJECT_EVENT, "x", "{}"), 405);
+    assert_int_equal(write_raw(&h, WRITE_CREATE, OBJECT_EVENT, "x", "{}"), 400);
+    assert_int_equal(write_raw(&h, WRITE_CREATE, OBJECT_USER_EVENT, "x", "{}"), 405);
     assert_int_equal(write_raw(&h, WRITE_DELETE, OBJECT_NODE, "m-1", ""), 405);
+    harness_done(&h);
+}
+
+/* Labels, annotations, taints and their owners stay over snapshots and a new cluster file. */
+static void nodes_keep_what_users_say(void **state)
+{
+    static const char said[] =
+        "{\"metadata\":{\"labels\":{\"tier\":\"gold\"},\"annotations\":{\"note\":\"kept\"},\"managedFields\":"
+        "[{"
+        "\"manager\":\"team\"}]},\"spec\":{\"taints\":[{\"key\":\"k\",\"effect\":\"NoSchedule\"}]}}";
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_int_equal(write_raw(&h, WRITE_REPLACE, OBJECT_NODE, "m-1", said), 200);
+    const struct machine *machine = &core_cluster(h.core)->machines[0];
+    uint64_t version = machine->changed_seq;
+    assert_int_equal(write_raw(&h, WRITE_REPLACE, OBJECT_NODE, "m-1", said), 200);
+    assert_int_equal(machine->changed_seq, version); /* it said the same */
+    struct event cluster = {.kind = EVENT_CLUSTER};
+    cluster.cluster.document = STR(
+        "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"test\"},\"spec\":{"
+        "\"machineNames\":\"m-{n}\",\"addresses\":\"127.0.1.1\",\"pods\":[{\"racks\":[{\"machines\":3,"
+        "\"chips\":4}]}]}}");
+    harness_step(&h, &cluster);
+    machine = cluster_find(core_cluster(h.core), STR("m-1"));
+    assert_int_equal((int)core_cluster(h.core)->machine_count, 3);
+    assert_int_equal((int)machine->annotations.len, 1);
+    assert_true(str_is(machine->annotations.items[0].value, "kept"));
+    assert_true(str_is(machine->managed_fields, "[{\"manager\":\"team\"}]"));
+    assert_int_equal((int)machine->taint_count, 1);
+    harness_check_replay(&h);
+    /* What cannot be is refused before it reaches the log. */
+    static const char *const wrong[] = {
+        "{\"metadata\":{\"labels\":{\"bad key\":\"x\"}}}",
+        "{\"spec\":{\"taints\":[{\"key\":\"a\",\"effect\":\"Never\"}]}}",
+        "{\"spec\":{\"taints\":[{\"key\":\"a\",\"effect\":\"NoExecute\"},{\"key\":\"a\",\"effect\":"
+        "\"NoExecute\"}]}}",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct write_event write = {.verb = WRITE_REPLACE,
+                                    .object = OBJECT_NODE,
+                                    .name = STR("m-1"),
+                                    .body = str_from(wrong[i]),
+                                    .grace_s = -1};
+        assert_false(core_check_write(h.core, &write, &h.effects));
+        assert_int_equal(h.effects.list.items[0].reply.code, 422);
+    }
     harness_done(&h);
 }
 
@@ -87,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_of_the_wrong_form),
         cmocka_unit_test(what_does_not_exist_or_cannot_be_written),
+        cmocka_unit_test(nodes_keep_what_users_say),
         cmocka_unit_test(checking_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

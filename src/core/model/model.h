@@ -56,7 +56,9 @@ struct machine {
     struct taint *taints;
     size_t taint_count;
     struct labels user_labels; /* API additions */
-    struct arena user;         /* owns the two above */
+    struct labels annotations; /* of the API alone */
+    struct str managed_fields; /* metadata.managedFields as JSON: who owns which field; empty: nobody */
+    struct arena user;         /* owns the four above */
     uint64_t free_mask;        /* chips that no task holds */
     int64_t cpu_used_milli, memory_used_bytes;
     uint32_t task_count;       /* tasks placed here, chips or not */
@@ -138,9 +140,17 @@ uint64_t machine_all_chips(const struct machine *machine); /* mask of the chips 
  * were free / held. */
 void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
 void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
-/* Replaces the user's labels and taints by copies of these. */
-void machine_set_user(struct machine *machine, const struct label *labels, size_t label_count,
-                      const struct taint *taints, size_t taint_count);
+/* What users say of a machine through the API. */
+struct machine_user {
+    struct labels labels, annotations; /* labels: besides the file's */
+    struct taint *taints;
+    size_t taint_count;
+    struct str managed_fields;
+};
+struct machine_user machine_user(const struct machine *machine); /* as it is; it lives with the machine */
+/* Replaces it by copies of these. */
+void machine_set_user(struct machine *machine, const struct machine_user *user);
+bool machine_user_equal(const struct machine_user *a, const struct machine_user *b);
 void machine_set_state(struct machine *machine, enum machine_state state, int64_t now_ns, uint64_t seq);
 
 #endif

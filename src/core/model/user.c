@@ -1,4 +1,5 @@
-/* user.c - what users add to a machine through the API: labels and taints, owned by the machine. */
+/* user.c - what users say of a machine through the API: labels, taints, annotations and who owns which field,
+ * owned by the machine. */
 #include "base/check.h"
 #include "core/model/model.h"
 
@@ -19,18 +20,46 @@ static struct taint *copy_taints(struct arena *arena, const struct taint *items,
     return taints;
 }
 
-void machine_set_user(struct machine *machine, const struct label *labels, size_t label_count,
-                      const struct taint *taints, size_t taint_count)
+struct machine_user machine_user(const struct machine *machine)
 {
-    CHECK((labels || label_count == 0) && (taints || taint_count == 0));
-    CHECK(label_count <= LABELS_MAX && taint_count <= LABELS_MAX);
+    return (struct machine_user){machine->user_labels, machine->annotations, machine->taints,
+                                 machine->taint_count, machine->managed_fields};
+}
+
+void machine_set_user(struct machine *machine, const struct machine_user *user)
+{
+    CHECK(user->labels.len <= LABELS_MAX && user->taint_count <= LABELS_MAX);
     /* Copied before the old ones go, because the new ones may point into them. */
     struct arena fresh = {0};
-    struct labels new_labels = copy_labels(&fresh, labels, label_count);
-    struct taint *new_taints = copy_taints(&fresh, taints, taint_count);
+    struct machine_user copy = {.labels = copy_labels(&fresh, user->labels.items, user->labels.len),
+                                .annotations =
+                                    copy_labels(&fresh, user->annotations.items, user->annotations.len),
+                                .taints = copy_taints(&fresh, user->taints, user->taint_count),
+                                .managed_fields = arena_str(&fresh, user->managed_fields)};
     arena_done(&machine->user);
     machine->user = fresh;
-    machine->user_labels = new_labels;
-    machine->taints = new_taints;
-    machine->taint_count = taint_count;
+    machine->user_labels = copy.labels;
+    machine->annotations = copy.annotations;
+    machine->taints = copy.taints;
+    machine->taint_count = user->taint_count;
+    machine->managed_fields = copy.managed_fields;
+}
+
+static bool same_labels(const struct labels *a, const struct labels *b)
+{
+    bool same = a->len == b->len;
+    for (size_t i = 0; same && i < a->len; i++)
+        same = str_equal(a->items[i].key, b->items[i].key) && str_equal(a->items[i].value, b->items[i].value);
+    return same;
+}
+
+bool machine_user_equal(const struct machine_user *a, const struct machine_user *b)
+{
+    bool same = same_labels(&a->labels, &b->labels) && same_labels(&a->annotations, &b->annotations) &&
+                a->taint_count == b->taint_count && str_equal(a->managed_fields, b->managed_fields);
+    for (size_t i = 0; same && i < a->taint_count; i++)
+        same = str_equal(a->taints[i].key, b->taints[i].key) &&
+               str_equal(a->taints[i].value, b->taints[i].value) &&
+               str_equal(a->taints[i].effect, b->taints[i].effect);
+    return same;
 }

@@ -237,6 +237,9 @@ bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);
 /* Has it a rule that restarts single Jobs? */
 bool jobset_restarts_jobs(const struct jobset_spec *spec);
 
+/* What a user writes to a Node: labels, annotations, taints. */
+void node_check(const struct doc *object, struct field_errors *errors);
+
 /* metav1.LabelSelector; NULL matches nothing, {} everything. `labels`: a map, NULL: an empty one. */
 bool selector_matches(const struct doc *selector, const struct doc *labels);
 

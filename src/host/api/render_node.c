@@ -179,6 +179,12 @@ void render_node(struct render *render, const struct machine *machine)
                                                             .version = machine->changed_seq,
                                                             .created_ns = machine->created_ns});
     render_node_labels(render, machine);
+    if (machine->annotations.len > 0)
+        render_labels(render, "annotations", &machine->annotations, NULL);
+    if (machine->managed_fields.len > 0) {
+        json_key(out, "managedFields");
+        json_put_raw(out, machine->managed_fields);
+    }
     render_metadata_end(render);
     put_spec(render, machine);
     json_key(out, "status");
