@@ -31,13 +31,16 @@ void admit_free(struct admit *admit)
     unbind_all(admit);
     heap_done(&admit->timers);
     tree_done(&admit->tree);
-    for (size_t i = 0; i < admit->workloads.len; i++)
+    for (size_t i = 0; i < admit->workloads.len; i++) {
+        (void)group_leave(admit, admit->workloads.items[i]);
         workload_free(admit->workloads.items[i]);
+    }
     vec_done(&admit->workloads);
     vec_done(&admit->dead);
     vec_done(&admit->holding);
     vec_done(&admit->shown);
     str_map_done(&admit->by_name);
+    str_map_done(&admit->groups);
     u64_map_done(&admit->by_uid);
     u64_map_done(&admit->by_jobset);
     u64_map_done(&admit->failed);
@@ -109,6 +112,12 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
     const struct workload *workload = workload_of(admit, jobset->uid);
     bool runs = workload ? workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_LEAVING
                          : !jobset->spec.suspend;
+    const struct doc *labels = doc_path(document, "metadata", "labels", NULL);
+    struct str group = doc_str(doc_get(labels, "kueue.x-k8s.io/pod-group-name"), STR(""));
+    if (workload && jobset->form == FORM_POD &&
+        !str_equal(group, labels_get(&jobset->spec.labels, STR("kueue.x-k8s.io/pod-group-name"), STR(""))))
+        field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/pod-group-name]"), "FieldValueInvalid",
+                        NULL, "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(group));
     if (!str_equal(queue, was) && runs)
         field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/queue-name]"), "FieldValueInvalid", NULL,
                         "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(queue));
@@ -130,6 +139,11 @@ static void rebuild(struct step *step)
         workload_refresh(step, workload);
         if (workload->state != WORKLOAD_PENDING && workload->state != WORKLOAD_FINISHED)
             workload_book(admit, workload);
+    }
+    for (size_t i = 0; i < admit->workloads.len; i++) {
+        struct pod_group *group = admit->workloads.items[i]->group;
+        if (group && group->members.items[0] == admit->workloads.items[i])
+            group_choose(group);
     }
     for (size_t i = 0; i < admit->workloads.len; i++) {
         struct workload *workload = admit->workloads.items[i];

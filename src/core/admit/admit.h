@@ -15,6 +15,7 @@
  *   victims.c    who may be a victim, and in which order
  *   fair.c       dominant resource shares
  *   check.c      AdmissionChecks: what others must say first
+ *   group.c      Pods that are admitted together
  *   why.c        quota that lacks, in numbers
  *   explain.c    why a workload waits, for who reads it
  *   status.c     the numbers that queue objects show
@@ -87,6 +88,7 @@ struct podset {
 
 struct cluster_queue;
 struct local_queue;
+struct pod_group;
 
 /* How often it was evicted for one reason. */
 struct workload_eviction {
@@ -145,6 +147,9 @@ struct workload {
     /* private */
     struct cluster_queue *queue; /* by its LocalQueue, now; NULL: there is none */
     struct local_queue *local;
+    struct pod_group *group; /* of a Pod with a pod-group-name; NULL: none */
+    struct workload *leader; /* of the gang that it is in: first of leader->gang; NULL: none */
+    VEC(struct workload *) gang;
     struct list_node link;  /* in its queue's parked or booked list */
     struct heap_node place; /* in its queue's heap */
     struct heap_node timer;

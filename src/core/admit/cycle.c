@@ -158,8 +158,12 @@ bool cycle_trial(struct step *step, const struct workload *workload, const struc
                  struct room *rooms, struct buf *why)
 {
     size_t tasks = 0;
-    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
-        tasks += (size_t)(trial->counts ? trial->counts[r] : workload->podsets[r].count);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct trial joint = *trial;
+    for (size_t p = 0; p < podset_count(workload); p++)
+        tasks += (size_t)(trial->counts ? trial->counts[p] : podset_at(workload, p)->count);
+    gang_trial(workload, &joint, &arena);
+    trial = &joint;
     struct placement *places = mem_alloc((tasks + 1) * sizeof(*places));
     step->admit->trials -= step->admit->trials > 0;
     bool found = jobset_trial(step->jobs, step->cluster, workload->jobset, trial, places, why);
@@ -173,9 +177,20 @@ bool cycle_trial(struct step *step, const struct workload *workload, const struc
 static void admit_there(struct step *step, struct workload *workload, const struct assignment *assignment,
                         const struct room *rooms)
 {
+    if (workload->gang.len) {
+        bool started = gang_start(step, workload); /* each is admitted where it was found to fit */
+        CHECK(started);
+        return;
+    }
     jobset_reserve(step, workload->jobset, rooms);
     workload_admit(step, workload, assignment);
     jobs_settle(step);
+}
+
+static void show_quota(struct step *step, struct workload *workload)
+{
+    for (size_t p = 0; p < (workload->gang.len ? workload->gang.len : 1); p++)
+        workload_show_quota(step, podset_owner(workload, p));
 }
 
 /* The same where others must agree first: quota and machines are kept until they have answered. */
@@ -184,7 +199,7 @@ static void hold_there(struct step *step, struct workload *workload, const struc
 {
     jobset_reserve(step, workload->jobset, rooms);
     workload_hold(step, workload, assignment);
-    workload_show_quota(step, workload);
+    show_quota(step, workload);
     step->admit->acted = true;
 }
 
@@ -198,8 +213,8 @@ static bool lacks_chips(struct step *step, const struct workload *workload,
     uint64_t needs = 0, free = 0;
     if (step->admit->trials > TRIALS_PER_STEP - SEARCHES)
         return false;
-    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
-        needs += (uint64_t)assignment->counts[r] * workload->jobset->spec.rjobs[r].job.pod.chips;
+    for (size_t p = 0; p < podset_count(workload); p++)
+        needs += (uint64_t)assignment->counts[p] * podset_rjob(workload, p)->job.pod.chips;
     for (size_t m = 0; m < step->cluster->machine_count && free < needs; m++)
         if (machine_schedulable(&step->cluster->machines[m]))
             free += (uint64_t)__builtin_popcountll(step->cluster->machines[m].free_mask);
@@ -219,9 +234,12 @@ static bool try_assignment(struct step *step, struct workload *workload, const s
                           .counts = assignment->counts};
     if (lacks_chips(step, workload, assignment, why) || !cycle_trial(step, workload, &trial, rooms, why))
         return false;
-    if (assignment_is_checked(workload, assignment))
+    bool checked = assignment_is_checked(workload, assignment);
+    if (checked)
         hold_there(step, workload, assignment, rooms);
-    else
+    else if (workload->gang.len)
+        workload_hold(step, workload, assignment); /* for no longer than this moment */
+    if (!checked)
         admit_there(step, workload, assignment, rooms);
     return true;
 }
@@ -266,6 +284,9 @@ static void give_up(struct step *step, struct workload *workload, const char *re
     workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, reason, STR_FORMAT, STR_ARG(why));
     if (first)
         step_note(step, true, "Pending", ref_jobset(workload->jobset), STR_FORMAT, STR_ARG(why));
+    for (size_t i = 1; i < workload->gang.len; i++)
+        workload_condition_set(step, workload->gang.items[i], WORKLOAD_QUOTA_RESERVED, false, reason,
+                               STR_FORMAT, STR_ARG(why));
     u64_map_put(&step->admit->failed, workload->shape, workload);
     workload_park(step, workload);
 }
@@ -346,13 +367,14 @@ static void process(struct step *step, struct workload *workload, reserves *kept
 /* Has it nobody to wait for any more? */
 static bool may_start(struct step *step, struct workload *workload)
 {
-    if (workload->waits_for > 0)
+    bool waits = false;
+    if (workload->waits_for > 0 || is_follower(workload))
         return false;
-    if (!checks_wait(workload))
-        return true;
-    if (!workload_holds(workload, WORKLOAD_QUOTA_RESERVED))
-        workload_show_quota(step, workload);
-    return false;
+    for (size_t p = 0; p < (workload->gang.len ? workload->gang.len : 1); p++)
+        waits |= checks_wait(podset_owner(workload, p));
+    if (waits && !workload_holds(workload, WORKLOAD_QUOTA_RESERVED))
+        show_quota(step, workload);
+    return !waits;
 }
 
 /* Those whose victims have ended, and whose checks are ready, take their place. */
@@ -367,15 +389,16 @@ static void place_holding(struct step *step)
             i++;
             continue;
         }
-        int32_t *counts = ARENA_ARRAY(&arena, int32_t, workload->jobset->spec.rjob_count);
-        for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
-            counts[r] = workload->podsets[r].admitted;
+        int32_t *counts = ARENA_ARRAY(&arena, int32_t, podset_count(workload));
+        for (size_t p = 0; p < podset_count(workload); p++)
+            counts[p] = podset_at(workload, p)->admitted;
         struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
         struct trial trial = {.terms = workload_terms(admit, workload, &arena), .counts = counts};
         if (cycle_trial(step, workload, &trial, rooms, &why))
             admit_there(step, workload, NULL, rooms);
         else
             workload_drop_hold(step, workload);
+        i = 0; /* a gang's Pods leave the list together */
     }
 }
 

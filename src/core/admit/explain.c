@@ -24,6 +24,7 @@ static bool machines_lack(const struct core *core, const struct workload *worklo
     struct arena arena ARENA_CLEANUP = {0};
     struct trial trial = {.terms = assignment_terms(workload, assignment, &arena),
                           .counts = assignment->counts};
+    gang_trial(workload, &trial, &arena);
     return !jobset_trial(core_jobs(core), core_cluster(core), workload->jobset, &trial, NULL, out);
 }
 

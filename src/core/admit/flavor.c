@@ -40,7 +40,7 @@ bool tolerated(const struct toleration *tolerations, size_t count, const struct 
 static bool nodes_suit(struct choosing *choosing, size_t podset, const struct resource_group *group,
                        const struct flavor *flavor)
 {
-    const struct pod_spec *pod = &choosing->workload->jobset->spec.rjobs[podset].job.pod;
+    const struct pod_spec *pod = &podset_rjob(choosing->workload, podset)->job.pod;
     for (size_t i = 0; i < flavor->taint_count; i++) {
         const struct taint *taint = &flavor->taints[i];
         if (str_is(taint->effect, "PreferNoSchedule") ||
@@ -137,7 +137,7 @@ static struct suit quota_suits(struct choosing *choosing, uint32_t cell, int64_t
 static struct suit flavor_suits(struct choosing *choosing, size_t podset, const struct resource_group *group,
                                 const struct group_flavor *flavor)
 {
-    const struct podset *asks = &choosing->workload->podsets[podset];
+    const struct podset *asks = podset_at(choosing->workload, podset);
     struct suit worst = {FIT_NOW, 0};
     if (!flavor->flavor || !nodes_suit(choosing, podset, group, flavor->flavor)) {
         keep_reason(choosing, "NoMatchingFlavor");
@@ -189,7 +189,7 @@ static void use(struct assignment *to, uint32_t cell, int64_t amount)
 static void take_flavor(struct choosing *choosing, size_t podset, const struct resource_group *group,
                         int32_t chosen)
 {
-    const struct podset *asks = &choosing->workload->podsets[podset];
+    const struct podset *asks = podset_at(choosing->workload, podset);
     struct assignment *to = choosing->to;
     for (size_t r = 0; r < group->resource_count; r++) {
         for (size_t i = 0; i < asks->resource_count; i++) {
@@ -239,7 +239,7 @@ static void choose_for_group(struct choosing *choosing, size_t podset, const str
 /* A resource that the queue does not cover. "pods" need not be. */
 static bool uncovered(struct choosing *choosing, size_t podset)
 {
-    const struct podset *asks = &choosing->workload->podsets[podset];
+    const struct podset *asks = podset_at(choosing->workload, podset);
     for (size_t i = 0; i < asks->resource_count; i++) {
         bool covered = str_is(asks->resources[i].name, "pods");
         for (size_t g = 0; !covered && g < choosing->queue->group_count; g++)
@@ -262,12 +262,12 @@ static void choose_for_podset(struct choosing *choosing, size_t podset)
     buf_clear(&choosing->why);
     if (!uncovered(choosing, podset))
         for (size_t g = 0; g < choosing->queue->group_count && to->fit != FIT_NONE; g++)
-            if (covers_any(&choosing->queue->groups[g], &choosing->workload->podsets[podset]))
+            if (covers_any(&choosing->queue->groups[g], podset_at(choosing->workload, podset)))
                 choose_for_group(choosing, podset, &choosing->queue->groups[g]);
     if (to->fit == FIT_NOW || !choosing->why.len || to->why.len)
         return;
     buf_printf(&to->why, "couldn't assign flavors to pod set " STR_FORMAT ": " STR_FORMAT,
-               STR_ARG(choosing->workload->podsets[podset].name), STR_ARG(buf_str(&choosing->why)));
+               STR_ARG(podset_at(choosing->workload, podset)->name), STR_ARG(buf_str(&choosing->why)));
     to->reason = choosing->reason;
 }
 
@@ -275,7 +275,7 @@ void assignment_make(const struct admit *admit, const struct cluster *cluster,
                      const struct workload *workload, const int32_t *counts, int32_t from,
                      struct assignment *ret)
 {
-    size_t podsets = workload->jobset->spec.rjob_count;
+    size_t podsets = podset_count(workload);
     *ret = (struct assignment){.fit = FIT_NOW};
     ret->counts = ARENA_ARRAY(&ret->arena, int32_t, podsets);
     ret->flavors = arena_alloc_array(&ret->arena, podsets, sizeof(*ret->flavors));
@@ -286,7 +286,7 @@ void assignment_make(const struct admit *admit, const struct cluster *cluster,
                                 .to = ret,
                                 .from = from};
     for (size_t p = 0; p < podsets; p++) {
-        ret->counts[p] = counts ? counts[p] : workload->podsets[p].count;
+        ret->counts[p] = counts ? counts[p] : podset_at(workload, p)->count;
         for (size_t i = 0; i < PODSET_RESOURCES_MAX; i++)
             ret->flavors[p][i] = -1;
     }
@@ -338,7 +338,8 @@ static const struct group_flavor *assigned_flavor(const struct workload *workloa
     int32_t index = assignment->flavors[podset][resource];
     for (size_t g = 0; index >= 0 && g < queue->group_count; g++)
         for (size_t r = 0; r < queue->groups[g].resource_count; r++)
-            if (str_equal(queue->groups[g].resources[r], workload->podsets[podset].resources[resource].name))
+            if (str_equal(queue->groups[g].resources[r],
+                          podset_at(workload, podset)->resources[resource].name))
                 return &queue->groups[g].flavors[index];
     return NULL;
 }
@@ -346,7 +347,7 @@ static const struct group_flavor *assigned_flavor(const struct workload *workloa
 static bool assigns_flavor(const struct workload *workload, const struct assignment *assignment,
                            size_t podset, struct str name)
 {
-    for (size_t i = 0; i < workload->podsets[podset].resource_count; i++) {
+    for (size_t i = 0; i < podset_at(workload, podset)->resource_count; i++) {
         const struct group_flavor *flavor = assigned_flavor(workload, assignment, podset, i);
         if (flavor && str_equal(flavor->name, name))
             return true;
@@ -357,12 +358,12 @@ static bool assigns_flavor(const struct workload *workload, const struct assignm
 static struct rjob_terms *make_terms(const struct cluster_queue *queue, const struct workload *workload,
                                      const struct assignment *assignment, struct arena *arena)
 {
-    size_t podsets = workload->jobset->spec.rjob_count;
+    size_t podsets = podset_count(workload);
     struct rjob_terms *terms = ARENA_ARRAY(arena, struct rjob_terms, podsets);
     for (size_t p = 0; p < podsets; p++) {
         const struct flavor *done[PODSET_RESOURCES_MAX] = {0};
-        for (size_t i = 0; i < workload->podsets[p].resource_count; i++) {
-            const struct podset_resource *resource = &workload->podsets[p].resources[i];
+        for (size_t i = 0; i < podset_at(workload, p)->resource_count; i++) {
+            const struct podset_resource *resource = &podset_at(workload, p)->resources[i];
             const struct flavor *flavor = NULL;
             size_t at;
             const struct group_flavor *chosen =
@@ -380,7 +381,7 @@ static struct rjob_terms *make_terms(const struct cluster_queue *queue, const st
                 add_flavor(flavor, &terms[p], arena);
         }
         if (!assignment)
-            checks_add_terms(workload, p, &terms[p], arena);
+            checks_add_terms(podset_owner(workload, p), workload->gang.len ? 0 : p, &terms[p], arena);
     }
     return terms;
 }
@@ -393,7 +394,7 @@ bool assignment_is_checked(const struct workload *workload, const struct assignm
         if (!check->flavor_count)
             return true;
         for (size_t f = 0; f < check->flavor_count; f++)
-            for (size_t p = 0; p < workload->jobset->spec.rjob_count; p++)
+            for (size_t p = 0; p < podset_count(workload); p++)
                 if (assigns_flavor(workload, assignment, p, check->flavors[f]))
                     return true;
     }

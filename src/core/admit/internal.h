@@ -105,6 +105,12 @@ struct local_queue *tree_local(const struct tree *tree, struct str namespace_, s
 const struct group_flavor *group_flavor(const struct cluster_queue *queue, struct str resource,
                                         struct str flavor, size_t *ret_resource);
 
+/* Pods of one kueue.x-k8s.io/pod-group-name. */
+struct pod_group {
+    struct buf key; /* "namespace/name" */
+    VEC(struct workload *) members;
+};
+
 /* --- the module's state --------------------------------------------------------------------------------- */
 
 struct admit {
@@ -112,6 +118,7 @@ struct admit {
     VEC(struct workload *) dead;      /* freed when the next step begins */
     struct str_map by_name;
     struct u64_map by_uid, by_jobset; /* Workload's uid; JobSet's uid */
+    struct str_map groups; /* -> struct pod_group */
     struct heap timers;
     VEC(struct workload *) holding; /* HOLDING, as they came to it */
     struct tree tree;
@@ -187,6 +194,47 @@ void checks_done(struct workload *workload);
 void checks_add_terms(const struct workload *workload, size_t podset, struct rjob_terms *terms,
                       struct arena *arena);
 
+/* --- group.c -------------------------------------------------------------------------------------------- */
+void group_join(struct admit *admit, struct workload *workload); /* by its Pod's label, if it has one */
+/* Returns the group that is left behind; NULL: none is. */
+struct pod_group *group_leave(struct admit *admit, struct workload *workload);
+/* Who of it waits or holds together; `group_form` puts them into the queues accordingly (NULL: nothing). */
+void group_choose(struct pod_group *group);
+void group_form(struct step *step, struct pod_group *group);
+void group_disband(struct workload *workload); /* its gang is none any more */
+/* Why a Pod of a group waits for others of it; NULL: it does not. */
+const char *group_obstacle(const struct workload *workload, struct buf *why);
+/* Itself, or those of its group for which `is_one` holds. */
+size_t group_fellows(const struct workload *workload, bool (*is_one)(const struct workload *),
+                     struct arena *arena, struct workload ***ret_list);
+/* The Pods of its gang are tried together. */
+void gang_trial(const struct workload *workload, struct trial *trial, struct arena *arena);
+/* A gang that holds starts; false: its machines are not there any more. */
+bool gang_start(struct step *step, struct workload *leader);
+
+/* PodSets that are assigned together: its own, or one of each of its gang. */
+static inline size_t podset_count(const struct workload *workload)
+{
+    return workload->gang.len ? workload->gang.len : workload->jobset->spec.rjob_count;
+}
+static inline struct workload *podset_owner(const struct workload *workload, size_t podset)
+{
+    return workload->gang.len ? workload->gang.items[podset] : (struct workload *)workload;
+}
+static inline struct podset *podset_at(const struct workload *workload, size_t podset)
+{
+    return workload->gang.len ? &workload->gang.items[podset]->podsets[0] : &workload->podsets[podset];
+}
+static inline const struct rjob_spec *podset_rjob(const struct workload *workload, size_t podset)
+{
+    const struct jobset *jobset = podset_owner(workload, podset)->jobset;
+    return &jobset->spec.rjobs[workload->gang.len ? 0 : podset];
+}
+static inline bool is_follower(const struct workload *workload)
+{
+    return workload->leader && workload->leader != workload;
+}
+
 /* --- look.c --------------------------------------------------------------------------------------------- */
 void workload_look(struct step *step, struct workload *workload); /* its JobSet or the time has changed */
 int64_t workload_due(const struct step *step, const struct workload *workload);
@@ -219,6 +267,7 @@ struct rjob_terms *assignment_terms(const struct workload *workload, const struc
 /* Of what is assigned already, by names. */
 struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
                                   struct arena *arena);
+bool may_be_taken(const struct workload *victim); /* victims.c: it runs, or waits for checks alone */
 bool tolerated(const struct toleration *tolerations, size_t count, const struct taint *taint);
 
 /* --- cycle.c -------------------------------------------------------------------------------------------- */

@@ -74,8 +74,12 @@ static const char *obstacle(const struct step *step, const struct workload *work
                    STR_ARG(queue->message));
         return queue->stop == STOP_NONE ? "Misconfigured" : "Suspended";
     }
-    if (gated_by_others(workload->jobset, why))
-        return "Suspended";
+    for (size_t p = 0; p < (workload->gang.len ? workload->gang.len : 1); p++)
+        if (gated_by_others(podset_owner(workload, p)->jobset, why))
+            return "Suspended";
+    const char *lacks = group_obstacle(workload, why);
+    if (lacks)
+        return lacks;
     const struct object *ns =
         object_find(step->objects, OBJECT_NAMESPACE, STR(""), workload->jobset->namespace_);
     const struct doc *labels = ns ? doc_path(ns->document, "metadata", "labels", NULL) : NULL;
@@ -103,8 +107,17 @@ static void bind_pending(struct step *step, struct workload *workload)
         workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "PendingEvaluation",
                                "Waits for its turn in ClusterQueue " STR_FORMAT,
                                STR_ARG(workload->queue->name));
-    if (workload->requeue_ns > step->now_ns || workload->jobset->deleted_ns || workload->jobset->gone)
+    if (is_follower(workload)) {
+        if (!was->present)
+            workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "PendingEvaluation",
+                                   "Waits with the Pods of its group");
         return;
+    }
+    for (size_t p = 0; p < (workload->gang.len ? workload->gang.len : 1); p++) {
+        const struct workload *one = podset_owner(workload, p);
+        if (one->requeue_ns > step->now_ns || one->jobset->deleted_ns || one->jobset->gone || !one->active)
+            return;
+    }
     workload->place.key = -(int64_t)workload->priority;
     workload->place.tie = workload->ticket;
     if (workload->parked)
@@ -227,17 +240,18 @@ static void forget_assignment(struct workload *workload)
     arena_done(&workload->assigned);
 }
 
-static void keep_assignment(struct step *step, struct workload *workload, const struct assignment *assignment)
+/* `first`: its first PodSet in the assignment. */
+static void keep_assignment(struct step *step, struct workload *workload, struct cluster_queue *queue,
+                            const struct assignment *assignment, size_t first)
 {
-    struct cluster_queue *queue = workload->queue;
     CHECK(queue && workload->booked.len == 0);
     workload->reserved_in = arena_str(&workload->assigned, queue->name);
     for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
         struct podset *podset = &workload->podsets[r];
-        podset->admitted = assignment->counts[r];
+        podset->admitted = assignment->counts[first + r];
         podset->done = 0;
         for (size_t i = 0; i < podset->resource_count; i++) {
-            int32_t flavor = assignment->flavors[r][i];
+            int32_t flavor = assignment->flavors[first + r][i];
             podset->resources[i].flavor = STR("");
             for (size_t g = 0; flavor >= 0 && g < queue->group_count; g++)
                 for (size_t k = 0; k < queue->groups[g].resource_count; k++)
@@ -315,7 +329,7 @@ void workload_admit(struct step *step, struct workload *workload, const struct a
     struct jobset *jobset = workload->jobset;
     struct arena arena ARENA_CLEANUP = {0};
     if (assignment)
-        keep_assignment(step, workload, assignment);
+        keep_assignment(step, workload, workload->queue, assignment, 0);
     else
         leave_holding(step->admit, workload);
     workload->state = WORKLOAD_ADMITTED;
@@ -345,15 +359,24 @@ void workload_admit(struct step *step, struct workload *workload, const struct a
     workload_set_timer(step, workload);
 }
 
-void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment)
+static void hold_one(struct step *step, struct workload *workload, struct cluster_queue *queue,
+                     const struct assignment *assignment, size_t first)
 {
-    keep_assignment(step, workload, assignment);
+    keep_assignment(step, workload, queue, assignment, first);
     workload->state = WORKLOAD_HOLDING;
     workload->parked = false;
     workload->reserved_ns = step->now_ns;
     vec_push(&step->admit->holding, workload);
     checks_sync(step, workload);
     workload_bind(step, workload);
+}
+
+void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment)
+{
+    struct cluster_queue *queue = workload->queue;
+    size_t count = workload->gang.len ? workload->gang.len : 1;
+    for (size_t p = 0; p < count; p++)
+        hold_one(step, podset_owner(workload, p), queue, assignment, workload->gang.len ? p : 0);
 }
 
 /* Its victims leave all the same, but for nobody. */
@@ -370,7 +393,7 @@ static void forget_victims(struct admit *admit, struct workload *workload)
     CHECK(workload->waits_for == 0);
 }
 
-static void stop_holding(struct step *step, struct workload *workload)
+static void stop_one(struct step *step, struct workload *workload)
 {
     CHECK(workload->state == WORKLOAD_HOLDING);
     forget_victims(step->admit, workload);
@@ -386,6 +409,26 @@ static void stop_holding(struct step *step, struct workload *workload)
     step->admit->acted = true;
 }
 
+/* With its gang; the others wait again. */
+static void stop_holding(struct step *step, struct workload *workload)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct workload *leader = workload->leader ? workload->leader : workload;
+    size_t count = leader->gang.len;
+    struct workload **gang = ARENA_ARRAY(&arena, struct workload *, count + 1);
+    mem_copy(gang, leader->gang.items, count * sizeof(*gang));
+    group_disband(workload);
+    stop_one(step, workload);
+    for (size_t i = 0; i < count; i++) {
+        if (gang[i] == workload)
+            continue;
+        stop_one(step, gang[i]);
+        checks_reset(step, gang[i]);
+        workload_condition_set(step, gang[i], WORKLOAD_QUOTA_RESERVED, false, "Pending",
+                               "Another Pod of its group gave up what was kept for them");
+    }
+}
+
 /* Back to the queue, at its old place. */
 void workload_drop_hold(struct step *step, struct workload *workload)
 {
@@ -394,6 +437,7 @@ void workload_drop_hold(struct step *step, struct workload *workload)
     workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending",
                            "The room that was kept for it was not enough after all");
     workload_bind(step, workload);
+    group_form(step, workload->group);
 }
 
 /* --- eviction --------------------------------------------------------------------------------- */
@@ -427,6 +471,23 @@ static void count_eviction(struct workload *workload, const char *reason)
 
 static void evict_held(struct step *step, struct workload *workload);
 
+static bool is_admitted(const struct workload *workload)
+{
+    return workload->state == WORKLOAD_ADMITTED;
+}
+
+/* A group runs as a whole or not at all. */
+static void evict_fellows(struct step *step, const struct workload *workload, const char *reason,
+                          struct str message)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct workload **list;
+    size_t count = group_fellows(workload, is_admitted, &arena, &list);
+    for (size_t i = 0; i < count; i++)
+        if (list[i]->state == WORKLOAD_ADMITTED) /* the first of them has evicted the rest */
+            workload_evict(step, list[i], reason, STR_FORMAT, STR_ARG(message));
+}
+
 void workload_evict(struct step *step, struct workload *workload, const char *reason, const char *format, ...)
 {
     CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING);
@@ -453,6 +514,8 @@ void workload_evict(struct step *step, struct workload *workload, const char *re
         workload_suspend(step, workload);
     workload_bind(step, workload);
     workload_set_timer(step, workload);
+    evict_fellows(step, workload, reason, buf_str(&text));
+    group_form(step, workload->group); /* it has its place no more */
 }
 
 static bool deactivates(const char *reason)
@@ -516,6 +579,7 @@ static void enter_queue(struct step *step, struct workload *workload)
     queue_again(step, workload);
     checks_reset(step, workload);
     workload_bind(step, workload);
+    group_form(step, workload->group);
 }
 
 /* It had not begun: there is nothing to wait for. */
@@ -572,4 +636,5 @@ void workload_finish(struct step *step, struct workload *workload)
     step_note(step, false, "FinishedWorkload", ref_jobset(jobset),
               "Workload '" STR_FORMAT "/" STR_FORMAT "' is declared finished", STR_ARG(jobset->namespace_),
               STR_ARG(workload->name));
+    group_form(step, workload->group); /* one that failed may be replaced */
 }

@@ -148,8 +148,11 @@ static void look_pending(struct step *step, struct workload *workload)
         workload->retry_ns = 0;
         workload->parked = false;
     }
-    if (due || retry || (jobset->deleted_ns && heap_has(&workload->place)))
+    bool goes = jobset->deleted_ns && (heap_has(&workload->place) || workload->leader);
+    if (due || retry || goes)
         workload_bind(step, workload);
+    if (due || retry || goes)
+        group_form(step, workload->group);
     if (jobset->form != FORM_POD)
         jobset_set_suspend(step, jobset, true);
 }
@@ -177,6 +180,7 @@ void workload_look(struct step *step, struct workload *workload)
         workload->parked = false;
         workload_refresh(step, workload);
         workload_bind(step, workload);
+        group_form(step, workload->group);
     }
     if (workload->state != WORKLOAD_FINISHED && jobset->terminal_state[0])
         workload_finish(step, workload);

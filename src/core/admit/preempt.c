@@ -11,6 +11,18 @@ enum { GIVE_BACK_TRIALS = 64 };
 
 /* --- the world without a victim --------------------------------------------------------------- */
 
+static void move_one(struct search *search, const struct workload *victim, bool out);
+
+/* Pods of one group go together. */
+static void move_all(struct search *search, const struct workload *victim, bool out)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct workload **list;
+    size_t count = group_fellows(victim, may_be_taken, &arena, &list);
+    for (size_t i = 0; i < count; i++)
+        move_one(search, list[i], out);
+}
+
 static void move_machines(struct search *search, const struct workload *victim, bool out)
 {
     const struct jobset *jobset = victim->jobset;
@@ -41,22 +53,27 @@ static void move_machines(struct search *search, const struct workload *victim, 
     }
 }
 
-void search_take(struct search *search, const struct workload *victim)
+static void move_one(struct search *search, const struct workload *victim, bool out)
 {
     struct quota_tree *quota = &search->step->admit->tree.quota;
-    for (size_t i = 0; i < victim->booked.len; i++)
-        quota_release(quota, victim->booked_in->node, victim->booked.items[i].cell,
-                      victim->booked.items[i].amount);
-    move_machines(search, victim, true);
+    for (size_t i = 0; i < victim->booked.len; i++) {
+        struct booking booking = victim->booked.items[i];
+        if (out)
+            quota_release(quota, victim->booked_in->node, booking.cell, booking.amount);
+        else
+            quota_use(quota, victim->booked_in->node, booking.cell, booking.amount);
+    }
+    move_machines(search, victim, out);
+}
+
+void search_take(struct search *search, const struct workload *victim)
+{
+    move_all(search, victim, true);
 }
 
 void search_give(struct search *search, const struct workload *victim)
 {
-    struct quota_tree *quota = &search->step->admit->tree.quota;
-    for (size_t i = 0; i < victim->booked.len; i++)
-        quota_use(quota, victim->booked_in->node, victim->booked.items[i].cell,
-                  victim->booked.items[i].amount);
-    move_machines(search, victim, false);
+    move_all(search, victim, false);
 }
 
 bool search_fits_quota(const struct search *search, bool may_borrow)
@@ -78,9 +95,8 @@ bool search_has_chips(const struct search *search)
 {
     const struct cluster *cluster = search->step->cluster;
     uint64_t needs = 0, free = 0;
-    for (size_t r = 0; r < search->workload->jobset->spec.rjob_count; r++)
-        needs +=
-            (uint64_t)search->assignment->counts[r] * search->workload->jobset->spec.rjobs[r].job.pod.chips;
+    for (size_t p = 0; p < podset_count(search->workload); p++)
+        needs += (uint64_t)search->assignment->counts[p] * podset_rjob(search->workload, p)->job.pod.chips;
     for (size_t m = 0; m < cluster->machine_count && free < needs; m++)
         if (machine_schedulable(&cluster->machines[m]))
             free += (uint64_t)__builtin_popcountll(cluster->machines[m].free_mask | search->may_free[m]);
@@ -267,10 +283,11 @@ static const char *in_words(const char *reason)
                                                       : "reclamation within the cohort while borrowing";
 }
 
-static void evict_victim(struct step *step, const struct workload *preemptor, const struct victim *victim)
+/* What it has is its preemptor's from now on. */
+static void give_to(struct step *step, const struct workload *preemptor, const struct victim *victim,
+                    struct workload *workload)
 {
     char uid[UID_TEXT_MAX], job_uid[UID_TEXT_MAX];
-    struct workload *workload = victim->workload;
     uid_text(preemptor->uid, uid);
     uid_text(workload_owner_uid(preemptor), job_uid);
     if (workload->state == WORKLOAD_ADMITTED) { /* else what it holds is free at once */
@@ -281,11 +298,32 @@ static void evict_victim(struct step *step, const struct workload *preemptor, co
     workload_condition_set(step, workload, WORKLOAD_PREEMPTED, true, victim->reason,
                            "Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s", uid,
                            job_uid, in_words(victim->reason));
-    workload_evict(step, workload, "Preempted",
-                   "Preempted to accommodate a workload (UID: %s, JobUID: %s, " STR_FORMAT "/" STR_FORMAT
-                   ") due to %s",
-                   uid, job_uid, STR_ARG(preemptor->jobset->namespace_), STR_ARG(preemptor->jobset->name),
-                   in_words(victim->reason));
+}
+
+/* Returns how many are to end: of a group all. */
+static uint32_t evict_victim(struct step *step, const struct workload *preemptor, const struct victim *victim)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    char uid[UID_TEXT_MAX], job_uid[UID_TEXT_MAX];
+    struct workload **list;
+    uint32_t running = 0;
+    size_t count = group_fellows(victim->workload, may_be_taken, &arena, &list);
+    uid_text(preemptor->uid, uid);
+    uid_text(workload_owner_uid(preemptor), job_uid);
+    for (size_t i = 0; i < count; i++) {
+        running += list[i]->state == WORKLOAD_ADMITTED;
+        give_to(step, preemptor, victim, list[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!may_be_taken(list[i]))
+            continue; /* it went with one before */
+        workload_evict(step, list[i], "Preempted",
+                       "Preempted to accommodate a workload (UID: %s, JobUID: %s, " STR_FORMAT "/" STR_FORMAT
+                       ") due to %s",
+                       uid, job_uid, STR_ARG(preemptor->jobset->namespace_), STR_ARG(preemptor->jobset->name),
+                       in_words(victim->reason));
+    }
+    return running;
 }
 
 static void say_waiting(struct step *step, struct workload *workload, const victims *chosen)
@@ -316,9 +354,7 @@ static void take_victims(struct search *search, const victims *chosen)
         search_give(search, chosen->items[i].workload); /* the search ends; now in earnest */
     workload->preempted += (int32_t)chosen->len;
     for (size_t i = 0; i < chosen->len; i++)
-        running += chosen->items[i].workload->state == WORKLOAD_ADMITTED;
-    for (size_t i = 0; i < chosen->len; i++)
-        evict_victim(step, workload, &chosen->items[i]);
+        running += evict_victim(step, workload, &chosen->items[i]);
     workload->waits_for = running;
     jobset_reserve(step, workload->jobset, rooms);
     workload_hold(step, workload, search->assignment);

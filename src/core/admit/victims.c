@@ -43,10 +43,19 @@ static bool is_protected(struct search *search, const struct workload *victim)
 }
 
 /* It runs, or has quota and waits for checks alone. */
-static bool may_be_taken(const struct workload *victim)
+bool may_be_taken(const struct workload *victim)
 {
     return victim->state == WORKLOAD_ADMITTED ||
            (victim->state == WORKLOAD_HOLDING && workload_holds(victim, WORKLOAD_QUOTA_RESERVED));
+}
+
+/* Of a group the first stands for all. */
+static bool stands_for_all(const struct workload *victim)
+{
+    for (size_t i = 0; victim->group && i < victim->group->members.len; i++)
+        if (may_be_taken(victim->group->members.items[i]))
+            return victim->group->members.items[i] == victim;
+    return true;
 }
 
 static int64_t since_ns(const struct workload *victim)
@@ -67,7 +76,8 @@ static void add_from(struct search *search, const struct cluster_queue *queue, v
     list_for_each(node, &queue->booked)
     {
         struct workload *victim = container_of(node, struct workload, link);
-        if (!may_be_taken(victim) || victim == preemptor || !uses_wanted(search, victim) ||
+        if (!may_be_taken(victim) || !stands_for_all(victim) || victim == preemptor ||
+            (victim->group && victim->group == preemptor->group) || !uses_wanted(search, victim) ||
             !policy_allows(policy, preemptor, victim) || is_protected(search, victim))
             continue;
         const char *reason = own ? "InClusterQueue" : fair ? "InCohortFairSharing" : "InCohortReclamation";

@@ -213,7 +213,7 @@ void workload_refresh(struct step *step, struct workload *workload)
     workload->queue_name = labels_get(&jobset->spec.labels, LABEL_QUEUE, STR(""));
     workload->priority_class = labels_get(&jobset->spec.labels, LABEL_PRIORITY, STR(""));
     workload->priority = priority_of(step, workload);
-    workload->shape = shape_of(workload);
+    workload->shape = workload->group ? hash_mix(workload->uid) : shape_of(workload);
 }
 
 obj_id workload_owner_uid(const struct workload *workload)
@@ -255,6 +255,7 @@ void admit_add(struct admit *admit, struct workload *workload)
     str_map_put(&admit->by_name, key, workload);
     u64_map_put(&admit->by_uid, workload->uid, workload);
     u64_map_put(&admit->by_jobset, workload->jobset->uid, workload);
+    group_join(admit, workload);
 }
 
 struct workload *workload_new(struct step *step, struct jobset *jobset)
@@ -280,6 +281,7 @@ void workload_free(struct workload *workload)
         buf_done(&workload->conditions[kind].message);
     vec_done(&workload->booked);
     vec_done(&workload->evictions);
+    vec_done(&workload->gang);
     checks_done(workload);
     arena_done(&workload->assigned);
     mem_free(workload->podsets);
@@ -306,6 +308,7 @@ void workload_remove(struct step *step, struct workload *workload)
         }
     }
     workload->gone = true;
+    group_form(step, group_leave(admit, workload));
     step_changed(step, CHANGE_DELETED, ref_workload(workload));
     vec_push(&admit->dead, workload);
 }
@@ -406,12 +409,14 @@ void workload_replace(struct step *step, struct workload *workload, const struct
             workload_condition_set(step, workload, WORKLOAD_REQUEUED, true, "Reactivated",
                                    "The workload was reactivated");
             workload_bind(step, workload);
+            group_form(step, workload->group);
         }
     } else if (workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING) {
         workload_evict(step, workload, "Deactivated", "The workload is deactivated");
     } else {
         if (workload->state == WORKLOAD_PENDING)
             workload_bind(step, workload);
+        group_form(step, workload->group);
     }
     workload_look(step, workload);
 }

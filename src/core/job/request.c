@@ -5,7 +5,7 @@
 static const struct rjob_terms *terms_of(const struct request *request, uint32_t rjob)
 {
     const struct rjob_terms *terms = request->trial ? request->trial->terms : request->jobset->terms;
-    return terms ? &terms[rjob] : NULL;
+    return terms ? &terms[request->first_podset + rjob] : NULL;
 }
 
 static const struct gang_rule *gang_rule(const struct jobset *jobset, uint32_t rjob)
@@ -148,7 +148,7 @@ static void add_all_tasks(struct request *request)
     uint32_t position = 0, slot = 0;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
-        int32_t left = counts ? counts[r] : rjob_task_count(rjob);
+        int32_t left = counts ? counts[request->first_podset + r] : rjob_task_count(rjob);
         CHECK(left >= 0 && left <= rjob_task_count(rjob));
         for (int32_t i = 0; i < rjob->replicas; i++, position++, slot += jobset->widths[r]) {
             int32_t count = left < task_count(rjob) ? left : task_count(rjob);
@@ -174,6 +174,8 @@ static void bind_prefer(struct request *request)
             request->ordinals.items[first + t] -= slot;
         first += request->jobs.items[j].count;
     }
+    for (size_t t = 0; request->trial && request->trial->with_count && t < first; t++)
+        request->ordinals.items[t] = (uint32_t)t; /* Pods of a group follow one another */
     CHECK(first == request->prefer.len);
 }
 
@@ -443,11 +445,44 @@ void request_gang(struct request *request, const struct job_store *store, const 
     bind(request, gang->replaces);
 }
 
+static bool same_topology(const struct topology_rule *a, const struct topology_rule *b)
+{
+    bool same = a->mode == b->mode && str_equal(a->key, b->key) && a->slice_count == b->slice_count;
+    for (size_t i = 0; same && i < a->slice_count; i++)
+        same = str_equal(a->slices[i].key, b->slices[i].key) && a->slices[i].size == b->slices[i].size;
+    return same;
+}
+
+/* Pods that are tried together and ask for the same topology are one unit, in their order. */
+static void join_topologies(struct request *request)
+{
+    for (size_t j = 0; j < request->jobs.len; j++) {
+        struct place_job *job = &request->jobs.items[j];
+        size_t first = 0;
+        while (job->topology && first < j &&
+               !(request->jobs.items[first].topology &&
+                 same_topology(request->jobs.items[first].topology, job->topology)))
+            first++;
+        if (!job->topology)
+            continue;
+        job->topology = request->jobs.items[first].topology;
+        job->podset = 2 * (uint64_t)first;
+    }
+}
+
 void request_jobset(struct request *request, const struct job_store *store, const struct cluster *cluster,
                     const struct jobset *jobset, const struct trial *trial)
 {
     *request = (struct request){.store = store, .cluster = cluster, .jobset = jobset, .trial = trial};
     add_all_tasks(request);
+    for (size_t i = 1; i < trial->with_count; i++) {
+        request->first_podset += (uint32_t)request->jobset->spec.rjob_count;
+        request->jobset = trial->with[i];
+        add_all_tasks(request);
+    }
+    request->jobset = jobset;
+    if (trial->with_count)
+        join_topologies(request);
     add_may_free(request);
     bind(request, trial->use_spares);
 }

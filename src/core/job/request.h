@@ -18,6 +18,7 @@ struct request {
     struct arena arena;
     int32_t priority; /* of its Jobs with a topology domain of their own */
     const struct trial *trial; /* NULL: a gang is placed */
+    uint32_t first_podset;     /* of `jobset` in the trial's terms and counts */
     VEC(struct place_job) jobs;
     VEC(machine_id) prefer;
     VEC(uint32_t) rjobs, indexes; /* of each of `jobs`: replicated job, Job in it */

@@ -70,15 +70,18 @@ void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjo
 void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, const struct placement *places,
                      struct room *rooms)
 {
-    size_t task = 0;
-    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
-        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
-        int32_t count = trial->counts ? trial->counts[r] : rjob_task_count(rjob);
-        for (int32_t t = 0; t < count; t++, task++) {
-            struct room *room = &rooms[places[task].machine];
-            room->chips |= places[task].chips;
-            room->cpu_milli += rjob->job.pod.cpu_request_milli;
-            room->memory_bytes += rjob->job.pod.memory_request_bytes;
+    size_t task = 0, podset = 0;
+    for (size_t i = 0; i < (trial->with_count ? trial->with_count : 1); i++) {
+        const struct jobset *one = trial->with_count ? trial->with[i] : jobset;
+        for (size_t r = 0; r < one->spec.rjob_count; r++, podset++) {
+            const struct rjob_spec *rjob = &one->spec.rjobs[r];
+            int32_t count = trial->counts ? trial->counts[podset] : rjob_task_count(rjob);
+            for (int32_t t = 0; t < count; t++, task++) {
+                struct room *room = &rooms[places[task].machine];
+                room->chips |= places[task].chips;
+                room->cpu_milli += rjob->job.pod.cpu_request_milli;
+                room->memory_bytes += rjob->job.pod.memory_request_bytes;
+            }
         }
     }
 }

@@ -29,6 +29,10 @@ struct trial {
                                        * or NULL */
     const int64_t *may_free_cpu_milli, *may_free_memory_bytes; /* likewise, or NULL */
     bool use_spares;
+    /* JobSets (Pods) that are tried together, the one that is asked for first: `terms` and `counts` are of
+     * all their replicated jobs, and places too. NULL: it alone. */
+    const struct jobset *const *with;
+    size_t with_count;
 };
 
 /* All tasks of all replicated jobs at once. `places` (NULL: not wanted) gets one entry a task, in spec order:

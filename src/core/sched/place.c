@@ -35,8 +35,8 @@ static bool same_shape(const struct place_job *a, const struct place_job *b)
 {
     return a->chips == b->chips && a->cpu_milli == b->cpu_milli && a->memory_bytes == b->memory_bytes &&
            str_equal(a->exclusive_topology, b->exclusive_topology) && a->topology == b->topology &&
-           a->node_terms == b->node_terms && (!a->topology || a->podset == b->podset) &&
-           str_equal(a->node_name, b->node_name) &&
+           (a->node_terms == b->node_terms || (!a->node_term_count && !b->node_term_count)) &&
+           (!a->topology || a->podset == b->podset) && str_equal(a->node_name, b->node_name) &&
            same_labels(a->node_selector, b->node_selector) && same_labels(a->more_labels, b->more_labels) &&
            same_tolerations(a->tolerations, a->toleration_count, b->tolerations, b->toleration_count) &&
            same_tolerations(a->more_tolerations, a->more_toleration_count, b->more_tolerations,

@@ -1,0 +1,250 @@
+/* group.c - pod groups (Kueue, "Run a group of Pods"): Pods of one kueue.x-k8s.io/pod-group-name are admitted
+ * together, when kueue.x-k8s.io/pod-group-total-count of them are there.
+ *
+ * Each Pod keeps a Workload of its own. Of those that wait, the oldest make the *gang*: as many as the group
+ * lacks. The first of them leads: it alone stands in the queue, with the podsets of all; quota, machines and
+ * victims are sought for all at once. Who is evicted takes the others with it; one that fails may be replaced
+ * by a Pod that comes later. Everything here follows from the Workloads' states and the Pods' labels.
+ */
+#include <stdlib.h>
+
+#include "core/admit/internal.h"
+
+#define LABEL_GROUP STR("kueue.x-k8s.io/pod-group-name")
+#define NOTE_TOTAL  STR("kueue.x-k8s.io/pod-group-total-count")
+
+static struct str group_name(const struct jobset *jobset)
+{
+    return jobset->form == FORM_POD ? labels_get(&jobset->spec.labels, LABEL_GROUP, STR("")) : STR("");
+}
+
+void group_join(struct admit *admit, struct workload *workload)
+{
+    struct str name = group_name(workload->jobset);
+    struct buf key BUF_CLEANUP = {0};
+    if (!name.len)
+        return;
+    buf_printf(&key, STR_FORMAT "/" STR_FORMAT, STR_ARG(workload->jobset->namespace_), STR_ARG(name));
+    struct pod_group *group = str_map_get(&admit->groups, buf_str(&key));
+    if (!group) {
+        group = mem_alloc(sizeof(*group));
+        group->key = key;
+        key = (struct buf){0};
+        str_map_put(&admit->groups, buf_str(&group->key), group);
+    }
+    vec_push(&group->members, workload);
+    workload->group = group;
+}
+
+static void disband(struct workload *leader)
+{
+    for (size_t i = 0; i < leader->gang.len; i++)
+        leader->gang.items[i]->leader = NULL;
+    vec_clear(&leader->gang);
+}
+
+void group_disband(struct workload *workload)
+{
+    if (workload->leader)
+        disband(workload->leader);
+}
+
+struct pod_group *group_leave(struct admit *admit, struct workload *workload)
+{
+    struct pod_group *group = workload->group;
+    if (!group)
+        return NULL;
+    group_disband(workload);
+    for (size_t i = 0; i < group->members.len; i++) {
+        if (group->members.items[i] == workload) {
+            vec_remove(&group->members, i);
+            break;
+        }
+    }
+    workload->group = NULL;
+    if (group->members.len)
+        return group;
+    str_map_remove(&admit->groups, buf_str(&group->key));
+    vec_done(&group->members);
+    buf_done(&group->key);
+    mem_free(group);
+    return NULL;
+}
+
+/* --- the gang --------------------------------------------------------------------------------- */
+
+static int by_ticket(const void *a, const void *b)
+{
+    const struct workload *x = *(struct workload *const *)a, *y = *(struct workload *const *)b;
+    return x->ticket != y->ticket ? (x->ticket < y->ticket ? -1 : 1) : x->uid < y->uid ? -1 : 1;
+}
+
+/* Pods that the group is to have; 0: it does not say so well. */
+static int64_t total_of(const struct pod_group *group)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < group->members.len; i++) {
+        int64_t own;
+        const struct jobset *jobset = group->members.items[i]->jobset;
+        struct str text = labels_get(&jobset->spec.annotations, NOTE_TOTAL, STR(""));
+        if (!text.len || !str_to_i64(text, 1, TASKS_PER_JOBSET_MAX, &own) || (total && own != total) ||
+            !str_equal(group->members.items[i]->queue_name, group->members.items[0]->queue_name))
+            return 0;
+        total = own;
+    }
+    return total;
+}
+
+static bool has_its_place(const struct workload *workload)
+{
+    const struct workload_condition *end = &workload->conditions[WORKLOAD_IS_FINISHED];
+    if (workload->state == WORKLOAD_FINISHED)
+        return end->reason && strcmp(end->reason, "Succeeded") == 0;
+    return workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING;
+}
+
+static bool may_join(const struct workload *workload)
+{
+    return workload->state == WORKLOAD_PENDING && !workload->gone && !workload->jobset->gone &&
+           !workload->jobset->deleted_ns;
+}
+
+static void make_gang(struct workload *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        list[i]->leader = list[0];
+        vec_push(&list[0]->gang, list[i]);
+    }
+}
+
+/* One gang holds or waits at a time: those that hold fill the group. */
+void group_choose(struct pod_group *group)
+{
+    int64_t lacks = total_of(group);
+    VEC(struct workload *) waiting = {0}, holding = {0};
+    for (size_t i = 0; i < group->members.len; i++) {
+        struct workload *member = group->members.items[i];
+        group_disband(member);
+        lacks -= has_its_place(member);
+        if (may_join(member))
+            vec_push(&waiting, member);
+        else if (member->state == WORKLOAD_HOLDING)
+            vec_push(&holding, member);
+    }
+    if (waiting.len > 1)
+        qsort(waiting.items, waiting.len, sizeof(*waiting.items), by_ticket);
+    if (holding.len > 1)
+        qsort(holding.items, holding.len, sizeof(*holding.items), by_ticket);
+    if (holding.len)
+        make_gang(holding.items, holding.len);
+    if (lacks > 0 && waiting.len >= (size_t)lacks)
+        make_gang(waiting.items, (size_t)lacks);
+    vec_done(&waiting);
+    vec_done(&holding);
+}
+
+void group_form(struct step *step, struct pod_group *group)
+{
+    if (!group)
+        return;
+    group_choose(group);
+    for (size_t i = 0; i < group->members.len; i++)
+        if (group->members.items[i]->state == WORKLOAD_PENDING)
+            workload_bind(step, group->members.items[i]);
+}
+
+const char *group_obstacle(const struct workload *workload, struct buf *why)
+{
+    const struct pod_group *group = workload->group;
+    int64_t total = group ? total_of(group) : 0, placed = 0, waiting = 0;
+    if (!group || workload->leader)
+        return NULL;
+    for (size_t i = 0; i < group->members.len; i++) {
+        placed += has_its_place(group->members.items[i]);
+        waiting += may_join(group->members.items[i]);
+    }
+    if (!total) {
+        buf_printf(why,
+                   "The Pods of group %s must agree on its queue and, in the annotation "
+                   "kueue.x-k8s.io/pod-group-total-count, on its size",
+                   group->key.data);
+        return "Misconfigured";
+    }
+    if (placed + waiting < total)
+        buf_printf(why, "Group %s has %lld of %lld Pods", group->key.data, (long long)(placed + waiting),
+                   (long long)total);
+    else
+        buf_printf(why, "Group %s has its %lld Pods", group->key.data, (long long)total);
+    return "Suspended";
+}
+
+/* --- those that go together ------------------------------------------------------------------- */
+
+size_t group_fellows(const struct workload *workload, bool (*is_one)(const struct workload *),
+                     struct arena *arena, struct workload ***ret_list)
+{
+    const struct pod_group *group = workload->group;
+    struct workload **list = ARENA_ARRAY(arena, struct workload *, group ? group->members.len : 1);
+    size_t count = 0;
+    if (!group)
+        list[count++] = (struct workload *)workload;
+    for (size_t i = 0; group && i < group->members.len; i++)
+        if (is_one(group->members.items[i]))
+            list[count++] = group->members.items[i];
+    *ret_list = list;
+    return count;
+}
+
+void gang_trial(const struct workload *workload, struct trial *trial, struct arena *arena)
+{
+    const struct jobset **list = ARENA_ARRAY(arena, const struct jobset *, workload->gang.len);
+    for (size_t i = 0; i < workload->gang.len; i++)
+        list[i] = workload->gang.items[i]->jobset;
+    trial->with = list;
+    trial->with_count = workload->gang.len;
+}
+
+/* The machine that was found for it with the others is the one that suits the others: with a topology it may
+ * go nowhere else. */
+static void pin(struct step *step, struct workload *workload, machine_id machine)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    if (!workload->jobset->spec.rjobs[0].job.pod.topology.mode)
+        return;
+    struct rjob_terms *terms = workload_terms(step->admit, workload, &arena);
+    size_t count = terms[0].node_labels.len;
+    struct labels labels = {ARENA_ARRAY(&arena, struct label, count + 1), count + 1};
+    mem_copy(labels.items, terms[0].node_labels.items, count * sizeof(*labels.items));
+    labels.items[count] =
+        (struct label){STR("kubernetes.io/hostname"), step->cluster->machines[machine].name};
+    terms[0].node_labels = labels;
+    jobset_set_terms(step, workload->jobset, terms);
+}
+
+bool gang_start(struct step *step, struct workload *leader)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf why BUF_CLEANUP = {0};
+    size_t count = leader->gang.len;
+    struct workload **list = ARENA_ARRAY(&arena, struct workload *, count);
+    mem_copy(list, leader->gang.items, count * sizeof(*list));
+    struct placement *places = ARENA_ARRAY(&arena, struct placement, count);
+    struct trial trial = {.terms = workload_terms(step->admit, leader, &arena)};
+    gang_trial(leader, &trial, &arena);
+    if (!jobset_trial(step->jobs, step->cluster, leader->jobset, &trial, places, &why))
+        return false;
+    disband(leader);
+    for (size_t i = 0; i < count; i++) {
+        const struct pod_spec *pod = &list[i]->jobset->spec.rjobs[0].job.pod;
+        struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
+        rooms[places[i].machine] =
+            (struct room){0, places[i].chips, pod->cpu_request_milli, pod->memory_request_bytes};
+        jobset_reserve(step, list[i]->jobset, rooms);
+    }
+    for (size_t i = 0; i < count; i++) {
+        workload_admit(step, list[i], NULL);
+        pin(step, list[i], places[i].machine);
+    }
+    jobs_settle(step);
+    return true;
+}

@@ -1,0 +1,248 @@
+/* Pod groups: Pods of one name are admitted together and go together. */
+#include "queues.h"
+
+static void make_pod(struct harness *h, const char *name, const char *group, int total, const char *labels,
+                     const char *notes, int chips)
+{
+    struct buf yaml = {0};
+    buf_printf(
+        &yaml,
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: %s\n  namespace: default\n  labels: {"
+        "kueue.x-k8s.io/queue-name: q, kueue.x-k8s.io/pod-group-name: %s%s}\n  annotations: {"
+        "kueue.x-k8s.io/pod-group-total-count: \"%d\"%s}\nspec:\n  restartPolicy: Never\n  containers: [{"
+        "name: c, image: i, command: [run], resources: {limits: {google.com/tpu: %d}}}]\n",
+        name, group, labels, total, notes, chips);
+    must_apply(h, yaml.data);
+    core_check_invariants(h->core);
+    buf_done(&yaml);
+}
+
+static void setup(struct harness *h, int machines, const char *quota, const char *policy)
+{
+    struct buf yaml = {0};
+    harness_init(h, machines, 4, 0);
+    set_queues(h, machines, 4, "{\"minimumRunTime\":\"0s\"}");
+    buf_printf(
+        &yaml,
+        FLAVOR("v5e") "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: team}\n"
+                      "spec:\n  namespaceSelector: {}\n  preemption: {withinClusterQueue: %s}\n"
+                      "  resourceGroups:\n  - coveredResources: [google.com/tpu]\n    flavors: [{name: "
+                      "v5e, resources: [{name: google.com/tpu, nominalQuota: %s}]}]\n---\n" LOCAL_QUEUE(
+                          "q", "team") "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\n"
+                                       "metadata: {name: high}\nvalue: 100\n",
+        policy, quota);
+    must_apply(h, yaml.data);
+    buf_done(&yaml);
+}
+
+static struct task *pod(struct harness *h, const char *name)
+{
+    return jobs_find_pod(core_jobs(h->core), STR("default"), str_from(name));
+}
+
+static const struct workload *of(struct harness *h, const char *name)
+{
+    const struct task *task = pod(h, name);
+    return task ? workload_of(core_admit(h->core), task->job->jobset->uid) : NULL;
+}
+
+static const char *why(struct harness *h, const char *name)
+{
+    const struct workload_condition *condition = &of(h, name)->conditions[WORKLOAD_QUOTA_RESERVED];
+    return condition->message.data ? condition->message.data : "";
+}
+
+#define assert_pods(h, wanted, ...)                                                                          \
+    do {                                                                                                     \
+        static const char *const names[] = {__VA_ARGS__};                                                    \
+        for (size_t n = 0; n < sizeof(names) / sizeof(*names); n++)                                          \
+            if (!of(h, names[n]) || of(h, names[n])->state != (wanted))                                      \
+                fail_msg("%s: %s", names[n], of(h, names[n]) ? why(h, names[n]) : "none");                   \
+    } while (0)
+
+static void test_waits_until_all_are_there(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3, "12", "Never");
+    make_pod(&h, "a", "g", 3, "", "", 4);
+    make_pod(&h, "b", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_PENDING, "a", "b");
+    assert_string_equal(why(&h, "a"), "Group default/g has 2 of 3 Pods");
+    harness_check_replay(&h);
+    make_pod(&h, "c", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "b", "c");
+    assert_int_equal(pod(&h, "a")->state, TASK_STARTING);
+    assert_int_equal(pod(&h, "c")->state, TASK_STARTING);
+    make_pod(&h, "d", "g", 3, "", "", 4); /* one too many */
+    assert_pods(&h, WORKLOAD_PENDING, "d");
+    assert_string_equal(why(&h, "d"), "Group default/g has its 3 Pods");
+    harness_check_replay(&h);
+    harness_run_all(&h);
+    harness_exit(&h, pod(&h, "a"), 0);
+    assert_pods(&h, WORKLOAD_FINISHED, "a");
+    assert_pods(&h, WORKLOAD_PENDING, "d"); /* it has succeeded: nothing lacks */
+    harness_exit(&h, pod(&h, "b"), 1);
+    assert_pods(&h, WORKLOAD_ADMITTED, "d"); /* in the place of the one that failed */
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* Quota or machines for two of three are none. */
+static void test_all_or_none(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3, "8", "Never");
+    make_pod(&h, "a", "g", 3, "", "", 4);
+    make_pod(&h, "b", "g", 3, "", "", 4);
+    make_pod(&h, "c", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_PENDING, "a", "b", "c");
+    assert_non_null(strstr(why(&h, "a"), "request > maximum capacity (12 > 8)"));
+    assert_string_equal(why(&h, "b"), why(&h, "a"));
+    make_pod(&h, "small", "h", 1, "", "", 4); /* others pass */
+    assert_pods(&h, WORKLOAD_ADMITTED, "small");
+    must_apply(&h, CLUSTER_QUEUE("team", "100", ""));
+    assert_pods(&h, WORKLOAD_PENDING, "a", "b", "c");
+    assert_non_null(strstr(why(&h, "c"), "needs 3 machines with 4 free google.com/tpu chips"));
+    harness_check_replay(&h);
+    harness_run_all(&h);
+    harness_exit(&h, pod(&h, "small"), 0);
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "b", "c");
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+static void test_must_agree(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3, "12", "Never");
+    make_pod(&h, "a", "g", 2, "", "", 4);
+    make_pod(&h, "b", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_PENDING, "a", "b");
+    assert_non_null(strstr(why(&h, "a"), "must agree"));
+    assert_true(post(&h, WRITE_DELETE, OBJECT_POD, "default", "b", STR("")) < 300);
+    assert_string_equal(why(&h, "a"), "Group default/g has 1 of 2 Pods");
+    make_pod(&h, "c", "g", 2, "", "", 4);
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "c");
+    harness_done(&h);
+}
+
+/* The whole group makes room, and a whole group has room made for it. */
+static void test_preempted_as_a_whole(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 4, "16", "LowerPriority");
+    make_pod(&h, "a", "low", 2, "", "", 4);
+    make_pod(&h, "b", "low", 2, "", "", 4);
+    make_pod(&h, "alone", "other", 1, "", "", 4);
+    harness_run_all(&h);
+    h.now_ns += NS_PER_SECOND;
+    make_pod(&h, "px", "top", 3, ", kueue.x-k8s.io/priority-class: high", "", 4);
+    make_pod(&h, "py", "top", 3, ", kueue.x-k8s.io/priority-class: high", "", 4);
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "b", "alone");
+    make_pod(&h, "pz", "top", 3, ", kueue.x-k8s.io/priority-class: high", "", 4);
+    assert_pods(&h, WORKLOAD_HOLDING, "px", "py", "pz");
+    assert_pods(&h, WORKLOAD_LEAVING, "a", "b");
+    assert_pods(&h, WORKLOAD_ADMITTED, "alone"); /* two are enough */
+    harness_check_replay(&h);
+    harness_exit(&h, pod(&h, "a"), 143);
+    assert_pods(&h, WORKLOAD_HOLDING, "px", "py", "pz");
+    harness_check_replay(&h);
+    harness_exit(&h, pod(&h, "b"), 143);
+    assert_pods(&h, WORKLOAD_ADMITTED, "px", "py", "pz");
+    assert_null(pod(&h, "a")); /* Pods are deleted when they are evicted */
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* One of those that hold is deleted: the others give up what was kept, and its victims leave for nobody. */
+static void test_one_that_holds_goes(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 2, "8", "LowerPriority");
+    make_pod(&h, "a", "low", 2, "", "", 4);
+    make_pod(&h, "b", "low", 2, "", "", 4);
+    harness_run_all(&h);
+    make_pod(&h, "px", "top", 2, ", kueue.x-k8s.io/priority-class: high", "", 4);
+    make_pod(&h, "py", "top", 2, ", kueue.x-k8s.io/priority-class: high", "", 4);
+    assert_pods(&h, WORKLOAD_HOLDING, "px", "py");
+    assert_true(post(&h, WRITE_DELETE, OBJECT_POD, "default", "px", STR("")) < 300);
+    assert_pods(&h, WORKLOAD_PENDING, "py");
+    assert_string_equal(why(&h, "py"), "Group default/top has 1 of 2 Pods");
+    harness_check_replay(&h);
+    make_pod(&h, "pz", "top", 2, ", kueue.x-k8s.io/priority-class: high", "", 4);
+    harness_run_all(&h);
+    assert_pods(&h, WORKLOAD_ADMITTED, "py", "pz");
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* A required topology holds for all of them together. */
+static void test_one_domain(void **state)
+{
+    (void)state;
+    struct harness h;
+    static const char in_one_rack[] = ", kueue.x-k8s.io/podset-required-topology: phalanx.dev/rack";
+    static const char cluster[] =
+        "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"test\"},\"spec\":{"
+        "\"queues\":{\"minimumRunTime\":\"0s\"},\"machineNames\":\"m-{n}\",\"addresses\":\"127.0.1.1\","
+        "\"pods\":[{\"racks\":[{\"name\":\"r1\",\"machines\":2,\"chips\":4},{\"name\":\"r2\",\"machines\":3,"
+        "\"chips\":4}]}]}}";
+    setup(&h, 5, "100", "Never");
+    struct event event = {.kind = EVENT_CLUSTER};
+    event.cluster.document = str_from(cluster);
+    harness_step(&h, &event);
+    make_pod(&h, "a", "g", 3, "", in_one_rack, 4);
+    make_pod(&h, "b", "g", 3, "", in_one_rack, 4);
+    make_pod(&h, "c", "g", 3, "", in_one_rack, 4);
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "b", "c");
+    const struct cluster *after = core_cluster(h.core);
+    for (const char *const *name = (const char *const[]){"a", "b", "c", NULL}; *name; name++) {
+        assert_int_equal(pod(&h, *name)->state, TASK_STARTING);
+        assert_int_equal(after->machines[pod(&h, *name)->machine].block, after->machines[4].block);
+    }
+    make_pod(&h, "d", "h", 3, "", in_one_rack, 4);
+    make_pod(&h, "e", "h", 3, "", in_one_rack, 4);
+    make_pod(&h, "f", "h", 3, "", in_one_rack, 4);
+    assert_pods(&h, WORKLOAD_PENDING, "d", "e", "f");
+    assert_non_null(strstr(why(&h, "d"), "in one rack"));
+    harness_done(&h);
+}
+
+/* Stopped queues evict all of it. */
+static void test_drained(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 2, "8", "Never");
+    make_pod(&h, "a", "g", 2, "", "", 4);
+    make_pod(&h, "b", "g", 2, "", "", 4);
+    harness_run_all(&h);
+    char name[300];
+    snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(of(&h, "b")->name));
+    post(&h, WRITE_REPLACE, OBJECT_WORKLOAD, "default", name, STR("{\"spec\":{\"active\":false}}"));
+    assert_pods(&h, WORKLOAD_LEAVING, "a", "b");
+    harness_run_all(&h);
+    assert_null(pod(&h, "a"));
+    assert_null(pod(&h, "b"));
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waits_until_all_are_there),
+        cmocka_unit_test(test_all_or_none),
+        cmocka_unit_test(test_must_agree),
+        cmocka_unit_test(test_preempted_as_a_whole),
+        cmocka_unit_test(test_one_that_holds_goes),
+        cmocka_unit_test(test_one_domain),
+        cmocka_unit_test(test_drained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
