@@ -9,7 +9,8 @@
  * what is waited for has just come true in one of them. A pulse ends each such turn; it also lets a condition
  * be met of which no event of the loop tells, as the end of a process that is not ours.
  *
- * The limit holds for each wait by itself. It is there for what never comes: no test may depend on its length.
+ * The limit holds for each wait by itself. It is there for what never comes: no test may depend on its
+ * length.
  */
 #ifndef PHX_TESTS_HOST_PATIENCE_H
 #define PHX_TESTS_HOST_PATIENCE_H

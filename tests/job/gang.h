@@ -65,8 +65,8 @@ static inline int64_t gang_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Another port for rank 0. It stays bound here, without listening, so that the kernel gives it to nobody else;
- * with SO_REUSEADDR on both sides rank 0 can listen on it all the same (socket(7)). */
+/* Another port for rank 0. It stays bound here, without listening, so that the kernel gives it to nobody
+ * else; with SO_REUSEADDR on both sides rank 0 can listen on it all the same (socket(7)). */
 static inline void gang_take_port(struct gang *gang)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

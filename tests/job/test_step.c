@@ -12,7 +12,7 @@ static int compare(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Of this thread alone: what else the machine does costs nothing. That it waits for nobody is counted apart. */
+/* Of this thread alone: what else the machine does costs nothing. Waits are counted apart. */
 static int64_t now_ns(void)
 {
     struct timespec now;

@@ -139,7 +139,9 @@ static void sim_act(struct sim_task *task, int64_t now_ns)
         sim_start(task, now_ns);
         return;
     }
-    if (task->phase == SIM_ENDING || now_ns >= task->end_ns) {
+    /* Late as we may be, what lies before its end comes before it: no task ends without its first step. */
+    bool steps = task->step_ns > 0 && task->next_step_ns < task->end_ns;
+    if (task->phase == SIM_ENDING || (now_ns >= task->end_ns && !steps)) {
         sim_end(task);
         return;
     }

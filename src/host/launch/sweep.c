@@ -13,9 +13,9 @@
 
 /* A shim that was killed takes the task's first process with it (PR_SET_PDEATHSIG); what that one had started
  * is left without a keeper. Each carries PHX_TASK_DIR in its environment as it was at exec, whatever group or
- * parent it has now, so they are found by that, killed through a pidfd, and looked for again until whole passes
- * turn up none: one that was struck may have forked behind the pass, and one amid its exec shows no environment
- * for that moment. */
+ * parent it has now, so they are found by that, killed through a pidfd, and looked for again until whole
+ * passes turn up none: one that was struck may have forked behind the pass, and one amid its exec shows no
+ * environment for that moment. */
 
 enum {
     /* An exec shows no environment for microseconds. What shows none for so many passes is no task of ours: a
@@ -24,8 +24,8 @@ enum {
     /* A pass goes by rising numbers, as forks do, so that whoever forks ahead of it is met; but at the end of
      * the numbers a fork goes back behind it. No process does that twice in the time of two passes. */
     CLEAN_PASSES = 2,
-    /* Of those struck so many are watched until they are dead; the rest must not take all our descriptors, and
-     * are met again by the next pass. */
+    /* Of those struck so many are watched until they are dead; the rest must not take all our descriptors,
+     * and are met again by the next pass. */
     PREY_MAX = 64,
 };
 
@@ -58,9 +58,10 @@ void sweep_free(struct sweep *sweep)
     mem_free(sweep);
 }
 
-/* What a process is of whose environment `seen` bytes were read, without the mark. Kernel threads and zombies have
- * none, and never will. Amid an exec proc(5)'s env_end of the new image is not set yet; if the environment is
- * longer by now, then what was read was the old image, given up between opening and the end. */
+/* What a process is of whose environment `seen` bytes were read, without the mark. Kernel threads and zombies
+ * have none, and never will. Amid an exec proc(5)'s env_end of the new image is not set yet; if the
+ * environment is longer by now, then what was read was the old image, given up between opening and the end.
+ * */
 static enum sight look_again(pid_t pid, size_t seen)
 {
     enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_ENV_START = 50, FIELD_ENV_END = 51 };
@@ -133,8 +134,8 @@ static void keep_prey(struct sweep *sweep, pid_t pid, int pidfd)
     vec_push(&sweep->prey, prey);
 }
 
-/* False when the process is no stranger, and a later pass has to look again. One that was struck before is none
- * either: by the time it is dead the number may be that of a child of it. */
+/* False when the process is no stranger, and a later pass has to look again. One that was struck before is
+ * none either: by the time it is dead the number may be that of a child of it. */
 static bool strike(struct sweep *sweep, pid_t pid)
 {
     if (is_known(sweep, pid))

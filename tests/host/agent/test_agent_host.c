@@ -319,8 +319,8 @@ static void note_closed(void *context)
     *(bool *)context = true;
 }
 
-/* The launcher tells of a loss before the agent's first tick, as it does where a look at all processes takes its
- * time: the agent boots all the same. */
+/* The launcher tells of a loss before the agent's first tick, as it does where a look at all processes takes
+ * its time: the agent boots all the same. */
 static void test_loss_before_the_first_tick(void **state)
 {
     struct fake fake;
