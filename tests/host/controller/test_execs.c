@@ -20,7 +20,7 @@ static bool client_has(const struct run *run, const char *text)
 
 static void prepare(struct run *run)
 {
-    world_init_patient(&run->w);
+    world_init(&run->w);
     run->agent = fake_new(&run->w, "m-1");
     fake_join(run->agent);
     assert_int_equal(world_create(&run->w, "train", 1), 201);
@@ -182,10 +182,7 @@ static void test_output_of_a_stalled_client_is_bounded(void **state)
     assert_true(sent >= API_EXEC_WINDOW_BYTES);
     assert_true(sent < BOUND_BYTES); /* most of it in the kernel's buffers of two sockets */
     uv_read_start((uv_stream_t *)&run.client->tcp, http_alloc, http_read);
-    while (sent < whole) {
-        sent += pour(&run, whole - sent);
-        uv_run(&run.w.loop, UV_RUN_ONCE);
-    }
+    RUN_UNTIL(&run.w, (sent += pour(&run, whole - sent)) == whole);
     RUN_UNTIL(&run.w, run.client->answer.len > whole);
     say_end(&run, 0, "");
     RUN_UNTIL(&run.w, client_has(&run, "\"Success\""));

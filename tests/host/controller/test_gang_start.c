@@ -90,7 +90,8 @@ static const struct wire_handlers handlers = {.from_controller = on_message, .cl
 static void dial(struct listener *agent)
 {
     struct world *w = &agent->town->w;
-    struct wire_target target = {.host = "127.0.0.1", .port = controller_agent_port(w->controller)};
+    struct wire_target target = {
+        .host = "127.0.0.1", .port = controller_agent_port(w->controller), .timeout_ms = PATIENCE_S * 1000};
     struct error error;
     assert_int_equal(wire_connect(w->wire, &target, &handlers, agent, &agent->conn, &error), 0);
     char name[32];

@@ -45,7 +45,7 @@ static void test_first_step_at_once_then_coalesced(void **state)
 {
     struct world w;
     struct fake *agents[3];
-    world_init_patient(&w);
+    world_init(&w);
     join_three(&w, agents);
     join_job(&w, agents);
     uint64_t seq = core_seq(w.controller->core);
@@ -53,15 +53,17 @@ static void test_first_step_at_once_then_coalesced(void **state)
     say_step(agents[1], 1);
     world_wait(&w, 20);
     assert_true(core_seq(w.controller->core) == seq); /* a step counts when every rank has made it */
-    int64_t began_ns = controller_mono_ns();
+    int64_t began_ns = controller_mono_ns(), stalled_ns = w.stalled_ns;
     say_step(agents[2], 1);
     RUN_UNTIL(&w, train(&w)->progress.step == 1);
-    assert_true(controller_mono_ns() - began_ns < 300 * NS_PER_MS);
+    assert_true(world_took_ns(&w, began_ns, stalled_ns) < 300 * NS_PER_MS);
     for (int step = 2; step <= 200; step++)
         for (int i = 0; i < 3; i++)
             say_step(agents[i], step);
     RUN_UNTIL(&w, train(&w)->progress.step == 200);
-    assert_true(core_seq(w.controller->core) <= seq + 4);
+    uint64_t halves =
+        (uint64_t)((controller_mono_ns() - began_ns) / (500 * NS_PER_MS)); /* one each at most */
+    assert_true(core_seq(w.controller->core) <= seq + 4 + halves);
     assert_string_equal(train(&w)->progress.metric_names[0], "loss");
     /* One rank lags behind: what counts is its step, however far the others are. */
     seq = core_seq(w.controller->core);
@@ -79,7 +81,7 @@ static void test_steps_are_booked_before_the_end(void **state)
 {
     struct world w;
     struct fake *agents[3];
-    world_init_patient(&w);
+    world_init(&w);
     join_three(&w, agents);
     join_job(&w, agents);
     for (int step = 1; step <= 2; step++)
@@ -100,7 +102,7 @@ static void test_steps_of_a_new_attempt(void **state)
 {
     struct world w;
     struct fake *agents[3];
-    world_init_patient(&w);
+    world_init(&w);
     join_three(&w, agents);
     join_job(&w, agents);
     for (int i = 0; i < 3; i++)
@@ -163,7 +165,7 @@ static void test_log_streams(void **state)
     struct world w;
     struct fake *agents[3];
     uint64_t stream;
-    world_init_patient(&w);
+    world_init(&w);
     join_three(&w, agents);
     struct http *http = open_log(&w, agents[0], "?follow=true", &stream);
     say_log(agents[1], stream, "not yours\n", false); /* of another machine */
@@ -183,7 +185,7 @@ static void test_agent_dies_while_its_log_is_read(void **state)
     struct world w;
     struct fake *agents[3];
     uint64_t stream;
-    world_init_patient(&w);
+    world_init(&w);
     join_three(&w, agents);
     struct http *followed = open_log(&w, agents[0], "?follow=true", &stream);
     say_log(agents[0], stream, "line 1\n", false);
@@ -208,7 +210,7 @@ static void test_reader_leaves(void **state)
     struct world w;
     struct fake *agents[3];
     uint64_t stream;
-    world_init_patient(&w);
+    world_init(&w);
     join_three(&w, agents);
     struct http *http = open_log(&w, agents[0], "?follow=true", &stream);
     say_log(agents[0], stream, "line 1\n", false);

@@ -103,11 +103,16 @@ static void world_done(struct world *world)
     assert_int_equal(uv_loop_close(&world->loop), 0);
 }
 
-static void dial(struct world *world, const char *host, uint16_t port)
+static void dial_for(struct world *world, const char *host, uint16_t port, uint32_t timeout_ms)
 {
     struct error error;
-    struct wire_target target = {.host = host, .port = port, .timeout_ms = 500};
+    struct wire_target target = {.host = host, .port = port, .timeout_ms = timeout_ms};
     assert_int_equal(wire_connect(world->wire, &target, &client, world, &world->last_client, &error), 0);
+}
+
+static void dial(struct world *world, const char *host, uint16_t port)
+{
+    dial_for(world, host, port, PATIENCE_S * 1000);
 }
 
 #define RUN_UNTIL(world, condition) PATIENT_UNTIL(&(world)->patience, condition)
@@ -262,11 +267,11 @@ static void test_unreachable(void **state)
     assert_int_equal(world.reason, WIRE_UNREACHABLE);
     dial(&world, "localhost", world.port); /* by name */
     RUN_UNTIL(&world, world.client_open == 1 || world.client_closed == 2);
-    dial(&world, "no-such-host.invalid", 1);
+    dial_for(&world, "no-such-host.invalid", 1, 500);
     int closed = world.client_closed;
     RUN_UNTIL(&world, world.client_closed == closed + 1);
     assert_true(world.reason == WIRE_UNREACHABLE || world.reason == WIRE_TIMEOUT);
-    dial(&world, "no-such-host.invalid", 1); /* given up at once */
+    dial_for(&world, "no-such-host.invalid", 1, 500); /* given up at once */
     wire_close(world.last_client);
     dial(&world, "127.0.0.1", world.port);
     wire_close(world.last_client);
