@@ -5,13 +5,14 @@
 
 enum { MINUTE = 60, HOUR = 3600, DAY = 24 * 3600, DAYS_PER_YEAR = 365 };
 
-/* "5m", "5m3s": the smaller part only where it is not zero. */
+/* "5m", "5m3s": the smaller part only where it is not zero. Both fit: 64 bits of nanoseconds are no more than
+ * 292 years, and each part is written in a unit of which there are few. */
 static void two_parts(char ret_text[24], int64_t large, char large_unit, int64_t small, char small_unit)
 {
     if (small)
-        snprintf(ret_text, 24, "%lld%c%lld%c", (long long)large, large_unit, (long long)small, small_unit);
+        snprintf(ret_text, 24, "%u%c%u%c", (unsigned)large, large_unit, (unsigned)small, small_unit);
     else
-        snprintf(ret_text, 24, "%lld%c", (long long)large, large_unit);
+        snprintf(ret_text, 24, "%u%c", (unsigned)large, large_unit);
 }
 
 void age_format(int64_t duration_ns, char ret_text[24])
@@ -51,9 +52,8 @@ static bool format_scaled(char *text, size_t size, uint64_t value, uint64_t unit
     if (scaled >= (unsigned __int128)limit * scale)
         return false;
     uint64_t all = (uint64_t)scaled;
-    if (decimals)
-        snprintf(text, size, "%llu.%0*llu %s", (unsigned long long)(all / scale), decimals,
-                 (unsigned long long)(all % scale), name);
+    if (decimals) /* below the limit, which is far from 32 bits where decimals are shown */
+        snprintf(text, size, "%u.%0*u %s", (unsigned)(all / scale), decimals, (unsigned)(all % scale), name);
     else
         snprintf(text, size, "%llu %s", (unsigned long long)all, name);
     return true;

@@ -198,29 +198,57 @@ static inline void harness_done(struct harness *h)
     buf_done(&h->log);
 }
 
-/* Returns the HTTP status; the message is in h->last_message. */
-static inline int harness_write(struct harness *h, enum write_verb verb, const char *name, const char *yaml)
+/* A write of what `yaml` says (NULL: nothing), in the namespace default; `json` holds its body. */
+static inline struct write_event harness_write_event(enum object_kind kind, enum write_verb verb,
+                                                     const char *name, const char *yaml, struct buf *json)
 {
     struct arena arena = {0};
-    struct buf json = {0};
     struct doc_list docs = {0};
     struct error error = {0};
     if (yaml) {
         if (yaml_parse_all(&arena, str_from(yaml), &docs, &error) < 0)
             fail_msg("%s", error.text);
-        json_write(&json, docs.items[0]);
+        json_write(json, docs.items[0]);
     }
-    struct event event = {.kind = EVENT_WRITE};
-    event.write = (struct write_event){.verb = verb,
-                                       .object = OBJECT_JOBSET,
-                                       .namespace_ = STR("default"),
-                                       .name = str_from(name),
-                                       .body = buf_str(&json),
-                                       .grace_s = -1};
+    arena_done(&arena);
+    return (struct write_event){.verb = verb,
+                                .object = kind,
+                                .namespace_ = STR("default"),
+                                .name = str_from(name),
+                                .body = buf_str(json),
+                                .grace_s = -1};
+}
+
+/* Without a check before it: what is refused is refused by the step. The HTTP status; the message is in
+ * h->last_message. `yaml` may be NULL. */
+static inline int harness_write(struct harness *h, enum write_verb verb, const char *name, const char *yaml)
+{
+    struct buf json = {0};
+    struct event event = {.kind = EVENT_WRITE,
+                          .write = harness_write_event(OBJECT_JOBSET, verb, name, yaml, &json)};
     h->last_code = 0;
     harness_step(h, &event);
     buf_done(&json);
-    arena_done(&arena);
+    return h->last_code;
+}
+
+/* As a host does it: what the check refuses never becomes an event. */
+static inline int harness_write_checked(struct harness *h, enum object_kind kind, enum write_verb verb,
+                                        const char *name, const char *yaml)
+{
+    struct buf json = {0};
+    struct event event = {.kind = EVENT_WRITE, .write = harness_write_event(kind, verb, name, yaml, &json)};
+    struct effects checked = {0};
+    if (!core_check_write(h->core, &event.write, &checked)) {
+        h->last_code = checked.list.items[0].reply.code;
+        snprintf(h->last_message, sizeof(h->last_message), STR_FORMAT,
+                 STR_ARG(checked.list.items[0].reply.message));
+    } else {
+        harness_step(h, &event);
+    }
+    vec_done(&checked.list);
+    buf_done(&json);
+    core_check_invariants(h->core);
     return h->last_code;
 }
 
@@ -258,8 +286,7 @@ static inline void harness_report(struct harness *h, const struct task_report *r
 {
     struct event event = {.kind = EVENT_REPORTS};
     event.reports.machine = core_cluster(h->core)->machines[machine].name;
-    event.reports.reports =
-        (struct reports){.number = 1, .items = (struct task_report *)report, .count = 1};
+    event.reports.reports = (struct reports){.number = 1, .items = (struct task_report *)report, .count = 1};
     harness_step(h, &event);
 }
 

@@ -387,7 +387,7 @@ static bool one_domain(struct unit *unit, uint32_t level)
         place_tree_room(placer, side->tree, side->shape->like, side->missing, class_steps[step]);
         uint64_t *room = ARENA_ARRAY(&placer->arena, uint64_t, at->count);
         memcpy(room, at->room, at->count * sizeof *room);
-        uint32_t domain;
+        uint32_t domain = PLACE_NO_DOMAIN;
         while (best_domain(placer, at, NULL, at->count, side->missing, &domain)) {
             if (fill_all(unit, (struct scope){level, domain}))
                 return true;

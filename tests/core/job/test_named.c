@@ -11,38 +11,6 @@
     "template: {" NAMED("restartPolicy: Never, ", node, resources) "}}\n"
 #define TPU(count) "google.com/tpu: " #count
 
-static int write_as(struct harness *h, enum object_kind kind, enum write_verb verb, const char *name,
-                    const char *yaml)
-{
-    struct arena arena = {0};
-    struct buf json = {0};
-    struct doc_list docs = {0};
-    struct error error = {0};
-    if (yaml_parse_all(&arena, str_from(yaml), &docs, &error) < 0)
-        fail_msg("%s", error.text);
-    json_write(&json, docs.items[0]);
-    struct event event = {.kind = EVENT_WRITE};
-    event.write = (struct write_event){.verb = verb,
-                                       .object = kind,
-                                       .namespace_ = STR("default"),
-                                       .name = str_from(name),
-                                       .body = buf_str(&json),
-                                       .grace_s = -1};
-    struct effects checked = {0};
-    if (!core_check_write(h->core, &event.write, &checked)) {
-        h->last_code = checked.list.items[0].reply.code;
-        snprintf(h->last_message, sizeof(h->last_message), STR_FORMAT,
-                 STR_ARG(checked.list.items[0].reply.message));
-    } else {
-        harness_step(h, &event);
-    }
-    vec_done(&checked.list);
-    buf_done(&json);
-    arena_done(&arena);
-    core_check_invariants(h->core);
-    return h->last_code;
-}
-
 static const struct task *pod(struct harness *h, const char *name)
 {
     return jobs_find_pod(core_jobs(h->core), STR("default"), str_from(name));
@@ -73,9 +41,9 @@ static void it_runs_where_it_says(void **state)
     struct harness h;
     harness_init(&h, 4, 4, 1);
     cordon(&h, "m-2");
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("a", "m-1", TPU(1))), 201);
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("b", "m-2", TPU(1))), 201);
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("c", "m-4", TPU(4))), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("a", "m-1", TPU(1))), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("b", "m-2", TPU(1))), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("c", "m-4", TPU(4))), 201);
     assert_string_equal(machine_of(&h, pod(&h, "a")), "m-1");
     assert_string_equal(machine_of(&h, pod(&h, "b")), "m-2");
     assert_string_equal(machine_of(&h, pod(&h, "c")), "m-4");
@@ -104,14 +72,14 @@ static void it_fails_where_it_does_not_fit(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("a", "m-2", TPU(3))), 201);
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("b", "m-2", TPU(2))), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("a", "m-2", TPU(3))), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("b", "m-2", TPU(2))), 201);
     assert_refused(&h, "b", "OutOfgoogle.com/tpu",
                    "Node didn't have enough resource: google.com/tpu, requested: 2, used: 3, capacity: 4");
     static const char elsewhere[] =
         "apiVersion: v1\nkind: Pod\nmetadata: {name: c}\nspec: {nodeName: m-1, nodeSelector: {no: such}, "
         "containers: [{name: main, image: i, command: [run]}]}\n";
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", elsewhere), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", elsewhere), 201);
     assert_refused(&h, "c", "NodeAffinity",
                    "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector");
     assert_int_equal(idle_chips(&h), 5);
@@ -125,9 +93,10 @@ static void it_waits_for_its_machine(void **state)
     struct harness h;
     harness_init(&h, 2, 4, 0);
     harness_lose(&h, "m-1");
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("a", "m-1", TPU(4))), 201);
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("b", "nowhere", TPU(1))), 201);
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("c", "m-1", TPU(1))), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("a", "m-1", TPU(4))), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("b", "nowhere", TPU(1))),
+                     201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("c", "m-1", TPU(1))), 201);
     harness_wait(&h, 3600 * NS_PER_SECOND);
     harness_create(&h, JOBSET("whole", "", RJOB("w", 1, "", 4, "")));
     assert_int_equal(harness_task(&h, "whole-w-0-0")->state, TASK_STARTING);
@@ -148,8 +117,9 @@ static void pods_of_a_job_are_judged_one_by_one(void **state)
     struct harness h;
     harness_init(&h, 2, 4, 0);
     assert_int_equal(
-        write_as(&h, OBJECT_JOB, WRITE_CREATE, "",
-                 JOB("j", "parallelism: 3, completions: 3, completionMode: Indexed, ", "m-1", TPU(2))),
+        harness_write_checked(
+            &h, OBJECT_JOB, WRITE_CREATE, "",
+            JOB("j", "parallelism: 3, completions: 3, completionMode: Indexed, ", "m-1", TPU(2))),
         201);
     const struct job *job = job_of(&h, "j");
     assert_int_equal(job->active, 2);
@@ -162,7 +132,8 @@ static void pods_of_a_job_are_judged_one_by_one(void **state)
     exits(&h, "j-2", 0);
     assert_int_equal(job->state, JOB_COMPLETE);
     assert_int_equal(
-        write_as(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("k", "backoffLimit: 1, ", "m-2", TPU(5))), 201);
+        harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("k", "backoffLimit: 1, ", "m-2", TPU(5))),
+        201);
     harness_wait(&h, 60 * NS_PER_SECOND);
     assert_job_failed(&h, "k", "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     harness_done(&h);
@@ -198,7 +169,7 @@ static void the_name_stays(void **state)
     harness_init(&h, 2, 4, 0);
     static const char free[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: "
                                "main, image: i, command: [run]}]}\n";
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", free), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", free), 201);
     char same[400], other[400];
     const char *here = machine_of(&h, pod(&h, "a"));
     snprintf(same, sizeof(same),
@@ -208,15 +179,16 @@ static void the_name_stays(void **state)
     snprintf(other, sizeof(other),
              "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: elsewhere, "
              "containers: [{name: main, image: i, command: [run]}]}\n");
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_REPLACE, "a", same), 200);
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_REPLACE, "a", free), 200);
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_REPLACE, "a", other), 422);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_REPLACE, "a", same), 200);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_REPLACE, "a", free), 200);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_REPLACE, "a", other), 422);
     assert_non_null(strstr(h.last_message, "spec: Forbidden: pod updates may not change fields other than"));
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", POD("b", "Bad_Name", TPU(1))), 422);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("b", "Bad_Name", TPU(1))),
+                     422);
     static const char gated[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: g}\nspec: {nodeName: m-2, "
                                 "schedulingGates: [{name: x}], containers: [{name: main, image: i, "
                                 "command: [run]}]}\n";
-    assert_int_equal(write_as(&h, OBJECT_POD, WRITE_CREATE, "", gated), 422);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", gated), 422);
     assert_non_null(strstr(h.last_message, "until all schedulingGates have been cleared"));
     harness_done(&h);
     (void)state;

@@ -9,40 +9,6 @@
     "apiVersion: v1\nkind: Pod\nmetadata: {name: " name ", labels: {run: x}}\nspec: {" fields                \
     "containers: [{name: main, image: none, command: [run]}]}\n"
 
-static int write_kind(struct harness *h, enum object_kind kind, enum write_verb verb, const char *name,
-                      const char *yaml)
-{
-    struct arena arena = {0};
-    struct buf json = {0};
-    struct doc_list docs = {0};
-    struct error error = {0};
-    if (yaml) {
-        if (yaml_parse_all(&arena, str_from(yaml), &docs, &error) < 0)
-            fail_msg("%s", error.text);
-        json_write(&json, docs.items[0]);
-    }
-    struct event event = {.kind = EVENT_WRITE};
-    event.write = (struct write_event){.verb = verb,
-                                       .object = kind,
-                                       .namespace_ = STR("default"),
-                                       .name = str_from(name),
-                                       .body = buf_str(&json),
-                                       .grace_s = -1};
-    struct effects checked = {0};
-    if (!core_check_write(h->core, &event.write, &checked)) {
-        h->last_code = checked.list.items[0].reply.code;
-        snprintf(h->last_message, sizeof(h->last_message), STR_FORMAT,
-                 STR_ARG(checked.list.items[0].reply.message));
-    } else {
-        harness_step(h, &event);
-    }
-    vec_done(&checked.list);
-    buf_done(&json);
-    arena_done(&arena);
-    core_check_invariants(h->core);
-    return h->last_code;
-}
-
 static struct job *find_job(struct harness *h, const char *name)
 {
     return jobs_find_job(core_jobs(h->core), STR("default"), str_from(name));
@@ -72,7 +38,7 @@ static void a_job_runs_and_completes(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("one", "", "")), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("one", "", "")), 201);
     const struct job *job = find_job(&h, "one");
     assert_non_null(job);
     assert_int_equal(job->jobset->form, FORM_JOB);
@@ -90,7 +56,7 @@ static void a_job_runs_and_completes(void **state)
     arena_done(&arena);
     harness_exit(&h, task, 0);
     assert_int_equal(job->state, JOB_COMPLETE);
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_DELETE, "one", NULL), 200);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_DELETE, "one", NULL), 200);
     assert_null(find_job(&h, "one"));
     assert_int_equal((int)core_jobs(h.core)->jobsets.len, 0);
     harness_done(&h);
@@ -100,8 +66,8 @@ static void indexed_pods_carry_their_index(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "",
-               JOB("ix", "completionMode: Indexed, completions: 3, parallelism: 2, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "",
+                          JOB("ix", "completionMode: Indexed, completions: 3, parallelism: 2, ", ""));
     harness_run_all(&h);
     assert_non_null(harness_task(&h, "ix-0"));
     assert_non_null(harness_task(&h, "ix-1"));
@@ -119,11 +85,12 @@ static void the_success_policy_ends_a_job(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "",
-               JOB("sp",
-                   "completionMode: Indexed, completions: 3, parallelism: 3, successPolicy: {rules: "
-                   "[{succeededIndexes: '0,2', succeededCount: 1}]}, ",
-                   ""));
+    harness_write_checked(
+        &h, OBJECT_JOB, WRITE_CREATE, "",
+        JOB("sp",
+            "completionMode: Indexed, completions: 3, parallelism: 3, successPolicy: {rules: "
+            "[{succeededIndexes: '0,2', succeededCount: 1}]}, ",
+            ""));
     harness_run_all(&h);
     exits(&h, "sp-1", 0);
     assert_int_equal(find_job(&h, "sp")->state, JOB_ACTIVE);
@@ -139,7 +106,7 @@ static void a_work_queue_ends_with_its_first_success(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("wq", "parallelism: 2, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("wq", "parallelism: 2, ", ""));
     harness_run_all(&h);
     struct job *job = find_job(&h, "wq");
     assert_int_equal(job->active, 2);
@@ -156,17 +123,18 @@ static void a_work_queue_that_is_resumed_may_be_over(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("wq", "parallelism: 2, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("wq", "parallelism: 2, ", ""));
     harness_run_all(&h);
     harness_exit(&h, first_living(find_job(&h, "wq")), 0);
-    write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "wq", JOB("wq", "parallelism: 2, suspend: true, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "wq",
+                          JOB("wq", "parallelism: 2, suspend: true, ", ""));
     harness_run_all(&h);
     struct job *job = find_job(&h, "wq");
     assert_int_equal(job->state, JOB_SUSPENDED);
     assert_int_equal(job->active, 0);
     assert_string_equal(job->jobset->terminal_state, "");
     const char *resumed = JOB("wq", "parallelism: 2, suspend: false, ttlSecondsAfterFinished: 7, ", "");
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "wq", resumed), 200);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "wq", resumed), 200);
     assert_int_equal(job->state, JOB_COMPLETE);
     assert_string_equal(job->jobset->terminal_state, "Completed");
     harness_check_replay(&h);
@@ -179,24 +147,24 @@ static void parallelism_may_change(void **state)
 {
     struct harness h;
     harness_init(&h, 4, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("p", "parallelism: 2, completions: 6, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("p", "parallelism: 2, completions: 6, ", ""));
     harness_run_all(&h);
     struct job *job = find_job(&h, "p");
     assert_int_equal(job->active, 2);
-    assert_int_equal(
-        write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "p", JOB("p", "parallelism: 4, completions: 6, ", "")),
-        200);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "p",
+                                           JOB("p", "parallelism: 4, completions: 6, ", "")),
+                     200);
     harness_run_all(&h);
     assert_int_equal(job->active, 4);
-    assert_int_equal(
-        write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "p", JOB("p", "parallelism: 1, completions: 6, ", "")),
-        200);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "p",
+                                           JOB("p", "parallelism: 1, completions: 6, ", "")),
+                     200);
     harness_run_all(&h);
     assert_int_equal(job->active, 1);
     assert_int_equal(job->failed, 0);
-    assert_int_equal(
-        write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "p", JOB("p", "parallelism: 1, completions: 7, ", "")),
-        422);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "p",
+                                           JOB("p", "parallelism: 1, completions: 7, ", "")),
+                     422);
     harness_done(&h);
 }
 
@@ -204,12 +172,12 @@ static void a_work_queue_grows_and_shrinks(void **state)
 {
     struct harness h;
     harness_init(&h, 4, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("q", "parallelism: 1, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("q", "parallelism: 1, ", ""));
     harness_run_all(&h);
-    write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "q", JOB("q", "parallelism: 5, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "q", JOB("q", "parallelism: 5, ", ""));
     harness_run_all(&h);
     assert_int_equal(find_job(&h, "q")->active, 5);
-    write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "q", JOB("q", "parallelism: 2, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "q", JOB("q", "parallelism: 2, ", ""));
     harness_run_all(&h);
     assert_int_equal(find_job(&h, "q")->active, 2);
     harness_check_replay(&h);
@@ -223,11 +191,12 @@ static void suspend_and_deadline_and_ttl(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("s", "suspend: true, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("s", "suspend: true, ", ""));
     assert_int_equal(find_job(&h, "s")->state, JOB_SUSPENDED);
     assert_int_equal(find_job(&h, "s")->active, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "s",
-               JOB("s", "suspend: false, activeDeadlineSeconds: 5, ttlSecondsAfterFinished: 7, ", ""));
+    harness_write_checked(
+        &h, OBJECT_JOB, WRITE_REPLACE, "s",
+        JOB("s", "suspend: false, activeDeadlineSeconds: 5, ttlSecondsAfterFinished: 7, ", ""));
     harness_run_all(&h);
     assert_int_equal(find_job(&h, "s")->active, 1);
     harness_wait(&h, 5 * NS_PER_SECOND);
@@ -243,19 +212,21 @@ static void a_template_is_fixed_once_it_ran(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("t", "suspend: true, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("t", "suspend: true, ", ""));
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "t",
+                                           JOB("t", "suspend: true, ", "nodeSelector: {a: b}, ")),
+                     200);
     assert_int_equal(
-        write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "t", JOB("t", "suspend: true, ", "nodeSelector: {a: b}, ")),
-        200);
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "t",
-                                JOB("t", "suspend: true, ", "nodeSelector: {a: b}, hostname: h, ")),
-                     422);
+        harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "t",
+                              JOB("t", "suspend: true, ", "nodeSelector: {a: b}, hostname: h, ")),
+        422);
     assert_non_null(strstr(h.last_message, "spec.template.spec.hostname"));
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("u", "", ""));
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "u", JOB("u", "", "nodeSelector: {a: b}, ")),
-                     422);
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("u", "", ""));
+    assert_int_equal(
+        harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "u", JOB("u", "", "nodeSelector: {a: b}, ")),
+        422);
     assert_non_null(strstr(h.last_message, "Job.batch \"u\" is invalid: spec.template: Invalid value"));
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "u", JOB("u", "", "")), 200);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "u", JOB("u", "", "")), 200);
     assert_int_equal((int)find_job(&h, "u")->jobset->generation, 1); /* the same again is no change */
     harness_done(&h);
 }
@@ -264,16 +235,16 @@ static void a_deleted_job_is_seen_until_its_processes_are_dead(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("d", "parallelism: 2, completions: 2, ", ""));
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("d", "parallelism: 2, completions: 2, ", ""));
     harness_run_all(&h);
-    write_kind(&h, OBJECT_JOB, WRITE_DELETE, "d", NULL);
+    harness_write_checked(&h, OBJECT_JOB, WRITE_DELETE, "d", NULL);
     assert_non_null(find_job(&h, "d"));
     assert_int_not_equal(find_job(&h, "d")->jobset->deleted_ns, 0);
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("d", "", "")), 409);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("d", "", "")), 409);
     harness_check_replay(&h);
     harness_run_all(&h);
     assert_null(find_job(&h, "d"));
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("d", "", "")), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("d", "", "")), 201);
     harness_done(&h);
 }
 
@@ -282,8 +253,10 @@ static void a_pod_runs_under_its_name(void **state)
     struct harness h;
     int jobs = 0;
     harness_init(&h, 2, 4, 0);
-    assert_int_equal(write_kind(&h, OBJECT_POD, WRITE_CREATE, "", POD("p", "restartPolicy: Never, ")), 201);
-    assert_int_equal(write_kind(&h, OBJECT_POD, WRITE_CREATE, "", POD("p", "restartPolicy: Never, ")), 409);
+    assert_int_equal(
+        harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("p", "restartPolicy: Never, ")), 201);
+    assert_int_equal(
+        harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("p", "restartPolicy: Never, ")), 409);
     assert_string_equal(h.last_message, "pods \"p\" already exists");
     harness_run_all(&h);
     struct task *task = find_pod(&h, "p");
@@ -299,7 +272,7 @@ static void a_pod_runs_under_its_name(void **state)
     assert_int_equal(find_pod(&h, "p")->state, TASK_FAILED); /* and nothing is made in its place */
     harness_wait(&h, 100 * NS_PER_SECOND);
     assert_int_equal(find_pod(&h, "p")->state, TASK_FAILED);
-    write_kind(&h, OBJECT_POD, WRITE_DELETE, "p", NULL);
+    harness_write_checked(&h, OBJECT_POD, WRITE_DELETE, "p", NULL);
     assert_null(find_pod(&h, "p"));
     harness_done(&h);
 }
@@ -308,13 +281,13 @@ static void a_deleted_pod_goes_when_it_is_dead(void **state)
 {
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    write_kind(&h, OBJECT_POD, WRITE_CREATE, "", POD("p", "restartPolicy: Never, "));
+    harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("p", "restartPolicy: Never, "));
     harness_run_all(&h);
-    write_kind(&h, OBJECT_POD, WRITE_DELETE, "p", NULL);
+    harness_write_checked(&h, OBJECT_POD, WRITE_DELETE, "p", NULL);
     assert_int_equal(find_pod(&h, "p")->state, TASK_STOPPING);
     harness_run_all(&h);
     assert_null(find_pod(&h, "p"));
-    assert_int_equal(write_kind(&h, OBJECT_POD, WRITE_CREATE, "", POD("p", "")), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", POD("p", "")), 201);
     harness_done(&h);
 }
 
@@ -322,18 +295,22 @@ static void equal_names_are_refused(void **state)
 {
     struct harness h;
     harness_init(&h, 4, 4, 0);
-    assert_int_equal(
-        write_kind(&h, OBJECT_JOBSET, WRITE_CREATE, "", JOBSET("a-b", "", RJOB("c", 1, "", 1, ""))), 201);
-    assert_int_equal(
-        write_kind(&h, OBJECT_JOBSET, WRITE_CREATE, "", JOBSET("a", "", RJOB("b-c", 2, "", 1, ""))), 409);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOBSET, WRITE_CREATE, "",
+                                           JOBSET("a-b", "", RJOB("c", 1, "", 1, ""))),
+                     201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOBSET, WRITE_CREATE, "",
+                                           JOBSET("a", "", RJOB("b-c", 2, "", 1, ""))),
+                     409);
     assert_string_equal(h.last_message, "jobs.batch \"a-b-c-0\" already exists");
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("a-b-c-0", "", "")), 409);
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("a-b-c-1", "", "")), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("a-b-c-0", "", "")), 409);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("a-b-c-1", "", "")), 201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOBSET, WRITE_CREATE, "",
+                                           JOBSET("a-b-c", "", RJOB("x", 1, "", 1, ""))),
+                     201);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("x-z-0", "", "")), 201);
     assert_int_equal(
-        write_kind(&h, OBJECT_JOBSET, WRITE_CREATE, "", JOBSET("a-b-c", "", RJOB("x", 1, "", 1, ""))), 201);
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("x-z-0", "", "")), 201);
-    assert_int_equal(
-        write_kind(&h, OBJECT_JOBSET, WRITE_CREATE, "", JOBSET("x", "", RJOB("z", 1, "", 1, ""))), 409);
+        harness_write_checked(&h, OBJECT_JOBSET, WRITE_CREATE, "", JOBSET("x", "", RJOB("z", 1, "", 1, ""))),
+        409);
     harness_done(&h);
 }
 
@@ -362,12 +339,14 @@ static void children_are_changed_where_they_come_from(void **state)
     struct harness h;
     harness_init(&h, 2, 4, 0);
     harness_create(&h, JOBSET("a", "", RJOB("w", 1, "", 1, "")));
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_REPLACE, "a-w-0", JOB("a-w-0", "", "")), 403);
-    assert_int_equal(write_kind(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("neg", "backoffLimit: -1, ", "")), 422);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "a-w-0", JOB("a-w-0", "", "")),
+                     403);
+    assert_int_equal(
+        harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("neg", "backoffLimit: -1, ", "")), 422);
     assert_non_null(strstr(h.last_message, "spec.backoffLimit: Invalid value: -1"));
-    assert_int_equal(write_kind(&h, OBJECT_POD, WRITE_CREATE, "",
-                                "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"
-                                "spec: {containers: []}\n"),
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "",
+                                           "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"
+                                           "spec: {containers: []}\n"),
                      422);
     assert_non_null(strstr(h.last_message, "Pod \"x\" is invalid: spec.containers"));
     harness_done(&h);
