@@ -6,8 +6,10 @@
 #include <sys/resource.h>
 
 #include "base/units.h"
+#include "base/yaml.h"
 #include "cmd/cmd.h"
 #include "cmd/log_options.h"
+#include "host/access/pki.h"
 #include "host/agent/agent_host.h"
 
 static const char usage[] =
@@ -30,6 +32,9 @@ static const char usage[] =
     "  --shim PATH           phalanx-shim (default: beside this program)\n"
     "  --stop-tasks          at SIGTERM stop the tasks too; without it they go on\n"
     "                        until the lease ends or an agent takes them over\n"
+    "  --no-probes           do not look after this machine's health\n"
+    "  --probe-settings FILE limits of the probes, and what the machine should have (docs/probes.md)\n"
+    "  --probe-root DIR      probes look below DIR instead of /: for tests\n"
     "  --tls-ca FILE         speak TLS, with a controller whose certificate this authority signed\n"
     "  --tls-cert FILE       this machine's certificate: CN=system:node:NAME, O=system:nodes\n"
     "  --tls-key FILE        its key\n"
@@ -61,6 +66,9 @@ enum agent_option {
     OPTION_MACHINES,
     OPTION_PATTERN,
     OPTION_FIRST,
+    OPTION_NO_PROBES,
+    OPTION_PROBE_SETTINGS,
+    OPTION_PROBE_ROOT,
     OPTION_TLS_CA,
     OPTION_TLS_CERT,
     OPTION_TLS_KEY,
@@ -85,6 +93,9 @@ static const struct option long_options[] = {
     {"machines", required_argument, NULL, OPTION_MACHINES},
     {"name-pattern", required_argument, NULL, OPTION_PATTERN},
     {"first", required_argument, NULL, OPTION_FIRST},
+    {"no-probes", no_argument, NULL, OPTION_NO_PROBES},
+    {"probe-settings", required_argument, NULL, OPTION_PROBE_SETTINGS},
+    {"probe-root", required_argument, NULL, OPTION_PROBE_ROOT},
     {"tls-ca", required_argument, NULL, OPTION_TLS_CA},
     {"tls-cert", required_argument, NULL, OPTION_TLS_CERT},
     {"tls-key", required_argument, NULL, OPTION_TLS_KEY},
@@ -95,6 +106,8 @@ static const struct option long_options[] = {
 struct arguments {
     struct agent_host_options host;
     char controller[256];
+    const char *probe_settings; /* a file; NULL: none */
+    struct arena arena;         /* of what it says */
     bool stop_tasks, help;
 };
 
@@ -176,6 +189,15 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         return log_bytes_parse(value, &arguments->host.log_bytes);
     case OPTION_LOG_FILES:
         return log_files_parse(value, &arguments->host.log_files);
+    case OPTION_NO_PROBES:
+        arguments->host.probes = false;
+        return true;
+    case OPTION_PROBE_SETTINGS:
+        arguments->probe_settings = value;
+        return true;
+    case OPTION_PROBE_ROOT:
+        arguments->host.probes_root = value;
+        return true;
     case OPTION_TLS_CA:
         arguments->host.tls_ca = value;
         return true;
@@ -225,6 +247,28 @@ static int parse(struct arguments *arguments, int argc, char **argv)
         return EXIT_USAGE;
     }
     return EXIT_OK;
+}
+
+enum { SETTINGS_BYTES_MAX = 1024 * 1024 };
+
+static bool read_settings(struct arguments *arguments)
+{
+    struct buf text BUF_CLEANUP = {0};
+    struct doc_list documents = {0};
+    struct error error;
+    const char *path = arguments->probe_settings;
+    if (!path)
+        return true;
+    int rc = pki_read_file(path, SETTINGS_BYTES_MAX, &text, &error);
+    if (rc == 0)
+        rc = yaml_parse_all(&arguments->arena, buf_str(&text), &documents, &error);
+    if (rc == 0 && documents.len != 1)
+        rc = error_set(&error, ERROR_INVALID, "one document is wanted");
+    if (rc < 0)
+        fprintf(stderr, "phalanx agent: %s: %s\n", path, error.text);
+    else
+        arguments->host.probe_settings = documents.items[0];
+    return rc == 0;
 }
 
 /* --- running -------------------------------------------------------------------------------------- */
@@ -290,7 +334,7 @@ static void raise_descriptor_limit(uint32_t machines)
 
 int cmd_agent(int argc, char **argv)
 {
-    struct arguments arguments = {0};
+    struct arguments arguments = {.host.probes = true};
     int code = parse(&arguments, argc, argv);
     if (arguments.help) {
         fputs(usage, stdout);
@@ -300,10 +344,14 @@ int cmd_agent(int argc, char **argv)
         fputs("Try: phalanx agent --help\n", stderr);
         return code;
     }
+    if (!read_settings(&arguments))
+        return EXIT_USAGE;
     if (arguments.host.simulate) {
         raise_descriptor_limit(arguments.host.machines);
         if (!arguments.host.machine)
             arguments.host.machine = "m-{n}";
     }
-    return run(&arguments);
+    code = run(&arguments);
+    arena_done(&arguments.arena);
+    return code;
 }

@@ -39,6 +39,10 @@ static const char usage[] =
     "  --revive DURATION      a dead machine comes back after this (default 10s; 0: never)\n"
     "  --log-bytes SIZE       a container's log is rotated at this size, such as 64Mi (default 10Mi)\n"
     "  --log-files N          files kept of each container's log, 1 to 100 (default 5)\n"
+    "  --probe-root DIR       each machine's probes look below DIR/NAME: for tests; without it there are "
+    "none,\n"
+    "                         as the machines are all this one\n"
+    "  --probe-settings FILE  limits of the probes (docs/probes.md)\n"
     "  --quiet                no messages of machines coming and going\n"
     "  --help                 this text\n"
     "\n"
@@ -64,6 +68,7 @@ struct up {
     uv_pipe_t ready;
     struct buf ready_text;
     const char *cluster_path, *api, *agents, *state_dir; /* state_dir NULL: DATA/machines */
+    const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
     char data[PATH_BYTES], self[PATH_BYTES];
     char api_at[128], agents_at[128];  /* with the ports that were taken */
     const char *log_bytes, *log_files; /* options of the agents */
@@ -229,9 +234,10 @@ static void start_agent(struct child *child)
     struct up *up = child->up;
     const struct machine *machine = child->machine;
     char name[NAME_MAX_BYTES + 1], address[64], state[PATH_BYTES + 300], chips[16];
-    char volumes[LONG_PATH_BYTES];
+    char volumes[LONG_PATH_BYTES], root[PATH_BYTES + 300];
     snprintf(volumes, sizeof(volumes), "%s/volumes", up->data);
     snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(machine->name));
+    snprintf(root, sizeof(root), "%s/%s", up->probe_root ? up->probe_root : "", name);
     snprintf(address, sizeof(address), STR_FORMAT, STR_ARG(machine->address));
     snprintf(state, sizeof(state), "%s/machines/%s", up->data, name);
     snprintf(chips, sizeof(chips), "%u", machine->chip_count);
@@ -240,6 +246,9 @@ static void start_agent(struct child *child)
     char *argv[] = {"phalanx", "agent", "--machine", name, "--controller", up->agents_at, "--state", state,
                     "--address", address, "--chips", chips, "--volumes-dir", volumes, "--stop-tasks",
                     "--log-bytes", (char *)up->log_bytes, "--log-files", (char *)up->log_files,
+                    up->probe_root ? "--probe-root" : "--no-probes", up->probe_root ? root : "--stop-tasks",
+                    up->probe_settings ? "--probe-settings" : "--stop-tasks",
+                    up->probe_settings ? (char *)up->probe_settings : "--stop-tasks",
                     up->secure ? "--tls-ca" : NULL, ca, "--tls-cert", cert, "--tls-key", key, NULL};
     /* clang-format on */
     snprintf(ca, sizeof(ca), "%s/ca.crt", up->access);
@@ -467,12 +476,20 @@ static bool take_log_option(struct up *up, int option, const char *text)
 static int parse(struct up *up, int argc, char **argv, const char **ret_data)
 {
     static const struct option options[] = {
-        {"cluster", required_argument, NULL, 'c'},   {"data", required_argument, NULL, 'd'},
-        {"api", required_argument, NULL, 'a'},       {"agents", required_argument, NULL, 'g'},
-        {"revive", required_argument, NULL, 'r'},    {"quiet", no_argument, NULL, 'q'},
-        {"secure", no_argument, NULL, 's'},          {"help", no_argument, NULL, 'h'},
-        {"state-dir", required_argument, NULL, 'm'}, {"log-bytes", required_argument, NULL, 'b'},
-        {"log-files", required_argument, NULL, 'n'}, {0},
+        {"cluster", required_argument, NULL, 'c'},
+        {"data", required_argument, NULL, 'd'},
+        {"api", required_argument, NULL, 'a'},
+        {"agents", required_argument, NULL, 'g'},
+        {"revive", required_argument, NULL, 'r'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"secure", no_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},
+        {"state-dir", required_argument, NULL, 'm'},
+        {"log-bytes", required_argument, NULL, 'b'},
+        {"log-files", required_argument, NULL, 'n'},
+        {"probe-root", required_argument, NULL, 'p'},
+        {"probe-settings", required_argument, NULL, 'o'},
+        {0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -502,6 +519,12 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
             break;
         case 'q':
             up->quiet = true;
+            break;
+        case 'p':
+            up->probe_root = optarg;
+            break;
+        case 'o':
+            up->probe_settings = optarg;
             break;
         case 'm':
             up->state_dir = optarg;

@@ -11,6 +11,7 @@
  *     starts/<uid>       the START frame of each task not forgotten: a restarted agent knows its chips
  *     work/<uid>         working directory of tasks that name none; removed when forgotten if it is empty
  *     volumes/<uid>      its volumes (volumes.c)
+ *     health             conditions that probes saw, and how far they had read the kernel log
  *     agent.sock         for libphalanx (job/wire.h); /tmp/phalanx-<hash>.sock where that path is too long
  *
  * Connections: two to the controller, the second the tether that the launcher's shims inherit (message.h).
@@ -25,6 +26,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/doc.h"
 #include "base/error.h"
 
 struct agent_host;
@@ -50,6 +52,9 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
     /* PEM files: the authority that the controller's certificate must come from, and this machine's own
      * certificate and key. All or none; NULL: no TLS. */
     const char *tls_ca, *tls_cert, *tls_key;
+    bool probes;                     /* look after the machine's health (host/probes/probes.h) */
+    const char *probes_root;         /* put before every path that probes read; NULL: this machine */
+    const struct doc *probe_settings; /* docs/probes.md; NULL: the defaults */
     uint64_t seed;                   /* of jitter; 0: from the clock */
     bool quiet;                      /* no notes on standard error */
 };

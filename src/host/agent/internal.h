@@ -7,6 +7,7 @@
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers
  *   volumes.c   volumes of tasks and where containers see them
+ *   health.c    the machine's probes
  *   usage.c     CPU and memory that are used
  *   sheets.c    the sheets of gangs that starts refer to
  *   sim.c       simulated tasks
@@ -101,6 +102,7 @@ struct live {
     struct list_node probes;
     size_t probe_count;
     struct usage_meter *meter; /* usage.c; NULL: nothing was measured yet */
+    struct health_watch *health; /* health.c; NULL: no probes */
 };
 
 /* host.c */
@@ -160,6 +162,10 @@ void local_terminal_owner(struct live *live, obj_id task, int fd);
 void local_probe_run(struct live *live, const struct agent_effect *effect);
 void local_probe_cancel(struct live *live, obj_id task, uint32_t container);
 void local_probe_close_all(struct live *live);
+
+/* health.c */
+int local_health_new(struct live *live, const struct agent_host_options *options, struct error *error);
+void local_health_close(struct live *live);
 
 /* usage.c: what machine and containers use, added to a heartbeat now and then; memory from `arena`. */
 void local_usage_add(struct live *live, struct arena *arena, struct heartbeat *heartbeat);

@@ -531,6 +531,8 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
         rc = local_clients_listen(live, error);
     if (rc == 0)
         local_logs_init(live);
+    if (rc == 0)
+        rc = local_health_new(live, options, error);
     return rc;
 }
 
@@ -579,6 +581,7 @@ int local_tasks_adopt(struct live *live, struct error *error)
 void local_tasks_close(struct live *live)
 {
     local_logs_shutdown(live);
+    local_health_close(live);
     local_exec_close_all(live);
     local_probe_close_all(live);
     local_clients_close(live);
