@@ -402,6 +402,8 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     task->pod_uid = pb->pod_uid ? pb->pod_uid : pb->uid;
     task->runs_before = pb->runs_before;
     task->parked = pb->parked;
+    if (pb->attempt > 0)
+        task->attempt = pb->attempt - 1;
     task->state = (uint8_t)pb->state;
     task->end = (uint8_t)pb->end;
     task->machine = machine;

@@ -290,6 +290,7 @@ static void write_task(struct writer *writer, const struct task *task)
     pb.runs_before = task->runs_before;
     pb.parked = task->parked;
     pb.reason = codec_text(&writer->arena, task->reason);
+    pb.attempt = task->attempt == task->job->jobset->attempt ? 0 : task->attempt + 1;
     pb.saved_step = task->saved_step;
     pb.n_saved_before = task->saved_before_count;
     pb.saved_before = (int64_t *)task->saved_before;

@@ -273,15 +273,25 @@ void client_act(struct world *world)
     int64_t pause_ns =
         world->healing ? 5 * NS_PER_SECOND : world_draw_about(world, world->swarm.client_every_ns);
     world_after(world, pause_ns, SIM_CLIENT, 0, 0, 0);
-    if (!controller_reads(world))
-        return;
-    if (world->healing)
-        tidy(world);
-    else
+    const struct sim_controller *controller = &world->controller;
+    if (world->healing && controller->core && controller->listening)
+        tidy(world); /* its requests wait while the disk is busy */
+    else if (controller_reads(world))
         want_something(world);
 }
 
 /* --- requests and replies --------------------------------------------------------------------- */
+
+static void arrive(struct world *world, struct request *request)
+{
+    struct effects refused = {0};
+    if (core_check_write(world->controller.core, &request->write, &refused))
+        controller_request(world, request);
+    else
+        world_trace(world, "client: refused: %d " STR_FORMAT, refused.list.items[0].reply.code,
+                    STR_ARG(refused.list.items[0].reply.message));
+    vec_done(&refused.list);
+}
 
 void client_request(struct world *world, const struct sim_event *event)
 {
@@ -289,18 +299,29 @@ void client_request(struct world *world, const struct sim_event *event)
         struct request *request = world->requests.items[i];
         if (request->id != event->id)
             continue;
+        bool reads = controller_reads(world);
+        request->waits = !reads && world->healing && world->controller.core;
+        if (request->waits)
+            return; /* for client_unblock */
         vec_remove(&world->requests, i);
-        if (controller_reads(world)) { /* else: connection refused, or given up */
-            struct effects refused = {0};
-            if (core_check_write(world->controller.core, &request->write, &refused))
-                controller_request(world, request);
-            else
-                world_trace(world, "client: refused: %d " STR_FORMAT, refused.list.items[0].reply.code,
-                            STR_ARG(refused.list.items[0].reply.message));
-            vec_done(&refused.list);
-        }
+        if (reads) /* else: connection refused, or given up */
+            arrive(world, request);
         request_free(request);
         return;
+    }
+}
+
+void client_unblock(struct world *world)
+{
+    for (size_t i = 0; i < world->requests.len && controller_reads(world);) {
+        struct request *request = world->requests.items[i];
+        if (!request->waits) {
+            i++;
+            continue;
+        }
+        vec_remove(&world->requests, i);
+        arrive(world, request);
+        request_free(request);
     }
 }
 

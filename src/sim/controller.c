@@ -313,6 +313,7 @@ void controller_synced(struct world *world, const struct sim_event *event)
     }
     controller_turn_soon(world);
     net_unblock(world);
+    client_unblock(world);
 }
 
 void controller_request(struct world *world, struct request *request)

@@ -148,6 +148,16 @@ static void trace_job(void *context, const struct job *job)
                 job->failed, (double)job->retry_due_ns / 1e9);
 }
 
+static void trace_workload(void *context, const struct workload *workload)
+{
+    static const char *const states[] = {"pending", "holding", "admitted", "leaving", "finished"};
+    const struct workload_condition *reserved = &workload->conditions[WORKLOAD_QUOTA_RESERVED];
+    world_trace(context, "  workload " STR_FORMAT ": %s%s, %s: %.200s", STR_ARG(workload->name),
+                states[workload->state], workload->active ? "" : ", inactive",
+                reserved->present ? reserved->reason : "",
+                reserved->message.data ? reserved->message.data : "");
+}
+
 static void trace_object(void *context, const struct object *object)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -170,6 +180,7 @@ void liveness_trace(struct world *world)
     }
     for (int kind = OBJECT_JOBSET; kind < OBJECT_KINDS; kind++)
         object_visit(core_objects(core), (enum object_kind)kind, STR(""), trace_object, world);
+    workload_visit(core_admit(core), trace_workload, world);
     jobs_visit_jobs(store, trace_job, world);
     jobs_visit_tasks(store, trace_task, world);
     for (size_t i = 0; i < store->queue.gangs.len; i++)

@@ -273,6 +273,7 @@ struct sim_controller {
 
 struct request {
     uint64_t id;
+    bool waits; /* the controller is there, but does not read */
     struct arena arena;
     struct write_event write;
 };
@@ -431,6 +432,7 @@ void process_hasten(struct world *world); /* the second phase: stragglers end so
 void client_act(struct world *world);
 void client_reply(struct world *world, const struct pending *pending, const struct effect *effect);
 void client_request(struct world *world, const struct sim_event *event);
+void client_unblock(struct world *world); /* the controller reads again */
 void client_done(struct world *world);
 /* A request on its way. Strings are copied. */
 struct request *client_send(struct world *world, enum write_verb verb, enum object_kind object,

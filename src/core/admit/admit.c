@@ -96,7 +96,7 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
     if (workload_form(document) == FORM_POD) {
         if (may_run(admit, jobset))
             doc_unset(spec, "schedulingGates");
-        else if (!jobset || workload)
+        else if (!jobset || (workload && jobset->spec.suspend)) /* one that was admitted never waits again */
             add_gate(arena, spec);
         return;
     }
@@ -274,7 +274,7 @@ void admit_restored(struct step *step)
     for (size_t i = 0; i < admit->workloads.len; i++) {
         struct workload *workload = admit->workloads.items[i];
         struct workload *preemptor = u64_map_get(&admit->by_uid, workload->preemptor);
-        if (preemptor && workload->state == WORKLOAD_LEAVING)
+        if (preemptor && preemptor->state == WORKLOAD_HOLDING && workload->state == WORKLOAD_LEAVING)
             preemptor->waits_for++;
         workload->seen = workload->jobset->document;
         workload->jobset->promised = workload->given && workload->preemptor;

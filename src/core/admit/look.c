@@ -148,7 +148,10 @@ static void look_pending(struct step *step, struct workload *workload)
         workload->retry_ns = 0;
         workload->parked = false;
     }
-    bool goes = jobset->deleted_ns && (heap_has(&workload->place) || workload->leader);
+    bool goes =
+        jobset->deleted_ns && (workload->parked || heap_has(&workload->place) || workload->leader);
+    if (goes)
+        workload->parked = false; /* it is in no list any more: nobody must wake it */
     if (due || retry || goes)
         workload_bind(step, workload);
     if (due || retry || goes)

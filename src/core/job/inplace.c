@@ -159,7 +159,7 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
 {
     if (!jobset->parking)
         return;
-    if (jobset_finished(jobset) || jobset->spec.suspend || jobset->deleted_ns) {
+    if (jobset_finished(jobset) || jobset->spec.suspend) {
         jobset->parking = false;
     } else if (all_parked(jobset)) {
         run_again(step, jobset);

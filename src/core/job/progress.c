@@ -233,9 +233,11 @@ int64_t progress_rate_milli(const struct progress *progress)
     return (int64_t)((__int128)(progress->step - progress->base_step) * 1000 * NS_PER_SECOND / elapsed_ns);
 }
 
+/* Shards of an attempt that is over make no checkpoint of this one: a task that is restarted in place may
+ * still end. */
 static bool checkpoints(const struct task *task)
 {
-    return task->joined && task->end != END_MACHINE_LOST &&
+    return task->joined && task->attempt == task->job->jobset->attempt && task->end != END_MACHINE_LOST &&
            (!task_ended(task->state) || task->state == TASK_SUCCEEDED);
 }
 
@@ -320,7 +322,7 @@ static void notice_committed(struct step *step, const struct task *task, int64_t
 void progress_shard_saved(struct step *step, struct task *task, int64_t number)
 {
     struct jobset *jobset = task->job->jobset;
-    if (task->job->doomed || task->gang == NULL)
+    if (task->job->doomed || task->gang == NULL || task->attempt != jobset->attempt)
         return;
     if (number <= jobset->checkpoint.committed_step &&
         jobset->checkpoint.committed_attempt == jobset->attempt)

@@ -321,13 +321,16 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
         jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND <= step->now_ns)
         jobset_delete(step, jobset);
     if (jobset->deleted_ns) {
+        jobset->parking = false; /* nothing runs again in its place */
         if (wind_down(step, jobset))
             return;
     } else {
         move_on(step, jobset);
     }
-    gang_form(step, jobset);
-    gang_place_admitted(step, jobset);
+    do {
+        gang_form(step, jobset);
+        gang_place_admitted(step, jobset); /* of a gang that starts with fewer tasks, the others are loose */
+    } while (jobset->loose_tasks > 0);
     close_gangs(step, jobset);
     CHECK(jobset->loose_tasks == 0 && jobset->dirty_jobs.len == 0 && jobset->uncounted.len == 0);
     if (gang_some_wait_named(step, jobset))

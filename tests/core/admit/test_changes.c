@@ -109,12 +109,38 @@ static void test_deleted_ones_come_again(void **state)
     harness_done(&h);
 }
 
+static uint64_t version_of(struct harness *h, enum object_kind kind, const char *ns, const char *name)
+{
+    return object_find(core_objects(h->core), kind, str_from(ns), str_from(name))->changed_seq;
+}
+
+/* The last Workload goes while it leaves: whoever watches its queues is told in that step. */
+static void test_queues_show_that_the_last_goes(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h);
+    submit(&h, "a", "q", 1, 4, "");
+    harness_run_all(&h);
+    must_apply(&h, CLUSTER_QUEUE("team", "4", "  stopPolicy: HoldAndDrain\n"));
+    assert_state(&h, "a", "leaving");
+    assert_int_equal(harness_write(&h, WRITE_DELETE, "a", NULL), 200);
+    harness_run_all(&h);
+    assert_null(harness_jobset(&h, "a"));
+    assert_int_equal(version_of(&h, OBJECT_CLUSTER_QUEUE, "", "team"), core_seq(h.core));
+    assert_int_equal(version_of(&h, OBJECT_LOCAL_QUEUE, "default", "q"), core_seq(h.core));
+    must_apply(&h, CLASS("new", "2"));
+    assert_true(version_of(&h, OBJECT_CLUSTER_QUEUE, "", "team") < core_seq(h.core));
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_priority_changes_the_order),
         cmocka_unit_test(test_evictions_are_counted),
         cmocka_unit_test(test_deleted_ones_come_again),
+        cmocka_unit_test(test_queues_show_that_the_last_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,29 @@ static void test_an_evicted_one_is_deleted(void **state)
 
 /* Deleted by its user while it has its notice: the notice is over, and the time when it would have ended is
  * a time like others. */
+#define HELD(finalizers)                                                                                     \
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: default, labels: {" QUEUED                    \
+    "}, finalizers: " finalizers "}\nspec:\n  restartPolicy: Never\n"                                        \
+    "  containers: [{name: c, image: i, command: [run], resources: {limits: {google.com/tpu: 4}}}]\n"
+
+/* Evicted and ended, but held by a finalizer: it waits at no gate again, and goes when it is let go. */
+static void test_an_evicted_one_is_held(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, "LowerPriority");
+    must_apply(&h, HELD("[example.com/hold]"));
+    harness_run_all(&h);
+    must_apply(&h, POD("high", QUEUED ", kueue.x-k8s.io/priority-class: high", ""));
+    harness_run_all(&h);
+    assert_non_null(pod(&h, "a"));
+    assert_true(pod(&h, "a")->job->jobset->deleted_ns != 0);
+    must_apply(&h, HELD("[]"));
+    assert_null(pod(&h, "a"));
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
 static void test_one_is_deleted_with_its_notice(void **state)
 {
     (void)state;
@@ -149,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_waits_at_its_gate),
         cmocka_unit_test(test_an_evicted_one_is_deleted),
+        cmocka_unit_test(test_an_evicted_one_is_held),
         cmocka_unit_test(test_one_is_deleted_with_its_notice),
         cmocka_unit_test(test_gates_of_others_come_first),
         cmocka_unit_test(test_one_that_waits_is_deleted),

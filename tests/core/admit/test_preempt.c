@@ -215,6 +215,48 @@ static void test_preemptor_goes(void **state)
     harness_done(&h);
 }
 
+#define HELD "  finalizers: [example.com/hold]\n"
+
+/* It is deleted before its victims have ended, but stays for its finalizer: it takes nothing any more, and
+ * those that leave for it leave for nobody. */
+static void test_preemptor_is_deleted_and_stays(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, AT_ONCE, FLAVOR("v5e") CLUSTER_QUEUE("cq", "4", WITHIN) LOCAL_QUEUE("lq", "cq"));
+    submit(&h, "a", "lq", 1, 4, LOW);
+    harness_run_all(&h);
+    submit(&h, "x", "lq", 1, 4, HIGH HELD);
+    assert_state(&h, "x", "holding");
+    assert_int_equal(harness_write(&h, WRITE_DELETE, "x", NULL), 200);
+    core_check_invariants(h.core);
+    assert_state(&h, "x", "pending");
+    assert_int_equal(workload_named(&h, "a")->preemptor, 0);
+    harness_run_all(&h);
+    assert_state(&h, "a", "admitted");
+    assert_state(&h, "x", "pending");
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
+/* One that was tried in vain, deleted since: room that comes free does not wake it. */
+static void test_parked_is_deleted_and_stays(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, AT_ONCE, FLAVOR("v5e") CLUSTER_QUEUE("cq", "4", "") LOCAL_QUEUE("lq", "cq"));
+    submit(&h, "a", "lq", 1, 4, LOW);
+    harness_run_all(&h);
+    submit(&h, "x", "lq", 1, 4, HIGH HELD);
+    assert_true(workload_named(&h, "x")->parked);
+    assert_int_equal(harness_write(&h, WRITE_DELETE, "x", NULL), 200);
+    assert_false(workload_named(&h, "x")->parked);
+    finish_all(&h, "a", 1);
+    assert_state(&h, "x", "pending");
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
 /* A machine of the held room is lost meanwhile: the preemptor goes back to the queue. */
 static void test_held_machine_is_lost(void **state)
 {
@@ -280,12 +322,20 @@ static void test_fair_sharing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lower_priority_goes),  cmocka_unit_test(test_machines_are_simulated_too),
-        cmocka_unit_test(test_gives_back),           cmocka_unit_test(test_minimum_run_time),
-        cmocka_unit_test(test_reclaim_in_cohort),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_borrow_within_cohort), cmocka_unit_test(test_no_overlap),
-        cmocka_unit_test(test_preemptor_goes),       cmocka_unit_test(test_held_machine_is_lost),
-        cmocka_unit_test(test_victims_limit),        cmocka_unit_test(test_fair_sharing),
+        cmocka_unit_test(test_lower_priority_goes),
+        cmocka_unit_test(test_machines_are_simulated_too),
+        cmocka_unit_test(test_gives_back),
+        cmocka_unit_test(test_minimum_run_time),
+        cmocka_unit_test(test_reclaim_in_cohort),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_borrow_within_cohort),
+        cmocka_unit_test(test_no_overlap),
+        cmocka_unit_test(test_preemptor_goes),
+        cmocka_unit_test(test_held_machine_is_lost),
+        cmocka_unit_test(test_victims_limit),
+        cmocka_unit_test(test_fair_sharing),
+        cmocka_unit_test(test_preemptor_is_deleted_and_stays),
+        cmocka_unit_test(test_parked_is_deleted_and_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,12 +142,70 @@ static void it_can_be_disabled(void **state)
     harness_done(&h);
 }
 
+/* Deleted while it waits to run again, and held by a finalizer: nothing is due any more. */
+static void deleted_and_held(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 1);
+    struct jobset *jobset = harness_create(
+        &h,
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+        "metadata: {name: a, finalizers: [example.com/hold]}\nspec: {failurePolicy: {maxRestarts: 2, "
+        "restartStrategy: InPlaceRestart}, replicatedJobs: [{name: w, replicas: 1, template: {spec: "
+        "{parallelism: 3, completions: 3, backoffLimit: 2147483647, podReplacementPolicy: Failed, " POD_OF(
+            "", "4") "}}}]}\n");
+    harness_run_all(&h);
+    exits(&h, "a-w-0-1", 1);
+    assert_true(jobset->parking);
+    assert_int_equal(harness_write(&h, WRITE_DELETE, "a", NULL), 200);
+    harness_run_all(&h);
+    assert_non_null(harness_jobset(&h, "a"));
+    assert_true(core_deadline(h.core) == INT64_MAX);
+    harness_done(&h);
+}
+
+static void save(struct harness *h, const char *hostname, int64_t step)
+{
+    report_task(h, hostname, (struct task_report){.kind = REPORT_JOINED});
+    report_task(h, hostname, (struct task_report){.kind = REPORT_SHARD_SAVED, .step = step});
+}
+
+/* A rank of the attempt before still ends while its peers run as the next one: what it has saved is no part
+ * of their checkpoint. */
+static void shards_of_the_attempt_before(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 1);
+    struct jobset *jobset = harness_create(&h, IN_PLACE(""));
+    harness_run_all(&h);
+    exits(&h, "a-w-0-0", 1);
+    exits(&h, "a-w-0-1", 1);
+    assert_int_equal(jobset->attempt, 1);
+    save(&h, "a-w-0-2", 7);
+    struct told *still = harness_told(&h, harness_task(&h, "a-w-0-2")->uid);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", IN_PLACE("suspend: true, ")), 200);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", IN_PLACE("")), 200);
+    still->started = true;
+    still->stopped = false; /* it takes its time */
+    harness_run_all(&h);
+    save(&h, "a-w-0-0", 7);
+    save(&h, "a-w-0-1", 7);
+    assert_int_equal((int)jobset->checkpoint.committed_step, -1);
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_run_again_where_they_are),       cmocka_unit_test(max_restarts_ends_it),
-        cmocka_unit_test(a_lost_machine_moves_only_its_task), cmocka_unit_test(it_does_not_wait_for_ever),
-        cmocka_unit_test(suspending_and_deleting_end_it),     cmocka_unit_test(it_can_be_disabled),
+        cmocka_unit_test(all_run_again_where_they_are),
+        cmocka_unit_test(max_restarts_ends_it),
+        cmocka_unit_test(a_lost_machine_moves_only_its_task),
+        cmocka_unit_test(it_does_not_wait_for_ever),
+        cmocka_unit_test(suspending_and_deleting_end_it),
+        cmocka_unit_test(it_can_be_disabled),
+        cmocka_unit_test(deleted_and_held),
+        cmocka_unit_test(shards_of_the_attempt_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
