@@ -16,8 +16,8 @@ const char *doc_kind_name(enum doc_kind kind)
 /* Keys of one length mostly differ at once: the first byte is looked at before the rest is compared. */
 static struct doc_member *find(const struct doc *object, struct str key)
 {
-    if (!object || object->kind != DOC_OBJECT)
-        return NULL;
+    if (!object || object->kind != DOC_OBJECT || object->object.len == 0)
+        return NULL; /* (an empty one has no members to point at) */
     struct doc_member *end = object->object.members + object->object.len;
     for (struct doc_member *member = object->object.members; member != end; member++) {
         if (member->key.len == key.len &&
