@@ -10,6 +10,7 @@
 #pragma weak cmd_agent
 #pragma weak cmd_apply
 #pragma weak cmd_certs
+#pragma weak cmd_check
 #pragma weak cmd_cluster
 #pragma weak cmd_controller
 #pragma weak cmd_delete
@@ -47,6 +48,7 @@ static const struct command commands[] = {
     {"delete", cmd_delete, "delete objects"},
     {"wait", cmd_wait, "wait for a condition"},
     {"top", cmd_top, "chips, steps per second and ETTR of jobs and machines"},
+    {"check", cmd_check, "look at this machine's health"},
     {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
     {"inject", cmd_inject, "make a machine of a local cluster fail"},

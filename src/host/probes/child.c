@@ -3,12 +3,11 @@
  *   RUNNING --said all, exited--> reaped: judged
  *      | late                       (status, or a look that did not say its last line: failed)
  *      v
- *   KILLED  --reaped--> gone        its time-out was told when it was killed; one that does not die is HUNG
- * for
- *                                   as long as it lives, and no other of its key is started
+ *   KILLED  --reaped--> gone        its time-out was told when it was killed; while one that does not die
+ * lives,
+ *                                   no other of its key is started
  *
- * A look ends what it says with a line "."; so it is known to be whole even if somebody else reaped the
- * child.
+ * A look ends what it says with a line ".": so it is known to be whole even if somebody else reaped it.
  */
 #include "host/probes/internal.h"
 

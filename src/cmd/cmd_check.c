@@ -1,0 +1,330 @@
+/* phalanx check: what this machine says about its own health, once or for some rounds. */
+#include <getopt.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/vec.h"
+#include "base/yaml.h"
+#include "cmd/cmd.h"
+#include "host/access/pki.h"
+#include "host/probes/probes.h"
+
+static const char usage[] =
+    "Usage: phalanx check [OPTIONS]\n"
+    "\n"
+    "Looks at this machine with the probes of the agent and prints what each one found.\n"
+    "  --root DIR        below DIR instead of / (a copy of /sys, /proc and /dev/kmsg)\n"
+    "  --settings FILE   limits, and what the machine should have (docs/probes.md)\n"
+    "  --probe NAME      only that one; may be repeated\n"
+    "  --rounds N        look N times: from the second on, growth of counters is seen (1)\n"
+    "  --every DURATION  between rounds (10s)\n"
+    "  --since-boot      the kernel's log from its oldest record, not from now\n"
+    "  --json            one JSON object\n"
+    "\n"
+    "Exit status, as monitoring plug-ins have it: 0 well, 1 warning (minor), 2 critical (major and "
+    "critical),\n"
+    "3 unknown: a probe or an external check gave no answer, or the command line is wrong.\n";
+
+enum { STATUS_OK = 0, STATUS_WARNING = 1, STATUS_CRITICAL = 2, STATUS_UNKNOWN = 3 };
+enum { SETTINGS_BYTES_MAX = 4 * 1024 * 1024, ROUNDS_MAX = 1000000 };
+
+struct found { /* a signal, with copies of its strings */
+    const char *probe;
+    int64_t round;
+    char code[SIGNAL_CODE_MAX + 1], place[SIGNAL_PLACE_MAX + 1], evidence[SIGNAL_EVIDENCE_MAX + 1];
+    enum signal_assertion assertion;
+    enum signal_severity severity;
+    uint32_t count;
+    int64_t last_ns;
+};
+struct check {
+    const char *root, *settings;
+    struct buf only;
+    int64_t rounds, every_ns, round;
+    bool json, since_boot;
+    struct probes *probes;
+    VEC(struct found) found;
+    enum signal_severity worst; /* of what happened, and of what lasts at the end */
+    bool unknown;
+};
+
+static int64_t mono_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+static const char *severity_name(enum signal_severity severity)
+{
+    static const char *const names[] = {"none", "notice", "minor", "major", "critical"};
+    return names[severity];
+}
+
+static const char *assertion_name(enum signal_assertion assertion)
+{
+    return assertion == SIGNAL_OCCUR ? "occur" : assertion == SIGNAL_RECOVER ? "recover" : "once";
+}
+
+static void weigh(struct check *check, const struct signal *signal)
+{
+    bool is_check = str_starts(signal->code, STR("check/")) || str_is(signal->code, "os/probe-hung") ||
+                    str_is(signal->code, "os/probe-cost");
+    if (is_check && (signal->severity == SEVERITY_NOTICE || !str_starts(signal->code, STR("check/"))))
+        check->unknown = true;
+    else if (signal->severity > check->worst)
+        check->worst = signal->severity;
+}
+
+static void on_signal(void *context, const struct signal *signal)
+{
+    struct check *check = context;
+    struct found found = {.probe = probes_speaking(check->probes),
+                          .round = check->round,
+                          .assertion = signal->assertion,
+                          .severity = signal->severity,
+                          .count = signal->count,
+                          .last_ns = signal->last_ns};
+    snprintf(found.code, sizeof found.code, STR_FORMAT, STR_ARG(signal->code));
+    snprintf(found.place, sizeof found.place, STR_FORMAT, STR_ARG(signal->place));
+    snprintf(found.evidence, sizeof found.evidence, STR_FORMAT, STR_ARG(signal->evidence));
+    vec_push(&check->found, found);
+    if (signal->assertion == SIGNAL_ONCE)
+        weigh(check, signal);
+}
+
+static void on_condition(void *context, const struct signal *signal)
+{
+    weigh(context, signal);
+}
+
+/* Rounds until `until_ns`, or (INT64_MAX) until every answer has come. */
+static void run_until(struct check *check, int64_t until_ns)
+{
+    for (;;) {
+        int64_t now_ns = mono_ns();
+        probes_round(check->probes, now_ns, on_signal, check);
+        if (until_ns == INT64_MAX ? !probes_busy(check->probes) : now_ns >= until_ns)
+            return;
+        int64_t next_ns = probes_next_ns(check->probes);
+        int64_t wait_ns = (next_ns < until_ns ? next_ns : until_ns) - mono_ns();
+        struct pollfd ready = {probes_fd(check->probes), POLLIN, 0};
+        poll(&ready, 1, wait_ns < 0 ? 0 : wait_ns > NS_PER_SECOND ? 1000 : (int)(wait_ns / NS_PER_MS) + 1);
+    }
+}
+
+static void run_rounds(struct check *check)
+{
+    int64_t start_ns = mono_ns();
+    for (check->round = 1; check->round <= check->rounds; check->round++) {
+        probes_hurry(check->probes);
+        run_until(check, INT64_MAX);
+        if (check->round < check->rounds)
+            run_until(check, start_ns + check->round * check->every_ns);
+    }
+    probes_conditions(check->probes, on_condition, check);
+}
+
+static int status_of(const struct check *check)
+{
+    return check->worst >= SEVERITY_MAJOR   ? STATUS_CRITICAL
+           : check->worst == SEVERITY_MINOR ? STATUS_WARNING
+           : check->unknown                 ? STATUS_UNKNOWN
+                                            : STATUS_OK;
+}
+
+static const char *status_name(int status)
+{
+    static const char *const names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+    return names[status];
+}
+
+/* --- what is printed ------------------------------------------------------------------------------ */
+
+static void print_found(const struct check *check, const struct found *found)
+{
+    printf("  %-8s %-8s %s", assertion_name(found->assertion), severity_name(found->severity), found->code);
+    if (found->place[0])
+        printf(" %s", found->place);
+    if (found->count > 1)
+        printf(" (%u times)", found->count);
+    if (check->rounds > 1)
+        printf(" [round %lld]", (long long)found->round);
+    printf(": %s\n", found->evidence);
+}
+
+static void print_text(const struct check *check)
+{
+    char wall[24], cost[24];
+    printf("%-12s %10s %10s  %s\n", "PROBE", "TIME", "PROCESSOR", "STATE");
+    for (size_t i = 0; i < probes_count(); i++) {
+        struct probes_standing standing;
+        probes_standing(check->probes, i, &standing);
+        if (!standing.enabled)
+            continue;
+        size_t signals = 0;
+        for (size_t k = 0; k < check->found.len; k++)
+            signals += strcmp(check->found.items[k].probe, standing.name) == 0;
+        duration_format(standing.wall_ns, wall);
+        duration_format(standing.cost_ns, cost);
+        printf("%-12s %10s %10s  ", standing.name, wall, cost);
+        if (standing.off)
+            printf("off: too costly");
+        else if (standing.hung > 0)
+            printf("%u hung", standing.hung);
+        else if (standing.note[0])
+            printf("%s", standing.note);
+        else
+            printf("%s", signals ? "" : "-");
+        printf("\n");
+        for (size_t k = 0; k < check->found.len; k++)
+            if (strcmp(check->found.items[k].probe, standing.name) == 0)
+                print_found(check, &check->found.items[k]);
+    }
+    printf("%s\n", status_name(status_of(check)));
+}
+
+static void json_probes(const struct check *check, struct json_writer *writer)
+{
+    json_key(writer, "probes");
+    json_begin_array(writer);
+    for (size_t i = 0; i < probes_count(); i++) {
+        struct probes_standing standing;
+        probes_standing(check->probes, i, &standing);
+        json_begin_object(writer);
+        json_pair_text(writer, "name", standing.name);
+        json_pair_bool(writer, "enabled", standing.enabled);
+        json_pair_bool(writer, "off", standing.off);
+        json_pair_int(writer, "runs", (int64_t)standing.runs);
+        json_pair_int(writer, "wallNs", standing.wall_ns);
+        json_pair_int(writer, "costNs", standing.cost_ns);
+        json_pair_int(writer, "costMaxNs", standing.cost_max_ns);
+        json_pair_int(writer, "periodNs", standing.period_ns);
+        json_pair_int(writer, "conditions", standing.conditions);
+        json_pair_int(writer, "hung", standing.hung);
+        json_pair_int(writer, "timeouts", (int64_t)standing.timeouts);
+        json_pair_text(writer, "note", standing.note);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
+static void print_json(const struct check *check)
+{
+    struct buf out BUF_CLEANUP = {0};
+    struct json_writer writer = {.out = &out};
+    json_begin_object(&writer);
+    json_pair_text(&writer, "status", status_name(status_of(check)));
+    json_probes(check, &writer);
+    json_key(&writer, "signals");
+    json_begin_array(&writer);
+    for (size_t i = 0; i < check->found.len; i++) {
+        const struct found *found = &check->found.items[i];
+        char time[40];
+        time_format_micro(found->last_ns, time);
+        json_begin_object(&writer);
+        json_pair_text(&writer, "probe", found->probe);
+        json_pair_int(&writer, "round", found->round);
+        json_pair_text(&writer, "assertion", assertion_name(found->assertion));
+        json_pair_text(&writer, "severity", severity_name(found->severity));
+        json_pair_text(&writer, "code", found->code);
+        json_pair_text(&writer, "place", found->place);
+        json_pair_int(&writer, "count", found->count);
+        json_pair_text(&writer, "time", time);
+        json_pair_text(&writer, "evidence", found->evidence);
+        json_end_object(&writer);
+    }
+    json_end_array(&writer);
+    json_end_object(&writer);
+    printf("%s\n", out.data);
+}
+
+/* --- the command line ----------------------------------------------------------------------------- */
+
+static int complain(const char *what, const char *why)
+{
+    fprintf(stderr, "phalanx check: %s%s%s\n", what, why ? ": " : "", why ? why : "");
+    return STATUS_UNKNOWN;
+}
+
+static int begin(struct check *check)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 * SETTINGS_BYTES_MAX};
+    struct buf text BUF_CLEANUP = {0};
+    struct doc_list documents = {0};
+    struct error error;
+    if (check->settings && pki_read_file(check->settings, SETTINGS_BYTES_MAX, &text, &error) < 0)
+        return complain(error.text, NULL);
+    if (check->settings && yaml_parse_all(&arena, buf_str(&text), &documents, &error) < 0)
+        return complain(check->settings, error.text);
+    if (documents.len > 1)
+        return complain(check->settings, "one document is wanted");
+    struct probes_options options = {.root = check->root,
+                                     .settings = documents.len ? documents.items[0] : NULL,
+                                     .only = check->only.len ? check->only.data : NULL,
+                                     .log_from_start = check->since_boot};
+    check->probes = probes_new(&options, &error);
+    return check->probes ? STATUS_OK : complain(error.text, NULL);
+}
+
+static int parse(struct check *check, int argc, char **argv)
+{
+    static const struct option options[] = {{"root", required_argument, NULL, 'r'},
+                                            {"settings", required_argument, NULL, 's'},
+                                            {"probe", required_argument, NULL, 'p'},
+                                            {"rounds", required_argument, NULL, 'n'},
+                                            {"every", required_argument, NULL, 'e'},
+                                            {"since-boot", no_argument, NULL, 'b'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return -1;
+        } else if (option == 'r') {
+            check->root = optarg;
+        } else if (option == 's') {
+            check->settings = optarg;
+        } else if (option == 'p') {
+            buf_printf(&check->only, "%s%s", check->only.len ? "," : "", optarg);
+        } else if (option == 'n' && !str_to_i64(str_from(optarg), 1, ROUNDS_MAX, &check->rounds)) {
+            return complain("--rounds", "a number from 1 is wanted");
+        } else if (option == 'e' && !duration_parse(str_from(optarg), &check->every_ns)) {
+            return complain("--every", "a duration such as 10s is wanted");
+        } else if (option == 'b') {
+            check->since_boot = true;
+        } else if (option == 'j') {
+            check->json = true;
+        } else if (option == '?') {
+            return STATUS_UNKNOWN;
+        }
+    }
+    if (optind < argc)
+        return complain("no argument is wanted; see --help", NULL);
+    return STATUS_OK;
+}
+
+int cmd_check(int argc, char **argv)
+{
+    struct check check = {.rounds = 1, .every_ns = 10 * NS_PER_SECOND};
+    int status = parse(&check, argc, argv);
+    if (status == STATUS_OK)
+        status = begin(&check);
+    if (check.probes) {
+        run_rounds(&check);
+        if (check.json)
+            print_json(&check);
+        else
+            print_text(&check);
+        status = status_of(&check);
+        probes_free(check.probes);
+    }
+    vec_done(&check.found);
+    buf_done(&check.only);
+    return status < 0 ? STATUS_OK : status;
+}
