@@ -84,7 +84,7 @@ void progress_take(struct progress_view *view, const struct doc *jobset, bool go
     row->step = doc_number(phalanx, "step", -1);
     row->total = doc_number(phalanx, "totalSteps", 0);
     row->attempt = doc_number(phalanx, "attempt", 0);
-    row->restarts = doc_number(jobset, "status.restarts", 0);
+    row->restarts = row->attempt; /* in place too */
     row->checkpoint = doc_number(phalanx, "checkpointStep", -1);
     row->ettr_ppm = doc_number(phalanx, "ledger.ettrPpm", -1);
     row->rate = doc_real(doc_dotted(phalanx, "stepsPerSecond"), 0);

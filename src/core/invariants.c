@@ -178,8 +178,9 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     for (size_t g = 0; g < jobset->gangs.len; g++)
         audit_gang(audit, jobset, jobset->gangs.items[g]);
     CHECK(ledger_account_balanced(&jobset->closed) && jobset->closed.chips == 0);
-    CHECK(jobset->attempt == jobset->restarts &&
-          jobset->restarts_counted <= jobset->restarts + (int32_t)jobset->record_count);
+    CHECK(jobset->attempt == jobset->restarts + jobset->in_place_restarts + jobset->parking);
+    CHECK(jobset->restarts_counted + jobset->in_place_counted <=
+          jobset->attempt + (int32_t)jobset->record_count);
     CHECK(jobset->checkpoint.committed_step < 0 || jobset->checkpoint.committed_attempt <= jobset->attempt);
     CHECK(!jobset->terminal_state[0] || jobset->finished_ns > 0);
 }

@@ -253,7 +253,9 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     field_errors_done(&errors);
     if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid) ||
         !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) ||
-        pb->loose_tasks != 0)
+        pb->loose_tasks != 0 || pb->in_place_restarts < 0 || pb->restarts < 0 ||
+        pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
+        pb->in_place_counted > pb->restarts_counted)
         return corrupt(reader, "jobset", pb->uid);
     struct jobset *jobset = jobs_restore_jobset(&reader->core->jobs, pb->uid, &arena, document, &spec);
     reader->jobset = jobset;
@@ -263,8 +265,11 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     jobset->deleted_ns = pb->deleted_ns;
     jobset->changed_seq = pb->changed_seq;
     read_conditions(jobset, pb);
-    jobset->restarts = jobset->attempt = pb->restarts;
-    jobset->restarts_counted = pb->restarts_counted;
+    jobset->attempt = pb->restarts;
+    jobset->restarts = pb->restarts - pb->in_place_restarts - pb->parking;
+    jobset->restarts_counted = pb->restarts_counted - pb->in_place_counted;
+    jobset->in_place_counted = pb->in_place_counted;
+    jobset->parking_counted = pb->parking_counted;
     jobset->terminal_state = terminal_state(pb->terminal_state);
     jobset->first_queued_ns = pb->first_queued_ns;
     jobset->checkpoint = (struct checkpoint_state){pb->committed_step, pb->committed_attempt,

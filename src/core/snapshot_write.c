@@ -182,8 +182,10 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.deleted_ns = jobset->deleted_ns;
     pb.changed_seq = jobset->changed_seq;
     write_conditions(&writer->arena, jobset, &pb);
-    pb.restarts = jobset->restarts;
-    pb.restarts_counted = jobset->restarts_counted;
+    pb.restarts = jobset->attempt;
+    pb.restarts_counted = jobset->restarts_counted + jobset->in_place_counted;
+    pb.in_place_counted = jobset->in_place_counted;
+    pb.parking_counted = jobset->parking_counted;
     pb.terminal_state = codec_text(&writer->arena, str_from(jobset->terminal_state));
     write_jobset_lists(&writer->arena, jobset, &pb);
     pb.first_queued_ns = jobset->first_queued_ns;

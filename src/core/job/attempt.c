@@ -73,10 +73,10 @@ static const char *action_name(enum failure_action action)
     return names[action];
 }
 
-/* Restarts of the whole and of single Jobs count together. */
+/* Restarts of the whole, in place, and of single Jobs count together. */
 bool attempt_within_max(const struct jobset *jobset)
 {
-    int64_t counted = jobset->restarts_counted;
+    int64_t counted = (int64_t)jobset->restarts_counted + jobset->in_place_counted;
     for (uint32_t i = 0; i < jobset->job_count; i++)
         counted += jobset->job_attempts_counted[i];
     return counted < jobset->spec.max_restarts;
@@ -117,7 +117,7 @@ static void note_wait(struct step *step, struct jobset *jobset)
 static void restart_all(struct step *step, struct jobset *jobset, const struct failure_rule *rule,
                         struct job *failed)
 {
-    CHECK(jobset->restarts < INT32_MAX);
+    CHECK(jobset->attempt < INT32_MAX);
     char reason[160];
     if (rule)
         snprintf(reason, sizeof(reason), "FailurePolicy_" STR_FORMAT, STR_ARG(rule->name));
@@ -125,17 +125,17 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
         snprintf(reason, sizeof(reason), "DefaultFailurePolicy");
     note_action(step, jobset, rule ? rule->action : FAILURE_RESTART_JOBSET, failed);
     bool counted = progress_same_incident(step, jobset, failed->culprit);
-    progress_restart(step, jobset, jobset->restarts + 1, failed->reason, failed->culprit);
+    progress_restart(step, jobset, jobset->attempt + 1, failed->reason, failed->culprit);
     note_wait(step, jobset);
     jobset->restarts++;
-    jobset->attempt = jobset->restarts;
+    jobset->attempt++;
     if (!counted && (!rule || rule->action == FAILURE_RESTART_JOBSET))
         jobset->restarts_counted++;
     condition_set(step, jobset, CONDITION_RESTARTING, true, reason,
                   "applying RestartJobSet failure policy action (first failed job: " STR_FORMAT ")",
                   STR_ARG(failed->name));
     attempt_doom_jobs(step, jobset, 0, jobset->job_count);
-    CHECK(jobset->made == 0 && jobset->attempt == jobset->restarts);
+    CHECK(jobset->made == 0 && jobset->attempt >= jobset->restarts);
 }
 
 static void restart_one(struct step *step, struct jobset *jobset, const struct failure_rule *rule,
@@ -144,7 +144,7 @@ static void restart_one(struct step *step, struct jobset *jobset, const struct f
     CHECK(rule && jobset->jobs[failed->global_index] == failed);
     note_action(step, jobset, rule->action, failed);
     bool counted = progress_same_incident(step, jobset, failed->culprit);
-    progress_restart(step, jobset, jobset->restarts, failed->reason, failed->culprit);
+    progress_restart(step, jobset, jobset->attempt, failed->reason, failed->culprit);
     note_wait(step, jobset);
     jobset->job_attempts[failed->global_index]++;
     if (!counted && rule->action == FAILURE_RESTART_JOB)

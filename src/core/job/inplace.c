@@ -4,7 +4,8 @@
  * they start together as the next attempt (JobSet's barrier, without an agent in every pod). A task that
  * ends meanwhile is *parked*: PLACED, with its chips, under the same Pod. What was lost with its machine is
  * made anew by its Job and placed elsewhere; the others wait for it, at most PARK_LIMIT_NS: then the JobSet
- * is restarted as Recreate does.
+ * is restarted as Recreate does. As upstream, status.restarts counts only such restarts, and maxRestarts
+ * bounds both kinds together.
  *
  * jobset.sigs.k8s.io/disable-in-place-restart: "true" on the JobSet makes its failures ordinary ones.
  */
@@ -50,11 +51,11 @@ void inplace_begin(struct step *step, struct jobset *jobset, struct task *culpri
     if (jobset->parking)
         return;
     bool counted = progress_same_incident(step, jobset, culprit);
-    progress_restart(step, jobset, jobset->restarts + 1, NULL, culprit);
-    jobset->restarts++;
-    jobset->attempt = jobset->restarts;
-    jobset->restarts_counted += !counted;
+    progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
+    jobset->attempt++;
+    jobset->in_place_counted += !counted;
     jobset->parking = true;
+    jobset->parking_counted = !counted;
     jobset->parking_since_ns = step->now_ns;
     step_note(step, true, "InPlaceRestart", ref_jobset(jobset),
               "restarting all tasks in place as attempt %d (first failed task: " STR_FORMAT ")",
@@ -161,10 +162,15 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
         return;
     if (jobset_finished(jobset) || jobset->spec.suspend) {
         jobset->parking = false;
+        jobset->in_place_restarts++; /* when it is resumed its tasks begin anew in any case */
     } else if (all_parked(jobset)) {
         run_again(step, jobset);
     } else if (inplace_deadline(jobset) <= step->now_ns) {
         jobset->parking = false;
+        jobset->restarts++; /* it became one of the whole */
+        jobset->restarts_counted += jobset->parking_counted;
+        jobset->in_place_counted -= jobset->parking_counted;
+        step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
         attempt_doom_jobs(step, jobset, 0, jobset->job_count);
     }
 }

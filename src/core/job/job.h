@@ -272,7 +272,7 @@ struct jobset {
     struct job **ending;        /* private: [job_count] newest of old_jobs of each place, NULL: none */
     struct task *laggard;       /* private: a task that keeps a checkpoint from being whole; NULL: unknown */
     VEC(struct gang *) gangs;   /* of the current attempt, and older ones that still end */
-    int32_t attempt;            /* = restarts; part of every fence */
+    int32_t attempt;            /* restarts of the whole, recreated or in place; part of every fence */
     int32_t *job_attempts;      /* [job_count] RestartJob: extra restarts of one job */
     int32_t *job_attempts_counted; /* [job_count] those of them that count towards maxRestarts */
     uint32_t *widths;           /* private: [spec.rjob_count] places of each Job (resize.c) */
@@ -285,8 +285,8 @@ struct jobset {
     bool failures_wait;
     /* InPlaceRestart (inplace.c): how often its tasks ran again. While `parking`, they end and keep their
      * places, until all of them are dead and run again as one. */
-    int32_t in_place_restarts;
-    bool parking;
+    int32_t in_place_restarts, in_place_counted; /* all; those that count towards maxRestarts */
+    bool parking, parking_counted;               /* the one under way is among those that count */
     int64_t parking_since_ns;
     struct ledger_account closed; /* sums of gangs that are gone */
     /* The whole account as it stood with the last change of the JobSet: what users see, so that one

@@ -108,7 +108,7 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
         add_number(&list, arena, "batch.kubernetes.io/job-completion-index", (uint64_t)task->index);
     if (task && inplace_is_asked(job->jobset))
         add_number(&list, arena, "jobset.sigs.k8s.io/in-place-restart-attempt",
-                   (uint64_t)job->jobset->in_place_restarts);
+                   (uint64_t)(job->jobset->attempt - job->jobset->parking));
     return keep(&list, arena);
 }
 

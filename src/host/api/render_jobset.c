@@ -267,9 +267,9 @@ void render_jobset(struct render *render, const struct jobset *jobset)
         json_pair_text(out, "terminalState", jobset->terminal_state);
     put_rjob_status(render, jobset);
     if (jobset->spec.has_failure_policy && jobset->spec.strategy == RESTART_IN_PLACE) {
-        if (jobset->in_place_restarts > 0)
-            json_pair_int(out, "previousInPlaceRestartAttempt", jobset->in_place_restarts - 1);
-        json_pair_int(out, "currentInPlaceRestartAttempt", jobset->in_place_restarts);
+        if (jobset->attempt > 0)
+            json_pair_int(out, "previousInPlaceRestartAttempt", jobset->attempt - 1);
+        json_pair_int(out, "currentInPlaceRestartAttempt", jobset->attempt - jobset->parking);
     }
     put_phalanx(render, jobset);
     json_end_object(out);

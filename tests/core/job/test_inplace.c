@@ -26,6 +26,8 @@ static void all_run_again_where_they_are(void **state)
     assert_false(jobset->parking);
     assert_int_equal(jobset->in_place_restarts, 1);
     assert_int_equal(jobset->attempt, 1);
+    assert_int_equal(jobset->restarts, 0); /* as upstream: nothing was recreated */
+    assert_int_equal(jobset->restarts_counted, 0);
     assert_true(jobset->jobs[0] == job && job->uid == job_uid);
     assert_true(one->state == TASK_RUNNING && two->state == TASK_RUNNING);
     assert_true(one->uid != uid && one->pod_uid == pod);
@@ -52,6 +54,7 @@ static void max_restarts_ends_it(void **state)
     harness_run_all(&h);
     assert_string_equal(jobset->terminal_state, "Failed");
     assert_string_equal(jobset->conditions[CONDITION_FAILED].reason, "ReachedMaxRestarts");
+    assert_int_equal(jobset->restarts, 0);
     core_check_invariants(h.core);
     harness_done(&h);
 }
@@ -90,9 +93,13 @@ static void it_does_not_wait_for_ever(void **state)
     harness_run_all(&h);
     assert_true(jobset->parking);
     harness_check_replay(&h);
+    assert_int_equal(jobset->restarts, 0);
     harness_wait(&h, 301 * NS_PER_SECOND);
     harness_run_all(&h);
     assert_false(jobset->parking);
+    assert_int_equal(jobset->restarts, 1); /* it became one of the whole */
+    assert_int_equal(jobset->restarts_counted, 1);
+    assert_int_equal(job_of(&h, "a-w-0")->attempt, 1);
     core_check_invariants(h.core);
     for (size_t m = 1; m < 3; m++)
         assert_int_equal(core_cluster(h.core)->machines[m].task_count, 0);
