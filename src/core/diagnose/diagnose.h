@@ -32,6 +32,7 @@
 enum {
     FLIGHT_RANKS_MAX = 1 << 17,
     FLIGHT_GROUPS_MAX = 1 << 20,  /* process groups of the whole job */
+    FLIGHT_SEATS_MAX = 1 << 24,   /* members of all of them */
     FLIGHT_ENTRIES_MAX = 1 << 16, /* of one dump */
     FLIGHT_FINISHED_MAX = 64, /* newest finished operations kept of each rank; older ones only as numbers */
     DIAGNOSIS_FINDINGS_MAX = 4096, /* further ones are counted only */

@@ -158,8 +158,12 @@ int flight_group(struct flight *flight, struct str name, struct str desc, struct
         group = ARENA_NEW(&flight->arena, struct group);
         group->ranks_text = ranks_text; /* the caller's, until it is known to be good */
         int code = ranks_text.len ? read_members(flight, group, error) : 0;
+        if (code == 0 && group->member_count > FLIGHT_SEATS_MAX - flight->seats)
+            code = error_set(error, ERROR_LIMIT, "all groups together have more than %d members",
+                             FLIGHT_SEATS_MAX);
         if (code < 0)
             return code;
+        flight->seats += group->member_count;
         group->name = arena_str(&flight->arena, name);
         group->desc = arena_str(&flight->arena, desc);
         group->ranks_text = arena_str(&flight->arena, ranks_text);

@@ -7,6 +7,8 @@
 
 #define NUMBER_NONE INT64_MIN /* of a sequence number: nothing is known */
 #define RANK_NONE   UINT32_MAX
+/* Higher or negative numbers of operations are taken as not known, so that twice a number fits. */
+#define NUMBER_MAX (INT64_C(1) << 60)
 
 /* A text that many operations share: compared by its address. */
 struct term {
@@ -91,7 +93,7 @@ struct flight {
     struct str_map group_names, terms;
     VEC(struct rank_record *) ranks; /* by rank; never NULL */
     uint32_t batches, expected;
-    size_t operations;
+    size_t operations, seats;
 };
 
 /* flight.c */
@@ -105,6 +107,11 @@ int flight_group(struct flight *flight, struct str name, struct str desc, struct
 struct group *flight_group_named(struct flight *flight, struct str name); /* NULL: none */
 /* The rank's seat in the group's lane; NULL: it is no member. A group of unknown members takes it in. */
 struct seat *flight_seat(struct flight *flight, struct group *group, uint32_t rank);
+/* A number of an operation, or NUMBER_NONE for what cannot be one. */
+static inline int64_t number_checked(int64_t number)
+{
+    return number >= 0 && number <= NUMBER_MAX ? number : NUMBER_NONE;
+}
 struct seat *seat_new(struct arena *arena, struct lane *lane, uint32_t rank);
 
 #endif

@@ -127,7 +127,7 @@ static bool take_timeout(struct flight *flight, struct str line, const struct sp
     struct rank_record *record = flight_rank(flight, speaker->rank);
     struct str rest, type = STR("?"), tail;
     int64_t seq;
-    if (!number_after(line, "SeqNum=", &seq))
+    if (!number_after(line, "SeqNum=", &seq) || number_checked(seq) == NUMBER_NONE)
         return false;
     if (after(line, "OpType=", &rest))
         type = str_cut(rest, ',', &type, &tail) ? type : rest;
@@ -164,11 +164,11 @@ static bool take_line(struct flight *flight, struct str line, struct speaker *sp
     if (timed_out)
         said = take_timeout(flight, line, speaker, seat);
     if (status && number_after(line, "last enqueued work:", &number)) {
-        seat->status_enqueued = number;
+        seat->status_enqueued = number < 0 ? 0 : number_checked(number);
         said = true;
     }
     if (status && number_after(line, "last completed work:", &number)) {
-        seat->status_completed = number;
+        seat->status_completed = number < 0 ? 0 : number_checked(number);
         said = true;
     }
     if (said)

@@ -364,6 +364,10 @@ static int read_op(struct reading *reading, const struct doc *entry, struct op *
     op->p2p = doc_bool(p2p, str_starts(call, STR("send ")) || str_starts(call, STR("recv ")));
     read_ends(op, call);
     op->name = flight_term(reading->flight, op->source == RANK_NONE ? call : (struct str){call.data, 4}, 0);
+    if (number_checked(op->record_id) == NUMBER_NONE)
+        op->record_id = (int64_t)reading->index;
+    seq = number_checked(seq);
+    p2p_seq = number_checked(p2p_seq);
     op->seq = op->p2p ? p2p_seq : seq;
     op->other_seq = op->p2p ? seq : p2p_seq;
     return 0;
@@ -486,9 +490,9 @@ static void take_status(struct reading *reading, const struct doc *status)
         const struct doc *completed = doc_get(numbers, "last_completed_collective");
         int64_t number;
         if (enqueued && number_of(enqueued, &number))
-            local->seat->status_enqueued = number;
+            local->seat->status_enqueued = number < 0 ? 0 : number_checked(number);
         if (completed && number_of(completed, &number))
-            local->seat->status_completed = number;
+            local->seat->status_completed = number < 0 ? 0 : number_checked(number);
     }
 }
 
