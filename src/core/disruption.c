@@ -68,19 +68,22 @@ static int64_t still_wanted(const struct job *job)
     return left < spec->parallelism ? left : spec->parallelism;
 }
 
+/* Pods of one Job have the same labels, but for what users made of some. */
 static void count_job(const struct object *budget, bool each, const struct job *job, struct counts *counts)
 {
     int64_t there = 0;
-    if (job->tasks.len == 0 || (!each && !selects(budget, job->tasks.items[0])))
-        return;
+    const struct task *plain = NULL;
+    for (size_t i = 0; i < job->tasks.len && !plain && !each; i++)
+        plain = job->tasks.items[i]->meta ? NULL : job->tasks.items[i];
+    bool all = plain && selects(budget, plain);
     for (size_t i = 0; i < job->tasks.len; i++) {
         const struct task *task = job->tasks.items[i];
-        if (each && !selects(budget, task))
+        if (each || task->meta ? !selects(budget, task) : !all)
             continue;
         there += is_there(task);
         counts->healthy += is_healthy(task);
     }
-    int64_t wanted = each ? 0 : still_wanted(job);
+    int64_t wanted = all ? still_wanted(job) : 0;
     counts->expected += there > wanted ? there : wanted;
 }
 
@@ -209,13 +212,13 @@ static void find_stale(void *context, const struct object *budget)
         if (own && effect->changed.type == CHANGE_DELETED)
             return;
         const struct task *task = pod_of(ref);
-        bool near = task && (each || task->job != other) &&
+        bool near = task && (each || ref.kind == OBJECT_JOB || task->meta || task->job != other) &&
                     str_equal(task->job->jobset->namespace_, budget->namespace_);
         if (own || (near && selects(budget, task))) {
             vec_push(&counting->stale, budget);
             return;
         }
-        other = task ? task->job : other;
+        other = task && !task->meta ? task->job : other;
     }
 }
 

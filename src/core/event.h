@@ -63,6 +63,9 @@ enum write_verb {
     /* The body's `status` becomes that of a JobSet or Job that another controller manages (managedBy); of
      * one of ours: 403. The rest of the body is not looked at. */
     WRITE_STATUS = 4,
+    /* The body's metadata.labels and metadata.annotations become those of a Job or Pod that the control plane
+     * made from something else. The rest of the body is not looked at. */
+    WRITE_METADATA = 5,
 };
 
 /* What becomes of the objects that an owner leaves behind (metav1.DeletionPropagation). */

@@ -130,7 +130,7 @@ void record_encode(struct buf *out, const struct event *event)
 
 static int read_write(const Log__Write *pb, struct write_event *ret, struct error *error)
 {
-    if (pb->verb < WRITE_CREATE || pb->verb > WRITE_STATUS || pb->object < OBJECT_JOBSET ||
+    if (pb->verb < WRITE_CREATE || pb->verb > WRITE_METADATA || pb->object < OBJECT_JOBSET ||
         pb->object >= OBJECT_KINDS || pb->propagation > PROPAGATION_ORPHAN)
         return error_set(error, ERROR_UNSUPPORTED, "write with verb %u of object kind %u", pb->verb,
                          pb->object);
@@ -234,11 +234,11 @@ static void describe_reports(struct buf *out, const struct reports *reports)
 
 static void describe_write(struct buf *out, const struct write_event *write)
 {
-    static const char *const verbs[] = {"?", "create", "replace", "delete", "status"};
+    static const char *const verbs[] = {"?", "create", "replace", "delete", "status", "metadata"};
     static const char *const objects[OBJECT_KINDS] = {"?",    "jobset", "job",      "pod",
                                                       "node", "event",  "namespace"};
-    _Static_assert(sizeof verbs / sizeof *verbs == WRITE_STATUS + 1, "a name for each verb");
-    CHECK(write->verb <= WRITE_STATUS && write->object < OBJECT_KINDS);
+    _Static_assert(sizeof verbs / sizeof *verbs == WRITE_METADATA + 1, "a name for each verb");
+    CHECK(write->verb <= WRITE_METADATA && write->object < OBJECT_KINDS);
     buf_printf(out, "write %s %s " STR_FORMAT "/" STR_FORMAT " (%zu bytes)", verbs[write->verb],
                objects[write->object] ? objects[write->object] : object_kind_name(write->object),
                STR_ARG(write->namespace_), STR_ARG(write->name), write->body.len);

@@ -322,6 +322,24 @@ static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
     return read_account(reader, pb->account, &gang->account);
 }
 
+static struct labels label_list(struct arena *arena, Snapshot__Label *const *list, size_t count)
+{
+    struct labels labels = {ARENA_ARRAY(arena, struct label, count), count};
+    for (size_t i = 0; i < count; i++)
+        labels.items[i] = (struct label){str_from(list[i]->key), str_from(list[i]->value)};
+    return labels;
+}
+
+static void read_meta(struct user_meta **place, const Snapshot__Meta *pb)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    if (!pb)
+        return;
+    struct labels labels = label_list(&arena, pb->labels, pb->n_labels);
+    struct labels annotations = label_list(&arena, pb->annotations, pb->n_annotations);
+    user_meta_restore(place, &labels, &annotations);
+}
+
 static int read_job(struct reader *reader, const Snapshot__Job *pb)
 {
     struct jobset *jobset = reader->jobset;
@@ -348,6 +366,7 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
     job->retry_due_ns = pb->retry_due_ns;
     job->success_rule = pb->success_rule - 1;
     job->job_attempt = pb->job_attempt;
+    read_meta(&job->meta, pb->meta);
     job->changed_seq = pb->changed_seq;
     if (pb->dirty)
         job_touch(job);
@@ -422,6 +441,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     task->signal = pb->signal;
     task->message = arena_str(&task->arena, str_from(pb->message));
     task->reason = arena_str(&task->arena, str_from(pb->reason));
+    read_meta(&task->meta, pb->meta);
     task->saved_step = pb->saved_step;
     task->saved_before_count = (uint32_t)pb->n_saved_before;
     for (size_t i = 0; i < pb->n_saved_before; i++)
@@ -447,14 +467,6 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
         (task->state == TASK_PENDING && machine != MACHINE_NONE))
         return corrupt(reader, "the place of task", pb->uid);
     return join_gang(reader, task, pb->gang);
-}
-
-static struct labels label_list(struct arena *arena, Snapshot__Label *const *list, size_t count)
-{
-    struct labels labels = {ARENA_ARRAY(arena, struct label, count), count};
-    for (size_t i = 0; i < count; i++)
-        labels.items[i] = (struct label){str_from(list[i]->key), str_from(list[i]->value)};
-    return labels;
 }
 
 static void read_labels(struct machine *machine, const Snapshot__Machine *pb)

@@ -258,6 +258,30 @@ static void write_indexes(struct arena *arena, const struct job *job, Snapshot__
     }
 }
 
+static Snapshot__Label **label_list(struct arena *arena, const struct labels *labels, size_t *ret_count)
+{
+    Snapshot__Label **list = ARENA_ARRAY(arena, Snapshot__Label *, labels->len);
+    for (size_t i = 0; i < labels->len; i++) {
+        list[i] = ARENA_NEW(arena, Snapshot__Label);
+        snapshot__label__init(list[i]);
+        list[i]->key = codec_text(arena, labels->items[i].key);
+        list[i]->value = codec_text(arena, labels->items[i].value);
+    }
+    *ret_count = labels->len;
+    return list;
+}
+
+static Snapshot__Meta *write_meta(struct arena *arena, const struct user_meta *meta)
+{
+    if (!meta)
+        return NULL;
+    Snapshot__Meta *pb = ARENA_NEW(arena, Snapshot__Meta);
+    snapshot__meta__init(pb);
+    pb->labels = label_list(arena, &meta->labels, &pb->n_labels);
+    pb->annotations = label_list(arena, &meta->annotations, &pb->n_annotations);
+    return pb;
+}
+
 static void write_task(struct writer *writer, const struct task *task)
 {
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
@@ -301,6 +325,7 @@ static void write_task(struct writer *writer, const struct task *task)
         pb.containers = codec_write_statuses(&writer->arena, task->containers, task->container_count);
     pb.changed_seq = task->changed_seq;
     pb.gang = task->gang ? task->gang->uid : 0;
+    pb.meta = write_meta(&writer->arena, task->meta);
     put(writer, &record);
 }
 
@@ -330,24 +355,12 @@ static void write_job(struct writer *writer, const struct job *job, bool current
     pb.retry_due_ns = job->retry_due_ns;
     pb.success_rule = job->success_rule + 1;
     pb.job_attempt = job->job_attempt;
+    pb.meta = write_meta(&writer->arena, job->meta);
     pb.changed_seq = job->changed_seq;
     pb.dirty = job->dirty;
     put(writer, &record);
     for (size_t t = 0; t < job->tasks.len; t++)
         write_task(writer, job->tasks.items[t]);
-}
-
-static Snapshot__Label **label_list(struct arena *arena, const struct labels *labels, size_t *ret_count)
-{
-    Snapshot__Label **list = ARENA_ARRAY(arena, Snapshot__Label *, labels->len);
-    for (size_t i = 0; i < labels->len; i++) {
-        list[i] = ARENA_NEW(arena, Snapshot__Label);
-        snapshot__label__init(list[i]);
-        list[i]->key = codec_text(arena, labels->items[i].key);
-        list[i]->value = codec_text(arena, labels->items[i].value);
-    }
-    *ret_count = labels->len;
-    return list;
 }
 
 static void write_labels(struct arena *arena, const struct machine *machine, Snapshot__Machine *pb)

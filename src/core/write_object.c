@@ -222,6 +222,7 @@ bool write_object(const struct writing *writing)
     case WRITE_DELETE:
         return delete (writing);
     case WRITE_STATUS:
+    case WRITE_METADATA:
         break;
     }
     return write_refuse_verb(writing);

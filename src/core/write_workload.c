@@ -265,6 +265,58 @@ static bool write_foreign_status(const struct writing *writing)
     return write_accept(writing, 200, ref);
 }
 
+/* What controllers say of their own by label stays: nothing of theirs changes, comes or goes. */
+static void check_controlled(const struct labels *now, const struct doc *map, const char *field,
+                             struct field_errors *errors)
+{
+    for (size_t i = 0; i < now->len; i++) {
+        const struct doc *value = doc_get_str(map, now->items[i].key);
+        if (meta_is_controlled(now->items[i].key) &&
+            (!value || !str_equal(doc_str(value, STR("")), now->items[i].value)))
+            field_error_add(errors, now->items[i].key, "FieldValueForbidden", NULL,
+                            "Forbidden: metadata.%s of its controller may not be changed", field);
+    }
+    for (size_t i = 0; map && map->kind == DOC_OBJECT && i < map->object.len; i++) {
+        struct str key = map->object.members[i].key;
+        if (meta_is_controlled(key) && !labels_get(now, key, (struct str){0}).data)
+            field_error_add(errors, key, "FieldValueForbidden", NULL,
+                            "Forbidden: metadata.%s of this name are the controllers'", field);
+    }
+}
+
+static bool write_metadata(const struct writing *writing)
+{
+    struct jobset *jobset;
+    struct object_ref ref;
+    if (!find_target(writing, &jobset, &ref))
+        return write_refuse_missing(writing);
+    if (!write_still_holds(writing, ref))
+        return false;
+    bool pod = ref.kind == OBJECT_POD;
+    if (ref.kind == OBJECT_JOBSET || jobset->form == form_of(writing))
+        return write_refuse_verb(writing);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document;
+    if (!write_parse(writing, &arena, OBJECT_BYTES_MAX, &document))
+        return false;
+    struct field_errors *errors = write_new_errors(writing);
+    const struct doc *labels = doc_path(document, "metadata", "labels", NULL);
+    const struct doc *annotations = doc_path(document, "metadata", "annotations", NULL);
+    struct task *task = pod ? (struct task *)ref.task : NULL;
+    struct job *job = pod ? task->job : (struct job *)ref.job;
+    struct labels now = job_labels(job, task, &arena), notes = job_annotations(job, task, &arena);
+    metadata_check(document, errors);
+    check_controlled(&now, labels, "labels", errors);
+    check_controlled(&notes, annotations, "annotations", errors);
+    if (errors->list.len)
+        return write_refuse_invalid(writing, errors, writing->write->name);
+    field_errors_done(errors);
+    if (writing->dry)
+        return true;
+    job_set_meta(writing->step, job, task, labels, annotations);
+    return write_accept(writing, 200, ref);
+}
+
 bool write_workload(const struct writing *writing)
 {
     switch (writing->write->verb) {
@@ -276,6 +328,8 @@ bool write_workload(const struct writing *writing)
         return delete_workload(writing);
     case WRITE_STATUS:
         return write_foreign_status(writing);
+    case WRITE_METADATA:
+        return write_metadata(writing);
     }
     return write_refuse_verb(writing);
 }

@@ -75,6 +75,7 @@ void job_resized(struct job *job); /* parallelism or completions changed: judged
 bool job_over(const struct job *job);                                       /* COMPLETE or FAILED */
 bool job_has_failed(const struct job *job); /* for its JobSet: at once, or when its tasks have ended */
 bool job_failed(const struct job *job);                                     /* FAILING or FAILED */
+void user_meta_free(struct user_meta *meta);                                /* NULL: nothing */
 int32_t job_wanted(const struct job *job); /* min(parallelism, completions) */
 int64_t job_deadline(const struct job *job);
 bool job_alive(const struct job *job); /* has a task that has not ended */

@@ -98,6 +98,7 @@ struct task {
     int64_t saved_before[SAVED_BEFORE_MAX]; /* those before it, newest first, as many as are kept */
     uint32_t saved_before_count;
     uint64_t changed_seq;
+    struct user_meta *meta;      /* what a user made of its labels and annotations; NULL: nothing */
     struct list_node on_machine; /* in job_store.machine_tasks[machine] while it lives there */
     /* As its agent said last: main containers, then init ones; NULL: it has but one, which is the task */
     struct container_status *containers;
@@ -161,6 +162,7 @@ struct job {
     bool sift;                 /* private: some of its ended tasks may have to go */
     struct rjob_status counted; /* private: what it adds to its replicated job's status */
     struct heap_node timer;    /* private: in jobset->job_timers */
+    struct user_meta *meta;    /* as of a task */
     uint32_t old_place;        /* private: in jobset->old_jobs */
     /* private: all its tasks were told to stop, since it ends / since it is doomed */
     bool told_stop, told_doom;
@@ -403,6 +405,14 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
 /* Labels that every job and pod of the JobSet carries (jobset.sigs.k8s.io/..., job-name, ...), those of its
  * template among them; in `arena`, sorted by key. `task` NULL: those of the Job. */
 struct labels job_labels(const struct job *job, const struct task *task, struct arena *arena);
+
+/* Labels and annotations that a user gave a Job or a Pod that was made from something else: all that it has,
+ * but for the controllers' own (meta_is_controlled), which stay. They go with the object. */
+struct user_meta {
+    struct labels labels, annotations; /* sorted by key */
+    struct arena arena;
+};
+bool meta_is_controlled(struct str key);
 /* Steps per 1000 seconds over the last window; 0: unknown. */
 int64_t progress_rate_milli(const struct progress *progress);
 

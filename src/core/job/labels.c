@@ -89,6 +89,19 @@ static struct labels keep(label_list *list, struct arena *arena)
     return labels;
 }
 
+/* What a user said takes the place of what he may change. */
+static void take_user_meta(label_list *list, const struct user_meta *meta, const struct labels *said)
+{
+    size_t kept = 0;
+    if (!meta)
+        return;
+    for (size_t i = 0; i < list->len; i++)
+        if (meta_is_controlled(list->items[i].key))
+            list->items[kept++] = list->items[i];
+    list->len = kept;
+    add_all(list, said);
+}
+
 struct labels job_annotations(const struct job *job, const struct task *task, struct arena *arena)
 {
     static const char *const placement[] = {"alpha.jobset.sigs.k8s.io/exclusive-topology",
@@ -109,6 +122,8 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
     if (task && inplace_is_asked(job->jobset))
         add_number(&list, arena, "jobset.sigs.k8s.io/in-place-restart-attempt",
                    (uint64_t)(job->jobset->attempt - job->jobset->parking));
+    const struct user_meta *meta = task ? task->meta : job->meta;
+    take_user_meta(&list, meta, meta ? &meta->annotations : NULL);
     return keep(&list, arena);
 }
 
@@ -136,5 +151,7 @@ struct labels job_labels(const struct job *job, const struct task *task, struct 
         if (job->rjob->job.indexed)
             add_number(&list, arena, "batch.kubernetes.io/job-completion-index", (uint64_t)task->index);
     }
+    const struct user_meta *meta = task ? task->meta : job->meta;
+    take_user_meta(&list, meta, meta ? &meta->labels : NULL);
     return keep(&list, arena);
 }

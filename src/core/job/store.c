@@ -240,6 +240,7 @@ int64_t jobs_oldest_start(const struct job_store *store, machine_id machine)
 static void free_task(struct task *task)
 {
     arena_done(&task->containers_arena);
+    user_meta_free(task->meta);
     arena_done(&task->arena);
     mem_free(task);
 }
@@ -250,6 +251,7 @@ static void free_job(struct job *job)
         free_task(job->tasks.items[i]);
     vec_done(&job->tasks);
     mem_free(job->indexes);
+    user_meta_free(job->meta);
     arena_done(&job->arena);
     mem_free(job);
 }

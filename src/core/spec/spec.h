@@ -237,6 +237,8 @@ bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);
 /* Has it a rule that restarts single Jobs? */
 bool jobset_restarts_jobs(const struct jobset_spec *spec);
 
+/* Labels (64 at most) and annotations of any object. */
+void metadata_check(const struct doc *object, struct field_errors *errors);
 /* What a user writes to a Node: labels, annotations, taints. */
 void node_check(const struct doc *object, struct field_errors *errors);
 

@@ -23,14 +23,18 @@ static void check_taint(const struct doc *taints, size_t at, struct field_errors
         }
 }
 
-void node_check(const struct doc *object, struct field_errors *errors)
+void metadata_check(const struct doc *object, struct field_errors *errors)
 {
-    const struct doc *metadata = doc_get(object, "metadata"),
-                     *taints = doc_path(object, "spec", "taints", NULL);
-    const struct doc *labels = doc_get(metadata, "labels");
+    const struct doc *metadata = doc_get(object, "metadata"), *labels = doc_get(metadata, "labels");
     validate_meta(metadata, AT(NULL, "metadata"), errors);
     if (doc_len(labels) > LABELS_MAX)
         path_too_many(errors, AT(AT(NULL, "metadata"), "labels"), labels, doc_len(labels), LABELS_MAX);
+}
+
+void node_check(const struct doc *object, struct field_errors *errors)
+{
+    const struct doc *taints = doc_path(object, "spec", "taints", NULL);
+    metadata_check(object, errors);
     if (doc_len(taints) > LABELS_MAX)
         path_too_many(errors, AT(AT(NULL, "spec"), "taints"), taints, doc_len(taints), LABELS_MAX);
     for (size_t i = 0; i < doc_len(taints) && i < LABELS_MAX; i++)

@@ -161,6 +161,44 @@ void body_default(struct arena *arena, const struct resource *resource, struct d
         stored_default(arena, object);
 }
 
+/* Labels and annotations: what users may change in a Job or Pod that was made from something else. */
+static struct doc *metadata_of(struct arena *arena, struct doc *object)
+{
+    static const char *const maps[] = {"labels", "annotations"};
+    struct doc *narrow = doc_new(arena, DOC_OBJECT), *metadata = doc_need_object(arena, narrow, "metadata");
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        struct doc *map = doc_path(object, "metadata", maps[i], NULL);
+        if (map)
+            doc_set(arena, metadata, str_from(maps[i]), map);
+    }
+    return narrow;
+}
+
+static struct doc *without_metadata(struct arena *arena, const struct doc *object)
+{
+    static const char *const maps[] = {"labels", "annotations", "managedFields"};
+    struct doc *rest = doc_clone(arena, object), *metadata = doc_get(rest, "metadata");
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        doc_unset(metadata, maps[i]);
+    return rest;
+}
+
+/* Is it such a Job or Pod, and does nothing else of it change? */
+static bool only_metadata(struct api_request *request, const struct doc *object)
+{
+    struct object_ref ref;
+    struct doc *live;
+    if (request->subresource.len || !resource_is_workload(request->resource) || !request_find(request, &ref))
+        return false;
+    bool made = (ref.kind == OBJECT_JOB && ref.job->jobset->form == FORM_JOBSET) ||
+                (ref.kind == OBJECT_POD && ref.task->job->jobset->form != FORM_POD);
+    if (!made || !write_read_current(request, &live))
+        return false;
+    body_strip(request->resource, live);
+    body_default(&request->arena, request->resource, live);
+    return spec_equal(without_metadata(&request->arena, live), without_metadata(&request->arena, object));
+}
+
 bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write)
 {
     if (!check_type(request, object))
@@ -191,6 +229,12 @@ bool body_accept(struct api_request *request, struct doc *object, bool creating,
     if (!managed_update(request, object, given, creating))
         return false;
     write->name = arena_str(&request->arena, doc_str(doc_get(metadata, "name"), STR("")));
+    if (write->verb == WRITE_METADATA) /* of an earlier try */
+        write->verb = WRITE_REPLACE;
+    if (!creating && only_metadata(request, object)) {
+        write->verb = WRITE_METADATA;
+        object = metadata_of(&request->arena, object);
+    }
     struct buf text BUF_CLEANUP = {0};
     json_write(&text, object);
     if (text.len > OBJECT_BYTES_MAX) {

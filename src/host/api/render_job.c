@@ -157,6 +157,10 @@ static void put_template(struct render *render, const struct job *job, const str
 {
     static const char *const none[] = {"metadata", NULL};
     struct labels of_pods = *labels;
+    struct job plain = *job; /* without what a user made of the Job's own labels */
+    plain.meta = NULL;
+    if (job->meta)
+        of_pods = job_labels(&plain, NULL, render->scratch);
     static const char *const maps[] = {"labels", "annotations", NULL};
     struct json_writer *out = &render->out;
     const struct doc *pod = render_pod_template(job);
@@ -171,7 +175,7 @@ static void put_template(struct render *render, const struct job *job, const str
     render_labels(render, "labels", &of_pods, doc_get(metadata, "labels"));
     struct labels annotations = {0};
     if (job->jobset->form == FORM_JOBSET)
-        annotations = job_annotations(job, NULL, render->scratch);
+        annotations = job_annotations(&plain, NULL, render->scratch);
     render_labels(render, "annotations", &annotations, doc_get(metadata, "annotations"));
     json_end_object(out);
     render_members(render, pod, none);
@@ -209,7 +213,7 @@ void render_job(struct render *render, const struct job *job)
     struct json_writer *out = &render->out;
     const struct jobset *jobset = job->jobset;
     struct labels labels = job_labels(job, NULL, render->scratch);
-    const struct doc *metadata = doc_get(render_job_template(job), "metadata");
+    const struct doc *metadata = job->meta ? NULL : doc_get(render_job_template(job), "metadata");
     bool own = jobset->form != FORM_JOBSET;
     json_begin_object(out);
     render_type(render, "batch/v1", "Job");

@@ -178,7 +178,7 @@ void render_pod(struct render *render, const struct task *task)
     struct json_writer *out = &render->out;
     const struct job *job = task->job;
     struct labels labels = job_labels(job, task, render->scratch);
-    const struct doc *metadata = doc_get(render_pod_template(job), "metadata");
+    const struct doc *metadata = task->meta ? NULL : doc_get(render_pod_template(job), "metadata");
     bool own = job->jobset->form == FORM_POD;
     struct labels annotations = job_annotations(job, task, render->scratch);
     json_begin_object(out);

@@ -211,8 +211,12 @@ static struct str label_of(const struct core *core, struct object_ref object, st
     case OBJECT_JOBSET:
         return doc_label(doc_path(object.jobset->document, "metadata", "labels", NULL), key);
     case OBJECT_JOB:
+        if (object.job->meta)
+            return (struct str){0};
         return doc_label(doc_path(render_job_template(object.job), "metadata", "labels", NULL), key);
     case OBJECT_POD:
+        if (object.task->meta)
+            return (struct str){0};
         return doc_label(
             doc_path(render_job_template(object.task->job), "spec", "template", "metadata", "labels", NULL),
             key);

@@ -101,6 +101,20 @@ static void fill_in(struct api_request *request, struct doc *object, const struc
     }
 }
 
+/* `live` with the labels and annotations of `said`. */
+static struct doc *with_metadata(struct arena *arena, const struct doc *live, const struct doc *said)
+{
+    static const char *const maps[] = {"labels", "annotations"};
+    struct doc *object = doc_clone(arena, live), *metadata = doc_need_object(arena, object, "metadata");
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        struct doc *map = doc_path(said, "metadata", maps[i], NULL);
+        doc_unset(metadata, maps[i]);
+        if (map)
+            doc_set(arena, metadata, str_from(maps[i]), map);
+    }
+    return object;
+}
+
 /* What a dry run shows: the object as it would be written, with the defaults. */
 static void answer_dry_run(struct api_request *request)
 {
@@ -112,8 +126,10 @@ static void answer_dry_run(struct api_request *request)
         return;
     }
     CHECK(json_parse(&request->arena, job->event.body, &object, NULL) == 0);
-    if (job->event.verb == WRITE_REPLACE)
+    if (job->event.verb == WRITE_REPLACE || job->event.verb == WRITE_METADATA)
         (void)write_read_current(request, &live);
+    if (job->event.verb == WRITE_METADATA && live)
+        object = with_metadata(&request->arena, live, object);
     fill_in(request, object, live);
     struct json_writer out = answer_begin(request, job->event.verb == WRITE_CREATE ? 201 : 200);
     json_put_doc(&out, object);
