@@ -127,10 +127,11 @@ static struct suit quota_suits(struct choosing *choosing, uint32_t cell, int64_t
     bool may_borrow = queue->borrow != PREEMPT_NEVER || choosing->fair;
     bool reclaims = above && queue->reclaim != PREEMPT_NEVER;
     bool can = queue->within != PREEMPT_NEVER || queue->reclaim != PREEMPT_NEVER;
-    if (needs <= most && can &&
-        (quota->nodes[queue->node].cells[cell].nominal >= needs || reclaims || may_borrow ||
-         queue->within != PREEMPT_NEVER))
+    bool own = quota->nodes[queue->node].cells[cell].nominal >= needs;
+    if (needs <= most && can && (own || reclaims || may_borrow || queue->within != PREEMPT_NEVER))
         suit.fit = FIT_PREEMPT;
+    if (suit.fit == FIT_PREEMPT && own)
+        suit.borrow = 0; /* once its victims are gone */
     return suit;
 }
 
