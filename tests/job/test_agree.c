@@ -27,7 +27,8 @@ static size_t state_of(uint32_t rank, uint64_t step, uint32_t attempt, char *buf
 static phx_context *join(void)
 {
     struct phx_error error = {0};
-    struct phx_options options = {.size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS};
+    struct phx_options options = {
+        .size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS, .leave_timeout_ms = GANG_PATIENCE_MS};
     phx_context *ctx = NULL;
     EXPECT(phx_join(&options, &ctx, &error) == 0);
     return ctx;
@@ -177,7 +178,8 @@ static void test_nothing_newer(void **unused)
 static int join_and_die(void *unused)
 {
     struct phx_error error = {0};
-    struct phx_options options = {.size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS};
+    struct phx_options options = {
+        .size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS, .leave_timeout_ms = GANG_PATIENCE_MS};
     phx_context *ctx = NULL;
     int status = phx_join(&options, &ctx, &error);
     EXPECT(status == PHX_ERROR_PEER || status == 0);

@@ -21,7 +21,8 @@
 static phx_context *join(void)
 {
     struct phx_error error = {0};
-    struct phx_options options = {.size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS};
+    struct phx_options options = {
+        .size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS, .leave_timeout_ms = GANG_PATIENCE_MS};
     phx_context *ctx = NULL;
     EXPECT(phx_join(&options, &ctx, &error) == 0);
     return ctx;

@@ -25,7 +25,8 @@ static int make_steps(void *name)
 {
     static int64_t times_ns[BLOCKS];
     struct phx_error error = {0};
-    struct phx_options options = {.size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS};
+    struct phx_options options = {
+        .size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS, .leave_timeout_ms = GANG_PATIENCE_MS};
     struct rusage before, after;
     phx_context *ctx = NULL;
     uint64_t step = 0;

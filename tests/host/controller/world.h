@@ -8,8 +8,8 @@
  *     world_done(&w);                                            // replays the log and compares digests
  *
  * Agents beat by themselves while `beats`, and obey (report starts, end what they are told to stop) while
- * `obeys`. However long the process stands still, the controller finds fresh beats when it listens again: agents
- * are on machines of their own, and those did not stand still.
+ * `obeys`. However long the process stands still, the controller finds fresh beats when it listens again:
+ * agents are on machines of their own, and those did not stand still.
  */
 #ifndef PHX_TESTS_HOST_CONTROLLER_WORLD_H
 #define PHX_TESTS_HOST_CONTROLLER_WORLD_H

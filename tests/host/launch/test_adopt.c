@@ -8,7 +8,8 @@
 #include "host/launch/fixture.h"
 #include "host/launch/shim.h"
 
-/* An agent in a process of its own that spawns the task and waits for its end, until it is killed. */
+/* An agent in a process of its own that spawns tasks, says that they have started, and lives until it is
+ * killed. */
 struct agent {
     pid_t pid;
 };
@@ -24,7 +25,8 @@ static void agent_body(struct fixture *f, const struct launch_spec *const *specs
     for (size_t i = 0; i < count; i++)
         spawn(f, specs[i]);
     for (size_t i = 0; i < count; i++)
-        await(f, LAUNCH_STARTED, specs[i]->uid);
+        PATIENT_UNTIL(&f->patience, find_event(f, LAUNCH_STARTED, specs[i]->uid) ||
+                                        find_event(f, LAUNCH_EXITED, specs[i]->uid));
     if (write(started, "s", 1) != 1)
         _exit(2);
     for (;;)
@@ -150,47 +152,80 @@ static void finished_meanwhile_is_collected(void **state)
     close(go_fd);
 }
 
+static pid_t recorded_task(struct fixture *f, uint64_t uid)
+{
+    char path[256];
+    struct shim_start start = {0};
+    snprintf(path, sizeof path, "%s/tasks/%d/task", f->directory, (int)uid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &start, sizeof start, SHIM_START_OFFSET), sizeof start);
+    close(fd);
+    return start.task_pid;
+}
+
+/* False: the fence had passed before the agent was dead, so nothing is proven. */
+static bool is_fenced_without_agent(struct fixture *f, uint64_t uid, uint64_t fence_ns)
+{
+    struct task_args args;
+    script(f, &args, uid, "trap '' TERM; while :; do sleep 1000; done");
+    uint64_t deadline = boottime_ns() + fence_ns;
+    struct agent agent = agent_start(f, &args.spec, deadline, -1);
+    agent_kill(&agent);
+    bool proves = boottime_ns() < deadline;
+    pid_t task = recorded_task(f, uid);
+    while (proves && !process_gone(task)) /* nothing tells of the end of another's child */
+        poll(NULL, 0, 5);
+    assert_true(!proves || boottime_ns() >= deadline);
+    launcher_open(f);
+    launch_adopt(f->launcher, NULL);
+    const struct seen *seen = await(f, LAUNCH_EXITED, uid);
+    assert_true(seen->event.exit.fenced && seen->event.exit.signaled && !seen->event.exit.lost);
+    return proves;
+}
+
 static void fence_kills_without_agent(void **state)
 {
     struct fixture *f = *state;
-    struct task_args args;
-    char word[64];
-    script(f, &args, 7, "trap '' TERM; exec 3>$WORDS; echo ready >&3; while :; do sleep 1000; done");
-    uint64_t deadline = boottime_ns() + 2000 * (uint64_t)NS_PER_MS;
-    struct agent agent = agent_start(f, &args.spec, deadline, -1);
-    await_word(f, word);
-    agent_kill(&agent);
-    assert_true(boottime_ns() < deadline);
-    await_silence(f);
-    assert_true(boottime_ns() >= deadline);
-    launcher_open(f);
-    launch_adopt(f->launcher, NULL);
-    const struct seen *seen = await(f, LAUNCH_EXITED, 7);
-    assert_true(seen->event.exit.fenced && seen->event.exit.signaled && !seen->event.exit.lost);
+    uint64_t uid = 7;
+    for (uint64_t fence_ns = NS_PER_SECOND; !is_fenced_without_agent(f, uid, fence_ns); fence_ns *= 2, uid++)
+        launcher_shut(f);
     struct task_args late; /* and nothing starts behind a fence that has passed */
-    script(f, &late, 8, "echo never >$WORDS");
+    script(f, &late, 100, "echo never >$WORDS");
     spawn(f, &late.spec);
-    seen = await(f, LAUNCH_EXITED, 8);
+    const struct seen *seen = await(f, LAUNCH_EXITED, 100);
     assert_true(seen->event.exit.fenced);
     assert_int_equal(seen->event.exit.started_ns, 0);
-    assert_null(find_event(f, LAUNCH_STARTED, 8));
+    assert_null(find_event(f, LAUNCH_STARTED, 100));
+}
+
+/* The first fence moves forward before it passes, and the task lives on behind it. False: that took too long.
+ * */
+static bool outlives_its_first_fence(struct fixture *f, uint64_t uid, uint64_t fence_ns)
+{
+    launch_set_fence(f->launcher, 0);
+    spawn_script(f, uid, "exec sleep 1000");
+    await(f, LAUNCH_STARTED, uid);
+    uint64_t deadline = boottime_ns() + fence_ns;
+    launch_set_fence(f->launcher, deadline); /* from none to one */
+    launch_set_fence(f->launcher, boottime_ns() + 3600 * (uint64_t)NS_PER_SECOND);
+    bool moved = boottime_ns() < deadline;
+    PATIENT_UNTIL(&f->patience, boottime_ns() > deadline + 100 * (uint64_t)NS_PER_MS);
+    assert_true(!moved || !find_event(f, LAUNCH_EXITED, uid));
+    launch_set_fence(f->launcher, 1); /* backwards, into the past */
+    assert_true(await(f, LAUNCH_EXITED, uid)->event.exit.fenced);
+    return moved;
 }
 
 static void fence_moves(void **state)
 {
     struct fixture *f = *state;
+    uint64_t uid = 1;
     launcher_open(f);
-    char word[64];
-    spawn_script(f, 1, "exec 3>$WORDS; echo ready >&3; exec sleep 1000");
-    await_word(f, word);
-    launch_set_fence(f->launcher, boottime_ns() + 100 * (uint64_t)NS_PER_MS); /* from none to one */
-    launch_set_fence(f->launcher, boottime_ns() + 3600 * (uint64_t)NS_PER_SECOND);
-    struct pollfd fd = {f->words_fd, POLLIN, 0};
-    assert_int_equal(poll(&fd, 1, 200), 0); /* it lives past the first deadline */
-    launch_set_fence(f->launcher, 1);       /* backwards, into the past */
-    assert_true(await(f, LAUNCH_EXITED, 1)->event.exit.fenced);
+    for (uint64_t fence_ns = 100 * NS_PER_MS; !outlives_its_first_fence(f, uid, fence_ns); fence_ns *= 2)
+        uid++;
     launch_set_fence(f->launcher, 0);
-    assert_int_equal(run_script(f, 2, "exit 0")->event.exit.exit_code, 0);
+    assert_int_equal(run_script(f, 100, "exit 0")->event.exit.exit_code, 0);
 }
 
 static void tether_holds_until_the_last(void **state)
