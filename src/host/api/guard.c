@@ -1,6 +1,7 @@
 #include "host/api/guard.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static bool is_health(struct str path)
 {
@@ -255,6 +256,69 @@ bool guard_write(struct api_request *request, struct write_event *write)
         return true;
     refuse(request, str_from(error.text));
     return false;
+}
+
+/* --- for how long ---------------------------------------------------------------------------------------- */
+
+struct guard_pass {
+    struct arena arena;
+    struct access_user who, as; /* whom the credentials named; whom it acts as (name empty: as that) */
+    struct access_attributes what;
+    struct str authorization;
+};
+
+struct guard_pass *guard_pass_new(const struct api_request *request)
+{
+    if (!request->api->access || !request->user || !request->headers)
+        return NULL;
+    struct guard_pass *pass = mem_alloc(sizeof *pass);
+    struct arena *arena = &pass->arena;
+    const struct access_attributes *what = &request->what;
+    pass->who = access_user_copy(arena, request->impersonator ? request->impersonator : request->user);
+    if (request->impersonator)
+        pass->as = access_user_copy(arena, request->user);
+    pass->what = (struct access_attributes){.verb = arena_str(arena, what->verb),
+                                            .group = arena_str(arena, what->group),
+                                            .resource = arena_str(arena, what->resource),
+                                            .subresource = arena_str(arena, what->subresource),
+                                            .namespace_ = arena_str(arena, what->namespace_),
+                                            .name = arena_str(arena, what->name),
+                                            .path = arena_str(arena, what->path)};
+    pass->authorization = arena_str(arena, request->headers->authorization);
+    return pass;
+}
+
+void guard_pass_free(struct guard_pass *pass)
+{
+    if (!pass)
+        return;
+    explicit_bzero((char *)pass->authorization.data, pass->authorization.len);
+    arena_done(&pass->arena);
+    mem_free(pass);
+}
+
+int guard_pass_check(const struct guard_pass *pass, const struct api_request *request)
+{
+    struct access *access = request->api->access;
+    struct access_credentials credentials = {.authorization = pass->authorization};
+    struct access_user now;
+    struct arena scratch ARENA_CLEANUP = {0};
+    credentials.by_cert = request_certificate(request, &credentials.bad_cert);
+    access_follow(access, request_core(request));
+    if (access_authenticate(access, &credentials, &scratch, &now) < 0 || !str_equal(now.name, pass->who.name))
+        return 401;
+    return access_allows(access, pass->as.name.len ? &pass->as : &now, &pass->what) ? 0 : 403;
+}
+
+uint64_t guard_stamp(const struct api *api)
+{
+    static const enum object_kind kinds[] = {OBJECT_ROLE, OBJECT_ROLE_BINDING, OBJECT_CLUSTER_ROLE,
+                                             OBJECT_CLUSTER_ROLE_BINDING};
+    const struct object_store *objects = core_objects(api->hooks.core(api->hooks.context));
+    uint64_t stamp = access_generation(api->access);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        stamp += object_kind_version(objects, kinds[i]); /* each of them only grows */
+    return stamp;
 }
 
 /* --- audit ---------------------------------------------------------------------------------------------- */

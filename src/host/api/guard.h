@@ -24,6 +24,14 @@ bool guard_identify(struct api_request *request);
 bool guard_resource(struct api_request *request);
 /* The same for a path that names no resource. */
 bool guard_path(struct api_request *request);
+/* What a stream remembers of who opened it, to ask again while it is open. NULL: nobody is asked. */
+struct guard_pass;
+struct guard_pass *guard_pass_new(const struct api_request *request);
+void guard_pass_free(struct guard_pass *pass);
+/* 0: it may go on; 401: its credentials name nobody any more, or somebody else; 403: its right has ended. */
+int guard_pass_check(const struct guard_pass *pass, const struct api_request *request);
+/* Changes with everything that an answer of guard_pass_check hangs on, but for the end of certificates. */
+uint64_t guard_stamp(const struct api *api);
 /* The audit line; at most one a stage. Called when the answer is whole or its stream begins. */
 void guard_audit(struct api_request *request);
 

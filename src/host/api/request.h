@@ -131,6 +131,8 @@ void request_warn(struct api_request *request, const char *format, ...) __attrib
 
 /* The answer of a pending request is there. */
 void request_finish(struct api_request *request);
+/* Whom the certificate of the request's connection names now; NULL: nobody, or (*ret_bad) it is not good. */
+const struct access_user *request_certificate(const struct api_request *request, bool *ret_bad);
 /* The stream of this request has bytes again, or ended. */
 void request_wake(struct api_request *request);
 /* Asks the loop to run api->retries soon. */

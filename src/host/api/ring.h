@@ -31,12 +31,16 @@ struct watch_ring {
     struct list_node watchers[RESOURCES];
     size_t watcher_count[RESOURCES];
     struct buf object_text, cells_text; /* reused */
+    uint64_t rights_stamp;              /* guard_stamp() and time of the last look at the watchers' rights */
+    int64_t rights_ns;
 };
 
 static inline const struct change *ring_at(const struct watch_ring *ring, uint64_t number)
 {
     return ring->slots[number % API_RING_ENTRIES_MAX];
 }
+/* watch.c: ends the watches of those who may no more, if anything changed since the last look. */
+void watchers_check_rights(struct watch_ring *ring);
 /* watch.c: a change of this resource has come. */
 void watchers_notice(struct watch_ring *ring, const struct change *change, uint64_t number);
 

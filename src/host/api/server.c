@@ -332,6 +332,21 @@ static struct str peer_address(struct transport *transport)
     return arena_str(&transport->request.arena, str_from(host));
 }
 
+const struct access_user *request_certificate(const struct api_request *request, bool *ret_bad)
+{
+    const struct api *api = request->api;
+    const struct transport *transport = request->transport;
+    *ret_bad = false;
+    if (!transport || !api->access || !api->server || !api->server->tls || !access_client_ca(api->access))
+        return NULL;
+    const union MHD_ConnectionInfo *session =
+        MHD_get_connection_info(transport->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    const struct peer *peer = peer_of(transport->connection);
+    if (!session || !session->tls_session || !peer || !peer->tls)
+        return NULL;
+    return api_tls_peer_user(peer->tls, api->access, session->tls_session, (int64_t)uv_hrtime(), ret_bad);
+}
+
 /* Who asks, as headers and TLS say it. */
 static void see_identity(struct transport *transport)
 {
@@ -344,14 +359,7 @@ static void see_identity(struct transport *transport)
         return;
     MHD_get_connection_values(transport->connection, MHD_HEADER_KIND, see_header, transport);
     headers->source = peer_address(transport);
-    if (!api->server->tls || !access_client_ca(api->access))
-        return;
-    const union MHD_ConnectionInfo *session =
-        MHD_get_connection_info(transport->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    const struct peer *peer = peer_of(transport->connection);
-    if (session && session->tls_session && peer && peer->tls)
-        headers->by_cert = api_tls_peer_user(peer->tls, api->access, session->tls_session,
-                                             (int64_t)uv_hrtime(), &headers->bad_cert);
+    headers->by_cert = request_certificate(request, &headers->bad_cert);
 }
 
 static enum method method_of(const char *name)

@@ -5,11 +5,13 @@
  */
 #include <stdio.h>
 
+#include "host/api/guard.h"
 #include "host/api/page.h"
 #include "host/api/ring.h"
 
 enum { TEXT_AHEAD = 16 * 1024, FIRST_BYTES_MAX = 64 * 1024 * 1024 };
 #define BOOKMARK_NS (60 * NS_PER_SECOND)
+#define RIGHTS_NS   (60 * NS_PER_SECOND) /* certificates end by themselves */
 
 struct watcher {
     struct body_stream stream; /* first: it is freed through it */
@@ -26,6 +28,7 @@ struct watcher {
     bool idle, columns_sent, bookmarks, ended;
     int64_t end_ns, bookmark_ns; /* 0: none */
     struct u64_map matched;      /* uids that match a mutable selector, as the client knows them */
+    struct guard_pass *pass;     /* NULL: nobody is asked */
     struct buf text;
     size_t sent;      /* of text */
     struct buf first; /* "namespace\0name\0" of what was there and has not been said */
@@ -208,6 +211,7 @@ static void watcher_free(struct body_stream *stream)
     u64_map_done(&watcher->matched);
     drop_first(watcher);
     buf_done(&watcher->text);
+    guard_pass_free(watcher->pass);
     arena_done(&watcher->arena);
     mem_free(watcher);
 }
@@ -231,8 +235,53 @@ void watchers_notice(struct watch_ring *ring, const struct change *change, uint6
     }
 }
 
+/* Its last words. */
+static void put_denied(struct watcher *watcher, int code)
+{
+    struct json_writer out = {.out = &watcher->text};
+    if (watcher->first.len)
+        drop_first(watcher);
+    json_begin_object(&out);
+    json_pair_text(&out, "type", "ERROR");
+    json_key(&out, "object");
+    if (code == 401)
+        status_write(&out, 401, "Unauthorized", STR("Unauthorized"));
+    else
+        status_write(&out, 403, "Forbidden", STR("the right to watch this has ended"));
+    json_end_object(&out);
+    buf_add_char(&watcher->text, '\n');
+    watcher->ended = true;
+    watcher->next = watcher->ring->next;
+    if (watcher->idle)
+        wake(watcher);
+}
+
+void watchers_check_rights(struct watch_ring *ring)
+{
+    if (!ring->api->access)
+        return;
+    uint64_t stamp = guard_stamp(ring->api);
+    int64_t now_ns = ring->api->hooks.now_ns(ring->api->hooks.context);
+    if (stamp == ring->rights_stamp && now_ns < ring->rights_ns)
+        return;
+    ring->rights_stamp = stamp;
+    ring->rights_ns = now_ns + RIGHTS_NS;
+    for (int i = 0; i < RESOURCES; i++) {
+        list_for_each_safe(node, after, &ring->watchers[i])
+        {
+            struct watcher *watcher = container_of(node, struct watcher, node);
+            int code = watcher->pass && !watcher->ended
+                           ? guard_pass_check(watcher->pass, watcher->stream.request)
+                           : 0;
+            if (code)
+                put_denied(watcher, code);
+        }
+    }
+}
+
 void watch_ring_tick(struct watch_ring *ring)
 {
+    watchers_check_rights(ring);
     int64_t now_ns = ring->api->hooks.now_ns(ring->api->hooks.context);
     uint64_t seq = core_seq(ring->api->hooks.core(ring->api->hooks.context));
     for (int i = 0; i < RESOURCES; i++) {
@@ -313,6 +362,7 @@ static struct watcher *watcher_new(struct api_request *request)
     if (request->namespace_.len)
         memcpy(watcher->namespace_text, request->namespace_.data, request->namespace_.len);
     watcher->start_seq = core_seq(request_core(request));
+    watcher->pass = guard_pass_new(request);
     list_append(&ring->watchers[request->resource->id], &watcher->node);
     ring->watcher_count[request->resource->id]++;
     request->api->stats.watches++;
