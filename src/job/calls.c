@@ -59,6 +59,7 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
     uint64_t barrier = ctx->barrier_released + 1;
     if (status == 0 && ctx->barrier_arrived < barrier) {
         ctx->barrier_arrived = barrier;
+        job_flight_begin(&ctx->flight, barrier);
         job_spoke_send(ctx, &(struct star_message){.type = STAR_ARRIVE, .number = barrier});
     }
     while (status == 0 && ctx->barrier_released < barrier) {
@@ -68,7 +69,14 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
         else if (status == 0 && !job_wait(ctx, deadline_ns))
             status = job_fail(error, PHX_ERROR_TIMEOUT, "the barrier is not complete");
     }
+    struct job_flight flight;
+    if (status == 0)
+        job_flight_end(&ctx->flight, barrier);
+    else
+        flight = ctx->flight;
     pthread_mutex_unlock(&ctx->mutex);
+    if (status == PHX_ERROR_TIMEOUT)
+        job_flight_write(&flight, &ctx->settings, ctx->attempt);
     return status;
 }
 
@@ -182,7 +190,8 @@ int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, 
     pthread_mutex_lock(&ctx->mutex);
     int status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
     if (status == 0) {
-        ctx->step.step = step;
+        ctx->step.step = ctx->flight.step = step;
+        ctx->flight.step_known = true;
         ctx->step.metric_count = (uint16_t)metric_count;
         for (size_t i = 0; i < metric_count; i++) {
             struct jobwire_metric *metric = &ctx->step.metrics[i];

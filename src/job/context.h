@@ -6,7 +6,7 @@
  *     spoke.c                          this rank's side of the star: its messages to and from the hub
  *     hub.c                            rank 0's other side: the meeting point of all ranks, itself included
  *     agree.c                          both sides of the question which checkpoint the gang restores
- *     conn, star, shard, crc, settings, error: without a context
+ *     conn, star, shard, crc, settings, flight, error: without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
  * resolution. Sending never blocks, so callers send under the mutex too, and wake the thread only when a
@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "job/conn.h"
+#include "job/flight.h"
 #include "job/settings.h"
 #include "job/star.h"
 #include "job/wire.h"
@@ -126,6 +127,7 @@ struct phx_context {
     bool leaving; /* in phx_leave: an end of the star is no loss */
 
     uint64_t barrier_arrived, barrier_released;
+    struct job_flight flight;
     struct job_call *calls;
     uint64_t next_call;
 

@@ -157,7 +157,7 @@ static void on_message(struct phx_context *ctx, const struct jobwire_message *me
     case JOBWIRE_DRAIN: {
         int64_t wait_ms =
             message->drain.deadline_ms > INT32_MAX ? INT32_MAX : (int64_t)message->drain.deadline_ms;
-        ctx->drain = true;
+        ctx->drain = ctx->flight.due = true;
         ctx->drain_reason = message->drain.reason;
         ctx->drain_deadline_ns = job_deadline_ns(wait_ms);
         break;
