@@ -40,7 +40,7 @@ struct sim_call {
 };
 struct sim_rank {
     VEC(struct sim_call) calls; /* its program */
-    size_t called, begun;       /* places: called are those before; begun: where the device is */
+    size_t called, first_open;  /* places: called are those before the one, finished those before the other */
     enum sim_fault fault;
     size_t at, ahead;
 };
@@ -183,7 +183,7 @@ static inline bool sim_overtakes(const struct sim *sim, uint32_t rank, size_t pl
 static inline bool sim_at(const struct sim *sim, uint32_t r, uint32_t op)
 {
     const struct sim_rank *rank = &sim->rank[r];
-    for (size_t i = 0; i < rank->called; i++) {
+    for (size_t i = rank->first_open; i < rank->called; i++) {
         bool faulty = rank->fault == SIM_DEVICE_HANGS || rank->fault == SIM_DEVICE_ERROR;
         if (faulty && i >= rank->at && (rank->fault == SIM_DEVICE_HANGS || i > rank->at))
             return false;
@@ -219,11 +219,13 @@ static inline bool sim_go(struct sim *sim, uint32_t r)
     struct sim_rank *rank = &sim->rank[r];
     bool changed = false;
     size_t open = 0;
-    for (size_t i = 0; i < rank->called; i++)
+    while (rank->first_open < rank->called && sim_finished(sim, r, rank->first_open))
+        rank->first_open++;
+    for (size_t i = rank->first_open; i < rank->called; i++)
         open += !sim_finished(sim, r, i);
     for (; open < rank->ahead && rank->called < rank->calls.len && !sim_stopped(rank); open++, changed = true)
         rank->called++;
-    for (size_t i = 0; i < rank->called; i++)
+    for (size_t i = rank->first_open; i < rank->called; i++)
         if (!sim_finished(sim, r, i))
             changed = sim_try(sim, rank->calls.items[i].op) || changed;
     return changed;

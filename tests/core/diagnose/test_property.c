@@ -114,7 +114,7 @@ static bool names(const struct diagnosis *diagnosis, uint32_t rank)
 
 static void one_culprit(void **state)
 {
-    enum { ROUNDS = 2500 };
+    enum { ROUNDS = 1600 };
     static const enum finding_kind kinds[] = {0, FINDING_ABSENT, FINDING_SILENT, FINDING_STUCK,
                                               FINDING_STUCK};
     size_t seen[5] = {0};
@@ -158,7 +158,7 @@ static void one_culprit(void **state)
 static void several_culprits(void **state)
 {
     size_t all = 0, rounds = 0;
-    for (uint64_t seed = 100001; seed <= 102000; seed++) {
+    for (uint64_t seed = 100001; seed <= 101000; seed++) {
         struct sim *sim = sim_random(seed);
         struct diagnosis diagnosis;
         size_t count = 2 + seed % 2, manifest = 0;
@@ -188,7 +188,7 @@ static void several_culprits(void **state)
 
 static void healthy(void **state)
 {
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= 150; seed++) {
         struct sim *sim = sim_random(seed);
         struct diagnosis diagnosis;
         sim_run(sim);
@@ -207,7 +207,7 @@ static void healthy(void **state)
  */
 static void again(void **state)
 {
-    for (uint64_t seed = 1; seed <= 200; seed++) {
+    for (uint64_t seed = 1; seed <= 80; seed++) {
         struct sim *sim = sim_random(seed);
         struct flight *flight = flight_new();
         struct buf BUF_CLEANUP text = {0}, first = {0}, second = {0};
