@@ -28,6 +28,8 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->cordoned |= old->cordoned;
     machine->isolation = old->isolation;
     machine->isolated_ns = old->isolated_ns;
+    machine->last_job = old->last_job;
+    machine->last_job_ns = old->last_job_ns;
     machine->noticed_ns = old->noticed_ns;
     machine->leave_ns = old->leave_ns;
     machine->incarnation = old->incarnation;

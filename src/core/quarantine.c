@@ -1,6 +1,15 @@
 /* quarantine.c - from signals to faults, and from faults to what happens to machines and jobs. The judgement
  * is health/'s; what a judgement needs to know of jobs, and what it does to them, is here. */
+#include "core/health/attribute.h"
 #include "core/internal.h"
+
+/* Does the task have what the signal is about? */
+static bool is_struck(const struct task *task, const struct signal *signal)
+{
+    if (signal->chip < 0)
+        return true;
+    return signal->chip < CHIPS_PER_MACHINE_MAX && (task->chips >> signal->chip & 1);
+}
 
 /* The JobSet whose work the signal concerns: that of the task that holds the chip, or of the machine's only
  * gang; 0: nobody's, or one of several. */
@@ -10,9 +19,7 @@ static obj_id struck_job(const struct core *core, const struct machine *machine,
     list_for_each(node, &core->jobs.machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        bool has_chip =
-            signal->chip >= 0 && signal->chip < CHIPS_PER_MACHINE_MAX && (task->chips >> signal->chip & 1);
-        if (signal->chip >= 0 && !has_chip)
+        if (!is_struck(task, signal))
             continue;
         obj_id uid = task->job->jobset->uid;
         if (found && found != uid)
@@ -22,16 +29,31 @@ static obj_id struck_job(const struct core *core, const struct machine *machine,
     return found;
 }
 
-static void hit_jobs(struct core *core, struct step *step, const struct machine *machine, struct fault *fault)
+static void strike(struct step *step, struct fault *fault, const struct jobset *jobset)
 {
     struct buf name BUF_CLEANUP = {0};
+    buf_printf(&name, STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_), STR_ARG(jobset->name));
+    fault_strike(step, fault, jobset->uid, buf_str(&name));
+}
+
+/* Those who work where it occurred, else who worked there until a moment ago. `signal` NULL: all of the
+ * machine. */
+static void strike_jobs(struct core *core, struct step *step, const struct machine *machine,
+                        struct fault *fault, const struct signal *signal)
+{
+    bool any = false;
     list_for_each(node, &core->jobs.machine_tasks[machine->id])
     {
-        const struct jobset *jobset = container_of(node, struct task, on_machine)->job->jobset;
-        buf_clear(&name);
-        buf_printf(&name, STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_), STR_ARG(jobset->name));
-        fault_hit(step, fault, buf_str(&name));
+        const struct task *task = container_of(node, struct task, on_machine);
+        if (signal && !is_struck(task, signal))
+            continue;
+        any = true;
+        strike(step, fault, task->job->jobset);
     }
+    bool lately = machine->last_job && step->now_ns - machine->last_job_ns <= ATTRIBUTE_AFTER_NS;
+    const struct jobset *last = any || !lately ? NULL : jobs_find_uid(&core->jobs, machine->last_job);
+    if (last)
+        strike(step, fault, last);
 }
 
 struct fault *core_sighted(struct core *core, struct step *step, struct sighting *sighting)
@@ -40,8 +62,8 @@ struct fault *core_sighted(struct core *core, struct step *step, struct sighting
     CHECK(machine);
     sighting->job = struck_job(core, machine, sighting->signal);
     struct fault *fault = health_signal(step, sighting);
-    if (fault && fault->open && fault->own > LEVEL_NOT_HANDLE)
-        hit_jobs(core, step, machine, fault);
+    if (fault && sighting->signal->assertion != SIGNAL_RECOVER)
+        strike_jobs(core, step, machine, fault, sighting->signal);
     return fault;
 }
 
@@ -143,7 +165,7 @@ static void stop_tasks(struct core *core, struct step *step, struct machine *mac
 
 static void vacate(struct core *core, struct step *step, const struct health_order *order)
 {
-    hit_jobs(core, step, order->machine, order->fault);
+    strike_jobs(core, step, order->machine, order->fault, NULL);
     int64_t grace_ns = order->restart ? 0 : jobs_notice_drain(step, order->machine);
     grace_ns = grace_ns < NOTICE_MAX_NS ? grace_ns : NOTICE_MAX_NS;
     if (grace_ns > 0)

@@ -498,6 +498,8 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     machine->isolated_ns = pb->isolated_ns;
     machine->noticed_ns = pb->noticed_ns;
     machine->leave_ns = pb->leave_ns;
+    machine->last_job = pb->last_job;
+    machine->last_job_ns = pb->last_job_ns;
     machine->incarnation = pb->incarnation;
     machine->state_since_ns = pb->state_since_ns;
     machine->changed_seq = pb->changed_seq;

@@ -392,6 +392,8 @@ static void write_machine(struct writer *writer, const struct core *core, const 
     pb.isolated_ns = machine->isolated_ns;
     pb.noticed_ns = machine->noticed_ns;
     pb.leave_ns = machine->leave_ns;
+    pb.last_job = machine->last_job;
+    pb.last_job_ns = machine->last_job_ns;
     pb.incarnation = machine->incarnation;
     pb.state_since_ns = machine->state_since_ns;
     pb.changed_seq = machine->changed_seq;

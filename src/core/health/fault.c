@@ -296,13 +296,26 @@ void health_remove(struct step *step, struct fault *fault)
     store_remove(step->health, fault);
 }
 
-void fault_hit(struct step *step, struct fault *fault, struct str job)
+static void keep_hit(struct fault *fault, obj_id job, int64_t now_ns)
 {
+    for (uint32_t i = 0; i < fault->hit_count; i++)
+        if (fault->hits[i].job == job && fault->hits[i].at_ns == now_ns)
+            return;
+    if (fault->hit_count == FAULT_HITS_MAX)
+        memmove(&fault->hits[0], &fault->hits[1], (FAULT_HITS_MAX - 1) * sizeof(fault->hits[0]));
+    else
+        fault->hit_count++;
+    fault->hits[fault->hit_count - 1] = (struct fault_hit){job, now_ns};
+}
+
+void fault_strike(struct step *step, struct fault *fault, obj_id job, struct str name)
+{
+    keep_hit(fault, job, step->now_ns);
     for (uint32_t i = 0; i < fault->job_count; i++)
-        if (str_equal(fault->jobs[i], job))
+        if (str_equal(fault->jobs[i], name))
             return;
     if (fault->job_count < FAULT_JOBS_MAX)
-        fault->jobs[fault->job_count++] = arena_str(&fault->text, job);
+        fault->jobs[fault->job_count++] = arena_str(&fault->text, name);
     else
         fault->jobs_more++;
     show(step, fault, true);

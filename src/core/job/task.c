@@ -270,6 +270,10 @@ void task_finish(struct step *step, struct task *task, enum task_end end)
     task->ready = false;
     if (!task->ended_ns)
         task->ended_ns = step->now_ns;
+    if (task->machine != MACHINE_NONE) { /* for what is seen there a moment later */
+        step->cluster->machines[task->machine].last_job = job->jobset->uid;
+        step->cluster->machines[task->machine].last_job_ns = step->now_ns;
+    }
     list_remove(&task->on_machine);
     task_release_chips(step, task);
     job->active--;

@@ -52,6 +52,8 @@ struct machine {
     bool cordoned;             /* API: spec.unschedulable */
     uint8_t isolation;         /* enum isolation */
     int64_t isolated_ns;       /* stamp of its last change; 0: never */
+    obj_id last_job;           /* JobSet of the task that ended here last; 0: none */
+    int64_t last_job_ns;       /* when it did */
     int64_t noticed_ns, leave_ns; /* quarantined: its tasks were told, and are stopped then; 0: no */
     struct taint *taints;
     size_t taint_count;

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/health/attribute.h"
 #include "host/api/render.h"
 
 bool render_condition_holds(const struct jobset *jobset, enum condition_kind kind)
@@ -146,7 +147,35 @@ static void put_steps(struct render *render, const struct jobset *jobset)
     }
 }
 
-static void put_restart(struct render *render, const struct restart_record *record)
+/* Which fault it was, looked up for who asks for this object alone. */
+static void put_attribution(struct render *render, const struct jobset *jobset, int64_t end_ns)
+{
+    struct json_writer *out = &render->out;
+    struct attribution found;
+    if (!render->fresh)
+        return;
+    attribute(core_health(render->core), jobset->uid, end_ns, &found);
+    json_key(out, "attribution");
+    json_begin_object(out);
+    json_pair_text(out, "domain", fault_domain_names[found.domain]);
+    json_pair_str(out, "cause", found.primary ? found.primary->code : STR("unattributed"));
+    if (found.primary) {
+        json_pair_str(out, "fault", found.primary->name);
+        json_pair_str(out, "machine", found.primary->machine);
+        json_pair_str(out, "evidence", buf_str(&found.primary->evidence));
+    }
+    if (found.supporting_count) {
+        json_key(out, "supporting");
+        json_begin_array(out);
+        for (size_t i = 0; i < found.supporting_count; i++)
+            json_put_str(out, found.supporting[i]->name);
+        json_end_array(out);
+    }
+    json_end_object(out);
+}
+
+static void put_restart(struct render *render, const struct jobset *jobset,
+                        const struct restart_record *record)
 {
     struct json_writer *out = &render->out;
     json_begin_object(out);
@@ -164,6 +193,7 @@ static void put_restart(struct render *render, const struct restart_record *reco
         json_pair_int(out, "stepAtFault", record->step_at_fault);
     if (record->step_resumed_from >= 0)
         json_pair_int(out, "resumedFrom", record->step_resumed_from);
+    put_attribution(render, jobset, record->fault_ns);
     json_end_object(out);
 }
 
@@ -219,7 +249,7 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
         json_key(out, "restarts");
         json_begin_array(out);
         for (uint32_t i = jobset->record_count - kept; i < jobset->record_count; i++)
-            put_restart(render, &jobset->records[i % RESTART_RECORDS_MAX]);
+            put_restart(render, jobset, &jobset->records[i % RESTART_RECORDS_MAX]);
         json_end_array(out);
     }
     render_time(render, "finishedTime", jobset->finished_ns);

@@ -3,7 +3,7 @@
 #include "core/job/story.h"
 
 #include "base/rng.h"
-#include "core/health/fault.h"
+#include "core/health/attribute.h"
 
 static struct signal make_signal(const char *code, const char *place, enum signal_assertion assertion)
 {
@@ -325,6 +325,68 @@ static void the_oldest_closed_fault_makes_room(void **state)
     harness_done(&h);
 }
 
+/* --- attribution ----------------------------------------------------------------------------------------- */
+
+/* When the attempt ended, seen from the fault that is told `offset_ns` from that. */
+static bool blamed(int64_t offset_ns, const char *code)
+{
+    struct harness h;
+    struct attribution found;
+    char machine[16];
+    harness_init(&h, 40, 4, 0);
+    struct jobset *jobset = harness_create(&h, JOBSET("a", "", RJOB("w", 1, "", 1, "")));
+    harness_run_all(&h);
+    snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-0"));
+    if (offset_ns < 0) {
+        say(&h, machine, code, "gpu/0", SIGNAL_ONCE);
+        harness_wait(&h, -offset_ns);
+    }
+    exits(&h, "a-w-0-0", 1); /* and with it the JobSet */
+    int64_t end_ns = h.now_ns;
+    if (offset_ns > 0) {
+        harness_wait(&h, offset_ns);
+        say(&h, machine, code, "gpu/0", SIGNAL_ONCE);
+    }
+    attribute(core_health(h.core), jobset->uid, end_ns, &found);
+    bool any = found.primary != NULL;
+    harness_done(&h);
+    return any;
+}
+
+static void a_job_s_end_is_blamed_on_what_was_near(void **state)
+{
+    int64_t minute = 60 * NS_PER_SECOND;
+    assert_true(blamed(-(10 * minute - NS_PER_SECOND), "xid/13"));
+    assert_false(blamed(-(10 * minute + NS_PER_SECOND), "xid/13"));
+    assert_true(blamed(5 * minute - NS_PER_SECOND, "xid/13"));
+    assert_false(blamed(5 * minute + NS_PER_SECOND, "xid/13"));
+}
+
+static void the_worst_one_is_the_cause_and_the_others_support_it(void **state)
+{
+    struct harness h;
+    struct attribution found;
+    harness_init(&h, 40, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 5}, ", RJOB("w", 1, "", 4, "")));
+    harness_run_all(&h);
+    char machine[16];
+    snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-0"));
+    attribute(core_health(h.core), jobset->uid, h.now_ns, &found);
+    assert_null(found.primary);
+    say(&h, machine, "xid/13", "gpu/0", SIGNAL_ONCE);
+    say(&h, machine, "pcie/correctable", "gpu/0", SIGNAL_ONCE);
+    int64_t end_ns = h.now_ns;
+    say(&h, machine, "xid/79", "gpu/0", SIGNAL_ONCE);
+    say(&h, strcmp(machine, "m-9") ? "m-9" : "m-8", "xid/79", "gpu/0", SIGNAL_ONCE); /* not its machine */
+    attribute(core_health(h.core), jobset->uid, end_ns, &found);
+    assert_true(str_is(found.primary->code, "xid/79") && str_is(found.primary->machine, machine));
+    assert_int_equal(found.domain, DOMAIN_HARDWARE);
+    assert_int_equal(found.supporting_count, 2);
+    assert_true(str_is(found.supporting[0]->code, "xid/13"));
+    harness_done(&h);
+}
+
 /* --- writes --------------------------------------------------------------------------------------------- */
 
 static int write_fault_json(struct harness *h, const char *json)
@@ -461,6 +523,8 @@ int main(void)
         cmocka_unit_test(the_breaker_leaves_most_machines_at_work),
         cmocka_unit_test(a_storm_is_one_fault_told_once_a_second),
         cmocka_unit_test(the_oldest_closed_fault_makes_room),
+        cmocka_unit_test(a_job_s_end_is_blamed_on_what_was_near),
+        cmocka_unit_test(the_worst_one_is_the_cause_and_the_others_support_it),
         cmocka_unit_test(other_systems_report_faults),
         cmocka_unit_test(bad_reports_are_refused_by_field),
         cmocka_unit_test(random_lives_hold),
