@@ -69,12 +69,29 @@ const struct note *note_at(const struct note_ring *ring, uint64_t slot)
     return ring->slots[slot % EVENT_OBJECTS_MAX];
 }
 
+static void add_number(struct buf *out, uint64_t number)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    buf_add(out, digits + at, sizeof(digits) - at);
+    buf_add_char(out, ' ');
+}
+
 /* Key under which equal notes meet: everything that a reader sees except time and count. It stands in
  * note->text, from which the note's own strings are cut. */
 static struct str note_key(struct buf *out, bool warning, const char *reason, struct str message,
                            const struct object_name *about)
 {
-    buf_printf(out, "%d %d %llu %s ", warning, about->kind, (unsigned long long)about->uid, reason);
+    struct str word = str_from(reason);
+    buf_reserve(out, 64 + word.len + about->namespace_.len + about->name.len + message.len);
+    add_number(out, warning); /* no printf: several for every task that comes and goes */
+    add_number(out, (uint64_t)about->kind);
+    add_number(out, about->uid);
+    buf_add_str(out, word);
+    buf_add_char(out, ' ');
     buf_add_str(out, about->namespace_);
     buf_add_char(out, ' ');
     buf_add_str(out, about->name);

@@ -72,6 +72,7 @@ void step_note(struct step *step, bool warning, const char *reason, struct objec
         return;
     struct buf text BUF_CLEANUP = {0};
     va_list args;
+    buf_reserve(&text, 240); /* most fit: they are formatted once */
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
