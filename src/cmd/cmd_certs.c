@@ -11,14 +11,17 @@ static const char usage[] =
     "Usage: phalanx certs init DIR [--host NAME]...\n"
     "       phalanx certs client DIR --user NAME [--group NAME]... [--days N]\n"
     "       phalanx certs agent DIR --machine NAME\n"
+    "       phalanx certs revoke DIR --user NAME | --machine NAME\n"
     "       phalanx certs token DIR --user NAME [--group NAME]...\n"
     "       phalanx certs kubeconfig DIR --server URL --out FILE [--user NAME | --token TOKEN]\n"
     "\n"
     "Keeps a cluster's credentials in DIR. init makes an authority (ca.crt, ca.key), the controller's\n"
     "certificate (server.crt) for its hosts, and admin.crt in the group system:masters; what is there and\n"
     "valid for another 30 days stays. client issues NAME.crt for a user and its groups; agent issues\n"
-    "agents/NAME.crt for a machine; token adds a bearer token to tokens.csv, which keeps its digest only,\n"
-    "and prints it; kubeconfig writes a file for kubectl with everything in it.\n"
+    "agents/NAME.crt for a machine; revoke takes such a certificate back: it goes, with its key, and\n"
+    "revoked.crl says so to the controller, which reads it again by itself; token adds a bearer token to\n"
+    "tokens.csv, which keeps its digest only, and prints it; kubeconfig writes a file for kubectl with\n"
+    "everything in it.\n"
     "\n"
     "Options:\n"
     "  --host NAME       a name or address by which the controller is reached\n"
@@ -144,6 +147,8 @@ static int run(struct arguments *arguments, struct error *error)
                              (int)arguments->days, error);
     if (strcmp(verb, "agent") == 0 && arguments->machine)
         return folder_agent(arguments->folder, arguments->machine, error);
+    if (strcmp(verb, "revoke") == 0 && !user != !arguments->machine)
+        return folder_revoke(arguments->folder, user, arguments->machine, error);
     if (strcmp(verb, "token") == 0 && user)
         return do_token(arguments, error);
     if (strcmp(verb, "kubeconfig") == 0 && arguments->config.server && arguments->out) {

@@ -108,8 +108,8 @@ int64_t jobs_deadline(const struct job_store *store); /* INT64_MAX: none */
  * `was_free`: whether they were idle before. */
 void machine_book(struct step *step, const struct machine *machine, bool was_schedulable);
 
-/* Gives a Job or Pod these labels and annotations (struct user_meta). Of two maps (NULL: empty), copied without the controllers' keys. `task` NULL: of the Job. Watchers are told,
- * unless it is what was there. */
+/* Gives a Job or Pod (`task` NULL: the Job) these maps of labels and annotations (struct user_meta; NULL:
+ * empty), copied without the controllers' keys. Watchers are told, unless it is what was there. */
 void job_set_meta(struct step *step, struct job *job, struct task *task, const struct doc *labels,
                   const struct doc *annotations);
 /* What a snapshot kept of a Job's or task's own labels and annotations, copied to *place. */

@@ -14,7 +14,7 @@
 #include "host/access/rbac.h"
 #include "host/access/tokens.h"
 
-enum { ROLES_BYTES_MAX = 16 * 1024 * 1024, CERT_GROUPS_MAX = 64, WATCHED_FILES = 4 };
+enum { ROLES_BYTES_MAX = 16 * 1024 * 1024, CERT_GROUPS_MAX = 64, WATCHED_FILES = 5 };
 #define LOOK_NS NS_PER_SECOND
 
 struct file_mark { /* what a file looked like when it was read */
@@ -76,7 +76,12 @@ static void mark_files(const struct access *access, struct file_mark marks[WATCH
 {
     const struct access_options *options = &access->options;
     const char *paths[WATCHED_FILES] = {options->client_ca, options->tokens, options->roles,
-                                        options->audit_policy};
+                                        options->audit_policy, NULL};
+    char revoked[PKI_PATH_MAX];
+    if (options->client_ca) {
+        pki_revoked_path(options->client_ca, revoked);
+        paths[WATCHED_FILES - 1] = revoked;
+    }
     for (int i = 0; i < WATCHED_FILES; i++) {
         struct stat info;
         marks[i] = (struct file_mark){0};

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -92,6 +93,25 @@ int folder_client(const char *folder, const char *user, const char *const *group
                                        .organization_count = group_count,
                                        .days = days ? days : PKI_CLIENT_DAYS},
                  error);
+}
+
+int folder_revoke(const char *folder, const char *user, const char *machine, struct error *error)
+{
+    char authority[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX], cert[FOLDER_PATH_MAX];
+    int rc = check_name(user ? user : machine, error);
+    if (rc < 0)
+        return rc;
+    snprintf(authority, sizeof authority, "%s/ca.crt", folder);
+    snprintf(key, sizeof key, "%s/ca.key", folder);
+    snprintf(cert, sizeof cert, "%s/%s%s.crt", folder, user ? "" : "agents/", user ? user : machine);
+    rc = pki_revoke(authority, key, cert, error);
+    if (rc < 0)
+        return rc;
+    (void)unlink(cert); /* so that a new one can be issued */
+    cert[strlen(cert) - strlen("crt")] = 0;
+    snprintf(key, sizeof key, "%skey", cert);
+    (void)unlink(key);
+    return 0;
 }
 
 int folder_agent(const char *folder, const char *machine, struct error *error)

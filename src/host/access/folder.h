@@ -5,6 +5,7 @@
  *   admin.crt, admin.key      a client in system:masters
  *   USER.crt, USER.key        other clients
  *   agents/MACHINE.crt, .key  agents: CN=system:node:MACHINE, O=system:nodes
+ *   revoked.crl               certificates that are no longer good (pki.h)
  *   tokens.csv                bearer tokens, their digests only (tokens.h)
  *
  * The folder has mode 0700, keys and tokens 0600. What is there and valid for another 30 days stays.
@@ -24,6 +25,9 @@ int folder_init(const char *folder, const char *const *hosts, size_t host_count,
 int folder_client(const char *folder, const char *user, const char *const *groups, size_t group_count,
                   int days, struct error *error);
 int folder_agent(const char *folder, const char *machine, struct error *error);
+/* Takes back the certificate of a user, or of a machine (the other is NULL): it is listed in revoked.crl, and
+ * goes with its key. */
+int folder_revoke(const char *folder, const char *user, const char *machine, struct error *error);
 /* A new token for this user, added to tokens.csv. It is shown this once. */
 int folder_token(const char *folder, const char *user, const char *const *groups, size_t group_count,
                  char ret_token[PKI_TOKEN_TEXT], struct error *error);

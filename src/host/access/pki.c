@@ -341,6 +341,11 @@ int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct
         return rc < 0 ? tls_error(error, rc, path)
                       : error_set(error, ERROR_INVALID, "%s: no certificate is in it", path);
     }
+    rc = pki_trust_add_revoked(trust, path, error);
+    if (rc < 0) {
+        gnutls_x509_trust_list_deinit(trust, 1);
+        return rc;
+    }
     *ret_trust = trust;
     return 0;
 }

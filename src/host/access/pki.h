@@ -54,7 +54,15 @@ int pki_identity_load(const char *cert_path, const char *key_path, struct pki_id
                       struct error *error);
 void pki_identity_free(struct pki_identity *identity);
 
-/* Authorities to check others by. */
+/* The list of certificates that are no longer good: "revoked.crl" beside the authority's certificate (PEM,
+ * signed by it). pki_revoke adds one of its certificates; a file that is not there is an empty list. */
+enum { PKI_PATH_MAX = 4096 };
+void pki_revoked_path(const char *authority_cert, char ret_path[PKI_PATH_MAX]);
+int pki_revoke(const char *authority_cert, const char *authority_key, const char *cert_path,
+               struct error *error);
+int pki_trust_add_revoked(gnutls_x509_trust_list_t trust, const char *authority_cert, struct error *error);
+
+/* Authorities to check others by, less what they revoked. */
 int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct error *error);
 /* The leaf of a DER chain (leaf first) that an authority signed for this purpose (GNUTLS_KP_...) and that is
  * valid now. ERROR_DENIED says what is wrong. The caller deinitialises the result. */

@@ -258,7 +258,7 @@ bool guard_write(struct api_request *request, struct write_event *write)
     return false;
 }
 
-/* --- for how long ---------------------------------------------------------------------------------------- */
+/* --- for how long --------------------------------------------------------------------------------------- */
 
 struct guard_pass {
     struct arena arena;

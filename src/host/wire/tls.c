@@ -19,10 +19,11 @@ struct credentials { /* shared by the connections that began with them */
     uint32_t users;
 };
 
+enum { WATCHED_FILES = 4 }; /* authority, what it revoked, certificate, key */
 struct wire_tls {
     const char *ca, *cert, *key;
     struct credentials *current;
-    struct timespec changed[3]; /* of the files, when they were read */
+    struct timespec changed[WATCHED_FILES]; /* when they were read */
 };
 
 struct conn_tls {
@@ -48,10 +49,12 @@ static void credentials_release(struct credentials *credentials)
     mem_free(credentials);
 }
 
-static void look(const struct wire_tls *tls, struct timespec ret_changed[3])
+static void look(const struct wire_tls *tls, struct timespec ret_changed[WATCHED_FILES])
 {
-    const char *paths[] = {tls->ca, tls->cert, tls->key};
-    for (int i = 0; i < 3; i++) {
+    char revoked[PKI_PATH_MAX];
+    const char *paths[WATCHED_FILES] = {tls->ca, revoked, tls->cert, tls->key};
+    pki_revoked_path(tls->ca, revoked);
+    for (int i = 0; i < WATCHED_FILES; i++) {
         struct stat info = {0};
         (void)stat(paths[i], &info);
         ret_changed[i] = info.st_mtim;
@@ -60,9 +63,9 @@ static void look(const struct wire_tls *tls, struct timespec ret_changed[3])
 
 bool wire_tls_files_changed(const struct wire_tls *tls)
 {
-    struct timespec now[3];
+    struct timespec now[WATCHED_FILES];
     look(tls, now);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < WATCHED_FILES; i++)
         if (now[i].tv_sec != tls->changed[i].tv_sec || now[i].tv_nsec != tls->changed[i].tv_nsec)
             return true;
     return false;

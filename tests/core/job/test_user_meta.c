@@ -1,4 +1,4 @@
-/* Labels and annotations that users give Jobs and Pods of a JobSet: kept, selectable, gone with the object. */
+/* Labels and annotations that users give Jobs and Pods of a JobSet: kept, selectable, gone with it. */
 #include "../object/object_test.h"
 
 static const char jobset[] =

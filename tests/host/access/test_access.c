@@ -155,6 +155,61 @@ static void test_expired(void **state)
     access_free(access);
 }
 
+/* A copy of the certificate stands for one that somebody still has. */
+static void copy_file(const char *from, const char *to)
+{
+    struct buf text BUF_CLEANUP = {0};
+    char path[256];
+    snprintf(path, sizeof path, "%s", to);
+    assert_int_equal(pki_read_file(from, 1 << 20, &text, NULL), 0);
+    assert_int_equal(pki_write_file(path, buf_str(&text), 0600, true, NULL), 0);
+}
+
+static void test_revoked(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct access_user user;
+    struct error error;
+    char kept[256], second[256];
+    snprintf(kept, sizeof kept, "%s", at("kept.crt"));
+    snprintf(second, sizeof second, "%s", at("second.crt"));
+    assert_int_equal(folder_client(at("c"), "carol", NULL, 0, 0, &error), 0);
+    assert_int_equal(folder_client(at("c"), "dave", NULL, 0, 0, &error), 0);
+    copy_file(at("c/carol.crt"), kept);
+    copy_file(at("c/dave.crt"), second);
+    struct access *access = open_with(NULL);
+    assert_int_equal(check(access, kept, &arena, &user, &error), 0);
+    int64_t now_ns = INT64_C(1) << 50;
+    assert_false(access_files_changed(access, now_ns));
+    assert_int_equal(folder_revoke(at("c"), "carol", NULL, &error), 0);
+    assert_true(access_files_changed(access, now_ns + 2 * INT64_C(1000000000)));
+    assert_int_equal(access_reload(access, &error), 0);
+    assert_int_equal(check(access, kept, &arena, &user, &error), ERROR_DENIED);
+    assert_non_null(strstr(error.text, "revoked"));
+    assert_int_equal(check(access, second, &arena, &user, &error), 0);
+    /* The list grows, and a new certificate of the same name is another. */
+    assert_int_equal(folder_revoke(at("c"), "dave", NULL, &error), 0);
+    assert_int_equal(folder_client(at("c"), "carol", NULL, 0, 0, &error), 0);
+    assert_int_equal(access_reload(access, &error), 0);
+    assert_int_equal(check(access, kept, &arena, &user, &error), ERROR_DENIED);
+    assert_int_equal(check(access, second, &arena, &user, &error), ERROR_DENIED);
+    assert_int_equal(check(access, at("c/carol.crt"), &arena, &user, &error), 0);
+    /* What is not there, another authority's, a list that another authority signed. */
+    assert_true(folder_revoke(at("c"), "nobody", NULL, &error) < 0);
+    assert_int_equal(pki_revoke(at("c/ca.crt"), at("c/ca.key"), at("evil/alice.crt"), &error), ERROR_INVALID);
+    char list[256];
+    snprintf(list, sizeof list, "%s", at("c/revoked.crl"));
+    assert_int_equal(folder_client(at("evil"), "eve", NULL, 0, 0, &error), 0);
+    assert_int_equal(folder_revoke(at("evil"), "eve", NULL, &error), 0);
+    copy_file(list, at("good.crl"));
+    copy_file(at("evil/revoked.crl"), list);
+    assert_true(access_reload(access, &error) < 0);
+    assert_int_equal(check(access, kept, &arena, &user, &error), ERROR_DENIED); /* as it was */
+    copy_file(at("good.crl"), list);
+    assert_int_equal(access_reload(access, &error), 0);
+    access_free(access);
+}
+
 static void test_files(void **state)
 {
     struct stat info;
@@ -414,11 +469,11 @@ static void test_audit_drops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_certificates), cmocka_unit_test(test_expired),
-        cmocka_unit_test(test_files),        cmocka_unit_test(test_authentication),
-        cmocka_unit_test(test_roles_file),   cmocka_unit_test(test_escalation),
-        cmocka_unit_test(test_audit_levels), cmocka_unit_test(test_audit_files),
-        cmocka_unit_test(test_audit_drops),
+        cmocka_unit_test(test_certificates),   cmocka_unit_test(test_expired),
+        cmocka_unit_test(test_revoked),        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_authentication), cmocka_unit_test(test_roles_file),
+        cmocka_unit_test(test_escalation),     cmocka_unit_test(test_audit_levels),
+        cmocka_unit_test(test_audit_files),    cmocka_unit_test(test_audit_drops),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
