@@ -16,7 +16,7 @@ static const char usage[] =
     "Usage: phalanx inject kill|stop|continue|kill-agent MACHINE --data DIR\n"
     "\n"
     "Makes a machine of a local cluster fail (`phalanx up --data DIR`):\n"
-    "  kill        SIGKILL to every process of it, agent and tasks: power loss\n"
+    "  kill        SIGKILL to every process of it, agent and tasks, all standing still: power loss\n"
     "  kill-agent  SIGKILL to its agent alone\n"
     "  stop        SIGSTOP to every process of it: it goes silent\n"
     "  continue    SIGCONT: it comes back\n"
@@ -52,17 +52,45 @@ static void choose(void *context, pid_t pid)
         victims->pids[victims->count++] = pid;
 }
 
+/* To all of them; agents come last. -1: not allowed. */
+static int signal_all(const struct victims *victims, int number)
+{
+    for (int agents = 0; agents < 2; agents++)
+        for (size_t i = 0; i < victims->count; i++) {
+            pid_t pid = victims->pids[i];
+            if (is_agent(pid) == agents && kill(pid, number) < 0 && errno != ESRCH) {
+                fprintf(stderr, "phalanx inject: process %d: %s\n", (int)pid, strerror(errno));
+                return -1;
+            }
+        }
+    return 0;
+}
+
+/* The power of a machine fails for all of its processes in one moment: none lives to see another one's end and
+ * tell of it. So they all stand still before the first is killed, those too that are born meanwhile. */
+static int stop_all(const char *state, struct victims *victims)
+{
+    size_t before;
+    do {
+        before = victims->count;
+        if (signal_all(victims, SIGSTOP) < 0)
+            return -1;
+        victims->count = 0;
+        processes_visit(state, choose, victims);
+    } while (victims->count > before);
+    return 0;
+}
+
 static int hit(const char *state, bool agent_only, int number)
 {
     struct victims victims = {.agent_only = agent_only};
     processes_visit(state, choose, &victims);
+    if (number == SIGKILL && !agent_only && stop_all(state, &victims) < 0)
+        return EXIT_FAILED;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    for (size_t i = 0; i < victims.count; i++)
-        if (kill(victims.pids[i], number) < 0 && errno != ESRCH) {
-            fprintf(stderr, "phalanx inject: process %d: %s\n", (int)victims.pids[i], strerror(errno));
-            return EXIT_FAILED;
-        }
+    if (signal_all(&victims, number) < 0)
+        return EXIT_FAILED;
     printf("%zu processes at %lld.%09ld\n", victims.count, (long long)now.tv_sec, now.tv_nsec);
     return victims.count ? EXIT_OK : EXIT_NOT_FOUND;
 }

@@ -6,7 +6,8 @@
 #include <sys/types.h>
 
 /* Calls `visit` with every process of the machine whose state directory is `state`: its agent names it on the
- * command line, its shims and tasks work below it. The caller's own process is left out. */
+ * command line, its shims and tasks work below it. Left out are the caller's own process and those that have
+ * been killed, though they may not be dead yet. */
 void processes_visit(const char *state, void (*visit)(void *context, pid_t pid), void *context);
 bool processes_exist(const char *state); /* there is one */
 
