@@ -200,10 +200,10 @@ static void adopt(struct live *live, const struct launch_event *from)
     struct agent_event event = {.kind = AGENT_ADOPTED};
     event.adopted.task = from->uid;
     event.adopted.attempt = (int32_t)from->attempt;
-    event.adopted.name = str_from(from->name);
+    event.adopted.launch = record_read(live, from->uid, &arena);
+    event.adopted.name = event.adopted.launch ? event.adopted.launch->name : str_from(from->name);
     event.adopted.pid = from->pid;
     event.adopted.started_ns = from->started_ns;
-    event.adopted.launch = record_read(live, from->uid, &arena);
     running_add(live, from->uid);
     local_step(live->machine, event);
 }
@@ -330,15 +330,15 @@ static int make_directory(struct live *live, struct arena *arena, obj_id task, s
     return 0;
 }
 
-/* "<pod>.<container>", so that the logs kept of each are its own; the first main container's are the pod's.
- */
+/* "<namespace>.<pod>", for all but the first main container ".<container>" behind it: the newest logs are kept
+ * of each name, and none shall push out another's. */
 static const char *launch_name(struct arena *arena, const struct task_launch *launch,
                                const struct container_launch *container, uint32_t index)
 {
-    if (index == 0)
-        return text(arena, launch->name);
-    struct str name = arena_printf(arena, STR_FORMAT "." STR_FORMAT, STR_ARG(launch->name),
-                                   STR_ARG(container->name));
+    struct str name = arena_printf(arena, STR_FORMAT "%s" STR_FORMAT "%s" STR_FORMAT,
+                                   STR_ARG(launch->namespace_), launch->namespace_.len > 0 ? "." : "",
+                                   STR_ARG(launch->name), index > 0 ? "." : "",
+                                   STR_ARG(index > 0 ? container->name : STR("")));
     name.len = name.len < LAUNCH_NAME_MAX ? name.len : LAUNCH_NAME_MAX;
     return text(arena, name);
 }
