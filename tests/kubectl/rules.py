@@ -9,7 +9,8 @@ its comments are done in order:
     #! 1                                               its exit status, when it is not 0
 
 `#$ apply -f -` and `#$ create -f -` take the file itself as their input. A file whose first step is one of these is not
-applied before. $NS stands for the namespace, $PORT1 to $PORT9 for TCP ports that nobody listens on.
+applied before. $NS stands for the namespace, $PORT1 to $PORT9 for TCP ports that nobody listens on,
+$FOLDER for a folder that is empty at first and shared by all tasks.
 
 A rule must hold on a slow computer too. What it asks for has to stay true once it is; a task that has to be seen in a
 state stays in it until a step ends it, and does not sleep for a time.
@@ -20,6 +21,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -42,7 +44,7 @@ class Step:
 class Rule:
     def __init__(self, path):
         self.path, self.name = path, os.path.relpath(path, FOLDER)[:-len(".yaml")]
-        self.steps, self.alone, self.ports = [], False, {}
+        self.steps, self.alone, self.ports, self.folder = [], False, {}, None
         with open(path) as file:
             self.text = file.read()
         for number, line in enumerate(self.text.splitlines(), 1):
@@ -61,7 +63,7 @@ class Rule:
 
     def expand(self, text, namespace):
         """The text with what stands for the namespace and for ports; the same ports each time."""
-        return re.sub(r"\$PORT[1-9]", self.port, text).replace("$NS", namespace)
+        return re.sub(r"\$PORT[1-9]", self.port, text).replace("$NS", namespace).replace("$FOLDER", self.folder)
 
     def port(self, found):
         if found[0] not in self.ports:
@@ -78,6 +80,8 @@ class Rule:
 def attempt(k, rule, namespace, step):
     """Why the step does not hold now; None: it does."""
     words = [rule.expand(w, namespace) for w in step.words]
+    if words[0] == "wait" and step.status == 0:
+        words = [w for w in words if not w.startswith("--timeout=")] + [f"--timeout={PATIENCE_S}s"]
     process = k.start("-n", namespace, *words)
     try:
         out, err = process.communicate(rule.expand(rule.text, namespace) if "-" in words else None, timeout=ENDS_S)
@@ -117,12 +121,14 @@ def run_step(k, rule, namespace, step):
         why = attempt(k, rule, namespace, step)
         if why is None:
             return
-        if late or not is_question(step):
+        early = step.words[0] == "wait" and "no matching resources found" in why
+        if late or not (is_question(step) or early):
             raise Failed(f"{rule.path}:{step.line}: {' '.join(step.words)}: {why}")
         wait_for_news(k, version)
 
 
 def run_rule(k, rule, namespace):
+    rule.folder = tempfile.mkdtemp(dir=k.home)
     k.run("create", "namespace", namespace)
     if not rule.applies_itself:
         k.run("-n", namespace, "apply", "-f", "-", text=rule.expand(rule.text, namespace))

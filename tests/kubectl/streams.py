@@ -141,8 +141,8 @@ def terminal(k, pods):
     fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
     env = dict(os.environ, KUBECONFIG=k.config, HOME=k.home)
     client = subprocess.Popen([k.path, "exec", "-it", pods[0], "--", "sh", "-c",
-                               "test -t 0 && echo $TERM; stty size; trap 'stty size; exit 4' WINCH; "
-                               "echo ready; while :; do sleep 0.1; done"],
+                               "test -t 0 && echo $TERM; until stty size | grep '33 77'; do sleep 0.05; done; "
+                               "trap 'stty size; exit 4' WINCH; echo ready; while :; do sleep 0.1; done"],
                               env=env, stdin=other, stdout=other, stderr=other, start_new_session=True,
                               preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
     os.close(other)
