@@ -70,8 +70,10 @@ static char *copy_of(struct str key)
     return copy;
 }
 
-int32_t emit_chip(const struct probes *all, const char *place)
+int32_t emit_chip(struct probes *all, const char *place)
 {
+    if (all->gpu_count == 0 && strncmp(place, "gpu/", 4) == 0) /* the driver may have come after us */
+        probes_find_gpus(all);
     const char *address = strncmp(place, "gpu/", 4) == 0 || strncmp(place, "pci/", 4) == 0 ? place + 4 : "";
     for (size_t i = 0; i < all->gpu_count; i++)
         if (strcmp(all->gpus[i], address) == 0)

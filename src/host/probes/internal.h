@@ -91,6 +91,8 @@ struct probes {
     size_t gpu_count;
 };
 
+/* Reads which GPUs there are, in the order of the chips: the manifest's, else the driver's. */
+void probes_find_gpus(struct probes *all);
 /* One child of the probe, or its own run, has ended; it used that much processor time beyond what judge
  * took. */
 void probe_ended(struct probe *probe, int64_t child_cost_ns, bool late);
@@ -154,7 +156,7 @@ void probe_unsee(struct probe *probe, const char *place, const char *name);
 void emit_flush(struct probes *all, probes_sink *sink, void *context);
 void emit_done(struct probes *all);
 /* The chip of a place: its position in `gpus`; -1. */
-int32_t emit_chip(const struct probes *all, const char *place);
+int32_t emit_chip(struct probes *all, const char *place);
 
 /* --- child.c -------------------------------------------------------------------------------------- */
 

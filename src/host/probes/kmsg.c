@@ -28,67 +28,6 @@ struct kmsg {
     struct buf rest;   /* of a file: the line that has no end yet */
 };
 
-static void watch(struct probe *probe, bool on)
-{
-    struct kmsg *kmsg = probe->state;
-    struct epoll_event event = {.events = EPOLLIN};
-    if (kmsg->device && kmsg->fd >= 0 && kmsg->watched != on)
-        epoll_ctl(probe->all->epoll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, kmsg->fd, &event);
-    kmsg->watched = on;
-}
-
-/* `seek`: at the first start, to the end unless the log is wanted from its start. */
-static bool open_log(struct probe *probe, bool seek)
-{
-    struct kmsg *kmsg = probe->state;
-    struct stat about;
-    char path[1024];
-    if (!file_path(probe->all, path, sizeof path, "/dev/kmsg"))
-        return false;
-    kmsg->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (kmsg->fd < 0 || fstat(kmsg->fd, &about) < 0) {
-        snprintf(probe->note, sizeof probe->note, "/dev/kmsg: %s", strerror(errno));
-        return false;
-    }
-    probe->note[0] = 0;
-    kmsg->device = S_ISCHR(about.st_mode);
-    if (seek && kmsg->device)
-        lseek(kmsg->fd, 0, SEEK_END);
-    else if (seek)
-        kmsg->offset = about.st_size;
-    watch(probe, true);
-    probe->all->log_works = true;
-    return true;
-}
-
-static int start(struct probe *probe, struct error *error)
-{
-    struct kmsg *kmsg = probe->state = mem_alloc(sizeof *kmsg);
-    const struct doc *userspace = doc_get(probe->settings, "userspace");
-    const char *resume = probe->all->options.resume;
-    struct text boot;
-    kmsg->fd = -1;
-    if (userspace && userspace->kind != DOC_BOOL)
-        return error_set(error, ERROR_INVALID, "userspace: true or false is wanted");
-    kmsg->userspace = doc_bool(userspace, false);
-    if (file_read(probe->all, &boot, "/proc/sys/kernel/random/boot_id"))
-        snprintf(kmsg->boot, sizeof kmsg->boot, "%.36s", boot.data);
-    size_t len = strlen(kmsg->boot);
-    bool resumed = resume && len > 0 && strncmp(resume, kmsg->boot, len) == 0 && resume[len] == ' ' &&
-                   str_to_u64(str_from(resume + len + 1), &kmsg->next_seq);
-    kmsg->begun = resumed;
-    if (probe->enabled)
-        open_log(probe, !resumed && !probe->all->options.log_from_start);
-    return 0;
-}
-
-static int64_t mono_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
 /* --- lines ---------------------------------------------------------------------------------------- */
 
 enum { LINE_PLAIN, LINE_RECORD, LINE_UPTIME, LINE_DATE };
@@ -163,6 +102,87 @@ static struct line parse(struct str text)
         line = (struct line){.form = LINE_PLAIN, .text = text};
     return line;
 }
+
+/* --- where it stands ------------------------------------------------------------------------------ */
+
+static void watch(struct probe *probe, bool on)
+{
+    struct kmsg *kmsg = probe->state;
+    struct epoll_event event = {.events = EPOLLIN};
+    if (kmsg->device && kmsg->fd >= 0 && kmsg->watched != on)
+        epoll_ctl(probe->all->epoll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, kmsg->fd, &event);
+    kmsg->watched = on;
+}
+
+/* To the end of the device by reading: only so is the number of the next record known. */
+static void pass_over(struct kmsg *kmsg)
+{
+    char record[RECORD_MAX];
+    for (;;) {
+        ssize_t len = read(kmsg->fd, record, sizeof record);
+        struct line line = {0};
+        if (len == 0 || (len < 0 && errno != EPIPE && errno != EINTR))
+            return;
+        if (len > 0 && parse_record((struct str){record, (size_t)len}, &line)) {
+            kmsg->next_seq = line.seq + 1;
+            kmsg->begun = true;
+        }
+    }
+}
+
+/* `seek`: at the first start, to the end unless the log is wanted from its start. */
+static bool open_log(struct probe *probe, bool seek)
+{
+    struct kmsg *kmsg = probe->state;
+    struct stat about;
+    char path[1024];
+    if (!file_path(probe->all, path, sizeof path, "/dev/kmsg"))
+        return false;
+    kmsg->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (kmsg->fd < 0 || fstat(kmsg->fd, &about) < 0) {
+        snprintf(probe->note, sizeof probe->note, "/dev/kmsg: %s", strerror(errno));
+        return false;
+    }
+    probe->note[0] = 0;
+    kmsg->device = S_ISCHR(about.st_mode);
+    if (seek && kmsg->device)
+        pass_over(kmsg);
+    else if (seek)
+        kmsg->offset = about.st_size;
+    watch(probe, true);
+    probe->all->log_works = true;
+    return true;
+}
+
+static int start(struct probe *probe, struct error *error)
+{
+    struct kmsg *kmsg = probe->state = mem_alloc(sizeof *kmsg);
+    const struct doc *userspace = doc_get(probe->settings, "userspace");
+    const char *resume = probe->all->options.resume;
+    struct text boot;
+    kmsg->fd = -1;
+    if (userspace && userspace->kind != DOC_BOOL)
+        return error_set(error, ERROR_INVALID, "userspace: true or false is wanted");
+    kmsg->userspace = doc_bool(userspace, false);
+    if (file_read(probe->all, &boot, "/proc/sys/kernel/random/boot_id"))
+        snprintf(kmsg->boot, sizeof kmsg->boot, "%.36s", boot.data);
+    size_t len = strlen(kmsg->boot);
+    bool resumed = resume && len > 0 && strncmp(resume, kmsg->boot, len) == 0 && resume[len] == ' ' &&
+                   str_to_u64(str_from(resume + len + 1), &kmsg->next_seq);
+    kmsg->begun = resumed;
+    if (probe->enabled)
+        open_log(probe, !resumed && !probe->all->options.log_from_start);
+    return 0;
+}
+
+static int64_t mono_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+/* --- records and lines ---------------------------------------------------------------------------- */
 
 static void take(struct probe *probe, const struct line *line)
 {

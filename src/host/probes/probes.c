@@ -206,12 +206,14 @@ const char *probes_speaking(const struct probes *all)
 
 /* --- begin and end -------------------------------------------------------------------------------- */
 
-static void find_gpus(struct probes *all)
+void probes_find_gpus(struct probes *all)
 {
     const struct doc *list = doc_get(all->manifest, "gpus");
     struct names names NAMES_CLEANUP = {0};
     file_list(all, &names, "", "/proc/driver/nvidia/gpus");
     bool listed = doc_len(list) > 0;
+    if (!listed && names.list.len == 0)
+        return;
     all->gpu_count = listed ? doc_len(list) : names.list.len;
     all->gpus = ARENA_ARRAY(&all->arena, char *, all->gpu_count);
     for (size_t i = 0; i < all->gpu_count; i++)
@@ -265,7 +267,7 @@ static int set_up(struct probes *all, struct error *error)
         rc = choose(all, all->options.only, error);
     if (rc < 0)
         return rc;
-    find_gpus(all);
+    probes_find_gpus(all);
     for (size_t i = 0; i < all->count; i++) {
         struct probe *probe = &all->list[i];
         if (probe->kind->start && (rc = probe->kind->start(probe, error)) < 0)

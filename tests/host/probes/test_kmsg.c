@@ -315,6 +315,22 @@ static bool wait_for(struct fixture *f, const char *code, const char *place)
     return false;
 }
 
+/* The chips are the driver's GPUs, also when it was loaded after the start. */
+static void chips_of_the_driver(void **state)
+{
+    struct fixture *f = *state;
+    put(f, LOG, "%s", "");
+    begin(f, "kmsg", NULL);
+    add_line(f, LOG, "3,1,1,-;NVRM: Xid (PCI:0000:9b:00): 79, pid=1, x");
+    look_after(f, 1);
+    assert_int_equal(expect_one(f, SIGNAL_ONCE, "xid/79", "gpu/0000:9b:00.0")->chip, -1);
+    put(f, "/proc/driver/nvidia/gpus/0000:18:00.0/information", "x");
+    put(f, "/proc/driver/nvidia/gpus/0000:9b:00.0/information", "x");
+    add_line(f, LOG, "3,2,9000000,-;NVRM: Xid (PCI:0000:9b:00): 79, pid=1, x");
+    look_after(f, 9);
+    assert_int_equal(expect_one(f, SIGNAL_ONCE, "xid/79", "gpu/0000:9b:00.0")->chip, 1);
+}
+
 static void real_device(void **state)
 {
     struct fixture *f = *state;
@@ -328,6 +344,8 @@ static void real_device(void **state)
     snprintf(text, sizeof text, "<11>NVRM: Xid (PCI:%04x:9b:00): 79, pid=1, by a test of phalanx\n", number);
     f->probes = real_log(f, NULL);
     assert_non_null(f->probes);
+    probes_position(f->probes, position);
+    assert_true(position[0] != 0); /* known before anything was read */
     probes_round(f->probes, 0, keep, f);
     vec_clear(&f->kept);
     if (!say_to_kernel(text)) {
@@ -409,6 +427,7 @@ int main(void)
         CASE(real_boot),
         CASE(real_peermem),
         CASE(real_device),
+        CASE(chips_of_the_driver),
         CASE(absent),
         CASE(patterns),
     };
