@@ -71,6 +71,19 @@ static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t
     return true;
 }
 
+/* The parts of a batch are finished together: is the rank at several heads, and waits at another of them? */
+static bool waits_elsewhere(const struct rank_record *record, const struct lane *here)
+{
+    for (int kind = 0; record->head_count > 1 && kind < 2; kind++)
+        for (const struct seat *seat = kind ? record->channels : record->seats; seat;
+             seat = seat->next_of_rank) {
+            const struct seat *first = seat->lane->seats.items[0];
+            if (seat->at_head && seat->lane != here && (!first->known || first->key < seat->key))
+                return true;
+        }
+    return false;
+}
+
 /* Those who wait for nobody on this lane that is known. */
 static void blame_foremost(struct judge *judge, struct lane *lane)
 {
@@ -80,7 +93,8 @@ static void blame_foremost(struct judge *judge, struct lane *lane)
         return;
     int64_t seq = first->first->seq;
     for (; from + count < len && lane->seats.items[from + count]->key == first->key; count++)
-        CHECK(lane->seats.items[from + count]->at_head);
+        if (waits_elsewhere(flight_rank(judge->flight, lane->seats.items[from + count]->rank), lane))
+            return;
     size_t ahead = len - from - count;
     bool missing = lane->unknown > 0 && (ahead == 0 || is_rooted(first->first->name->text));
     if (judge_mismatch(judge, lane, seq)) {

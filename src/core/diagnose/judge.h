@@ -33,8 +33,6 @@ void judge_reach(struct judge *judge, uint32_t rank);
 /* How many wait for it directly, and in all; *ret_seat: its seat where most of them do (NULL: none do). */
 void judge_count(struct judge *judge, uint32_t rank, bool all, size_t *ret_direct, size_t *ret_all,
                  const struct seat **ret_seat);
-/* The first place on its lane whose key is above that of the seat: the heads from there on wait for it. */
-size_t seat_place_above(const struct seat *seat);
 /* The seat at a head that waits for no seat of which something is known; NULL: none does. */
 struct seat *lane_foremost(const struct lane *lane);
 

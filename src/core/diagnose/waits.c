@@ -3,14 +3,17 @@
 #include "base/check.h"
 #include "core/diagnose/judge.h"
 
-size_t seat_place_above(const struct seat *seat)
+/* Where on the lane those begin who wait for the seat: the first with a higher key. A part of a batch is
+ * finished with all of it, so for a rank that is at several heads also who has come as far waits. */
+static size_t place_behind(struct judge *judge, const struct seat *seat)
 {
     const struct lane *lane = seat->lane;
-    size_t low = 0, high = lane->seats.len;
+    bool part = seat->at_head && flight_rank(judge->flight, seat->rank)->head_count > 1;
+    int64_t least = seat->known ? seat->key + !part : INT64_MIN;
+    size_t low = lane->unknown, high = lane->seats.len;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const struct seat *at = lane->seats.items[middle];
-        if (at->known && (!seat->known || at->key > seat->key))
+        if (lane->seats.items[middle]->key >= least)
             high = middle;
         else
             low = middle + 1;
@@ -32,7 +35,7 @@ static void mark_behind(struct judge *judge, struct seat *seat)
     struct lane *lane = seat->lane;
     if (!lane->heads)
         return;
-    size_t from = seat_place_above(seat);
+    size_t from = place_behind(judge, seat);
     for (size_t i = from; i < lane->marked_from; i++) {
         struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
         if (!lane->seats.items[i]->at_head || record->reached)
@@ -87,7 +90,7 @@ static size_t visit_behind(struct judge *judge, struct seat *seats, const struct
             lane->visit = judge->visit;
             lane->visited_from = lane->seats.len;
         }
-        size_t from = seat_place_above(seat);
+        size_t from = place_behind(judge, seat);
         for (size_t i = from; i < lane->visited_from; i++) {
             struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
             if (!lane->seats.items[i]->at_head || record->rank == seat->rank)

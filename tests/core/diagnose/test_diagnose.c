@@ -324,6 +324,30 @@ static void batches(void **state)
     }
 }
 
+/* A part of a batch that both ends have called is no network's fault while another part waits. */
+static void batch_waits_as_a_whole(void **state)
+{
+    struct diagnosis diagnosis;
+    struct job job = {.ranks = 8};
+    for (uint32_t r = 0; r < 4; r++) {
+        char send[16], receive[16];
+        if (r == 2)
+            continue;
+        snprintf(send, sizeof send, "send %u->%u", r, (r + 1) % 4);
+        snprintf(receive, sizeof receive, "recv %u<-%u", r, (r + 3) % 4);
+        call(&job, r, 1, send, 3, "scheduled", "[[8]]", "Float");
+        call(&job, r, 1, receive, 3, "scheduled", "[[8]]", "Float");
+        buf_printf(
+            &job.entries[r],
+            ",{\"record_id\":%u,\"process_group\":[\"1\",\"\"],\"p2p_seq_id\":3,\"collective_seq_id\":0,"
+            "\"profiling_name\":\"nccl:coalesced\",\"is_p2p\":true,\"state\":\"started\"}",
+            job.record++);
+    }
+    judge(&job, &diagnosis);
+    assert_int_equal(diagnosis.findings.items[0].waiting_all, 3);
+    expect(&diagnosis, FINDING_ABSENT, "2", true);
+}
+
 static void two_culprits(void **state)
 {
     struct diagnosis diagnosis;
@@ -537,23 +561,15 @@ static void real_dumps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy),
-        cmocka_unit_test(one_is_missing),
-        cmocka_unit_test(stuck_stream),
-        cmocka_unit_test(network),
-        cmocka_unit_test(mismatches),
-        cmocka_unit_test(exchanges),
-        cmocka_unit_test(circle),
-        cmocka_unit_test(pipeline),
-        cmocka_unit_test(batches),
-        cmocka_unit_test(two_culprits),
-        cmocka_unit_test(silent_and_innocent),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(sparse_dumps),
-        cmocka_unit_test(watchdog_lines),
-        cmocka_unit_test(log_beside_dumps),
-        cmocka_unit_test(words),
-        cmocka_unit_test(real_dumps),
+        cmocka_unit_test(healthy),        cmocka_unit_test(one_is_missing),
+        cmocka_unit_test(stuck_stream),   cmocka_unit_test(network),
+        cmocka_unit_test(mismatches),     cmocka_unit_test(exchanges),
+        cmocka_unit_test(circle),         cmocka_unit_test(pipeline),
+        cmocka_unit_test(batches),        cmocka_unit_test(batch_waits_as_a_whole),
+        cmocka_unit_test(two_culprits),   cmocka_unit_test(silent_and_innocent),
+        cmocka_unit_test(refusals),       cmocka_unit_test(sparse_dumps),
+        cmocka_unit_test(watchdog_lines), cmocka_unit_test(log_beside_dumps),
+        cmocka_unit_test(words),          cmocka_unit_test(real_dumps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
