@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <sys/wait.h>
+#include <termios.h>
 
 #include "host/probes/internal.h"
 
@@ -315,6 +316,78 @@ static bool wait_for(struct fixture *f, const char *code, const char *place)
     return false;
 }
 
+/* --- a device of our own: a terminal in the place of /dev/kmsg, one record a write ----------------- */
+
+static int device_begin(struct fixture *f, char log[160])
+{
+    struct termios raw;
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || grantpt(fd) < 0 || unlockpt(fd) < 0) {
+        print_message("skip: no terminals here\n");
+        skip();
+    }
+    put(f, "/dev/x", "x");
+    snprintf(log, 160, "%s/dev/kmsg", f->root);
+    assert_int_equal(symlink(ptsname(fd), log), 0);
+    int slave = open(log, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_int_equal(tcgetattr(slave, &raw), 0);
+    cfmakeraw(&raw);
+    assert_int_equal(tcsetattr(slave, TCSANOW, &raw), 0);
+    close(slave);
+    return fd;
+}
+
+/* Written, and there to be read. */
+static void device_say(struct fixture *f, int fd, const char *record, bool watched)
+{
+    struct pollfd ready = {probes_fd(f->probes), POLLIN, 0};
+    assert_int_equal(write(fd, record, strlen(record)), (ssize_t)strlen(record));
+    assert_int_equal(poll(&ready, 1, watched ? 60000 : 200), watched ? 1 : 0);
+}
+
+static void overwritten_records(void **state)
+{
+    struct fixture *f = *state;
+    char log[160];
+    int fd = device_begin(f, log);
+    begin(f, "kmsg", NULL);
+    look_after(f, 0);
+    device_say(f, fd, "6,10,1000,-;one\n", true);
+    look_after(f, 1);
+    device_say(f, fd, "6,11,2000,-;two\n", true);
+    look_after(f, 1);
+    expect_none(f);
+    device_say(f, fd, "6,16,3000,-;Oops: 1\n SUBSYSTEM=x\n", true);
+    look_after(f, 1);
+    assert_int_equal(f->kept.len, 2);
+    assert_int_equal(expect(f, 0, SIGNAL_ONCE, "os/log-lost", "")->count, 4);
+    expect(f, 1, SIGNAL_ONCE, "os/oops", "");
+    device_say(f, fd, "6,12,3000,-;Kernel panic - not syncing\n", true); /* of before: read already */
+    look_after(f, 1);
+    expect_none(f);
+    close(fd);
+}
+
+/* Switched off for its cost, the log must not keep the loop awake. */
+static void too_costly_to_read(void **state)
+{
+    struct fixture *f = *state;
+    char log[160];
+    int fd = device_begin(f, log);
+    f->cost_ns = -1; /* the real clock, and a bound that nothing keeps */
+    begin(f, "kmsg", "probes: {kmsg: {cost: 1ns}}");
+    look_after(f, 0);
+    expect_one(f, SIGNAL_ONCE, "os/probe-cost", "probe/kmsg");
+    device_say(f, fd, "6,10,1000,-;Oops: 1\n", false);
+    look_after(f, 599);
+    expect_none(f);
+    look_after(f, 1);
+    assert_int_equal(f->kept.len, 2);
+    expect(f, 0, SIGNAL_ONCE, "os/oops", "");
+    expect(f, 1, SIGNAL_ONCE, "os/probe-cost", "probe/kmsg");
+    close(fd);
+}
+
 /* The chips are the driver's GPUs, also when it was loaded after the start. */
 static void chips_of_the_driver(void **state)
 {
@@ -428,6 +501,8 @@ int main(void)
         CASE(real_peermem),
         CASE(real_device),
         CASE(chips_of_the_driver),
+        CASE(overwritten_records),
+        CASE(too_costly_to_read),
         CASE(absent),
         CASE(patterns),
     };
