@@ -69,6 +69,7 @@ extern const struct schema schema_jobset_spec;
 extern const struct schema schema_jobset; /* the whole objects */
 extern const struct schema schema_job;
 extern const struct schema schema_pod;
+extern const struct schema schema_node; /* schema_node.c */
 
 /* The tree of a whole object of this kind; NULL: a kind that the tables do not know. */
 const struct schema *schema_of(const struct doc *object);

@@ -112,6 +112,7 @@ const struct schema *schema_of(const struct doc *object)
         {"jobset.x-k8s.io/v1alpha2", "JobSet", &schema_jobset},
         {"batch/v1", "Job", &schema_job},
         {"v1", "Pod", &schema_pod},
+        {"v1", "Node", &schema_node},
         {"phalanx.dev/v1", "Fault", &schema_fault},
     };
     struct str api_version = doc_str(doc_get(object, "apiVersion"), STR(""));

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/units.h"
 #include "base/yaml.h"
 #include "core/core.h"
@@ -55,7 +56,33 @@ static struct access_user copy_with(struct arena *arena, const struct access_use
         copy.groups[copy.group_count++] = arena_str(arena, user->groups[i]);
     if (group && !access_in_group(user, group))
         copy.groups[copy.group_count++] = str_from(group);
+    copy.extras = ARENA_ARRAY(arena, struct access_extra, user->extra_count);
+    for (size_t i = 0; i < user->extra_count; i++)
+        copy.extras[copy.extra_count++] = (struct access_extra){arena_str(arena, user->extras[i].key),
+                                                                arena_str(arena, user->extras[i].value)};
     return copy;
+}
+
+void access_put_extra(struct json_writer *out, const struct access_user *user)
+{
+    if (user->extra_count == 0)
+        return;
+    json_key(out, "extra");
+    json_begin_object(out);
+    for (size_t i = 0; i < user->extra_count; i++) {
+        bool first = true;
+        for (size_t before = 0; before < i; before++)
+            first = first && !str_equal(user->extras[before].key, user->extras[i].key);
+        if (!first)
+            continue;
+        json_key_str(out, user->extras[i].key);
+        json_begin_array(out);
+        for (size_t same = i; same < user->extra_count; same++)
+            if (str_equal(user->extras[same].key, user->extras[i].key))
+                json_put_str(out, user->extras[same].value);
+        json_end_array(out);
+    }
+    json_end_object(out);
 }
 
 struct access_user access_user_copy(struct arena *arena, const struct access_user *user)

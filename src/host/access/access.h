@@ -28,7 +28,14 @@ struct access_user {
     struct str name, uid; /* name empty: nobody is known */
     struct str *groups;
     size_t group_count;
+    struct access_extra { /* told on, but decide nothing; keys may occur several times */
+        struct str key, value;
+    } * extras;
+    size_t extra_count;
 };
+/* The "extra" member of a UserInfo; nothing where there is none. */
+struct json_writer;
+void access_put_extra(struct json_writer *out, const struct access_user *user);
 /* Names that Kubernetes gives a meaning. */
 #define ACCESS_ANONYMOUS       "system:anonymous"
 #define ACCESS_UNAUTHENTICATED "system:unauthenticated"
@@ -130,6 +137,8 @@ enum { AUDIT_BUFFER_BYTES = 8 * 1024 * 1024 };
 struct access_builtins;
 struct access_builtins *access_builtins_new(void);
 void access_builtins_free(struct access_builtins *builtins);
+/* They are as old as the cluster. */
+void access_builtins_date(struct access_builtins *builtins, int64_t created_ns);
 const struct object *access_builtin_at(struct access_builtins *builtins, enum object_kind kind, size_t index);
 
 #endif

@@ -338,6 +338,7 @@ static void put_user(struct json_writer *out, const char *key, const struct acce
             json_put_str(out, user->groups[i]);
         json_end_array(out);
     }
+    access_put_extra(out, user);
     json_end_object(out);
 }
 

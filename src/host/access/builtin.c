@@ -135,6 +135,7 @@ struct access_builtins {
     bool made; /* at the first look */
     struct arena arena;
     VEC(struct object) list[2]; /* roles, bindings */
+    int64_t created_ns;
 };
 
 static void set_text(struct arena *arena, struct doc *object, const char *key, const char *value)
@@ -157,7 +158,8 @@ static void add_object(struct access_builtins *builtins, enum object_kind kind, 
                             .kind = kind,
                             .key = name,
                             .name = name,
-                            .document = document};
+                            .document = document,
+                            .created_ns = builtins->created_ns};
     vec_push(&builtins->list[!role], object);
 }
 
@@ -185,6 +187,16 @@ static void add_subject(struct arena *arena, struct doc *binding, const char *gr
 struct access_builtins *access_builtins_new(void)
 {
     return mem_alloc(sizeof(struct access_builtins));
+}
+
+void access_builtins_date(struct access_builtins *builtins, int64_t created_ns)
+{
+    if (builtins->created_ns == created_ns)
+        return;
+    builtins->created_ns = created_ns;
+    for (int kind = 0; kind < 2; kind++)
+        for (size_t i = 0; i < builtins->list[kind].len; i++)
+            builtins->list[kind].items[i].created_ns = created_ns;
 }
 
 static void make(struct access_builtins *builtins)

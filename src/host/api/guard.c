@@ -17,6 +17,23 @@ static bool refuse_identity(struct api_request *request)
     return false;
 }
 
+/* Each is a right of its own: resource userextras/KEY, resource name VALUE. */
+static const struct access_extra *forbidden_extra(const struct api_request *request,
+                                                  const struct access_user *user)
+{
+    const struct guard_headers *headers = request->headers;
+    for (size_t i = 0; i < headers->as_extra_count; i++) {
+        struct access_attributes what = {.verb = STR("impersonate"),
+                                         .group = STR("authentication.k8s.io"),
+                                         .resource = STR("userextras"),
+                                         .subresource = headers->as_extras[i].key,
+                                         .name = headers->as_extras[i].value};
+        if (!access_allows(request->api->access, user, &what))
+            return &headers->as_extras[i];
+    }
+    return NULL;
+}
+
 static bool may_become(const struct api_request *request, const struct access_user *user,
                        const char *resource, struct str group, struct str name)
 {
@@ -46,9 +63,9 @@ static bool impersonate(struct api_request *request, struct access_user *user)
     struct arena *arena = &request->arena;
     struct str authentication = STR("authentication.k8s.io"), none = {0};
     if (headers->as_user.len == 0) {
-        if (headers->as_group_count == 0 && headers->as_uid.len == 0)
+        if (headers->as_group_count == 0 && headers->as_uid.len == 0 && headers->as_extra_count == 0)
             return true;
-        answer_status(request, 400, "BadRequest", "groups or a uid are impersonated without a user");
+        answer_status(request, 400, "BadRequest", "groups, a uid or extras are impersonated without a user");
         return false;
     }
     struct str prefix = STR("system:serviceaccount:"), space, account;
@@ -65,10 +82,19 @@ static bool impersonate(struct api_request *request, struct access_user *user)
             return refuse_impersonation(request, user, "groups", none, headers->as_groups[i]);
     if (headers->as_uid.len && !may_become(request, user, "uids", authentication, headers->as_uid))
         return refuse_impersonation(request, user, "uids", authentication, headers->as_uid);
+    const struct access_extra *extra = forbidden_extra(request, user);
+    if (extra) {
+        char *resource =
+            arena_strdup(arena, arena_printf(arena, "userextras/" STR_FORMAT, STR_ARG(extra->key)));
+        return refuse_impersonation(request, user, resource, authentication, extra->value);
+    }
     struct access_user *before = ARENA_NEW(arena, struct access_user);
     *before = *user;
     request->impersonator = before;
-    struct access_user after = {.name = headers->as_user, .uid = headers->as_uid};
+    struct access_user after = {.name = headers->as_user,
+                                .uid = headers->as_uid,
+                                .extras = headers->as_extras,
+                                .extra_count = headers->as_extra_count};
     after.groups = ARENA_ARRAY(arena, struct str, headers->as_group_count + 1);
     for (size_t i = 0; i < headers->as_group_count; i++)
         after.groups[after.group_count++] = headers->as_groups[i];
@@ -101,7 +127,8 @@ bool guard_identify(struct api_request *request)
                                              .bad_cert = request->headers->bad_cert};
     if (access_authenticate(access, &credentials, &request->arena, user) < 0) {
         static struct str unauthenticated[] = {STR(ACCESS_UNAUTHENTICATED)};
-        *user = (struct access_user){STR(ACCESS_ANONYMOUS), {0}, unauthenticated, 1};
+        *user =
+            (struct access_user){.name = STR(ACCESS_ANONYMOUS), .groups = unauthenticated, .group_count = 1};
         request->user = user;
         request->refused = !is_health(request->path);
         return !request->refused || refuse_identity(request);

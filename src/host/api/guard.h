@@ -13,6 +13,8 @@ struct guard_headers {
     struct str authorization, as_user, as_uid;
     struct str *as_groups;
     size_t as_group_count;
+    struct access_extra *as_extras; /* Impersonate-Extra-KEY: VALUE */
+    size_t as_extra_count;
     const struct access_user *by_cert; /* see access_credentials */
     bool bad_cert;
     struct str source; /* the peer's address */

@@ -101,6 +101,7 @@ static void put_user(struct json_writer *out, const struct access_user *user)
     for (size_t i = 0; i < user->group_count; i++)
         json_put_str(out, user->groups[i]);
     json_end_array(out);
+    access_put_extra(out, user);
     json_end_object(out);
 }
 

@@ -194,9 +194,19 @@ static void route_path(struct api_request *request)
         handle_discovery(request, whole);
 }
 
+/* The namespace that every cluster has from its first boot. */
+static void date_builtins(const struct api_request *request)
+{
+    const struct object *first =
+        object_find(core_objects(request_core(request)), OBJECT_NAMESPACE, STR(""), STR("default"));
+    if (first)
+        access_builtins_date(request->api->builtins, first->created_ns);
+}
+
 void request_handle(struct api_request *request)
 {
     request->api->stats.requests++;
+    date_builtins(request);
     request->outcome = OUTCOME_READY;
     if (request->long_url)
         answer_status(request, 414, "RequestURITooLong", "the URL is longer than %d bytes or %d parameters",

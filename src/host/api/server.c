@@ -4,6 +4,7 @@
  * it would not notice that the client has gone. A second epoll set (`hangups`) watches the sockets of
  * suspended requests for that.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
@@ -294,7 +295,34 @@ static struct str header(struct transport *transport, const char *name)
     return value ? arena_str(&transport->request.arena, str_from(value)) : (struct str){0};
 }
 
-enum { AS_GROUPS_MAX = 256 };
+enum { AS_GROUPS_MAX = 256, AS_EXTRAS_MAX = 64 };
+
+/* "Impersonate-Extra-acme.org%2fproject": header names know no case, and the key may be escaped. */
+static struct str extra_key(struct arena *arena, const char *name)
+{
+    struct buf key BUF_CLEANUP = {0};
+    for (; *name; name++) {
+        unsigned code = 0;
+        if (name[0] == '%' && isxdigit((unsigned char)name[1]) && isxdigit((unsigned char)name[2])) {
+            (void)sscanf(name + 1, "%2x", &code);
+            name += 2;
+        } else {
+            code = (unsigned char)tolower((unsigned char)*name);
+        }
+        buf_add_char(&key, (char)code);
+    }
+    return arena_str(arena, buf_str(&key));
+}
+
+static void see_extra(struct guard_headers *headers, struct arena *arena, const char *name, const char *value)
+{
+    struct access_extra extra = {extra_key(arena, name), arena_str(arena, str_from(value))};
+    if (headers->as_extra_count == AS_EXTRAS_MAX || !str_is_utf8(extra.key) || !str_is_utf8(extra.value))
+        return;
+    if (!headers->as_extras)
+        headers->as_extras = ARENA_ARRAY(arena, struct access_extra, AS_EXTRAS_MAX);
+    headers->as_extras[headers->as_extra_count++] = extra;
+}
 
 static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
 {
@@ -310,6 +338,8 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
         headers->as_user = arena_str(arena, str_from(value));
     else if (strcasecmp(key, "Impersonate-Uid") == 0)
         headers->as_uid = arena_str(arena, str_from(value));
+    else if (strncasecmp(key, "Impersonate-Extra-", 18) == 0)
+        see_extra(headers, arena, key + 18, value);
     else if (strcasecmp(key, "Impersonate-Group") == 0 && headers->as_group_count < AS_GROUPS_MAX) {
         if (!headers->as_groups)
             headers->as_groups = ARENA_ARRAY(arena, struct str, AS_GROUPS_MAX);

@@ -102,11 +102,61 @@ static void a_watch_ends_with_its_token(void **state)
     end(&fixture);
 }
 
+/* Extras are told on, by whoever may say them. */
+static void extras_are_honoured(void **state)
+{
+    struct fixture fixture;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    static const char review[] =
+        "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"SelfSubjectReview\",\"metadata\":{}}";
+    static const char url[] = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    begin(&fixture, *state);
+    assert_int_equal(
+        ask(fixture.host, &arena, "POST", url,
+            AS("root") "Impersonate-User: eve\r\nImpersonate-Extra-Scopes: view\r\n"
+                       "impersonate-extra-scopes: edit\r\nImpersonate-Extra-acme.org%2Fteam: x\r\n",
+            review, &doc),
+        201);
+    const struct doc *extra = doc_path(doc, "status", "userInfo", "extra", NULL);
+    assert_int_equal(doc_len(doc_get(extra, "scopes")), 2);
+    assert_true(text_is(doc_at(doc_get(extra, "acme.org/team"), 0), "x"));
+    assert_int_equal(
+        ask(fixture.host, &arena, "POST", url, AS("root") "Impersonate-Extra-scopes: view\r\n", review, &doc),
+        400);
+    assert_int_equal(
+        ask(fixture.host, &arena, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", AS("root"),
+            "{\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"ClusterRole\",\"metadata\":{"
+            "\"name\":\"as\"},\"rules\":[{\"apiGroups\":[\"\"],\"resources\":[\"users\"],\"verbs\":["
+            "\"impersonate\"]},{\"apiGroups\":[\"authentication.k8s.io\"],\"resources\":["
+            "\"userextras/scopes\"],\"resourceNames\":[\"view\"],\"verbs\":[\"impersonate\"]}]}",
+            NULL),
+        201);
+    assert_int_equal(
+        ask(fixture.host, &arena, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+            AS("root"),
+            "{\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"ClusterRoleBinding\",\"metadata\":{"
+            "\"name\":\"as\"},\"roleRef\":{\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":"
+            "\"ClusterRole\",\"name\":\"as\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"bob\"}]}",
+            NULL),
+        201);
+    assert_int_equal(ask(fixture.host, &arena, "POST", url,
+                         AS("bob") "Impersonate-User: eve\r\nImpersonate-Extra-scopes: view\r\n", review,
+                         &doc),
+                     201);
+    assert_int_equal(ask(fixture.host, &arena, "POST", url,
+                         AS("bob") "Impersonate-User: eve\r\nImpersonate-Extra-scopes: edit\r\n", review,
+                         &doc),
+                     403);
+    end(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_binding, setup, teardown),
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_token, setup, teardown),
+        cmocka_unit_test_setup_teardown(extras_are_honoured, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
