@@ -256,7 +256,8 @@ def long_script(k, pods):
 def own_client(k, pods, phalanx, env):
     """phalanx exec and phalanx logs."""
     def own(*words, text=None, status=0):
-        done = subprocess.run([phalanx, *words], env=env, input=text, capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run([phalanx, *words], env=env, input=text, capture_output=True, text=True,
+                              timeout=PATIENCE_S)
         check(done.returncode == status, f"phalanx {words}: {done.returncode} {done.stderr}")
         return done.stdout + (done.stderr if status else "")
 

@@ -330,8 +330,8 @@ static int make_directory(struct live *live, struct arena *arena, obj_id task, s
     return 0;
 }
 
-/* "<namespace>.<pod>", for all but the first main container ".<container>" behind it: the newest logs are kept
- * of each name, and none shall push out another's. */
+/* "<namespace>.<pod>", for all but the first main container ".<container>" behind it: the newest logs are
+ * kept of each name, and none shall push out another's. */
 static const char *launch_name(struct arena *arena, const struct task_launch *launch,
                                const struct container_launch *container, uint32_t index)
 {
