@@ -71,40 +71,70 @@ static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t
     return true;
 }
 
-/* The parts of a batch are finished together: is the rank at several heads, and waits at another of them? */
-static bool waits_elsewhere(const struct rank_record *record, const struct lane *here)
+/* The parts of a batch are finished together: is the rank at several heads, and waits at another of them?
+ * `alike`: or is there somebody at another of them who has come no further than itself? */
+static bool waits_elsewhere(const struct rank_record *record, const struct lane *here, bool alike)
 {
     for (int kind = 0; record->head_count > 1 && kind < 2; kind++)
         for (const struct seat *seat = kind ? record->channels : record->seats; seat;
              seat = seat->next_of_rank) {
-            const struct seat *first = seat->lane->seats.items[0];
-            if (seat->at_head && seat->lane != here && (!first->known || first->key < seat->key))
+            const struct lane *lane = seat->lane;
+            const struct seat *first = lane->seats.items[0];
+            if (!seat->at_head || lane == here)
+                continue;
+            if (first == seat && lane->seats.len > 1)
+                first = lane->seats.items[1];
+            if (!first->known || first->key < seat->key + alike)
                 return true;
         }
     return false;
 }
 
-/* Those who wait for nobody on this lane that is known. */
-static void blame_foremost(struct judge *judge, struct lane *lane)
+/* The seats at the same operation that wait for nobody on this lane who is known: `count` from lane->unknown
+ * on. 0: there are none, or one of them waits elsewhere. */
+static size_t count_foremost(struct judge *judge, const struct lane *lane, bool alike)
 {
     const struct seat *first = lane_foremost(lane);
-    size_t from = lane->unknown, count = 0, len = lane->seats.len;
-    if (!first)
+    size_t count = 0, from = lane->unknown;
+    for (; first && from + count < lane->seats.len && lane->seats.items[from + count]->key == first->key;
+         count++)
+        if (waits_elsewhere(flight_rank(judge->flight, lane->seats.items[from + count]->rank), lane, alike))
+            return 0;
+    return count;
+}
+
+/* Most others have finished what these few have not. */
+static void blame_behind(struct judge *judge, const struct lane *lane)
+{
+    size_t count = count_foremost(judge, lane, true), from = lane->unknown,
+           ahead = lane->seats.len - from - count;
+    if (count == 0 || ahead == 0 || 2 * count > lane->seats.len ||
+        (from > 0 && is_rooted(lane->seats.items[from]->first->name->text)))
         return;
-    int64_t seq = first->first->seq;
-    for (; from + count < len && lane->seats.items[from + count]->key == first->key; count++)
-        if (waits_elsewhere(flight_rank(judge->flight, lane->seats.items[from + count]->rank), lane))
-            return;
-    size_t ahead = len - from - count;
-    bool missing = lane->unknown > 0 && (ahead == 0 || is_rooted(first->first->name->text));
+    for (size_t i = from; i < from + count; i++)
+        blame(judge, lane->seats.items[i], FINDING_STUCK);
+}
+
+/* All that is known of are at one operation, or too many for it to be their own fault. */
+static void blame_foremost(struct judge *judge, struct lane *lane)
+{
+    size_t count = count_foremost(judge, lane, false), from = lane->unknown,
+           ahead = lane->seats.len - from - count;
+    if (count == 0 || (ahead > 0 && count_foremost(judge, lane, true) == 0))
+        return;
+    int64_t seq = lane->seats.items[from]->first->seq;
+    bool missing = from > 0 && (ahead == 0 || is_rooted(lane->seats.items[from]->first->name->text));
+    bool blamed = false;
+    for (size_t i = from; i < from + count; i++)
+        blamed = blamed || flight_rank(judge->flight, lane->seats.items[i]->rank)->culprit;
     if (judge_mismatch(judge, lane, seq)) {
-        /* said already */
+        for (size_t i = from; i < from + count; i++) /* who called something else is not stuck */
+            flight_rank(judge->flight, lane->seats.items[i]->rank)->culprit = false;
     } else if (missing) {
         blame_unknown(judge, lane);
         return;
-    } else if (ahead > 0 && 2 * count <= len) {
-        for (size_t i = from; i < from + count; i++)
-            blame(judge, lane->seats.items[i], FINDING_STUCK);
+    } else if (blamed) {
+        return;
     } else if (ahead > 0 || !blame_not_begun(judge, lane, from, count)) {
         find_network(judge, lane, seq, count, ahead);
     }
@@ -119,24 +149,53 @@ static bool waits_unexplained(const struct rank_record *record)
     return record->head && !record->reached;
 }
 
-/* Somebody for whom this rank waits, and who waits as well; NULL: there is no such one. */
-static struct rank_record *next_in_circle(struct judge *judge, const struct rank_record *record)
+/* Somebody for whom this rank waits on a lane, and who waits as well: for who has not come as far, or
+ * (`alike`) has, with a part of a batch that waits elsewhere. NULL: there is no such one. */
+static struct rank_record *next_on_lane(struct judge *judge, const struct seat *seat, bool alike)
 {
-    for (int kind = 0; kind < 2; kind++) {
-        struct seat *seats = kind ? record->channels : record->seats;
-        for (struct seat *seat = seats; seat; seat = seat->next_of_rank) {
-            struct lane *lane = seat->lane;
-            for (size_t i = 0; seat->at_head && i < lane->seats.len; i++) {
-                const struct seat *other = lane->seats.items[i];
-                if (other->known && other->key >= seat->key)
-                    break;
-                struct rank_record *awaited = flight_rank(judge->flight, other->rank);
-                if (waits_unexplained(awaited))
-                    return awaited;
-            }
-        }
+    const struct lane *lane = seat->lane;
+    for (size_t i = 0; i < lane->seats.len; i++) {
+        const struct seat *other = lane->seats.items[i];
+        if (other->known && other->key >= seat->key + alike)
+            break;
+        struct rank_record *awaited = flight_rank(judge->flight, other->rank);
+        bool behind = !other->known || other->key < seat->key;
+        if (other != seat && waits_unexplained(awaited) && (behind || waits_elsewhere(awaited, lane, false)))
+            return awaited;
     }
     return NULL;
+}
+
+static struct rank_record *next_in_circle(struct judge *judge, const struct rank_record *record)
+{
+    struct rank_record *next = NULL;
+    for (int round = 0; round < 4 && !next; round++) {
+        const struct seat *seat = round % 2 ? record->channels : record->seats;
+        for (; seat && !next; seat = seat->next_of_rank)
+            next = seat->at_head ? next_on_lane(judge, seat, round >= 2) : NULL;
+    }
+    return next;
+}
+
+/* Parts of batches go on by themselves, only nothing says so before all of them are finished. So where a
+ * circle is closed by a part that both ends have come to, it is that part which does not get on. */
+static bool blame_part(struct judge *judge, const uint32_t *circle, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct rank_record *record = flight_rank(judge->flight, circle[i]);
+        for (const struct seat *seat = record->channels; seat && record->head_count > 1;
+             seat = seat->next_of_rank) {
+            struct lane *lane = seat->lane;
+            bool both =
+                seat->at_head && lane->heads == 2 && lane->seats.items[0]->key == lane->seats.items[1]->key;
+            if (!both)
+                continue;
+            if (!blame_not_begun(judge, lane, 0, 2))
+                find_network(judge, lane, seat->first->seq, 2, 0);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Follows the waits from `start` until they come back. */
@@ -153,7 +212,7 @@ static void follow(struct judge *judge, struct rank_record *start)
     size_t from = 0;
     while (at && path.items[from] != at->rank)
         from++;
-    if (at)
+    if (at && !blame_part(judge, path.items + from, path.len - from))
         find_deadlock(judge, path.items + from, path.len - from);
     for (size_t i = at ? from : path.len - 1; i < path.len; i++)
         judge_reach(judge, path.items[i]);
@@ -179,7 +238,7 @@ static bool skip_sends(struct judge *judge)
         struct rank_record *record = judge->flight->ranks.items[i];
         if (!waits_unexplained(record) || !record->head->p2p || record->head->source != record->rank)
             continue;
-        record->skip_sends = record->head->group->member_count == 2;
+        record->skip_sends = record->head->group->member_count == 2 && !record->head->batch;
         any = any || record->skip_sends;
     }
     return any;
@@ -194,6 +253,8 @@ static void blame_lanes(struct judge *judge)
     judge_lanes(judge);
     for (size_t i = 0; i < judge->lanes.len; i++)
         blame_absent(judge, judge->lanes.items[i]);
+    for (size_t i = 0; i < judge->lanes.len; i++)
+        blame_behind(judge, judge->lanes.items[i]);
     for (size_t i = 0; i < judge->lanes.len; i++)
         blame_foremost(judge, judge->lanes.items[i]);
     for (size_t i = 0; i < judge->flight->ranks.len; i++)

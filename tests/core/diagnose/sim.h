@@ -35,7 +35,7 @@ struct sim_op {
     uint64_t finished; /* by rank, one bit each */
 };
 struct sim_call {
-    uint32_t op;
+    uint32_t op, batch; /* not 0: called together with those of the same number, and begun together */
     int64_t seq, p2p_seq;
 };
 struct sim_rank {
@@ -52,7 +52,7 @@ struct sim {
     struct sim_op ops[SIM_OPS_MAX];
     uint32_t op_count;
     struct sim_rank rank[SIM_RANKS_MAX];
-    bool sends_overtake, timing, status, only_open, wide_pipeline;
+    bool sends_overtake, timing, status, only_open, wide_pipeline, batched;
     size_t kept; /* newest entries in a dump, where not only open ones */
 };
 
@@ -157,8 +157,15 @@ static inline void sim_programs(struct sim *sim)
             if (!sim_member(sim, op, r))
                 continue;
             ++*(op->p2p ? &p2p[op->group] : &seq[op->group]);
-            struct sim_call call = {i, seq[op->group], p2p[op->group]};
+            struct sim_call call = {i, 0, seq[op->group], p2p[op->group]};
             vec_push(&sim->rank[r].calls, call);
+        }
+        for (size_t i = 0; sim->batched && i + 1 < sim->rank[r].calls.len; i++) {
+            struct sim_call *call = &sim->rank[r].calls.items[i];
+            const struct sim_op *op = &sim->ops[call[0].op], *next = &sim->ops[call[1].op];
+            if (!call->batch && op->p2p && next->p2p && op->group == next->group &&
+                op->source != next->source)
+                call[0].batch = call[1].batch = (uint32_t)i + 1;
         }
     }
 }
@@ -183,14 +190,20 @@ static inline bool sim_overtakes(const struct sim *sim, uint32_t rank, size_t pl
 static inline bool sim_at(const struct sim *sim, uint32_t r, uint32_t op)
 {
     const struct sim_rank *rank = &sim->rank[r];
+    uint32_t within = 0; /* the batch that is begun */
     for (size_t i = rank->first_open; i < rank->called; i++) {
         bool faulty = rank->fault == SIM_DEVICE_HANGS || rank->fault == SIM_DEVICE_ERROR;
         if (faulty && i >= rank->at && (rank->fault == SIM_DEVICE_HANGS || i > rank->at))
             return false;
+        if (within && rank->calls.items[i].batch != within)
+            return false;
         if (rank->calls.items[i].op == op)
             return !sim_finished(sim, r, i);
-        if (!sim_finished(sim, r, i) && !sim_overtakes(sim, r, i))
-            return false;
+        if (!sim_finished(sim, r, i) && !sim_overtakes(sim, r, i)) {
+            within = rank->calls.items[i].batch;
+            if (!within)
+                return false;
+        }
     }
     return false;
 }
@@ -223,8 +236,12 @@ static inline bool sim_go(struct sim *sim, uint32_t r)
         rank->first_open++;
     for (size_t i = rank->first_open; i < rank->called; i++)
         open += !sim_finished(sim, r, i);
-    for (; open < rank->ahead && rank->called < rank->calls.len && !sim_stopped(rank); open++, changed = true)
-        rank->called++;
+    for (; open < rank->ahead && rank->called < rank->calls.len && !sim_stopped(rank); changed = true)
+        do {
+            rank->called++;
+            open++;
+        } while (rank->called < rank->calls.len && rank->calls.items[rank->called].batch &&
+                 rank->calls.items[rank->called].batch == rank->calls.items[rank->called - 1].batch);
     for (size_t i = rank->first_open; i < rank->called; i++)
         if (!sim_finished(sim, r, i))
             changed = sim_try(sim, rank->calls.items[i].op) || changed;
@@ -242,6 +259,17 @@ static inline void sim_run(struct sim *sim)
         for (uint32_t r = 0; r < sim->ranks; r++)
             changed = sim_go(sim, r) || changed;
     }
+}
+
+/* Is it finished as the dump says: with all of its batch? */
+static inline bool sim_finished_whole(const struct sim *sim, uint32_t r, size_t place)
+{
+    const struct sim_rank *rank = &sim->rank[r];
+    bool finished = sim_finished(sim, r, place);
+    for (size_t i = place ? place - 1 : 0; i < rank->calls.len && i <= place + 1; i++)
+        if (rank->calls.items[place].batch && rank->calls.items[i].batch == rank->calls.items[place].batch)
+            finished = finished && sim_finished(sim, r, i);
+    return finished;
 }
 
 /* Did the fault come to be? */
@@ -273,34 +301,49 @@ static inline bool sim_done(const struct sim *sim)
     return true;
 }
 
+static inline void sim_state(const struct sim *sim, struct buf *out, uint32_t r, size_t place, bool part)
+{
+    const struct sim_call *call = &sim->rank[r].calls.items[place];
+    const struct sim_op *op = &sim->ops[call->op];
+    bool finished = sim_finished_whole(sim, r, place), begun = sim->timing && sim_at(sim, r, call->op);
+    buf_printf(out, ",\"collective_seq_id\":%lld,\"p2p_seq_id\":%lld,\"time_created_ns\":%llu,",
+               (long long)call->seq, (long long)call->p2p_seq, 1700000000000000000ull + call->op);
+    buf_printf(out, "\"pg_id\":%u,\"process_group\":[\"%s\",\"g\"],\"is_p2p\":%s,\"state\":\"%s\"",
+               op->group * 2, sim->groups[op->group].name, op->p2p ? "true" : "false",
+               part       ? "scheduled"
+               : finished ? "completed"
+               : begun    ? "started"
+                          : "scheduled");
+}
+
+/* Parts of a batch stand one behind the other, and behind them the whole, which alone has their state. */
 static inline void sim_entry(const struct sim *sim, struct buf *out, uint32_t r, size_t place)
 {
     const struct sim_call *call = &sim->rank[r].calls.items[place];
     const struct sim_op *op = &sim->ops[call->op];
     const struct sim_group *group = &sim->groups[op->group];
-    bool finished = sim_finished(sim, r, place), begun = sim->timing && sim_at(sim, r, call->op);
+    bool second = call->batch && place > 0 && call[-1].batch == call->batch;
+    size_t record = second ? 3 * place - 2 : 3 * place;
     uint32_t ends[2] = {0};
     for (uint32_t i = 0; i < group->count; i++) {
         ends[0] = group->members[i] == op->source ? i : ends[0];
         ends[1] = group->members[i] == op->target ? i : ends[1];
     }
-    buf_printf(out, "{\"record_id\":%zu,\"pg_id\":%u,\"process_group\":[\"%s\",\"g\"],", place + 7 * r,
-               op->group * 2, group->name);
-    buf_printf(out,
-               "\"collective_seq_id\":%lld,\"p2p_seq_id\":%lld,\"profiling_name\":", (long long)call->seq,
-               (long long)call->p2p_seq);
+    buf_printf(out, "{\"record_id\":%zu,\"profiling_name\":", record);
     if (!op->p2p)
         buf_printf(out, "\"nccl:all_reduce\"");
     else if (op->source == r)
         buf_printf(out, "\"nccl:send %u->%u\"", ends[0], ends[1]);
     else
         buf_printf(out, "\"nccl:recv %u<-%u\"", ends[1], ends[0]);
-    buf_printf(out, ",\"time_created_ns\":%llu,\"is_p2p\":%s,\"state\":\"%s\",\"input_sizes\":[[4,2]],",
-               1700000000000000000ull + call->op, op->p2p ? "true" : "false",
-               finished ? "completed"
-               : begun  ? "started"
-                        : "scheduled");
-    buf_printf(out, "\"output_sizes\":[[4,2]],\"input_dtypes\":[\"Float\"],\"output_dtypes\":[\"Float\"]},");
+    sim_state(sim, out, r, place, call->batch != 0);
+    buf_printf(out, ",\"input_sizes\":[[4,2]],\"output_sizes\":[[4,2]],\"input_dtypes\":[\"Float\"],"
+                    "\"output_dtypes\":[\"Float\"]},");
+    if (!second)
+        return;
+    buf_printf(out, "{\"record_id\":%zu,\"profiling_name\":\"nccl:coalesced\"", record + 1);
+    sim_state(sim, out, r, place, false);
+    buf_printf(out, "},");
 }
 
 /* pg_status has the number of whatever came last in the group. */
@@ -318,7 +361,7 @@ static inline void sim_status(const struct sim *sim, struct buf *out, uint32_t r
             const struct sim_op *op = &sim->ops[call->op];
             long long number = op->p2p ? call->p2p_seq : call->seq;
             enqueued = op->group == g ? number : enqueued;
-            completed = op->group == g && sim_finished(sim, r, i) ? number : completed;
+            completed = op->group == g && sim_finished_whole(sim, r, i) ? number : completed;
         }
         if (member)
             buf_printf(out, "\"%u\":{\"last_enqueued_collective\":%lld,\"last_completed_collective\":%lld},",
@@ -351,7 +394,7 @@ static inline void sim_dump(const struct sim *sim, struct buf *out, uint32_t r)
         sim_status(sim, out, r);
     buf_printf(out, "\"entries\":[");
     for (size_t i = 0; i < rank->called; i++)
-        if (!sim_finished(sim, r, i) || (!sim->only_open && i + sim->kept >= rank->called))
+        if (!sim_finished_whole(sim, r, i) || (!sim->only_open && i + sim->kept >= rank->called))
             sim_entry(sim, out, r, i);
     out->len -= out->data[out->len - 1] == ',';
     buf_printf(out, "]}");

@@ -25,6 +25,7 @@ static struct sim *sim_random(uint64_t seed)
     /* Where pg_status is absent, only finished operations say that something was finished. */
     sim->only_open = rng_chance(&sim->rng, 500000) && sim->status;
     sim->wide_pipeline = rng_chance(&sim->rng, 300000);
+    sim->batched = rng_chance(&sim->rng, 300000);
     sim->kept = sim->status ? 1 + rng_below(&sim->rng, 100) : SIM_OPS_MAX;
     sim_schedule(sim, tp, pp, dp, 2 + (uint32_t)rng_below(&sim->rng, 3));
     sim_programs(sim);
@@ -39,6 +40,9 @@ static uint32_t give_fault(struct sim *sim, enum sim_fault fault)
         if (!rank->calls.len || rank->fault != SIM_WELL)
             continue;
         rank->at = rng_below(&sim->rng, rank->calls.len);
+        if (rank->at > 0 && rank->calls.items[rank->at].batch &&
+            rank->calls.items[rank->at].batch == rank->calls.items[rank->at - 1].batch)
+            rank->at--; /* parts of a batch are called together */
         rank->fault = fault;
         return (uint32_t)(rank - sim->rank);
     }
@@ -68,9 +72,10 @@ static void judge(struct sim *sim, struct diagnosis *ret_diagnosis)
 
 static void print_sim(const struct sim *sim, uint64_t seed)
 {
-    print_message("seed %llu: %u ranks, sends overtake %d, timing %d, status %d, only open %d, wide %d\n",
-                  (unsigned long long)seed, sim->ranks, sim->sends_overtake, sim->timing, sim->status,
-                  sim->only_open, sim->wide_pipeline);
+    print_message(
+        "seed %llu: %u ranks, sends overtake %d, timing %d, status %d, only open %d, wide %d, batched %d\n",
+        (unsigned long long)seed, sim->ranks, sim->sends_overtake, sim->timing, sim->status, sim->only_open,
+        sim->wide_pipeline, sim->batched);
     for (uint32_t r = 0; r < sim->ranks; r++)
         if (sim->rank[r].fault)
             print_message("  rank %u: fault %d at %zu of %zu, called %zu, manifest %d\n", r,
@@ -112,12 +117,17 @@ static bool names(const struct diagnosis *diagnosis, uint32_t rank)
     return false;
 }
 
+static bool names_only(const struct diagnosis *diagnosis, uint32_t rank)
+{
+    return diagnosis->culprits.len == 1 && diagnosis->culprits.items[0] == rank;
+}
+
 static void one_culprit(void **state)
 {
     enum { ROUNDS = 1600 };
     static const enum finding_kind kinds[] = {0, FINDING_ABSENT, FINDING_SILENT, FINDING_STUCK,
                                               FINDING_STUCK};
-    size_t seen[5] = {0};
+    size_t seen[5] = {0}, exact = 0, judged = 0;
     for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
         struct sim *sim = sim_random(seed);
         enum sim_fault fault = (enum sim_fault)(1 + seed % 4);
@@ -132,14 +142,17 @@ static void one_culprit(void **state)
             continue;
         }
         seen[fault]++;
+        judged += diagnosis.hang;
         bool good = diagnosis.culprits.len == 1 && diagnosis.culprits.items[0] == rank;
         good = good && diagnosis.findings.len == 1 && diagnosis.findings.items[0].kind == kinds[fault];
-        /* Sends in groups of more than two cannot be told apart by number: it is at least among those named.
-         */
-        if (!good && sim->wide_pipeline)
-            good = names(&diagnosis, rank) &&
-                   (diagnosis.culprits.len == 0 ||
-                    (diagnosis.culprits.len == 1 && diagnosis.culprits.items[0] == rank));
+        /* Sends in groups of more than two cannot be told apart by number, and parts of a batch show as open
+         * until all of it is finished: the rank is at least among those named, and nobody else is blamed.
+         * Where both come together only the latter holds. */
+        bool vague = sim->wide_pipeline || (sim->batched && fault == SIM_DEVICE_ERROR);
+        if (!good && vague && (diagnosis.culprits.len == 0 || names_only(&diagnosis, rank)))
+            good = diagnosis.findings.len > 0 &&
+                   ((sim->wide_pipeline && sim->batched) || names(&diagnosis, rank));
+        exact += good && diagnosis.culprits.len == 1;
         /* Nobody may need what a process did not call, or what its last operation left open. */
         if (!diagnosis.hang)
             good = fault != SIM_DEVICE_ERROR && fault != SIM_DEVICE_HANGS;
@@ -150,6 +163,8 @@ static void one_culprit(void **state)
         diagnosis_done(&diagnosis);
         sim_free(sim);
     }
+    print_message("the one culprit was named alone in %zu of %zu hangs\n", exact, judged);
+    assert_true(exact * 100 > judged * 95);
     for (int i = 1; i < 5; i++)
         assert_true(seen[i] > ROUNDS / 16);
 }
@@ -170,7 +185,8 @@ static void several_culprits(void **state)
         for (size_t i = 0; i < diagnosis.culprits.len; i++)
             good = good && sim_manifest(sim, diagnosis.culprits.items[i]);
         for (size_t i = 0; i < diagnosis.findings.len; i++)
-            good = good && (diagnosis.findings.items[i].kind <= FINDING_SILENT || sim->wide_pipeline);
+            good = good &&
+                   (diagnosis.findings.items[i].kind <= FINDING_SILENT || sim->wide_pipeline || sim->batched);
         if (!good) {
             show(sim, seed, &diagnosis);
             fail();
