@@ -179,6 +179,48 @@ static void plant_after(struct world *world)
         doc_unset(doc_get(deleted->document, "metadata"), "finalizers");
 }
 
+/* PLANT_IGNORE_RESERVATION: during a step rooms of preemptors are kept for nobody. */
+struct hidden_room {
+    obj_id jobset;
+    struct room *rooms;
+    size_t count;
+};
+typedef VEC(struct hidden_room) hidden_rooms;
+
+static void plant_hide(struct world *world, hidden_rooms *hidden)
+{
+    struct job_store *store = (struct job_store *)core_jobs(world->controller.core);
+    for (size_t i = 0; world->options.plant == PLANT_IGNORE_RESERVATION && i < store->jobsets.len; i++) {
+        struct jobset *jobset = store->jobsets.items[i];
+        const struct workload *workload = workload_of(core_admit(world->controller.core), jobset->uid);
+        if (!jobset->reserved_count || !workload || workload->state != WORKLOAD_HOLDING)
+            continue;
+        struct hidden_room room = {jobset->uid, jobset->reserved, jobset->reserved_count};
+        vec_push(hidden, room);
+        jobset->reserved = NULL;
+        jobset->reserved_count = 0;
+        store->reserving--;
+    }
+}
+
+static void plant_show(struct world *world, hidden_rooms *hidden)
+{
+    struct job_store *store = (struct job_store *)core_jobs(world->controller.core);
+    for (size_t i = 0; i < hidden->len; i++) {
+        struct hidden_room *room = &hidden->items[i];
+        struct jobset *jobset = jobs_find_uid(store, room->jobset);
+        const struct workload *workload = workload_of(core_admit(world->controller.core), room->jobset);
+        if (!jobset || jobset->reserved_count || !workload || workload->state != WORKLOAD_HOLDING) {
+            mem_free(room->rooms);
+            continue;
+        }
+        jobset->reserved = room->rooms;
+        jobset->reserved_count = room->count;
+        store->reserving++;
+    }
+    vec_done(hidden);
+}
+
 static void apply_one(struct world *world, const struct pending *pending)
 {
     struct core *core = world->controller.core;
@@ -189,7 +231,10 @@ static void apply_one(struct world *world, const struct pending *pending)
     if (kept)
         machine = kept->machine;
     oracle_before(world, &pending->event);
+    hidden_rooms hidden = {0};
+    plant_hide(world, &hidden);
     core_step(core, &pending->event, &world->controller.effects);
+    plant_show(world, &hidden);
     if (kept)
         core_cluster(core)->machines[machine].free_mask &= ~chips;
     plant_after(world);

@@ -220,6 +220,14 @@ static void on_heartbeat(struct world *world, struct conn *conn, const struct he
         steps_report(world, heartbeat);
 }
 
+/* PLANT_LOSE_READINESS: everything else of the reports arrives. */
+static void plant_unready(struct world *world, struct reports *reports)
+{
+    for (size_t i = 0; world->options.plant == PLANT_LOSE_READINESS && i < reports->count; i++)
+        if (reports->items[i].kind == REPORT_STARTED && world_chance(world, 200000))
+            reports->items[i].not_ready = true;
+}
+
 static void on_reports(struct world *world, struct conn *conn, const struct reports *reports)
 {
     steps_flush(world, true); /* steps that came before an end are booked before it */
@@ -236,6 +244,7 @@ static void on_reports(struct world *world, struct conn *conn, const struct repo
     copy->number = reports->number;
     copy_reports(&pending->arena, reports->items, reports->count, &copy->items, &copy->count);
     reports_copy_signals(&pending->arena, reports, copy);
+    plant_unready(world, copy);
     pending->conn = conn->id;
 }
 

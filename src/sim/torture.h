@@ -37,6 +37,8 @@ enum torture_plant {
     PLANT_LOSE_REPORT,       /* reports are acknowledged but not logged */
     PLANT_QUOTA_TWICE,       /* quota of an admitted workload is given back while it runs */
     PLANT_SKIP_FINALIZER,    /* what was deleted loses its finalizers and stays */
+    PLANT_IGNORE_RESERVATION, /* what is kept for a preemptor is given to others */
+    PLANT_LOSE_READINESS,    /* that a task is ready is acknowledged but not logged */
     PLANTS
 };
 const char *torture_plant_name(enum torture_plant plant); /* "skip-fence" ... */

@@ -14,6 +14,7 @@
  *   client.c      API clients; client_objects.c of stored objects, client_queues.c of queues
  *   spec.c        cluster files, JobSets, Jobs and Pods at random; spec_pod.c, spec_meta.c parts of them
  *   oracle.c      the world's invariants: what must never be, whatever anybody believes
+ *   oracle_objects.c  those of stored objects, queues, rooms of preemptors, readiness
  *   liveness.c    what must have been reached when everything has healed
  *
  * Everything happens in world_run's loop, one event at a time; the only source of chance is world->rng.
@@ -284,6 +285,13 @@ struct known_jobset {
     bool deletes; /* a delete was sent, or it has a TTL: it may vanish */
 };
 
+/* Chips that lie free for a JobSet that waits for its victims. */
+struct kept_room {
+    obj_id jobset;
+    machine_id machine;
+    uint64_t chips;
+};
+
 /* --- the world -------------------------------------------------------------------------------- */
 
 struct world {
@@ -312,6 +320,8 @@ struct world {
     struct u64_map shards; /* hash of (jobset, attempt, name, step): it was saved by that attempt's process */
     struct u64_map committed; /* jobset -> struct committed */
     VEC(struct committed *) commits;
+    VEC(obj_id) held;           /* before the event at hand: objects with a user's finalizer */
+    VEC(struct kept_room) kept; /* likewise: rooms of preemptors */
     VEC(struct process *) buried; /* freed when the event of the world is over */
 };
 
@@ -474,6 +484,9 @@ void oracle_spawned(struct world *world, const struct sim_machine *machine, cons
 void oracle_told_start(struct world *world, const struct task *task);
 void oracle_applied(struct world *world, const struct event *event); /* after the step */
 void oracle_before(struct world *world, const struct event *event);  /* before it */
+/* oracle_objects.c: before and after an event of the core's log */
+void oracle_before_objects(struct world *world);
+void oracle_objects(struct world *world, const struct event *event);
 void oracle_saved(struct world *world, const struct process *process);
 void oracle_restarted(struct world *world); /* after a replay */
 void oracle_final(struct world *world);     /* the whole log again */

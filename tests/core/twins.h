@@ -1,6 +1,7 @@
 /* twins.h - cores restored from snapshots that go along with a live one: after every event each must have
  * the same deadline, effects and digest. One is made anew after every event, the next after every fourth, and
- * so on: so a snapshot is read at every point of a life, and what a restored core derives has time to show. harness.h has them in every test of the core.
+ * so on: so a snapshot is read at every point of a life, and what a restored core derives has time to show.
+ * harness.h has them in every test of the core.
  *
  *     struct twins twins = {0};
  *     twins_step(&twins, core, &event, &effects);     // after core_step(core, &event, &effects)
@@ -76,10 +77,12 @@ static inline void twins_renew(struct twins *twins, int i, const struct event *e
     twins->since[i] = event->seq;
     if (core_snapshot_read(twins->cores[i], snapshot, &error) < 0)
         fail_msg("the snapshot at record %llu: %s", (unsigned long long)event->seq, error.text);
-    if (core_digest(twins->cores[i]) != digest)
-        twins_differ(twins, i, event, "digest as it is read");
     if (core_deadline(twins->cores[i]) != core_deadline(core))
         twins_differ(twins, i, event, "deadline as it is read");
+    if (i == 0 && event->seq % DIGEST_EVERY)
+        return; /* the next event shows it */
+    if (core_digest(twins->cores[i]) != digest)
+        twins_differ(twins, i, event, "digest as it is read");
     core_check_invariants(twins->cores[i]);
 }
 

@@ -11,10 +11,10 @@
 
 enum { SEEDS_MAX = 120, FIRST_SEED = 1 };
 
-static uint64_t expect_caught(enum torture_plant plant, enum torture_result result)
+static uint64_t expect_caught_in(enum torture_plant plant, enum torture_result result, uint64_t steps)
 {
     struct campaign_options options = {
-        .first_seed = FIRST_SEED, .count = SEEDS_MAX, .jobs = 1, .steps = 3000};
+        .first_seed = FIRST_SEED, .count = SEEDS_MAX, .jobs = 1, .steps = steps};
     options.plant = plant;
     struct campaign_outcome outcome;
     assert_int_equal(campaign_run(&options, &outcome), 0);
@@ -30,6 +30,11 @@ static uint64_t expect_caught(enum torture_plant plant, enum torture_result resu
     assert_int_equal(campaign_run(&options, &outcome), 0);
     assert_int_equal(outcome.result, TORTURE_OK);
     return seed;
+}
+
+static uint64_t expect_caught(enum torture_plant plant, enum torture_result result)
+{
+    return expect_caught_in(plant, result, 3000);
 }
 
 static void test_skip_fence(void **state)
@@ -67,6 +72,16 @@ static void test_skip_finalizer(void **state)
     expect_caught(PLANT_SKIP_FINALIZER, TORTURE_SAFETY);
 }
 
+static void test_ignore_reservation(void **state)
+{
+    expect_caught_in(PLANT_IGNORE_RESERVATION, TORTURE_SAFETY, 10000); /* preemption needs some time */
+}
+
+static void test_lose_readiness(void **state)
+{
+    expect_caught(PLANT_LOSE_READINESS, TORTURE_SAFETY);
+}
+
 static void test_names(void **state)
 {
     for (int plant = PLANT_NONE; plant < PLANTS; plant++) {
@@ -85,7 +100,8 @@ int main(void)
         cmocka_unit_test(test_skip_fence),     cmocka_unit_test(test_apply_before_log),
         cmocka_unit_test(test_forget_release), cmocka_unit_test(test_start_before_dead),
         cmocka_unit_test(test_lose_report),    cmocka_unit_test(test_quota_twice),
-        cmocka_unit_test(test_skip_finalizer), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_skip_finalizer), cmocka_unit_test(test_ignore_reservation),
+        cmocka_unit_test(test_lose_readiness), cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
