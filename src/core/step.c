@@ -63,10 +63,21 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
     effect->changed.object = object;
 }
 
+/* The uids of late notes begin in the middle of the step's range: objects come from its two ends. */
+enum { LATE_NOTES_FIRST = 1 << 19 };
+_Static_assert(LATE_NOTES_FIRST > 4 * TASKS_PER_JOBSET_MAX, "behind all objects of a step");
+
+static void add_note(struct step *step, bool warning, const char *reason, struct object_ref about,
+                     struct str text, obj_id uid)
+{
+    CHECK(reason && reason[0] && about.any);
+    struct note_input input = {warning, reason, text, about};
+    note_add(step->notes, &input, uid, step->seq, step->now_ns, step->effects);
+}
+
 void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
                const char *format, ...)
 {
-    CHECK(reason && reason[0] && about.any);
     enum change_type type = CHANGE_MODIFIED;
     if (!is_shown(&type, &about) || step->note_count++ >= NOTES_PER_STEP_MAX)
         return;
@@ -76,6 +87,21 @@ void step_note(struct step *step, bool warning, const char *reason, struct objec
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
-    struct note_input input = {warning, reason, buf_str(&text), about};
-    note_add(step->notes, &input, step_uid(step), step->seq, step->now_ns, step->effects);
+    add_note(step, warning, reason, about, buf_str(&text), step_uid(step));
+}
+
+void step_note_late(struct step *step, bool warning, const char *reason, struct object_ref about,
+                    const char *format, ...)
+{
+    enum change_type type = CHANGE_MODIFIED;
+    if (!is_shown(&type, &about) || step->late_note_count >= NOTES_PER_STEP_MAX)
+        return;
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    CHECK(step->next_index < LATE_NOTES_FIRST);
+    add_note(step, warning, reason, about, buf_str(&text),
+             (step->seq << 20) + LATE_NOTES_FIRST + ++step->late_note_count);
 }

@@ -29,6 +29,7 @@ struct step {
     uint32_t next_index; /* objects made in this step, for uids */
     uint32_t object_count; /* stored objects likewise, from the top of the range (object/change.c) */
     uint32_t note_count; /* notes left in this step */
+    uint32_t late_note_count; /* by step_note_late, likewise */
     machine_id
         suspect;   /* a machine whose ranks peers have reported gone, for core.c to judge; MACHINE_NONE */
     bool room;             /* machines have more room than before: for admission */
@@ -50,6 +51,11 @@ static inline int64_t step_now_us(const struct step *step)
 void step_changed(struct step *step, enum change_type type, struct object_ref object);
 void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Of a kind that came later than the first version: it takes none of the uids of the step's objects, by which
+ * an old log goes on to name them. */
+void step_note_late(struct step *step, bool warning, const char *reason, struct object_ref about,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 static inline struct object_ref ref_jobset(const struct jobset *jobset)
 {

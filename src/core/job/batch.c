@@ -89,6 +89,8 @@ struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position,
     job_touch(job);
     store_add_job(step->jobs, job);
     step_changed(step, CHANGE_ADDED, ref_job(job));
+    if (suspended && jobset->form != FORM_POD)
+        step_note_late(step, false, "Suspended", ref_job(job), "Job suspended");
     return job;
 }
 
@@ -107,6 +109,42 @@ static void stop_tasks(struct step *step, struct job *job, bool doom)
             task_stop(step, job->tasks.items[i], doom, job->rjob->job.pod.grace_s * NS_PER_SECOND);
         else
             job->tasks.items[i]->doomed |= doom;
+}
+
+/* The Job controller's events about the pods that it made, or deleted, in one go: the first ones by name, of
+ * the others the last one stands for all, as Kubernetes' clients combine them. */
+enum { PODS_NOTED_MAX = 10 };
+struct pods_noted {
+    const char *reason, *verb;
+    const struct task *last;
+    size_t count;
+};
+
+static void note_pod(struct step *step, struct pods_noted *noted, const struct task *task)
+{
+    if (noted->count++ < PODS_NOTED_MAX)
+        step_note_late(step, false, noted->reason, ref_job(task->job), "%s pod: " STR_FORMAT, noted->verb,
+                  STR_ARG(task->name));
+    noted->last = task;
+}
+
+static void note_pods_done(struct step *step, const struct pods_noted *noted)
+{
+    if (noted->count > PODS_NOTED_MAX)
+        step_note_late(step, false, noted->reason, ref_job(noted->last->job),
+                       "(combined from similar events): %s pod: " STR_FORMAT, noted->verb,
+                       STR_ARG(noted->last->name));
+}
+
+/* The Job itself deletes its pods: it says so. Those of a deleted Job just go with it. */
+static void delete_tasks(struct step *step, struct job *job)
+{
+    struct pods_noted noted = {.reason = "SuccessfulDelete", .verb = "Deleted"};
+    for (size_t i = 0; i < job->tasks.len; i++)
+        if (!task_ended(job->tasks.items[i]->state) && !job->tasks.items[i]->doomed)
+            note_pod(step, &noted, job->tasks.items[i]);
+    note_pods_done(step, &noted);
+    stop_tasks(step, job, true);
 }
 
 void job_fail(struct step *step, struct job *job, const char *reason, const char *format, ...)
@@ -293,7 +331,7 @@ void job_suspend(struct step *step, struct job *job)
         return;
     lifecycle_move(&job_lifecycle, &job->state, JOB_SUSPENDED);
     job_touch(job);
-    stop_tasks(step, job, true);
+    delete_tasks(step, job);
     job->start_ns = 0;
     step_changed(step, CHANGE_MODIFIED, ref_job(job));
     step_note(step, false, "Suspended", ref_job(job), "Job suspended");
@@ -400,6 +438,7 @@ void job_resized(struct job *job)
 static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
 {
     int64_t living = 0, grace_ns = job->rjob->job.pod.grace_s * NS_PER_SECOND;
+    struct pods_noted noted = {.reason = "SuccessfulDelete", .verb = "Deleted"};
     for (uint32_t i = 0; i < job->index_count; i++)
         living +=
             job->indexes[i].task && !task_ended(job->indexes[i].task->state) && !job->indexes[i].task->doomed;
@@ -409,9 +448,11 @@ static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
             continue;
         if (i - 1 < wanted && living <= job->rjob->job.parallelism)
             break;
+        note_pod(step, &noted, task);
         task_stop(step, task, true, grace_ns);
         living--;
     }
+    note_pods_done(step, &noted);
 }
 
 static void make_tasks(struct step *step, struct job *job)
@@ -424,6 +465,7 @@ static void make_tasks(struct step *step, struct job *job)
         return;
     struct tally sum = tally(job);
     CHECK(sum.succeeded + sum.failed + sum.active <= sum.wanted);
+    struct pods_noted noted = {.reason = "SuccessfulCreate", .verb = "Created"};
     int32_t room = job->rjob->job.parallelism - (int32_t)job->active;
     int32_t open = (int32_t)(sum.wanted - sum.succeeded - sum.failed - sum.active);
     room = room < open ? room : open;
@@ -433,9 +475,10 @@ static void make_tasks(struct step *step, struct job *job)
         job->first_open += decided && i == job->first_open;
         if (decided || (slot->task && !task_ended(slot->task->state)))
             continue;
-        task_create(step, job, (int32_t)i);
+        note_pod(step, &noted, task_create(step, job, (int32_t)i));
         room--;
     }
+    note_pods_done(step, &noted);
     job->sift |= may_hold_surplus(job);
 }
 
@@ -445,7 +488,7 @@ static void settle_end(struct step *step, struct job *job)
     if (job->state != JOB_FAILING && job->state != JOB_COMPLETING)
         return;
     if (!job->told_stop)
-        stop_tasks(step, job, true);
+        delete_tasks(step, job);
     job->told_stop = true;
     if (job->active > 0)
         return;

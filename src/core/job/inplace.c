@@ -151,6 +151,12 @@ static void run_again(struct step *step, struct jobset *jobset)
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
+void inplace_cancel(struct jobset *jobset)
+{
+    jobset->in_place_restarts += jobset->parking; /* when it is resumed its tasks begin anew in any case */
+    jobset->parking = false;
+}
+
 int64_t inplace_deadline(const struct jobset *jobset)
 {
     return jobset->parking ? jobset->parking_since_ns + PARK_LIMIT_NS : INT64_MAX;
@@ -161,8 +167,7 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
     if (!jobset->parking)
         return;
     if (jobset_finished(jobset) || jobset->spec.suspend) {
-        jobset->parking = false;
-        jobset->in_place_restarts++; /* when it is resumed its tasks begin anew in any case */
+        inplace_cancel(jobset);
     } else if (all_parked(jobset)) {
         run_again(step, jobset);
     } else if (inplace_deadline(jobset) <= step->now_ns) {

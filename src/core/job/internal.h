@@ -59,6 +59,7 @@ void inplace_begin(struct step *step, struct jobset *jobset, struct task *culpri
 /* A process ended: true when its task stays, parked. */
 bool inplace_takes(struct step *step, struct task *task, enum task_end end);
 void inplace_go_on(struct step *step, struct jobset *jobset); /* runs them again when all are parked */
+void inplace_cancel(struct jobset *jobset); /* nothing runs again in its place */
 int64_t inplace_deadline(const struct jobset *jobset);
 
 /* batch.c */

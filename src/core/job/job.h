@@ -86,7 +86,7 @@ struct task {
     uint64_t chips;            /* held; 0 after the end */
     uint64_t chips_were;       /* the chips it held, for display */
     uint32_t rank, world;      /* within its group */
-    int32_t attempt;           /* of its JobSet when its process was told to start: its shards are of that one */
+    int32_t attempt;           /* of its JobSet when its process was told to start: of its shards too */
     uint16_t port;             /* base of its attempt's two ports: MASTER_PORT, rendezvous + 1 */
     int64_t created_ns, placed_ns, start_sent_ns, started_ns, ended_ns, stopping_since_ns;
     int64_t stop_grace_ns;     /* STOPPING: the grace it was given */

@@ -321,8 +321,7 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
         jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND <= step->now_ns)
         jobset_delete(step, jobset);
     if (jobset->deleted_ns) {
-        jobset->in_place_restarts += jobset->parking;
-        jobset->parking = false; /* nothing runs again in its place */
+        inplace_cancel(jobset);
         if (wind_down(step, jobset))
             return;
     } else {

@@ -216,6 +216,39 @@ static void reasons_have_an_order(void **state)
     harness_done(&h);
 }
 
+#define MANY(suspend) JOBSET("a", "suspend: " suspend ", ", RJOB("x", 1, "", 12, ""))
+
+/* The Job controller's events: ten pods by name, the others as one; of a deleted Job none. */
+static void a_job_tells_of_its_pods(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    harness_create(&h, MANY("true"));
+    assert_note(&h, false, "Suspended", "Job suspended");
+    assert_int_equal(notes(&h, "SuccessfulCreate"), 0);
+    harness_write(&h, WRITE_REPLACE, "a", MANY("false"));
+    assert_note(&h, false, "Resumed", "Job resumed");
+    char text[128];
+    snprintf(text, sizeof(text), "(combined from similar events): Created pod: " STR_FORMAT,
+             STR_ARG(harness_task(&h, "a-x-0-11")->name));
+    assert_note(&h, false, "SuccessfulCreate", text);
+    assert_int_equal(notes(&h, "SuccessfulCreate"), 11);
+    harness_run_all(&h);
+    exits(&h, "a-x-0-0", 0);
+    snprintf(text, sizeof(text), "(combined from similar events): Deleted pod: " STR_FORMAT,
+             STR_ARG(harness_task(&h, "a-x-0-11")->name));
+    harness_write(&h, WRITE_REPLACE, "a", MANY("true"));
+    assert_note(&h, false, "SuccessfulDelete", text);
+    assert_int_equal(notes(&h, "SuccessfulDelete"), 11);
+    harness_run_all(&h);
+    harness_write(&h, WRITE_REPLACE, "a", MANY("false"));
+    harness_run_all(&h);
+    harness_write(&h, WRITE_DELETE, "a", NULL);
+    harness_run_all(&h);
+    assert_int_equal(notes(&h, "SuccessfulDelete"), 11);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +260,7 @@ int main(void)
         cmocka_unit_test(single_restarts_without_limit),
         cmocka_unit_test(resuming_keeps_the_attempt),
         cmocka_unit_test(reasons_have_an_order),
+        cmocka_unit_test(a_job_tells_of_its_pods),
         cmocka_unit_test(sizes_stay_when_it_has_finished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
