@@ -371,6 +371,12 @@ int64_t child_next_ns(const struct probes *all)
     return next_ns;
 }
 
+void child_excuse(struct probes *all, int64_t late_ns)
+{
+    for (size_t i = 0; i < all->children.len; i++)
+        all->children.items[i]->deadline_ns += late_ns;
+}
+
 void child_done(struct probes *all)
 {
     for (size_t i = 0; i < all->children.len; i++)

@@ -172,6 +172,8 @@ bool child_lives(const struct probe *probe, const char *key);
 bool child_running(const struct probe *probe);
 void child_round(struct probes *all); /* takes answers, kills what is late, reaps */
 int64_t child_next_ns(const struct probes *all);
+/* All have that much more time. */
+void child_excuse(struct probes *all, int64_t late_ns);
 void child_done(struct probes *all);
 /* In a resident child: says a block; ends the process when nobody listens any more. */
 void child_say_block(struct buf *facts);

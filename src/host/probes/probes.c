@@ -13,6 +13,10 @@ static const struct probe_kind *const kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+/* A round that comes this much too late: we stood still (stopped, a machine that was moved), and so did the
+ * children. */
+#define STOOD_STILL_NS (2 * NS_PER_SECOND)
+
 size_t probes_count(void)
 {
     return KINDS;
@@ -121,6 +125,9 @@ static bool is_due(const struct probe *probe)
 void probes_round(struct probes *all, int64_t now_ns, probes_sink *sink, void *context)
 {
     CHECK(!all->in_round);
+    int64_t late_ns = now_ns - probes_next_ns(all);
+    if (all->now_ns > 0 && late_ns > STOOD_STILL_NS)
+        child_excuse(all, late_ns);
     all->in_round = true;
     all->now_ns = now_ns;
     all->wall_ns = wall_now(all);

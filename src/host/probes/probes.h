@@ -17,8 +17,8 @@
  * Never blocks. Whatever could hang or take long is looked at in a forked child, which has a time limit, is
  * killed and is reaped later, if ever: one that SIGKILL cannot end is counted, and there is at most one of
  * those for each mount and each probe. What is read in the caller's thread is the kernel log, /proc files
- * of a few lines and the clock. A probe that uses more processor time than its bound is off for
- * PROBES_OFF_NS and "os/probe-cost" says so.
+ * of a few lines and the clock. Where the caller itself stood still, its children are not blamed for it. A
+ * probe that uses more processor time than its bound is off for PROBES_OFF_NS and "os/probe-cost" says so.
  *
  * One owner thread; any number of objects. Children close every file they inherit (a tether must not live
  * on in them) and die with the thread that made them.

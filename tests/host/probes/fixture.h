@@ -161,6 +161,14 @@ static inline void settle(struct fixture *f)
         poll(&ready, 1, 100);
     }
 }
+/* Our clock goes on, with rounds as it goes. */
+static inline void advance(struct fixture *f, int64_t seconds)
+{
+    for (int64_t end_ns = f->now_ns + seconds * NS_PER_SECOND; f->now_ns < end_ns;) {
+        f->now_ns += NS_PER_SECOND / 2;
+        probes_round(f->probes, f->now_ns, keep, f);
+    }
+}
 /* All probes once, `seconds` later. */
 static inline void look_after(struct fixture *f, int64_t seconds)
 {

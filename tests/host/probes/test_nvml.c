@@ -110,8 +110,7 @@ static void library_that_hangs(void **state)
     begin_nvml(f, "");
     probes_round(f->probes, f->now_ns, keep, f);
     assert_true(probes_busy(f->probes));
-    f->now_ns += 70 * NS_PER_SECOND;
-    probes_round(f->probes, f->now_ns, keep, f);
+    advance(f, 70);
     expect_one(f, SIGNAL_OCCUR, "gpu/driver", "");
     put(f, STUB, "0 hang 0\n");
     vec_clear(&f->kept);

@@ -125,9 +125,8 @@ static void children_have_no_files_of_ours(void **state)
     char byte;
     assert_int_equal(read(ends[0], &byte, 1), 0);
     close(ends[0]);
-    f->now_ns = 11 * NS_PER_SECOND; /* and the sleeper is killed, with what it started */
     vec_clear(&f->kept);
-    settle(f);
+    advance(f, 11); /* and the sleeper is killed, with what it started */
     expect_one(f, SIGNAL_OCCUR, "check/fds", "");
 }
 
@@ -188,6 +187,22 @@ static void in_a_loop_of_libuv(void **state)
     uv_close((uv_handle_t *)&turn.deadline, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+/* A machine that was stopped for a minute: what was at work then is not late. */
+static void standing_still(void **state)
+{
+    struct fixture *f = *state;
+    begin(f, "external", "checks: [{name: a, command: [sleep, '1000'], timeout: 10s}]");
+    f->now_ns = NS_PER_SECOND;
+    probes_round(f->probes, f->now_ns, keep, f);
+    advance(f, 5);
+    f->now_ns += 60 * NS_PER_SECOND;
+    probes_round(f->probes, f->now_ns, keep, f);
+    advance(f, 3);
+    expect_none(f);
+    advance(f, 3);
+    expect_one(f, SIGNAL_OCCUR, "check/a", "");
 }
 
 /* Somebody else reaps all children of the process: what was said whole counts. */
@@ -282,8 +297,7 @@ static void external_checks_that_fail_to_run(void **state)
         assert_int_equal(poll(&ready, 1, 60000), 1);
         probes_round(f->probes, 0, keep, f);
     }
-    f->now_ns = 5 * NS_PER_SECOND;
-    settle(f);
+    advance(f, 5);
     assert_int_equal(f->kept.len, 3);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(f->kept.items[i].severity, SEVERITY_NOTICE);
@@ -328,6 +342,7 @@ int main(void)
         CASE(answers_wake_the_loop),
         CASE(in_a_loop_of_libuv),
         CASE(reaped_by_others),
+        CASE(standing_still),
         CASE(nothing_is_left),
         CASE(external_checks),
         CASE(external_checks_that_fail_to_run),
