@@ -124,7 +124,7 @@ static bool names_only(const struct diagnosis *diagnosis, uint32_t rank)
 
 static void one_culprit(void **state)
 {
-    enum { ROUNDS = 1600 };
+    enum { ROUNDS = 640 };
     static const enum finding_kind kinds[] = {0, FINDING_ABSENT, FINDING_SILENT, FINDING_STUCK,
                                               FINDING_STUCK};
     size_t seen[5] = {0}, exact = 0, judged = 0;
@@ -173,7 +173,7 @@ static void one_culprit(void **state)
 static void several_culprits(void **state)
 {
     size_t all = 0, rounds = 0;
-    for (uint64_t seed = 100001; seed <= 101000; seed++) {
+    for (uint64_t seed = 100001; seed <= 100320; seed++) {
         struct sim *sim = sim_random(seed);
         struct diagnosis diagnosis;
         size_t count = 2 + seed % 2, manifest = 0;
@@ -204,7 +204,7 @@ static void several_culprits(void **state)
 
 static void healthy(void **state)
 {
-    for (uint64_t seed = 1; seed <= 150; seed++) {
+    for (uint64_t seed = 1; seed <= 80; seed++) {
         struct sim *sim = sim_random(seed);
         struct diagnosis diagnosis;
         sim_run(sim);
