@@ -3,7 +3,7 @@
  *
  * One JSON object a line (bench/run gives the form). "processor": of all looks at their default periods,
  * children and forks with them, in percent of a core; the limit is that of forking as often and doing
- * nothing. "longest turn": how long one round keeps its caller. "memory": growth of the caller over 150
+ * nothing. "longest turn": how long one round keeps its caller. "memory": growth of the caller over 100
  * rounds.
  */
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "base/check.h"
 #include "host/probes/probes.h"
 
-enum { ROUNDS = 40, ROUNDS_OF_MEMORY = 150 };
+enum { ROUNDS = 40, ROUNDS_OF_MEMORY = 100 };
 
 static int64_t clock_ns(clockid_t id)
 {
