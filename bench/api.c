@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,9 +30,11 @@
 enum { ROUND_MS = 1500, WATCHES = 10000, FEW_WATCHES = 1000, READ_BYTES = 1 << 18, WRITERS = 64 };
 enum { ATTACKERS = 4000, PROBES = 400 };
 
+enum { MANY_MACHINES = 16000, FEW_MACHINES = 16, CROWD = 20000, BODY_MIB = 100, RECONNECTS = 1000000 };
+
 static const char cluster[] = "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: bench}\nspec:\n"
                               "  machineNames: \"m-{n:05}\"\n  addresses: 127.0.0.1\n  pods:\n  - racks:\n   "
-                              " - {machines: 16000, chips: 4}\n";
+                              " - {machines: %d, chips: 4}\n";
 
 static int64_t now_ns(void)
 {
@@ -122,9 +125,9 @@ static void wait_for_port(uint16_t port)
     }
 }
 
-static pid_t start_controller(const char *folder, uint16_t port)
+static pid_t start_controller(const char *folder, uint16_t port, int machines)
 {
-    char self[4096], program[4200], file[4200], data[4200], api[64], agents[64];
+    char text[512], self[4096], program[4200], file[4200], data[4200], api[64], agents[64];
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     if (len < 0)
         die("/proc/self/exe");
@@ -135,7 +138,8 @@ static pid_t start_controller(const char *folder, uint16_t port)
     (void)snprintf(api, sizeof api, "127.0.0.1:%u", port);
     (void)snprintf(agents, sizeof agents, "127.0.0.1:%u", free_port());
     int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, cluster, sizeof cluster - 1) < 0)
+    int text_len = snprintf(text, sizeof text, cluster, machines);
+    if (fd < 0 || write(fd, text, (size_t)text_len) < 0)
         die(file);
     (void)close(fd);
     pid_t pid = fork();
@@ -450,6 +454,44 @@ static void measure_slow(uint16_t port, pid_t controller)
         (void)close(sockets[i]);
 }
 
+/* --- the controller's own count of how long each turn of its loop was busy ------------------------- */
+
+enum { TURN_LIMITS_MAX = 32 };
+struct turns {
+    double limits_ms[TURN_LIMITS_MAX];
+    uint64_t below[TURN_LIMITS_MAX];
+    int count;
+};
+
+static struct turns read_turns(uint16_t port)
+{
+    static const char name[] = "phalanx_loop_turn_seconds_bucket{le=\"";
+    struct turns turns = {0};
+    struct buf text BUF_CLEANUP = {0};
+    get_body(port, "/metrics", &text);
+    for (const char *at = text.data; at && (at = strstr(at, name)) && turns.count < TURN_LIMITS_MAX;) {
+        char *end;
+        at += sizeof name - 1;
+        turns.limits_ms[turns.count] = strncmp(at, "+Inf", 4) == 0 ? 1e9 : strtod(at, NULL) * 1e3;
+        at = strchr(at, ' ');
+        turns.below[turns.count++] = at ? strtoull(at, &end, 10) : 0;
+    }
+    return turns;
+}
+
+/* The upper limit of the bucket in which the 99th of a hundred turns since `before` lies. */
+static void say_turns(const char *name, uint16_t port, const struct turns *before)
+{
+    struct turns now = read_turns(port);
+    char title[128];
+    uint64_t all = now.count ? now.below[now.count - 1] - before->below[now.count - 1] : 0;
+    int i = 0;
+    while (i < now.count - 1 && (now.below[i] - before->below[i]) * 100 < all * 99)
+        i++;
+    (void)snprintf(title, sizeof title, "%s: the loop's turns, p99 at most", name);
+    say(title, now.limits_ms[i], "ms", 0);
+}
+
 /* --- attacks: what a small durable write costs meanwhile, one after the other --------------------- */
 
 static int compare_times(const void *a, const void *b)
@@ -491,6 +533,7 @@ static void measure_dribble(uint16_t port, pid_t controller)
         quiet_ns[i] = probe(fd, 30000000 + i);
     say_times("nobody else", quiet_ns, PROBES);
     int64_t before_kib = memory_kib(controller, "VmRSS");
+    struct turns before = read_turns(port);
     for (int i = 0; i < ATTACKERS; i++) {
         sockets[i] = connect_to(port);
         send_all(sockets[i], start, sizeof start - 1);
@@ -501,6 +544,7 @@ static void measure_dribble(uint16_t port, pid_t controller)
         times_ns[i] = probe(fd, 31000000 + i);
     }
     say_times("4000 half requests, a byte at a time", times_ns, PROBES);
+    say_turns("4000 half requests, a byte at a time", port, &before);
     say("4000 half requests: memory each", (double)(memory_kib(controller, "VmRSS") - before_kib) / ATTACKERS,
         "KiB", 0);
     for (int i = 0; i < ATTACKERS; i++)
@@ -548,6 +592,100 @@ static void measure_reconnect(uint16_t port, int count)
     mem_free(times_ns);
 }
 
+/* As many connections as the limit of open files lets the two of us have, up to CROWD, that say nothing. */
+static void measure_crowd(uint16_t port, pid_t controller, int files)
+{
+    static int64_t times_ns[PROBES];
+    char title[96];
+    int wanted = files - 400 < CROWD ? files - 400 : CROWD, open = 0;
+    int *sockets = mem_alloc((size_t)wanted * sizeof *sockets);
+    int64_t before_kib = memory_kib(controller, "VmRSS");
+    struct turns before = read_turns(port);
+    while (open < wanted && (sockets[open] = connect_to(port)) >= 0)
+        open++;
+    int fd = connect_to(port); /* last: those that say nothing are ended after a while */
+    for (int i = 0; i < PROBES; i++)
+        times_ns[i] = probe(fd, 50000000 + i);
+    (void)snprintf(title, sizeof title, "%d open connections", open);
+    say_times(title, times_ns, PROBES);
+    say_turns(title, port, &before);
+    (void)snprintf(title, sizeof title, "%d open connections: memory each", open);
+    say(title, (double)(memory_kib(controller, "VmRSS") - before_kib) / (open ? open : 1), "KiB", 0);
+    for (int i = 0; i < open; i++)
+        (void)close(sockets[i]);
+    (void)close(fd);
+    mem_free(sockets);
+}
+
+/* A body of 100 MiB, sent as fast as it is taken. */
+static void measure_body(uint16_t port, pid_t controller)
+{
+    static const char head[] = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\n"
+                               "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n";
+    char text[256];
+    static int64_t times_ns[PROBES];
+    int count = 0, body = connect_to(port), fd = connect_to(port);
+    struct turns before = read_turns(port);
+    reset_peak(controller);
+    int64_t before_kib = memory_kib(controller, "VmHWM"), left = (int64_t)BODY_MIB << 20;
+    send_all(body, text, (size_t)snprintf(text, sizeof text, head, BODY_MIB << 20));
+    memset(chunk, ' ', READ_BYTES);
+    while (left > 0 && count < PROBES) {
+        ssize_t sent = send(body, chunk, READ_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT);
+        left -= sent > 0 ? sent : 0;
+        if (sent < 0 && errno != EAGAIN)
+            break; /* refused before its end */
+        times_ns[count] = probe(fd, 51000000 + count);
+        count++;
+    }
+    say_times("a body of 100 MiB", times_ns, count);
+    say_turns("a body of 100 MiB", port, &before);
+    say("a body of 100 MiB: memory at most", (double)(memory_kib(controller, "VmHWM") - before_kib) / 1024,
+        "MiB", 0);
+    (void)close(body);
+    (void)close(fd);
+}
+
+/* A million watches' worth of reconnects: each connection asks for a watch and goes away. */
+static void measure_churn(uint16_t port, pid_t controller)
+{
+    static const char watch[] = "GET /api/v1/nodes?watch=true HTTP/1.1\r\nHost: x\r\n\r\n";
+    enum { ABREAST = 256, EACH = 2500 };
+    static int sockets[ABREAST];
+    static int64_t times_ns[RECONNECTS / EACH + 1];
+    const char *asked = getenv("PHX_BENCH_RECONNECTS");
+    int64_t count = 0;
+    bool told = asked && str_to_i64(str_from(asked), 1, RECONNECTS, &count);
+    int total = told ? (int)count : RECONNECTS / 10, fd = connect_to(port), probes = 0;
+    char title[96];
+    struct turns before = read_turns(port);
+    int64_t before_kib = memory_kib(controller, "VmRSS"), start_ns = now_ns();
+    memset(sockets, -1, sizeof sockets);
+    for (int i = 0; i < total; i++) {
+        int *place = &sockets[i % ABREAST];
+        struct linger reset = {1, 0}; /* no port is left waiting */
+        if (*place >= 0) {
+            (void)setsockopt(*place, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+            (void)close(*place);
+        }
+        *place = connect_to(port);
+        if (*place >= 0)
+            send_all(*place, watch, sizeof watch - 1);
+        if (i % EACH == 0)
+            times_ns[probes++] = probe(fd, 52000000 + i);
+    }
+    (void)snprintf(title, sizeof title, "%d watches that come and go", total);
+    say(title, total / ((double)(now_ns() - start_ns) / 1e9), "1/s", 0);
+    say_times(title, times_ns, probes);
+    say_turns(title, port, &before);
+    say("watches that come and go: memory that stays",
+        (double)(memory_kib(controller, "VmRSS") - before_kib) / 1024, "MiB", 0);
+    for (int i = 0; i < ABREAST; i++)
+        if (sockets[i] >= 0)
+            (void)close(sockets[i]);
+    (void)close(fd);
+}
+
 static int drop(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     (void)status, (void)type, (void)walk;
@@ -567,19 +705,28 @@ int main(int argc, char **argv)
         die(folder);
     chunk = mem_alloc(READ_BYTES);
     uint16_t port = free_port();
-    pid_t controller = start_controller(folder, port);
+    pid_t controller = start_controller(folder, port, MANY_MACHINES);
     compare("GET of one node", port, controller, "/api/v1/nodes/m-00001", "application/json", false);
     compare("list of 16000 nodes as JSON", port, controller, "/api/v1/nodes", "application/json", true);
     compare("list of 16000 nodes as Table", port, controller, "/api/v1/nodes", TABLE, true);
     measure_slow(port, controller);
     measure_dribble(port, controller);
     measure_watches(port, controller, FEW_WATCHES);
-    /* The controller serves half as many connections as it may have files. */
+    /* With so many machines the controller keeps half of its files for their agents. */
     int most = files.rlim_cur / 2 > WATCHES + 100 ? WATCHES : (int)files.rlim_cur / 2 - 100;
     say("connections that RLIMIT_NOFILE lets the controller serve", (double)(files.rlim_cur / 2), "", 0);
     measure_watches(port, controller, most);
     measure_reconnect(port, most);
     measure_writes(port);
+    stop(controller);
+    (void)nftw(folder, drop, 16, FTW_DEPTH | FTW_PHYS);
+    if (mkdir(folder, 0700) < 0)
+        die(folder);
+    port = free_port();
+    controller = start_controller(folder, port, FEW_MACHINES);
+    measure_body(port, controller);
+    measure_crowd(port, controller, (int)files.rlim_cur);
+    measure_churn(port, controller);
     stop(controller);
     (void)nftw(folder, drop, 16, FTW_DEPTH | FTW_PHYS);
     mem_free(chunk);

@@ -40,7 +40,7 @@ struct api_stream;
 struct api_exec;
 
 enum {
-    API_CONNECTIONS_MAX = 16384,
+    API_CONNECTIONS_MAX = 32768,
     API_IDLE_TIMEOUT_S = 120,     /* a connection that neither asks nor watches */
     API_RING_ENTRIES_MAX = 65536, /* changes kept for watches */
     API_RING_BYTES_MAX = 64 * 1024 * 1024,
@@ -95,7 +95,8 @@ struct api_hooks {
 struct api_options {
     const char *address;      /* IPv4 or IPv6 to listen on; NULL: 127.0.0.1 */
     uint16_t port;            /* 0: any free one, see api_port() */
-    uint32_t connections_max; /* 0: API_CONNECTIONS_MAX, less what RLIMIT_NOFILE allows */
+    /* 0: half of what RLIMIT_NOFILE allows; never more than API_CONNECTIONS_MAX and that limit */
+    uint32_t connections_max;
     struct api_hooks hooks;   /* all of them are needed */
     /* Who may do what (host/access/access.h); must outlive the server. NULL: everybody everything. */
     struct access *access;
@@ -121,6 +122,9 @@ void api_changed(struct api *api, const struct effect *changed);
 
 /* What a machine and its containers use now: served as metrics.k8s.io until API_USAGE_KEPT_S have passed. */
 void api_usage(struct api *api, machine_id machine, const struct usage *usage);
+
+/* The host's loop was busy for so long in one turn: shown at /metrics. */
+void api_turn(struct api *api, int64_t busy_ns);
 
 /* The core's answer (EFFECT_REPLY) to a submitted write, right after its core_step(). The request is gone. */
 void api_reply(struct api_request *request, const struct effect *reply);

@@ -1,6 +1,7 @@
 /* metrics.c - /metrics: the core's own numbers in Prometheus' text format, version 0.0.4. One pass over
  * JobSets and tasks for each reading; nothing is kept. The counters of JobSets have upstream's names. */
 #include "base/units.h"
+#include "core/health/fault.h"
 #include "host/api/render.h"
 #include "host/api/request.h"
 
@@ -85,6 +86,77 @@ static void put_chips(struct buf *out, const struct ledger *ledger)
     }
 }
 
+/* --- faults --------------------------------------------------------------------------------------------- */
+
+struct fault_counts {
+    uint64_t open[LEVELS], closed;
+};
+
+static void count_fault(void *context, const struct fault *fault)
+{
+    struct fault_counts *counts = context;
+    if (fault->open)
+        counts->open[fault->level]++;
+    else
+        counts->closed++;
+}
+
+static void put_faults(struct buf *out, const struct health *health)
+{
+    struct fault_counts counts = {0};
+    fault_visit(health, count_fault, &counts);
+    put_head(out, "phalanx_faults_open", "gauge", "Open faults by level.");
+    for (int level = 0; level < LEVELS; level++)
+        put_of(out, "phalanx_faults_open", "level", fault_level_names[level], counts.open[level]);
+    put_one(out, "phalanx_faults_closed", "gauge", "Closed faults that are kept as history.", counts.closed);
+    put_one(out, "phalanx_signals_dropped_total", "counter", "Signals for which there was no room.",
+            fault_dropped(health));
+}
+
+static void put_isolation(struct buf *out, const struct cluster *cluster)
+{
+    uint64_t counts[ISOLATIONS] = {0};
+    for (size_t i = 0; cluster && i < cluster->machine_count; i++)
+        counts[cluster->machines[i].isolation]++;
+    put_head(out, "phalanx_machines_isolated", "gauge", "Machines by what their faults make of them.");
+    for (int i = 0; i < ISOLATIONS; i++)
+        put_of(out, "phalanx_machines_isolated", "isolation", isolation_lifecycle.names[i], counts[i]);
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------- */
+
+static const int64_t turn_limits_ns[TURN_BUCKETS] = {
+    50 * NS_PER_US,   100 * NS_PER_US, 250 * NS_PER_US, 500 * NS_PER_US, 1 * NS_PER_MS,
+    2500 * NS_PER_US, 5 * NS_PER_MS,   10 * NS_PER_MS,  25 * NS_PER_MS,  50 * NS_PER_MS,
+    100 * NS_PER_MS,  250 * NS_PER_MS, 1000 * NS_PER_MS};
+
+void api_turn(struct api *api, int64_t busy_ns)
+{
+    struct api_turns *turns = &api->turns;
+    int bucket = 0;
+    while (bucket < TURN_BUCKETS && busy_ns > turn_limits_ns[bucket])
+        bucket++;
+    turns->buckets[bucket]++;
+    turns->count++;
+    turns->sum_ns += busy_ns;
+}
+
+static void put_turns(struct buf *out, const struct api_turns *turns)
+{
+    uint64_t below = 0;
+    put_head(out, "phalanx_loop_turn_seconds", "histogram", "How long the loop was busy in one turn.");
+    for (int i = 0; i < TURN_BUCKETS; i++) {
+        below += turns->buckets[i];
+        buf_printf(out, "phalanx_loop_turn_seconds_bucket{le=\"%lld.%06lld\"} %llu\n",
+                   (long long)(turn_limits_ns[i] / NS_PER_SECOND),
+                   (long long)(turn_limits_ns[i] % NS_PER_SECOND / NS_PER_US), (unsigned long long)below);
+    }
+    buf_printf(out, "phalanx_loop_turn_seconds_bucket{le=\"+Inf\"} %llu\n", (unsigned long long)turns->count);
+    buf_printf(out, "phalanx_loop_turn_seconds_sum %lld.%09lld\n", (long long)(turns->sum_ns / NS_PER_SECOND),
+               (long long)(turns->sum_ns % NS_PER_SECOND));
+    buf_printf(out, "phalanx_loop_turn_seconds_count %llu\n", (unsigned long long)turns->count);
+}
+
 void handle_metrics(struct api_request *request)
 {
     const struct core *core = request_core(request);
@@ -98,5 +170,8 @@ void handle_metrics(struct api_request *request)
     put_pods(out, store);
     put_machines(out, core_cluster(core));
     put_chips(out, core_ledger(core));
+    put_isolation(out, core_cluster(core));
+    put_faults(out, core_health(core));
+    put_turns(out, &request->api->turns);
     put_one(out, "phalanx_log_position", "counter", "Position in the log.", core_seq(core));
 }

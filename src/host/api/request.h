@@ -101,6 +101,14 @@ struct openapi;
 struct usage_table;
 struct access_builtins;
 struct guard_headers;
+/* How long the host's loop was busy in each of its turns. */
+enum { TURN_BUCKETS = 13 };
+struct api_turns {
+    uint64_t buckets[TURN_BUCKETS + 1]; /* by turn_limits_ns of metrics.c; the last: longer than all */
+    uint64_t count;
+    int64_t sum_ns;
+};
+
 struct api {
     uv_loop_t *loop;
     struct api_hooks hooks;
@@ -114,6 +122,7 @@ struct api {
     size_t writes_pending;             /* writes with the host */
     VEC(struct api_request *) retries; /* writes to be tried again from the loop */
     struct api_stats stats;
+    struct api_turns turns;
     bool closing;
 };
 

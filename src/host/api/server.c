@@ -620,10 +620,12 @@ static int listen_at(const char *address, uint16_t port, uint16_t *ret_port, str
 static uint32_t connection_limit(uint32_t wanted)
 {
     struct rlimit limit;
-    uint32_t most = wanted ? wanted : API_CONNECTIONS_MAX;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / 2 < most)
-        most = (uint32_t)(limit.rlim_cur / 2);
-    return most < 16 ? 16 : most;
+    bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    uint64_t most = wanted ? wanted : API_CONNECTIONS_MAX, files = known ? limit.rlim_cur : UINT32_MAX;
+    uint64_t room = wanted ? files : files / 2;
+    most = most < room ? most : room;
+    most = most < API_CONNECTIONS_MAX ? most : API_CONNECTIONS_MAX;
+    return most < 16 ? 16 : (uint32_t)most;
 }
 
 /* What is known of a connection lives as long as it. */

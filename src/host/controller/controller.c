@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -82,6 +83,17 @@ static void on_timer(uv_timer_t *timer)
         maintain(controller);
 }
 
+/* What of the time since the last turn's end was not spent waiting. */
+static void count_turn(struct controller *controller)
+{
+    int64_t now_ns = controller->listened_ns, idle_ns = (int64_t)uv_metrics_idle_time(controller->loop);
+    int64_t busy_ns = now_ns - controller->turn_ended_ns - (idle_ns - controller->turn_idle_ns);
+    if (controller->turn_ended_ns)
+        api_turn(controller->api, busy_ns > 0 ? busy_ns : 0);
+    controller->turn_ended_ns = now_ns;
+    controller->turn_idle_ns = idle_ns;
+}
+
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct controller *controller = prepare->data;
@@ -92,6 +104,7 @@ static void on_prepare(uv_prepare_t *prepare)
         wire_flush(controller->wire);
     } while (controller->queue.len > 0 && !controller->retry_ns);
     controller->listened_ns = controller_mono_ns();
+    count_turn(controller);
     int64_t wait_ns = next_due(controller) - controller->listened_ns;
     uint64_t wait_ms = wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
     uv_timer_start(&controller->timer, on_timer, wait_ms, 0);
@@ -212,6 +225,20 @@ int controller_reload(struct controller *controller, struct error *error)
     return rc;
 }
 
+/* Files that may be API connections when each machine's agent has two, its old ones may still close, and the
+ * store and its like have some; 0: not known. */
+static uint32_t connections_left(size_t machines)
+{
+    enum { OTHER_FILES = 256 };
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
+        return 0;
+    uint64_t used = OTHER_FILES + 4 * (uint64_t)machines, half = files.rlim_cur / 2;
+    uint64_t left = files.rlim_cur > used ? files.rlim_cur - used : 0;
+    left = left > half ? left : half;
+    return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
+}
+
 static int listen_all(struct controller *controller, struct error *error)
 {
     controller->wire = wire_new(controller->loop);
@@ -224,6 +251,7 @@ static int listen_all(struct controller *controller, struct error *error)
         .hooks = {controller, hook_core, hook_now_ns, hook_submit, readers_open, readers_closed,
                   execs_open, execs_input, execs_credit, execs_resize, execs_closed},
     };
+    options.connections_max = connections_left(core_cluster(controller->core)->machine_count);
     options.access = controller->access;
     options.tls_cert = controller->options.tls_cert;
     options.tls_key = controller->options.tls_key;
@@ -253,6 +281,7 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
         controller_free(controller);
         return rc;
     }
+    (void)uv_loop_configure(loop, UV_METRICS_IDLE_TIME);
     uv_prepare_init(loop, &controller->prepare);
     controller->prepare.data = controller;
     uv_prepare_start(&controller->prepare, on_prepare);

@@ -85,6 +85,7 @@ struct controller {
     struct link *links; /* [machine_count] */
     struct heap leases;
     int64_t listened_ns; /* monotonic: what arrived before has been read */
+    int64_t turn_ended_ns, turn_idle_ns; /* monotonic; what the loop had waited until then */
     struct list_node strangers, peers;
     size_t missing_news; /* links with missed_news */
     int64_t refusal_logged_ns;

@@ -5,6 +5,9 @@ static void test_metrics(void **state)
 {
     struct fake_host *host = *state;
     create(host, "counted");
+    api_turn(host->api, 70 * NS_PER_US);
+    api_turn(host->api, 3 * NS_PER_MS);
+    api_turn(host->api, 2 * NS_PER_SECOND);
     struct client client;
     client_send(&client, host, "GET", "/metrics", "", NULL);
     assert_true(client_wait(&client, NULL));
@@ -15,6 +18,13 @@ static void test_metrics(void **state)
         "# TYPE phalanx_pods gauge\n",
         "phalanx_machines{state=\"lost\"} 0\n",
         "phalanx_chips{owner=\"idle\"} ",
+        "phalanx_machines_isolated{isolation=\"Quarantined\"} 0\n",
+        "phalanx_faults_open{level=\"Separate\"} 0\n",
+        "# TYPE phalanx_loop_turn_seconds histogram\n",
+        "phalanx_loop_turn_seconds_bucket{le=\"0.000100\"} 1\n",
+        "phalanx_loop_turn_seconds_bucket{le=\"0.005000\"} 2\n",
+        "phalanx_loop_turn_seconds_bucket{le=\"+Inf\"} 3\n",
+        "phalanx_loop_turn_seconds_sum 2.003070000\n",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (!strstr(client.body.data, lines[i]))
