@@ -177,6 +177,21 @@ class Cluster:
 
         return back
 
+    def lose_machine(self, index, world, jobset):
+        """Kills everything on the machine of this index; its peers stand still until it is missed.
+
+        Else they could notice the loss, end and be reported before it, which is another story.
+        """
+        machine = self.machine_of(index, jobset)
+        others = {self.machine_of(i, jobset) for i in range(world) if i != index} - {machine}
+        for other in others:
+            self.inject("stop", other)
+        with self.watch(NODES, machine) as node:
+            self.inject("kill", machine)
+            node.until(f"{machine} is missed", lambda n: not self.node_ready(n))
+        for other in others:
+            self.inject("continue", other)
+
     def kill_controller(self):
         """Kills the controller and waits until another one answers."""
         pid = wait_for("a controller runs", self.controller_pid)
