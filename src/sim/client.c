@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "core/health/fault.h"
 
 static struct request *request_new(struct world *world, enum write_verb verb, enum object_kind object)
 {
@@ -220,9 +221,33 @@ static void end_for_ever(struct world *world)
     }
 }
 
-/* In the second phase operators only undo what they did: cordons, quotas, finalizers. */
+static void clear_fault(struct world *world, const struct fault *fault)
+{
+    struct request *request = request_new(world, WRITE_DELETE, OBJECT_FAULT);
+    request->write.name = arena_str(&request->arena, fault->name);
+    world_trace(world, "client: clear fault " STR_FORMAT, STR_ARG(fault->name));
+}
+
+static void clear_open(void *context, const struct fault *fault)
+{
+    if (fault->open)
+        clear_fault(context, fault);
+}
+
+/* The worst fault of a machine, as whoever repaired it would. */
+static void repair(struct world *world)
+{
+    const struct sim_machine *machine = &world->machines[rng_below(&world->rng, world->swarm.machines)];
+    const struct health *health = core_health(world->controller.core);
+    const struct fault *fault = fault_of_machine(health, str_from(machine->name));
+    if (fault)
+        clear_fault(world, fault);
+}
+
+/* In the second phase operators only undo what they did: cordons, quotas, finalizers; and repair. */
 static void tidy(struct world *world)
 {
+    fault_visit(core_health(world->controller.core), clear_open, world);
     end_for_ever(world);
     client_objects_tidy(world);
     client_queues_tidy(world);
@@ -234,6 +259,10 @@ static void tidy(struct world *world)
 
 static void want_something(struct world *world)
 {
+    if (world->swarm.weights[FAULT_SIGNAL] && world_chance(world, 100000)) {
+        repair(world);
+        return;
+    }
     if (world->swarm.features[FEATURE_QUEUES] && world_chance(world, 350000)) {
         client_queues_act(world);
         return;

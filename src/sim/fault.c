@@ -134,6 +134,31 @@ static void hold_up(struct world *world, struct sim_machine *machine)
     }
 }
 
+/* A probe of the machine sees something, or does not see it any more. */
+static void see(struct world *world, struct sim_machine *machine)
+{
+    static const char *const codes[] = {"xid/79",  "xid/94",       "xid/95",     "ib/port-down", "pcie/fatal",
+                                        "fs/full", "disk/timeout", "cpu/lockup", "odd/thing",    "mem/oom"};
+    static const char *const places[] = {"", "gpu/0", "gpu/1"};
+    if (!machine_reads(machine))
+        return;
+    int64_t now_ns = machine_wall_ns(world, machine);
+    struct signal signal = {
+        .code = str_from(codes[rng_below(&world->rng, sizeof(codes) / sizeof(*codes))]),
+        .place = str_from(places[rng_below(&world->rng, sizeof(places) / sizeof(*places))]),
+        .evidence = STR("seen"),
+        .assertion = (enum signal_assertion)world_draw(world, SIGNAL_OCCUR, SIGNAL_ONCE),
+        .severity = (enum signal_severity)world_draw(world, SEVERITY_NOTICE, SEVERITY_CRITICAL),
+        .chip = (int32_t)world_draw(world, -1, (int64_t)world->swarm.chips),
+        .first_ns = now_ns,
+        .last_ns = now_ns,
+        .count = (uint32_t)world_draw(world, 1, 3),
+    };
+    world_trace(world, "%s: a probe sees " STR_FORMAT " at \"" STR_FORMAT "\" (%d)", machine->name,
+                STR_ARG(signal.code), STR_ARG(signal.place), (int)signal.assertion);
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_SAW, .saw = &signal});
+}
+
 static void happen(struct world *world, enum fault_kind kind)
 {
     switch (kind) {
@@ -172,6 +197,9 @@ static void happen(struct world *world, enum fault_kind kind)
         break;
     case FAULT_DELAY_SPIKE:
         hold_up(world, any_machine(world));
+        break;
+    case FAULT_SIGNAL:
+        see(world, any_machine(world));
         break;
     case FAULT_KINDS:
         break;

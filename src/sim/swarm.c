@@ -7,7 +7,7 @@ const char *fault_name(enum fault_kind kind)
     static const char *const names[FAULT_KINDS] = {
         "controller-crash", "controller-pause", "agent-crash", "agent-pause",
         "machine-crash",    "machine-power",    "partition",   "conn-timeout",
-        "task-kill",        "disk-full",        "clock-jump",  "delay-spike",
+        "task-kill",        "disk-full",        "clock-jump",  "delay-spike", "signal",
     };
     CHECK((unsigned)kind < FAULT_KINDS);
     return names[kind];
@@ -53,7 +53,7 @@ static void draw_network(struct swarm *swarm, struct rng *rng)
 
 static void draw_faults(struct swarm *swarm, struct rng *rng)
 {
-    for (int kind = 0; kind < FAULT_KINDS; kind++)
+    for (int kind = 0; kind < FAULT_SIGNAL; kind++)
         swarm->weights[kind] = rng_chance(rng, 450000) ? (uint32_t)rng_range(rng, 1, 10) : 0;
     swarm->fault_every_ns = PICK(rng, 200, 1000, 3000, 10000) * NS_PER_MS;
     if (rng_chance(rng, 40000))
@@ -88,6 +88,7 @@ void swarm_draw(struct swarm *swarm, struct rng *rng)
     swarm->run_max_ns = PICK(rng, 500, 5000, 30000) * NS_PER_MS;
     swarm->jobsets_max = (uint32_t)PICK(rng, 2, 6, 14);
     draw_features(swarm, rng);
+    swarm->weights[FAULT_SIGNAL] = rng_chance(rng, 300000) ? (uint32_t)rng_range(rng, 1, 20) : 0;
 }
 
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)

@@ -90,6 +90,7 @@ enum fault_kind {
     FAULT_DISK_FULL,
     FAULT_CLOCK_JUMP,
     FAULT_DELAY_SPIKE,
+    FAULT_SIGNAL, /* a probe sees something; drawn apart, so that worlds without it stay what they were */
     FAULT_KINDS
 };
 /* What clients write besides plain JobSets. */
