@@ -138,7 +138,7 @@ static void report_all(struct bench *bench, const obj_id *tasks, size_t count, e
         struct task_report report = {.kind = kind, .task = task->uid, .step = step, .exit_code = exit_code};
         struct event event = {.kind = EVENT_REPORTS};
         event.reports.machine = core_cluster(bench->core)->machines[task->machine].name;
-        event.reports.reports = (struct reports){1, &report, 1};
+        event.reports.reports = (struct reports){.number = 1, .items = &report, .count = 1};
         apply(bench, &event);
     }
 }

@@ -66,8 +66,8 @@ static int signal_all(const struct victims *victims, int number)
     return 0;
 }
 
-/* The power of a machine fails for all of its processes in one moment: none lives to see another one's end and
- * tell of it. So they all stand still before the first is killed, those too that are born meanwhile. */
+/* The power of a machine fails for all of its processes in one moment: none lives to see another one's end
+ * and tell of it. So they all stand still before the first is killed, those too that are born meanwhile. */
 static int stop_all(const char *state, struct victims *victims)
 {
     size_t before;

@@ -473,24 +473,25 @@ static bool take_log_option(struct up *up, int option, const char *text)
     return true;
 }
 
+static const struct option options[] = {
+    {"cluster", required_argument, NULL, 'c'},
+    {"data", required_argument, NULL, 'd'},
+    {"api", required_argument, NULL, 'a'},
+    {"agents", required_argument, NULL, 'g'},
+    {"revive", required_argument, NULL, 'r'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"secure", no_argument, NULL, 's'},
+    {"help", no_argument, NULL, 'h'},
+    {"state-dir", required_argument, NULL, 'm'},
+    {"log-bytes", required_argument, NULL, 'b'},
+    {"log-files", required_argument, NULL, 'n'},
+    {"probe-root", required_argument, NULL, 'p'},
+    {"probe-settings", required_argument, NULL, 'o'},
+    {0},
+};
+
 static int parse(struct up *up, int argc, char **argv, const char **ret_data)
 {
-    static const struct option options[] = {
-        {"cluster", required_argument, NULL, 'c'},
-        {"data", required_argument, NULL, 'd'},
-        {"api", required_argument, NULL, 'a'},
-        {"agents", required_argument, NULL, 'g'},
-        {"revive", required_argument, NULL, 'r'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"secure", no_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},
-        {"state-dir", required_argument, NULL, 'm'},
-        {"log-bytes", required_argument, NULL, 'b'},
-        {"log-files", required_argument, NULL, 'n'},
-        {"probe-root", required_argument, NULL, 'p'},
-        {"probe-settings", required_argument, NULL, 'o'},
-        {0},
-    };
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {

@@ -1,5 +1,7 @@
 /* schema_node.c - Nodes as they are shown, for `explain` and for merges. Of what users write labels,
- * annotations, taints and `unschedulable` are kept (validate_node.c). Source: the OpenAPI definitions of v1. */
+ * annotations, taints and `unschedulable` are kept (validate_node.c).
+ *
+ * Source: the OpenAPI definitions of v1. */
 #include "core/spec/schema_table.h"
 
 /* clang-format off */

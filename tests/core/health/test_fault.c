@@ -325,7 +325,7 @@ static void the_oldest_closed_fault_makes_room(void **state)
     harness_done(&h);
 }
 
-/* --- attribution ----------------------------------------------------------------------------------------- */
+/* --- attribution ---------------------------------------------------------------------------------------- */
 
 /* When the attempt ended, seen from the fault that is told `offset_ns` from that. */
 static bool blamed(int64_t offset_ns, const char *code)
