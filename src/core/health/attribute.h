@@ -2,9 +2,9 @@
  * before or five minutes after the end of the job", with one primary cause and the others as support.
  *
  * A fault struck a JobSet when it occurred on a machine or chip that the JobSet had, or had until at most
- * five minutes before. Of those in the window the primary one has the largest level; of equal ones hardware goes
- * before software before the user, then the earliest. A code that struck several chips of the job at once
- * counts as software, whatever its table says.
+ * five minutes before. Of those in the window the primary one has the largest level; of equal ones hardware
+ * goes before software before the user, then the earliest. A code that struck several chips of the job at
+ * once counts as software, whatever its table says.
  */
 #ifndef PHX_CORE_HEALTH_ATTRIBUTE_H
 #define PHX_CORE_HEALTH_ATTRIBUTE_H
