@@ -12,8 +12,8 @@ static void test_metrics(void **state)
     client_send(&client, host, "GET", "/metrics", "", NULL);
     assert_true(client_wait(&client, NULL));
     static const char *const lines[] = {
-        "# TYPE jobset_completed_total counter\njobset_completed_total 0\n",
-        "jobset_failed_total 0\n",
+        "# TYPE jobset_completed_total counter\njobset_completed_total{jobset_name=\"\",namespace=\"\"} 0\n",
+        "jobset_failed_total{jobset_name=\"\",namespace=\"\"} 0\n",
         "phalanx_jobsets{state=\"Failed\"} 0\n",
         "# TYPE phalanx_pods gauge\n",
         "phalanx_machines{state=\"lost\"} 0\n",
