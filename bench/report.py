@@ -15,6 +15,7 @@ TARGETS = [
     ("api", r"memory growth$", "value", "<=", 20),
     ("api", r"idle watches: memory each$", "value", "<=", 8),
     ("diagnose", r"^judge 16384 ranks", "value", "<=", 2),
+    ("detect", r"fault, p99$", "value", "<=", 150),
     ("probes", r"processor at the default periods$", "value", "<", 1),
     ("probes", r"memory growth$", "value", "<", 20),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),

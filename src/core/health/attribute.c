@@ -4,6 +4,7 @@
 
 struct search {
     obj_id job;
+    struct str machine;
     int64_t end_ns;
     const struct fault *worst[ATTRIBUTE_SUPPORT_MAX + 1];
     int64_t at_ns[ATTRIBUTE_SUPPORT_MAX + 1];
@@ -27,8 +28,12 @@ static enum fault_domain domain_of(const struct fault *fault)
     return fault->software ? DOMAIN_SOFTWARE : fault->domain;
 }
 
-static bool goes_before(const struct fault *a, int64_t a_ns, const struct fault *b, int64_t b_ns)
+static bool goes_before(const struct search *search, const struct fault *a, int64_t a_ns,
+                        const struct fault *b, int64_t b_ns)
 {
+    bool a_there = str_equal(a->machine, search->machine), b_there = str_equal(b->machine, search->machine);
+    if (a_there != b_there)
+        return a_there;
     if (a->level != b->level)
         return a->level > b->level;
     if (domain_of(a) != domain_of(b))
@@ -45,7 +50,8 @@ static void consider(void *context, const struct fault *fault)
     if (at_ns == INT64_MAX)
         return;
     size_t place = 0;
-    while (place < search->count && goes_before(search->worst[place], search->at_ns[place], fault, at_ns))
+    while (place < search->count &&
+           goes_before(search, search->worst[place], search->at_ns[place], fault, at_ns))
         place++;
     size_t room = ATTRIBUTE_SUPPORT_MAX + 1;
     search->more += search->count == room;
@@ -60,9 +66,10 @@ static void consider(void *context, const struct fault *fault)
     }
 }
 
-void attribute(const struct health *health, obj_id job, int64_t end_ns, struct attribution *ret)
+void attribute(const struct health *health, obj_id job, struct str machine, int64_t end_ns,
+               struct attribution *ret)
 {
-    struct search search = {.job = job, .end_ns = end_ns};
+    struct search search = {.job = job, .machine = machine, .end_ns = end_ns};
     fault_visit(health, consider, &search);
     *ret = (struct attribution){.more = search.more};
     if (search.count == 0)

@@ -103,7 +103,8 @@ static bool breaker_has_room(const struct step *step)
     struct fault_breaker breaker = fault_table_breaker(health->table);
     size_t machines = step->cluster->machine_count;
     breaker_forget(health, step->now_ns);
-    return health->isolations.len < share(machines, breaker.hour_percent) &&
+    /* The hour's share counts each time that a machine goes, so all of them are not enough for "no limit". */
+    return (breaker.hour_percent >= 100 || health->isolations.len < share(machines, breaker.hour_percent)) &&
            health->isolated < share(machines, breaker.total_percent);
 }
 

@@ -58,7 +58,8 @@ struct fault_relation {
     int64_t within_ns;
     enum fault_level level;
 };
-/* Never more machines out of service by our own doing than this, in percent of all (at least one machine). */
+/* Never more machines out of service by our own doing than this, in percent of all (at least one machine);
+ * in an hour each time counts, and 100 is no limit. */
 struct fault_breaker {
     uint32_t hour_percent, total_percent;
 };

@@ -148,13 +148,14 @@ static void put_steps(struct render *render, const struct jobset *jobset)
 }
 
 /* Which fault it was, looked up for who asks for this object alone. */
-static void put_attribution(struct render *render, const struct jobset *jobset, int64_t end_ns)
+static void put_attribution(struct render *render, const struct jobset *jobset,
+                            const struct restart_record *record)
 {
     struct json_writer *out = &render->out;
     struct attribution found;
     if (!render->fresh)
         return;
-    attribute(core_health(render->core), jobset->uid, end_ns, &found);
+    attribute(core_health(render->core), jobset->uid, str_from(record->machine), record->fault_ns, &found);
     json_key(out, "attribution");
     json_begin_object(out);
     json_pair_text(out, "domain", fault_domain_names[found.domain]);
@@ -193,7 +194,7 @@ static void put_restart(struct render *render, const struct jobset *jobset,
         json_pair_int(out, "stepAtFault", record->step_at_fault);
     if (record->step_resumed_from >= 0)
         json_pair_int(out, "resumedFrom", record->step_resumed_from);
-    put_attribution(render, jobset, record->fault_ns);
+    put_attribution(render, jobset, record);
     json_end_object(out);
 }
 
