@@ -1,9 +1,9 @@
 """What a probe sees -> the fault object -> the job on other machines, for a few classes of faults.
 
 Real agents whose probes look below a fake root of each machine, every 100 ms; what happens there is written by this
-process. The fault's time is the controller's stamp of its last occurrence (its machine is quarantined in the same step),
-the job's is that of its restart record: every task of the new attempt runs. Limit: the period itself; a fault that comes
-at any moment waits half of it on average.
+process. The fault's time is the controller's stamp of its last occurrence (its machine is quarantined in the same
+step), the job's is that of its restart record: every task of the new attempt runs. Limit: the period itself; a fault
+that comes at any moment waits half of it on average.
 """
 import json
 import os

@@ -23,9 +23,9 @@ struct attribution {
     enum fault_domain domain;                              /* of the primary one */
 };
 
-/* Why did an attempt of this JobSet end at `end_ns` (stamp)? Faults of `machine`, that of the task which ended
- * first, go before all others; empty: it is not known. Looks at every fault: for one object at a time, not
- * for lists. */
+/* Why did an attempt of this JobSet end at `end_ns` (stamp)? Faults of `machine`, that of the task which
+ * ended first, go before all others; empty: it is not known. Looks at every fault: for one object at a time,
+ * not for lists. */
 void attribute(const struct health *health, obj_id job, struct str machine, int64_t end_ns,
                struct attribution *ret);
 
