@@ -159,15 +159,6 @@ static void on_tether(struct world *world, struct conn *conn, const struct hello
                            controller_stamp(world));
 }
 
-static void copy_reports(struct arena *arena, const struct task_report *items, size_t count,
-                         struct task_report **ret_items, size_t *ret_count)
-{
-    *ret_items = ARENA_ARRAY(arena, struct task_report, count);
-    *ret_count = count;
-    for (size_t i = 0; i < count; i++)
-        task_report_copy(arena, &items[i], SIZE_MAX, &(*ret_items)[i]);
-}
-
 static void on_hello(struct world *world, struct conn *conn, const struct hello *hello)
 {
     struct machine *machine = find_machine(world, conn, hello);
@@ -189,7 +180,7 @@ static void on_hello(struct world *world, struct conn *conn, const struct hello 
     *copy = *hello;
     copy->machine = arena_str(&pending->arena, hello->machine);
     copy->software = arena_str(&pending->arena, hello->software);
-    copy_reports(&pending->arena, hello->reports, hello->report_count, &copy->reports, &copy->report_count);
+    copy->reports = task_reports_copy(&pending->arena, hello->reports, hello->report_count, SIZE_MAX);
     pending->conn = conn->id;
 }
 
@@ -241,9 +232,7 @@ static void on_reports(struct world *world, struct conn *conn, const struct repo
     struct pending *pending = controller_queue(world, EVENT_REPORTS);
     struct reports *copy = &pending->event.reports.reports;
     pending->event.reports.machine = arena_str(&pending->arena, core_machine(world, conn->peer)->name);
-    copy->number = reports->number;
-    copy_reports(&pending->arena, reports->items, reports->count, &copy->items, &copy->count);
-    reports_copy_signals(&pending->arena, reports, copy);
+    reports_copy(&pending->arena, reports, SIZE_MAX, copy);
     plant_unready(world, copy);
     pending->conn = conn->id;
 }

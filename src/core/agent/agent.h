@@ -222,7 +222,10 @@ void task_launch_copy(struct arena *arena, const struct task_launch *from, struc
 /* The same, no text longer than `text_max` bytes. */
 void task_report_copy(struct arena *arena, const struct task_report *from, size_t text_max,
                       struct task_report *ret);
-/* The signals of `from` into `to`, whose other fields stay. */
-void reports_copy_signals(struct arena *arena, const struct reports *from, struct reports *to);
+/* The same of `count`. */
+struct task_report *task_reports_copy(struct arena *arena, const struct task_report *from, size_t count,
+                                      size_t text_max);
+/* The same of all task reports; signals as they are. */
+void reports_copy(struct arena *arena, const struct reports *from, size_t text_max, struct reports *ret);
 
 #endif

@@ -159,6 +159,29 @@ void task_report_copy(struct arena *arena, const struct task_report *from, size_
     }
 }
 
+struct task_report *task_reports_copy(struct arena *arena, const struct task_report *from, size_t count,
+                                      size_t text_max)
+{
+    struct task_report *copies = ARENA_ARRAY(arena, struct task_report, count);
+    for (size_t i = 0; i < count; i++)
+        task_report_copy(arena, &from[i], text_max, &copies[i]);
+    return copies;
+}
+
+void reports_copy(struct arena *arena, const struct reports *from, size_t text_max, struct reports *ret)
+{
+    *ret = *from;
+    ret->items = task_reports_copy(arena, from->items, from->count, text_max);
+    ret->signals = ARENA_ARRAY(arena, struct signal, from->signal_count);
+    for (size_t i = 0; i < from->signal_count; i++) {
+        struct signal *copy = &ret->signals[i];
+        *copy = from->signals[i];
+        copy->code = arena_str(arena, copy->code);
+        copy->place = arena_str(arena, copy->place);
+        copy->evidence = arena_str(arena, copy->evidence);
+    }
+}
+
 /* --- steps and heartbeats ------------------------------------------------------------------------- */
 
 /* Between STEPS of this machine: 100 ms, longer in large gangs, so that a job's progress costs the controller

@@ -83,16 +83,3 @@ void agent_signals_acked(struct agent *agent, uint64_t number)
         if (agent->signals.items[i].number != 0 && agent->signals.items[i].number <= number)
             agent_drop_signal(agent, i);
 }
-
-void reports_copy_signals(struct arena *arena, const struct reports *from, struct reports *to)
-{
-    to->signal_count = from->signal_count;
-    to->signals = ARENA_ARRAY(arena, struct signal, from->signal_count);
-    for (size_t i = 0; i < from->signal_count; i++) {
-        struct signal *copy = &to->signals[i];
-        *copy = from->signals[i];
-        copy->code = arena_str(arena, copy->code);
-        copy->place = arena_str(arena, copy->place);
-        copy->evidence = arena_str(arena, copy->evidence);
-    }
-}

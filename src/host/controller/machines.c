@@ -216,15 +216,6 @@ static struct str cut(struct str text)
     return text;
 }
 
-static void copy_reports(struct arena *arena, const struct task_report *items, size_t count,
-                         struct task_report **ret_items, size_t *ret_count)
-{
-    *ret_items = ARENA_ARRAY(arena, struct task_report, count);
-    *ret_count = count;
-    for (size_t i = 0; i < count; i++)
-        task_report_copy(arena, &items[i], MESSAGE_BYTES_MAX, &(*ret_items)[i]);
-}
-
 static struct pending *copy_hello(const struct hello *hello)
 {
     struct pending *pending = pending_new(EVENT_MACHINE_HELLO);
@@ -232,7 +223,8 @@ static struct pending *copy_hello(const struct hello *hello)
     *copy = *hello;
     copy->machine = arena_str(&pending->arena, hello->machine);
     copy->software = arena_str(&pending->arena, cut(hello->software));
-    copy_reports(&pending->arena, hello->reports, hello->report_count, &copy->reports, &copy->report_count);
+    copy->reports =
+        task_reports_copy(&pending->arena, hello->reports, hello->report_count, MESSAGE_BYTES_MAX);
     return pending;
 }
 
@@ -307,10 +299,7 @@ static void on_reports(struct controller *controller, machine_id id, const struc
     steps_before_end(controller, reports);
     struct pending *pending = pending_new(EVENT_REPORTS);
     pending->event.reports.machine = arena_str(&pending->arena, machine_at(controller, id)->name);
-    pending->event.reports.reports.number = reports->number;
-    copy_reports(&pending->arena, reports->items, reports->count, &pending->event.reports.reports.items,
-                 &pending->event.reports.reports.count);
-    reports_copy_signals(&pending->arena, reports, &pending->event.reports.reports);
+    reports_copy(&pending->arena, reports, MESSAGE_BYTES_MAX, &pending->event.reports.reports);
     pending->machine = id;
     pending->conn = link->conn;
     commit_queue(controller, pending);
