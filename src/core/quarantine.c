@@ -86,20 +86,13 @@ void core_signals(struct core *core, struct step *step, const struct machine *ma
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
-/* "xid/79 at gpu/0000:9b:00.0 (Separate)", for people. */
-static void describe(const struct fault *fault, struct buf *out)
-{
-    buf_printf(out, STR_FORMAT "%s" STR_FORMAT " (%s)", STR_ARG(fault->code), fault->place.len ? " at " : "",
-               STR_ARG(fault->place), fault_level_names[fault->level]);
-}
-
 static void tell(struct step *step, const struct health_order *order)
 {
     static const char *const reasons[ISOLATIONS] = {"MachineHealthy", "MachineSuspect", "MachineDraining",
                                                     "MachineQuarantined"};
     struct buf why BUF_CLEANUP = {0};
     if (order->fault)
-        describe(order->fault, &why);
+        fault_describe(order->fault, &why);
     else
         buf_printf(&why, "no fault is open");
     step_note(step, order->isolation != ISOLATION_HEALTHY, reasons[order->isolation],
@@ -157,7 +150,7 @@ static void stop_tasks(struct core *core, struct step *step, struct machine *mac
 {
     struct buf why BUF_CLEANUP = {0};
     if (fault)
-        describe(fault, &why);
+        fault_describe(fault, &why);
     else
         buf_printf(&why, "quarantined");
     jobs_vacate(step, machine, buf_str(&why));

@@ -115,6 +115,8 @@ const struct fault *fault_find(const struct health *health, struct str name); /*
 /* In order of names. */
 void fault_visit(const struct health *health, void (*visit)(void *context, const struct fault *fault),
                  void *context);
+/* "xid/79 at gpu/0000:9b:00.0 (Separate)", for people. */
+void fault_describe(const struct fault *fault, struct buf *out);
 size_t fault_count(const struct health *health);
 uint64_t fault_dropped(const struct health *health); /* signals for which there was no room */
 /* The open fault of the machine with the largest level, the oldest of equals; NULL: none is open. */

@@ -293,6 +293,12 @@ void fault_visit(const struct health *health, void (*visit)(void *context, const
         visit(context, health->sorted.items[i]);
 }
 
+void fault_describe(const struct fault *fault, struct buf *out)
+{
+    buf_printf(out, STR_FORMAT "%s" STR_FORMAT " (%s)", STR_ARG(fault->code), fault->place.len ? " at " : "",
+               STR_ARG(fault->place), fault_level_names[fault->level]);
+}
+
 size_t fault_count(const struct health *health)
 {
     return health->sorted.len;

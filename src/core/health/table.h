@@ -32,7 +32,7 @@ enum fault_domain { DOMAIN_UNKNOWN, DOMAIN_USER, DOMAIN_SOFTWARE, DOMAIN_HARDWAR
 extern const char *const fault_level_names[LEVELS];
 extern const char *const fault_domain_names[DOMAINS];
 
-enum { FAULT_TIMES_MAX = 100, FAULT_ACTION_MAX = 63 };
+enum { FAULT_TIMES_MAX = 100 };
 #define FAULT_TABLE_NAME "default" /* of the one FaultTable that counts */
 
 /* What is said of one code. Zero where nothing was said. */

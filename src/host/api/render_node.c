@@ -122,14 +122,16 @@ static void put_ready(struct render *render, const struct machine *machine)
 static void put_healthy(struct render *render, const struct machine *machine)
 {
     const struct fault *fault = fault_of_machine(core_health(render->core), machine->name);
-    struct str why = STR("no fault is open");
-    if (fault)
-        why = arena_printf(render->scratch, STR_FORMAT "%s" STR_FORMAT " (%s): " STR_FORMAT,
-                           STR_ARG(fault->code), fault->place.len ? " at " : "", STR_ARG(fault->place),
-                           fault_level_names[fault->level], STR_ARG(buf_str(&fault->evidence)));
+    struct buf why BUF_CLEANUP = {0};
+    if (fault) {
+        fault_describe(fault, &why);
+        buf_printf(&why, ": " STR_FORMAT, STR_ARG(buf_str(&fault->evidence)));
+    } else {
+        buf_printf(&why, "no fault is open");
+    }
     render_condition(render, "Healthy", machine->isolation == ISOLATION_HEALTHY ? "True" : "False",
                      machine->isolated_ns ? machine->isolated_ns : machine->created_ns,
-                     isolation_lifecycle.names[machine->isolation], why);
+                     isolation_lifecycle.names[machine->isolation], buf_str(&why));
 }
 
 static void put_info(struct render *render)
