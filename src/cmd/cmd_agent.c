@@ -6,10 +6,9 @@
 #include <sys/resource.h>
 
 #include "base/units.h"
-#include "base/yaml.h"
 #include "cmd/cmd.h"
 #include "cmd/log_options.h"
-#include "host/access/pki.h"
+#include "cmd/probe_settings.h"
 #include "host/agent/agent_host.h"
 
 static const char usage[] =
@@ -253,21 +252,17 @@ enum { SETTINGS_BYTES_MAX = 1024 * 1024 };
 
 static bool read_settings(struct arguments *arguments)
 {
-    struct buf text BUF_CLEANUP = {0};
-    struct doc_list documents = {0};
-    struct error error;
     const char *path = arguments->probe_settings;
+    struct doc *settings = NULL;
+    struct error error;
     if (!path)
         return true;
-    int rc = pki_read_file(path, SETTINGS_BYTES_MAX, &text, &error);
-    if (rc == 0)
-        rc = yaml_parse_all(&arguments->arena, buf_str(&text), &documents, &error);
-    if (rc == 0 && documents.len != 1)
-        rc = error_set(&error, ERROR_INVALID, "one document is wanted");
+    int rc = probe_settings_read(path, SETTINGS_BYTES_MAX, &arguments->arena, &settings, &error);
+    if (rc == 0 && !settings)
+        rc = error_set(&error, ERROR_INVALID, "%s: one document is wanted", path);
     if (rc < 0)
-        fprintf(stderr, "phalanx agent: %s: %s\n", path, error.text);
-    else
-        arguments->host.probe_settings = documents.items[0];
+        fprintf(stderr, "phalanx agent: %s\n", error.text);
+    arguments->host.probe_settings = settings;
     return rc == 0;
 }
 

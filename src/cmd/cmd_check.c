@@ -8,9 +8,8 @@
 
 #include "base/json.h"
 #include "base/vec.h"
-#include "base/yaml.h"
 #include "cmd/cmd.h"
-#include "host/access/pki.h"
+#include "cmd/probe_settings.h"
 #include "host/probes/probes.h"
 
 static const char usage[] =
@@ -253,18 +252,14 @@ static int complain(const char *what, const char *why)
 
 static int begin(struct check *check)
 {
-    struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 * SETTINGS_BYTES_MAX};
-    struct buf text BUF_CLEANUP = {0};
-    struct doc_list documents = {0};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *settings = NULL;
     struct error error;
-    if (check->settings && pki_read_file(check->settings, SETTINGS_BYTES_MAX, &text, &error) < 0)
+    if (check->settings &&
+        probe_settings_read(check->settings, SETTINGS_BYTES_MAX, &arena, &settings, &error) < 0)
         return complain(error.text, NULL);
-    if (check->settings && yaml_parse_all(&arena, buf_str(&text), &documents, &error) < 0)
-        return complain(check->settings, error.text);
-    if (documents.len > 1)
-        return complain(check->settings, "one document is wanted");
     struct probes_options options = {.root = check->root,
-                                     .settings = documents.len ? documents.items[0] : NULL,
+                                     .settings = settings,
                                      .only = check->only.len ? check->only.data : NULL,
                                      .log_from_start = check->since_boot};
     check->probes = probes_new(&options, &error);

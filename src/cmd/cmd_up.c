@@ -229,6 +229,20 @@ static bool spawn(struct child *child, char **argv, int ready_fd)
     return true;
 }
 
+/* A command line that grows; zeroed it is empty, and it always ends with NULL. */
+struct words {
+    char *items[48];
+    size_t len;
+};
+#define ADD_WORDS(line, list) add_words((line), (list), sizeof(list) / sizeof(*(list)))
+
+static void add_words(struct words *line, const char *const *words, size_t count)
+{
+    CHECK(line->len + count < sizeof(line->items) / sizeof(*line->items));
+    for (size_t i = 0; i < count; i++)
+        line->items[line->len++] = (char *)words[i];
+}
+
 static void start_agent(struct child *child)
 {
     struct up *up = child->up;
@@ -242,19 +256,29 @@ static void start_agent(struct child *child)
     snprintf(state, sizeof(state), "%s/machines/%s", up->data, name);
     snprintf(chips, sizeof(chips), "%u", machine->chip_count);
     char cert[LONG_PATH_BYTES], key[LONG_PATH_BYTES], ca[LONG_PATH_BYTES];
-    /* clang-format off */
-    char *argv[] = {"phalanx", "agent", "--machine", name, "--controller", up->agents_at, "--state", state,
-                    "--address", address, "--chips", chips, "--volumes-dir", volumes, "--stop-tasks",
-                    "--log-bytes", (char *)up->log_bytes, "--log-files", (char *)up->log_files,
-                    up->probe_root ? "--probe-root" : "--no-probes", up->probe_root ? root : "--stop-tasks",
-                    up->probe_settings ? "--probe-settings" : "--stop-tasks",
-                    up->probe_settings ? (char *)up->probe_settings : "--stop-tasks",
-                    up->secure ? "--tls-ca" : NULL, ca, "--tls-cert", cert, "--tls-key", key, NULL};
-    /* clang-format on */
     snprintf(ca, sizeof(ca), "%s/ca.crt", up->access);
     snprintf(cert, sizeof(cert), "%s/agents/%s.crt", up->access, name);
     snprintf(key, sizeof(key), "%s/agents/%s.key", up->access, name);
-    spawn(child, argv, -1);
+    /* clang-format off */
+    const char *words[] = {"phalanx", "agent", "--machine", name, "--controller", up->agents_at,
+                           "--state", state, "--address", address, "--chips", chips, "--volumes-dir", volumes,
+                           "--stop-tasks",
+                           "--log-bytes", up->log_bytes, "--log-files", up->log_files};
+    const char *rooted[] = {"--probe-root", root}, *unprobed[] = {"--no-probes"};
+    const char *settings[] = {"--probe-settings", up->probe_settings};
+    const char *tls[] = {"--tls-ca", ca, "--tls-cert", cert, "--tls-key", key};
+    /* clang-format on */
+    struct words argv = {0};
+    ADD_WORDS(&argv, words);
+    if (up->probe_root)
+        ADD_WORDS(&argv, rooted);
+    else
+        ADD_WORDS(&argv, unprobed);
+    if (up->probe_settings)
+        ADD_WORDS(&argv, settings);
+    if (up->secure)
+        ADD_WORDS(&argv, tls);
+    spawn(child, argv.items, -1);
 }
 
 static void write_text(const struct up *up, const char *name, const char *text)
