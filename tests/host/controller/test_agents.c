@@ -129,23 +129,12 @@ static void test_silent_strangers_are_closed(void **state)
 
 /* --- tasks ------------------------------------------------------------------------------------ */
 
-static void join_three(struct world *w, struct fake **agents)
-{
-    static const char *const names[] = {"m-1", "m-2", "m-3"};
-    for (int i = 0; i < 3; i++) {
-        agents[i] = fake_new(w, names[i]);
-        fake_join(agents[i]);
-    }
-}
-
 static void test_start_stop_forget(void **state)
 {
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
-    assert_int_equal(world_create(&w, "train", 3), 201);
-    RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 3);
+    world_train(&w, agents);
     for (int i = 0; i < 3; i++)
         assert_int_equal(fake_count(agents[i], FROM_CONTROLLER_START), 1);
     assert_int_equal(world_http(&w, "DELETE", JOBSETS "/train", ""), 200);
@@ -163,9 +152,7 @@ static void test_agents_speak_for_their_own_tasks_only(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
-    assert_int_equal(world_create(&w, "train", 3), 201);
-    RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 3);
+    world_train(&w, agents);
     obj_id others = agents[1]->running.items[0];
     uint64_t acked = agents[0]->acked;
     fake_report(agents[0], REPORT_EXITED, others, 9);
@@ -282,7 +269,7 @@ static void check_matrix(bool conn_first, bool reset_conn, bool reset_tether)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
+    world_join_three(&w, agents);
     assert_int_equal(world_create(&w, "train", 2), 201);
     RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 2);
     struct fake *victim = agents[0]->running.len ? agents[0] : agents[1];
@@ -319,9 +306,7 @@ static void test_agent_alone_comes_back_in_its_lease(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
-    assert_int_equal(world_create(&w, "train", 3), 201);
-    RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 3);
+    world_train(&w, agents);
     fake_cut(agents[0], &agents[0]->conn, false);
     RUN_UNTIL(&w, world_state(&w, "m-1") == MACHINE_AWAY);
     agents[0]->incarnation++;
@@ -342,9 +327,7 @@ static void test_young_tether_proves_nothing_about_old_tasks(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
-    assert_int_equal(world_create(&w, "train", 3), 201);
-    RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 3);
+    world_train(&w, agents);
     fake_cut(agents[0], &agents[0]->tether, false);
     RUN_UNTIL(&w, fake_link(agents[0])->evidence.tethers == 0);
     fake_tether(agents[0]);
@@ -366,9 +349,7 @@ static void test_lost_machine_comes_back(void **state)
     struct world w;
     struct fake *agents[3];
     world_init_hasty(&w);
-    join_three(&w, agents);
-    assert_int_equal(world_create(&w, "train", 3), 201);
-    RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 3);
+    world_train(&w, agents);
     obj_id old = agents[0]->running.items[0];
     agents[0]->beats = agents[0]->obeys = false;
     RUN_UNTIL(&w, !agents[0]->conn); /* by the lease */

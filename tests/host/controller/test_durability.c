@@ -13,15 +13,6 @@
 
 #include "base/rng.h"
 
-static void join_three(struct world *w, struct fake **agents)
-{
-    static const char *const names[] = {"m-1", "m-2", "m-3"};
-    for (int i = 0; i < 3; i++) {
-        agents[i] = fake_new(w, names[i]);
-        fake_join(agents[i]);
-    }
-}
-
 /* --- restarts --------------------------------------------------------------------------------- */
 
 static void test_restart_touches_no_task(void **state)
@@ -29,9 +20,7 @@ static void test_restart_touches_no_task(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
-    assert_int_equal(world_create(&w, "train", 3), 201);
-    RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 3);
+    world_train(&w, agents);
     world_check_replay(&w);
     for (int round = 0; round < 3; round++) {
         world_restart(&w);
@@ -57,9 +46,7 @@ static void test_unfit_cluster_file(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
-    assert_int_equal(world_create(&w, "train", 3), 201);
-    RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 3);
+    world_train(&w, agents);
     world_stop(&w);
     char *count = strstr(w.cluster, "\"machines\":4");
     assert_non_null(count);
@@ -86,7 +73,7 @@ static void test_lost_start_is_repeated(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
+    world_join_three(&w, agents);
     for (int i = 0; i < 3; i++)
         agents[i]->obeys = false; /* the order never arrives */
     assert_int_equal(world_create(&w, "train", 3), 201);
@@ -107,7 +94,7 @@ static void test_machine_that_stays_away_after_a_restart_is_lost(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
+    world_join_three(&w, agents);
     assert_int_equal(world_create(&w, "train", 2), 201);
     RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 2);
     world_restart(&w);
@@ -341,7 +328,7 @@ static void test_full_disk(void **state)
         skip(); /* not root */
     }
     world_start(&w);
-    join_three(&w, agents);
+    world_join_three(&w, agents);
     assert_int_equal(world_create(&w, "train", 3), 201);
     RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 3);
     char path[128];
@@ -462,7 +449,7 @@ static void test_snapshots_tell_what_the_log_tells(void **state)
     world_prepare(&w, PATIENT_LEASE_MS);
     w.options.snapshot_every = 30;
     world_start(&w);
-    join_three(&w, agents);
+    world_join_three(&w, agents);
     for (int round = 0; round < 3; round++) {
         churn(&w, 100 * round, 40);
         RUN_UNTIL(&w,

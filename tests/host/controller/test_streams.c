@@ -1,15 +1,9 @@
 /* What flows through the controller without being an event each: steps, coalesced, and logs. */
 #include "host/controller/world.h"
 
-static void join_three(struct world *w, struct fake **agents)
+static void train_of_three(struct world *w, struct fake **agents)
 {
-    static const char *const names[] = {"m-1", "m-2", "m-3"};
-    for (int i = 0; i < 3; i++) {
-        agents[i] = fake_new(w, names[i]);
-        fake_join(agents[i]);
-    }
-    assert_int_equal(world_create(w, "train", 3), 201);
-    RUN_UNTIL(w, world_tasks(w, TASK_RUNNING) == 3);
+    world_train(w, agents);
     for (int i = 0; i < 3; i++)
         assert_int_equal(agents[i]->running.len, 1);
 }
@@ -46,7 +40,7 @@ static void test_first_step_at_once_then_coalesced(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
+    train_of_three(&w, agents);
     join_job(&w, agents);
     uint64_t seq = core_seq(w.controller->core);
     say_step(agents[0], 1);
@@ -82,7 +76,7 @@ static void test_steps_are_booked_before_the_end(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
+    train_of_three(&w, agents);
     join_job(&w, agents);
     for (int step = 1; step <= 2; step++)
         for (int i = 0; i < 3; i++)
@@ -103,7 +97,7 @@ static void test_steps_of_a_new_attempt(void **state)
     struct world w;
     struct fake *agents[3];
     world_init(&w);
-    join_three(&w, agents);
+    train_of_three(&w, agents);
     join_job(&w, agents);
     for (int i = 0; i < 3; i++)
         say_step(agents[i], 50);
@@ -166,7 +160,7 @@ static void test_log_streams(void **state)
     struct fake *agents[3];
     uint64_t stream;
     world_init(&w);
-    join_three(&w, agents);
+    train_of_three(&w, agents);
     struct http *http = open_log(&w, agents[0], "?follow=true", &stream);
     say_log(agents[1], stream, "not yours\n", false); /* of another machine */
     say_log(agents[0], stream + 7, "nobody's\n", false);
@@ -186,7 +180,7 @@ static void test_agent_dies_while_its_log_is_read(void **state)
     struct fake *agents[3];
     uint64_t stream;
     world_init(&w);
-    join_three(&w, agents);
+    train_of_three(&w, agents);
     struct http *followed = open_log(&w, agents[0], "?follow=true", &stream);
     say_log(agents[0], stream, "line 1\n", false);
     RUN_UNTIL(&w, has(&followed->answer, "line 1"));
@@ -211,7 +205,7 @@ static void test_reader_leaves(void **state)
     struct fake *agents[3];
     uint64_t stream;
     world_init(&w);
-    join_three(&w, agents);
+    train_of_three(&w, agents);
     struct http *http = open_log(&w, agents[0], "?follow=true", &stream);
     say_log(agents[0], stream, "line 1\n", false);
     RUN_UNTIL(&w, has(&http->answer, "line 1"));

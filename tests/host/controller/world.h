@@ -562,4 +562,22 @@ static inline int64_t world_took_ns(const struct world *w, int64_t began_ns, int
     return controller_mono_ns() - began_ns - (w->stalled_ns - stalled_ns);
 }
 
+/* Agents of m-1 to m-3, welcome. */
+static inline void world_join_three(struct world *w, struct fake **ret_agents)
+{
+    static const char *const names[] = {"m-1", "m-2", "m-3"};
+    for (int i = 0; i < 3; i++) {
+        ret_agents[i] = fake_new(w, names[i]);
+        fake_join(ret_agents[i]);
+    }
+}
+
+/* They, and "train" with a task running on each. */
+static inline void world_train(struct world *w, struct fake **ret_agents)
+{
+    world_join_three(w, ret_agents);
+    assert_int_equal(world_create(w, "train", 3), 201);
+    RUN_UNTIL(w, world_tasks(w, TASK_RUNNING) == 3);
+}
+
 #endif
