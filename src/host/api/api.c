@@ -9,6 +9,7 @@ struct api *api_new_bare(const struct api_hooks *hooks)
     struct api *api = mem_alloc(sizeof *api);
     api->hooks = *hooks;
     list_init(&api->pending);
+    list_init(&api->holds);
     api->ring = watch_ring_new(api);
     api->openapi = openapi_new();
     api->usages = usage_table_new();
@@ -18,7 +19,7 @@ struct api *api_new_bare(const struct api_hooks *hooks)
 
 void api_free_bare(struct api *api)
 {
-    CHECK(list_empty(&api->pending) && api->retries.len == 0);
+    CHECK(list_empty(&api->pending) && list_empty(&api->holds) && api->retries.len == 0);
     watch_ring_free(api->ring);
     openapi_free(api->openapi);
     usage_table_free(api->usages);

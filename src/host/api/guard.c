@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOOK_AGAIN_NS (60 * NS_PER_SECOND)
+
 static bool is_health(struct str path)
 {
     return str_is(path, "/healthz") || str_is(path, "/livez") || str_is(path, "/readyz");
@@ -337,7 +339,8 @@ int guard_pass_check(const struct guard_pass *pass, const struct api_request *re
     return access_allows(access, pass->as.name.len ? &pass->as : &now, &pass->what) ? 0 : 403;
 }
 
-uint64_t guard_stamp(const struct api *api)
+/* Changes with everything that an answer hangs on, but for the end of certificates. */
+static uint64_t guard_stamp(const struct api *api)
 {
     static const enum object_kind kinds[] = {OBJECT_ROLE, OBJECT_ROLE_BINDING, OBJECT_CLUSTER_ROLE,
                                              OBJECT_CLUSTER_ROLE_BINDING};
@@ -346,6 +349,30 @@ uint64_t guard_stamp(const struct api *api)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         stamp += object_kind_version(objects, kinds[i]); /* each of them only grows */
     return stamp;
+}
+
+const char *guard_ended_text(int code)
+{
+    return code == 401 ? "Unauthorized: who opened it is not known any more" : "the right to this has ended";
+}
+
+void guard_answer_ended(struct api_request *request, int code)
+{
+    if (code == 401)
+        answer_status(request, 401, "Unauthorized", "Unauthorized");
+    else
+        answer_status(request, 403, "Forbidden", "%s", guard_ended_text(code));
+}
+
+bool guard_look_due(const struct api *api, struct guard_look *look)
+{
+    uint64_t stamp = guard_stamp(api);
+    int64_t now_ns = api->hooks.now_ns(api->hooks.context);
+    if (stamp == look->stamp && now_ns < look->due_ns)
+        return false;
+    look->stamp = stamp;
+    look->due_ns = now_ns + LOOK_AGAIN_NS;
+    return true;
 }
 
 /* --- audit ---------------------------------------------------------------------------------------------- */

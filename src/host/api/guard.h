@@ -30,10 +30,16 @@ bool guard_path(struct api_request *request);
 struct guard_pass;
 struct guard_pass *guard_pass_new(const struct api_request *request);
 void guard_pass_free(struct guard_pass *pass);
-/* 0: it may go on; 401: its credentials name nobody any more, or somebody else; 403: its right has ended. */
+/* 0: it may go on; 401: its credentials name nobody any more, or somebody else; 403: its right has
+ * ended. */
 int guard_pass_check(const struct guard_pass *pass, const struct api_request *request);
-/* Changes with everything that an answer of guard_pass_check hangs on, but for the end of certificates. */
-uint64_t guard_stamp(const struct api *api);
+/* May answers of guard_pass_check be others than at the last look? When roles, tokens or files changed,
+ * and once a minute, as certificates end by themselves. Only where somebody is asked. */
+bool guard_look_due(const struct api *api, struct guard_look *look);
+/* What a client is told when guard_pass_check has ended what it had open: as a text, and as the
+ * request's answer. */
+const char *guard_ended_text(int code);
+void guard_answer_ended(struct api_request *request, int code);
 /* The audit line; at most one a stage. Called when the answer is whole or its stream begins. */
 void guard_audit(struct api_request *request);
 

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "host/api/hold.h"
 #include "host/api/podexec.h"
 #include "host/api/session.h"
 
@@ -29,6 +30,7 @@ struct api_exec {
     obj_id task;
     bool attach, output, errors, v5;
     bool open; /* the host runs it */
+    struct hold hold;
     struct api_exec_options options;
     int channel; /* of the message that is coming in */
     char resize[RESIZE_BYTES_MAX];
@@ -79,6 +81,7 @@ static void write_result(struct buf *out, int exit_code, const char *error_text)
 void api_exec_end(struct api_exec *exec, int exit_code, const char *error_text)
 {
     exec->open = false;
+    hold_done(&exec->hold);
     if (!exec->session)
         return;
     struct buf text BUF_CLEANUP = {0};
@@ -230,6 +233,14 @@ static void begin(struct api_exec *exec)
     }
 }
 
+/* The client has lost the right to it: the command is given up as if its client had gone. */
+static void on_denied(struct hold *hold, int code)
+{
+    struct api_exec *exec = container_of(hold, struct api_exec, hold);
+    abandon(exec);
+    api_exec_end(exec, -1, guard_ended_text(code));
+}
+
 /* --- the connection ------------------------------------------------------------------------------- */
 
 static void on_closed(void *context)
@@ -251,6 +262,7 @@ static const struct session_handlers handlers = {on_data, on_written, on_closed,
 void exec_upgraded(struct api_exec *exec, int fd, gnutls_session_t tls, struct str first)
 {
     exec->session = session_new(exec->api->loop, fd, tls, first, &handlers, exec);
+    hold_begin(&exec->hold, exec->request, on_denied);
     begin(exec);
 }
 
@@ -266,6 +278,7 @@ void exec_drop(struct api_exec *exec)
 void exec_free(struct api_exec *exec)
 {
     abandon(exec);
+    hold_done(&exec->hold);
     exec->api->stats.streams--;
     buf_done(&exec->input);
     mem_free(exec);

@@ -5,11 +5,13 @@
  */
 #include <stdio.h>
 
+#include "host/api/hold.h"
 #include "host/api/podexec.h"
 
 struct api_stream {
     struct body_stream stream; /* first: it is freed through it */
     struct api *api;
+    struct hold hold;
     uint64_t tag;
     struct str container; /* in the request's arena; until the answer begins */
     log_sink_fn *sink;    /* instead of an answer */
@@ -43,6 +45,7 @@ static void stream_free(struct body_stream *body)
     struct api_stream *stream = (struct api_stream *)body;
     if (stream->started && !stream->ended && !stream->api->closing)
         stream->api->hooks.logs_closed(stream->api->hooks.context, stream);
+    hold_done(&stream->hold);
     stream->api->stats.streams--;
     buf_done(&stream->text);
     mem_free(stream);
@@ -132,6 +135,23 @@ int64_t api_log_data(struct api_stream *stream, struct str bytes, bool end, cons
     return cut ? -1 : waiting;
 }
 
+/* Its reader has lost the right to it. */
+static void on_denied(struct hold *hold, int code)
+{
+    struct api_stream *stream = container_of(hold, struct api_stream, hold);
+    if (stream->ended)
+        return;
+    stream->api->hooks.logs_closed(stream->api->hooks.context, stream);
+    stream->ended = true;
+    if (stream->begun) {
+        buf_printf(&stream->text, "\nphalanx: the log ends here: %s\n", guard_ended_text(code));
+        request_wake(stream->stream.request);
+    } else {
+        guard_answer_ended(stream->stream.request, code);
+        request_finish(stream->stream.request);
+    }
+}
+
 void api_stream_set_tag(struct api_stream *stream, uint64_t tag)
 {
     stream->tag = tag;
@@ -197,5 +217,6 @@ void handle_log(struct api_request *request)
     request->stream = &stream->stream;
     request->api->stats.streams++;
     request->outcome = OUTCOME_PENDING;
+    hold_begin(&stream->hold, request, on_denied);
     request->api->hooks.logs(request->api->hooks.context, task, &options, stream);
 }

@@ -10,7 +10,7 @@
  *   podexec.c    pods/exec and pods/attach; session.c their websocket, websocket.c its frames
  *   discovery.c, openapi.c   what there is
  *   status.c     errors as Status objects
- *   guard.c      who asks and may they; review.c  what they ask about that
+ *   guard.c      who asks and may they; review.c  what they ask about that; hold.c  may they still
  * A handler leaves its outcome in the request: an answer that is whole, or one that comes later. Handlers
  * know nothing of connections, so tests and fuzzers call request_handle() without any.
  */
@@ -109,6 +109,12 @@ struct api_turns {
     int64_t sum_ns;
 };
 
+/* When rights were looked at last: guard_look_due(). */
+struct guard_look {
+    uint64_t stamp;
+    int64_t due_ns;
+};
+
 struct api {
     uv_loop_t *loop;
     struct api_hooks hooks;
@@ -119,6 +125,8 @@ struct api {
     struct usage_table *usages;
     struct access_builtins *builtins;
     struct list_node pending;          /* requests whose reply has not come */
+    struct list_node holds;            /* hold.h */
+    struct guard_look holds_look;
     size_t writes_pending;             /* writes with the host */
     VEC(struct api_request *) retries; /* writes to be tried again from the loop */
     struct api_stats stats;

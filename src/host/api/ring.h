@@ -31,8 +31,7 @@ struct watch_ring {
     struct list_node watchers[RESOURCES];
     size_t watcher_count[RESOURCES];
     struct buf object_text, cells_text; /* reused */
-    uint64_t rights_stamp;              /* guard_stamp() and time of the last look at the watchers' rights */
-    int64_t rights_ns;
+    struct guard_look rights;           /* the watchers' */
 };
 
 static inline const struct change *ring_at(const struct watch_ring *ring, uint64_t number)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "host/api/entry.h"
-#include "host/api/guard.h"
+#include "host/api/hold.h"
 #include "host/api/linger.h"
 #include "host/api/podexec.h"
 #include "host/api/request.h"
@@ -569,6 +569,7 @@ static void on_timer(uv_timer_t *timer)
     struct server *server = timer->data;
     look_at_files(server);
     watch_ring_tick(server->api->ring);
+    holds_check(server->api);
     slow_tick(&server->slow, (int64_t)uv_hrtime());
     linger_tick(&server->linger);
     run(server);

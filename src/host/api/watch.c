@@ -11,7 +11,6 @@
 
 enum { TEXT_AHEAD = 16 * 1024, FIRST_BYTES_MAX = 64 * 1024 * 1024 };
 #define BOOKMARK_NS (60 * NS_PER_SECOND)
-#define RIGHTS_NS   (60 * NS_PER_SECOND) /* certificates end by themselves */
 
 struct watcher {
     struct body_stream stream; /* first: it is freed through it */
@@ -247,7 +246,7 @@ static void put_denied(struct watcher *watcher, int code)
     if (code == 401)
         status_write(&out, 401, "Unauthorized", STR("Unauthorized"));
     else
-        status_write(&out, 403, "Forbidden", STR("the right to watch this has ended"));
+        status_write(&out, 403, "Forbidden", str_from(guard_ended_text(code)));
     json_end_object(&out);
     buf_add_char(&watcher->text, '\n');
     watcher->ended = true;
@@ -258,14 +257,8 @@ static void put_denied(struct watcher *watcher, int code)
 
 void watchers_check_rights(struct watch_ring *ring)
 {
-    if (!ring->api->access)
+    if (!ring->api->access || !guard_look_due(ring->api, &ring->rights))
         return;
-    uint64_t stamp = guard_stamp(ring->api);
-    int64_t now_ns = ring->api->hooks.now_ns(ring->api->hooks.context);
-    if (stamp == ring->rights_stamp && now_ns < ring->rights_ns)
-        return;
-    ring->rights_stamp = stamp;
-    ring->rights_ns = now_ns + RIGHTS_NS;
     for (int i = 0; i < RESOURCES; i++) {
         list_for_each_safe(node, after, &ring->watchers[i])
         {

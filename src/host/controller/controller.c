@@ -59,16 +59,23 @@ static int64_t next_due(const struct controller *controller)
     return controller->retry_ns ? earliest(due_ns, controller->retry_ns) : due_ns;
 }
 
+static int reload_wire_tls(struct controller *controller, struct error *error)
+{
+    int rc = wire_tls_reload(controller->wire_tls, error);
+    controller->peers_round += rc == 0; /* who is connected is looked at again */
+    return rc;
+}
+
 /* What can wait; a slice each time while there is much of it. */
 static void maintain(struct controller *controller)
 {
     struct error error;
     if (controller->wire_tls && wire_tls_files_changed(controller->wire_tls) &&
-        wire_tls_reload(controller->wire_tls, &error) < 0)
+        reload_wire_tls(controller, &error) < 0)
         fprintf(stderr, "warning: the agents' TLS is not read again: %s\n", error.text);
     peers_check(controller);
     commit_maintain(controller);
-    bool busy = controller->snapshot || controller->trimming;
+    bool busy = controller->snapshot || controller->trimming || peers_left(controller);
     controller->maintain_ns = controller_mono_ns() + (busy ? MAINTAIN_BUSY_NS : MAINTAIN_IDLE_NS);
 }
 
@@ -221,7 +228,7 @@ int controller_reload(struct controller *controller, struct error *error)
 {
     int rc = api_reload(controller->api, error);
     if (rc == 0 && controller->wire_tls)
-        rc = wire_tls_reload(controller->wire_tls, error);
+        rc = reload_wire_tls(controller, error);
     return rc;
 }
 

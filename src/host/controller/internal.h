@@ -38,6 +38,7 @@ struct peer {
     machine_id machine; /* MACHINE_NONE until its first message */
     bool tether;
     int64_t opened_ns; /* monotonic */
+    uint64_t round;    /* of the checks of certificates in which its own was good */
 };
 
 struct job_steps;
@@ -87,6 +88,8 @@ struct controller {
     int64_t listened_ns; /* monotonic: what arrived before has been read */
     int64_t turn_ended_ns, turn_idle_ns; /* monotonic; what the loop had waited until then */
     struct list_node strangers, peers;
+    uint64_t peers_round;     /* grows when the agents' TLS was read again */
+    int64_t peers_checked_ns; /* monotonic: when ends of certificates were looked at */
     size_t missing_news; /* links with missed_news */
     int64_t refusal_logged_ns;
     VEC(struct job_steps *) job_steps;
@@ -135,7 +138,8 @@ void machines_closed(struct controller *controller, const struct peer *peer, enu
 int peers_listen(struct controller *controller, struct error *error);
 void peers_refuse(struct wire_conn *conn, const char *why); /* says so, closes */
 void peers_close(struct wire_conn *conn);                   /* without a word */
-void peers_check(struct controller *controller);            /* those that say nothing */
+void peers_check(struct controller *controller);      /* those that say nothing, those that may no more */
+bool peers_left(const struct controller *controller); /* there is more of that to do soon */
 void peers_done(struct controller *controller);
 
 /* steps.c */

@@ -9,6 +9,8 @@
 
 #define STRANGER_NS    (10 * NS_PER_SECOND)
 #define REFUSAL_LOG_NS NS_PER_SECOND
+#define ENDS_NS        (60 * NS_PER_SECOND)
+enum { CHECKS_A_TURN = 16 }; /* some milliseconds */
 
 static void peer_free(struct peer *peer)
 {
@@ -45,6 +47,7 @@ static void opened(struct wire_conn *conn)
     peer->conn = conn;
     peer->machine = MACHINE_NONE;
     peer->opened_ns = controller_mono_ns();
+    peer->round = peer->controller->peers_round;
     list_append(&peer->controller->strangers, &peer->node);
     wire_conn_set_context(conn, peer);
 }
@@ -63,7 +66,8 @@ static void introduce(struct peer *peer, const struct from_agent *message)
 {
     struct controller *controller = peer->controller;
     list_remove(&peer->node);
-    list_append(&controller->peers, &peer->node);
+    bool looked_at = peer->round == controller->peers_round; /* see check_revoked */
+    list_append(looked_at ? &controller->peers : controller->peers.next, &peer->node);
     bool hello = message->kind == FROM_AGENT_HELLO || message->kind == FROM_AGENT_TETHER;
     if (hello && !is_who_it_says(peer, &message->hello))
         peers_refuse(peer->conn, "its certificate is another machine's");
@@ -98,7 +102,7 @@ static void closed(struct wire_conn *conn, enum wire_reason reason, const char *
     peer_free(peer);
 }
 
-void peers_check(struct controller *controller)
+static void check_strangers(struct controller *controller)
 {
     int64_t now_ns = controller_mono_ns();
     list_for_each_safe(node, after, &controller->strangers)
@@ -108,6 +112,58 @@ void peers_check(struct controller *controller)
             return; /* the list is in order of age */
         peers_close(peer->conn);
     }
+}
+
+/* Its certificate is not good any more: that it goes proves nothing about its machine, whose lease runs
+ * out. */
+static void expel(struct peer *peer, const char *why)
+{
+    if (peer->machine != MACHINE_NONE)
+        machines_closed(peer->controller, peer, WIRE_PROTOCOL, why);
+    peers_refuse(peer->conn, why);
+}
+
+bool peers_left(const struct controller *controller)
+{
+    const struct list_node *first = controller->peers.next;
+    return first != &controller->peers &&
+           container_of(first, struct peer, node)->round != controller->peers_round;
+}
+
+/* A slice of those whose certificate has not been looked at since the files were read again. They stand
+ * first: who was looked at goes to the end, and so do new ones. */
+static void check_revoked(struct controller *controller)
+{
+    for (int i = 0; i < CHECKS_A_TURN && peers_left(controller); i++) {
+        struct peer *peer = container_of(controller->peers.next, struct peer, node);
+        struct error error;
+        peer->round = controller->peers_round;
+        list_remove(&peer->node);
+        list_append(&controller->peers, &peer->node);
+        if (wire_conn_check_peer(peer->conn, &error) < 0)
+            expel(peer, error.text);
+    }
+}
+
+static void check_ends(struct controller *controller)
+{
+    int64_t now_ns = controller_mono_ns(), now_s = controller_stamp_ns(controller) / NS_PER_SECOND;
+    if (!controller->wire_tls || now_ns - controller->peers_checked_ns < ENDS_NS)
+        return;
+    controller->peers_checked_ns = now_ns;
+    list_for_each_safe(node, after, &controller->peers)
+    {
+        struct peer *peer = container_of(node, struct peer, node);
+        if (wire_conn_peer_ends_s(peer->conn) < now_s)
+            expel(peer, "its certificate has ended");
+    }
+}
+
+void peers_check(struct controller *controller)
+{
+    check_strangers(controller);
+    check_ends(controller);
+    check_revoked(controller);
 }
 
 /* In the TLS handshake. Strangers may come as often as they like; they are told of now and then. */

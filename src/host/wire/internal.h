@@ -104,6 +104,9 @@ void wire_tls_seal(struct conn_tls *tls);
 bool wire_tls_established(const struct conn_tls *tls);
 bool wire_tls_is_late(const struct conn_tls *tls, int64_t now_ms);
 const char *wire_tls_name(const struct conn_tls *tls);
+/* By the settings as they are now, which may be newer than the handshake. */
+int wire_tls_check(const struct conn_tls *tls, struct error *error);
+int64_t wire_tls_ends_s(const struct conn_tls *tls);
 
 /* connect.c */
 void wire_on_sweep(uv_timer_t *timer); /* gives up what takes too long */

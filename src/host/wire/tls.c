@@ -16,6 +16,7 @@ enum { RECORD_BYTES = 16 * 1024, PEER_NAME_MAX = 256, HANDSHAKE_MS = WIRE_CONNEC
 
 struct credentials { /* shared by the connections that began with them */
     gnutls_certificate_credentials_t handle;
+    gnutls_x509_trust_list_t trust; /* the handle's */
     uint32_t users;
 };
 
@@ -28,6 +29,7 @@ struct wire_tls {
 
 struct conn_tls {
     struct wire_conn *conn;
+    struct wire_tls *settings;
     struct credentials *credentials;
     gnutls_session_t session;
     struct buf plain, in; /* to be sealed; received, sealed */
@@ -36,6 +38,7 @@ struct conn_tls {
     struct buf server_name;
     int64_t deadline_ms;
     bool established;
+    int64_t ends_s; /* of the peer's certificate */
     char name[PEER_NAME_MAX];
 };
 
@@ -86,6 +89,7 @@ int wire_tls_reload(struct wire_tls *tls, struct error *error)
     struct credentials *credentials = mem_alloc(sizeof *credentials);
     CHECK(gnutls_certificate_allocate_credentials(&credentials->handle) == 0);
     credentials->users = 1;
+    credentials->trust = trust;
     gnutls_certificate_set_trust_list(credentials->handle, trust, 0); /* owns it from now on */
     rc = gnutls_certificate_set_x509_key_file(credentials->handle, tls->cert, tls->key, GNUTLS_X509_FMT_PEM);
     if (rc < 0) {
@@ -181,6 +185,7 @@ struct conn_tls *wire_tls_begin(struct wire_conn *conn, struct wire_tls *setting
     struct conn_tls *tls = mem_alloc(sizeof *tls);
     unsigned flags = GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS;
     tls->conn = conn;
+    tls->settings = settings;
     tls->credentials = settings->current;
     tls->credentials->users++;
     CHECK(gnutls_init(&tls->session, flags | (server_name ? GNUTLS_CLIENT : GNUTLS_SERVER)) == 0);
@@ -215,7 +220,7 @@ void wire_tls_end(struct conn_tls *tls)
     mem_free(tls);
 }
 
-/* The common name of the peer, whom the handshake has verified. */
+/* The common name and the end of the peer's certificate, which the handshake has verified. */
 static bool read_name(struct conn_tls *tls)
 {
     unsigned count = 0;
@@ -229,6 +234,8 @@ static bool read_name(struct conn_tls *tls)
         gnutls_x509_crt_import(leaf, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
         gnutls_x509_crt_get_dn_by_oid(leaf, GNUTLS_OID_X520_COMMON_NAME, 0, 0, tls->name, &len) == 0 &&
         strlen(tls->name) == len;
+    time_t ends = good ? gnutls_x509_crt_get_expiration_time(leaf) : (time_t)-1;
+    tls->ends_s = ends == (time_t)-1 ? INT64_MAX : (int64_t)ends;
     gnutls_x509_crt_deinit(leaf);
     return good;
 }
@@ -263,8 +270,27 @@ int wire_tls_shake(struct conn_tls *tls, struct error *error)
     }
     if (!read_name(tls))
         return error_set(error, ERROR_DENIED, "TLS: the peer's certificate has no common name");
+    if (tls->credentials != tls->settings->current && wire_tls_check(tls, error) < 0)
+        return ERROR_DENIED; /* it was taken back while hands were shaken */
     tls->established = true;
     return 1;
+}
+
+int wire_tls_check(const struct conn_tls *tls, struct error *error)
+{
+    unsigned count = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(tls->session, &count);
+    gnutls_x509_crt_t leaf;
+    int rc = pki_check_chain(tls->settings->current->trust, chain, chain ? count : 0,
+                             (const char *)tls->wanted[0].data, &leaf, error);
+    if (rc == 0)
+        gnutls_x509_crt_deinit(leaf);
+    return rc;
+}
+
+int64_t wire_tls_ends_s(const struct conn_tls *tls)
+{
+    return tls->established ? tls->ends_s : INT64_MAX;
 }
 
 void wire_tls_take(struct conn_tls *tls, const char *data, size_t len)

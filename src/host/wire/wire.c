@@ -193,6 +193,16 @@ const char *wire_conn_peer_name(const struct wire_conn *conn)
     return conn->tls ? wire_tls_name(conn->tls) : "";
 }
 
+int wire_conn_check_peer(const struct wire_conn *conn, struct error *error)
+{
+    return conn->tls ? wire_tls_check(conn->tls, error) : 0;
+}
+
+int64_t wire_conn_peer_ends_s(const struct wire_conn *conn)
+{
+    return conn->tls ? wire_tls_ends_s(conn->tls) : INT64_MAX;
+}
+
 void wire_listener_close(struct wire_listener *listener)
 {
     list_remove(&listener->node);

@@ -51,10 +51,10 @@ struct wire_handlers {
     void (*refused)(void *context, const char *peer, const char *why);
 };
 
-/* TLS 1.3 with certificates on both sides (PEM files): a peer must show one that an authority of `ca` signed,
- * for its side's purpose, and that is valid now; a connecting side also wants the target's name or address in
- * it. One for each side of a process; it must outlive the wire, and may be read again: that is for new
- * connections. */
+/* TLS 1.3 with certificates on both sides (PEM files): a peer must show one that an authority of `ca`
+ * signed, for its side's purpose, and that is valid now; a connecting side also wants the target's name
+ * or address in it. One for each side of a process; it must outlive the wire, and may be read again:
+ * that is for new connections. */
 struct wire_tls_options {
     const char *ca, *cert, *key;
 };
@@ -75,8 +75,8 @@ struct wire *wire_new(uv_loop_t *loop);
 /* Closes all connections and listeners without callbacks; the memory goes when the loop has run. */
 void wire_shutdown(struct wire *wire);
 
-/* `handlers` must outlive the connections. *ret_port (may be NULL) is the port that was taken when `port` is
- * 0. Accepted connections start with the listener's `context`. */
+/* `handlers` must outlive the connections. *ret_port (may be NULL) is the port that was taken when
+ * `port` is 0. Accepted connections start with the listener's `context`. */
 int wire_listen(struct wire *wire, const char *address, uint16_t port, const struct wire_handlers *handlers,
                 void *context, struct wire_listener **ret_listener, uint16_t *ret_port, struct error *error);
 void wire_listener_close(struct wire_listener *listener);
@@ -94,6 +94,11 @@ void wire_conn_set_context(struct wire_conn *conn, void *context);
 void wire_conn_peer(const struct wire_conn *conn, char ret_text[WIRE_ADDRESS_MAX]);
 /* The common name of the peer's certificate, which was verified; "" without TLS. */
 const char *wire_conn_peer_name(const struct wire_conn *conn);
+/* Is what the peer showed still good, by the authority and what it took back as they were read last?
+ * ERROR_DENIED says why not. Without TLS it is. Costs a signature's check. */
+int wire_conn_check_peer(const struct wire_conn *conn, struct error *error);
+/* When the peer's certificate ends, seconds since 1970; INT64_MAX: it does not, or there is none. */
+int64_t wire_conn_peer_ends_s(const struct wire_conn *conn);
 int wire_conn_fd(const struct wire_conn *conn);                       /* -1: none */
 size_t wire_conn_queued(const struct wire_conn *conn);                /* bytes that wait to be sent */
 void wire_conn_set_limit(struct wire_conn *conn, size_t queue_bytes); /* instead of WIRE_QUEUE_DEFAULT */

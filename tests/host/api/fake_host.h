@@ -30,6 +30,8 @@ struct fake_host {
     struct api_stream *stream; /* the last log asked for; NULL when it was closed */
     struct api_log_options log_options;
     int logs_closed;
+    struct api_exec *exec; /* the last command asked for; NULL when it was closed */
+    int execs_closed;
     bool log_answers_itself; /* a log is "line 1..3" of its task */
 };
 
@@ -157,6 +159,31 @@ static void fake_logs_closed(void *context, struct api_stream *stream)
         host->stream = NULL;
 }
 
+static void fake_exec(void *context, const struct task *task, const struct api_exec_options *options,
+                      struct api_exec *exec)
+{
+    ((struct fake_host *)context)->exec = exec;
+}
+
+static void fake_exec_input(void *context, struct api_exec *exec, struct str bytes, bool end)
+{
+}
+
+static void fake_exec_credit(void *context, struct api_exec *exec, uint64_t bytes)
+{
+}
+
+static void fake_exec_resize(void *context, struct api_exec *exec, uint16_t width, uint16_t height)
+{
+}
+
+static void fake_exec_closed(void *context, struct api_exec *exec)
+{
+    struct fake_host *host = context;
+    host->execs_closed++;
+    host->exec = NULL;
+}
+
 static void fake_hello(struct fake_host *host, const struct machine *machine)
 {
     struct event event = {.kind = EVENT_MACHINE_HELLO};
@@ -202,8 +229,10 @@ static void fake_start(struct fake_host *host, const char *cluster_path, uint16_
     boot.boot.version = STR("test");
     fake_step(host, &boot, NULL);
     fake_load_cluster(host, cluster_path);
-    struct api_options options = {
-        .port = port, .hooks = {host, fake_core, fake_now, fake_submit, fake_logs, fake_logs_closed}};
+    struct api_options options = {.port = port,
+                                  .hooks = {host, fake_core, fake_now, fake_submit, fake_logs,
+                                            fake_logs_closed, fake_exec, fake_exec_input, fake_exec_credit,
+                                            fake_exec_resize, fake_exec_closed}};
     if (api_new(&host->loop, &options, &host->api, &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
         CHECK_UNREACHABLE();

@@ -34,12 +34,14 @@ static void begin(struct fixture *fixture, struct fake_host *host)
         fail_msg("%s", error.text);
     host->api->access = fixture->access;
     struct arena arena ARENA_CLEANUP = {0};
-    assert_int_equal(ask(host, &arena, "POST", ROLES "/roles", AS("root"),
-                         "{\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"Role\",\"metadata\":{"
-                         "\"name\":\"r\"},\"rules\":[{\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"],"
-                         "\"verbs\":[\"watch\"]}]}",
-                         NULL),
-                     201);
+    assert_int_equal(
+        ask(host, &arena, "POST", ROLES "/roles", AS("root"),
+            "{\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"Role\",\"metadata\":{"
+            "\"name\":\"r\"},\"rules\":[{\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"],"
+            "\"verbs\":[\"watch\"]},{\"apiGroups\":[\"\"],\"resources\":[\"pods/log\",\"pods/exec\"],"
+            "\"verbs\":[\"get\",\"create\"]}]}",
+            NULL),
+        201);
     assert_int_equal(
         ask(host, &arena, "POST", ROLES "/rolebindings", AS("root"),
             "{\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"RoleBinding\",\"metadata\":{"
@@ -102,6 +104,93 @@ static void a_watch_ends_with_its_token(void **state)
     end(&fixture);
 }
 
+/* The path of the first Pod of a JobSet that runs. */
+static const char *running_pod(struct fixture *fixture, struct arena *arena)
+{
+    struct doc *pods = NULL;
+    assert_int_equal(
+        ask(fixture->host, arena, "POST", JOBSETS, AS("root"), jobset_json(arena, "train", ""), NULL), 201);
+    RUN_UNTIL(fixture->host, ask(fixture->host, arena, "GET",
+                                 "/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning",
+                                 AS("root"), NULL, &pods) == 200 &&
+                                 doc_len(doc_get(pods, "items")) > 0);
+    struct str name = doc_str(doc_path(doc_at(doc_get(pods, "items"), 0), "metadata", "name", NULL), STR(""));
+    return arena_strdup(arena,
+                        arena_printf(arena, "/api/v1/namespaces/default/pods/" STR_FORMAT, STR_ARG(name)));
+}
+
+static void forget_bob(struct fixture *fixture)
+{
+    struct error error = {0};
+    write_tokens(fixture, "root-token,root,1,system:masters\neve-token,eve,3\n");
+    assert_int_equal(access_reload(fixture->access, &error), 0);
+}
+
+/* A log that has begun, and one of which nothing has come yet. */
+static void logs_end_with_the_token(void **state)
+{
+    struct fixture fixture;
+    struct arena arena ARENA_CLEANUP = {0};
+    begin(&fixture, *state);
+    struct fake_host *host = fixture.host;
+    const char *url =
+        arena_strdup(&arena, arena_printf(&arena, "%s/log?follow=true", running_pod(&fixture, &arena)));
+    struct client begun, waiting, eve;
+    client_send(&eve, host, "GET", url, AS("eve"), NULL);
+    RUN_UNTIL(host, host->stream);
+    struct api_stream *of_eve = host->stream;
+    host->stream = NULL;
+    client_send(&begun, host, "GET", url, AS("bob"), NULL);
+    RUN_UNTIL(host, host->stream);
+    api_log_data(host->stream, STR("a line\n"), false, NULL);
+    assert_true(client_wait(&begun, "a line"));
+    host->stream = NULL;
+    client_send(&waiting, host, "GET", url, AS("bob"), NULL);
+    RUN_UNTIL(host, host->stream);
+    forget_bob(&fixture);
+    assert_true(client_wait(&begun, "the log ends here: Unauthorized"));
+    assert_true(client_wait(&begun, NULL));
+    assert_true(client_wait(&waiting, NULL));
+    assert_int_equal(waiting.code, 401);
+    assert_int_equal(host->logs_closed, 2); /* the host reads on for nobody */
+    api_log_data(of_eve, STR("for eve\n"), true, NULL);
+    assert_true(client_wait(&eve, NULL));
+    assert_non_null(strstr(eve.body.data, "for eve"));
+    client_done(&begun);
+    client_done(&waiting);
+    client_done(&eve);
+    end(&fixture);
+}
+
+static bool has_come(struct client *client, const char *text)
+{
+    bool found;
+    (void)client_read(client, text, &found);
+    return client->in.len && memmem(client->in.data, client->in.len, text, strlen(text));
+}
+
+static void a_command_ends_with_its_binding(void **state)
+{
+    struct fixture fixture;
+    struct arena arena ARENA_CLEANUP = {0};
+    begin(&fixture, *state);
+    struct fake_host *host = fixture.host;
+    const char *url = arena_strdup(
+        &arena, arena_printf(&arena, "%s/exec?command=cat&stdout=true", running_pod(&fixture, &arena)));
+    struct client bob;
+    client_send(&bob, host, "GET", url,
+                AS("bob") "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                          "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                          "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n",
+                NULL);
+    RUN_UNTIL(host, host->exec);
+    assert_int_equal(ask(host, &arena, "DELETE", ROLES "/rolebindings/b", AS("root"), NULL, NULL), 200);
+    RUN_UNTIL(host, host->execs_closed == 1); /* the agent is told to give it up */
+    RUN_UNTIL(host, has_come(&bob, "the right to this has ended"));
+    client_done(&bob);
+    end(&fixture);
+}
+
 /* Extras are told on, by whoever may say them. */
 static void extras_are_honoured(void **state)
 {
@@ -156,6 +245,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_binding, setup, teardown),
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_token, setup, teardown),
+        cmocka_unit_test_setup_teardown(logs_end_with_the_token, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_command_ends_with_its_binding, setup, teardown),
         cmocka_unit_test_setup_teardown(extras_are_honoured, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ struct side {
     char name[64], why[200];
 };
 static struct side server, client;
+static struct wire_tls *of_server;
 static uv_loop_t loop;
 static struct patience patience;
 
@@ -190,6 +191,37 @@ static void test_impostor(void **state)
     wire_tls_free(b);
 }
 
+/* What was good when hands were shaken is not for ever: the authority takes it back. */
+static bool taken_back(void)
+{
+    char ca[300], key[300], cert[300];
+    struct error error;
+    if (!server.conn)
+        return false;
+    assert_int_equal(wire_conn_check_peer(server.conn, &error), 0);
+    assert_true(wire_conn_peer_ends_s(server.conn) > time(NULL));
+    snprintf(ca, sizeof ca, "%s/good/ca.crt", folder);
+    snprintf(key, sizeof key, "%s/good/ca.key", folder);
+    snprintf(cert, sizeof cert, "%s/good/agents/m-2.crt", folder);
+    assert_int_equal(pki_revoke(ca, key, cert, &error), 0);
+    assert_true(wire_tls_files_changed(of_server));
+    assert_int_equal(wire_tls_reload(of_server, &error), 0);
+    assert_int_equal(wire_conn_check_peer(server.conn, &error), ERROR_DENIED);
+    assert_non_null(strstr(error.text, "revoked"));
+    return true;
+}
+
+static void test_revoked(void **state)
+{
+    struct wire_tls *agent = settings("good", "good/agents/m-2");
+    of_server = settings("good", "good/server");
+    exchange("127.0.0.1", of_server, agent, false, taken_back);
+    exchange("127.0.0.1", of_server, agent, true, both_ended); /* nor is it let in again */
+    assert_int_equal(server.opened, 0);
+    wire_tls_free(of_server);
+    wire_tls_free(agent);
+}
+
 static int set_up(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1"}, *const others[] = {"10.9.9.9", "elsewhere"};
@@ -235,8 +267,8 @@ static int tear_down(void **state)
             snprintf(path, sizeof path, "%s/%s/%s%s", folder, parts[p], names[i / 2], endings[i % 2]);
             unlink(path);
         }
-        static const char *const rest[] = {"/tokens.csv", "/agents", ""};
-        for (size_t i = 0; i < 3; i++) {
+        static const char *const rest[] = {"/tokens.csv", "/revoked.crl", "/agents", ""};
+        for (size_t i = 0; i < 4; i++) {
             snprintf(path, sizeof path, "%s/%s%s", folder, parts[p], rest[i]);
             if (unlink(path) < 0)
                 rmdir(path);
@@ -252,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_impostor),
+        cmocka_unit_test(test_revoked),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
