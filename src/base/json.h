@@ -46,6 +46,7 @@ void json_put_text(struct json_writer *writer, const char *value);
 void json_put_int(struct json_writer *writer, int64_t value);
 void json_put_bool(struct json_writer *writer, bool value);
 void json_put_null(struct json_writer *writer);
+void json_put_float(struct json_writer *writer, double value); /* as json_write_float */
 /* value / 10^decimals, exactly. */
 void json_put_fixed(struct json_writer *writer, int64_t value, int decimals);
 void json_put_doc(struct json_writer *writer, const struct doc *doc);

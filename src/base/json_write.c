@@ -275,6 +275,12 @@ void json_put_int(struct json_writer *writer, int64_t value)
     write_int(writer->out, value);
 }
 
+void json_put_float(struct json_writer *writer, double value)
+{
+    before_value(writer);
+    json_write_float(writer->out, value);
+}
+
 void json_put_bool(struct json_writer *writer, bool value)
 {
     json_put_raw(writer, value ? STR("true") : STR("false"));
