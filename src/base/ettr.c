@@ -1,4 +1,5 @@
-/* ettr.c - see ettr.h. Searches are by bisection on functions that are known to be monotone: slow and sure. */
+/* ettr.c - see ettr.h. Searches are by bisection on functions that are known to be monotone: slow and
+ * sure. */
 #include "base/ettr.h"
 
 #include <math.h>
@@ -108,13 +109,14 @@ double ettr_interval_for(const struct ettr_terms *terms, double ettr, int restar
 
 /* --- bounds --------------------------------------------------------------------------------------------- */
 
-/* P[a variable of Gamma(shape, rate 1) <= x] by its series, or by Lentz's continued fraction of the rest where
- * that converges faster (Abramowitz and Stegun 6.5.29 and 6.5.31). */
+/* P[a variable of Gamma(shape, rate 1) <= x] by its series, or by Lentz's continued fraction of the rest
+ * where that converges faster (Abramowitz and Stegun 6.5.29 and 6.5.31). */
 static double gamma_below(double shape, double x)
 {
     if (x <= 0)
         return 0;
-    double scale = exp(shape * log(x) - x - lgamma(shape));
+    int sign;
+    double scale = exp(shape * log(x) - x - lgamma_r(shape, &sign));
     if (x < shape + 1) {
         double term = 1 / shape, sum = term;
         for (double k = 1; term > sum * 1e-17; k++)
