@@ -118,6 +118,7 @@ static void jump_clock(struct world *world)
     world_trace(world, "%s wall clock jumps by %.3f s",
                 clock == &world->controller.wall ? "the controller's" : "a machine's", (double)jump_ns / 1e9);
     clock->offset_ns += jump_ns;
+    world->jumped_ns = world->now_ns;
 }
 
 /* Everything on the way to or from one machine is held up. */

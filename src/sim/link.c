@@ -205,7 +205,9 @@ void link_hello_applied(struct world *world, const struct pending *pending)
 static void on_heartbeat(struct world *world, struct conn *conn, const struct heartbeat *heartbeat)
 {
     evidence_renew(&world->controller.links.items[conn->peer].evidence, controller_mono(world));
-    struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = heartbeat->sent_ns};
+    struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                  .sent_ns = heartbeat->sent_ns,
+                                  .clock_ns = clock_at(&world->controller.wall, world->now_ns)};
     net_send_controller(world, conn, &ack);
     if (heartbeat->step_count)
         steps_report(world, heartbeat);

@@ -128,6 +128,21 @@ void machine_acted(struct world *world, const struct sim_event *event)
 
 /* --- effects ---------------------------------------------------------------------------------- */
 
+/* What it measured is true, within the error that it says and what clocks drift apart meanwhile. */
+static void check_clock(struct world *world, const struct sim_machine *machine,
+                        const struct agent_effect *effect)
+{
+    int64_t error_ns = effect->clock.error_ns;
+    int64_t ahead_ns = machine_wall_ns(world, machine) - clock_at(&world->controller.wall, world->now_ns);
+    if (world->now_ns - world->jumped_ns <= 3 * error_ns) /* a clock was set in between */
+        return;
+    int64_t off_ns = effect->clock.ahead_ns - ahead_ns;
+    if (off_ns > error_ns * 3 / 2 + NS_PER_US || off_ns < -error_ns * 3 / 2 - NS_PER_US)
+        world_fail(world, TORTURE_SAFETY, "%s: its clock is %lld ns ahead, but it measured %lld +- %lld",
+                   machine->name, (long long)ahead_ns, (long long)effect->clock.ahead_ns,
+                   (long long)error_ns);
+}
+
 static void carry_out(struct world *world, struct sim_machine *machine, const struct agent_effect *effect)
 {
     switch (effect->kind) {
@@ -172,6 +187,9 @@ static void carry_out(struct world *world, struct sim_machine *machine, const st
         break;
     case AGENT_ACT_CANCEL:
         act_cancel(machine, effect->task, effect->container);
+        break;
+    case AGENT_CLOCK:
+        check_clock(world, machine, effect);
         break;
     }
 }

@@ -301,6 +301,7 @@ struct world {
     struct rng rng;
     struct swarm swarm;
     int64_t now_ns;
+    int64_t jumped_ns; /* true time at which a wall clock was set last */
     struct heap events;
     uint64_t next_tie, next_id;
     bool healing; /* the second phase */

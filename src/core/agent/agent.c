@@ -29,7 +29,7 @@ const struct lifecycle link_lifecycle = {"link", LINK_STATES, link_names, link_n
 
 struct agent_effect *agent_effect_add(struct agent_effects *effects, enum agent_effect_kind kind)
 {
-    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_ACT_CANCEL);
+    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_CLOCK);
     struct agent_effect effect = {.kind = kind};
     vec_push(&effects->list, effect);
     return &vec_last(&effects->list);
@@ -115,8 +115,7 @@ static void link_lost(struct agent *agent, int64_t delay_ns)
     agent->report_number = 0;
     for (size_t i = 0; i < agent->pending.len; i++)
         agent->pending.items[i].number = 0;
-    for (size_t i = 0; i < agent->signals.len; i++)
-        agent->signals.items[i].number = 0;
+    agent_signals_unsent(agent);
     plan_retry(agent, delay_ns);
 }
 
@@ -175,6 +174,20 @@ static void fence_tick(struct agent *agent, struct agent_effects *effects)
     }
 }
 
+/* The controller read its clock between the sending of the heartbeat and now: at the middle, give or take
+ * half of that time. */
+static void compare_clocks(const struct agent *agent, const struct from_controller *ack,
+                           struct agent_effects *effects)
+{
+    int64_t half_ns = (agent->boot_ns - ack->sent_ns) / 2, ahead_ns;
+    CHECK(half_ns >= 0);
+    if (ack->clock_ns <= 0 || __builtin_sub_overflow(agent->wall_ns - half_ns, ack->clock_ns, &ahead_ns))
+        return;
+    struct agent_effect *effect = agent_effect_add(effects, AGENT_CLOCK);
+    effect->clock.ahead_ns = ahead_ns;
+    effect->clock.error_ns = half_ns;
+}
+
 /* --- messages ------------------------------------------------------------------------------------- */
 
 static void on_welcome(struct agent *agent, const struct welcome *welcome, struct agent_effects *effects)
@@ -229,6 +242,7 @@ static void on_message(struct agent *agent, const struct from_controller *messag
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         if (message->sent_ns >= agent->hello_sent_ns && message->sent_ns <= agent->last_heartbeat_ns) {
             lease_renew(agent, message->sent_ns, effects);
+            compare_clocks(agent, message, effects);
             agent_containers_confirmed(agent, effects);
         }
         break;

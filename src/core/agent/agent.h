@@ -42,9 +42,11 @@
     (100 * NS_PER_MS) /* STEPS at most this often; 1 ms x world size for large gangs */
 
 enum {
-    AGENT_TASKS_MAX = 2048,  /* records on one machine; START beyond it fails */
+    AGENT_TASKS_MAX = 2048,   /* records on one machine; START beyond it fails */
     AGENT_PENDING_MAX = 1024, /* unacknowledged joins, shards and lost peers; the oldest goes first */
-    AGENT_SIGNALS_MAX = 256,  /* unacknowledged signals; equal ones are one; the oldest goes first */
+    /* Unacknowledged signals; equal ones are one. Beyond it the least important is lost: of the least
+     * severity, what happened before what begins or ends, the oldest. "os/signals-lost" counts them. */
+    AGENT_SIGNALS_MAX = 256,
 };
 
 struct agent_config {
@@ -149,6 +151,7 @@ enum agent_effect_kind {
     AGENT_NOTE,       /* `note`: a line for the operator's log */
     AGENT_ACT,        /* `act`: run a container's probe or hook and say ACTED */
     AGENT_ACT_CANCEL, /* `task` and `container`: end all its acts without a word */
+    AGENT_CLOCK,      /* `clock`: how far this machine's clock is from the controller's */
 };
 
 struct agent_effect {
@@ -173,6 +176,10 @@ struct agent_effect {
         struct log_open log_open;
         uint64_t stream;
         struct str note;
+        struct {
+            int64_t ahead_ns; /* < 0: behind */
+            int64_t error_ns; /* at most that far off: half of what message and answer took */
+        } clock;
         struct {
             obj_id task;
             enum container_act act;

@@ -133,6 +133,7 @@ uint64_t agent_digest(const struct agent *agent)
     }
     for (size_t i = 0; i < agent->signals.len; i++)
         put_signal(&digest, &agent->signals.items[i]);
+    put(&digest, agent->signals_number << 32 ^ agent->signals_given_up);
     put(&digest, (uint64_t)agent->notes);
     for (size_t i = 0; i < agent->seen.len; i++) {
         put(&digest, agent->seen.items[i].jobset);
@@ -201,6 +202,21 @@ static void check_link(const struct agent *agent)
     CHECK(agent->next_heartbeat_ns > agent->boot_ns); /* what was due has left */
 }
 
+static void check_signals(const struct agent *agent)
+{
+    size_t lost = 0;
+    for (size_t i = 0; i < agent->signals.len; i++) {
+        const struct local_signal *waiting = &agent->signals.items[i];
+        CHECK(waiting->number == 0 || waiting->number == agent->signals_number);
+        CHECK(signal_is_valid(&waiting->signal));
+        CHECK(i == 0 || waiting->number == 0 || agent->signals.items[i - 1].number > 0); /* they lead */
+        lost += agent_tells_lost(&waiting->signal);
+    }
+    CHECK(agent->signals.len <= AGENT_SIGNALS_MAX && lost <= 2);
+    CHECK(agent->signals_number <= agent->report_number);
+    CHECK(agent->link != LINK_WELCOME || agent->signals.len == 0 || agent->signals_number > 0);
+}
+
 void agent_check_invariants(const struct agent *agent)
 {
     uint64_t held = 0;
@@ -224,12 +240,7 @@ void agent_check_invariants(const struct agent *agent)
         CHECK(agent->pending.items[i].number <= agent->report_number);
         CHECK(agent->pending.items[i].report.task != 0);
     }
-    CHECK(agent->signals.len <= AGENT_SIGNALS_MAX);
-    for (size_t i = 0; i < agent->signals.len; i++) {
-        CHECK(agent->signals.items[i].number <= agent->report_number);
-        CHECK(signal_is_valid(&agent->signals.items[i].signal));
-        CHECK(agent->link != LINK_WELCOME || agent->signals.items[0].number > 0);
-    }
+    check_signals(agent);
     for (size_t i = 0; agent->link == LINK_WELCOME && i < agent->tasks.len; i++)
         CHECK(!agent->tasks.items[i]->report_due); /* said in the step in which it happened */
 }

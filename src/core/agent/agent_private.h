@@ -155,6 +155,8 @@ struct agent {
     VEC(struct local_task *) tasks; /* in order of arrival */
     VEC(struct pending_report) pending;
     VEC(struct local_signal) signals; /* oldest first */
+    uint64_t signals_number;          /* of the Reports under way that has some of them; 0: none is */
+    uint32_t signals_given_up;        /* that were in it and had to make room since */
     VEC(struct jobset_seen) seen; /* oldest first */
     int64_t notes;                /* NOTE reports made */
 };
@@ -254,7 +256,9 @@ int64_t agent_steps_deadline(const struct agent *agent); /* INT64_MAX: nothing w
 void agent_saw(struct agent *agent, const struct signal *signal); /* copies */
 void agent_drop_signal(struct agent *agent, size_t index);
 size_t agent_signals_due(const struct agent *agent); /* to be sent: all, or none while some are under way */
+void agent_signals_unsent(struct agent *agent);      /* the connection broke */
 void agent_take_signals(struct agent *agent, struct arena *arena, struct reports *reports);
 void agent_signals_acked(struct agent *agent, uint64_t number);
+bool agent_tells_lost(const struct signal *signal); /* it says how many signals were lost */
 
 #endif

@@ -308,6 +308,7 @@ static void write_controller(struct arena *arena, const struct from_controller *
         break;
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         ret->heartbeat_ack = message->sent_ns;
+        ret->clock_ns = message->clock_ns;
         break;
     case FROM_CONTROLLER_REPORTS_ACK:
         ret->reports_ack = message->number;
@@ -440,6 +441,7 @@ int codec_get_controller(struct arena *arena, struct str bytes, struct from_cont
         break;
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         message.sent_ns = pb->heartbeat_ack;
+        message.clock_ns = pb->clock_ns;
         break;
     case FROM_CONTROLLER_REPORTS_ACK:
         message.number = pb->reports_ack;

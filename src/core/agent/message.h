@@ -248,7 +248,7 @@ struct exec_resize {
 enum from_controller_kind {
     FROM_CONTROLLER_WELCOME = 1,
     FROM_CONTROLLER_REFUSED = 2,       /* `text` says why; the connection closes */
-    FROM_CONTROLLER_HEARTBEAT_ACK = 3, /* `sent_ns` of the heartbeat: the lease runs from there */
+    FROM_CONTROLLER_HEARTBEAT_ACK = 3, /* `sent_ns` of the heartbeat: the lease runs from there; `clock_ns` */
     FROM_CONTROLLER_REPORTS_ACK = 4,   /* `number`: everything up to it is durable */
     FROM_CONTROLLER_START = 5,
     FROM_CONTROLLER_STOP = 6,
@@ -267,7 +267,10 @@ struct from_controller {
     union {
         struct welcome welcome;
         struct str text;
-        int64_t sent_ns;
+        struct {
+            int64_t sent_ns;
+            int64_t clock_ns; /* wall clock of the controller as it answers; 0: it did not say */
+        };
         uint64_t number;
         struct task_launch start;
         struct task_stop stop;

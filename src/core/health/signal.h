@@ -18,7 +18,8 @@
  *   disk/timeout  disk/failed  disk/io  disk/raid
  *   mem/pressure  mem/oom   cpu/lockup  cpu/hung-task  cpu/d-state  cpu/thermal  cpu/throttle
  *   os/files  os/zombies  os/load  os/panic  os/oops   clock/unsynced  clock/skew  clock/source
- *   os/log-lost  os/probe-cost  os/probe-hung           of the probes themselves
+ *   net/retransmits
+ *   os/log-lost  os/probe-cost  os/probe-hung  os/signals-lost      of the probes themselves
  *   gpu/missing  gpu/ecc-uncorrected  gpu/row-remap-failed  gpu/row-remap-pending  gpu/nvlink
  *   gpu/nvlink-errors  gpu/clocks  gpu/temperature  gpu/driver  gpu/init  gpu/peermem
  *   check/NAME                          an external check of that name

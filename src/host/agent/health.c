@@ -168,6 +168,14 @@ static void end_first_look(struct health_watch *watch)
 
 static void on_due(uv_timer_t *timer);
 
+static void wake_at(struct health_watch *watch, int64_t at_ns)
+{
+    int64_t wait_ns = at_ns - local_boot_ns();
+    uv_update_time(watch->live->machine->host->loop);
+    uv_timer_start(&watch->timer, on_due, wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 1,
+                   0);
+}
+
 static void look(struct health_watch *watch)
 {
     int64_t now_ns = local_boot_ns();
@@ -175,10 +183,7 @@ static void look(struct health_watch *watch)
     if (!watch->looked && (!probes_busy(watch->probes) || now_ns - watch->begun_ns > FIRST_LOOK_NS))
         end_first_look(watch);
     save(watch);
-    int64_t wait_ns = probes_next_ns(watch->probes) - now_ns;
-    uv_update_time(watch->live->machine->host->loop);
-    uv_timer_start(&watch->timer, on_due, wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 1,
-                   0);
+    wake_at(watch, probes_next_ns(watch->probes));
 }
 
 static void on_due(uv_timer_t *timer)
@@ -189,6 +194,14 @@ static void on_due(uv_timer_t *timer)
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     look(poll->data);
+}
+
+void local_health_clock(struct live *live, int64_t ahead_ns, int64_t error_ns)
+{
+    if (!live->health)
+        return;
+    probes_clock_offset(live->health->probes, ahead_ns, error_ns);
+    wake_at(live->health, probes_next_ns(live->health->probes));
 }
 
 int local_health_new(struct live *live, const struct agent_host_options *options, struct error *error)

@@ -166,6 +166,8 @@ void local_probe_close_all(struct live *live);
 /* health.c */
 int local_health_new(struct live *live, const struct agent_host_options *options, struct error *error);
 void local_health_close(struct live *live);
+/* How far this machine's clock is from the controller's. Its signal comes later, never from inside. */
+void local_health_clock(struct live *live, int64_t ahead_ns, int64_t error_ns);
 
 /* usage.c: what machine and containers use, added to a heartbeat now and then; memory from `arena`. */
 void local_usage_add(struct live *live, struct arena *arena, struct heartbeat *heartbeat);

@@ -245,6 +245,10 @@ static void carry_out(struct local_machine *machine, const struct agent_effect *
         if (live)
             local_probe_cancel(live, effect->task, effect->container);
         break;
+    case AGENT_CLOCK:
+        if (live)
+            local_health_clock(live, effect->clock.ahead_ns, effect->clock.error_ns);
+        break;
     }
 }
 

@@ -25,6 +25,11 @@ int64_t controller_mono_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+int64_t controller_wall_ns(void)
+{
+    return clock_ns(CLOCK_REALTIME);
+}
+
 static int64_t latest(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -34,7 +39,7 @@ int64_t controller_stamp_ns(struct controller *controller)
 {
     /* The wall clock first: a pause between the two then makes the offset smaller, and the larger one stays.
      */
-    int64_t wall_ns = clock_ns(CLOCK_REALTIME), mono_ns = clock_ns(CLOCK_MONOTONIC);
+    int64_t wall_ns = controller_wall_ns(), mono_ns = controller_mono_ns();
     controller->clock_offset_ns = latest(controller->clock_offset_ns, wall_ns - mono_ns);
     /* The last start's clock may have been ahead. */
     controller->clock_offset_ns = latest(controller->clock_offset_ns, core_now(controller->core) - mono_ns);

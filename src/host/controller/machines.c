@@ -279,7 +279,9 @@ static void on_heartbeat(struct controller *controller, machine_id id, const str
 {
     struct link *link = &controller->links[id];
     evidence_renew(&link->evidence, controller_mono_ns());
-    struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = heartbeat->sent_ns};
+    struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                  .sent_ns = heartbeat->sent_ns,
+                                  .clock_ns = controller_wall_ns()};
     wire_send_controller(link->conn, &ack);
     if (heartbeat->step_count)
         tracker_report(controller, id, heartbeat);

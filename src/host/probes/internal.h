@@ -46,7 +46,7 @@ struct probe_kind {
 };
 extern const struct probe_kind probe_kmsg, probe_edac, probe_pcie, probe_infiniband, probe_ethernet,
     probe_mounts, probe_disk, probe_thermal, probe_clock, probe_memory, probe_files, probe_processes,
-    probe_nvml, probe_external;
+    probe_tcp, probe_nvml, probe_external;
 
 struct probe {
     const struct probe_kind *kind;

@@ -9,7 +9,7 @@
 static const struct probe_kind *const kinds[] = {
     &probe_kmsg,   &probe_edac,      &probe_pcie,   &probe_infiniband, &probe_ethernet,
     &probe_mounts, &probe_disk,      &probe_memory, &probe_thermal,    &probe_clock,
-    &probe_files,  &probe_processes, &probe_nvml,   &probe_external,
+    &probe_files,  &probe_processes, &probe_tcp,    &probe_nvml,       &probe_external,
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -122,10 +122,23 @@ static bool is_due(const struct probe *probe)
     return all->hurry || probe->kind->always || all->now_ns >= probe->due_ns;
 }
 
+/* By the schedule: the next run of a probe, the end of a child's time. */
+static int64_t next_due(const struct probes *all)
+{
+    int64_t next_ns = child_next_ns(all);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct probe *probe = &all->list[i];
+        int64_t due_ns = probe->due_ns > probe->off_until_ns ? probe->due_ns : probe->off_until_ns;
+        if (probe->enabled && due_ns < next_ns)
+            next_ns = due_ns;
+    }
+    return next_ns;
+}
+
 void probes_round(struct probes *all, int64_t now_ns, probes_sink *sink, void *context)
 {
     CHECK(!all->in_round);
-    int64_t late_ns = now_ns - probes_next_ns(all);
+    int64_t late_ns = now_ns - next_due(all);
     if (all->now_ns > 0 && late_ns > STOOD_STILL_NS)
         child_excuse(all, late_ns);
     all->in_round = true;
@@ -142,14 +155,7 @@ void probes_round(struct probes *all, int64_t now_ns, probes_sink *sink, void *c
 
 int64_t probes_next_ns(const struct probes *all)
 {
-    int64_t next_ns = child_next_ns(all);
-    for (size_t i = 0; i < all->count; i++) {
-        const struct probe *probe = &all->list[i];
-        int64_t due_ns = probe->due_ns > probe->off_until_ns ? probe->due_ns : probe->off_until_ns;
-        if (probe->enabled && due_ns < next_ns)
-            next_ns = due_ns;
-    }
-    return all->hurry ? all->now_ns : next_ns;
+    return all->hurry || all->queue.len > 0 ? all->now_ns : next_due(all);
 }
 
 int probes_fd(const struct probes *all)

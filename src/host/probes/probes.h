@@ -77,7 +77,8 @@ void probes_hurry(struct probes *probes);
 bool probes_busy(const struct probes *probes);
 
 /* The offset of this clock against the controller's, as measured by messages, and how far off that may be:
- * "clock/skew" begins above the limit (500 ms) for certain. To be called as often as it is measured. */
+ * "clock/skew" begins above the limit (500 ms) for certain, and the next round, due at once then, says so.
+ * To be called as often as it is measured, between rounds. */
 void probes_clock_offset(struct probes *probes, int64_t offset_ns, int64_t error_ns);
 
 /* Where the reading of the kernel log stands, for probes_options.resume of the next process. */

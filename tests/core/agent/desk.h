@@ -8,7 +8,7 @@
 #define LEASE_NS (3 * NS_PER_SECOND)
 #define WALL_NS  INT64_C(1700000000000000000)
 
-static struct str one_arg[] = {{"true", 4}};
+static struct str one_arg[] __attribute__((unused)) = {{"true", 4}};
 
 struct desk {
     struct agent *agent;

@@ -172,6 +172,28 @@ static void test_lease(void **state)
     desk_done(&desk);
 }
 
+static void test_clocks_are_compared(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    tick_to(&desk, agent_deadline(desk.agent));
+    struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                  .sent_ns = sent_of(&desk, FROM_AGENT_HEARTBEAT)->heartbeat.sent_ns};
+    say(&desk, ack); /* of a controller that does not say */
+    assert_null(effect_of(&desk, AGENT_CLOCK));
+    int64_t middle_ns = desk.now_ns + 40 * NS_PER_MS;
+    desk.now_ns += 80 * NS_PER_MS;
+    ack.clock_ns = WALL_NS + middle_ns + 700 * NS_PER_MS;
+    say(&desk, ack);
+    assert_int_equal(effect_of(&desk, AGENT_CLOCK)->clock.ahead_ns, -700 * NS_PER_MS);
+    assert_int_equal(effect_of(&desk, AGENT_CLOCK)->clock.error_ns, 40 * NS_PER_MS);
+    ack.sent_ns = desk.now_ns; /* never sent: it measures nothing */
+    say(&desk, ack);
+    assert_null(effect_of(&desk, AGENT_CLOCK));
+    desk_done(&desk);
+}
+
 static void test_order_on_chips(void **state)
 {
     struct desk desk;
@@ -343,10 +365,15 @@ static void test_back_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_life_of_a_task), cmocka_unit_test(test_lease),
-        cmocka_unit_test(test_order_on_chips), cmocka_unit_test(test_attempts),
-        cmocka_unit_test(test_old_controller), cmocka_unit_test(test_clients),
-        cmocka_unit_test(test_adoption),       cmocka_unit_test(test_back_off),
+        cmocka_unit_test(test_life_of_a_task),
+        cmocka_unit_test(test_lease),
+        cmocka_unit_test(test_clocks_are_compared),
+        cmocka_unit_test(test_order_on_chips),
+        cmocka_unit_test(test_attempts),
+        cmocka_unit_test(test_old_controller),
+        cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_adoption),
+        cmocka_unit_test(test_back_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

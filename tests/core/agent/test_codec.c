@@ -276,6 +276,7 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
         break;
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         message.sent_ns = (int64_t)rng_next(rng);
+        message.clock_ns = (int64_t)rng_next(rng);
         break;
     case FROM_CONTROLLER_REPORTS_ACK:
     case FROM_CONTROLLER_LOG_CLOSE:

@@ -81,6 +81,8 @@ static const char *const codes[] = {
     "os/log-lost",
     "os/probe-cost",
     "os/probe-hung",
+    "os/signals-lost",
+    "net/retransmits",
     "clock/unsynced",
     "clock/skew",
     "clock/source",

@@ -64,7 +64,8 @@ static void snapshot(struct fixture *f)
         " sys/class/thermal/thermal_zone*/t* sys/class/hwmon/*/temp* sys/class/nvme/*/state"
         " sys/devices/system/cpu/cpu*/thermal_throttle/*_count sys/fs/ext4/*/errors_count"
         " sys/devices/system/clocksource/clocksource0/current_clocksource proc/meminfo proc/pressure/memory"
-        " proc/vmstat proc/loadavg proc/mdstat proc/sys/fs/file-nr proc/self/mountinfo proc/[0-9]*/stat; do"
+        " proc/vmstat proc/loadavg proc/mdstat proc/net/snmp proc/sys/fs/file-nr proc/self/mountinfo "
+        "proc/[0-9]*/stat; do"
         " if [ -f $file ]; then mkdir -p $ROOT/${file%/*} && timeout 5 cat $file > $ROOT/$file 2>/dev/null; "
         "fi;"
         " done; mkdir -p $ROOT/dev; dmesg > $ROOT/dev/kmsg 2>/dev/null; true";
@@ -213,6 +214,7 @@ static const char *const others[] = {
     "/sys/devices/system/clocksource/clocksource0/current_clocksource",
     "/proc/mdstat",
     "/proc/meminfo",
+    "/proc/net/snmp",
     "/proc/pressure/memory",
     "/proc/vmstat",
     "/proc/loadavg",
@@ -243,6 +245,8 @@ static void mangle(struct fixture *f, struct rng *rng, const char *path)
                                         "77 (x) D",
                                         "md0 : active [2/] [",
                                         "MemTotal: \nMemAvailable: 5",
+                                        "Tcp: OutSegs RetransSegs\nTcp: 5 6",
+                                        "Tcp: OutSegs RetransSegs\nTcp: 5000000 4000000\nTcp:",
                                         "full avg60=",
                                         "- - - - - - - -",
                                         "30 27 0:50 / /\\777 rw - ext4",

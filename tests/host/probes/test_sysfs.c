@@ -292,6 +292,7 @@ static void clocks(void **state)
     settle(f);
     expect_none(f);
     probes_clock_offset(f->probes, -900 * NS_PER_MS, 200 * NS_PER_MS);
+    assert_true(probes_next_ns(f->probes) <= f->now_ns); /* it is told at once */
     probes_clock_offset(f->probes, -900 * NS_PER_MS, 200 * NS_PER_MS);
     settle(f);
     expect_one(f, SIGNAL_OCCUR, "clock/skew", "");
@@ -385,6 +386,46 @@ static void blocked_processes(void **state)
     expect(f, 1, SIGNAL_OCCUR, "os/load", "");
 }
 
+static void tcp_counters(struct fixture *f, uint64_t out, uint64_t again)
+{
+    put(f, "/proc/net/snmp",
+        "Ip: Forwarding InReceives\nIp: 1 5\n"
+        "Tcp: RtoAlgorithm MaxConn InSegs OutSegs RetransSegs InErrs\nTcp: 1 -1 70 %llu %llu 0\n"
+        "Udp: OutDatagrams\nUdp: 9\n",
+        (unsigned long long)out, (unsigned long long)again);
+}
+
+static void segments_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    tcp_counters(f, 5000, 4000); /* from before: history */
+    begin(f, "tcp", NULL);
+    look_after(f, 0);
+    tcp_counters(f, 5800, 4150); /* one in six, but too few to tell */
+    look_after(f, 10);
+    expect_none(f);
+    tcp_counters(f, 6000, 4150); /* now enough: 150 of 1150 */
+    look_after(f, 10);
+    assert_non_null(strstr(expect_one(f, SIGNAL_OCCUR, "net/retransmits", "")->evidence, "13.0 % of 1150"));
+    tcp_counters(f, 7000, 4190); /* 3.8 %: better, but not well */
+    look_after(f, 10);
+    expect_none(f);
+    tcp_counters(f, 7500, 4190);
+    look_after(f, 10);
+    expect_none(f);
+    tcp_counters(f, 8100, 4200); /* 0.9 % */
+    look_after(f, 10);
+    expect_one(f, SIGNAL_RECOVER, "net/retransmits", "");
+    tcp_counters(f, 90000, 8000); /* 4.4 %: it began below the limit and stays below */
+    look_after(f, 10);
+    expect_none(f);
+    tcp_counters(f, 10, 10); /* counted anew */
+    look_after(f, 10);
+    put(f, "/proc/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 5000\n"); /* what is not whole says nothing */
+    look_after(f, 10);
+    expect_none(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +442,7 @@ int main(void)
         CASE(memory_of_the_machine),
         CASE(open_files),
         CASE(blocked_processes),
+        CASE(segments_sent_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
