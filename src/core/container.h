@@ -65,6 +65,9 @@ struct container_launch {
     struct str name;
     enum container_role role;
     enum container_restart restart;
+    /* Once the task has joined through libphalanx its failure is not for the machine to mend: its peers have
+     * lost it. It is not run again, and the task ends with it. */
+    bool ends_joined;
     struct container_rule *rules;
     size_t rule_count;
     struct str *argv;

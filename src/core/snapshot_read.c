@@ -280,6 +280,7 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     jobset->parking = pb->parking;
     jobset->failures_wait = pb->failures_wait;
     jobset->parking_since_ns = pb->parking_since_ns;
+    jobset->backing_off = pb->parking && pb->runs && pb->runs->backing_off;
     jobset->shown_ns = pb->shown_ns;
     if (pb->foreign_status[0] && json_parse(&jobset->foreign_arena, str_from(pb->foreign_status),
                                             &jobset->foreign_status, NULL) < 0)
@@ -425,6 +426,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     task->retry = pb->retry;
     task->pod_uid = pb->pod_uid ? pb->pod_uid : pb->uid;
     task->runs_before = pb->runs_before;
+    task->failed_runs = pb->failed_runs;
     task->parked = pb->parked;
     if (pb->attempt > 0)
         task->attempt = pb->attempt - 1;

@@ -173,6 +173,7 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     json_write(&json, jobset->document);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Jobset pb = SNAPSHOT__JOBSET__INIT;
+    Snapshot__Runs runs = SNAPSHOT__RUNS__INIT;
     record.kind_case = SNAPSHOT__RECORD__KIND_JOBSET;
     record.jobset = &pb;
     pb.uid = jobset->uid;
@@ -209,6 +210,8 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.parking = jobset->parking;
     pb.failures_wait = jobset->failures_wait;
     pb.parking_since_ns = jobset->parking_since_ns;
+    runs.backing_off = jobset->backing_off;
+    pb.runs = &runs;
     snapshot_write_terms(&writer->arena, jobset, &pb);
     put(writer, &record);
 }
@@ -314,6 +317,7 @@ static void write_task(struct writer *writer, const struct task *task)
     pb.name = codec_text(&writer->arena, task->name);
     pb.pod_uid = task->pod_uid;
     pb.runs_before = task->runs_before;
+    pb.failed_runs = task->failed_runs;
     pb.parked = task->parked;
     pb.reason = codec_text(&writer->arena, task->reason);
     pb.attempt = task->attempt == task->job->jobset->attempt ? 0 : task->attempt + 1;

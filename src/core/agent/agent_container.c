@@ -367,6 +367,13 @@ static bool runs_again(const struct local_task *task, uint32_t index)
     return spec->restart == RERUN_ON_FAILURE && failed;
 }
 
+/* What the task's peers have lost with it is not mended here (container.h: ends_joined). */
+static bool ends_task(const struct local_task *task, uint32_t index)
+{
+    return spec_of(task, index)->ends_joined && task->joined && task->state != LOCAL_STOPPING &&
+           end_failed(&task->containers[index]);
+}
+
 static void plan_run(struct agent *agent, struct local_task *task, uint32_t index)
 {
     struct local_container *container = &task->containers[index];
@@ -426,7 +433,8 @@ void agent_container_exited(struct agent *agent, struct local_task *task, const 
     task->fenced = task->fenced || exited->fenced;
     /* The fence, or a stop that is not ours: an agent's before this one, or of an agent that leaves. */
     bool over = exited->fenced || (exited->stopped && container->state != RUN_STOPPING);
-    if (!over && runs_again(task, event->container)) {
+    bool ends = over || ends_task(task, event->container);
+    if (!ends && runs_again(task, event->container)) {
         plan_run(agent, task, event->container);
     } else {
         lifecycle_move(&run_lifecycle, &container->state, RUN_ENDED);
@@ -435,7 +443,7 @@ void agent_container_exited(struct agent *agent, struct local_task *task, const 
             task->culprit = (int32_t)event->container;
     }
     task->stop_seen = task->stop_seen || over;
-    if (over && task->state != LOCAL_STOPPING && !task->adopting)
+    if (ends && task->state != LOCAL_STOPPING && !task->adopting)
         agent_containers_stop(agent, task, exited->fenced ? 0 : task->grace_ns, effects);
     else
         agent_containers_advance(agent, task, effects);

@@ -104,6 +104,7 @@ static Wire__Container *write_container(struct arena *arena, const struct contai
     ret->name = codec_text(arena, container->name);
     ret->role = (uint32_t)container->role;
     ret->restart = (uint32_t)container->restart;
+    ret->ends_joined = container->ends_joined;
     ret->n_rules = container->rule_count;
     ret->rules = write_rules(arena, container);
     ret->n_argv = container->argc;
@@ -321,6 +322,7 @@ static int read_container(struct arena *arena, const Wire__Container *pb, struct
     *ret = (struct container_launch){.name = str_from(pb->name),
                                      .role = (enum container_role)pb->role,
                                      .restart = (enum container_restart)pb->restart,
+                                     .ends_joined = pb->ends_joined,
                                      .argc = pb->n_argv,
                                      .env_count = pb->n_env,
                                      .working_dir = str_from(pb->working_dir),

@@ -1,9 +1,8 @@
 /* batch.c - one batch/v1 Job: which indexes want a task, when it has failed, when it is complete.
  *
  * Rules: Kubernetes' job controller (Job API reference, "Handling Pod and container failures", "Pod failure
- * policy", "Backoff limit per index"). Differences, all documented in docs/jobset.md: a container restart in
- * place counts as a failed Pod; a Job that will fail is treated as failed by its JobSet at once, while its
- * other tasks still end.
+ * policy", "Backoff limit per index"). A difference, documented in docs/jobset.md: a Job that will fail is
+ * treated as failed by its JobSet at once, while its other tasks still end.
  */
 #include "core/job/internal.h"
 
@@ -309,12 +308,13 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         fail_by_policy(step, job, task, rule);
     else if (action != POD_IGNORE)
         count_failure(step, job, task, action);
-    if (job->state == JOB_ACTIVE && inplace_is_asked(job->jobset)) {
-        if (inplace_may(job->jobset))
-            inplace_begin(step, job->jobset, task); /* it is made anew, its peers run again */
-        else
-            job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
-    }
+    bool ran_out = inplace_is_asked(job->jobset) ||
+                   (task->end == END_EXIT && inplace_is_shared(task) && inplace_is_exhausted(task));
+    if (job->state == JOB_ACTIVE && (inplace_is_asked(job->jobset) || inplace_is_shared(task)) &&
+        inplace_may(task))
+        inplace_begin(step, job->jobset, task); /* it is made anew, its peers run again */
+    else if (job->state == JOB_ACTIVE && ran_out)
+        job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     if (job->state == JOB_ACTIVE && (task->end == END_EXIT || task->end == END_REFUSED)) {
         int64_t delay_s = RETRY_BASE_S;
         for (uint32_t i = 1; i < slot->failures && delay_s < RETRY_CAP_S; i++)

@@ -31,25 +31,43 @@ void containers_restore(struct task *task, const struct container_status *status
     task->container_count = count;
 }
 
-/* Restarts in place of all its pods that live. */
-static uint64_t restarts_of(const struct job *job)
+static uint64_t restarts_of(const struct task *task)
+{
+    uint64_t restarts = task->failed_runs;
+    for (uint32_t i = 0; i < task->container_count; i++)
+        if (task->containers[i].role != CONTAINER_SIDECAR)
+            restarts += task->containers[i].restarts;
+    return restarts;
+}
+
+uint64_t job_container_restarts(const struct job *job, const struct task *ended)
 {
     uint64_t restarts = 0;
     for (size_t t = 0; t < job->tasks.len; t++)
-        for (uint32_t i = 0; i < job->tasks.items[t]->container_count; i++)
-            if (!task_ended(job->tasks.items[t]->state) &&
-                job->tasks.items[t]->containers[i].role != CONTAINER_SIDECAR)
-                restarts += job->tasks.items[t]->containers[i].restarts;
+        if (!task_ended(job->tasks.items[t]->state) || job->tasks.items[t] == ended)
+            restarts += restarts_of(job->tasks.items[t]);
     return restarts;
+}
+
+void task_forget_containers(struct task *task)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < task->container_count; i++)
+        if (task->containers[i].role == CONTAINER_MAIN && task->containers[i].restarts > most)
+            most = task->containers[i].restarts;
+    task->failed_runs = (uint32_t)restarts_of(task);
+    task->runs_before += most;
+    containers_restore(task, NULL, 0);
 }
 
 /* The Job controller's rule for restartPolicy OnFailure. */
 static void count_restarts(struct step *step, const struct task *task)
 {
     struct job *job = task->job;
-    bool counts = job->jobset->form == FORM_JOB && job->state == JOB_ACTIVE &&
+    bool counts = job->jobset->form != FORM_POD && job->state == JOB_ACTIVE &&
                   job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
-    if (!counts || restarts_of(job) == 0 || restarts_of(job) < (uint64_t)job->rjob->job.backoff_limit)
+    uint64_t restarts = counts ? job_container_restarts(job, NULL) : 0;
+    if (restarts == 0 || restarts < (uint64_t)job->rjob->job.backoff_limit)
         return;
     job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     jobset_mark(step, job->jobset);

@@ -53,7 +53,11 @@ bool attempt_within_max(const struct jobset *jobset);
 
 /* inplace.c */
 bool inplace_is_asked(const struct jobset *jobset); /* by the spec */
-bool inplace_may(const struct jobset *jobset);      /* a failure now is answered in place */
+bool inplace_may(const struct task *task);          /* its failure now is answered in place */
+/* Its peers have lost it when its process ends: a restart of it is one of all (restartPolicy OnFailure of a
+ * rank that joined through libphalanx); and no more of them are allowed. */
+bool inplace_is_shared(const struct task *task);
+bool inplace_is_exhausted(const struct task *task);
 /* The JobSet's tasks are ended to run again; `culprit` failed, or was lost. */
 void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit);
 /* A process ended: true when its task stays, parked. */
@@ -101,6 +105,10 @@ void config_wake_waiters(struct step *step);                   /* when one has b
 
 /* containers.c: what an agent says of a task's containers. */
 void containers_take(struct step *step, struct task *task, const struct task_report *report);
+/* Restarts in place that count towards its backoffLimit, of its living pods and of `ended` (NULL: none). */
+uint64_t job_container_restarts(const struct job *job, const struct task *ended);
+/* It will run again: what was restarted within its runs so far is one sum. */
+void task_forget_containers(struct task *task);
 void containers_note(struct step *step, struct task *task, const struct task_report *report);
 void task_set_ready(struct step *step, struct task *task, bool ready);
 

@@ -70,6 +70,7 @@ struct task {
     int32_t index;             /* completion index */
     uint32_t retry;            /* how many tasks this index had before, in this job */
     uint32_t runs_before;      /* how often it ran in its place before */
+    uint32_t failed_runs;      /* those of them that count towards backoffLimit (inplace.c) */
     uint8_t state;             /* enum task_state */
     bool doomed;               /* to be deleted when it has ended (stop was ours) */
     bool ready;                /* running, and its containers' readiness probes pass */
@@ -285,11 +286,12 @@ struct jobset {
      * From the annotation phalanx.dev/act-on-failure-target, else the cluster's setting, when it was last
      * written. */
     bool failures_wait;
-    /* InPlaceRestart (inplace.c): how often its tasks ran again. While `parking`, they end and keep their
+    /* Restarts in place (inplace.c): how often its tasks ran again. While `parking`, they end and keep their
      * places, until all of them are dead and run again as one. */
     int32_t in_place_restarts, in_place_counted; /* all; those that count towards maxRestarts */
     bool parking, parking_counted;               /* the one under way is among those that count */
-    int64_t parking_since_ns;
+    bool backing_off;                            /* they run again at parking_since_ns, not before */
+    int64_t parking_since_ns;                    /* from then on places that are missing are waited for */
     struct ledger_account closed; /* sums of gangs that are gone */
     /* The whole account as it stood with the last change of the JobSet: what users see, so that one
      * resourceVersion is one text. */

@@ -98,15 +98,14 @@ void env_user(env_list *env, const struct launch_common *common, const struct ta
 
 /* --- containers ----------------------------------------------------------------------------------------- */
 
-/* Of a JobSet's pods the Job makes new ones and counts the failure (docs/jobset.md); of others the pod's
- * policy holds, as long as the Job allows a failure at all. */
+/* The pod's policy holds as long as its Job allows a failure at all: with backoffLimit 0 the first restart
+ * would be the end of the Job. Under InPlaceRestart all processes of the JobSet run again together. */
 static enum container_restart restart_of(const struct task *task, const struct container_spec *container)
 {
     const struct job *job = task->job;
     if (container->own_restart || container->launch.role == CONTAINER_SIDECAR)
         return container->launch.restart;
-    if (job->jobset->form == FORM_JOBSET ||
-        (job->jobset->form == FORM_JOB && job->rjob->job.backoff_limit == 0))
+    if ((job->jobset->form != FORM_POD && job->rjob->job.backoff_limit == 0) || inplace_is_asked(job->jobset))
         return RERUN_NEVER;
     return container->launch.restart;
 }
@@ -139,6 +138,8 @@ static void launch_container(const struct launch_common *common, const struct ta
     env_user(&env, common, task, &cluster->machines[task->machine], spec, arena);
     *ret = spec->launch;
     ret->restart = restart_of(task, spec);
+    ret->ends_joined = ret->restart == RERUN_ON_FAILURE && !spec->own_restart &&
+                       ret->role != CONTAINER_SIDECAR && task->job->jobset->form == FORM_JOBSET;
     ret->argv = expand_words(spec, &env, arena, &ret->argc);
     ret->env = ARENA_ARRAY(arena, struct env_var, env.len);
     mem_copy(ret->env, env.items, env.len * sizeof *env.items);

@@ -58,7 +58,9 @@ static struct container_status status_of(const struct task *task, struct str nam
         status.started = true;
         status.ready = task->ready;
     } else if (!known) {
-        status.reason = has_init ? STR("PodInitializing") : STR("ContainerCreating");
+        status.reason = task->parked && task->failed_runs ? STR("CrashLoopBackOff")
+                        : has_init                        ? STR("PodInitializing")
+                                                          : STR("ContainerCreating");
     }
     if (task_ended(task->state) && status.phase != CONTAINER_TERMINATED) {
         status.phase = CONTAINER_TERMINATED; /* it went with its task */

@@ -189,6 +189,7 @@ static void random_container(struct rng *rng, struct arena *arena, struct contai
     static struct container_rule rules[] = {{true, codes, 2}};
     *container = (struct container_launch){.name = random_text(rng, arena, 1),
                                            .restart = (enum container_restart)rng_below(rng, 3),
+                                           .ends_joined = rng_below(rng, 2) > 0,
                                            .rules = rules,
                                            .rule_count = rng_below(rng, 2),
                                            .working_dir = random_text(rng, arena, 0),

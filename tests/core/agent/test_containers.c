@@ -267,6 +267,29 @@ static void restarts_back_off(void **state)
     desk_done(&bench.desk);
 }
 
+/* Its peers have lost it: that is for the controller to mend. */
+static void a_rank_that_joined_ends_with_its_process(void **state)
+{
+    struct bench bench = {.count = 0};
+    open_bench(&bench);
+    add(&bench, "main", CONTAINER_MAIN, RERUN_ON_FAILURE)->ends_joined = true;
+    add(&bench, "other", CONTAINER_MAIN, RERUN_ON_FAILURE)->ends_joined = true;
+    start(&bench);
+    started(&bench, 0);
+    started(&bench, 1);
+    exited(&bench, 0, 1); /* before it has met anybody */
+    assert_true(bench.live[0] && bench.live[1]);
+    started(&bench, 0);
+    step(&bench, (struct agent_event){.kind = AGENT_CLIENT_JOIN, .client = {.client = 9, .task = TASK}});
+    exited(&bench, 0, 3);
+    assert_false(bench.live[0]);
+    assert_non_null(effect_of(&bench, AGENT_STOP, 1));
+    exited_as(&bench, 1, (struct agent_exit){.exit_code = 0, .stopped = true});
+    assert_int_equal(report(&bench)->kind, REPORT_EXITED);
+    assert_int_equal(report(&bench)->exit_code, 3);
+    desk_done(&bench.desk);
+}
+
 static void rules_restart_what_the_policy_would_not(void **state)
 {
     int32_t codes[] = {42};
@@ -501,6 +524,7 @@ int main(void)
         cmocka_unit_test(a_failed_init_container_ends_the_task),
         cmocka_unit_test(a_sidecar_holds_up_and_is_stopped_last),
         cmocka_unit_test(restarts_back_off),
+        cmocka_unit_test(a_rank_that_joined_ends_with_its_process),
         cmocka_unit_test(rules_restart_what_the_policy_would_not),
         cmocka_unit_test(probes_gate_and_kill),
         cmocka_unit_test(a_stop_runs_the_hook_within_the_grace),

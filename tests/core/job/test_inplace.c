@@ -202,6 +202,119 @@ static void shards_of_the_attempt_before(void **state)
     harness_done(&h);
 }
 
+#define ON_FAILURE(limit, failure)                                                                          \
+    JOBSET("a", failure,                                                                                     \
+           "{name: w, replicas: 2, template: {spec: {parallelism: 2, completions: 2, backoffLimit: " limit  \
+           ", template: {spec: {restartPolicy: OnFailure, containers: [{name: main, image: none, command: " \
+           "[run], resources: {limits: {google.com/tpu: 4}}}]}}}}}")
+
+static void reports(struct harness *h, struct task *task, enum report_kind kind, uint32_t restarts)
+{
+    struct container_status status = {
+        .name = STR("main"), .phase = CONTAINER_RUNNING, .ready = true, .restarts = restarts};
+    harness_report(h,
+                   &(struct task_report){
+                       .kind = kind, .task = task->uid, .containers = &status, .container_count = 1},
+                   task->machine);
+    core_check_invariants(h->core);
+}
+
+static void all_join(struct harness *h, const struct jobset *jobset)
+{
+    harness_run_all(h);
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        for (size_t t = 0; t < jobset->jobs[i]->tasks.len; t++)
+            reports(h, jobset->jobs[i]->tasks.items[t], REPORT_JOINED, 0);
+}
+
+/* Ranks that joined through libphalanx: one fails, all run again as the next attempt; it counts once. */
+static void a_rank_takes_its_peers_along(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 4, 1);
+    struct jobset *jobset = harness_create(&h, ON_FAILURE("3", ""));
+    all_join(&h, jobset);
+    struct task *one = harness_task(&h, "a-w-0-1"), *far = harness_task(&h, "a-w-1-0");
+    obj_id pod = far->pod_uid;
+    harness_exit(&h, one, 1);
+    assert_true(jobset->parking && !jobset->backing_off); /* the first time at once */
+    assert_int_equal(far->state, TASK_STOPPING);
+    harness_run_all(&h);
+    assert_false(jobset->parking);
+    assert_int_equal(jobset->attempt, 1);
+    assert_int_equal(jobset->restarts, 0);
+    assert_true(far->state == TASK_RUNNING && far->pod_uid == pod && far->attempt == 1);
+    assert_true(one->failed_runs == 1 && far->failed_runs == 0);
+    assert_int_equal(one->runs_before, 1);
+
+    all_join(&h, jobset);
+    harness_exit(&h, one, 1);
+    harness_run_all(&h);
+    assert_true(jobset->parking && jobset->backing_off && one->state == TASK_PLACED);
+    harness_check_replay(&h);
+    harness_wait(&h, 10 * NS_PER_SECOND);
+    harness_run_all(&h);
+    assert_true(!jobset->parking && one->state == TASK_RUNNING && jobset->attempt == 2);
+
+    all_join(&h, jobset);
+    harness_exit(&h, one, 1); /* the third of three */
+    harness_run_all(&h);
+    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(notes(&h, "InPlaceRestart"), 2);
+    harness_done(&h);
+}
+
+/* What has met nobody is restarted by its machine alone; both count towards one limit. */
+static void restarts_of_both_kinds_are_one_sum(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 4, 1);
+    struct jobset *jobset = harness_create(&h, ON_FAILURE("3", "failurePolicy: {maxRestarts: 1}, "));
+    harness_run_all(&h);
+    struct task *one = harness_task(&h, "a-w-0-1"), *other = harness_task(&h, "a-w-0-0");
+    reports(&h, one, REPORT_STARTED, 1);
+    assert_true(!jobset->parking && one->state == TASK_RUNNING && other->state == TASK_RUNNING);
+    all_join(&h, jobset);
+    reports(&h, one, REPORT_STARTED, 1);
+    harness_exit(&h, one, 1);
+    harness_run_all(&h);
+    assert_int_equal(jobset->attempt, 1);
+    assert_true(one->failed_runs == 2 && one->runs_before == 2 && one->container_count == 0);
+    harness_check_replay(&h);
+    reports(&h, one, REPORT_STARTED, 1); /* the third: the Job has failed, its JobSet goes by its policy */
+    harness_run_all(&h);
+    assert_int_equal(jobset->restarts, 1);
+    assert_int_equal(notes(&h, "BackoffLimitExceeded"), 1);
+    harness_done(&h);
+}
+
+/* The place of a rank that was lost with its machine is found anew while its peers wait. */
+static void peers_wait_for_a_lost_rank(void **state)
+{
+    for (int spare = 0; spare < 2; spare++) {
+        struct harness h;
+        harness_init(&h, 4 + spare, 4, 0);
+        struct jobset *jobset = harness_create(&h, ON_FAILURE("6", ""));
+        all_join(&h, jobset);
+        struct task *stays = harness_task(&h, "a-w-0-0");
+        machine_id lost = harness_task(&h, "a-w-1-1")->machine;
+        harness_lose(&h, core_cluster(h.core)->machines[lost].name.data);
+        harness_run_all(&h);
+        if (spare) {
+            assert_true(!jobset->parking && jobset->attempt == 1 && stays->state == TASK_RUNNING);
+            assert_int_equal(harness_task(&h, "a-w-1-1")->state, TASK_RUNNING);
+        } else {
+            assert_true(jobset->parking);
+            harness_wait(&h, 301 * NS_PER_SECOND); /* no Job waits for ever without a policy that says so */
+            harness_run_all(&h);
+            assert_false(jobset->parking);
+            assert_string_equal(jobset->terminal_state, "Failed");
+        }
+        core_check_invariants(h.core);
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +324,9 @@ int main(void)
         cmocka_unit_test(it_does_not_wait_for_ever),
         cmocka_unit_test(suspending_and_deleting_end_it),
         cmocka_unit_test(it_can_be_disabled),
+        cmocka_unit_test(a_rank_takes_its_peers_along),
+        cmocka_unit_test(restarts_of_both_kinds_are_one_sum),
+        cmocka_unit_test(peers_wait_for_a_lost_rank),
         cmocka_unit_test(deleted_and_held),
         cmocka_unit_test(shards_of_the_attempt_before),
     };
