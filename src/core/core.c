@@ -12,6 +12,7 @@ struct core *core_new(void)
     core->jobs.objects = core->objects;
     core->admit = admit_new();
     core->health = health_new();
+    core->lemons = lemon_store_new();
     return core;
 }
 
@@ -21,6 +22,7 @@ void core_free(struct core *core)
         return;
     admit_free(core->admit);
     health_free(core->health);
+    lemon_store_free(core->lemons);
     vec_done(&core->leaving);
     job_store_done(&core->jobs);
     object_store_free(core->objects);
@@ -57,11 +59,13 @@ static void route(struct core *core, struct step *step, const struct event *even
         step->settings_changed = true;
         node_cluster(core, step, event->cluster.document);
         health_cluster(step);
+        lemon_cluster(step);
         core_leaving_restored(core);
         break;
     case EVENT_TICK:
         jobs_tick(step);
         health_tick(step);
+        lemon_tick(step);
         break;
     case EVENT_WRITE:
         core_write(core, step, &event->write, false);
@@ -103,6 +107,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .objects = core->objects,
         .admit = core->admit,
         .health = core->health,
+        .lemons = core->lemons,
         .ledger = &core->ledger,
         .notes = &core->notes,
         .effects = effects,
@@ -131,7 +136,8 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     struct collected seen = {0};
     do
         jobs_settle(&step);
-    while (core_isolate(core, &step) || admit_act(&step) || core_collect(&step, &seen));
+    while (core_isolate(core, &step) || core_judge_lemons(core, &step) || admit_act(&step) ||
+           core_collect(&step, &seen));
     jobs_show_accounts(&step);
     disruptions_count(&step);
     CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
@@ -163,7 +169,8 @@ int64_t core_now(const struct core *core)
 int64_t core_deadline(const struct core *core)
 {
     const int64_t all_ns[] = {jobs_deadline(&core->jobs), admit_deadline(core->admit, core->now_ns),
-                              health_deadline(core->health), core_leaving_deadline(core)};
+                              health_deadline(core->health), core_leaving_deadline(core),
+                              lemon_deadline(core->lemons, &core->cluster.lemons)};
     int64_t due_ns = INT64_MAX;
     for (size_t i = 0; i < sizeof(all_ns) / sizeof(*all_ns); i++)
         due_ns = all_ns[i] < due_ns ? all_ns[i] : due_ns;
@@ -200,6 +207,11 @@ const struct admit *core_admit(const struct core *core)
 const struct health *core_health(const struct core *core)
 {
     return core->health;
+}
+
+const struct lemon_store *core_lemons(const struct core *core)
+{
+    return core->lemons;
 }
 
 const struct ledger *core_ledger(const struct core *core)

@@ -74,6 +74,8 @@ struct admit;
 const struct admit *core_admit(const struct core *core); /* admit/admit.h */
 struct health;
 const struct health *core_health(const struct core *core); /* health/fault.h */
+struct lemon_store;
+const struct lemon_store *core_lemons(const struct core *core); /* lemon/lemon.h */
 const struct ledger *core_ledger(const struct core *core);
 const struct note_ring *core_notes(const struct core *core);
 

@@ -6,6 +6,7 @@
 #include "core/core.h"
 #include "core/health/fault.h"
 #include "core/job/life.h"
+#include "core/lemon/lemon.h"
 
 struct core {
     uint64_t seq, epoch;
@@ -17,6 +18,7 @@ struct core {
     struct object_store *objects;
     struct admit *admit;
     struct health *health;
+    struct lemon_store *lemons;
     uint64_t fault_table_version; /* of the FaultTables that `health` judges by */
     VEC(machine_id) leaving; /* quarantined machines whose tasks were told and not stopped yet; ascending */
     struct ledger ledger;
@@ -58,6 +60,15 @@ bool core_isolate(struct core *core, struct step *step);
 void core_read_fault_table(struct core *core); /* it, or all, may have changed */
 void core_leaving_restored(struct core *core); /* from the machines */
 int64_t core_leaving_deadline(const struct core *core); /* stamp; INT64_MAX: none */
+
+/* lemons.c */
+/* Gangs that have living tasks on the machine fail because of it. */
+void core_failed_on(struct core *core, struct step *step, const struct machine *machine);
+/* A new JobSet: the machines that its user excludes by name. */
+void core_excluded_by(struct core *core, struct step *step, const struct jobset_spec *spec);
+/* Tells of machines that have become lemons, or are none any more, and opens and ends their faults; true:
+ * core_isolate has something to do. */
+bool core_judge_lemons(struct core *core, struct step *step);
 
 /* node.c */
 void node_boot(struct core *core, struct step *step); /* no agent is connected to a new controller */

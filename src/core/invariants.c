@@ -240,6 +240,7 @@ void core_check_invariants(const struct core *core)
     admit_check(core->admit);
     core_check_objects(core);
     health_check(core->health, &core->cluster);
+    lemon_check(core->lemons);
     struct arena arena ARENA_CLEANUP = {0};
     size_t machines = core->cluster.machine_count;
     struct audit audit = {

@@ -185,6 +185,9 @@ void node_lost(struct core *core, struct step *step, struct str name, struct str
     struct machine *machine = cluster_find(&core->cluster, name);
     if (!machine || (machine->state != MACHINE_READY && machine->state != MACHINE_AWAY))
         return;
+    lemon_count(step, machine, LEMON_OUT);
+    if (machine->isolation != ISOLATION_QUARANTINED) /* else they were counted when they were told to leave */
+        core_failed_on(core, step, machine);
     move(step, machine, MACHINE_LOST);
     step_note(step, true, "MachineLost", ref_machine(machine), STR_FORMAT, STR_ARG(evidence));
     jobs_machine_lost(step, machine, evidence);

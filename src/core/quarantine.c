@@ -75,12 +75,22 @@ void core_read_fault_table(struct core *core)
     health_set_table(core->health, table ? table->document : NULL);
 }
 
+/* Of the hardware: what applications cause says nothing of their machine. */
+static bool is_chip_error(const struct fault *fault)
+{
+    return (str_starts(fault->code, STR("xid/")) || str_starts(fault->code, STR("sxid/"))) &&
+           fault->domain == DOMAIN_HARDWARE && !fault->software;
+}
+
 void core_signals(struct core *core, struct step *step, const struct machine *machine,
                   const struct reports *reports)
 {
     for (size_t i = 0; i < reports->signal_count; i++) {
         struct sighting sighting = {.machine = machine->name, .signal = &reports->signals[i]};
-        core_sighted(core, step, &sighting);
+        const struct fault *fault = core_sighted(core, step, &sighting);
+        bool fresh = fault && (fault->opened_ns == step->now_ns || !fault->open);
+        if (fresh && sighting.signal->assertion != SIGNAL_RECOVER && is_chip_error(fault))
+            lemon_count(step, machine, LEMON_XID);
     }
 }
 
@@ -103,10 +113,19 @@ static void tell(struct step *step, const struct health_order *order)
                   STR_ARG(buf_str(&why)));
 }
 
+/* What was made of earlier failures is no failure. */
+static bool is_lemons(const struct fault *fault)
+{
+    return fault && str_is(fault->code, LEMON_FAULT);
+}
+
 static void isolate(struct step *step, const struct health_order *order)
 {
     struct machine *machine = order->machine;
     bool was = machine_schedulable(machine);
+    bool leaves = order->isolation >= ISOLATION_DRAINING && machine->isolation < ISOLATION_DRAINING;
+    if (leaves && !is_lemons(order->fault))
+        lemon_count(step, machine, LEMON_OUT);
     lifecycle_move(&isolation_lifecycle, &machine->isolation, (uint8_t)order->isolation);
     machine->isolated_ns = step->now_ns;
     machine_book(step, machine, was);
@@ -159,6 +178,9 @@ static void stop_tasks(struct core *core, struct step *step, struct machine *mac
 static void vacate(struct core *core, struct step *step, const struct health_order *order)
 {
     strike_jobs(core, step, order->machine, order->fault, NULL);
+    if (order->fault && order->fault->domain == DOMAIN_HARDWARE && !order->fault->software &&
+        !is_lemons(order->fault))
+        core_failed_on(core, step, order->machine);
     int64_t grace_ns = order->restart ? 0 : jobs_notice_drain(step, order->machine);
     grace_ns = grace_ns < NOTICE_MAX_NS ? grace_ns : NOTICE_MAX_NS;
     if (grace_ns > 0)

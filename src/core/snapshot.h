@@ -48,6 +48,13 @@ void snapshot_write_health(const struct health *health, void (*put)(void *contex
 bool snapshot_read_fault(struct health *health, int64_t now_ns, const Snapshot__Fault *pb);
 bool snapshot_read_breaker(struct health *health, int64_t now_ns, const Snapshot__Breaker *pb);
 
+struct lemon_store;
+/* snapshot_lemon.c: one record a machine of which something was counted. */
+void snapshot_write_lemons(const struct lemon_store *store,
+                           void (*put)(void *context, Snapshot__Record *record), void *context);
+/* False: it does not fit. */
+bool snapshot_read_lemon(struct lemon_store *store, int64_t now_ns, const Snapshot__Lemon *pb);
+
 struct object_store;
 /* snapshot_object.c: one record an object. */
 void snapshot_write_objects(const struct object_store *store,

@@ -558,6 +558,10 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
         if (!snapshot_read_breaker(reader->core->health, reader->core->now_ns, pb->breaker))
             return corrupt(reader, "the breaker", 0);
         return 0;
+    case SNAPSHOT__RECORD__KIND_LEMON:
+        if (!snapshot_read_lemon(reader->core->lemons, reader->core->now_ns, pb->lemon))
+            return corrupt(reader, "what was counted of a machine", 0);
+        return 0;
     default:
         return error_set(reader->error, ERROR_UNSUPPORTED,
                          "a record of a kind that this version does not know");

@@ -440,4 +440,5 @@ void core_snapshot_write(const struct core *core, struct buf *out)
         write_machine(&writer, core, &core->cluster.machines[i]);
     snapshot_write_admit(core->admit, put_record, &writer);
     snapshot_write_health(core->health, put_record, &writer);
+    snapshot_write_lemons(core->lemons, put_record, &writer);
 }

@@ -14,6 +14,7 @@
 struct admit;
 struct fault;
 struct health;
+struct lemon_store;
 
 struct step {
     struct cluster *cluster;
@@ -21,6 +22,7 @@ struct step {
     struct object_store *objects;
     struct admit *admit;
     struct health *health;
+    struct lemon_store *lemons;
     struct ledger *ledger;
     struct note_ring *notes;
     struct effects *effects;

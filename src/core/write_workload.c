@@ -125,6 +125,7 @@ static bool create_workload(const struct writing *writing)
     namespace_need(writing->step, ns);
     struct jobset *jobset = jobset_create(writing->step, &arena, document, &spec);
     owners_change(writing->core->objects, jobset->uid, NULL, jobset->document);
+    core_excluded_by(writing->core, writing->step, &jobset->spec);
     return write_accept(writing, 201, shown(jobset));
 }
 

@@ -22,6 +22,7 @@
  *   os/log-lost  os/probe-cost  os/probe-hung  os/signals-lost      of the probes themselves
  *   gpu/missing  gpu/ecc-uncorrected  gpu/row-remap-failed  gpu/row-remap-pending  gpu/nvlink
  *   gpu/nvlink-errors  gpu/clocks  gpu/temperature  gpu/driver  gpu/init  gpu/peermem
+ *   lemon/repeated-failures             what was counted of a machine (core/lemon/lemon.h)
  *   check/NAME                          an external check of that name
  *   public/CODE                         said by another system
  *

@@ -3,6 +3,7 @@
 #include "core/job/internal.h"
 #include "core/job/request.h"
 #include "core/job/trial.h"
+#include "core/lemon/lemon.h"
 
 static const char *const gang_names[GANG_STATES] = {"Queued", "Placed", "Running", "Ended"};
 static const uint32_t gang_next[GANG_STATES] = {
@@ -158,6 +159,17 @@ static bool one_waits(const struct jobset *jobset)
     return false;
 }
 
+/* All of it on one machine: what becomes of it says something of that machine. */
+static void count_run(struct step *step, const struct gang *gang)
+{
+    machine_id first = gang->tasks.len ? gang->tasks.items[0]->machine : MACHINE_NONE;
+    for (size_t t = 1; t < gang->tasks.len; t++)
+        if (gang->tasks.items[t]->machine != first)
+            return;
+    if (first != MACHINE_NONE)
+        lemon_count(step, &step->cluster->machines[first], LEMON_SINGLE_NODE_RUN);
+}
+
 static void commit(struct step *step, struct gang *gang, const struct placement *places)
 {
     enum ledger_owner owner = gang->replaces ? OWNER_RESTARTING : OWNER_STARTING;
@@ -184,6 +196,7 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
                   "Successfully assigned " STR_FORMAT "/" STR_FORMAT " to " STR_FORMAT,
                   STR_ARG(gang->jobset->namespace_), STR_ARG(task->name), STR_ARG(machine->name));
     }
+    count_run(step, gang);
     ledger_account_set(&gang->account, owner, gang->account.chips, now_us);
     lifecycle_move(&gang_lifecycle, &gang->state, GANG_PLACED);
     gang->placed_ns = step->now_ns;

@@ -93,9 +93,9 @@ static void read_priority_classes(struct loader *loader, const struct field *set
 
 static void read_settings(struct loader *loader, const struct field *settings)
 {
-    static const char *const known[] = {"lease",        "heartbeat",          "backfillWindow",
-                                        "chipResource", "checkpointDir",      "priorityClasses",
-                                        "numberFrom",   "actOnFailureTarget", NULL};
+    static const char *const known[] = {
+        "lease",           "heartbeat",  "backfillWindow",     "chipResource", "checkpointDir",
+        "priorityClasses", "numberFrom", "actOnFailureTarget", "lemons",       NULL};
     struct cluster *cluster = loader->cluster;
     bool act = true;
     struct field lease = field_get(settings, "lease"), heartbeat = field_get(settings, "heartbeat");
@@ -119,6 +119,8 @@ static void read_settings(struct loader *loader, const struct field *settings)
     read_chip_resource(loader, settings);
     read_checkpoint_dir(loader, settings);
     read_priority_classes(loader, settings);
+    struct field lemons = field_get(settings, "lemons");
+    load_lemons(loader, &lemons);
 }
 
 static void read_spec(struct loader *loader, const struct field *root)

@@ -104,6 +104,25 @@ struct queue_settings {
     size_t strategy_count;
 };
 
+/* When a machine that fails again and again is called a lemon (core/lemon/lemon.h; cluster file,
+ * spec.settings.lemons). The first six are counts, the last is in per cent. */
+enum lemon_signal {
+    LEMON_SIGNAL_EXCLUSIONS,
+    LEMON_SIGNAL_XIDS,
+    LEMON_SIGNAL_TICKETS,
+    LEMON_SIGNAL_OUTS,
+    LEMON_SIGNAL_MULTI_NODE_FAILURES,
+    LEMON_SIGNAL_SINGLE_NODE_FAILURES,
+    LEMON_SIGNAL_FAILURE_RATE,
+    LEMON_SIGNALS
+};
+enum { LEMON_WINDOW_DAYS_MAX = 28 };
+struct lemon_settings {
+    int64_t window_days;
+    int64_t thresholds[LEMON_SIGNALS]; /* 0: the signal is not looked at */
+    bool remove;                       /* lemons are drained: a fault is opened on them */
+};
+
 struct cluster {
     struct arena arena;        /* owns everything below */
     struct str name;
@@ -122,6 +141,7 @@ struct cluster {
     struct str checkpoint_dir; /* empty: under the controller's data directory */
     struct labels priority_classes; /* name -> decimal value */
     struct queue_settings queues;
+    struct lemon_settings lemons;
 };
 
 /* Reads a cluster document. On failure errors name the field path and place, and *ret_cluster is

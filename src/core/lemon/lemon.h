@@ -1,0 +1,112 @@
+/* lemon.h - machines that fail again and again: what is counted of each, and when it is called a lemon.
+ *
+ * Seven signals over a window of at most 28 days (Meta, arXiv 2410.21680, "lemon nodes"):
+ *
+ *   excl_jobid_count               JobSets whose users excluded the machine by name
+ *   xid_cnt                        errors of its chips, once for each time one opened
+ *   tickets                        repairs that were asked for
+ *   out_count                      times it left service: lost, or isolated by its faults
+ *   multi_node_node_fails          gangs on several machines that failed because of it
+ *   single_node_node_fails         gangs on it alone that failed because of it
+ *   single_node_node_failure_rate  of the gangs that were placed on it alone, in per cent
+ *
+ * A signal at or above its threshold (model.h's lemon_settings) makes the machine a lemon; the first one
+ * only adds to the score, as it says nothing on its own (the same paper). The score is the sum over the signals of
+ * value / threshold in per cent, each at most LEMON_SHARE_MAX: an order, not a probability.
+ *
+ * Who sees something says lemon_count() at any place of a step; core.c asks for what follows from it at the
+ * step's end. Everything lies in buckets of a day of the log's time (UTC); a record goes with its last bucket.
+ * Bounded: a record for each machine, LEMON_COUNTERS entries a day of the window in it. Machines are kept by
+ * name: one that leaves the cluster file and comes back within the window has its history.
+ */
+#ifndef PHX_CORE_LEMON_LEMON_H
+#define PHX_CORE_LEMON_LEMON_H
+
+#include "base/vec.h"
+#include "core/ids.h"
+#include "core/model/model.h"
+
+struct step;
+
+#define LEMON_FAULT  "lemon/repeated-failures" /* the fault of one that is taken out of service */
+#define LEMON_DAY_NS (INT64_C(24) * 3600 * NS_PER_SECOND)
+
+enum {
+    LEMON_SHARE_MAX = 300,       /* per cent, of one signal in the score */
+    LEMON_RATE_FAILURES_MIN = 2, /* fewer failures have no rate */
+};
+
+/* What is counted. The first six are signals; the seventh makes a rate of the sixth. Part of snapshots. */
+enum lemon_counter {
+    LEMON_EXCLUSION,
+    LEMON_XID,
+    LEMON_TICKET,
+    LEMON_OUT,
+    LEMON_MULTI_NODE_FAILURE,
+    LEMON_SINGLE_NODE_FAILURE,
+    LEMON_SINGLE_NODE_RUN,
+    LEMON_COUNTERS
+};
+_Static_assert((int)LEMON_COUNTERS == (int)LEMON_SIGNALS, "the last signal is the rate");
+
+/* As the paper writes it: "xid_cnt". */
+const char *lemon_signal_name(enum lemon_signal signal);
+
+struct lemon_entry {
+    int32_t day; /* since 1970 */
+    uint16_t counter, count;
+};
+
+struct lemon {
+    struct str machine; /* name; owned */
+    uint32_t totals[LEMON_COUNTERS];
+    bool is_lemon;    /* as was said last */
+    int64_t since_ns; /* stamp of that; 0: never */
+    uint64_t changed_seq;
+
+    /* Private. */
+    VEC(struct lemon_entry) entries; /* ascending by day, then counter */
+    bool stirred, grew;              /* to be judged; because something was counted */
+};
+
+struct lemon_store; /* one a core; in struct step as `lemons` */
+struct lemon_store *lemon_store_new(void);
+void lemon_store_free(struct lemon_store *store);
+
+/* It happened now. `machine` is of the cluster. */
+void lemon_count(struct step *step, const struct machine *machine, enum lemon_counter counter);
+
+/* --- for readers ---------------------------------------------------------------------------------------- */
+
+const struct lemon *lemon_find(const struct lemon_store *store, struct str machine); /* NULL: a clean sheet */
+/* A count, or whole per cents. */
+int64_t lemon_value(const struct lemon *lemon, enum lemon_signal signal);
+bool lemon_exceeds(const struct lemon *lemon, const struct lemon_settings *settings,
+                   enum lemon_signal signal);
+int64_t lemon_score(const struct lemon *lemon, const struct lemon_settings *settings);
+/* "multi_node_node_fails 3 (threshold 2), out_count 4 (threshold 4)": what exceeds its threshold; else all
+ * that is not nothing, without thresholds. */
+void lemon_describe(const struct lemon *lemon, const struct lemon_settings *settings, struct buf *out);
+
+/* --- for core.c ----------------------------------------------------------------------------------------- */
+
+/* What has come of counting and of time, one machine after the other until it returns false. */
+struct lemon_verdict {
+    const struct lemon *lemon;
+    bool turned; /* it is one now and was none, or the other way round */
+    bool grew;   /* something was counted since the last verdict */
+};
+bool lemon_next_verdict(struct step *step, struct lemon_verdict *ret_verdict);
+void lemon_tick(struct step *step);    /* forgets what is older than the window */
+void lemon_cluster(struct step *step); /* the settings may be others: all are judged anew */
+int64_t lemon_deadline(const struct lemon_store *store, const struct lemon_settings *settings); /* stamp */
+
+/* --- for snapshots -------------------------------------------------------------------------------------- */
+
+void lemon_visit(const struct lemon_store *store, void (*visit)(void *context, const struct lemon *lemon),
+                 void *context); /* as they were first counted */
+/* Its public fields but totals, and entries; copied. False: it does not fit. */
+bool lemon_restore(struct lemon_store *store, const struct lemon *saved);
+void lemon_check(const struct lemon_store *store); /* totals and entries agree; aborts through CHECK */
+
+#endif
