@@ -11,11 +11,11 @@
  *   single_node_node_failure_rate  of the gangs that were placed on it alone, in per cent
  *
  * A signal at or above its threshold (model.h's lemon_settings) makes the machine a lemon; the first one
- * only adds to the score, as it says nothing on its own (the same paper). The score is the sum over the signals of
- * value / threshold in per cent, each at most LEMON_SHARE_MAX: an order, not a probability.
+ * only adds to the score, as it says nothing on its own (the same paper). The score is the sum over the
+ * signals of value / threshold in per cent, each at most LEMON_SHARE_MAX: an order, not a probability.
  *
  * Who sees something says lemon_count() at any place of a step; core.c asks for what follows from it at the
- * step's end. Everything lies in buckets of a day of the log's time (UTC); a record goes with its last bucket.
+ * step's end. Everything lies in buckets of a day of the log's time (UTC); a record goes with its last one.
  * Bounded: a record for each machine, LEMON_COUNTERS entries a day of the window in it. Machines are kept by
  * name: one that leaves the cluster file and comes back within the window has its history.
  */
