@@ -107,6 +107,16 @@ size_t str_utf8_len(const char *data, size_t left)
     return size;
 }
 
+struct str str_head_utf8(struct str a, size_t max)
+{
+    if (a.len <= max)
+        return a;
+    a.len = max;
+    while (a.len > 0 && ((unsigned char)a.data[a.len] & 0xc0) == 0x80)
+        a.len--;
+    return a;
+}
+
 bool str_is_utf8(struct str a)
 {
     for (size_t at = 0; at < a.len;) {

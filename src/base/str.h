@@ -48,6 +48,8 @@ struct str str_trim(struct str a); /* without ASCII white space at both ends */
 bool str_to_i64(struct str a, int64_t min, int64_t max, int64_t *ret_value);
 /* Bytes of the well-formed UTF-8 character at `data` (1 to 4), 0 if there is none within `left` bytes. */
 size_t str_utf8_len(const char *data, size_t left);
+/* At most its first `max` bytes, cut at a character's end, so that it stays UTF-8. */
+struct str str_head_utf8(struct str a, size_t max);
 bool str_is_utf8(struct str a); /* well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms) */
 
 struct buf {

@@ -22,6 +22,8 @@ static const char usage[] =
     "  --state DIR           directory for tasks, logs and sockets; made if absent\n"
     "  --volumes-dir DIR     PersistentVolumeClaims are directories DIR/NAMESPACE/CLAIM; put it on a shared\n"
     "                        file system when tasks move between machines\n"
+    "  --hooks DIR           operators' scripts that the controller may have run (default\n"
+    "                        /etc/phalanx/hooks; docs/errands.md)\n"
     "  --address A           own address: connections leave from it\n"
     "  --chips N             chips of this machine (default 0)\n"
     "  --cpu MILLI           thousandths of a CPU it offers (default: all)\n"
@@ -52,6 +54,7 @@ enum agent_option {
     OPTION_CONTROLLER,
     OPTION_STATE,
     OPTION_VOLUMES,
+    OPTION_HOOKS,
     OPTION_ADDRESS,
     OPTION_CHIPS,
     OPTION_CPU,
@@ -79,6 +82,7 @@ static const struct option long_options[] = {
     {"controller", required_argument, NULL, OPTION_CONTROLLER},
     {"state", required_argument, NULL, OPTION_STATE},
     {"volumes-dir", required_argument, NULL, OPTION_VOLUMES},
+    {"hooks", required_argument, NULL, OPTION_HOOKS},
     {"address", required_argument, NULL, OPTION_ADDRESS},
     {"chips", required_argument, NULL, OPTION_CHIPS},
     {"cpu", required_argument, NULL, OPTION_CPU},
@@ -177,6 +181,9 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         return true;
     case OPTION_VOLUMES:
         arguments->host.volumes_dir = value;
+        return value[0] != 0;
+    case OPTION_HOOKS:
+        arguments->host.hooks_dir = value;
         return value[0] != 0;
     case OPTION_ADDRESS:
         arguments->host.address = value;

@@ -13,6 +13,7 @@ struct core *core_new(void)
     core->admit = admit_new();
     core->health = health_new();
     core->lemons = lemon_store_new();
+    core->errands = errands_new();
     return core;
 }
 
@@ -23,6 +24,7 @@ void core_free(struct core *core)
     admit_free(core->admit);
     health_free(core->health);
     lemon_store_free(core->lemons);
+    errands_free(core->errands);
     vec_done(&core->leaving);
     job_store_done(&core->jobs);
     object_store_free(core->objects);
@@ -40,6 +42,7 @@ static void route_reports(struct core *core, struct step *step, const struct eve
     if (machine) {
         jobs_reports(step, machine, &event->reports.reports);
         core_signals(core, step, machine, &event->reports.reports);
+        errands_reported(step, machine, &event->reports.reports);
     }
     if (step->suspect == MACHINE_NONE)
         return;
@@ -60,12 +63,14 @@ static void route(struct core *core, struct step *step, const struct event *even
         node_cluster(core, step, event->cluster.document);
         health_cluster(step);
         lemon_cluster(step);
+        errands_cluster(step);
         core_leaving_restored(core);
         break;
     case EVENT_TICK:
         jobs_tick(step);
         health_tick(step);
         lemon_tick(step);
+        errands_tick(step);
         break;
     case EVENT_WRITE:
         core_write(core, step, &event->write, false);
@@ -100,6 +105,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
     objects_bury(core->objects);
     note_ring_bury(&core->notes);
     health_bury(core->health);
+    errands_bury(core->errands);
     cluster_done(&core->retired);
     return (struct step){
         .cluster = &core->cluster,
@@ -108,6 +114,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .admit = core->admit,
         .health = core->health,
         .lemons = core->lemons,
+        .errands = core->errands,
         .ledger = &core->ledger,
         .notes = &core->notes,
         .effects = effects,
@@ -136,8 +143,8 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     struct collected seen = {0};
     do
         jobs_settle(&step);
-    while (core_isolate(core, &step) || core_judge_lemons(core, &step) || admit_act(&step) ||
-           core_collect(&step, &seen));
+    while (core_errands(core, &step) || core_isolate(core, &step) || core_judge_lemons(core, &step) ||
+           admit_act(&step) || core_collect(&step, &seen));
     jobs_show_accounts(&step);
     disruptions_count(&step);
     CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
@@ -170,7 +177,8 @@ int64_t core_deadline(const struct core *core)
 {
     const int64_t all_ns[] = {jobs_deadline(&core->jobs), admit_deadline(core->admit, core->now_ns),
                               health_deadline(core->health), core_leaving_deadline(core),
-                              lemon_deadline(core->lemons, &core->cluster.lemons)};
+                              lemon_deadline(core->lemons, &core->cluster.lemons),
+                              errands_deadline(core->errands)};
     int64_t due_ns = INT64_MAX;
     for (size_t i = 0; i < sizeof(all_ns) / sizeof(*all_ns); i++)
         due_ns = all_ns[i] < due_ns ? all_ns[i] : due_ns;
@@ -212,6 +220,11 @@ const struct health *core_health(const struct core *core)
 const struct lemon_store *core_lemons(const struct core *core)
 {
     return core->lemons;
+}
+
+const struct errands *core_errands_store(const struct core *core)
+{
+    return core->errands;
 }
 
 const struct ledger *core_ledger(const struct core *core)

@@ -76,6 +76,8 @@ struct health;
 const struct health *core_health(const struct core *core); /* health/fault.h */
 struct lemon_store;
 const struct lemon_store *core_lemons(const struct core *core); /* lemon/lemon.h */
+struct errands;
+const struct errands *core_errands_store(const struct core *core); /* errand/errand.h */
 const struct ledger *core_ledger(const struct core *core);
 const struct note_ring *core_notes(const struct core *core);
 

@@ -10,6 +10,7 @@
  *     STOP       likewise
  *     NOTICE     best effort; a lost one is harmless
  *     FORGET     after the log write; the report's end is durable
+ *     ERRAND_START, ERRAND_STOP   as START and STOP of tasks
  */
 #ifndef PHX_CORE_EFFECT_H
 #define PHX_CORE_EFFECT_H
@@ -33,6 +34,8 @@ enum effect_kind {
     EFFECT_TASK_STOP = 4,
     EFFECT_TASK_NOTICE = 5,
     EFFECT_TASK_FORGET = 6,
+    EFFECT_ERRAND_START = 7,
+    EFFECT_ERRAND_STOP = 8,
 };
 enum change_type { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_DELETED = 3 };
 
@@ -82,6 +85,14 @@ struct effect {
             machine_id machine;
             obj_id task;
         } forget;
+        struct {
+            machine_id machine;
+            struct errand_start start;
+        } errand_start;
+        struct {
+            machine_id machine;
+            obj_id errand;
+        } errand_stop;
     };
 };
 

@@ -4,6 +4,7 @@
 #define PHX_CORE_INTERNAL_H
 
 #include "core/core.h"
+#include "core/errand/errand.h"
 #include "core/health/fault.h"
 #include "core/job/life.h"
 #include "core/lemon/lemon.h"
@@ -19,6 +20,7 @@ struct core {
     struct admit *admit;
     struct health *health;
     struct lemon_store *lemons;
+    struct errands *errands;
     uint64_t fault_table_version; /* of the FaultTables that `health` judges by */
     VEC(machine_id) leaving; /* quarantined machines whose tasks were told and not stopped yet; ascending */
     struct ledger ledger;
@@ -69,6 +71,9 @@ void core_excluded_by(struct core *core, struct step *step, const struct jobset_
 /* Tells of machines that have become lemons, or are none any more, and opens and ends their faults; true:
  * core_isolate has something to do. */
 bool core_judge_lemons(struct core *core, struct step *step);
+
+/* errands.c: ends of errands to their owners; true: jobs must settle again. */
+bool core_errands(struct core *core, struct step *step);
 
 /* node.c */
 void node_boot(struct core *core, struct step *step); /* no agent is connected to a new controller */

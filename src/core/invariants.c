@@ -241,6 +241,7 @@ void core_check_invariants(const struct core *core)
     core_check_objects(core);
     health_check(core->health, &core->cluster);
     lemon_check(core->lemons);
+    errands_check(core->errands, &core->cluster);
     struct arena arena ARENA_CLEANUP = {0};
     size_t machines = core->cluster.machine_count;
     struct audit audit = {

@@ -5,24 +5,26 @@
 #include "base/units.h"
 
 enum {
-    MACHINES_MAX = 131072,            /* machines of one cluster file */
-    CHIPS_PER_MACHINE_MAX = 64,       /* a machine's chips are one 64-bit mask */
-    LABELS_MAX = 64,                  /* labels of one machine or object */
-    JOBSETS_MAX = 100000,             /* live JobSet objects */
-    REPLICATED_JOBS_MAX = 256,        /* of one JobSet */
-    TASKS_PER_JOBSET_MAX = 65536,     /* sum of parallelism x replicas */
-    OBJECT_BYTES_MAX = 3 * 512 * 1024, /* one API object as JSON (etcd's and Kubernetes' 1.5 MiB) */
-    USER_EVENTS_MAX = 4096,           /* Events that clients wrote, in all and ... */
+    MACHINES_MAX = 131072,                /* machines of one cluster file */
+    CHIPS_PER_MACHINE_MAX = 64,           /* a machine's chips are one 64-bit mask */
+    LABELS_MAX = 64,                      /* labels of one machine or object */
+    JOBSETS_MAX = 100000,                 /* live JobSet objects */
+    REPLICATED_JOBS_MAX = 256,            /* of one JobSet */
+    TASKS_PER_JOBSET_MAX = 65536,         /* sum of parallelism x replicas */
+    OBJECT_BYTES_MAX = 3 * 512 * 1024,    /* one API object as JSON (etcd's and Kubernetes' 1.5 MiB) */
+    USER_EVENTS_MAX = 4096,               /* Events that clients wrote, in all and ... */
     USER_EVENTS_PER_NAMESPACE_MAX = 1024, /* ... in one namespace; the oldest make room */
-    USER_EVENT_BYTES_MAX = 8 * 1024,  /* of one of them as JSON */
-    EVENT_OBJECTS_MAX = 4096,         /* newest API Event objects of the control plane's own */
+    USER_EVENT_BYTES_MAX = 8 * 1024,      /* of one of them as JSON */
+    EVENT_OBJECTS_MAX = 4096,             /* newest API Event objects of the control plane's own */
     /* of them left by one event, so that a large gang does not push out all others */
     NOTES_PER_STEP_MAX = 1024,
-    RESTART_RECORDS_MAX = 16,         /* newest restarts kept per JobSet */
-    NAME_MAX_BYTES = 253,             /* DNS-1123 subdomain */
-    SAVED_BEFORE_MAX = 7,             /* checkpoints that a rank may be ahead of the slowest */
-    REPORTS_PER_EVENT_MAX = 4096,     /* task reports in one agent message */
-    SIGNALS_PER_EVENT_MAX = 1024,     /* signals likewise */
+    RESTART_RECORDS_MAX = 16,     /* newest restarts kept per JobSet */
+    NAME_MAX_BYTES = 253,         /* DNS-1123 subdomain */
+    SAVED_BEFORE_MAX = 7,         /* checkpoints that a rank may be ahead of the slowest */
+    REPORTS_PER_EVENT_MAX = 4096, /* task reports in one agent message */
+    SIGNALS_PER_EVENT_MAX = 1024, /* signals likewise */
+    ERRANDS_PER_MACHINE_MAX = 64, /* that one agent keeps, waiting, running and ended */
+    ERRANDS_MAX = 131072,         /* under way in all */
 };
 
 /* Restarts this close to each other, with no attempt started in between, can be one incident

@@ -33,6 +33,7 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->noticed_ns = old->noticed_ns;
     machine->leave_ns = old->leave_ns;
     machine->incarnation = old->incarnation;
+    machine->errands = old->errands;
     machine->state_since_ns = old->state_since_ns;
     machine->changed_seq = old->changed_seq;
     machine->uid = old->uid;
@@ -159,6 +160,7 @@ void node_hello(struct core *core, struct step *step, const struct hello *hello)
     if (!machine)
         return;
     machine->incarnation = hello->incarnation;
+    machine->errands = hello->errands;
     if (hello->chips != machine->chip_count)
         step_note(step, true, "InventoryMismatch", ref_machine(machine),
                   "the agent found %u chips, the cluster file says %u", hello->chips, machine->chip_count);
@@ -168,6 +170,7 @@ void node_hello(struct core *core, struct step *step, const struct hello *hello)
                   STR_ARG(machine->name));
     }
     jobs_machine_hello(step, machine, hello);
+    errands_hello(step, machine, hello);
 }
 
 void node_away(struct core *core, struct step *step, struct str name, struct str evidence)
@@ -191,6 +194,7 @@ void node_lost(struct core *core, struct step *step, struct str name, struct str
     move(step, machine, MACHINE_LOST);
     step_note(step, true, "MachineLost", ref_machine(machine), STR_FORMAT, STR_ARG(evidence));
     jobs_machine_lost(step, machine, evidence);
+    errands_machine_lost(step, machine, evidence);
 }
 
 void node_judge(struct core *core, struct step *step, struct machine *machine)

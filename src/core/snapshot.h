@@ -55,6 +55,14 @@ void snapshot_write_lemons(const struct lemon_store *store,
 /* False: it does not fit. */
 bool snapshot_read_lemon(struct lemon_store *store, int64_t now_ns, const Snapshot__Lemon *pb);
 
+struct errands;
+/* snapshot_errand.c: one record an errand. */
+void snapshot_write_errands(const struct errands *errands,
+                            void (*put)(void *context, Snapshot__Record *record), void *context);
+/* After the machines. False: it does not fit. */
+bool snapshot_read_errand(struct errands *errands, const struct cluster *cluster, int64_t now_ns,
+                          const Snapshot__Errand *pb);
+
 struct object_store;
 /* snapshot_object.c: one record an object. */
 void snapshot_write_objects(const struct object_store *store,

@@ -503,6 +503,7 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     machine->last_job = pb->last_job;
     machine->last_job_ns = pb->last_job_ns;
     machine->incarnation = pb->incarnation;
+    machine->errands = pb->errands;
     machine->state_since_ns = pb->state_since_ns;
     machine->changed_seq = pb->changed_seq;
     machine->uid = pb->uid;
@@ -561,6 +562,11 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
     case SNAPSHOT__RECORD__KIND_LEMON:
         if (!snapshot_read_lemon(reader->core->lemons, reader->core->now_ns, pb->lemon))
             return corrupt(reader, "what was counted of a machine", 0);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_ERRAND:
+        if (!snapshot_read_errand(reader->core->errands, &reader->core->cluster, reader->core->now_ns,
+                                  pb->errand))
+            return corrupt(reader, "errand", pb->errand->uid);
         return 0;
     default:
         return error_set(reader->error, ERROR_UNSUPPORTED,

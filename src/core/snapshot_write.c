@@ -399,6 +399,7 @@ static void write_machine(struct writer *writer, const struct core *core, const 
     pb.last_job = machine->last_job;
     pb.last_job_ns = machine->last_job_ns;
     pb.incarnation = machine->incarnation;
+    pb.errands = machine->errands;
     pb.state_since_ns = machine->state_since_ns;
     pb.changed_seq = machine->changed_seq;
     pb.uid = machine->uid;
@@ -441,4 +442,5 @@ void core_snapshot_write(const struct core *core, struct buf *out)
     snapshot_write_admit(core->admit, put_record, &writer);
     snapshot_write_health(core->health, put_record, &writer);
     snapshot_write_lemons(core->lemons, put_record, &writer);
+    snapshot_write_errands(core->errands, put_record, &writer);
 }

@@ -12,6 +12,7 @@
 #include "core/object/object.h"
 
 struct admit;
+struct errands;
 struct fault;
 struct health;
 struct lemon_store;
@@ -23,6 +24,7 @@ struct step {
     struct admit *admit;
     struct health *health;
     struct lemon_store *lemons;
+    struct errands *errands;
     struct ledger *ledger;
     struct note_ring *notes;
     struct effects *effects;

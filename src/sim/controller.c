@@ -109,6 +109,16 @@ static void carry_out(struct world *world, const struct pending *pending, const 
         message.task = effect->forget.task;
         send_to(world, effect->forget.machine, &message);
         break;
+    case EFFECT_ERRAND_START:
+        message.kind = FROM_CONTROLLER_ERRAND_START;
+        message.errand_start = effect->errand_start.start;
+        send_to(world, effect->errand_start.machine, &message);
+        break;
+    case EFFECT_ERRAND_STOP:
+        message.kind = FROM_CONTROLLER_ERRAND_STOP;
+        message.number = effect->errand_stop.errand;
+        send_to(world, effect->errand_stop.machine, &message);
+        break;
     }
 }
 

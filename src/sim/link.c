@@ -176,11 +176,7 @@ static void on_hello(struct world *world, struct conn *conn, const struct hello 
     link->leased = true;
     evidence_hello(&link->evidence, hello, controller_mono(world));
     struct pending *pending = controller_queue(world, EVENT_MACHINE_HELLO);
-    struct hello *copy = &pending->event.machine_hello.hello;
-    *copy = *hello;
-    copy->machine = arena_str(&pending->arena, hello->machine);
-    copy->software = arena_str(&pending->arena, hello->software);
-    copy->reports = task_reports_copy(&pending->arena, hello->reports, hello->report_count, SIZE_MAX);
+    hello_copy(&pending->arena, hello, SIZE_MAX, &pending->event.machine_hello.hello);
     pending->conn = conn->id;
 }
 

@@ -126,6 +126,47 @@ void machine_acted(struct world *world, const struct sim_event *event)
     machine_feed(world, machine, &acted);
 }
 
+/* --- errands ---------------------------------------------------------------------------------- */
+
+static void errand_begin(struct world *world, struct sim_machine *machine, const struct errand_start *start)
+{
+    int64_t most_ns = start->timeout_ns < 4 * NS_PER_SECOND ? start->timeout_ns : 4 * NS_PER_SECOND;
+    vec_push(&machine->errands, start->errand);
+    world_after(world, world_draw(world, 0, most_ns), SIM_ERRAND_ENDED, machine->index, start->errand,
+                machine->agent_life);
+}
+
+static bool errand_stop(struct sim_machine *machine, obj_id errand)
+{
+    for (size_t i = 0; i < machine->errands.len; i++)
+        if (machine->errands.items[i] == errand) {
+            vec_remove(&machine->errands, i);
+            return true;
+        }
+    return false;
+}
+
+void machine_errand_ended(struct world *world, const struct sim_event *event)
+{
+    struct sim_machine *machine = &world->machines[event->machine];
+    if (!machine->agent || event->number != machine->agent_life)
+        return;
+    if (machine->paused) {
+        world_after(world, 50 * NS_PER_MS, SIM_ERRAND_ENDED, event->machine, event->id, event->number);
+        return;
+    }
+    if (!errand_stop(machine, event->id))
+        return; /* it was stopped */
+    struct errand_end end = {.errand = event->id, .outcome = ERRAND_OK};
+    if (!world->healing && world_chance(world, world->swarm.probe_fail_ppm)) {
+        bool late = world_chance(world, 300000);
+        end.outcome = late ? ERRAND_TIMED_OUT : ERRAND_FAILED;
+        end.exit_code = late ? 0 : 1;
+        end.output = STR("it did not go well");
+    }
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
+}
+
 /* --- effects ---------------------------------------------------------------------------------- */
 
 /* What it measured is true, within the error that it says and what clocks drift apart meanwhile. */
@@ -190,6 +231,12 @@ static void carry_out(struct world *world, struct sim_machine *machine, const st
         break;
     case AGENT_CLOCK:
         check_clock(world, machine, effect);
+        break;
+    case AGENT_ERRAND_START:
+        errand_begin(world, machine, effect->errand_start);
+        break;
+    case AGENT_ERRAND_STOP:
+        errand_stop(machine, effect->task);
         break;
     }
 }
@@ -340,6 +387,7 @@ static void agent_ends(struct sim_machine *machine)
     agent_free(machine->agent);
     agent_effects_done(&machine->effects);
     vec_clear(&machine->acts);
+    vec_clear(&machine->errands);
     machine->agent = NULL;
     machine->paused = false;
     for (size_t i = 0; i < machine->processes.len; i++) {
@@ -441,4 +489,5 @@ void machine_done(struct sim_machine *machine)
         process_free(machine->processes.items[i]);
     vec_done(&machine->processes);
     vec_done(&machine->acts);
+    vec_done(&machine->errands);
 }

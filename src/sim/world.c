@@ -177,6 +177,9 @@ static void dispatch(struct world *world, const struct sim_event *event)
     case SIM_ACTED:
         machine_acted(world, event);
         break;
+    case SIM_ERRAND_ENDED:
+        machine_errand_ended(world, event);
+        break;
     case SIM_WHATS:
         CHECK_UNREACHABLE();
     }

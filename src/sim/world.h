@@ -55,6 +55,7 @@ enum sim_what {
     SIM_REQUEST,           /* request `id` reaches the controller */
     SIM_FAULT,             /* the next fault */
     SIM_ACTED,             /* machine: act `id` of agent life `number` has a result */
+    SIM_ERRAND_ENDED,      /* machine: errand `id` of agent life `number` has ended */
     SIM_WHATS
 };
 
@@ -201,6 +202,7 @@ struct sim_machine {
     uint64_t fence_boot_ns; /* the shims' shared memory; 0: none */
     VEC(struct process *) processes;
     VEC(struct sim_act) acts; /* of the agent's process */
+    VEC(obj_id) errands;      /* likewise: those that run */
     /* the agent's process */
     struct agent *agent; /* NULL: not running */
     struct agent_effects effects;
@@ -413,6 +415,7 @@ void machine_resume(struct world *world, struct sim_machine *machine);
 void machine_connected(struct world *world, const struct sim_event *event);
 void machine_tick(struct world *world, const struct sim_event *event);
 void machine_acted(struct world *world, const struct sim_event *event);
+void machine_errand_ended(struct world *world, const struct sim_event *event);
 void machine_message(struct world *world, struct conn *conn, const struct from_controller *message);
 void machine_conn_closed(struct world *world, struct conn *conn);
 void machine_feed(struct world *world, struct sim_machine *machine, struct agent_event *event);

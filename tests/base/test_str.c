@@ -125,6 +125,17 @@ static void utf8_is_exact(void **state)
 }
 
 /* A buffer against a plain array. */
+static void head_ends_with_a_character(void **state)
+{
+    struct str text = STR("a\303\244\342\202\254\360\237\230\200"); /* of 1, 2, 3 and 4 bytes */
+    static const size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+    for (size_t max = 0; max < sizeof ends / sizeof *ends; max++) {
+        struct str head = str_head_utf8(text, max);
+        assert_int_equal(head.len, ends[max]);
+        assert_true(str_is_utf8(head) && head.data == text.data);
+    }
+}
+
 static void buffer_is_a_string(void **state)
 {
     struct rng rng;
@@ -175,7 +186,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_is_total), cmocka_unit_test(cut_is_join_reversed),
         cmocka_unit_test(trim),           cmocka_unit_test(integers_round_trip),
-        cmocka_unit_test(utf8_is_exact),  cmocka_unit_test(buffer_is_a_string),
+        cmocka_unit_test(utf8_is_exact),  cmocka_unit_test(head_ends_with_a_character),
+        cmocka_unit_test(buffer_is_a_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

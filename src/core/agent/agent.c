@@ -29,7 +29,7 @@ const struct lifecycle link_lifecycle = {"link", LINK_STATES, link_names, link_n
 
 struct agent_effect *agent_effect_add(struct agent_effects *effects, enum agent_effect_kind kind)
 {
-    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_CLOCK);
+    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_ERRAND_STOP);
     struct agent_effect effect = {.kind = kind};
     vec_push(&effects->list, effect);
     return &vec_last(&effects->list);
@@ -88,6 +88,9 @@ void agent_free(struct agent *agent)
     while (agent->signals.len > 0)
         agent_drop_signal(agent, agent->signals.len - 1);
     vec_done(&agent->signals);
+    while (agent->errands.len > 0)
+        agent_errand_drop(agent, agent->errands.len - 1);
+    vec_done(&agent->errands);
     vec_done(&agent->seen);
     mem_free(agent->machine);
     mem_free(agent->software);
@@ -116,6 +119,7 @@ static void link_lost(struct agent *agent, int64_t delay_ns)
     for (size_t i = 0; i < agent->pending.len; i++)
         agent->pending.items[i].number = 0;
     agent_signals_unsent(agent);
+    agent_errands_unsaid(agent);
     plan_retry(agent, delay_ns);
 }
 
@@ -264,6 +268,12 @@ static void on_message(struct agent *agent, const struct from_controller *messag
     case FROM_CONTROLLER_LOG_OPEN:
         agent_effect_add(effects, AGENT_LOG_OPEN)->log_open = message->log_open;
         break;
+    case FROM_CONTROLLER_ERRAND_START:
+        agent_errand_start(agent, &message->errand_start, effects);
+        break;
+    case FROM_CONTROLLER_ERRAND_STOP:
+        agent_errand_stop(agent, message->number, effects);
+        break;
     case FROM_CONTROLLER_EXEC_OPEN: /* the host's alone: nothing is decided, nothing is kept */
     case FROM_CONTROLLER_EXEC_INPUT:
     case FROM_CONTROLLER_EXEC_RESIZE:
@@ -333,13 +343,16 @@ static void dispatch(struct agent *agent, const struct agent_event *event, struc
     case AGENT_SAW:
         agent_saw(agent, event->saw);
         break;
+    case AGENT_ERRAND_ENDED:
+        agent_errand_ended(agent, event->errand_ended, effects);
+        break;
     }
 }
 
 void agent_step(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)
 {
     CHECK(event->boot_ns >= agent->boot_ns);
-    CHECK(event->kind >= AGENT_ADOPTED && event->kind <= AGENT_SAW);
+    CHECK(event->kind >= AGENT_ADOPTED && event->kind <= AGENT_ERRAND_ENDED);
     CHECK(event->kind != AGENT_MESSAGE || event->message);
     int64_t fence_ns = agent->fence_ns;
     vec_clear(&effects->list);

@@ -20,9 +20,9 @@
  * counts the lease from the *receipt* of the heartbeat and adds a margin, so the agent is always first.
  *
  * Reports. What became of a task (running, ended) is state: Hello says all of it, a change after it is one
- * report on the connection. Joins, saved shards, lost peers and signals are kept until acknowledged and
- * said again on a new connection. The record of an ended task is kept until FORGET. Report numbers start at
- * 1 on each connection.
+ * report on the connection. Joins, saved shards, lost peers, signals and ends of errands are kept until
+ * acknowledged and said again on a new connection. The record of an ended task is kept until FORGET. Report
+ * numbers start at 1 on each connection.
  *
  * Order on the chips. A task holds its chips from START to its end. START on chips (or of a host name of the
  * same JobSet) that a stopping task holds waits for its end, and for the controller where that is away; an
@@ -47,6 +47,7 @@ enum {
     /* Unacknowledged signals; equal ones are one. Beyond it the least important is lost: of the least
      * severity, what happened before what begins or ends, the oldest. "os/signals-lost" counts them. */
     AGENT_SIGNALS_MAX = 256,
+    AGENT_ERRANDS_RUNNING_MAX = 8, /* at one time; others wait for their turn */
 };
 
 struct agent_config {
@@ -73,9 +74,10 @@ enum agent_event_kind {
     AGENT_CLIENT_STEP,
     AGENT_CLIENT_SHARD_SAVED,
     AGENT_CLIENT_PEER_GONE,
-    AGENT_CLIENT_LEFT, /* said goodbye, or its connection closed */
-    AGENT_ACTED,       /* `acted`: what became of an ACT; nothing comes after ACT_CANCEL */
-    AGENT_SAW,         /* `saw`: a signal of a probe or of a daemon beside the agent */
+    AGENT_CLIENT_LEFT,  /* said goodbye, or its connection closed */
+    AGENT_ACTED,        /* `acted`: what became of an ACT; nothing comes after ACT_CANCEL */
+    AGENT_SAW,          /* `saw`: a signal of a probe or of a daemon beside the agent */
+    AGENT_ERRAND_ENDED, /* `errand_ended`: nothing comes after ERRAND_STOP */
 };
 
 /* Probes and hooks of a container. */
@@ -116,6 +118,8 @@ struct agent_event {
         } acted;
         const struct from_controller *message;
         const struct signal *saw; /* valid; copied */
+        /* OK, FAILED or TIMED_OUT; the output is UTF-8; copied */
+        const struct errand_end *errand_ended;
         struct {
             obj_id task;
             int64_t pid, started_ns;
@@ -146,12 +150,14 @@ enum agent_effect_kind {
     AGENT_CLIENT_FENCED,
     AGENT_CLIENT_COMMITTED,
     AGENT_CLIENT_DRAIN,
-    AGENT_LOG_OPEN,   /* `log_open`: stream it as LOG_DATA here; streams end with the connection */
-    AGENT_LOG_CLOSE,  /* `stream` */
-    AGENT_NOTE,       /* `note`: a line for the operator's log */
-    AGENT_ACT,        /* `act`: run a container's probe or hook and say ACTED */
-    AGENT_ACT_CANCEL, /* `task` and `container`: end all its acts without a word */
-    AGENT_CLOCK,      /* `clock`: how far this machine's clock is from the controller's */
+    AGENT_LOG_OPEN,     /* `log_open`: stream it as LOG_DATA here; streams end with the connection */
+    AGENT_LOG_CLOSE,    /* `stream` */
+    AGENT_NOTE,         /* `note`: a line for the operator's log */
+    AGENT_ACT,          /* `act`: run a container's probe or hook and say ACTED */
+    AGENT_ACT_CANCEL,   /* `task` and `container`: end all its acts without a word */
+    AGENT_CLOCK,        /* `clock`: how far this machine's clock is from the controller's */
+    AGENT_ERRAND_START, /* `errand_start`: run it, at most for its time-out, and say ERRAND_ENDED */
+    AGENT_ERRAND_STOP,  /* `task`: the errand; kill it without a word */
 };
 
 struct agent_effect {
@@ -176,6 +182,7 @@ struct agent_effect {
         struct log_open log_open;
         uint64_t stream;
         struct str note;
+        const struct errand_start *errand_start;
         struct {
             int64_t ahead_ns; /* < 0: behind */
             int64_t error_ns; /* at most that far off: half of what message and answer took */
@@ -232,7 +239,8 @@ void task_report_copy(struct arena *arena, const struct task_report *from, size_
 /* The same of `count`. */
 struct task_report *task_reports_copy(struct arena *arena, const struct task_report *from, size_t count,
                                       size_t text_max);
-/* The same of all task reports; signals as they are. */
+/* The same of all task reports; signals and ends of errands as they are. */
 void reports_copy(struct arena *arena, const struct reports *from, size_t text_max, struct reports *ret);
+void hello_copy(struct arena *arena, const struct hello *from, size_t text_max, struct hello *ret);
 
 #endif

@@ -1,5 +1,6 @@
 #include "base/hash.h"
 #include "core/agent/agent_private.h"
+#include "core/limits.h"
 
 /* --- digest: every field that decides anything, in a fixed order, without padding or addresses ---- */
 
@@ -95,6 +96,17 @@ static void put_signal(uint64_t *digest, const struct local_signal *waiting)
     put(digest, (uint64_t)signal->last_ns);
 }
 
+static void put_errand(uint64_t *digest, const struct local_errand *errand)
+{
+    put(digest, errand->uid);
+    put(digest, errand->number << 8 | errand->state);
+    put(digest, (uint64_t)errand->start.kind);
+    put_str(digest, errand->start.body);
+    put(digest, (uint64_t)errand->start.timeout_ns);
+    put(digest, (uint64_t)errand->end.outcome << 32 | (uint32_t)errand->end.exit_code);
+    put_str(digest, errand->end.output);
+}
+
 uint64_t agent_digest(const struct agent *agent)
 {
     uint64_t digest = agent->link;
@@ -134,6 +146,8 @@ uint64_t agent_digest(const struct agent *agent)
     for (size_t i = 0; i < agent->signals.len; i++)
         put_signal(&digest, &agent->signals.items[i]);
     put(&digest, agent->signals_number << 32 ^ agent->signals_given_up);
+    for (size_t i = 0; i < agent->errands.len; i++)
+        put_errand(&digest, agent->errands.items[i]);
     put(&digest, (uint64_t)agent->notes);
     for (size_t i = 0; i < agent->seen.len; i++) {
         put(&digest, agent->seen.items[i].jobset);
@@ -217,6 +231,23 @@ static void check_signals(const struct agent *agent)
     CHECK(agent->link != LINK_WELCOME || agent->signals.len == 0 || agent->signals_number > 0);
 }
 
+static void check_errands(const struct agent *agent)
+{
+    size_t running = 0, waiting = 0;
+    CHECK(agent->errands.len <= ERRANDS_PER_MACHINE_MAX);
+    for (size_t i = 0; i < agent->errands.len; i++) {
+        const struct local_errand *errand = agent->errands.items[i];
+        CHECK(errand->uid != 0 && errand->state < ERRAND_STATES);
+        CHECK(errand->number == 0 || errand->state == ERRAND_ENDED);
+        CHECK(errand->number <= agent->report_number);
+        CHECK(agent->link != LINK_WELCOME || errand->state != ERRAND_ENDED || errand->number > 0);
+        running += errand->state == ERRAND_RUNS;
+        waiting += errand->state == ERRAND_WAITS;
+    }
+    CHECK(running <= AGENT_ERRANDS_RUNNING_MAX);
+    CHECK(waiting == 0 || running == AGENT_ERRANDS_RUNNING_MAX);
+}
+
 void agent_check_invariants(const struct agent *agent)
 {
     uint64_t held = 0;
@@ -231,6 +262,7 @@ void agent_check_invariants(const struct agent *agent)
         held |= task->chips;
     }
     check_link(agent);
+    check_errands(agent);
     CHECK(agent->fence_ns == 0 || agent->fence_passed == (agent->boot_ns >= agent->fence_ns) ||
           (agent->fence_passed && agent->link != LINK_WELCOME));
     CHECK(agent->pending.len <= AGENT_PENDING_MAX && agent->tasks.len <= AGENT_TASKS_MAX);

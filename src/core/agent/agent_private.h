@@ -4,6 +4,7 @@
  *   agent_container.c  a task's containers: their order, restarts, ends
  *   agent_probe.c   their probes and hooks
  *   agent_client.c  what tasks say through libphalanx
+ *   agent_errand.c  errands of the controller
  *   agent_report.c  Hello, reports, heartbeats, steps
  *   agent_check.c   digest and invariants
  */
@@ -128,6 +129,23 @@ struct local_signal {
     struct arena text;
 };
 
+/* An errand of the controller (core/errand/errand.h). */
+enum local_errand_state {
+    ERRAND_WAITS, /* for one of the AGENT_ERRANDS_RUNNING_MAX places */
+    ERRAND_RUNS,  /* ERRAND_START is out */
+    ERRAND_ENDED, /* kept until acknowledged */
+    ERRAND_STATES
+};
+extern const struct lifecycle errand_lifecycle;
+struct local_errand {
+    obj_id uid;
+    uint8_t state;   /* enum local_errand_state */
+    uint64_t number; /* ENDED: of the Reports on this connection that said it; 0: to be sent */
+    struct errand_start start;
+    struct errand_end end;
+    struct arena arena; /* owns their texts */
+};
+
 struct jobset_seen {
     obj_id jobset;
     int32_t attempt;
@@ -157,6 +175,7 @@ struct agent {
     VEC(struct local_signal) signals; /* oldest first */
     uint64_t signals_number;          /* of the Reports under way that has some of them; 0: none is */
     uint32_t signals_given_up;        /* that were in it and had to make room since */
+    VEC(struct local_errand *) errands; /* in order of arrival */
     VEC(struct jobset_seen) seen; /* oldest first */
     int64_t notes;                /* NOTE reports made */
 };
@@ -260,5 +279,16 @@ void agent_signals_unsent(struct agent *agent);      /* the connection broke */
 void agent_take_signals(struct agent *agent, struct arena *arena, struct reports *reports);
 void agent_signals_acked(struct agent *agent, uint64_t number);
 bool agent_tells_lost(const struct signal *signal); /* it says how many signals were lost */
+
+/* agent_errand.c */
+void agent_errand_start(struct agent *agent, const struct errand_start *start, struct agent_effects *effects);
+void agent_errand_stop(struct agent *agent, obj_id uid, struct agent_effects *effects);
+void agent_errand_ended(struct agent *agent, const struct errand_end *end, struct agent_effects *effects);
+void agent_errand_drop(struct agent *agent, size_t index);
+void agent_list_errands(const struct agent *agent, struct arena *arena, struct hello *hello);
+size_t agent_errands_due(const struct agent *agent); /* ends to be sent */
+void agent_take_errands(struct agent *agent, struct arena *arena, struct reports *reports);
+void agent_errands_acked(struct agent *agent, uint64_t number);
+void agent_errands_unsaid(struct agent *agent); /* on a new connection all is said again */
 
 #endif

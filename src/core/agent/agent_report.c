@@ -47,6 +47,7 @@ void agent_reports_acked(struct agent *agent, uint64_t number)
         if (agent->pending.items[i].number != 0 && agent->pending.items[i].number <= number)
             agent_unpend(agent, i);
     agent_signals_acked(agent, number);
+    agent_errands_acked(agent, number);
 }
 
 static struct task_report report_of(const struct local_task *task, struct arena *arena)
@@ -88,6 +89,7 @@ void agent_send_hello(struct agent *agent, struct agent_effects *effects)
         hello.reports[i] = report_of(agent->tasks.items[i], &effects->arena);
         agent->tasks.items[i]->report_due = false;
     }
+    agent_list_errands(agent, &effects->arena, &hello);
     agent_effect_add(effects, AGENT_SEND)->send =
         (struct from_agent){.kind = FROM_AGENT_HELLO, .hello = hello};
 }
@@ -111,7 +113,7 @@ static void send_reports(struct agent *agent, struct agent_effects *effects)
         most += agent->tasks.items[i]->report_due;
     for (size_t i = 0; i < agent->pending.len; i++)
         most += agent->pending.items[i].number == 0;
-    if (most == 0 && agent_signals_due(agent) == 0)
+    if (most == 0 && agent_signals_due(agent) == 0 && agent_errands_due(agent) == 0)
         return;
     struct reports reports = {.number = ++agent->report_number};
     reports.items = ARENA_ARRAY(&effects->arena, struct task_report, most);
@@ -124,19 +126,9 @@ static void send_reports(struct agent *agent, struct agent_effects *effects)
     take_states(agent, false, &effects->arena, &reports);
     CHECK(reports.count == most);
     agent_take_signals(agent, &effects->arena, &reports);
+    agent_take_errands(agent, &effects->arena, &reports);
     agent_effect_add(effects, AGENT_SEND)->send =
         (struct from_agent){.kind = FROM_AGENT_REPORTS, .reports = reports};
-}
-
-/* At a character's end, so that it stays UTF-8. */
-static struct str cut(struct str text, size_t max)
-{
-    if (text.len <= max)
-        return text;
-    text.len = max;
-    while (text.len > 0 && ((unsigned char)text.data[text.len] & 0xc0) == 0x80)
-        text.len--;
-    return text;
 }
 
 void task_report_copy(struct arena *arena, const struct task_report *from, size_t text_max,
@@ -144,17 +136,17 @@ void task_report_copy(struct arena *arena, const struct task_report *from, size_
 {
     CHECK(from != ret && from->container_count <= TASK_CONTAINERS_MAX);
     *ret = *from;
-    ret->message = arena_str(arena, cut(from->message, text_max));
-    ret->reason = arena_str(arena, cut(from->reason, text_max));
+    ret->message = arena_str(arena, str_head_utf8(from->message, text_max));
+    ret->reason = arena_str(arena, str_head_utf8(from->reason, text_max));
     if (from->container_count == 0)
         return;
     ret->containers = ARENA_ARRAY(arena, struct container_status, from->container_count);
     for (size_t i = 0; i < from->container_count; i++) {
         struct container_status status = from->containers[i];
-        status.name = cut(status.name, text_max);
-        status.reason = cut(status.reason, text_max);
-        status.message = cut(status.message, text_max);
-        status.end.message = cut(status.end.message, text_max);
+        status.name = str_head_utf8(status.name, text_max);
+        status.reason = str_head_utf8(status.reason, text_max);
+        status.message = str_head_utf8(status.message, text_max);
+        status.end.message = str_head_utf8(status.end.message, text_max);
         container_status_copy(arena, &status, &ret->containers[i]);
     }
 }
@@ -180,6 +172,21 @@ void reports_copy(struct arena *arena, const struct reports *from, size_t text_m
         copy->place = arena_str(arena, copy->place);
         copy->evidence = arena_str(arena, copy->evidence);
     }
+    ret->errands = ARENA_ARRAY(arena, struct errand_end, from->errand_count);
+    for (size_t i = 0; i < from->errand_count; i++) {
+        ret->errands[i] = from->errands[i];
+        ret->errands[i].output = arena_str(arena, str_head_utf8(from->errands[i].output, ERRAND_OUTPUT_MAX));
+    }
+}
+
+void hello_copy(struct arena *arena, const struct hello *from, size_t text_max, struct hello *ret)
+{
+    *ret = *from;
+    ret->machine = arena_str(arena, from->machine);
+    ret->software = arena_str(arena, str_head_utf8(from->software, text_max));
+    ret->reports = task_reports_copy(arena, from->reports, from->report_count, text_max);
+    ret->errand_ids = ARENA_ARRAY(arena, obj_id, from->errand_count);
+    mem_copy(ret->errand_ids, from->errand_ids, from->errand_count * sizeof *ret->errand_ids);
 }
 
 /* --- steps and heartbeats ------------------------------------------------------------------------- */

@@ -22,6 +22,10 @@ _Static_assert((int)FROM_CONTROLLER_WELCOME == WIRE__FROM_CONTROLLER__KIND_WELCO
                    (int)FROM_CONTROLLER_EXEC_RESIZE == WIRE__FROM_CONTROLLER__KIND_EXEC_RESIZE &&
                    (int)FROM_CONTROLLER_EXEC_CLOSE == WIRE__FROM_CONTROLLER__KIND_EXEC_CLOSE,
                "kinds of controller messages");
+_Static_assert((int)FROM_CONTROLLER_SHEET == WIRE__FROM_CONTROLLER__KIND_SHEET &&
+                   (int)FROM_CONTROLLER_ERRAND_START == WIRE__FROM_CONTROLLER__KIND_ERRAND_START &&
+                   (int)FROM_CONTROLLER_ERRAND_STOP == WIRE__FROM_CONTROLLER__KIND_ERRAND_STOP,
+               "kinds of controller messages");
 _Static_assert((int)REPORT_PEER_GONE == WIRE__REPORT_KIND__REPORT_KIND_PEER_GONE &&
                    (int)REPORT_NOTE == WIRE__REPORT_KIND__REPORT_KIND_NOTE &&
                    (int)NOTICE_DRAIN == WIRE__NOTICE_KIND__NOTICE_KIND_DRAIN,
@@ -258,6 +262,7 @@ union controller_parts {
     Wire__ExecData exec_input;
     Wire__ExecResize exec_resize;
     Wire__PackedSheet sheet;
+    Wire__ErrandStart errand_start;
 };
 
 static void write_log_open(struct arena *arena, const struct log_open *open, Wire__LogOpen *ret)
@@ -292,15 +297,28 @@ static void write_packed_sheet(const struct packed_sheet *sheet, Wire__PackedShe
     ret->sheet.len = sheet->bytes.len;
 }
 
+static void write_welcome(const struct welcome *welcome, Wire__Welcome *ret)
+{
+    wire__welcome__init(ret);
+    ret->epoch = welcome->epoch;
+    ret->lease_ns = welcome->lease_ns;
+    ret->heartbeat_ns = welcome->heartbeat_ns;
+}
+
+static void write_exec_resize(const struct exec_resize *resize, Wire__ExecResize *ret)
+{
+    wire__exec_resize__init(ret);
+    ret->stream = resize->stream;
+    ret->width = resize->width;
+    ret->height = resize->height;
+}
+
 static void write_controller(struct arena *arena, const struct from_controller *message,
                              union controller_parts *parts, Wire__FromController *ret)
 {
     switch (message->kind) {
     case FROM_CONTROLLER_WELCOME:
-        wire__welcome__init(&parts->welcome);
-        parts->welcome.epoch = message->welcome.epoch;
-        parts->welcome.lease_ns = message->welcome.lease_ns;
-        parts->welcome.heartbeat_ns = message->welcome.heartbeat_ns;
+        write_welcome(&message->welcome, &parts->welcome);
         ret->welcome = &parts->welcome;
         break;
     case FROM_CONTROLLER_REFUSED:
@@ -346,10 +364,7 @@ static void write_controller(struct arena *arena, const struct from_controller *
         ret->exec_input = &parts->exec_input;
         break;
     case FROM_CONTROLLER_EXEC_RESIZE:
-        wire__exec_resize__init(&parts->exec_resize);
-        parts->exec_resize.stream = message->exec_resize.stream;
-        parts->exec_resize.width = message->exec_resize.width;
-        parts->exec_resize.height = message->exec_resize.height;
+        write_exec_resize(&message->exec_resize, &parts->exec_resize);
         ret->exec_resize = &parts->exec_resize;
         break;
     case FROM_CONTROLLER_EXEC_CLOSE:
@@ -358,6 +373,13 @@ static void write_controller(struct arena *arena, const struct from_controller *
     case FROM_CONTROLLER_SHEET:
         write_packed_sheet(&message->sheet, &parts->sheet);
         ret->sheet = &parts->sheet;
+        break;
+    case FROM_CONTROLLER_ERRAND_START:
+        codec_write_errand_start(arena, &message->errand_start, &parts->errand_start);
+        ret->errand_start = &parts->errand_start;
+        break;
+    case FROM_CONTROLLER_ERRAND_STOP:
+        ret->errand_stop = message->number;
         break;
     default:
         CHECK_UNREACHABLE();
@@ -479,6 +501,12 @@ int codec_get_controller(struct arena *arena, struct str bytes, struct from_cont
     case FROM_CONTROLLER_SHEET:
         message.sheet = (struct packed_sheet){
             pb->sheet->number, {(const char *)pb->sheet->sheet.data, pb->sheet->sheet.len}};
+        break;
+    case FROM_CONTROLLER_ERRAND_START:
+        rc = codec_read_errand_start(pb->errand_start, &message.errand_start, error);
+        break;
+    case FROM_CONTROLLER_ERRAND_STOP:
+        message.number = pb->errand_stop;
         break;
     default:
         rc = error_set(error, ERROR_UNSUPPORTED, "controller message of an unknown kind");

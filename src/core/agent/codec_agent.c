@@ -63,6 +63,9 @@ void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hel
     ret->sheets = hello->sheets;
     ret->n_reports = hello->report_count;
     ret->reports = write_report_list(arena, hello->reports, hello->report_count);
+    ret->errands = hello->errands;
+    ret->n_errand_ids = hello->errand_count;
+    ret->errand_ids = hello->errand_ids;
 }
 
 void codec_write_reports(struct arena *arena, const struct reports *reports, Wire__Reports *ret)
@@ -73,6 +76,8 @@ void codec_write_reports(struct arena *arena, const struct reports *reports, Wir
     ret->items = write_report_list(arena, reports->items, reports->count);
     ret->n_signals = reports->signal_count;
     ret->signals = codec_write_signals(arena, reports->signals, reports->signal_count);
+    ret->n_errands = reports->errand_count;
+    ret->errands = codec_write_errand_ends(arena, reports->errands, reports->errand_count);
 }
 
 static Wire__TaskStep *write_step(struct arena *arena, const struct task_step *step)
@@ -202,12 +207,19 @@ int codec_read_hello(struct arena *arena, const Wire__Hello *pb, struct hello *r
                           .cpu_milli = pb->cpu_milli,
                           .memory_bytes = pb->memory_bytes,
                           .software = str_from(pb->software),
-                          .sheets = pb->sheets};
+                          .sheets = pb->sheets,
+                          .errands = pb->errands,
+                          .errand_ids = pb->errand_ids,
+                          .errand_count = pb->n_errand_ids};
     if (hello.machine.len == 0 || hello.machine.len > NAME_MAX_BYTES)
         return error_set(error, ERROR_INVALID, "hello: machine name of %zu bytes", hello.machine.len);
     if (hello.cpu_milli < 0 || hello.memory_bytes < 0)
         return error_set(error, ERROR_INVALID, "hello of " STR_FORMAT ": negative cpu or memory",
                          STR_ARG(hello.machine));
+    if (hello.errand_count > ERRANDS_PER_MACHINE_MAX)
+        return error_set(error, ERROR_LIMIT,
+                         "hello of " STR_FORMAT ": %zu errands (ERRANDS_PER_MACHINE_MAX is %d)",
+                         STR_ARG(hello.machine), hello.errand_count, ERRANDS_PER_MACHINE_MAX);
     int rc = read_report_list(arena, pb->reports, pb->n_reports, &hello.reports, &hello.report_count, error);
     if (rc < 0)
         return rc;
@@ -222,6 +234,9 @@ int codec_read_reports(struct arena *arena, const Wire__Reports *pb, struct repo
     if (rc == 0)
         rc = codec_read_signals(arena, pb->signals, pb->n_signals, &reports.signals, &reports.signal_count,
                                 error);
+    if (rc == 0)
+        rc = codec_read_errand_ends(arena, pb->errands, pb->n_errands, &reports.errands,
+                                    &reports.errand_count, error);
     if (rc < 0)
         return rc;
     *ret = reports;

@@ -37,6 +37,9 @@ Wire__EnvVar **codec_write_env(struct arena *arena, const struct env_var *env, s
 
 Wire__Signal **codec_write_signals(struct arena *arena, const struct signal *signals, size_t count);
 
+void codec_write_errand_start(struct arena *arena, const struct errand_start *start, Wire__ErrandStart *ret);
+Wire__ErrandEnd **codec_write_errand_ends(struct arena *arena, const struct errand_end *ends, size_t count);
+
 void codec_write_exec_data(const struct exec_data *data, Wire__ExecData *ret);
 void codec_write_exec_open(struct arena *arena, const struct exec_open *open, Wire__ExecOpen *ret);
 
@@ -57,6 +60,9 @@ int codec_read_env(struct arena *arena, Wire__EnvVar *const *pb, size_t count, s
                    struct error *error);
 int codec_read_signals(struct arena *arena, Wire__Signal *const *list, size_t count,
                        struct signal **ret_signals, size_t *ret_count, struct error *error);
+int codec_read_errand_start(const Wire__ErrandStart *pb, struct errand_start *ret, struct error *error);
+int codec_read_errand_ends(struct arena *arena, Wire__ErrandEnd *const *list, size_t count,
+                           struct errand_end **ret_ends, size_t *ret_count, struct error *error);
 int codec_read_exec_data(const Wire__ExecData *pb, struct exec_data *ret, struct error *error);
 int codec_read_exec_open(struct arena *arena, const Wire__ExecOpen *pb, struct exec_open *ret,
                          struct error *error);

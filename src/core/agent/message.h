@@ -18,6 +18,7 @@
 
 #include "base/str.h"
 #include "core/container.h"
+#include "core/errand/order.h"
 #include "core/health/signal.h"
 #include "core/ids.h"
 
@@ -81,6 +82,9 @@ struct hello {
         *reports; /* inventory: STARTED for each live task (also when still launching), EXITED /
                                     START_FAILED for each ended one that was not acknowledged yet */
     size_t report_count;
+    bool errands;       /* it understands errands */
+    obj_id *errand_ids; /* those that wait, run, or ended without an acknowledgement */
+    size_t errand_count;
 };
 /* What a machine and its containers used during the last window, measured by the agent's host: with one
  * heartbeat in ten seconds, never logged. */
@@ -110,6 +114,8 @@ struct reports {
     size_t count;
     struct signal *signals; /* what was seen on the machine */
     size_t signal_count;
+    struct errand_end *errands; /* ends; kept until acknowledged */
+    size_t errand_count;
 };
 struct log_data {
     uint64_t stream;
@@ -261,6 +267,8 @@ enum from_controller_kind {
     FROM_CONTROLLER_EXEC_RESIZE = 13,
     FROM_CONTROLLER_EXEC_CLOSE = 14, /* `number`: the stream; its command is killed */
     FROM_CONTROLLER_SHEET = 15,
+    FROM_CONTROLLER_ERRAND_START = 80,
+    FROM_CONTROLLER_ERRAND_STOP = 81, /* `number`: the errand; no end is reported */
 };
 struct from_controller {
     enum from_controller_kind kind;
@@ -281,6 +289,7 @@ struct from_controller {
         struct exec_data exec_data;
         struct exec_resize exec_resize;
         struct packed_sheet sheet;
+        struct errand_start errand_start;
     };
 };
 

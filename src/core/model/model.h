@@ -65,6 +65,7 @@ struct machine {
     int64_t cpu_used_milli, memory_used_bytes;
     uint32_t task_count;       /* tasks placed here, chips or not */
     uint64_t incarnation;      /* of the agent that registered last; larger is newer */
+    bool errands;              /* that agent understands errands (errand/errand.h) */
     int64_t state_since_ns;
     uint64_t changed_seq;      /* log position of the last change: resourceVersion */
     obj_id uid;

@@ -6,6 +6,7 @@
  *   logs.c      log streams
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers
+ *   errand.c    errands of the controller: hooks, qualification
  *   volumes.c   volumes of tasks and where containers see them
  *   health.c    the machine's probes
  *   usage.c     CPU and memory that are used
@@ -65,6 +66,8 @@ struct local_machine {
     struct live *live;          /* real tasks; NULL when simulated */
     struct list_node sim_tasks; /* simulated ones */
     VEC(struct sim_act) sim_acts;
+    VEC(obj_id) sim_errands;          /* that ended; said after the effects */
+    struct errand_end sim_errand_end; /* the one that is being said */
     /* The newest SHEET of this connection; number 0: none. */
     uint64_t sheet_number;
     struct buf sheet_bytes;
@@ -101,6 +104,8 @@ struct live {
     /* probe.c */
     struct list_node probes;
     size_t probe_count;
+    struct list_node errands;  /* errand.c */
+    char *hooks_dir;           /* NULL: the default */
     struct usage_meter *meter; /* usage.c; NULL: nothing was measured yet */
     struct health_watch *health; /* health.c; NULL: no probes */
 };
@@ -163,6 +168,11 @@ void local_probe_run(struct live *live, const struct agent_effect *effect);
 void local_probe_cancel(struct live *live, obj_id task, uint32_t container);
 void local_probe_close_all(struct live *live);
 
+/* errand.c: what became of it comes as ERRAND_ENDED, never from inside a step; nothing after a stop. */
+void local_errand_start(struct live *live, const struct errand_start *start);
+void local_errand_stop(struct live *live, obj_id errand);
+void local_errand_close_all(struct live *live);
+
 /* health.c */
 int local_health_new(struct live *live, const struct agent_host_options *options, struct error *error);
 void local_health_close(struct live *live);
@@ -197,6 +207,8 @@ void local_sim_stop(struct local_machine *machine, const struct task_stop *stop,
  */
 void local_sim_act(struct local_machine *machine, const struct agent_effect *effect);
 bool local_sim_acted(struct local_machine *machine, struct agent_event *ret_event);
+/* Every errand of a simulated machine goes well, likewise. */
+void local_sim_errand(struct local_machine *machine, const struct errand_start *start);
 void local_sim_run_due(struct agent_host *host, int64_t now_ns);
 void local_sim_log_open(struct local_machine *machine, const struct log_open *open);
 void local_sim_free(struct local_machine *machine);

@@ -249,6 +249,14 @@ static void carry_out(struct local_machine *machine, const struct agent_effect *
         if (live)
             local_health_clock(live, effect->clock.ahead_ns, effect->clock.error_ns);
         break;
+    case AGENT_ERRAND_START:
+        live ? local_errand_start(live, effect->errand_start)
+             : local_sim_errand(machine, effect->errand_start);
+        break;
+    case AGENT_ERRAND_STOP:
+        if (live)
+            local_errand_stop(live, effect->task);
+        break;
     }
 }
 

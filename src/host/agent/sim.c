@@ -168,8 +168,20 @@ void local_sim_act(struct local_machine *machine, const struct agent_effect *eff
     vec_push(&machine->sim_acts, act);
 }
 
+void local_sim_errand(struct local_machine *machine, const struct errand_start *start)
+{
+    vec_push(&machine->sim_errands, start->errand);
+}
+
 bool local_sim_acted(struct local_machine *machine, struct agent_event *ret_event)
 {
+    if (machine->sim_errands.len > 0) {
+        machine->sim_errand_end = (struct errand_end){machine->sim_errands.items[0], ERRAND_OK, 0, {0}};
+        vec_remove(&machine->sim_errands, 0);
+        *ret_event =
+            (struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &machine->sim_errand_end};
+        return true;
+    }
     if (machine->sim_acts.len == 0)
         return false;
     struct sim_act act = machine->sim_acts.items[0];
@@ -196,4 +208,5 @@ void local_sim_free(struct local_machine *machine)
     list_for_each_safe(node, after, &machine->sim_tasks)
         sim_remove(container_of(node, struct sim_task, node));
     vec_done(&machine->sim_acts);
+    vec_done(&machine->sim_errands);
 }

@@ -506,6 +506,8 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     list_init(&live->streams);
     list_init(&live->execs);
     list_init(&live->probes);
+    list_init(&live->errands);
+    live->hooks_dir = options->hooks_dir ? strdup(options->hooks_dir) : NULL;
     live->log_bytes = options->log_bytes;
     live->log_files = options->log_files;
     machine->live = live; /* on failure live_close takes back what there is */
@@ -584,6 +586,7 @@ void local_tasks_close(struct live *live)
     local_health_close(live);
     local_exec_close_all(live);
     local_probe_close_all(live);
+    local_errand_close_all(live);
     local_clients_close(live);
     if (live->launcher)
         launch_shutdown(live->launcher, on_launcher_closed, live->machine->host);
@@ -596,6 +599,7 @@ void local_tasks_free(struct live *live)
     vec_done(&live->failed);
     local_usage_free(live);
     free(live->volumes_dir);
+    free(live->hooks_dir);
     vec_done(&live->running);
     mem_free(live);
 }

@@ -112,6 +112,16 @@ static void carry_out(struct controller *controller, struct starts *starts, cons
         message.task = effect->forget.task;
         send_to(controller, effect->forget.machine, &message);
         break;
+    case EFFECT_ERRAND_START:
+        message.kind = FROM_CONTROLLER_ERRAND_START;
+        message.errand_start = effect->errand_start.start;
+        send_to(controller, effect->errand_start.machine, &message);
+        break;
+    case EFFECT_ERRAND_STOP:
+        message.kind = FROM_CONTROLLER_ERRAND_STOP;
+        message.number = effect->errand_stop.errand;
+        send_to(controller, effect->errand_stop.machine, &message);
+        break;
     }
 }
 

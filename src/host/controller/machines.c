@@ -205,29 +205,6 @@ void machines_tether(struct controller *controller, struct wire_conn *conn, cons
     evidence_tether_opened(&controller->links[machine->id].evidence, hello, controller_stamp_ns(controller));
 }
 
-/* At a character's end, so that it stays UTF-8. */
-static struct str cut(struct str text)
-{
-    if (text.len <= MESSAGE_BYTES_MAX)
-        return text;
-    text.len = MESSAGE_BYTES_MAX;
-    while (text.len > 0 && ((unsigned char)text.data[text.len] & 0xc0) == 0x80)
-        text.len--;
-    return text;
-}
-
-static struct pending *copy_hello(const struct hello *hello)
-{
-    struct pending *pending = pending_new(EVENT_MACHINE_HELLO);
-    struct hello *copy = &pending->event.machine_hello.hello;
-    *copy = *hello;
-    copy->machine = arena_str(&pending->arena, hello->machine);
-    copy->software = arena_str(&pending->arena, cut(hello->software));
-    copy->reports =
-        task_reports_copy(&pending->arena, hello->reports, hello->report_count, MESSAGE_BYTES_MAX);
-    return pending;
-}
-
 /* The newest connection of a machine counts. What was said on an older one and held up on the way is not
  * news; and of two agents that were given one name the later stays, or they would take turns for ever. */
 void machines_hello(struct controller *controller, struct wire_conn *conn, const struct hello *hello)
@@ -254,7 +231,8 @@ void machines_hello(struct controller *controller, struct wire_conn *conn, const
     link->sheet = 0;
     evidence_hello(&link->evidence, hello, controller_mono_ns());
     lease_arm(controller, machine->id);
-    struct pending *pending = copy_hello(hello);
+    struct pending *pending = pending_new(EVENT_MACHINE_HELLO);
+    hello_copy(&pending->arena, hello, MESSAGE_BYTES_MAX, &pending->event.machine_hello.hello);
     pending->machine = machine->id;
     pending->conn = conn;
     commit_queue(controller, pending);

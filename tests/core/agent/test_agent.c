@@ -362,6 +362,76 @@ static void test_back_off(void **state)
     desk_done(&desk);
 }
 
+static void errand(struct desk *desk, obj_id uid)
+{
+    struct errand_start order = {uid, ERRAND_HOOK, STR("{\"hook\":\"reset\"}"), 60 * NS_PER_SECOND};
+    say(desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_START, .errand_start = order});
+}
+
+static void errand_ended(struct desk *desk, obj_id uid, struct str output)
+{
+    struct errand_end end = {uid, ERRAND_FAILED, 3, output};
+    step(desk, (struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
+}
+
+/* Its end is said until the controller has it, on every connection; what is known is not begun again. */
+static void test_an_errand_is_told_until_it_is_acknowledged(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    errand(&desk, 21);
+    assert_true(effect_of(&desk, AGENT_ERRAND_START)->errand_start->errand == 21);
+    assert_true(str_is(effect_of(&desk, AGENT_ERRAND_START)->errand_start->body, "{\"hook\":\"reset\"}"));
+    errand(&desk, 21);
+    assert_null(effect_of(&desk, AGENT_ERRAND_START));
+    errand_ended(&desk, 22, STR("nobody asked"));
+    assert_null(sent_of(&desk, FROM_AGENT_REPORTS));
+    errand_ended(&desk, 21, STR("no such device"));
+    const struct reports *reports = &sent_of(&desk, FROM_AGENT_REPORTS)->reports;
+    assert_int_equal(reports->errand_count, 1);
+    assert_int_equal(reports->errands[0].exit_code, 3);
+    assert_true(str_is(reports->errands[0].output, "no such device"));
+    step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    tick_to(&desk, agent_deadline(desk.agent));
+    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    const struct hello *hello = &sent_of(&desk, FROM_AGENT_HELLO)->hello;
+    assert_true(hello->errands && hello->errand_count == 1 && hello->errand_ids[0] == 21);
+    say(&desk,
+        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    reports = &sent_of(&desk, FROM_AGENT_REPORTS)->reports;
+    assert_true(reports->errand_count == 1 && reports->errands[0].errand == 21);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = reports->number});
+    errand(&desk, 21); /* gone from memory: it is another errand to us */
+    assert_non_null(effect_of(&desk, AGENT_ERRAND_START));
+    desk_done(&desk);
+}
+
+static void test_errands_wait_for_their_turn(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    for (obj_id i = 1; i <= AGENT_ERRANDS_RUNNING_MAX; i++) {
+        errand(&desk, i);
+        assert_non_null(effect_of(&desk, AGENT_ERRAND_START));
+    }
+    errand(&desk, 100);
+    errand(&desk, 101);
+    errand(&desk, 102);
+    assert_null(effect_of(&desk, AGENT_ERRAND_START));
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_STOP, .number = 100});
+    assert_null(effect_of(&desk, AGENT_ERRAND_STOP)); /* it had not begun */
+    errand_ended(&desk, 3, STR(""));
+    assert_true(effect_of(&desk, AGENT_ERRAND_START)->errand_start->errand == 101);
+    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_STOP, .number = 5});
+    assert_true(effect_of(&desk, AGENT_ERRAND_STOP)->task == 5);
+    assert_true(effect_of(&desk, AGENT_ERRAND_START)->errand_start->errand == 102);
+    errand_ended(&desk, 5, STR("too late"));
+    assert_null(sent_of(&desk, FROM_AGENT_REPORTS));
+    desk_done(&desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +444,8 @@ int main(void)
         cmocka_unit_test(test_clients),
         cmocka_unit_test(test_adoption),
         cmocka_unit_test(test_back_off),
+        cmocka_unit_test(test_an_errand_is_told_until_it_is_acknowledged),
+        cmocka_unit_test(test_errands_wait_for_their_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,10 +70,25 @@ static void random_hello(struct rng *rng, struct arena *arena, struct hello *hel
                             .cpu_milli = (int64_t)rng_below(rng, 1000000),
                             .memory_bytes = (int64_t)(rng_next(rng) >> 1),
                             .software = random_text(rng, arena, 0),
-                            .report_count = rng_below(rng, 5)};
+                            .report_count = rng_below(rng, 5),
+                            .errands = rng_chance(rng, 500000),
+                            .errand_count = rng_below(rng, 4)};
     hello->reports = ARENA_ARRAY(arena, struct task_report, hello->report_count);
     for (size_t i = 0; i < hello->report_count; i++)
         hello->reports[i] = random_report(rng, arena);
+    hello->errand_ids = ARENA_ARRAY(arena, obj_id, hello->errand_count);
+    for (size_t i = 0; i < hello->errand_count; i++)
+        hello->errand_ids[i] = 1 + rng_next(rng) / 2;
+}
+
+static void random_ends(struct rng *rng, struct arena *arena, struct reports *reports)
+{
+    reports->errand_count = rng_below(rng, 4);
+    reports->errands = ARENA_ARRAY(arena, struct errand_end, reports->errand_count);
+    for (size_t i = 0; i < reports->errand_count; i++)
+        reports->errands[i] = (struct errand_end){
+            1 + rng_next(rng) / 2, (enum errand_outcome)rng_range(rng, ERRAND_OK, ERRAND_TIMED_OUT),
+            (int32_t)rng_range(rng, -1, 255), random_text(rng, arena, 0)};
 }
 
 static void random_usage(struct rng *rng, struct arena *arena, struct usage *usage)
@@ -152,6 +167,7 @@ static struct from_agent random_agent(struct rng *rng, struct arena *arena)
         message.reports.items = ARENA_ARRAY(arena, struct task_report, message.reports.count);
         for (size_t i = 0; i < message.reports.count; i++)
             message.reports.items[i] = random_report(rng, arena);
+        random_ends(rng, arena, &message.reports);
         break;
     case FROM_AGENT_LOG_DATA:
         message.log_data = (struct log_data){.stream = rng_next(rng),
@@ -267,6 +283,8 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
 {
     struct from_controller message = {
         .kind = (enum from_controller_kind)rng_range(rng, FROM_CONTROLLER_WELCOME, FROM_CONTROLLER_SHEET)};
+    if (rng_chance(rng, 100000))
+        message.kind = rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_START : FROM_CONTROLLER_ERRAND_STOP;
     switch (message.kind) {
     case FROM_CONTROLLER_WELCOME:
         message.welcome = (struct welcome){rng_next(rng), rng_range(rng, 1, 3600 * NS_PER_SECOND),
@@ -282,10 +300,16 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
     case FROM_CONTROLLER_REPORTS_ACK:
     case FROM_CONTROLLER_LOG_CLOSE:
     case FROM_CONTROLLER_EXEC_CLOSE:
+    case FROM_CONTROLLER_ERRAND_STOP:
         message.number = rng_next(rng);
         break;
     case FROM_CONTROLLER_SHEET:
         message.sheet = (struct packed_sheet){rng_next(rng), random_text(rng, arena, 1)};
+        break;
+    case FROM_CONTROLLER_ERRAND_START:
+        message.errand_start =
+            (struct errand_start){1 + rng_next(rng) / 2, ERRAND_HOOK, random_text(rng, arena, 0),
+                                  rng_range(rng, 1, ERRAND_TIMEOUT_MAX_NS)};
         break;
     case FROM_CONTROLLER_START:
         random_launch(rng, arena, &message.start);

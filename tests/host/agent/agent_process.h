@@ -40,14 +40,17 @@ static int agent_run(char **argv)
     uv_signal_t term;
     struct agent_host *host;
     struct error error;
+    char hooks[512];
     signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&loop);
+    snprintf(hooks, sizeof hooks, "%s/hooks", argv[3]);
     struct agent_host_options options = {.machine = "m-1",
                                          .controller = "127.0.0.1",
                                          .address = AGENT_ADDRESS,
                                          .port = (uint16_t)strtol(argv[2], NULL, 10),
                                          .state = argv[3],
                                          .shim = agent_shim,
+                                         .hooks_dir = hooks,
                                          .chips = 4,
                                          .quiet = true};
     int rc = agent_host_new(&loop, &options, &host, &error);

@@ -24,6 +24,13 @@ struct told { /* what the agents said about one task */
     uint8_t phases[8]; /* enum container_phase of each */
 };
 
+struct heard_errand { /* its end */
+    obj_id errand;
+    enum errand_outcome outcome;
+    int32_t exit_code;
+    char output[ERRAND_OUTPUT_MAX + 1];
+};
+
 struct fake {
     uv_loop_t loop;
     struct patience patience;
@@ -38,6 +45,7 @@ struct fake {
     int hellos, tethers, closed, tethers_closed, heartbeats;
     size_t last_inventory;
     VEC(struct told) told;
+    VEC(struct heard_errand *) errands;
     struct buf log;
     bool log_ended;
     char log_error[200];
@@ -54,6 +62,23 @@ static struct told *told(struct fake *fake, uint64_t task)
     struct told fresh = {.task = task, .step = -1, .saved_step = -1};
     vec_push(&fake->told, fresh);
     return &vec_last(&fake->told);
+}
+
+/* NULL: not yet. */
+static inline const struct heard_errand *heard_errand(const struct fake *fake, obj_id errand)
+{
+    for (size_t i = 0; i < fake->errands.len; i++)
+        if (fake->errands.items[i]->errand == errand)
+            return fake->errands.items[i];
+    return NULL;
+}
+
+static void take_errand_end(struct fake *fake, const struct errand_end *end)
+{
+    struct heard_errand *heard = mem_alloc(sizeof *heard);
+    *heard = (struct heard_errand){end->errand, end->outcome, end->exit_code, ""};
+    snprintf(heard->output, sizeof heard->output, STR_FORMAT, STR_ARG(end->output));
+    vec_push(&fake->errands, heard);
 }
 
 static void take_report(struct fake *fake, const struct task_report *report)
@@ -145,6 +170,8 @@ static void from_agent(struct wire_conn *conn, const struct from_agent *message)
     case FROM_AGENT_REPORTS:
         for (size_t i = 0; i < message->reports.count; i++)
             take_report(fake, &message->reports.items[i]);
+        for (size_t i = 0; i < message->reports.errand_count; i++)
+            take_errand_end(fake, &message->reports.errands[i]);
         wire_send_controller(conn, &(struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK,
                                                              .number = message->reports.number});
         break;
@@ -191,6 +218,9 @@ static void fake_done(struct fake *fake)
         ;
     assert_int_equal(uv_loop_close(&fake->loop), 0);
     vec_done(&fake->told);
+    for (size_t i = 0; i < fake->errands.len; i++)
+        mem_free(fake->errands.items[i]);
+    vec_done(&fake->errands);
     buf_done(&fake->log);
 }
 
