@@ -32,11 +32,21 @@ struct told {
     bool started, stopped, ended;
 };
 
+struct told_errand {
+    obj_id errand;
+    machine_id machine;
+    enum errand_kind kind;
+    int64_t timeout_ns;
+    struct buf body;
+    bool over; /* stopped, ended, or its machine died */
+};
+
 struct harness {
     struct core *core;
     struct effects effects;
     int64_t now_ns;
     VEC(struct told) told;
+    VEC(struct told_errand) errands;
     struct buf log; /* u32 length, i64 stamp, record */
     struct twins twins;
     int last_code;
@@ -54,6 +64,34 @@ static inline struct told *harness_told(struct harness *h, obj_id task)
     return NULL;
 }
 
+/* The newest that its machine was told of and has; NULL: none. */
+static inline struct told_errand *harness_errand(struct harness *h, enum errand_kind kind, machine_id machine)
+{
+    for (size_t i = h->errands.len; i-- > 0;) {
+        struct told_errand *errand = &h->errands.items[i];
+        if (errand->kind == kind && errand->machine == machine && !errand->over)
+            return errand;
+    }
+    return NULL;
+}
+
+static inline void harness_watch_errand(struct harness *h, const struct effect *effect)
+{
+    obj_id uid = effect->kind == EFFECT_ERRAND_START ? effect->errand_start.start.errand
+                                                     : effect->errand_stop.errand;
+    struct told_errand *known = NULL;
+    for (size_t i = 0; i < h->errands.len && !known; i++)
+        known = h->errands.items[i].errand == uid ? &h->errands.items[i] : NULL;
+    if (effect->kind == EFFECT_ERRAND_STOP && known)
+        known->over = true;
+    if (effect->kind == EFFECT_ERRAND_STOP || (known && !known->over))
+        return;
+    const struct errand_start *start = &effect->errand_start.start;
+    struct told_errand told = {uid, effect->errand_start.machine, start->kind, start->timeout_ns, {0}, false};
+    buf_add_str(&told.body, start->body);
+    vec_push(&h->errands, told);
+}
+
 static inline void harness_watch(struct harness *h)
 {
     for (size_t i = 0; i < h->effects.list.len; i++) {
@@ -64,6 +102,8 @@ static inline void harness_watch(struct harness *h)
         } else if (effect->kind == EFFECT_TASK_START && !harness_told(h, effect->start->uid)) {
             struct told told = {effect->start->uid, effect->start->machine, false, false, false};
             vec_push(&h->told, told);
+        } else if (effect->kind == EFFECT_ERRAND_START || effect->kind == EFFECT_ERRAND_STOP) {
+            harness_watch_errand(h, effect);
         } else if (effect->kind == EFFECT_TASK_STOP) {
             struct told *told = harness_told(h, effect->stop.stop.task);
             if (told && told->machine == effect->stop.machine)
@@ -105,12 +145,20 @@ static inline void harness_hello(struct harness *h, const char *machine, const s
 {
     const struct machine *known = cluster_find(core_cluster(h->core), str_from(machine));
     struct event event = {.kind = EVENT_MACHINE_HELLO};
+    obj_id has[ERRANDS_PER_MACHINE_MAX];
+    size_t errands = 0;
+    for (size_t i = 0; i < h->errands.len; i++)
+        if (h->errands.items[i].machine == known->id && !h->errands.items[i].over)
+            has[errands++] = h->errands.items[i].errand;
     event.machine_hello.hello = (struct hello){.version = WIRE_VERSION,
                                                .machine = str_from(machine),
                                                .incarnation = (uint64_t)h->now_ns,
                                                .chips = known->chip_count,
                                                .reports = (struct task_report *)reports,
-                                               .report_count = count};
+                                               .report_count = count,
+                                               .errands = true,
+                                               .errand_ids = has,
+                                               .errand_count = errands};
     harness_step(h, &event);
 }
 
@@ -128,6 +176,8 @@ static inline void harness_lose(struct harness *h, const char *machine)
     for (size_t i = 0; i < h->told.len; i++)
         if (h->told.items[i].machine == id)
             h->told.items[i].ended = true;
+    for (size_t i = 0; i < h->errands.len; i++)
+        h->errands.items[i].over = h->errands.items[i].over || h->errands.items[i].machine == id;
     harness_news(h, EVENT_MACHINE_GONE, machine);
 }
 
@@ -195,6 +245,9 @@ static inline void harness_done(struct harness *h)
     twins_done(&h->twins);
     vec_done(&h->effects.list);
     vec_done(&h->told);
+    for (size_t i = 0; i < h->errands.len; i++)
+        buf_done(&h->errands.items[i].body);
+    vec_done(&h->errands);
     buf_done(&h->log);
 }
 
@@ -312,6 +365,20 @@ static inline void harness_run_all(struct harness *h)
             changed = true;
         }
     }
+}
+
+/* Its agent says so. */
+static inline void harness_errand_end(struct harness *h, struct told_errand *errand,
+                                      enum errand_outcome outcome, const char *output)
+{
+    assert_non_null(errand);
+    assert_false(errand->over);
+    errand->over = true;
+    struct errand_end end = {errand->errand, outcome, outcome == ERRAND_FAILED ? 1 : 0, str_from(output)};
+    struct event event = {.kind = EVENT_REPORTS};
+    event.reports.machine = core_cluster(h->core)->machines[errand->machine].name;
+    event.reports.reports = (struct reports){.number = 1, .errands = &end, .errand_count = 1};
+    harness_step(h, &event);
 }
 
 static inline void harness_exit(struct harness *h, struct task *task, int code)

@@ -49,6 +49,11 @@ static inline bool twins_same_effect(const struct effect *a, const struct effect
         return a->changed.type == b->changed.type && x.kind == y.kind && x.uid == y.uid &&
                x.version == y.version;
     }
+    if (a->kind == EFFECT_ERRAND_START)
+        return a->errand_start.start.errand == b->errand_start.start.errand &&
+               a->errand_start.machine == b->errand_start.machine &&
+               str_equal(a->errand_start.start.body, b->errand_start.start.body) &&
+               a->errand_start.start.timeout_ns == b->errand_start.start.timeout_ns;
     return a->kind != EFFECT_TASK_START || a->start->uid == b->start->uid;
 }
 

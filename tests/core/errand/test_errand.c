@@ -43,8 +43,6 @@ static void bench_init(struct bench *b)
     *b = (struct bench){.errands = errands_new()};
     b->h.twins.off = true;
     harness_init(&b->h, MACHINES, 4, 0);
-    for (machine_id i = 0; i < MACHINES; i++)
-        machine_at(b, i)->errands = true;
     b->step.now_ns = b->h.now_ns;
     next_step(b, 0);
 }
@@ -55,7 +53,7 @@ static void bench_done(struct bench *b)
     errands_free(b->errands);
     vec_done(&b->effects.list);
     for (machine_id i = 0; i < MACHINES; i++)
-        machine_at(b, i)->errands = false; /* as the log has it */
+        machine_at(b, i)->errands = true; /* as the log has it */
     harness_done(&b->h);
 }
 
