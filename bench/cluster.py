@@ -1,4 +1,5 @@
 """Clusters for benches: started in a folder of their own, asked over HTTP, and gone without a trace afterwards."""
+import datetime
 import http.client
 import json
 import os
@@ -49,6 +50,12 @@ def jobset(name, command, tasks=1, chips=4, env=None, spec=None):
                                  "containers": [container]}}}
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
             "spec": dict(spec or {}, replicatedJobs=[{"name": "w", "template": {"spec": job}}])}
+
+
+def parse_time(text):
+    """Seconds since 1970."""
+    moment = datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.replace(tzinfo=datetime.timezone.utc).timestamp()
 
 
 class Scratch:
@@ -165,6 +172,16 @@ class Server:
     def status(self, name):
         return self.get(f"{JOBSETS}/{name}").get("status", {})
 
+    def restarts(self, name):
+        return self.status(name).get("phalanx", {}).get("restarts", [])
+
+    def fault_time(self, name, attempt):
+        """When the controller took note of the loss that began `attempt`, once it says so."""
+        for record in self.restarts(name):
+            if record.get("attempt") == attempt and "faultTime" in record:
+                return parse_time(record["faultTime"])
+        return None
+
     def completed(self, name):
         state = self.status(name).get("terminalState")
         if state == "Failed":
@@ -204,6 +221,19 @@ class LocalCluster:
 
     def wait_ready(self, machines):
         wait_for(f"{machines} machines are not ready", lambda: self.server.ready_machines() == machines, 30, 0.1)
+
+    def kill_machine(self, machine):
+        """SIGKILL to everything on it. Returns when: monotonic ns, and seconds since 1970."""
+        pids = self.scratch.processes(f"cluster/machines/{machine}")
+        if not pids:
+            raise BenchError(f"nothing runs on machine {machine}")
+        start = time.monotonic_ns(), time.time()
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return start
 
     def machines_of(self):
         """Rank -> machine."""

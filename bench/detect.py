@@ -1,143 +1,122 @@
-"""What a probe sees -> the fault object -> the job on other machines, for a few classes of faults.
+"""What happens to a machine -> the fault object and the machine's quarantine -> the job is told -> it runs elsewhere.
 
-Real agents whose probes look below a fake root of each machine, every 100 ms; what happens there is written by this
-process. The fault's time is the controller's stamp of its last occurrence (its machine is quarantined in the same
-step), the job's is that of its restart record: every task of the new attempt runs. Limit: the period itself; a fault
-that comes at any moment waits half of it on average.
+Real agents whose probes look below a made-up root of each machine every 100 ms; what happens there is written by this
+process. The fault's time is the controller's stamp of its last occurrence; its machine is quarantined in the same step
+(which is checked). The job is told when the first of its tasks gets SIGTERM, by the task's own clock. It runs again at
+the time of its restart's record: every task of the new attempt runs. Limit: the period itself; a fault that comes at any
+moment waits half of it on average. Behind the probes: a fault that another system reports, and a machine whose every
+process is killed, so that its connections break.
 """
 import json
-import os
+import random
 import time
 
-from cluster import LocalCluster, Scratch, jobset, wait_for
-from recover import parse_time
+from cluster import BenchError, Fifo, jobset, parse_time, task, wait_for
 from report import figure, median, quantile
+from watched import fault_table, probe_settings, watched_cluster
+
+from hall import FAULTS, isolation, open_faults
 
 # Fewer than the sixteen restarts in a minute that make a JobSet wait.
 MACHINES, RANKS, REPETITIONS, PERIOD_MS = 6, 4, 14, 100
-FAULTS = "/apis/phalanx.dev/v1/faults"
-
-CLUSTER = f"""
-apiVersion: phalanx.dev/v1
-kind: Cluster
-metadata: {{name: detect}}
-spec:
-  settings: {{lease: 20s, heartbeat: 1s}}
-  machineNames: m-{{n}}
-  addresses: 127.0.5.1
-  pods:
-  - racks:
-    - machines: {MACHINES}
-      chips: 4
-"""
-SETTINGS = "probes:\n" + "".join(
-    f"  {probe}: {{period: {PERIOD_MS}ms{more}}}\n"
-    for probe, more in (("kmsg", ", userspace: true"), ("edac", ""), ("infiniband", "")))
+PATIENCE_S = 20
 # No breaker, as machines are repaired at once; a port that goes down is fatal at once.
-TABLE = {"apiVersion": "phalanx.dev/v1", "kind": "FaultTable", "metadata": {"name": "default"},
-         "spec": {"breaker": {"perHour": 100, "total": 100},
-                  "codes": [{"code": "ib/port-down", "level": "Separate", "severity": "high"}]}}
+TABLE = fault_table(breaker={"perHour": 100, "total": 100},
+                    codes=[{"code": "ib/port-down", "level": "Separate", "severity": "high"}])
 
 
-class Roots:
-    """What each machine looks like."""
-
-    def __init__(self, scratch):
-        self.path = scratch.join("roots")
-        for i in range(1, MACHINES + 1):
-            self.write(f"m-{i}", "dev/kmsg", "")
-            self.repair(f"m-{i}")
-
-    def write(self, machine, path, text, mode="w"):
-        path = os.path.join(self.path, machine, path)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        target = path if mode == "a" else path + ".new"  # never half of it
-        with open(target, mode) as file:
-            file.write(text)
-        if target != path:
-            os.rename(target, path)
-
-    def repair(self, machine):
-        port = "sys/class/infiniband/mlx5_0/ports/1/"
-        self.write(machine, port + "state", "4: ACTIVE\n")
-        self.write(machine, port + "phys_state", "5: LinkUp\n")
-        for i in range(REPETITIONS):
-            self.write(machine, f"sys/devices/system/edac/mc/mc{i}/ue_count", "0\n")
-
-    def xid(self, machine, number):
-        self.write(machine, "dev/kmsg", f"3,{number},{number},-;NVRM: Xid (PCI:0000:{number % 256:02x}:00): 79, "
-                   "GPU has fallen off the bus.\n", "a")
-
-    def memory(self, machine, number):
-        # Another controller each time: equal events of one place within seconds are one.
-        self.write(machine, f"sys/devices/system/edac/mc/mc{number}/ue_count", "1\n")
-
-    def port(self, machine, number):
-        del number
-        self.write(machine, "sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
+def repair(cluster, hall, machine):
+    """True once nothing is wrong with it any more."""
+    hall.port(machine, up=True)
+    for controller in range(REPETITIONS):
+        hall.memory_errors(machine, controller, 0)
+    for fault in open_faults(cluster.server, machine):
+        cluster.server.call("DELETE", f"{FAULTS}/{fault['metadata']['name']}")
+    return isolation(cluster.server, machine) == "Healthy"
 
 
-def open_faults(server, machine):
-    query = f"{FAULTS}?fieldSelector=spec.machine%3D{machine},status.state%3DOpen"
-    return server.get(query)["items"]
+def report_fault(cluster, machine, number):
+    fault = {"apiVersion": "phalanx.dev/v1", "kind": "Fault", "metadata": {"generateName": "bench-"},
+             "spec": {"machine": machine, "code": "public/1", "place": f"pump/{number}", "severity": "critical"}}
+    cluster.server.call("POST", FAULTS, json.dumps(fault))
 
 
-def repaired(server, roots, machine):
-    roots.repair(machine)
-    for fault in open_faults(server, machine):
-        server.call("DELETE", f"{FAULTS}/{fault['metadata']['name']}")
-    return server.get(f"/api/v1/nodes/{machine}")["status"]["phalanx"]["isolation"] == "Healthy"
+class Case:
+    """One gang, to which the same happens again and again."""
 
+    def __init__(self, cluster, name, stops):
+        self.cluster, self.server, self.name, self.stops = cluster, cluster.server, name, stops
+        self.faults, self.notices, self.jobs = [], [], []
+        self.moments = random.Random(1)  # of the probe's period
 
-def repeat(cluster, roots, name, break_it, number):
-    """Milliseconds to the fault object, and until every task runs again."""
-    server = cluster.server
-    machine = cluster.machines_of()[number % RANKS]
-    began = time.time()
-    break_it(machine, number)
-    fault = wait_for("no fault", lambda: open_faults(server, machine), 20)[0]
-
-    def restarted():
-        restarts = server.status(name)["phalanx"].get("restarts", [])
-        news = [r for r in restarts if "startedTime" in r and parse_time(r["startedTime"]) > began]
+    def restart_after(self, began):
+        news = [r for r in self.server.restarts(self.name)
+                if "startedTime" in r and parse_time(r["startedTime"]) > began]
         return news[-1] if news else None
 
-    record = wait_for("the gang does not come back", restarted, 20)
-    wait_for("the machine is not repaired", lambda: repaired(server, roots, machine), 20, PERIOD_MS / 1000)
-    return ((parse_time(fault["status"]["lastSeen"]) - began) * 1000,
-            (parse_time(record["startedTime"]) - began) * 1000)
+    def repeat(self, break_it, survivors):
+        """`break_it` hits the machine of one of the ranks; `survivors` of the gang are told to stop."""
+        machine = self.cluster.machines_of()[len(self.jobs) % RANKS]
+        time.sleep(self.moments.uniform(0, PERIOD_MS / 1000))
+        began = time.time()
+        noticed = break_it(machine, len(self.jobs))
+        record = wait_for("the gang does not come back", lambda: self.restart_after(began), PATIENCE_S)
+        stamps = self.stops.collect(survivors, PATIENCE_S)
+        if noticed is None:  # a fault is the cause, and its machine is out of service in the same step
+            fault = wait_for("no fault", lambda: open_faults(self.server, machine), PATIENCE_S)[0]
+            if fault["status"]["action"] != "Evicted":
+                raise BenchError(f"the fault's action is {fault['status']['action']}")
+            seen = parse_time(fault["status"]["lastSeen"])
+        else:
+            began = noticed
+            seen = wait_for("no word of the loss", lambda: self.server.fault_time(self.name, record["attempt"]), 5)
+        self.faults.append((seen - began) * 1000)
+        self.notices.append((min(stamp for stamp, in stamps) / 1e9 - began) * 1000)
+        self.jobs.append((parse_time(record["startedTime"]) - began) * 1000)
+        return machine
+
+    def figures(self, report, what, seen, limit_ms):
+        report.row(figure("detect", f"{what} -> {seen}", median(self.faults), "ms", limit_ms))
+        report.row(figure("detect", f"{what} -> {seen}, p99", quantile(self.faults, 0.99), "ms", limit_ms))
+        report.row(figure("detect", f"{what} -> job is told", median(self.notices), "ms", limit_ms))
+        report.row(figure("detect", f"{what} -> job is told, p99", quantile(self.notices, 0.99), "ms", limit_ms))
+        report.row(figure("detect", f"{what} -> gang of {RANKS} runs elsewhere", median(self.jobs), "ms", limit_ms))
 
 
-def measure(report, cluster, roots, name, case, break_it):
-    server = cluster.server
-    server.create(jobset(name, ["tail", "-f", "/dev/null"], RANKS, spec={"failurePolicy": {"maxRestarts": 100}}))
+def measure(report, cluster, hall, stops, number, what, break_it, broken=False):
+    name, server = f"gang-{number}", cluster.server
+    server.create(jobset(name, [task("notice"), stops.path], RANKS, spec={"failurePolicy": {"maxRestarts": 100}}))
     wait_for("the gang does not run", lambda: server.status(name).get("phalanx", {}).get("state") == "Running", 30)
-    times = [repeat(cluster, roots, name, break_it, number) for number in range(REPETITIONS)]
-    faults, jobs = [t[0] for t in times], [t[1] for t in times]
-    report.row(figure("detect", f"{case} -> fault, machine quarantined", median(faults), "ms", PERIOD_MS))
-    report.row(figure("detect", f"{case} -> fault, p99", quantile(faults, 0.99), "ms", PERIOD_MS))
-    report.row(figure("detect", f"{case} -> gang of {RANKS} runs elsewhere", median(jobs), "ms", PERIOD_MS))
+    case = Case(cluster, name, stops)
+    for _ in range(REPETITIONS):
+        machine = case.repeat(break_it, RANKS - broken)
+        wait_for("the machine is not repaired", lambda bad=machine: repair(cluster, hall, bad), PATIENCE_S, 0.1)
+        if broken:
+            cluster.wait_ready(MACHINES)
+    if broken:
+        case.figures(report, what, "loss noticed", None)
+    else:
+        case.figures(report, what, "fault, quarantined", PERIOD_MS if number < 3 else None)
     server.delete(name)
+    stops.collect(RANKS, PATIENCE_S)
     wait_for("the gang does not go", lambda: server.gone(name), 30)
 
 
 def run(report):
-    with Scratch() as scratch:
-        roots = Roots(scratch)
-        paths = {}
-        for name, text in (("cluster.yaml", CLUSTER), ("settings.yaml", SETTINGS)):
-            paths[name] = scratch.join(name)
-            with open(paths[name], "w") as file:
-                file.write(text)
-        with LocalCluster(scratch, paths["cluster.yaml"], "--probe-root", roots.path, "--probe-settings",
-                          paths["settings.yaml"]) as cluster:
-            server = cluster.server
-            cluster.wait_ready(MACHINES)
-            server.call("POST", "/apis/phalanx.dev/v1/faulttables", json.dumps(TABLE))
-            for i in range(1, MACHINES + 1):
-                seen = os.path.join(cluster.folder, f"machines/m-{i}/health")
-                wait_for(f"m-{i} was not looked at", lambda: os.path.exists(seen), 30)
-            for number, (case, break_it) in enumerate((("xid 79 in the kernel log", roots.xid),
-                                                       ("uncorrected memory error", roots.memory),
-                                                       ("InfiniBand port down", roots.port))):
-                measure(report, cluster, roots, f"gang-{number}", case, break_it)
+    probes = probe_settings(("kmsg", "edac", "infiniband"), PERIOD_MS)
+    with watched_cluster(MACHINES, "127.0.5.1", probes, TABLE, "--revive", "100ms") as (cluster, hall):
+        for machine in hall.names:  # equal events at one place within seconds are one: so another place each time
+            for controller in range(REPETITIONS):
+                hall.memory_errors(machine, controller, 0)
+        time.sleep(3 * PERIOD_MS / 1000)  # counters count from their first look
+        stops = Fifo(cluster.scratch, "stops", "=q")
+        cases = (
+            ("xid 79 in the kernel log", lambda m, n: hall.xid(m, f"0000:{n:02x}:00")),
+            ("uncorrected memory error", lambda m, n: hall.memory_errors(m, n, 1)),
+            ("InfiniBand port down", lambda m, n: hall.port(m, up=False)),
+            ("reported by another system", lambda m, n: report_fault(cluster, m, n)))
+        for number, (what, break_it) in enumerate(cases):
+            measure(report, cluster, hall, stops, number, what, break_it)
+        measure(report, cluster, hall, stops, len(cases), "broken connection",
+                lambda m, n: cluster.kill_machine(m)[1], broken=True)
+        stops.close()

@@ -4,11 +4,9 @@ The ranks use libphalanx and keep no state (bench/tasks/rejoin.c), so this is th
 decision, stopping the old attempt, starting the new one, rendezvous. Limit: 16 such ranks, forked and executed by one
 parent, past their barrier. The machine comes back after each repetition.
 """
-import datetime
 import os
 import signal
 import subprocess
-import time
 
 from cluster import Fifo, LocalCluster, Scratch, jobset, task, wait_for, BenchError
 from report import figure, median, quantile
@@ -46,48 +44,22 @@ def start_plain(stamps, number):
     return (last_ns - start_ns) / 1e6
 
 
-def parse_time(text):
-    moment = datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
-    return moment.replace(tzinfo=datetime.timezone.utc).timestamp()
-
-
-def fault_time(server, attempt):
-    """When the controller took note of the loss that began `attempt`, once it says so."""
-    for record in server.status("gang").get("phalanx", {}).get("restarts", []):
-        if record.get("attempt") == attempt and "faultTime" in record:
-            return parse_time(record["faultTime"])
-    return None
-
-
 class Repetition:
     def __init__(self, cluster, stamps):
         self.cluster, self.stamps, self.attempt = cluster, stamps, 0
-
-    def kill(self, machine):
-        """SIGKILL to everything on it. Returns when: monotonic ns, and seconds since 1970."""
-        pids = self.cluster.scratch.processes(f"cluster/machines/{machine}")
-        if not pids:
-            raise BenchError(f"nothing runs on machine {machine}")
-        start = time.monotonic_ns(), time.time()
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        return start
 
     def run(self, rank):
         """(milliseconds to detection, milliseconds until every rank is past its barrier)."""
         server = self.cluster.server
         machine = self.cluster.machines_of()[rank]
-        start_ns, start = self.kill(machine)
+        start_ns, start = self.cluster.kill_machine(machine)
         records = self.stamps.collect(RANKS, PATIENCE_S, lambda record: record[1] > self.attempt)
         attempts = {record[1] for record in records}
         if len(attempts) > 1 or len({record[2] for record in records}) != RANKS:
             raise BenchError(f"ranks of attempts {sorted(attempts)} are past their barriers")
         self.attempt = attempts.pop()
         last_ns = max(record[0] for record in records)
-        detected = wait_for("no word of the fault", lambda: fault_time(server, self.attempt), 5)
+        detected = wait_for("no word of the fault", lambda: server.fault_time("gang", self.attempt), 5)
         self.cluster.wait_ready(RANKS + SPARES)
         return (detected - start) * 1000, (last_ns - start_ns) / 1e6
 
