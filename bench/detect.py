@@ -1,11 +1,11 @@
-"""What happens to a machine -> the fault object and the machine's quarantine -> the job is told -> it runs elsewhere.
+"""What happens to a machine -> fault object, machine's quarantine -> the job is told -> it runs elsewhere.
 
 Real agents whose probes look below a made-up root of each machine every 100 ms; what happens there is written by this
-process. The fault's time is the controller's stamp of its last occurrence; its machine is quarantined in the same step
-(which is checked). The job is told when the first of its tasks gets SIGTERM, by the task's own clock. It runs again at
-the time of its restart's record: every task of the new attempt runs. Limit: the period itself; a fault that comes at any
-moment waits half of it on average. Behind the probes: a fault that another system reports, and a machine whose every
-process is killed, so that its connections break.
+process. The fault's time is the controller's stamp of its last occurrence; its machine is quarantined in the same
+step (which is checked). The job is told when the first of its tasks gets SIGTERM, by the task's own clock. It runs
+again at the time of its restart's record: every task of the new attempt runs. Limit: the period itself; a fault that
+comes at any moment waits half of it on average. Behind the probes: a fault that another system reports, and a machine
+whose every process is killed, so that its connections break.
 """
 import json
 import random
