@@ -21,13 +21,15 @@ static void audit_place(struct audit *audit, const struct task *task)
 {
     const struct pod_spec *pod = &task->job->rjob->job.pod;
     CHECK(task->machine < audit->core->cluster.machine_count);
-    CHECK(task->chips && pod->chips ? (uint32_t)__builtin_popcountll(task->chips) == pod->chips
-                                    : !task->chips);
+    CHECK(task->state == TASK_STOPPING || /* what it was started with may have been changed since */
+          (uint32_t)__builtin_popcountll(task->chips) == pod->chips);
+    CHECK(task->state == TASK_STOPPING || (task->cpu_milli == pod->cpu_request_milli &&
+                                           task->memory_bytes == pod->memory_request_bytes));
     CHECK((audit->held[task->machine] & task->chips) == 0); /* no chip belongs to two */
     audit->held[task->machine] |= task->chips;
     audit->holders[task->machine]++;
-    audit->cpu_milli[task->machine] += pod->cpu_request_milli;
-    audit->memory_bytes[task->machine] += pod->memory_request_bytes;
+    audit->cpu_milli[task->machine] += task->cpu_milli;
+    audit->memory_bytes[task->machine] += task->memory_bytes;
 }
 
 static void audit_task(struct audit *audit, const struct job *job, const struct task *task)

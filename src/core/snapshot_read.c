@@ -427,6 +427,9 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     task->pod_uid = pb->pod_uid ? pb->pod_uid : pb->uid;
     task->runs_before = pb->runs_before;
     task->failed_runs = pb->failed_runs;
+    bool said = pb->n_held == 2;
+    task->cpu_milli = said ? pb->held[0] : job->rjob->job.pod.cpu_request_milli;
+    task->memory_bytes = said ? pb->held[1] : job->rjob->job.pod.memory_request_bytes;
     task->parked = pb->parked;
     if (pb->attempt > 0)
         task->attempt = pb->attempt - 1;

@@ -318,6 +318,9 @@ static void write_task(struct writer *writer, const struct task *task)
     pb.pod_uid = task->pod_uid;
     pb.runs_before = task->runs_before;
     pb.failed_runs = task->failed_runs;
+    int64_t held[] = {task->cpu_milli, task->memory_bytes};
+    pb.n_held = task->holds ? 2 : 0;
+    pb.held = held;
     pb.parked = task->parked;
     pb.reason = codec_text(&writer->arena, task->reason);
     pb.attempt = task->attempt == task->job->jobset->attempt ? 0 : task->attempt + 1;

@@ -129,12 +129,17 @@ static bool create_workload(const struct writing *writing)
     return write_accept(writing, 201, shown(jobset));
 }
 
-/* Nothing was taken by what its containers ask for now: they may ask for something else. */
-static bool may_ask_anew(const struct writing *writing, const struct jobset *jobset)
+/* What its containers ask for may become something else: of a JobSet that is suspended before or after (what
+ * still ends holds what it was given), of a suspended Job once its pods have ended. */
+static bool may_ask_anew(const struct writing *writing, const struct jobset *jobset,
+                         const struct doc *document)
 {
     const struct workload *workload = workload_of(writing->core->admit, jobset->uid);
     bool booked = workload && workload->state != WORKLOAD_PENDING && workload->state != WORKLOAD_FINISHED;
-    return jobset->spec.suspend && !booked && !jobset_has_living(jobset);
+    bool suspends = doc_bool(doc_path(document, "spec", "suspend", NULL), false);
+    bool free_of_pods = jobset->form == FORM_JOBSET ? jobset->spec.suspend || suspends
+                                                    : jobset->spec.suspend && !jobset_has_living(jobset);
+    return free_of_pods && !booked;
 }
 
 static bool check_update(const struct writing *writing, const struct jobset *jobset,
@@ -143,7 +148,7 @@ static bool check_update(const struct writing *writing, const struct jobset *job
     struct field_errors *errors = write_new_errors(writing);
     bool started = jobset->form == FORM_JOB && jobset->jobs[0] && jobset->jobs[0]->start_ns;
     workload_validate_update(jobset->document, document, started, errors);
-    if (jobset->form != FORM_POD && errors->list.len == 0 && !may_ask_anew(writing, jobset))
+    if (jobset->form != FORM_POD && errors->list.len == 0 && !may_ask_anew(writing, jobset, document))
         workload_validate_resources_kept(jobset->document, document, errors);
     /* An older log may hold such a change. */
     if (writing->dry && jobset->form == FORM_JOBSET && jobset->terminal_state[0] && errors->list.len == 0)

@@ -40,11 +40,8 @@ static void move_machines(struct search *search, const struct workload *victim, 
             const struct task *task = job->tasks.items[t];
             if (!task->holds || task->machine == MACHINE_NONE)
                 continue;
-            const struct pod_spec *pod = &job->rjob->job.pod;
-            search->may_free_cpu_milli[task->machine] +=
-                out ? pod->cpu_request_milli : -pod->cpu_request_milli;
-            search->may_free_memory_bytes[task->machine] +=
-                out ? pod->memory_request_bytes : -pod->memory_request_bytes;
+            search->may_free_cpu_milli[task->machine] += out ? task->cpu_milli : -task->cpu_milli;
+            search->may_free_memory_bytes[task->machine] += out ? task->memory_bytes : -task->memory_bytes;
             if (out)
                 search->may_free[task->machine] |= task->chips;
             else

@@ -96,8 +96,11 @@ static void close_gang(struct step *step, struct gang *gang)
     struct jobset *jobset = gang->jobset;
     int64_t chips = 0;
     CHECK(gang->tasks.len > 0 && gang->tasks.len <= jobset->loose_tasks);
-    for (size_t t = 0; t < gang->tasks.len; t++)
-        chips += gang->tasks.items[t]->job->rjob->job.pod.chips;
+    for (size_t t = 0; t < gang->tasks.len; t++) {
+        struct task *task = gang->tasks.items[t];
+        task->asked_chips = task->job->rjob->job.pod.chips;
+        chips += task->asked_chips;
+    }
     jobset->loose_tasks -= (uint32_t)gang->tasks.len;
     gang->waiting = gang->alive = (uint32_t)gang->tasks.len;
     gang->queued_ns = step->now_ns;
@@ -165,7 +168,7 @@ void gang_shrink(struct step *step, struct gang *gang, uint32_t count)
     int64_t chips = 0;
     for (size_t t = count; t < gang->tasks.len; t++) {
         struct task *task = gang->tasks.items[t];
-        chips += task->job->rjob->job.pod.chips;
+        chips += task->asked_chips;
         gang_leave(task);
         gang->waiting--;
         gang->alive--;

@@ -108,7 +108,7 @@ static void leave_queued(struct step *step, struct gang *gang, struct task *task
     gang_leave(task);
     gang->feasible_shape = 0; /* what is left may fit */
     gang->waiting--;
-    gang_chips_left(step, gang, task->job->rjob->job.pod.chips);
+    gang_chips_left(step, gang, task->asked_chips);
     if (gang->alive == 0)
         sched_queue_remove(&step->jobs->queue, &gang->queued);
 }
@@ -181,7 +181,9 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
         CHECK(places[t].machine < step->cluster->machine_count && !task->holds);
         take_over(step, gang->jobset, places[t].machine, places[t].chips);
         struct machine *machine = &step->cluster->machines[places[t].machine];
-        machine_take(machine, places[t].chips, pod->cpu_request_milli, pod->memory_request_bytes);
+        task->cpu_milli = pod->cpu_request_milli;
+        task->memory_bytes = pod->memory_request_bytes;
+        machine_take(machine, places[t].chips, task->cpu_milli, task->memory_bytes);
         ledger_move(step->ledger, __builtin_popcountll(places[t].chips), machine_free_owner(machine), owner,
                     now_us);
         lifecycle_move(&task_lifecycle, &task->state, TASK_PLACED);

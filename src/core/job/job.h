@@ -86,6 +86,10 @@ struct task {
     machine_id machine;        /* MACHINE_NONE until placed; stays after the end */
     uint64_t chips;            /* held; 0 after the end */
     uint64_t chips_were;       /* the chips it held, for display */
+    /* What it holds beside chips. What its containers ask for now may be something else: a suspended JobSet's
+     * may change while its tasks still end. */
+    int64_t cpu_milli, memory_bytes;
+    uint32_t asked_chips;      /* PENDING: private, what its gang counts for it */
     uint32_t rank, world;      /* within its group */
     int32_t attempt;           /* of its JobSet when its process was told to start: of its shards too */
     uint16_t port;             /* base of its attempt's two ports: MASTER_PORT, rendezvous + 1 */

@@ -25,7 +25,8 @@ void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank)
     struct task *gone = reporter->job->doomed ? NULL : rank_of(reporter, rank);
     if (!gone || gone == reporter || gone->machine == MACHINE_NONE || task_ended(gone->state))
         return;
-    if (gone->gang != reporter->gang) /* it came later: the reporter speaks of the one that it replaces */
+    /* It came later, or waits to run again in its place: the reporter speaks of the process before. */
+    if (gone->gang != reporter->gang || gone->parked || gone->attempt != reporter->attempt)
         return;
     CHECK(gone->machine < step->cluster->machine_count);
     gone->peers_lost = true;

@@ -250,8 +250,8 @@ static void add_own(struct request *request)
                 continue;
             make_own(request);
             request->own_chips[task->machine] |= task->chips;
-            request->own_cpu_milli[task->machine] += old->rjob->job.pod.cpu_request_milli;
-            request->own_memory_bytes[task->machine] += old->rjob->job.pod.memory_request_bytes;
+            request->own_cpu_milli[task->machine] += task->cpu_milli;
+            request->own_memory_bytes[task->machine] += task->memory_bytes;
         }
     }
 }
@@ -289,8 +289,8 @@ static void allow_for_promised(struct request *request, const struct jobset *vic
             const struct task *task = job->tasks.items[t];
             if (!task->holds)
                 continue;
-            request->reserved_cpu_milli[task->machine] -= job->rjob->job.pod.cpu_request_milli;
-            request->reserved_memory_bytes[task->machine] -= job->rjob->job.pod.memory_request_bytes;
+            request->reserved_cpu_milli[task->machine] -= task->cpu_milli;
+            request->reserved_memory_bytes[task->machine] -= task->memory_bytes;
         }
     }
 }

@@ -51,9 +51,9 @@ struct gang *jobs_restore_gang(struct jobset *jobset, obj_id uid)
 /* What tasks hold is held once, and who lives on a machine is on its list. */
 static bool take_chips(const struct job *job, struct cluster *cluster)
 {
-    const struct pod_spec *pod = &job->rjob->job.pod;
     for (size_t t = 0; t < job->tasks.len; t++) {
-        const struct task *task = job->tasks.items[t];
+        struct task *task = job->tasks.items[t];
+        task->asked_chips = job->rjob->job.pod.chips; /* a change of that ends what is PENDING at once */
         bool listed = !list_empty(&task->on_machine);
         if (listed != (!task_ended(task->state) && task->machine != MACHINE_NONE))
             return false;
@@ -62,7 +62,7 @@ static bool take_chips(const struct job *job, struct cluster *cluster)
         struct machine *machine = &cluster->machines[task->machine];
         if (task->chips & ~machine->free_mask)
             return false;
-        machine_take(machine, task->chips, pod->cpu_request_milli, pod->memory_request_bytes);
+        machine_take(machine, task->chips, task->cpu_milli, task->memory_bytes);
     }
     return true;
 }

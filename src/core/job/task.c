@@ -148,11 +148,10 @@ void task_release_chips(struct step *step, struct task *task)
         return;
     CHECK(task->gang && task->machine < step->cluster->machine_count);
     struct machine *machine = &step->cluster->machines[task->machine];
-    const struct pod_spec *pod = &task->job->rjob->job.pod;
     int64_t count = __builtin_popcountll(task->chips);
     task->holds = false;
     step->room = true;
-    machine_give(machine, task->chips, pod->cpu_request_milli, pod->memory_request_bytes);
+    machine_give(machine, task->chips, task->cpu_milli, task->memory_bytes);
     task->chips = 0;
     if (count > 0) {
         ledger_move(step->ledger, count, task->gang->account.owner, machine_free_owner(machine),

@@ -3,7 +3,7 @@
  *
  * Free: metadata, suspend, coordinator, ttlSecondsAfterFinished. While the JobSet is or becomes suspended
  * also, in pod templates: labels, annotations, nodeSelector, tolerations, schedulingGates, requests and
- * limits of containers (these only once its pods are gone: workload_validate_resources_kept); and
+ * limits of containers (these only without quota of a queue: workload_validate_resources_kept); and
  * spec.scheduling. All else must mean the same as before; each difference is reported where it stands, as
  * deep as it can be told. Fields that the schema does not know are no part of the comparison: nothing acts on
  * them.
@@ -221,8 +221,8 @@ void workload_validate_resources_kept(const struct doc *old, const struct doc *c
                 const struct doc *is = doc_get(doc_at(doc_get(after, lists[l]), i), "resources");
                 if (!schema_equal(row, was, is))
                     path_forbidden(errors, AT(AT_INDEX(AT(pod, lists[l]), i), "resources"), is,
-                                   "may only change while the workload is suspended, all of its pods have "
-                                   "ended, and it holds no quota");
+                                   "may only change while the workload is suspended, holds no quota, and, "
+                                   "of a Job, all of its pods have ended");
             }
     }
 }

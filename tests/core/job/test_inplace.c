@@ -264,6 +264,24 @@ static void a_rank_takes_its_peers_along(void **state)
     harness_done(&h);
 }
 
+/* What peers say of the process before is no evidence against its machine. */
+static void peers_speak_of_the_process_before(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 4, 1);
+    struct jobset *jobset = harness_create(&h, ON_FAILURE("3", ""));
+    all_join(&h, jobset);
+    struct task *one = harness_task(&h, "a-w-0-1"), *peer = harness_task(&h, "a-w-0-0");
+    harness_exit(&h, one, 1);
+    harness_report(
+        &h, &(struct task_report){.kind = REPORT_PEER_GONE, .task = peer->uid, .peer_rank = one->rank},
+        peer->machine);
+    assert_true(one->parked && !one->peers_lost);
+    harness_run_all(&h);
+    assert_true(one->state == TASK_RUNNING && !one->peers_lost);
+    harness_done(&h);
+}
+
 /* What has met nobody is restarted by its machine alone; both count towards one limit. */
 static void restarts_of_both_kinds_are_one_sum(void **state)
 {
@@ -325,6 +343,7 @@ int main(void)
         cmocka_unit_test(suspending_and_deleting_end_it),
         cmocka_unit_test(it_can_be_disabled),
         cmocka_unit_test(a_rank_takes_its_peers_along),
+        cmocka_unit_test(peers_speak_of_the_process_before),
         cmocka_unit_test(restarts_of_both_kinds_are_one_sum),
         cmocka_unit_test(peers_wait_for_a_lost_rank),
         cmocka_unit_test(deleted_and_held),

@@ -101,18 +101,50 @@ static void suspended_resources(void **state)
     harness_run_all(&h);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("false", "1")), 422);
     assert_non_null(strstr(h.last_message, "field is immutable"));
-    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "1")), 422);
-    assert_non_null(strstr(h.last_message, "may only change while the workload is suspended"));
-    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "2")), 200);
-    assert_int_equal(living(job_of(&h, "a-x-0")), 2); /* told to stop */
-    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "1")), 422);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "1")), 200); /* in one write */
+    assert_int_equal(living(job_of(&h, "a-x-0")), 2); /* told to stop: they hold what they were given */
+    assert_int_equal((int)idle_chips(&h), 4);
+    harness_check_replay(&h);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "4")), 200); /* and again */
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("false", "3")), 200);
+    assert_int_equal((int)idle_chips(&h), 4);
+    core_check_invariants(h.core);
     harness_run_all(&h);
-    assert_int_equal((int)idle_chips(&h), 8);
-    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("true", "1")), 200);
-    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ASKS("false", "1")), 200);
-    assert_int_equal((int)idle_chips(&h), 6);
+    assert_int_equal((int)idle_chips(&h), 2);
+    assert_int_equal(living(job_of(&h, "a-x-0")), 2);
     assert_int_equal(jobset->restarts, 0);
     harness_done(&h);
+#undef ASKS
+}
+
+/* Pods that wait for their first machine, and what others were given of processor and memory. */
+static void suspended_resources_of_waiting_pods(void **state)
+{
+#define ASKS(suspend, parallel, asks)                                                                        \
+    JOBSET("a", "suspend: " suspend ", ",                                                                    \
+           "{name: x, template: {spec: {parallelism: " parallel ", completions: " parallel                   \
+           ", backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, "    \
+           "command: [x], resources: {limits: " asks "}}]}}}}}")
+    for (int fits = 0; fits < 2; fits++) {
+        struct harness h;
+        harness_init(&h, 2, 4, 0);
+        const char *before = fits ? ASKS("false", "2", "{cpu: 3, memory: 2Gi, google.com/tpu: 2}")
+                                  : ASKS("false", "9", "{cpu: 3, memory: 2Gi, google.com/tpu: 2}");
+        const char *after = fits ? ASKS("true", "2", "{cpu: 1, memory: 9Gi, google.com/tpu: 4}")
+                                 : ASKS("true", "9", "{cpu: 1, memory: 9Gi, google.com/tpu: 4}");
+        struct jobset *jobset = harness_create(&h, before);
+        assert_int_equal(jobset->gangs.items[0]->state, fits ? GANG_PLACED : GANG_QUEUED);
+        if (fits)
+            harness_run_all(&h);
+        assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", after), 200);
+        core_check_invariants(h.core);
+        harness_check_replay(&h);
+        harness_run_all(&h);
+        assert_int_equal((int)idle_chips(&h), 8);
+        for (size_t m = 0; m < core_cluster(h.core)->machine_count; m++)
+            assert_int_equal(core_cluster(h.core)->machines[m].cpu_used_milli, 0);
+        harness_done(&h);
+    }
 #undef ASKS
 }
 
@@ -152,6 +184,7 @@ int main(void)
         cmocka_unit_test(resumed_and_over),
         cmocka_unit_test(suspend_while_restarting),
         cmocka_unit_test(suspended_resources),
+        cmocka_unit_test(suspended_resources_of_waiting_pods),
         cmocka_unit_test(managed_by_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
