@@ -58,3 +58,28 @@ bool base64_decode(struct str text, struct buf *out)
     }
     return count == 0;
 }
+
+void base64url_encode(struct str bytes, struct buf *out)
+{
+    size_t start = out->len;
+    base64_encode(bytes, out);
+    while (out->len > start && out->data[out->len - 1] == '=')
+        out->data[--out->len] = 0;
+    for (size_t i = start; i < out->len; i++)
+        out->data[i] = out->data[i] == '+' ? '-' : out->data[i] == '/' ? '_' : out->data[i];
+}
+
+bool base64url_decode(struct str text, struct buf *out)
+{
+    struct buf plain BUF_CLEANUP = {0};
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i] == '-' ? '+' : text.data[i] == '_' ? '/' : text.data[i];
+        if (value_of(c) < 0 || text.data[i] == '+' || text.data[i] == '/')
+            return false;
+        buf_add_char(&plain, c);
+    }
+    for (; plain.len % 4 != 0; buf_add_char(&plain, '='))
+        if (plain.len % 4 == 1)
+            return false;
+    return base64_decode(buf_str(&plain), out);
+}

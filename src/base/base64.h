@@ -1,4 +1,5 @@
-/* base64.h - RFC 4648 base64 with padding, the standard alphabet. */
+/* base64.h - RFC 4648 base64: with padding in the standard alphabet, and "base64url" (section 5)
+ * without. */
 #ifndef PHX_BASE_BASE64_H
 #define PHX_BASE_BASE64_H
 
@@ -9,5 +10,9 @@ void base64_encode(struct str bytes, struct buf *out);
  * only checks.
  * Line breaks are skipped, as Kubernetes does. */
 bool base64_decode(struct str text, struct buf *out);
+void base64url_encode(struct str bytes, struct buf *out);
+/* Appends the bytes; false: not base64url in its only form (padding, line breaks, stray bits are
+ * refused). */
+bool base64url_decode(struct str text, struct buf *out);
 
 #endif

@@ -28,6 +28,8 @@ static const char usage[] =
     "  --tls-key FILE         its key\n"
     "  --client-ca FILE       accept client certificates that these authorities signed\n"
     "  --tokens FILE          accept these bearer tokens: token,user,uid,\"group1,group2\"\n"
+    "  --service-account-key FILE  what signs ServiceAccounts' tokens (default DIR/service-account.key, "
+    "made)\n"
     "  --roles FILE           roles and bindings beside those in the API\n"
     "  --anonymous            who shows no credentials is system:anonymous instead of refused\n"
     "  --audit-log FILE       write a line for each request; -: standard error\n"
@@ -70,6 +72,7 @@ enum access_option {
     CLIENT_CA,
     TOKENS,
     ROLES,
+    ACCOUNT_KEY,
     ANONYMOUS,
     AUDIT,
     POLICY,
@@ -81,10 +84,10 @@ static bool parse_access(struct controller_options *options, int option, const c
 {
     struct access_options *access = &options->access;
     const char **const files[] = {
-        [TLS_CERT - TLS_CERT] = &options->tls_cert, [TLS_KEY - TLS_CERT] = &options->tls_key,
+        [TLS_CERT - TLS_CERT] = &options->tls_cert,  [TLS_KEY - TLS_CERT] = &options->tls_key,
         [CLIENT_CA - TLS_CERT] = &access->client_ca, [TOKENS - TLS_CERT] = &access->tokens,
         [ROLES - TLS_CERT] = &access->roles,         [AUDIT - TLS_CERT] = &access->audit,
-        [POLICY - TLS_CERT] = &access->audit_policy,
+        [POLICY - TLS_CERT] = &access->audit_policy, [ACCOUNT_KEY - TLS_CERT] = &access->account_key,
     };
     int64_t parsed = 0;
     if (option == ANONYMOUS)
@@ -143,15 +146,20 @@ static bool parse_option(struct command *command, int option, const char *value)
 static int parse(struct command *command, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"data", required_argument, NULL, 'd'},     {"cluster", required_argument, NULL, 'c'},
-        {"api", required_argument, NULL, 'a'},      {"agents", required_argument, NULL, 'g'},
-        {"keep-log", required_argument, NULL, 'k'}, {"snapshot-every", required_argument, NULL, 's'},
-        {"ready-fd", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},
+        {"data", required_argument, NULL, 'd'},
+        {"cluster", required_argument, NULL, 'c'},
+        {"api", required_argument, NULL, 'a'},
+        {"agents", required_argument, NULL, 'g'},
+        {"keep-log", required_argument, NULL, 'k'},
+        {"snapshot-every", required_argument, NULL, 's'},
+        {"ready-fd", required_argument, NULL, 'r'},
+        {"help", no_argument, NULL, 'h'},
         {"tls-cert", required_argument, NULL, TLS_CERT},
         {"tls-key", required_argument, NULL, TLS_KEY},
         {"client-ca", required_argument, NULL, CLIENT_CA},
         {"tokens", required_argument, NULL, TOKENS},
         {"roles", required_argument, NULL, ROLES},
+        {"service-account-key", required_argument, NULL, ACCOUNT_KEY},
         {"anonymous", no_argument, NULL, ANONYMOUS},
         {"audit-log", required_argument, NULL, AUDIT},
         {"audit-policy", required_argument, NULL, POLICY},

@@ -53,12 +53,29 @@ static void any_bytes_come_back(void **state)
         base64_encode(plain, &text);
         assert_int_equal((int)text.len, (int)((plain.len + 2) / 3 * 4));
         assert_true(base64_decode(buf_str(&text), &back) && str_equal(buf_str(&back), plain));
+        buf_clear(&text);
+        buf_clear(&back);
+        base64url_encode(plain, &text);
+        assert_int_equal((int)text.len, (int)((plain.len * 4 + 2) / 3));
+        assert_true(base64url_decode(buf_str(&text), &back) && str_equal(buf_str(&back), plain));
     }
+}
+
+/* RFC 7515, appendix C; and what has another alphabet, padding, or bits that mean nothing. */
+static void url_form(void **state)
+{
+    static const char bytes[] = {3, (char)236, (char)255, (char)224, (char)193};
+    static const char *const bad[] = {"A", "Zg==", "A-z_4ME=", "A+z/4ME", "Zh", "Zm9\n", "Zm9v\r\n"};
+    struct buf text BUF_CLEANUP = {0};
+    base64url_encode((struct str){bytes, sizeof bytes}, &text);
+    assert_true(str_is(buf_str(&text), "A-z_4ME"));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(base64url_decode(str_from(bad[i]), NULL));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(vectors), cmocka_unit_test(malformed),
-                                       cmocka_unit_test(any_bytes_come_back)};
+                                       cmocka_unit_test(any_bytes_come_back), cmocka_unit_test(url_form)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

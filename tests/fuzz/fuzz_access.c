@@ -1,6 +1,7 @@
-/* Files that an operator writes for access: tokens and roles. Whatever is in them ends in an error value or
- * in a policy that answers questions. */
+/* Files that an operator writes for access: tokens and roles; and tokens of ServiceAccounts. Whatever is
+ * in them ends in an error value or in a policy that answers questions. */
 #include "base/yaml.h"
+#include "host/access/accounts.h"
 #include "host/access/rbac.h"
 #include "host/access/tokens.h"
 
@@ -12,6 +13,16 @@ static void fuzz_tokens(struct str text)
         return;
     (void)tokens_find(tokens, text);
     tokens_free(tokens);
+}
+
+/* As if the signature held, so that the claims are met. */
+static void fuzz_account(struct str text)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 << 20};
+    struct account_claims claims;
+    struct error error;
+    if (account_token_read(NULL, &arena, text, &claims, &error) == 0)
+        CHECK(claims.name.len && claims.audience_count > 0 && claims.audience_count <= ACCOUNT_AUDIENCES_MAX);
 }
 
 static void visit(void *context, const struct doc *rule)
@@ -46,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
     fuzz_tokens(text);
+    fuzz_account(text);
     fuzz_roles(text);
     return 0;
 }

@@ -51,6 +51,7 @@ class Bench:
 
     def __init__(self, version, path, cluster):
         self.cluster, self.folder = cluster, os.path.join(cluster.data, "access")
+        self.version, self.path = version, path
         self.tag = version.replace(".", "-")
         self.alice_name, self.bob_name = "alice-" + self.tag, "bob-" + self.tag
         certs("client", self.folder, "--user", self.alice_name, "--group", "team-a")
@@ -141,6 +142,26 @@ def impersonation(b):
     has(b.bob.run("get", "pods", "--as", "admin", status=1), r'cannot impersonate resource "users"')
 
 
+def accounts(b):
+    """A ServiceAccount's token is its user until the account goes."""
+    name = "robot-" + b.tag
+    b.admin.run("create", "serviceaccount", name)
+    token = b.admin.run("create", "token", name, "--duration", "15m").strip()
+    has(b.admin.run("create", "token", name, "--duration", "1m", status=1), r"may not specify a duration less than 10")
+    robot = User(b.version, b.path, b.cluster.url, b.folder, "--token", token)
+    try:
+        has(robot.run("auth", "whoami"), f"system:serviceaccount:default:{name}", r"system:serviceaccounts:default")
+        has(robot.run("get", "pods", status=1), r"cannot list resource")
+        b.admin.run("create", "rolebinding", name, "--clusterrole=view", f"--serviceaccount=default:{name}")
+        robot.run("get", "pods")
+        b.admin.run("delete", "serviceaccount", name)
+        has(robot.run("get", "pods", status=1), r"You must be logged in|Unauthorized")
+    finally:
+        robot.done()
+    b.admin.run("delete", "rolebinding", name)
+    has(b.admin.run("create", "token", name, status=1), f'serviceaccounts "{name}" not found')
+
+
 def audit(b):
     """Every refusal and every write has its line, and no secret's content does."""
     path = os.path.join(b.cluster.data, "audit.log")
@@ -165,7 +186,7 @@ def audit(b):
     b.admin.run("delete", "secret", "quiet-" + b.tag)
 
 
-CASES = [identity, refusals, roles, impersonation, audit]
+CASES = [identity, refusals, roles, impersonation, accounts, audit]
 
 
 def run_version(version, path, cluster):

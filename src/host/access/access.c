@@ -3,6 +3,7 @@
 #include <gnutls/x509.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "base/json.h"
@@ -10,6 +11,7 @@
 #include "base/yaml.h"
 #include "core/core.h"
 #include "core/object/object.h"
+#include "host/access/accounts.h"
 #include "host/access/audit.h"
 #include "host/access/pki.h"
 #include "host/access/rbac.h"
@@ -27,6 +29,8 @@ struct file_mark { /* what a file looked like when it was read */
 struct access {
     struct access_options options;
     struct tokens *tokens;
+    struct account_key *accounts; /* NULL: none */
+    const struct core *core;      /* where accounts live; NULL until access_follow() */
     gnutls_x509_trust_list_t trust;
     struct arena roles_arena; /* of the roles file */
     struct doc_list roles;
@@ -38,7 +42,8 @@ struct access {
     uint64_t generation;
 };
 
-/* --- users ---------------------------------------------------------------------------------------------- */
+/* --- users
+ * ---------------------------------------------------------------------------------------------- */
 
 bool access_in_group(const struct access_user *user, const char *group)
 {
@@ -97,7 +102,8 @@ struct access_user access_local_user(struct arena *arena)
     return access_user_copy(arena, &user);
 }
 
-/* --- files ---------------------------------------------------------------------------------------------- */
+/* --- files
+ * ---------------------------------------------------------------------------------------------- */
 
 static void mark_files(const struct access *access, struct file_mark marks[WATCHED_FILES])
 {
@@ -155,7 +161,8 @@ static int load_roles(const char *path, struct arena *arena, struct doc_list *re
     return rc < 0 ? error_wrap(error, "%s", path) : 0;
 }
 
-/* --- the policy ----------------------------------------------------------------------------------------- */
+/* --- the policy
+ * ----------------------------------------------------------------------------------------- */
 
 static void bind_all(struct rbac *policy, struct str role, struct str namespace_, const struct doc *names,
                      bool group)
@@ -246,6 +253,7 @@ static int build(struct access *access, const struct object_store *objects, cons
 void access_follow(struct access *access, const struct core *core)
 {
     const struct object_store *objects = core_objects(core);
+    access->core = core;
     bool same = access->policy != NULL;
     for (size_t i = 0; i < sizeof role_kinds / sizeof *role_kinds; i++) {
         uint64_t version = object_kind_version(objects, role_kinds[i]) + 1; /* 0: not read yet */
@@ -261,7 +269,8 @@ void access_follow(struct access *access, const struct core *core)
     access->policy = policy;
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------ */
+/* --- the whole
+ * ------------------------------------------------------------------------------------------ */
 
 int access_reload(struct access *access, struct error *error)
 {
@@ -309,6 +318,8 @@ int access_new(const struct access_options *options, struct access **ret_access,
     struct access *access = mem_alloc(sizeof *access);
     access->options = *options;
     int rc = audit_new(options, &access->audit, error);
+    if (rc == 0 && options->account_key)
+        rc = account_key_open(options->account_key, &access->accounts, error);
     if (rc == 0)
         rc = access_reload(access, error);
     if (rc < 0) {
@@ -325,6 +336,7 @@ void access_free(struct access *access)
         return;
     audit_free(access->audit);
     tokens_free(access->tokens);
+    account_key_free(access->accounts);
     if (access->trust)
         gnutls_x509_trust_list_deinit(access->trust, 1);
     arena_done(&access->roles_arena);
@@ -342,12 +354,91 @@ const char *access_client_ca(const struct access *access)
     return access->options.client_ca;
 }
 
-/* --- who ------------------------------------------------------------------------------------------------ */
+const struct account_key *access_account_key(const struct access *access)
+{
+    return access->accounts;
+}
+
+/* --- who
+ * ------------------------------------------------------------------------------------------------ */
+
+/* The account and what the token is bound to are still those of when it was issued. */
+static bool account_lives(const struct core *core, const struct account_claims *claims)
+{
+    const struct object_store *objects = core_objects(core);
+    const struct object *account =
+        object_find(objects, OBJECT_SERVICE_ACCOUNT, claims->namespace_, claims->name);
+    if (!account || account->uid != claims->uid)
+        return false;
+    if (claims->bound_kind.len == 0)
+        return true;
+    if (str_is(claims->bound_kind, "Pod"))
+        return jobs_find_task(core_jobs(core), claims->bound_uid) != NULL;
+    const struct object *secret = object_find(objects, OBJECT_SECRET, claims->namespace_, claims->bound_name);
+    return secret && secret->uid == claims->bound_uid;
+}
+
+static bool is_for(const struct account_claims *claims, const struct access_credentials *credentials)
+{
+    static const struct str own = STR(ACCOUNT_AUDIENCE);
+    const struct str *wanted = credentials->audience_count ? credentials->audiences : &own;
+    size_t wanted_count = credentials->audience_count ? credentials->audience_count : 1;
+    for (size_t i = 0; i < claims->audience_count; i++)
+        for (size_t k = 0; k < wanted_count; k++)
+            if (str_equal(claims->audiences[i], wanted[k]))
+                return true;
+    return false;
+}
+
+/* As Kubernetes names it, with what is known of the token as extras. */
+static struct access_user account_user(struct arena *arena, const struct account_claims *claims)
+{
+    char uid[UID_TEXT_MAX], bound[UID_TEXT_MAX];
+    uid_text(claims->uid, uid);
+    uid_text(claims->bound_uid, bound);
+    struct access_user user = {
+        .name = arena_printf(arena, ACCESS_ACCOUNT_PREFIX STR_FORMAT ":" STR_FORMAT,
+                             STR_ARG(claims->namespace_), STR_ARG(claims->name)),
+        .uid = arena_str(arena, str_from(uid)),
+        .groups = ARENA_ARRAY(arena, struct str, 2),
+        .group_count = 2,
+        .extras = ARENA_ARRAY(arena, struct access_extra, 3),
+        .extra_count = 1,
+    };
+    user.groups[0] = STR(ACCESS_ACCOUNTS);
+    user.groups[1] = arena_printf(arena, ACCESS_ACCOUNTS ":" STR_FORMAT, STR_ARG(claims->namespace_));
+    user.extras[0] = (struct access_extra){STR("authentication.kubernetes.io/credential-id"),
+                                           arena_printf(arena, "JTI=" STR_FORMAT, STR_ARG(claims->id))};
+    if (!str_is(claims->bound_kind, "Pod"))
+        return user;
+    user.extras[user.extra_count++] =
+        (struct access_extra){STR("authentication.kubernetes.io/pod-name"), claims->bound_name};
+    user.extras[user.extra_count++] =
+        (struct access_extra){STR("authentication.kubernetes.io/pod-uid"), arena_str(arena, str_from(bound))};
+    return user;
+}
+
+static bool authenticate_account(const struct access *access, const struct access_credentials *credentials,
+                                 struct str token, struct arena *arena, struct access_user *ret_user)
+{
+    struct account_claims claims;
+    struct timespec now;
+    struct error error;
+    if (!access->accounts || !access->core ||
+        account_token_read(access->accounts, arena, token, &claims, &error) < 0)
+        return false;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec < claims.from_s || now.tv_sec >= claims.until_s || !is_for(&claims, credentials) ||
+        !account_lives(access->core, &claims))
+        return false;
+    *ret_user = account_user(arena, &claims);
+    return true;
+}
 
 int access_authenticate(const struct access *access, const struct access_credentials *credentials,
                         struct arena *arena, struct access_user *ret_user)
 {
-    struct str header = credentials->authorization, scheme, token;
+    struct str header = credentials->authorization, scheme, token, own = STR(ACCOUNT_AUDIENCE);
     bool shown = header.len > 0 || credentials->bad_cert;
     if (access->options.open) {
         *ret_user = access_local_user(arena);
@@ -360,8 +451,13 @@ int access_authenticate(const struct access *access, const struct access_credent
     if (str_cut(header, ' ', &scheme, &token) && scheme.len == 6 &&
         strncasecmp(scheme.data, "Bearer", 6) == 0) {
         const struct access_user *user = tokens_find(access->tokens, str_trim(token));
-        if (user) {
+        if (user && is_for(&(struct account_claims){.audiences = &own, .audience_count = 1}, credentials)) {
             *ret_user = copy_with(arena, user, ACCESS_AUTHENTICATED);
+            return 0;
+        }
+        struct access_user account;
+        if (authenticate_account(access, credentials, str_trim(token), arena, &account)) {
+            *ret_user = copy_with(arena, &account, ACCESS_AUTHENTICATED);
             return 0;
         }
     }
@@ -411,7 +507,8 @@ int access_check_certificate(const struct access *access, const struct access_bl
     return rc;
 }
 
-/* --- may they ------------------------------------------------------------------------------------------- */
+/* --- may they
+ * ------------------------------------------------------------------------------------------- */
 
 /* A machine's agent writes of all Nodes only its own. */
 static bool is_other_node(const struct access_user *user, const struct access_attributes *what)
@@ -487,7 +584,8 @@ void access_visit_rules(const struct access *access, const struct access_user *u
     rbac_visit_rules(access->policy, user, namespace_, visit, context);
 }
 
-/* --- audit ---------------------------------------------------------------------------------------------- */
+/* --- audit
+ * ---------------------------------------------------------------------------------------------- */
 
 void access_audit(struct access *access, const struct access_record *record)
 {

@@ -2,6 +2,7 @@
  *
  *   access.c    the whole: settings, reloading, one question after the other
  *   tokens.c    bearer tokens from a file
+ *   accounts.c  tokens of ServiceAccounts, signed                            (accounts.h)
  *   pki.c       certificates: authorities, issuing, checking (GnuTLS)        (pki.h)
  *   rbac.c      Kubernetes' roles and bindings, evaluated                    (rbac.h)
  *   builtin.c   the roles that always exist
@@ -43,6 +44,8 @@ void access_put_extra(struct json_writer *out, const struct access_user *user);
 #define ACCESS_MASTERS         "system:masters" /* may do everything, whatever roles say */
 #define ACCESS_NODES           "system:nodes"
 #define ACCESS_NODE_PREFIX     "system:node:"
+#define ACCESS_ACCOUNT_PREFIX  "system:serviceaccount:" /* NAMESPACE:NAME */
+#define ACCESS_ACCOUNTS        "system:serviceaccounts" /* and with ":NAMESPACE" behind it */
 #define ACCESS_LOCAL_USER      "phalanx:local" /* who asks a server without authentication */
 bool access_in_group(const struct access_user *user, const char *group);
 /* A copy in the arena. */
@@ -60,6 +63,8 @@ struct access_attributes {
 struct access_options {
     const char *client_ca;    /* PEM file of authorities for client certificates; NULL: none are accepted */
     const char *tokens;       /* token file; NULL: none */
+    const char
+        *account_key; /* key file for tokens of ServiceAccounts, made when absent; NULL: there are none */
     const char *roles;        /* file of roles and bindings beside those in the API; NULL: none */
     const char *audit;        /* audit log; NULL: none. "-": standard error */
     const char *audit_policy; /* audit.k8s.io/v1 Policy; NULL: metadata of everything but health checks */
@@ -80,16 +85,24 @@ bool access_files_changed(struct access *access, int64_t now_ns);
 uint64_t access_generation(const struct access *access); /* grows with every reload */
 const char *access_client_ca(const struct access *access);
 
-/* --- who ------------------------------------------------------------------------------------------------ */
+/* --- who
+ * ------------------------------------------------------------------------------------------------ */
 
 struct access_credentials {
     struct str authorization;          /* the header; empty: none */
     const struct access_user *by_cert; /* whom a certificate that was checked names; NULL: none shown */
     bool bad_cert;                     /* one was shown, and was not accepted */
+    const struct str *audiences;       /* for one of which a ServiceAccount's token must be; none: this API */
+    size_t audience_count;
 };
-/* ERROR_DENIED: nobody. On success the user is in `arena`, with the group system:authenticated. */
+/* ERROR_DENIED: nobody. A ServiceAccount's token counts while the account and what it is bound to live
+ * in the core that access_follow() saw. On success the user is in `arena`, with the group
+ * system:authenticated. */
 int access_authenticate(const struct access *access, const struct access_credentials *credentials,
                         struct arena *arena, struct access_user *ret_user);
+/* What signs tokens of ServiceAccounts; NULL: none are issued here. */
+struct account_key;
+const struct account_key *access_account_key(const struct access *access);
 /* Whom a chain of DER certificates (leaf first) names, if an authority of ours signed it for clients and it
  * is valid now. ERROR_DENIED with the reason. */
 struct access_blob {
@@ -99,7 +112,8 @@ struct access_blob {
 int access_check_certificate(const struct access *access, const struct access_blob *chain, size_t count,
                              struct arena *arena, struct access_user *ret_user, struct error *error);
 
-/* --- may they ------------------------------------------------------------------------------------------- */
+/* --- may they
+ * ------------------------------------------------------------------------------------------- */
 
 /* Takes over what changed among the API's roles and bindings; call before questions. Cheap when nothing
  * did. */
@@ -114,7 +128,8 @@ int access_check_grant(const struct access *access, const struct access_user *us
 void access_visit_rules(const struct access *access, const struct access_user *user, struct str namespace_,
                         void (*visit)(void *context, const struct doc *rule), void *context);
 
-/* --- audit ---------------------------------------------------------------------------------------------- */
+/* --- audit
+ * ---------------------------------------------------------------------------------------------- */
 
 struct access_record {
     const struct access_user *user, *impersonated; /* impersonated NULL: nobody */

@@ -1,6 +1,6 @@
-/* The roles that always exist. Names and extent follow Kubernetes' default roles and, for queues, Kueue's, so
- * that bindings move over unchanged; "operator" is ours. A role of the same name in the API or in the roles
- * file takes the place of the one here; bindings only add. */
+/* The roles that always exist. Names and extent follow Kubernetes' default roles and, for queues,
+ * Kueue's, so that bindings move over unchanged; "operator" is ours. A role of the same name in the API
+ * or in the roles file takes the place of the one here; bindings only add. */
 #include "base/check.h"
 #include "base/yaml.h"
 #include "host/access/rbac.h"
@@ -48,6 +48,7 @@ static const char roles[] =
     "   pods/portforward], " READ "}\n"
     "- {apiGroups: [''], resources: [pods, pods/attach, pods/exec, pods/portforward, pods/eviction,\n"
     "   configmaps, services, serviceaccounts, persistentvolumeclaims, secrets, events], " WRITE "}\n"
+    "- {apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}\n"
     "- {apiGroups: [batch], resources: [jobs, jobs/status], " READ "}\n"
     "- {apiGroups: [batch], resources: [jobs], " WRITE "}\n"
     "- {apiGroups: [jobset.x-k8s.io], resources: [jobsets, jobsets/status, jobsets/scale], " READ "}\n"
@@ -127,7 +128,8 @@ void rbac_add_builtin(struct rbac *policy)
         rbac_bind(policy, str_from(bindings[i].role), (struct str){0}, true, str_from(bindings[i].group));
 }
 
-/* --- as objects ----------------------------------------------------------------------------------------- */
+/* --- as objects
+ * ----------------------------------------------------------------------------------------- */
 
 #define RBAC_GROUP "rbac.authorization.k8s.io"
 

@@ -10,7 +10,8 @@ static bool is_health(struct str path)
     return str_is(path, "/healthz") || str_is(path, "/livez") || str_is(path, "/readyz");
 }
 
-/* --- who ------------------------------------------------------------------------------------------------ */
+/* --- who
+ * ------------------------------------------------------------------------------------------------ */
 
 static bool refuse_identity(struct api_request *request)
 {
@@ -140,7 +141,8 @@ bool guard_identify(struct api_request *request)
     return !request->refused;
 }
 
-/* --- may they ------------------------------------------------------------------------------------------- */
+/* --- may they
+ * ------------------------------------------------------------------------------------------- */
 
 static struct str verb_of(const struct api_request *request, bool collection)
 {
@@ -287,7 +289,8 @@ bool guard_write(struct api_request *request, struct write_event *write)
     return false;
 }
 
-/* --- for how long --------------------------------------------------------------------------------------- */
+/* --- for how long
+ * --------------------------------------------------------------------------------------- */
 
 struct guard_pass {
     struct arena arena;
@@ -339,11 +342,13 @@ int guard_pass_check(const struct guard_pass *pass, const struct api_request *re
     return access_allows(access, pass->as.name.len ? &pass->as : &now, &pass->what) ? 0 : 403;
 }
 
-/* Changes with everything that an answer hangs on, but for the end of certificates. */
+/* Changes with everything that an answer hangs on, but for the end of certificates and tokens, and of
+ * Pods that tokens are bound to. */
 static uint64_t guard_stamp(const struct api *api)
 {
-    static const enum object_kind kinds[] = {OBJECT_ROLE, OBJECT_ROLE_BINDING, OBJECT_CLUSTER_ROLE,
-                                             OBJECT_CLUSTER_ROLE_BINDING};
+    static const enum object_kind kinds[] = {OBJECT_ROLE,         OBJECT_ROLE_BINDING,
+                                             OBJECT_CLUSTER_ROLE, OBJECT_CLUSTER_ROLE_BINDING,
+                                             OBJECT_SECRET,       OBJECT_SERVICE_ACCOUNT};
     const struct object_store *objects = core_objects(api->hooks.core(api->hooks.context));
     uint64_t stamp = access_generation(api->access);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -375,7 +380,8 @@ bool guard_look_due(const struct api *api, struct guard_look *look)
     return true;
 }
 
-/* --- audit ---------------------------------------------------------------------------------------------- */
+/* --- audit
+ * ---------------------------------------------------------------------------------------------- */
 
 void guard_audit(struct api_request *request)
 {

@@ -34,7 +34,7 @@ void guard_pass_free(struct guard_pass *pass);
  * ended. */
 int guard_pass_check(const struct guard_pass *pass, const struct api_request *request);
 /* May answers of guard_pass_check be others than at the last look? When roles, tokens or files changed,
- * and once a minute, as certificates end by themselves. Only where somebody is asked. */
+ * and once a minute, as certificates and tokens end by themselves. Only where somebody is asked. */
 bool guard_look_due(const struct api *api, struct guard_look *look);
 /* What a client is told when guard_pass_check has ended what it had open: as a text, and as the
  * request's answer. */

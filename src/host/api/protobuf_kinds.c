@@ -164,6 +164,16 @@ MESSAGE(pod_spec) = {
 MESSAGE(pod) = {{1, PB_MESSAGE, "metadata", object_meta}, {2, PB_MESSAGE, "spec", pod_spec}, END};
 MESSAGE(pod_template) = {{1, PB_MESSAGE, "metadata", object_meta}, {2, PB_MESSAGE, "spec", pod_spec}, END};
 
+/* --- authentication ---------------------------------------------------------------------------- */
+MESSAGE(bound_reference) = {
+    {1, PB_TEXT, "kind", NULL}, {2, PB_TEXT, "apiVersion", NULL}, {3, PB_TEXT, "name", NULL},
+    {4, PB_TEXT, "uid", NULL}, END};
+MESSAGE(token_request_spec) = {
+    {1, PB_TEXTS, "audiences", NULL}, {3, PB_MESSAGE, "boundObjectRef", bound_reference},
+    {4, PB_INT, "expirationSeconds", NULL}, END};
+MESSAGE(token_request) = {
+    {1, PB_MESSAGE, "metadata", object_meta}, {2, PB_MESSAGE, "spec", token_request_spec}, END};
+
 /* --- batch, policy, scheduling, rbac ----------------------------------------------------------- */
 MESSAGE(job_spec) = {
     {1, PB_INT, "parallelism", NULL}, {2, PB_INT, "completions", NULL},
@@ -219,6 +229,7 @@ const struct protobuf_field *protobuf_kind(const char *api_version, const char *
         {"v1", "Pod", pod},
         {"batch/v1", "Job", job},
         {"policy/v1", "Eviction", eviction},
+        {"authentication.k8s.io/v1", "TokenRequest", token_request},
         {"policy/v1", "PodDisruptionBudget", disruption_budget},
         {"scheduling.k8s.io/v1", "PriorityClass", priority_class},
         {"rbac.authorization.k8s.io/v1", "Role", role},

@@ -28,7 +28,8 @@ const struct resource review_table[REVIEWS] = {
         ROW(AUTHORIZATION, "subjectaccessreviews", "subjectaccessreview", "SubjectAccessReview", false),
 };
 
-/* --- bodies --------------------------------------------------------------------------------------------- */
+/* --- bodies
+ * --------------------------------------------------------------------------------------------- */
 
 static struct str text_at(const struct doc *object, const char *key)
 {
@@ -60,7 +61,8 @@ static struct access_user read_user(struct arena *arena, const struct doc *spec)
     return user;
 }
 
-/* --- answers -------------------------------------------------------------------------------------------- */
+/* --- answers
+ * -------------------------------------------------------------------------------------------- */
 
 static void begin_answer(struct api_request *request, struct json_writer *out, const struct resource *row,
                          const struct doc *spec)
@@ -114,19 +116,37 @@ static void answer_self(struct api_request *request, const struct resource *row)
     end_answer(&out);
 }
 
+enum { AUDIENCES_MAX = 64 }; /* of one TokenReview */
+
 static void answer_token(struct api_request *request, const struct resource *row, const struct doc *spec)
 {
     struct access *access = request->api->access;
     struct access_user user;
-    struct str header = arena_printf(&request->arena, "Bearer " STR_FORMAT, STR_ARG(text_at(spec, "token")));
-    bool known = access && access_authenticate(access, &(struct access_credentials){.authorization = header},
-                                               &request->arena, &user) == 0;
+    struct arena *arena = &request->arena;
+    struct str header = arena_printf(arena, "Bearer " STR_FORMAT, STR_ARG(text_at(spec, "token")));
+    struct doc *held = doc_new(arena, DOC_ARRAY); /* of the audiences that the asker names */
+    const struct doc *asked = doc_get(spec, "audiences");
+    struct access_credentials credentials = {.authorization = header};
+    bool known =
+        access && doc_len(asked) == 0 && access_authenticate(access, &credentials, arena, &user) == 0;
+    for (size_t i = 0; access && i < doc_len(asked) && i < AUDIENCES_MAX; i++) {
+        struct str audience = doc_str(doc_at(asked, i), STR(""));
+        credentials.audiences = &audience;
+        credentials.audience_count = 1;
+        if (access_authenticate(access, &credentials, arena, &user) == 0)
+            doc_push(arena, held, doc_new_str(arena, audience));
+    }
+    known = known || doc_len(held) > 0;
     struct json_writer out;
     begin_answer(request, &out, row, NULL); /* the token does not come back */
     if (known) {
         json_pair_bool(&out, "authenticated", true);
         json_key(&out, "user");
         put_user(&out, &user);
+        if (doc_len(held)) {
+            json_key(&out, "audiences");
+            json_put_doc(&out, held);
+        }
     } else {
         json_key(&out, "user");
         json_put_raw(&out, STR("{}"));
@@ -206,7 +226,8 @@ static void answer_rules(struct api_request *request, const struct resource *row
     end_answer(&out);
 }
 
-/* --- the way here --------------------------------------------------------------------------------------- */
+/* --- the way here
+ * --------------------------------------------------------------------------------------- */
 
 static bool read_spec(struct api_request *request, enum review review, struct doc **ret_spec)
 {

@@ -15,11 +15,15 @@ const struct subresource *subresources_of(const struct resource *resource)
         {"log", "", "v1", "Pod", VERB_GET},
         STATUS,
         {.name = NULL}};
+    static const struct subresource accounts[] = {
+        {"token", "authentication.k8s.io", "v1", "TokenRequest", VERB_CREATE}, {.name = NULL}};
     if (resource_is_metrics(resource))
         return none;
     switch (resource->object) {
     case OBJECT_POD:
         return pods;
+    case OBJECT_SERVICE_ACCOUNT:
+        return accounts;
     case OBJECT_JOBSET:
     case OBJECT_JOB:
     case OBJECT_NODE:
@@ -46,13 +50,16 @@ void handle_subresource(struct api_request *request)
         sub++;
     bool status = sub->name && strcmp(sub->name, "status") == 0;
     bool eviction = sub->name && strcmp(sub->name, "eviction") == 0;
+    bool token = sub->name && strcmp(sub->name, "token") == 0;
     if (eviction && request->method == METHOD_POST)
         handle_evict(request);
+    else if (token && request->method == METHOD_POST)
+        handle_token_request(request);
     else if (status && request->method == METHOD_GET)
         handle_get(request);
     else if (status && (request->method == METHOD_PUT || request->method == METHOD_PATCH))
         handle_status(request);
-    else if (status || eviction)
+    else if (status || eviction || token)
         answer_status(request, 405, "MethodNotAllowed",
                       "the server does not allow this method on the requested resource");
     else

@@ -17,7 +17,8 @@ struct subresource {
 /* The subresources of a kind; the last has no name. */
 const struct subresource *subresources_of(const struct resource *resource);
 
-/* `status` and `eviction`; 404 for what is neither. */
+/* `status`, `eviction` and `token`; 404 for what is none of them. */
 void handle_subresource(struct api_request *request);
+void handle_token_request(struct api_request *request); /* tokenrequest.c */
 
 #endif

@@ -226,6 +226,10 @@ static int open_access(struct controller *controller, struct error *error)
     if (!options->authenticate && !options->access.audit)
         return 0;
     options->access.open = !options->authenticate;
+    if (options->authenticate && !options->access.account_key) {
+        buf_printf(&controller->account_key, "%s/service-account.key", controller->data_dir);
+        options->access.account_key = controller->account_key.data;
+    }
     return access_new(&options->access, &controller->access, error);
 }
 
@@ -237,8 +241,8 @@ int controller_reload(struct controller *controller, struct error *error)
     return rc;
 }
 
-/* Files that may be API connections when each machine's agent has two, its old ones may still close, and the
- * store and its like have some; 0: not known. */
+/* Files that may be API connections when each machine's agent has two, its old ones may still close, and
+ * the store and its like have some; 0: not known. */
 static uint32_t connections_left(size_t machines)
 {
     enum { OTHER_FILES = 256 };
@@ -332,6 +336,7 @@ void controller_free(struct controller *controller)
     access_free(controller->access);
     core_free(controller->core);
     free(controller->data_dir);
+    buf_done(&controller->account_key);
     mem_free(controller);
 }
 

@@ -61,6 +61,7 @@ struct controller {
     uv_timer_t timer; /* leases, core deadline, steps, retries */
     struct controller_options options;
     char *data_dir;
+    struct buf account_key; /* path, where no other was given */
     struct store *store;
     struct core *core;
     struct effects effects;

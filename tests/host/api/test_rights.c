@@ -12,7 +12,7 @@ struct fixture {
     struct fake_host *host;
     struct access *access;
     struct access_options options;
-    char path[64];
+    char path[64], key[64];
 };
 
 static void write_tokens(struct fixture *fixture, const char *lines)
@@ -30,6 +30,8 @@ static void begin(struct fixture *fixture, struct fake_host *host)
     snprintf(fixture->path, sizeof fixture->path, "/tmp/phx-test-rights-%d.csv", (int)getpid());
     write_tokens(fixture, "root-token,root,1,system:masters\nbob-token,bob,2\neve-token,eve,3\n");
     fixture->options.tokens = fixture->path;
+    snprintf(fixture->key, sizeof fixture->key, "/tmp/phx-test-rights-%d.key", (int)getpid());
+    fixture->options.account_key = fixture->key;
     if (access_new(&fixture->options, &fixture->access, &error) < 0)
         fail_msg("%s", error.text);
     host->api->access = fixture->access;
@@ -57,6 +59,7 @@ static void end(struct fixture *fixture)
     fixture->host->api->access = NULL;
     access_free(fixture->access);
     unlink(fixture->path);
+    unlink(fixture->key);
 }
 
 static void a_watch_ends_with_its_binding(void **state)
@@ -191,6 +194,125 @@ static void a_command_ends_with_its_binding(void **state)
     end(&fixture);
 }
 
+#define ACCOUNTS  "/api/v1/namespaces/default/serviceaccounts"
+#define TOKEN_URL ACCOUNTS "/robot/token"
+
+/* A token of the ServiceAccount "robot", as a header. */
+static const char *robot_token(struct fixture *fixture, struct arena *arena, const char *spec)
+{
+    struct doc *doc = NULL;
+    const char *body = arena_strdup(
+        arena,
+        arena_printf(arena,
+                     "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\",\"spec\":%s}",
+                     spec));
+    assert_int_equal(ask(fixture->host, arena, "POST", TOKEN_URL, AS("root"), body, &doc), 201);
+    struct str token = doc_str(doc_path(doc, "status", "token", NULL), STR(""));
+    assert_true(token.len > 0);
+    return arena_strdup(arena,
+                        arena_printf(arena, "Authorization: Bearer " STR_FORMAT "\r\n", STR_ARG(token)));
+}
+
+static void make_robot(struct fixture *fixture, struct arena *arena)
+{
+    assert_int_equal(
+        ask(fixture->host, arena, "POST", ACCOUNTS, AS("root"),
+            "{\"apiVersion\":\"v1\",\"kind\":\"ServiceAccount\",\"metadata\":{\"name\":\"robot\"}}", NULL),
+        201);
+}
+
+/* It is who the token says, may what its bindings say, and is nobody when it goes: also in what it has
+ * open. */
+static void service_accounts(void **state)
+{
+    struct fixture fixture;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    static const char whoami[] = "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+                      kind[] = "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"SelfSubjectReview\"}";
+    begin(&fixture, *state);
+    struct fake_host *host = fixture.host;
+    assert_int_equal(ask(host, &arena, "POST", TOKEN_URL, AS("root"), "{}", NULL), 404);
+    make_robot(&fixture, &arena);
+    assert_int_equal(ask(host, &arena, "POST", TOKEN_URL, AS("bob"), "{}", NULL), 403);
+    assert_int_equal(
+        ask(host, &arena, "POST", TOKEN_URL, AS("root"), "{\"spec\":{\"expirationSeconds\":599}}", NULL),
+        422);
+    const char *robot = robot_token(&fixture, &arena, "{\"expirationSeconds\":600}");
+    assert_int_equal(ask(host, &arena, "POST", whoami, robot, kind, &doc), 201);
+    const struct doc *user = doc_path(doc, "status", "userInfo", NULL);
+    assert_true(text_is(doc_get(user, "username"), "system:serviceaccount:default:robot"));
+    assert_int_equal(doc_len(doc_get(user, "groups")), 3);
+    assert_true(text_is(doc_at(doc_get(user, "groups"), 1), "system:serviceaccounts:default"));
+    assert_int_equal(ask(host, &arena, "GET", MAPS, robot, NULL, NULL), 403);
+    assert_int_equal(
+        ask(host, &arena, "POST", ROLES "/rolebindings", AS("root"),
+            "{\"apiVersion\":\"rbac.authorization.k8s.io/"
+            "v1\",\"kind\":\"RoleBinding\",\"metadata\":{\"name\":"
+            "\"rb\"},\"roleRef\":{\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\","
+            "\"name\":"
+            "\"view\"},\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"robot\",\"namespace\":"
+            "\"default\"}]}",
+            NULL),
+        201);
+    assert_int_equal(ask(host, &arena, "GET", MAPS, robot, NULL, NULL), 200);
+    struct client watch;
+    client_send(&watch, host, "GET", MAPS "?watch=true", robot, NULL);
+    assert_int_equal(ask(host, &arena, "POST", MAPS, AS("root"), MAP("seen"), NULL), 201);
+    assert_true(client_wait(&watch, "\"seen\""));
+    assert_int_equal(ask(host, &arena, "DELETE", ACCOUNTS "/robot", AS("root"), NULL, NULL), 200);
+    assert_true(client_wait(&watch, "\"code\":401"));
+    assert_true(client_wait(&watch, NULL));
+    client_done(&watch);
+    make_robot(&fixture, &arena); /* of the same name is another one */
+    assert_int_equal(ask(host, &arena, "GET", MAPS, robot, NULL, NULL), 401);
+    assert_int_equal(ask(host, &arena, "GET", MAPS, robot_token(&fixture, &arena, "{}"), NULL, NULL), 200);
+    end(&fixture);
+}
+
+static bool review_says(struct fixture *fixture, struct arena *arena, const char *header,
+                        const char *audiences)
+{
+    struct doc *doc;
+    char *body = arena_strdup(
+        arena, arena_printf(arena,
+                            "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\","
+                            "\"spec\":{\"token\":\"%.*s\",\"audiences\":%s}}",
+                            (int)strcspn(header + 22, "\r"), header + 22, audiences));
+    assert_int_equal(ask(fixture->host, arena, "POST", "/apis/authentication.k8s.io/v1/tokenreviews",
+                         AS("root"), body, &doc),
+                     201);
+    return doc_bool(doc_path(doc, "status", "authenticated", NULL), false);
+}
+
+/* For whom a token is, and with what it ends. */
+static void audiences_and_bonds(void **state)
+{
+    struct fixture fixture;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *pod;
+    begin(&fixture, *state);
+    struct fake_host *host = fixture.host;
+    make_robot(&fixture, &arena);
+    const char *vault = robot_token(&fixture, &arena, "{\"audiences\":[\"vault\"]}");
+    assert_int_equal(ask(host, &arena, "GET", MAPS, vault, NULL, NULL), 401);
+    assert_true(review_says(&fixture, &arena, vault, "[\"other\",\"vault\"]"));
+    assert_false(review_says(&fixture, &arena, vault, "[]"));
+    assert_true(review_says(&fixture, &arena, AS("bob"), "[\"phalanx\"]"));
+    assert_false(review_says(&fixture, &arena, AS("bob"), "[\"vault\"]"));
+    const char *url = running_pod(&fixture, &arena);
+    assert_int_equal(ask(host, &arena, "GET", url, AS("root"), NULL, &pod), 200);
+    struct str name = doc_str(doc_path(pod, "metadata", "name", NULL), STR(""));
+    struct str bond = arena_printf(
+        &arena, "{\"boundObjectRef\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"name\":\"" STR_FORMAT "\"}}",
+        STR_ARG(name));
+    const char *bound = robot_token(&fixture, &arena, arena_strdup(&arena, bond));
+    assert_true(review_says(&fixture, &arena, bound, "[]"));
+    assert_int_equal(ask(host, &arena, "DELETE", JOBSETS "/train", AS("root"), NULL, NULL), 200);
+    RUN_UNTIL(host, !review_says(&fixture, &arena, bound, "[]"));
+    end(&fixture);
+}
+
 /* Extras are told on, by whoever may say them. */
 static void extras_are_honoured(void **state)
 {
@@ -247,6 +369,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_token, setup, teardown),
         cmocka_unit_test_setup_teardown(logs_end_with_the_token, setup, teardown),
         cmocka_unit_test_setup_teardown(a_command_ends_with_its_binding, setup, teardown),
+        cmocka_unit_test_setup_teardown(service_accounts, setup, teardown),
+        cmocka_unit_test_setup_teardown(audiences_and_bonds, setup, teardown),
         cmocka_unit_test_setup_teardown(extras_are_honoured, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
