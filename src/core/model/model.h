@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "core/lifecycle.h"
 #include "core/limits.h"
+#include "core/model/qualification.h"
 #include "core/spec/spec.h"
 
 enum machine_state {
@@ -143,6 +144,7 @@ struct cluster {
     struct labels priority_classes; /* name -> decimal value */
     struct queue_settings queues;
     struct lemon_settings lemons;
+    struct qualification qualification;
 };
 
 /* Reads a cluster document. On failure errors name the field path and place, and *ret_cluster is

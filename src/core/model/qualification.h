@@ -1,0 +1,67 @@
+/* qualification.h - what machines are tested for before they work: the words of the cluster file's section
+ * spec.qualification, of `phalanx qualify`, and of the body of its errands (docs/qualify.md).
+ *
+ * A test gives figures; golden thresholds say how good a figure must be, each in the direction of its kind.
+ */
+#ifndef PHX_CORE_MODEL_QUALIFICATION_H
+#define PHX_CORE_MODEL_QUALIFICATION_H
+
+#include "base/doc.h"
+#include "core/spec/spec.h"
+
+/* In the order in which they run. The first five test a machine alone; pair, two of them. */
+enum qualify_test {
+    QUALIFY_CPU,
+    QUALIFY_MEMORY,
+    QUALIFY_DISK,
+    QUALIFY_LOOPBACK,
+    QUALIFY_GPU,
+    QUALIFY_PAIR,
+    QUALIFY_TESTS
+};
+enum { QUALIFY_SECONDS_MIN = 1, QUALIFY_SECONDS_MAX = 3600, QUALIFY_SECONDS_DEFAULT = 5 };
+
+struct qualify_figure {
+    const char *name; /* "cpu/gflops" */
+    enum qualify_test test;
+    bool at_most; /* a threshold is the most that is good; else the least */
+    const char *unit;
+};
+enum { QUALIFY_FIGURES = 11 };
+extern const struct qualify_figure qualify_figures[QUALIFY_FIGURES];
+
+const char *qualify_test_name(enum qualify_test test); /* "cpu"; in fault codes "qualify/cpu" */
+bool qualify_test_find(struct str name, enum qualify_test *ret_test);
+const struct qualify_figure *qualify_figure_find(struct str name); /* NULL: unknown */
+
+/* When gangs wait for tests of their machines. */
+enum preflight_mode {
+    PREFLIGHT_OFF,
+    PREFLIGHT_ON,    /* each machine alone */
+    PREFLIGHT_PAIRS, /* and then in pairs */
+};
+bool preflight_mode_find(struct str text, enum preflight_mode *ret_mode); /* "true", "false", "pairs" */
+
+/* Machines of one kind, and what they are held to. */
+struct qualify_class {
+    struct str name;
+    struct labels labels; /* that a machine of the class has */
+    struct str body;   /* of an errand that tests one machine: {"tests":[...],"seconds":N,"golden":{...}} */
+    struct str golden; /* the thresholds, as JSON: for pairs */
+    int64_t seconds;
+};
+struct qualification {
+    enum preflight_mode preflight;       /* of gangs that do not say */
+    int64_t valid_ns;                    /* how long a test that went well counts */
+    int64_t timeout_ns, pair_timeout_ns; /* of a machine's tests; of a round of pairs */
+    int64_t pair_port;                   /* the first of QUALIFY_PAIR_PORTS ports of machines */
+    struct qualify_class *classes;       /* the first that fits counts; the last one fits all */
+    size_t class_count;
+};
+enum { QUALIFY_CLASSES_MAX = 64, QUALIFY_PAIR_PORTS = 64 };
+
+struct machine;
+const struct qualify_class *qualify_class_of(const struct qualification *settings,
+                                             const struct machine *machine);
+
+#endif
