@@ -1,4 +1,4 @@
-/* load_qualification.c - spec.qualification: which tests machines must pass, and how well (docs/qualify.md). */
+/* load_qualification.c - spec.qualification: which tests machines must pass, and how well. */
 #include "base/json.h"
 #include "core/model/load.h"
 
