@@ -4,18 +4,26 @@
 #include "core/agent/codec_pb.h"
 #include "core/job/trial.h"
 
+static Snapshot__Label **write_labels(struct arena *arena, const struct labels *labels, size_t *ret_count)
+{
+    Snapshot__Label **list = ARENA_ARRAY(arena, Snapshot__Label *, labels->len);
+    for (size_t i = 0; i < labels->len; i++) {
+        Snapshot__Label *label = list[i] = ARENA_NEW(arena, Snapshot__Label);
+        snapshot__label__init(label);
+        label->key = codec_text(arena, labels->items[i].key);
+        label->value = codec_text(arena, labels->items[i].value);
+    }
+    *ret_count = labels->len;
+    return list;
+}
+
 static Snapshot__Terms *write_terms(struct arena *arena, const struct rjob_terms *terms)
 {
     Snapshot__Terms *pb = ARENA_NEW(arena, Snapshot__Terms);
     snapshot__terms__init(pb);
-    pb->n_node_labels = terms->node_labels.len;
-    pb->node_labels = ARENA_ARRAY(arena, Snapshot__Label *, pb->n_node_labels);
-    for (size_t i = 0; i < pb->n_node_labels; i++) {
-        Snapshot__Label *label = pb->node_labels[i] = ARENA_NEW(arena, Snapshot__Label);
-        snapshot__label__init(label);
-        label->key = codec_text(arena, terms->node_labels.items[i].key);
-        label->value = codec_text(arena, terms->node_labels.items[i].value);
-    }
+    pb->node_labels = write_labels(arena, &terms->node_labels, &pb->n_node_labels);
+    pb->labels = write_labels(arena, &terms->labels, &pb->n_labels);
+    pb->annotations = write_labels(arena, &terms->annotations, &pb->n_annotations);
     pb->n_tolerations = terms->toleration_count;
     pb->tolerations = ARENA_ARRAY(arena, Snapshot__Toleration *, pb->n_tolerations);
     for (size_t i = 0; i < pb->n_tolerations; i++) {
@@ -53,13 +61,19 @@ void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snap
     }
 }
 
+static struct labels read_labels(struct arena *arena, Snapshot__Label *const *list, size_t count)
+{
+    struct labels labels = {ARENA_ARRAY(arena, struct label, count), count};
+    for (size_t i = 0; i < count; i++)
+        labels.items[i] = (struct label){str_from(list[i]->key), str_from(list[i]->value)};
+    return labels;
+}
+
 static void read_terms(struct arena *arena, const Snapshot__Terms *pb, struct rjob_terms *terms)
 {
-    terms->node_labels =
-        (struct labels){ARENA_ARRAY(arena, struct label, pb->n_node_labels), pb->n_node_labels};
-    for (size_t i = 0; i < pb->n_node_labels; i++)
-        terms->node_labels.items[i] =
-            (struct label){str_from(pb->node_labels[i]->key), str_from(pb->node_labels[i]->value)};
+    terms->node_labels = read_labels(arena, pb->node_labels, pb->n_node_labels);
+    terms->labels = read_labels(arena, pb->labels, pb->n_labels);
+    terms->annotations = read_labels(arena, pb->annotations, pb->n_annotations);
     terms->toleration_count = pb->n_tolerations;
     terms->tolerations = ARENA_ARRAY(arena, struct toleration, pb->n_tolerations);
     for (size_t i = 0; i < pb->n_tolerations; i++) {

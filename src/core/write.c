@@ -208,7 +208,7 @@ static bool write_answers(const struct writing *writing, struct workload *worklo
         return write_refuse(writing, 403, "Forbidden", NULL,
                             "the status of workloads \"" STR_FORMAT "\" is the control plane's own",
                             STR_ARG(workload->name));
-    checks_validate(document, errors);
+    checks_validate(workload, document, errors);
     if (errors->list.len)
         return write_refuse_invalid(writing, errors, workload->name);
     if (writing->dry)

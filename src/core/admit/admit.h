@@ -15,6 +15,7 @@
  *   victims.c    who may be a victim, and in which order
  *   fair.c       dominant resource shares
  *   check.c      AdmissionChecks: what others must say first
+ *   updates.c    and what they add to its Pods
  *   group.c      Pods that are admitted together
  *   why.c        quota that lacks, in numbers
  *   explain.c    why a workload waits, for who reads it
@@ -227,7 +228,8 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
 /* A user's write to a Workload: spec.active and spec.priority. */
 void workload_replace(struct step *step, struct workload *workload, const struct doc *document);
 /* What others say of its AdmissionChecks: a write of status. Its form (checks_validate), and what follows. */
-void checks_validate(const struct doc *document, struct field_errors *errors);
+void checks_validate(const struct workload *workload, const struct doc *document,
+                     struct field_errors *errors);
 void workload_answer(struct step *step, struct workload *workload, const struct doc *document);
 /* A user's deletion: it leaves the machines, and a new Workload takes its place while its JobSet lives. */
 void workload_delete(struct step *step, struct workload *workload);

@@ -3,7 +3,7 @@
  * Ready; those who answer write Workload.status.admissionChecks.
  *
  *     Pending   nobody has answered yet
- *     Ready     goes on; podSetUpdates add node labels and tolerations
+ *     Ready     goes on; podSetUpdates (updates.c) add to its Pods
  *     Retry     evicted; queued again after requeueAfterSeconds, and asked anew
  *     Rejected  evicted and deactivated
  */
@@ -140,25 +140,27 @@ static void take_answer(struct step *step, struct workload_check *check, const s
     check->updates = doc_len(updates) ? doc_clone(&check->arena, updates) : NULL;
 }
 
-void checks_validate(const struct doc *document, struct field_errors *errors)
+void checks_validate(const struct workload *workload, const struct doc *document, struct field_errors *errors)
 {
     const struct doc *list = doc_path(document, "status", "admissionChecks", NULL);
     for (size_t i = 0; i < doc_len(list); i++) {
         const struct doc *state = doc_get(doc_at(list, i), "state");
         int64_t after_s = doc_int(doc_get(doc_at(list, i), "requeueAfterSeconds"), 0);
+        struct str path = arena_printf(errors->arena, "status.admissionChecks[%zu]", i);
         struct str text = doc_str(state, STR(""));
         uint8_t known;
         if (!parse_state(text, &known))
-            field_error_add(errors, arena_printf(errors->arena, "status.admissionChecks[%zu].state", i),
+            field_error_add(errors, arena_printf(errors->arena, STR_FORMAT ".state", STR_ARG(path)),
                             "FieldValueNotSupported", state,
                             "Unsupported value: \"" STR_FORMAT
                             "\": supported values: \"Pending\", \"Ready\", \"Rejected\", \"Retry\"",
                             STR_ARG(text));
         if (after_s < 0 || after_s > INT32_MAX)
             field_error_add(errors,
-                            arena_printf(errors->arena, "status.admissionChecks[%zu].requeueAfterSeconds", i),
+                            arena_printf(errors->arena, STR_FORMAT ".requeueAfterSeconds", STR_ARG(path)),
                             "FieldValueInvalid", doc_get(doc_at(list, i), "requeueAfterSeconds"),
                             "Invalid value: must be between 0 and 2147483647");
+        updates_validate(workload, doc_get(doc_at(list, i), "podSetUpdates"), path, errors);
     }
 }
 
@@ -233,51 +235,5 @@ void checks_reset(struct step *step, struct workload *workload)
         check->requeue_after_s = 0;
         check->updates = NULL;
         arena_done(&check->arena);
-    }
-}
-
-/* --- podSetUpdates ---------------------------------------------------------------------------- */
-
-static void add_labels(struct rjob_terms *terms, const struct doc *selector, struct arena *arena)
-{
-    struct labels labels = {ARENA_ARRAY(arena, struct label, terms->node_labels.len + doc_len(selector)), 0};
-    for (size_t i = 0; i < terms->node_labels.len; i++)
-        labels.items[labels.len++] = terms->node_labels.items[i];
-    for (size_t i = 0; i < doc_len(selector); i++) {
-        const struct doc_member *member = &selector->object.members[i];
-        if (!labels_get(&terms->node_labels, member->key, STR("")).len)
-            labels.items[labels.len++] = (struct label){member->key, doc_str(member->value, STR(""))};
-    }
-    terms->node_labels = labels;
-}
-
-static void add_tolerations(struct rjob_terms *terms, const struct doc *list, struct arena *arena)
-{
-    size_t count = terms->toleration_count;
-    struct toleration *all = ARENA_ARRAY(arena, struct toleration, count + doc_len(list));
-    mem_copy(all, terms->tolerations, count * sizeof(*all));
-    for (size_t i = 0; i < doc_len(list); i++) {
-        const struct doc *item = doc_at(list, i);
-        all[count++] = (struct toleration){
-            doc_str(doc_get(item, "key"), STR("")), doc_str(doc_get(item, "operator"), STR("Equal")),
-            doc_str(doc_get(item, "value"), STR("")), doc_str(doc_get(item, "effect"), STR(""))};
-    }
-    terms->tolerations = all;
-    terms->toleration_count = count;
-}
-
-void checks_add_terms(const struct workload *workload, size_t podset, struct rjob_terms *terms,
-                      struct arena *arena)
-{
-    for (size_t i = 0; i < workload->checks.len; i++) {
-        const struct doc *updates = workload->checks.items[i].updates;
-        for (size_t u = 0; u < doc_len(updates); u++) {
-            const struct doc *update = doc_at(updates, u), *selector = doc_get(update, "nodeSelector");
-            if (!str_equal(doc_str(doc_get(update, "name"), STR("")), workload->podsets[podset].name))
-                continue;
-            if (selector && selector->kind == DOC_OBJECT)
-                add_labels(terms, selector, arena);
-            add_tolerations(terms, doc_get(update, "tolerations"), arena);
-        }
     }
 }

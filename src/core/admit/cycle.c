@@ -389,6 +389,11 @@ static void place_holding(struct step *step)
             i++;
             continue;
         }
+        if (updates_conflict(admit, workload, &why)) {
+            workload_cannot_start(step, workload, buf_str(&why));
+            i = 0;
+            continue;
+        }
         int32_t *counts = ARENA_ARRAY(&arena, int32_t, podset_count(workload));
         for (size_t p = 0; p < podset_count(workload); p++)
             counts[p] = podset_at(workload, p)->admitted;

@@ -381,8 +381,6 @@ static struct rjob_terms *make_terms(const struct cluster_queue *queue, const st
             if (!twice)
                 add_flavor(flavor, &terms[p], arena);
         }
-        if (!assignment)
-            checks_add_terms(podset_owner(workload, p), workload->gang.len ? 0 : p, &terms[p], arena);
     }
     return terms;
 }
@@ -408,9 +406,18 @@ struct rjob_terms *assignment_terms(const struct workload *workload, const struc
     return make_terms(workload->queue, workload, assignment, arena);
 }
 
-struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
+struct rjob_terms *flavor_terms(const struct admit *admit, const struct workload *workload,
                                   struct arena *arena)
 {
     const struct cluster_queue *queue = tree_queue(&admit->tree, workload->reserved_in);
     return queue ? make_terms(queue, workload, NULL, arena) : NULL;
+}
+
+struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
+                                  struct arena *arena)
+{
+    struct rjob_terms *terms = flavor_terms(admit, workload, arena);
+    for (size_t p = 0; terms && p < podset_count(workload); p++)
+        updates_add_terms(podset_owner(workload, p), workload->gang.len ? 0 : p, &terms[p], arena);
+    return terms;
 }

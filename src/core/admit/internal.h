@@ -178,6 +178,8 @@ void workload_evict(struct step *step, struct workload *workload, const char *re
 void workload_suspend(struct step *step, struct workload *workload); /* LEAVING: its notice is over */
 void workload_left(struct step *step, struct workload *workload);    /* LEAVING: its last task has ended */
 void workload_finish(struct step *step, struct workload *workload);
+/* HOLDING, and it can never start: it and its gang are finished, and stay suspended. */
+void workload_cannot_start(struct step *step, struct workload *workload, struct str why);
 void workload_release(struct step *step, struct workload *workload); /* its quota; who shares it may try */
 void workload_set_timer(struct step *step, struct workload *workload);
 
@@ -190,9 +192,16 @@ bool checks_refuse(struct step *step, struct workload *workload);
 int64_t checks_backoff_ns(const struct workload *workload);      /* that those who say Retry ask for */
 void checks_reset(struct step *step, struct workload *workload); /* to Pending */
 void checks_done(struct workload *workload);
+
+/* --- updates.c ------------------------------------------------------------------------------------------ */
+/* The form of one check's podSetUpdates (NULL: none); `path` is the check's. */
+void updates_validate(const struct workload *workload, const struct doc *updates, struct str path,
+                      struct field_errors *errors);
 /* What the answers add to the terms of a PodSet; strings are theirs. */
-void checks_add_terms(const struct workload *workload, size_t podset, struct rjob_terms *terms,
-                      struct arena *arena);
+void updates_add_terms(const struct workload *workload, size_t podset, struct rjob_terms *terms,
+                       struct arena *arena);
+/* Does an answer contradict a flavour, the Pods' template or another answer? */
+bool updates_conflict(const struct admit *admit, const struct workload *workload, struct buf *why);
 
 /* --- group.c -------------------------------------------------------------------------------------------- */
 void group_join(struct admit *admit, struct workload *workload); /* by its Pod's label, if it has one */
@@ -264,7 +273,9 @@ void assignment_make(const struct admit *admit, const struct cluster *cluster,
 void assignment_done(struct assignment *assignment);
 struct rjob_terms *assignment_terms(const struct workload *workload, const struct assignment *assignment,
                                     struct arena *arena);
-/* Of what is assigned already, by names. */
+/* Of what is assigned already, by names: what its flavours say, and with what AdmissionChecks add. */
+struct rjob_terms *flavor_terms(const struct admit *admit, const struct workload *workload,
+                                struct arena *arena);
 struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
                                   struct arena *arena);
 bool may_be_taken(const struct workload *victim); /* victims.c: it runs, or waits for checks alone */

@@ -616,6 +616,22 @@ void workload_left(struct step *step, struct workload *workload)
     enter_queue(step, workload);
 }
 
+static void finish_as(struct step *step, struct workload *workload, const char *reason, struct str why)
+{
+    struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
+    workload_release(step, workload);
+    workload_unbind(workload);
+    workload->state = WORKLOAD_FINISHED;
+    workload->parked = false;
+    if (preemptor && preemptor->waits_for > 0)
+        preemptor->waits_for--;
+    workload->preemptor = 0;
+    workload_condition_set(step, workload, WORKLOAD_IS_FINISHED, true, reason, STR_FORMAT, STR_ARG(why));
+    step_note(step, false, "FinishedWorkload", ref_jobset(workload->jobset),
+              "Workload '" STR_FORMAT "/" STR_FORMAT "' is declared finished",
+              STR_ARG(workload->jobset->namespace_), STR_ARG(workload->name));
+}
+
 void workload_finish(struct step *step, struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
@@ -623,18 +639,24 @@ void workload_finish(struct step *step, struct workload *workload)
     const struct condition *why = &jobset->conditions[well ? CONDITION_COMPLETED : CONDITION_FAILED];
     if (workload->state == WORKLOAD_HOLDING)
         workload_drop_hold(step, workload);
-    workload_release(step, workload);
-    workload_unbind(workload);
-    workload->state = WORKLOAD_FINISHED;
-    workload->parked = false;
-    struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
-    if (preemptor && preemptor->waits_for > 0)
-        preemptor->waits_for--;
-    workload->preemptor = 0;
-    workload_condition_set(step, workload, WORKLOAD_IS_FINISHED, true, well ? "Succeeded" : "Failed",
-                           STR_FORMAT, STR_ARG(why->message));
-    step_note(step, false, "FinishedWorkload", ref_jobset(jobset),
-              "Workload '" STR_FORMAT "/" STR_FORMAT "' is declared finished", STR_ARG(jobset->namespace_),
-              STR_ARG(workload->name));
+    finish_as(step, workload, well ? "Succeeded" : "Failed", why->message);
     group_form(step, workload->group); /* one that failed may be replaced */
+}
+
+void workload_cannot_start(struct step *step, struct workload *workload, struct str why)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    size_t count = workload->gang.len;
+    struct workload **list = ARENA_ARRAY(&arena, struct workload *, count + 1);
+    mem_copy(list, workload->gang.items, count * sizeof(*list));
+    if (!count)
+        list[count++] = workload;
+    stop_holding(step, workload);
+    for (size_t i = 0; i < count; i++) {
+        workload_condition_set(step, list[i], WORKLOAD_QUOTA_RESERVED, false, "Pending", STR_FORMAT,
+                               STR_ARG(why));
+        finish_as(step, list[i], "FailedToStart", why);
+        workload_set_timer(step, list[i]);
+    }
+    group_form(step, workload->group);
 }

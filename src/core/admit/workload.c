@@ -59,6 +59,7 @@ const char *workload_reason(struct str reason)
         "Backoff",
         "AdmissionCheck",
         "DeactivatedDueToAdmissionCheck",
+        "FailedToStart",
         REASON_DELETED,
     };
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)

@@ -1,6 +1,7 @@
 /* labels.c - the labels that JobSet and the Job controller put on Jobs and Pods (jobset.sigs.k8s.io/...,
  * job-name, ...); load-bearing for kubectl (`logs job/x`) and for users' selectors and fieldRefs. */
 #include "core/job/internal.h"
+#include "core/job/trial.h"
 
 #include <stdlib.h>
 
@@ -122,6 +123,8 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
     if (task && inplace_is_asked(job->jobset))
         add_number(&list, arena, "jobset.sigs.k8s.io/in-place-restart-attempt",
                    (uint64_t)(job->jobset->attempt - job->jobset->parking));
+    if (task && job->jobset->terms)
+        add_all(&list, &job->jobset->terms[job->rjob_index].annotations);
     const struct user_meta *meta = task ? task->meta : job->meta;
     take_user_meta(&list, meta, meta ? &meta->annotations : NULL);
     return keep(&list, arena);
@@ -136,6 +139,8 @@ struct labels job_labels(const struct job *job, const struct task *task, struct 
         add_all(&list, &job->rjob->labels);
     if (task)
         add_all(&list, &job->rjob->job.pod.labels);
+    if (task && job->jobset->terms)
+        add_all(&list, &job->jobset->terms[job->rjob_index].labels);
     if (job->jobset->form == FORM_JOBSET)
         add_jobset_labels(&list, arena, job);
     if (job->jobset->form == FORM_JOBSET && task)

@@ -20,13 +20,20 @@ bool jobset_trial(const struct job_store *store, const struct cluster *cluster, 
 
 /* --- terms ------------------------------------------------------------------------------------ */
 
+static struct labels copy_labels(struct arena *arena, const struct labels *from)
+{
+    struct labels to = {ARENA_ARRAY(arena, struct label, from->len), from->len};
+    for (size_t i = 0; i < from->len; i++)
+        to.items[i] = (struct label){arena_str(arena, from->items[i].key),
+                                     arena_str(arena, from->items[i].value)};
+    return to;
+}
+
 static void copy_terms(struct arena *arena, const struct rjob_terms *from, struct rjob_terms *to)
 {
-    to->node_labels =
-        (struct labels){ARENA_ARRAY(arena, struct label, from->node_labels.len), from->node_labels.len};
-    for (size_t i = 0; i < from->node_labels.len; i++)
-        to->node_labels.items[i] = (struct label){arena_str(arena, from->node_labels.items[i].key),
-                                                  arena_str(arena, from->node_labels.items[i].value)};
+    to->node_labels = copy_labels(arena, &from->node_labels);
+    to->labels = copy_labels(arena, &from->labels);
+    to->annotations = copy_labels(arena, &from->annotations);
     to->toleration_count = from->toleration_count;
     to->tolerations = ARENA_ARRAY(arena, struct toleration, from->toleration_count);
     for (size_t i = 0; i < from->toleration_count; i++) {

@@ -15,6 +15,7 @@ struct step;
  * admitted (jobset->terms) and used for every placement of its tasks. */
 struct rjob_terms {
     struct labels node_labels;        /* of its flavours, besides its own nodeSelector */
+    struct labels labels, annotations; /* of its Pods, besides their template's */
     struct toleration *tolerations;   /* of its flavours, besides its own */
     size_t toleration_count;
     struct str *levels;               /* of its flavours' Topology: node label keys, widest first; none: the

@@ -264,6 +264,94 @@ static void test_updates_choose_nodes(void **state)
     harness_done(&h);
 }
 
+/* They are its Pods' own while it is admitted, and go with the admission. */
+static void test_updates_are_on_the_pods(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, BUDGET CHECK_OBJECT("room", "example.com/room")
+                     QUEUE("8", ASKS("{name: budget}, {name: room}")));
+    submit(&h, "a", "lq", 1, 4, "");
+    answer(&h, "a",
+           "{\"name\":\"budget\",\"state\":\"Ready\",\"podSetUpdates\":[{\"name\":\"w\",\"labels\":{"
+           "\"tier\":\"gold\"},\"annotations\":{\"example.com/ticket\":\"17 a\"}}]},"
+           "{\"name\":\"room\",\"state\":\"Ready\",\"podSetUpdates\":[{\"name\":\"w\",\"labels\":{"
+           "\"tier\":\"gold\",\"hall\":\"3\"}}]}");
+    assert_state(&h, "a", "admitted");
+    struct arena arena ARENA_CLEANUP = {0};
+    const struct task *task = harness_task(&h, "a-w-0-0");
+    struct labels labels = job_labels(task->job, task, &arena), none = job_labels(task->job, NULL, &arena);
+    struct labels notes = job_annotations(task->job, task, &arena);
+    assert_true(str_is(labels_get(&labels, STR("tier"), STR("")), "gold"));
+    assert_true(str_is(labels_get(&labels, STR("hall"), STR("")), "3"));
+    assert_true(str_is(labels_get(&notes, STR("example.com/ticket"), STR("")), "17 a"));
+    assert_true(str_is(labels_get(&none, STR("tier"), STR("")), "")); /* not the Job's */
+    harness_check_replay(&h);
+    harness_run_all(&h);
+    answer(&h, "a", SAYS("budget", "Retry"));
+    harness_run_all(&h);
+    assert_state(&h, "a", "holding");
+    assert_null(harness_jobset(&h, "a")->terms);
+    harness_done(&h);
+}
+
+static void test_updates_have_a_form(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "[{\"name\":\"nobody\"}]",
+        "[{\"name\":\"w\"},{\"name\":\"w\"}]",
+        "[{\"name\":\"w\",\"labels\":{\"a b\":\"c\"}}]",
+        "[{\"name\":\"w\",\"labels\":{\"a\":\"not a value\"}}]",
+        "[{\"name\":\"w\",\"nodeSelector\":[]}]",
+        "[{\"name\":\"w\",\"annotations\":{\"a\":7}}]",
+    };
+    struct harness h;
+    begin(&h, 2, BUDGET QUEUE("8", ASKS("{name: budget}")));
+    submit(&h, "a", "lq", 1, 4, "");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        char text[512];
+        snprintf(text, sizeof(text), "{\"name\":\"budget\",\"state\":\"Ready\",\"podSetUpdates\":%s}",
+                 wrong[i]);
+        assert_int_equal(answer(&h, "a", text), 422);
+        assert_state(&h, "a", "holding");
+    }
+    harness_done(&h);
+}
+
+/* A key with two values: it can never start, and says so; a new Workload may. */
+static void test_updates_that_contradict(void **state)
+{
+    (void)state;
+    static const char *const said[][2] = {
+        {"\"labels\":{\"tier\":\"gold\"}", "\"labels\":{\"tier\":\"tin\"}"},
+        {"\"annotations\":{\"tier\":\"gold\"}", "\"annotations\":{\"tier\":\"tin\"}"},
+        {"\"nodeSelector\":{\"tier\":\"gold\"}", "\"nodeSelector\":{\"tier\":\"tin\"}"},
+    };
+    for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+        struct harness h;
+        begin(&h, 2, BUDGET CHECK_OBJECT("room", "example.com/room")
+                         QUEUE("8", ASKS("{name: budget}, {name: room}")));
+        submit(&h, "a", "lq", 1, 4, "");
+        char text[1024];
+        snprintf(text, sizeof(text),
+                 "{\"name\":\"budget\",\"state\":\"Ready\",\"podSetUpdates\":[{\"name\":\"w\",%s}]},"
+                 "{\"name\":\"room\",\"state\":\"Ready\",\"podSetUpdates\":[{\"name\":\"w\",%s}]}",
+                 said[i][0], said[i][1]);
+        assert_int_equal(answer(&h, "a", text), 200);
+        assert_state(&h, "a", "finished");
+        assert_string_equal(reason_of(&h, "a", WORKLOAD_IS_FINISHED), "FailedToStart");
+        assert_non_null(strstr(message_of(&h, "a", WORKLOAD_IS_FINISHED), "key=tier, value1=gold"));
+        assert_true(harness_jobset(&h, "a")->spec.suspend);
+        harness_check_replay(&h);
+        char name[300];
+        snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(workload_named(&h, "a")->name));
+        assert_true(post(&h, WRITE_DELETE, OBJECT_WORKLOAD, "default", name, STR("")) < 300);
+        assert_state(&h, "a", "holding"); /* is asked anew */
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +366,9 @@ int main(void)
         cmocka_unit_test(test_after_victims),
         cmocka_unit_test(test_a_preemptor_gives_up),
         cmocka_unit_test(test_updates_choose_nodes),
+        cmocka_unit_test(test_updates_are_on_the_pods),
+        cmocka_unit_test(test_updates_have_a_form),
+        cmocka_unit_test(test_updates_that_contradict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
