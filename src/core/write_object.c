@@ -1,4 +1,6 @@
 /* write_object.c - API writes to stored objects. */
+#include "base/json.h"
+#include "core/admit/admit.h"
 #include "core/limits.h"
 #include "core/object/life.h"
 #include "core/write.h"
@@ -195,6 +197,35 @@ static bool replace(const struct writing *writing)
     return write_accept(writing, 200, ref_object(object));
 }
 
+/* Of an AdmissionCheck its controller says whether it answers. */
+static bool set_status(const struct writing *writing)
+{
+    const struct object_kind_info *info = object_kind_info(kept_kind(writing));
+    const struct object *object = find(writing);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct error error = {0};
+    struct doc *document;
+    if (!object)
+        return write_refuse_missing(writing);
+    if (object->kind != OBJECT_ADMISSION_CHECK || !admission_check_served(object))
+        return write_refuse(writing, 403, "Forbidden", NULL, "the status of %s is the control plane's own",
+                            info->plural);
+    if (!write_still_holds(writing, ref_object(object)))
+        return false;
+    if (writing->write->body.len > info->bytes_max ||
+        json_parse(&arena, writing->write->body, &document, &error) < 0)
+        return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
+    struct field_errors *errors = write_new_errors(writing);
+    const struct doc *status = admission_check_status(&arena, document, errors);
+    if (!status)
+        return write_refuse_invalid(writing, errors, object->name);
+    if (writing->dry)
+        return true;
+    if (!spec_equal(status, doc_get(object->document, "status")))
+        object_set_status(writing->step, object, status);
+    return write_accept(writing, 200, ref_object(object));
+}
+
 static bool delete (const struct writing *writing)
 {
     struct object *object = find(writing);
@@ -222,6 +253,7 @@ bool write_object(const struct writing *writing)
     case WRITE_DELETE:
         return delete (writing);
     case WRITE_STATUS:
+        return set_status(writing);
     case WRITE_METADATA:
         break;
     }

@@ -46,8 +46,10 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
             workload_validate_topology(document, ret_spec, errors);
         if (writing->dry && form_of(writing) == FORM_JOBSET)
             jobset_validate_new(document, ret_spec, errors);
-        if (writing->dry && writing->write->verb == WRITE_CREATE)
+        if (writing->dry && writing->write->verb == WRITE_CREATE) {
             jobset_check_claims(writing->core->objects, document, errors);
+            admit_validate_new(document, ret_spec, errors);
+        }
     }
     if (errors->list.len == 0) {
         field_errors_done(errors);

@@ -82,6 +82,19 @@ static void add_gate(struct arena *arena, struct doc *spec)
     doc_push(arena, gates, gate);
 }
 
+/* Kueue's LocalQueueDefaulting. */
+static void name_default_queue(const struct admit *admit, struct arena *arena, struct doc *document)
+{
+    struct doc *metadata = doc_get(document, "metadata");
+    struct str namespace_ = doc_str(doc_get(metadata, "namespace"), STR(""));
+    const struct doc *labels = doc_get(metadata, "labels");
+    bool odd = !metadata || metadata->kind != DOC_OBJECT || (labels && labels->kind != DOC_OBJECT);
+    if (odd || queue_label(document).len || !tree_local(&admit->tree, namespace_, STR("default")))
+        return;
+    doc_set(arena, doc_need_object(arena, metadata, "labels"), STR("kueue.x-k8s.io/queue-name"),
+            doc_new_str(arena, STR("default")));
+}
+
 void admit_default(const struct admit *admit, const struct jobset *jobset, struct arena *arena,
                    struct doc *document)
 {
@@ -89,6 +102,8 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
     bool foreign = by.len && !str_is(by, "jobset.sigs.k8s.io/jobset-controller");
     struct doc *spec = doc_get(document, "spec");
     const struct workload *workload = jobset ? workload_of(admit, jobset->uid) : NULL;
+    if (!jobset && !foreign)
+        name_default_queue(admit, arena, document);
     if (!queue_label(document).len || foreign || !spec || spec->kind != DOC_OBJECT)
         return;
     if (workload && workload->state == WORKLOAD_FINISHED)
@@ -102,6 +117,8 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
     }
     if (workload && workload->full)
         doc_set(arena, spec, STR("parallelism"), doc_new_int(arena, jobset->spec.rjobs[0].job.parallelism));
+    if (workload && workload->full && completions_follow(jobset))
+        doc_set(arena, spec, STR("completions"), doc_new_int(arena, jobset->spec.rjobs[0].job.completions));
     doc_set(arena, spec, STR("suspend"), doc_new_bool(arena, !may_run(admit, jobset)));
 }
 

@@ -200,8 +200,10 @@ struct queue_usage {
 };
 void queue_usage_visit(const struct admit *admit, const struct object *queue,
                        void (*visit)(void *context, const struct queue_usage *usage), void *context);
-/* May somebody answer for this AdmissionCheck? Controllers that are part of Kueue are not served. */
+/* May somebody answer for this AdmissionCheck? Controllers that are part of Kueue itself are nobody here. */
 bool admission_check_served(const struct object *check);
+/* Its controller has said so, by the condition Active. */
+bool admission_check_active(const struct object *check);
 /* Dominant resource share in thousandths of a ClusterQueue or Cohort, weighted; INT64_MAX: borrows with
  * weight 0. */
 int64_t queue_weighted_share(const struct admit *admit, const struct object *queue);
@@ -218,10 +220,13 @@ const char *workload_explain(const struct core *core, const struct workload *wor
 struct admit *admit_new(void);
 void admit_free(struct admit *admit);
 void admit_bury(struct admit *admit); /* before anything else in a step */
-/* Before a managed document is stored: its spec.suspend is the queues' to decide. `jobset` NULL: it is new.
- * */
+/* Before a managed document is stored: its spec.suspend is the queues' to decide. `jobset` NULL: it is new,
+ * and where it names no queue it is given the LocalQueue "default" of its namespace, if there is one. */
 void admit_default(const struct admit *admit, const struct jobset *jobset, struct arena *arena,
                    struct doc *document);
+/* A new Job's annotations for partial admission. */
+void admit_validate_new(const struct doc *document, const struct jobset_spec *spec,
+                        struct field_errors *errors);
 /* What may not change while it runs. */
 void admit_validate_update(const struct admit *admit, const struct jobset *jobset, const struct doc *document,
                            struct field_errors *errors);
@@ -231,6 +236,9 @@ void workload_replace(struct step *step, struct workload *workload, const struct
 void checks_validate(const struct workload *workload, const struct doc *document,
                      struct field_errors *errors);
 void workload_answer(struct step *step, struct workload *workload, const struct doc *document);
+/* What a controller says of its AdmissionCheck: the status to keep, in `arena`; NULL after an error. */
+struct doc *admission_check_status(struct arena *arena, const struct doc *document,
+                                   struct field_errors *errors);
 /* A user's deletion: it leaves the machines, and a new Workload takes its place while its JobSet lives. */
 void workload_delete(struct step *step, struct workload *workload);
 /* Takes in what has changed and runs cycles; true: JobSets were changed, which are to settle again. */

@@ -59,6 +59,47 @@ struct workload_check *check_add(struct workload *workload, struct str name)
     return &vec_last(&workload->checks);
 }
 
+/* --- the object itself ------------------------------------------------------------------------ */
+
+enum { CONDITIONS_MAX = 16 };
+
+static void keep_condition(struct arena *arena, const struct doc *condition, size_t index, struct doc *list,
+                           struct field_errors *errors)
+{
+    static const char *const texts[] = {"type", "status", "reason", "message", "lastTransitionTime"};
+    struct doc *kept = doc_new(arena, DOC_OBJECT);
+    struct str status = doc_str(doc_get(condition, "status"), STR(""));
+    for (size_t t = 0; t < sizeof(texts) / sizeof(*texts); t++) {
+        const struct doc *text = doc_get(condition, texts[t]);
+        if (text && text->kind == DOC_STRING)
+            doc_set(arena, kept, str_from(texts[t]), doc_clone(arena, text));
+    }
+    doc_push(arena, list, kept);
+    if (!doc_str(doc_get(condition, "type"), STR("")).len)
+        field_error_add(errors, arena_printf(errors->arena, "status.conditions[%zu].type", index),
+                        "FieldValueRequired", condition, "Required value");
+    if (!str_is(status, "True") && !str_is(status, "False") && !str_is(status, "Unknown"))
+        field_error_add(errors, arena_printf(errors->arena, "status.conditions[%zu].status", index),
+                        "FieldValueNotSupported", doc_get(condition, "status"),
+                        "Unsupported value: \"" STR_FORMAT
+                        "\": supported values: \"False\", \"True\", \"Unknown\"",
+                        STR_ARG(status));
+}
+
+struct doc *admission_check_status(struct arena *arena, const struct doc *document,
+                                   struct field_errors *errors)
+{
+    const struct doc *conditions = doc_path(document, "status", "conditions", NULL);
+    struct doc *status = doc_new(arena, DOC_OBJECT), *list = doc_new(arena, DOC_ARRAY);
+    if (doc_len(conditions) > CONDITIONS_MAX)
+        field_error_add(errors, STR("status.conditions"), "FieldValueTooMany", conditions,
+                        "Too many: must have at most %d items", CONDITIONS_MAX);
+    for (size_t i = 0; i < doc_len(conditions) && i < CONDITIONS_MAX; i++)
+        keep_condition(arena, doc_at(conditions, i), i, list, errors);
+    doc_set(arena, status, STR("conditions"), list);
+    return errors->list.len ? NULL : status;
+}
+
 /* --- which ------------------------------------------------------------------------------------ */
 
 static bool uses_flavor(const struct workload *workload, struct str flavor)

@@ -407,7 +407,7 @@ struct rjob_terms *assignment_terms(const struct workload *workload, const struc
 }
 
 struct rjob_terms *flavor_terms(const struct admit *admit, const struct workload *workload,
-                                  struct arena *arena)
+                                struct arena *arena)
 {
     const struct cluster_queue *queue = tree_queue(&admit->tree, workload->reserved_in);
     return queue ? make_terms(queue, workload, NULL, arena) : NULL;

@@ -11,6 +11,7 @@
 
 #define REASON_DELETED "WorkloadDeleted" /* of an eviction */
 #define POD_GATE       "kueue.x-k8s.io/admission"
+enum { PODSETS_MAX = 18 }; /* of one Workload, as its CRD has it */
 
 /* --- the tree ------------------------------------------------------------------------------------------- */
 
@@ -44,7 +45,7 @@ enum stop_policy { STOP_NONE, STOP_HOLD, STOP_DRAIN };
 struct queue_check {
     struct str name, *flavors; /* for Workloads that use one of these; none: for all */
     size_t flavor_count;
-    bool found, served; /* there is such an object, and its controller may answer */
+    bool found, active; /* there is such an object, and its controller says that it answers */
 };
 
 struct cluster_queue {
@@ -148,6 +149,8 @@ void workload_remake(struct step *step,
                      struct workload *workload); /* the same, and its JobSet gets a new one */
 /* Its podsets, queue and priority from the JobSet as it is. */
 void workload_refresh(struct step *step, struct workload *workload);
+/* Of a Job with kueue.x-k8s.io/job-completions-equal-parallelism. */
+bool completions_follow(const struct jobset *jobset);
 /* `full`: its parallelism where admission lowered it; 0: as it stands. */
 struct podset *podsets_make(const struct jobset *jobset, int32_t full);
 bool workload_condition_set(struct step *step, struct workload *workload, enum workload_condition_kind kind,

@@ -57,6 +57,11 @@ static const char *obstacle(const struct step *step, const struct workload *work
         buf_printf(why, "The workload is deactivated");
         return "Suspended";
     }
+    if (workload->jobset->spec.rjob_count > PODSETS_MAX) {
+        buf_printf(why, "A Workload has at most %d PodSets; this one would have %zu", PODSETS_MAX,
+                   workload->jobset->spec.rjob_count);
+        return "Misconfigured";
+    }
     if (!local) {
         buf_printf(why, "LocalQueue " STR_FORMAT " doesn't exist", STR_ARG(workload->queue_name));
         return "Misconfigured";
@@ -352,7 +357,7 @@ void workload_admit(struct step *step, struct workload *workload, const struct a
     jobset_set_terms(step, jobset, workload_terms(step->admit, workload, &arena));
     if (workload->podsets[0].admitted < workload->podsets[0].count) {
         workload->full = jobset->spec.rjobs[0].job.parallelism;
-        jobset_set_parallelism(step, jobset, workload->podsets[0].admitted);
+        jobset_set_parallelism(step, jobset, workload->podsets[0].admitted, completions_follow(jobset));
     }
     jobset_set_suspend(step, jobset, false);
     step->admit->acted = true;
@@ -607,7 +612,8 @@ void workload_left(struct step *step, struct workload *workload)
     if (!workload->jobset->gone) {
         jobset_set_terms(step, workload->jobset, NULL);
         if (workload->full)
-            jobset_set_parallelism(step, workload->jobset, workload->full);
+            jobset_set_parallelism(step, workload->jobset, workload->full,
+                                   completions_follow(workload->jobset));
         workload->full = 0;
         jobset_reserve(step, workload->jobset, NULL);
     }

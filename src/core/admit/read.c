@@ -225,11 +225,20 @@ static void read_preemption(const struct doc *spec, struct cluster_queue *queue)
         str_is(doc_str(doc_get(fungibility, "preference"), STR("")), "PreemptionOverBorrowing");
 }
 
-/* Controllers that are part of Kueue itself and that nobody here is. All others may answer from outside. */
 bool admission_check_served(const struct object *check)
 {
     return !str_starts(doc_str(doc_path(check->document, "spec", "controllerName", NULL), STR("")),
                        STR("kueue.x-k8s.io/"));
+}
+
+bool admission_check_active(const struct object *check)
+{
+    const struct doc *conditions = doc_path(check->document, "status", "conditions", NULL);
+    bool active = false;
+    for (size_t i = 0; i < doc_len(conditions); i++)
+        if (str_is(doc_str(doc_get(doc_at(conditions, i), "type"), STR("")), "Active"))
+            active = str_is(doc_str(doc_get(doc_at(conditions, i), "status"), STR("")), "True");
+    return active && admission_check_served(check);
 }
 
 static void read_checks(struct reading *reading, const struct doc *spec, struct cluster_queue *queue)
@@ -249,7 +258,7 @@ static void read_checks(struct reading *reading, const struct doc *spec, struct 
         const struct object *object =
             object_find(reading->objects, OBJECT_ADMISSION_CHECK, STR(""), check->name);
         check->found = object && !object->deleted_ns;
-        check->served = object && admission_check_served(object);
+        check->active = object && admission_check_active(object);
     }
 }
 
@@ -429,7 +438,7 @@ static bool lacks_checks(struct tree *tree, struct cluster_queue *queue)
 {
     struct buf missing BUF_CLEANUP = {0}, idle BUF_CLEANUP = {0};
     for (size_t c = 0; c < queue->check_count; c++) {
-        struct buf *names = !queue->checks[c].found ? &missing : !queue->checks[c].served ? &idle : NULL;
+        struct buf *names = !queue->checks[c].found ? &missing : !queue->checks[c].active ? &idle : NULL;
         if (names)
             buf_printf(names, "%s" STR_FORMAT, names->len ? "," : "", STR_ARG(queue->checks[c].name));
     }

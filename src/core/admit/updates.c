@@ -1,6 +1,6 @@
-/* updates.c - podSetUpdates: what those who answer AdmissionChecks add to the Pods of a Workload. Kueue merges
- * them into the templates after what its flavours say; a key that is there with another value is a conflict, and the
- * Workload can never start (kubernetes-sigs/kueue, pkg/podset).
+/* updates.c - podSetUpdates: what those who answer AdmissionChecks add to the Pods of a Workload. Kueue
+ * merges them into the templates after what its flavours say; a key that is there with another value is a
+ * conflict, and the Workload can never start (kubernetes-sigs/kueue, pkg/podset).
  */
 #include "core/admit/internal.h"
 
@@ -51,10 +51,10 @@ void updates_validate(const struct workload *workload, const struct doc *updates
         for (size_t p = 0; p < podsets; p++)
             known |= str_equal(workload->podsets[p].name, name);
         if (!known)
-            field_error_add(
-                errors, arena_printf(errors->arena, STR_FORMAT "[%zu].name", STR_ARG(here), u),
-                "FieldValueNotSupported", doc_get(update, "name"),
-                "Unsupported value: \"" STR_FORMAT "\": is no podSet of the Workload", STR_ARG(name));
+            field_error_add(errors, arena_printf(errors->arena, STR_FORMAT "[%zu].name", STR_ARG(here), u),
+                            "FieldValueNotSupported", doc_get(update, "name"),
+                            "Unsupported value: \"" STR_FORMAT "\": is no podSet of the Workload",
+                            STR_ARG(name));
         for (size_t m = 0; m < sizeof(maps) / sizeof(*maps); m++)
             check_map(doc_get(update, maps[m]),
                       arena_printf(errors->arena, STR_FORMAT "[%zu].%s", STR_ARG(here), u, maps[m]).data,

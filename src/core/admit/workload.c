@@ -6,6 +6,7 @@
 #define LABEL_QUEUE    STR("kueue.x-k8s.io/queue-name")
 #define LABEL_PRIORITY STR("kueue.x-k8s.io/priority-class")
 #define NOTE_LEAST     STR("kueue.x-k8s.io/job-min-parallelism")
+#define NOTE_FOLLOW    STR("kueue.x-k8s.io/job-completions-equal-parallelism")
 
 const char *workload_condition_name(enum workload_condition_kind kind)
 {
@@ -91,13 +92,19 @@ static void ask(struct podset *podset, struct str name, int64_t per_task)
             per_task < QUOTA_MAX / TASKS_PER_JOBSET_MAX ? per_task : QUOTA_MAX / TASKS_PER_JOBSET_MAX};
 }
 
+bool completions_follow(const struct jobset *jobset)
+{
+    return jobset->form == FORM_JOB && jobset->spec.rjobs[0].job.indexed &&
+           str_is(labels_get(&jobset->spec.annotations, NOTE_FOLLOW, STR("")), "true");
+}
+
 /* Partial admission is for batch Jobs: one replicated job of one Job. */
 static int32_t least_of(const struct jobset *jobset, int32_t count)
 {
     int64_t least = count;
     struct str text = labels_get(&jobset->spec.annotations, NOTE_LEAST, STR(""));
     const struct rjob_spec *rjob = &jobset->spec.rjobs[0];
-    bool may = jobset->form == FORM_JOB && rjob->replicas == 1 && !rjob->job.indexed;
+    bool may = jobset->form == FORM_JOB && rjob->replicas == 1;
     if (may && text.len)
         str_to_i64(text, 1, count, &least);
     return (int32_t)least;
@@ -118,7 +125,8 @@ struct podset *podsets_make(const struct jobset *jobset, int32_t full)
     }
     if (full > podsets[0].count) {
         int32_t completions = jobset->spec.rjobs[0].job.completions;
-        podsets[0].count = completions >= 0 && completions < full ? completions : full;
+        bool fewer = completions >= 0 && completions < full && !completions_follow(jobset);
+        podsets[0].count = fewer ? completions : full;
     }
     if (jobset->spec.rjob_count == 1)
         podsets[0].least = least_of(jobset, podsets[0].count);
@@ -365,6 +373,37 @@ bool workload_condition_set(struct step *step, struct workload *workload, enum w
     condition->reason = reason;
     step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
     return moved;
+}
+
+/* --- what Kueue's webhooks refuse ------------------------------------------------------------- */
+
+static void refuse_note(struct field_errors *errors, struct str key, struct str value, struct str why)
+{
+    field_error_add(errors, arena_printf(errors->arena, "metadata.annotations[" STR_FORMAT "]", STR_ARG(key)),
+                    "FieldValueInvalid", NULL, "Invalid value: \"" STR_FORMAT "\": " STR_FORMAT,
+                    STR_ARG(value), STR_ARG(why));
+}
+
+void admit_validate_new(const struct doc *document, const struct jobset_spec *spec,
+                        struct field_errors *errors)
+{
+    struct str least = labels_get(&spec->annotations, NOTE_LEAST, (struct str){0});
+    struct str follow = labels_get(&spec->annotations, NOTE_FOLLOW, (struct str){0});
+    int64_t number;
+    if (workload_form(document) != FORM_JOB)
+        return;
+    const struct job_spec *job = &spec->rjobs[0].job;
+    int32_t count = rjob_task_count(&spec->rjobs[0]);
+    if (least.data && (!str_to_i64(least, INT32_MIN, INT32_MAX, &number) || number <= 0 || number >= count))
+        refuse_note(errors, NOTE_LEAST, least,
+                    arena_printf(errors->arena, "should be between 0 and %d", count - 1));
+    if (follow.data && !str_is(follow, "true") && !str_is(follow, "false"))
+        refuse_note(errors, NOTE_FOLLOW, follow, STR("must be true or false"));
+    if (str_is(follow, "true") && !job->indexed)
+        refuse_note(errors, NOTE_FOLLOW, follow, STR("should not be enabled for NonIndexed jobs"));
+    else if (str_is(follow, "true") && job->parallelism != job->completions)
+        refuse_note(errors, NOTE_FOLLOW, follow,
+                    STR("should not be enabled when parallelism and completions differ"));
 }
 
 /* --- for readers ------------------------------------------------------------------------------ */

@@ -45,7 +45,8 @@ void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend)
     jobset_mark(step, jobset);
 }
 
-void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t parallelism)
+void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t parallelism,
+                            bool completions_too)
 {
     CHECK(jobset->form == FORM_JOB && parallelism >= 0);
     struct arena arena ARENA_CLEANUP = {0};
@@ -53,6 +54,8 @@ void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t pa
     struct doc *document = doc_clone(&arena, jobset->document);
     struct jobset_spec spec;
     doc_set(&arena, doc_get(document, "spec"), STR("parallelism"), doc_new_int(&arena, parallelism));
+    if (completions_too)
+        doc_set(&arena, doc_get(document, "spec"), STR("completions"), doc_new_int(&arena, parallelism));
     bool read = workload_read(&arena, document, &spec, &errors);
     CHECK(read); /* all else was valid before */
     field_errors_done(&errors);

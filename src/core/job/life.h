@@ -68,8 +68,9 @@ void jobs_vacate(struct step *step, const struct machine *machine, struct str wh
  * longest grace among them, 0: nobody was told. */
 int64_t jobset_notice_end(struct step *step, const struct jobset *jobset);
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend);
-/* Of a Job of its own: partial admission. */
-void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t parallelism);
+/* Of a Job of its own: partial admission. `completions_too`: they are set to the same. */
+void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t parallelism,
+                            bool completions_too);
 bool jobset_has_living(const struct jobset *jobset); /* a task of it has not ended, placed or not */
 bool jobset_is_running(const struct jobset *jobset); /* a task of it holds a machine or may be alive */
 

@@ -24,8 +24,8 @@ static struct labels copy_labels(struct arena *arena, const struct labels *from)
 {
     struct labels to = {ARENA_ARRAY(arena, struct label, from->len), from->len};
     for (size_t i = 0; i < from->len; i++)
-        to.items[i] = (struct label){arena_str(arena, from->items[i].key),
-                                     arena_str(arena, from->items[i].value)};
+        to.items[i] =
+            (struct label){arena_str(arena, from->items[i].key), arena_str(arena, from->items[i].value)};
     return to;
 }
 

@@ -87,16 +87,20 @@ void render_queue_status(struct render *render, const struct resource *resource,
 
 void render_check_status(struct render *render, const struct object *object)
 {
-    bool served = admission_check_served(object);
+    const struct doc *said = doc_get(object->document, "status");
     json_key(&render->out, "status");
+    if (said && admission_check_served(object)) {
+        json_put_doc(&render->out, said);
+        return;
+    }
     json_begin_object(&render->out);
-    json_key(&render->out, "conditions");
-    json_begin_array(&render->out);
-    render_condition(render, "Active", served ? "True" : "False", object->created_ns,
-                     served ? "Active" : "ControllerNotServed",
-                     served ? STR("The admission check is active")
-                            : STR("Nobody here acts for a controller that is part of Kueue"));
-    json_end_array(&render->out);
+    if (!admission_check_served(object)) {
+        json_key(&render->out, "conditions");
+        json_begin_array(&render->out);
+        render_condition(render, "Active", "False", object->created_ns, "ControllerNotServed",
+                         STR("Nobody here acts for a controller that is part of Kueue"));
+        json_end_array(&render->out);
+    }
     json_end_object(&render->out);
 }
 

@@ -1,7 +1,8 @@
 /* PUT and PATCH of status. What the control plane runs has the status that the control plane sees: what a
  * client says of it is checked for form and then overruled, as a Kubernetes controller would overwrite it a
  * moment later. Of a JobSet or Job that another controller manages (spec.managedBy) that controller's word
- * is kept, and of a Workload whose queue asks for AdmissionChecks what is said of these.
+ * is kept, of a Workload whose queue asks for AdmissionChecks what is said of these, and of an AdmissionCheck
+ * what its controller says of it.
  */
 #include "host/api/write.h"
 
@@ -29,7 +30,8 @@ bool status_is_foreign(struct api_request *request)
                                 .namespace_ = request->namespace_,
                                 .name = request->name,
                                 .body = STR("{\"status\":{}}")};
-    bool foreign = (kind == OBJECT_JOBSET || kind == OBJECT_JOB || kind == OBJECT_WORKLOAD) &&
+    bool foreign = (kind == OBJECT_JOBSET || kind == OBJECT_JOB || kind == OBJECT_WORKLOAD ||
+                    kind == OBJECT_ADMISSION_CHECK) &&
                    core_check_write(request->api->hooks.core(request->api->hooks.context), &write, &effects);
     vec_done(&effects.list);
     return foreign;

@@ -76,6 +76,15 @@ static inline int apply(struct harness *h, const char *yaml)
     return h->last_code;
 }
 
+/* As its controller would say of an AdmissionCheck. */
+static inline int set_check_active(struct harness *h, const char *name, bool active)
+{
+    char body[128];
+    snprintf(body, sizeof(body), "{\"status\":{\"conditions\":[{\"type\":\"Active\",\"status\":\"%s\"}]}}",
+             active ? "True" : "False");
+    return post(h, WRITE_STATUS, OBJECT_ADMISSION_CHECK, "", name, str_from(body));
+}
+
 static inline void must_apply(struct harness *h, const char *yaml)
 {
     int code = apply(h, yaml);

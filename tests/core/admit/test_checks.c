@@ -16,6 +16,8 @@ static void begin(struct harness *h, int machines, const char *objects)
     harness_init(h, machines, 4, 0);
     set_queues(h, machines, 4, "{\"minimumRunTime\":\"0s\"}");
     must_apply(h, objects);
+    set_check_active(h, "budget", true); /* those that there are */
+    set_check_active(h, "room", true);
 }
 
 /* What a controller would write to the Workload's status. */
@@ -180,7 +182,19 @@ static void test_queues_that_nobody_answers(void **state)
     assert_non_null(
         strstr(message_of(&h, "a", WORKLOAD_QUOTA_RESERVED), "missing AdmissionCheck(s): budget"));
     must_apply(&h, BUDGET);
+    assert_non_null(
+        strstr(message_of(&h, "a", WORKLOAD_QUOTA_RESERVED), "inactive AdmissionCheck(s): budget"));
+    assert_int_equal(set_check_active(&h, "multi", true), 403); /* nobody here is that controller */
+    assert_int_equal(post(&h, WRITE_STATUS, OBJECT_ADMISSION_CHECK, "", "budget",
+                          STR("{\"status\":{\"conditions\":[{\"type\":\"Active\",\"status\":\"Yes\"}]}}")),
+                     422);
+    assert_int_equal(set_check_active(&h, "budget", true), 200);
     assert_state(&h, "a", "holding");
+    harness_check_replay(&h);
+    set_check_active(&h, "budget", false); /* who holds quota already waits on */
+    assert_state(&h, "a", "holding");
+    submit(&h, "b", "lq", 1, 4, "");
+    assert_state(&h, "b", "pending");
     assert_int_equal(apply(&h, CHECK_OBJECT("budget", "example.com/other")), 422);
     harness_done(&h);
 }
@@ -269,8 +283,8 @@ static void test_updates_are_on_the_pods(void **state)
 {
     (void)state;
     struct harness h;
-    begin(&h, 2, BUDGET CHECK_OBJECT("room", "example.com/room")
-                     QUEUE("8", ASKS("{name: budget}, {name: room}")));
+    begin(&h, 2,
+          BUDGET CHECK_OBJECT("room", "example.com/room") QUEUE("8", ASKS("{name: budget}, {name: room}")));
     submit(&h, "a", "lq", 1, 4, "");
     answer(&h, "a",
            "{\"name\":\"budget\",\"state\":\"Ready\",\"podSetUpdates\":[{\"name\":\"w\",\"labels\":{"
@@ -330,8 +344,9 @@ static void test_updates_that_contradict(void **state)
     };
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
         struct harness h;
-        begin(&h, 2, BUDGET CHECK_OBJECT("room", "example.com/room")
-                         QUEUE("8", ASKS("{name: budget}, {name: room}")));
+        begin(&h, 2,
+              BUDGET CHECK_OBJECT("room", "example.com/room")
+                  QUEUE("8", ASKS("{name: budget}, {name: room}")));
         submit(&h, "a", "lq", 1, 4, "");
         char text[1024];
         snprintf(text, sizeof(text),

@@ -252,6 +252,123 @@ static void test_partial_admission(void **state)
     harness_done(&h);
 }
 
+static int check_job(struct harness *h, const char *spec, const char *notes)
+{
+    char yaml[1024];
+    snprintf(yaml, sizeof(yaml),
+             "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: x\n  namespace: default\n"
+             "  labels: {kueue.x-k8s.io/queue-name: lq}\n  annotations: {%s}\nspec:\n  %s\n  template: "
+             "{spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [run], resources: "
+             "{limits: {google.com/tpu: 4}}}]}}\n",
+             notes, spec);
+    return harness_write_checked(h, OBJECT_JOB, WRITE_CREATE, "", yaml);
+}
+
+/* Indexed ones too; their completions stay, or follow where the annotation says so. */
+static void test_partial_admission_of_indexed(void **state)
+{
+    (void)state;
+    static const char indexed[] = "parallelism: 4\n  completions: 4\n  completionMode: Indexed";
+    for (int follow = 0; follow < 2; follow++) {
+        struct harness h;
+        begin(&h, 4, "{}", PLAIN("12"));
+        assert_int_equal(check_job(&h, indexed,
+                                   follow ? "kueue.x-k8s.io/job-min-parallelism: '2', "
+                                            "kueue.x-k8s.io/job-completions-equal-parallelism: 'true'"
+                                          : "kueue.x-k8s.io/job-min-parallelism: '2'"),
+                         201);
+        struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("x"));
+        assert_int_equal(of_job(&h, "x")->podsets[0].admitted, 3);
+        assert_int_equal(job->rjob->job.parallelism, 3);
+        assert_int_equal(job->rjob->job.completions, follow ? 3 : 4);
+        assert_int_equal(of_job(&h, "x")->podsets[0].count, 4);
+        harness_check_replay(&h);
+        harness_run_all(&h);
+        must_apply(&h, CLUSTER_QUEUE("cq", "12", "  stopPolicy: HoldAndDrain\n"));
+        harness_run_all(&h);
+        assert_int_equal(of_job(&h, "x")->state, WORKLOAD_PENDING);
+        assert_int_equal(job->rjob->job.parallelism, 4);
+        assert_int_equal(job->rjob->job.completions, 4);
+        must_apply(&h, CLUSTER_QUEUE("cq", "16", ""));
+        assert_int_equal(of_job(&h, "x")->podsets[0].admitted, 4);
+        harness_done(&h);
+    }
+}
+
+static void test_partial_admission_is_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *notes;
+    } wrong[] = {
+        {"parallelism: 4", "kueue.x-k8s.io/job-min-parallelism: '4'"},
+        {"parallelism: 4", "kueue.x-k8s.io/job-min-parallelism: '0'"},
+        {"parallelism: 4", "kueue.x-k8s.io/job-min-parallelism: few"},
+        {"parallelism: 4", "kueue.x-k8s.io/job-completions-equal-parallelism: 'true'"},
+        {"parallelism: 4\n  completions: 8\n  completionMode: Indexed",
+         "kueue.x-k8s.io/job-completions-equal-parallelism: 'true'"},
+        {"parallelism: 4", "kueue.x-k8s.io/job-completions-equal-parallelism: perhaps"},
+    };
+    struct harness h;
+    begin(&h, 4, "{}", PLAIN("12"));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        assert_int_equal(check_job(&h, wrong[i].spec, wrong[i].notes), 422);
+        assert_non_null(strstr(h.last_message, "metadata.annotations[kueue.x-k8s.io/job-"));
+    }
+    harness_done(&h);
+}
+
+/* LocalQueueDefaulting: who names no queue is given the one of that name. */
+static void test_default_queue(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 4, "{}", PLAIN("16"));
+    const char *plain =
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: %s, namespace: default}\nspec: {template: {spec: "
+        "{restartPolicy: Never, containers: [{name: c, image: i, command: [run]}]}}}\n";
+    char yaml[512];
+    snprintf(yaml, sizeof(yaml), plain, "before");
+    must_apply(&h, yaml);
+    assert_null(of_job(&h, "before"));
+    must_apply(&h, LOCAL_QUEUE("default", "cq"));
+    assert_null(of_job(&h, "before")); /* new ones alone */
+    must_apply(&h, yaml);
+    assert_null(of_job(&h, "before"));
+    snprintf(yaml, sizeof(yaml), plain, "after");
+    must_apply(&h, yaml);
+    assert_non_null(of_job(&h, "after"));
+    assert_true(str_is(of_job(&h, "after")->queue_name, "default"));
+    must_apply(&h, BATCH_JOB("own", ""));
+    assert_true(str_is(of_job(&h, "own")->queue_name, "lq"));
+    harness_done(&h);
+}
+
+static void test_podsets_of_one(void **state)
+{
+    (void)state;
+    struct harness h;
+    struct buf yaml BUF_CLEANUP = {0};
+    begin(&h, 4, "{}", PLAIN("16"));
+    for (int count = 18; count <= 19; count++) {
+        buf_clear(&yaml);
+        buf_printf(&yaml,
+                   "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: s%d, namespace: "
+                   "default, labels: {kueue.x-k8s.io/queue-name: lq}}\nspec:\n  replicatedJobs:\n",
+                   count);
+        for (int i = 0; i < count; i++)
+            buf_printf(&yaml,
+                       "  - {name: w%d, template: {spec: {template: {spec: {containers: [{name: c, image: i, "
+                       "command: [run]}]}}}}}\n",
+                       i);
+        must_apply(&h, yaml.data);
+    }
+    assert_string_equal(message_of(&h, "s19", WORKLOAD_QUOTA_RESERVED),
+                        "A Workload has at most 18 PodSets; this one would have 19");
+    assert_null(strstr(message_of(&h, "s18", WORKLOAD_QUOTA_RESERVED), "PodSets"));
+    harness_done(&h);
+}
+
 static void test_cohorts_in_a_circle(void **state)
 {
     (void)state;
@@ -331,6 +448,10 @@ int main(void)
         cmocka_unit_test(test_reclaimable),
         cmocka_unit_test(test_batch_job),
         cmocka_unit_test(test_partial_admission),
+        cmocka_unit_test(test_partial_admission_of_indexed),
+        cmocka_unit_test(test_partial_admission_is_checked),
+        cmocka_unit_test(test_default_queue),
+        cmocka_unit_test(test_podsets_of_one),
         cmocka_unit_test(test_cohorts_in_a_circle),
         cmocka_unit_test(test_cohort_tree),
         cmocka_unit_test(test_notice_before_the_end),

@@ -205,6 +205,7 @@ static void one_walk(uint64_t seed)
                                                  "-5\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: "
                                                  "WorkloadPriorityClass\nmetadata: {name: high}\n"
                                                  "value: 5\n");
+    set_check_active(&w.h, "budget", true);
     set_queue(&w, "qa", 12, true, "None");
     set_queue(&w, "qb", 8, rng_below(&w.rng, 2) != 0, "None");
     for (int step = 0; step < STEPS; step++) {
