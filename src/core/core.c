@@ -150,9 +150,10 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
 }
 
-bool core_check_write(struct core *core, const struct write_event *write, struct effects *effects)
+bool core_check_write(struct core *core, const struct write_event *write, int64_t now_ns,
+                      struct effects *effects)
 {
-    struct step step = step_begin(core, effects, core->seq, core->now_ns);
+    struct step step = step_begin(core, effects, core->seq, now_ns > core->now_ns ? now_ns : core->now_ns);
     bool accepted = core_write(core, &step, write, true);
     CHECK(accepted == (effects->list.len == 0) && effects->list.len <= 1);
     return accepted;

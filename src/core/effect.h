@@ -66,6 +66,7 @@ struct effect {
             const char *reason;
             struct str message;
             const struct field_errors *causes; /* 422: one a broken rule; else NULL */
+            uint32_t retry_after_s;            /* 429: when to come again; 0: nobody knows */
             struct object_ref object;          /* the object as it is now; .any NULL: none */
         } reply;
         struct {

@@ -41,11 +41,12 @@ bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, i
 bool snapshot_read_shown(struct admit *admit, int64_t now_ns, const Snapshot__QueueShown *pb);
 
 struct health;
-/* snapshot_health.c: one record a fault, and the breaker's. */
+/* snapshot_health.c: one record a fault and one a sender of faults, and the breaker's. */
 void snapshot_write_health(const struct health *health, void (*put)(void *context, Snapshot__Record *record),
                            void *context);
 /* False: it does not fit. */
 bool snapshot_read_fault(struct health *health, int64_t now_ns, const Snapshot__Fault *pb);
+bool snapshot_read_sender(struct health *health, int64_t now_ns, const Snapshot__FaultSender *pb);
 bool snapshot_read_breaker(struct health *health, int64_t now_ns, const Snapshot__Breaker *pb);
 
 struct lemon_store;

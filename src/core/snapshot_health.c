@@ -1,6 +1,6 @@
 /* snapshot_health.c - faults in snapshots, and what the breaker remembers. */
 #include "core/agent/codec_pb.h"
-#include "core/health/fault.h"
+#include "core/health/sender.h"
 #include "core/snapshot.h"
 
 struct writing_faults {
@@ -52,6 +52,7 @@ static void write_fault(void *context, const struct fault *fault)
     pb.evidence = codec_text(&arena, buf_str(&fault->evidence));
     pb.remedy = codec_text(&arena, fault->remedy);
     pb.user = codec_text(&arena, fault->user);
+    pb.sender = codec_text(&arena, fault->sender);
     pb.chip = fault->chip;
     pb.severity = fault->severity;
     pb.domain = fault->domain;
@@ -72,11 +73,25 @@ static void write_fault(void *context, const struct fault *fault)
     writing->put(writing->context, &record);
 }
 
+static void write_sender(void *context, const struct sender *sender)
+{
+    struct writing_faults *writing = context;
+    struct arena arena ARENA_CLEANUP = {0};
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__FaultSender pb = SNAPSHOT__FAULT_SENDER__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_FAULT_SENDER;
+    record.fault_sender = &pb;
+    pb.name = codec_text(&arena, sender->name);
+    pb.busy_ns = sender->busy_ns;
+    writing->put(writing->context, &record);
+}
+
 void snapshot_write_health(const struct health *health, void (*put)(void *context, Snapshot__Record *record),
                            void *context)
 {
     struct writing_faults writing = {put, context};
     fault_visit(health, write_fault, &writing);
+    sender_visit(health, write_sender, &writing);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Breaker pb = SNAPSHOT__BREAKER__INIT;
     record.kind_case = SNAPSHOT__RECORD__KIND_BREAKER;
@@ -145,6 +160,8 @@ bool snapshot_read_fault(struct health *health, int64_t now_ns, const Snapshot__
         .place = str_from(pb->place),
         .remedy = str_from(pb->remedy),
         .user = str_from(pb->user),
+        .sender = str_from(pb->sender),
+        .created_ns = pb->created_ns,
         .evidence = {.data = (char *)evidence.data, .len = evidence.len},
         .recent = {.items = pb->recent, .len = pb->n_recent},
         .job_count = (uint32_t)pb->n_jobs,
@@ -165,4 +182,12 @@ bool snapshot_read_breaker(struct health *health, int64_t now_ns, const Snapshot
             return false;
     health_restore_breaker(health, pb->isolations, pb->n_isolations, pb->dropped);
     return true;
+}
+
+/* Ahead of now by a whole burst at most. */
+bool snapshot_read_sender(struct health *health, int64_t now_ns, const Snapshot__FaultSender *pb)
+{
+    int64_t ahead_ns = (FAULT_PUBLIC_MAX + 1) * NS_PER_SECOND;
+    return pb->busy_ns >= 0 && pb->busy_ns - now_ns <= ahead_ns &&
+           sender_restore(health, str_from(pb->name), pb->busy_ns);
 }

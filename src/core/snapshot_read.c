@@ -558,6 +558,10 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
         if (!snapshot_read_fault(reader->core->health, reader->core->now_ns, pb->fault))
             return corrupt(reader, "fault", pb->fault->uid);
         return 0;
+    case SNAPSHOT__RECORD__KIND_FAULT_SENDER:
+        if (!snapshot_read_sender(reader->core->health, reader->core->now_ns, pb->fault_sender))
+            return corrupt(reader, "a sender of faults", 0);
+        return 0;
     case SNAPSHOT__RECORD__KIND_BREAKER:
         if (!snapshot_read_breaker(reader->core->health, reader->core->now_ns, pb->breaker))
             return corrupt(reader, "the breaker", 0);

@@ -1,7 +1,10 @@
 /* write_fault.c - API writes to Faults: other systems and people report what they saw, and say that it is
  * over. A Fault that is created is a signal; what becomes of it is judged like that of any probe. Deleting
  * one clears it. */
+#include "core/health/sender.h"
 #include "core/write.h"
+
+#define WAIT_FOR_ROOM_NS (60 * NS_PER_SECOND)
 
 struct reading {
     const struct writing *writing;
@@ -85,6 +88,13 @@ static void read_signal(const struct reading *reading, struct signal *ret)
         fail(reading, "place", "Invalid value: must be at most %d printable ASCII bytes", SIGNAL_PLACE_MAX);
     else if (!signal_is_valid(ret))
         fail(reading, "evidence", "Invalid value: must be at most %d bytes", SIGNAL_EVIDENCE_MAX);
+    struct str sender = text_of(reading, "sender");
+    for (size_t i = 0; i < sender.len; i++)
+        if (sender.len > SENDER_NAME_MAX || sender.data[i] < ' ' || sender.data[i] > '~') {
+            fail(reading, "sender", "Invalid value: must be at most %d printable ASCII bytes",
+                 SENDER_NAME_MAX);
+            break;
+        }
     const struct machine *machine =
         cluster_find(&reading->writing->core->cluster, text_of(reading, "machine"));
     if (!machine)
@@ -94,6 +104,54 @@ static void read_signal(const struct reading *reading, struct signal *ret)
              machine->chip_count);
     else
         ret->chip = (int32_t)chip;
+}
+
+/* What it calls itself, else who writes; nobody's name where nobody is asked. */
+static struct str sender_of(const struct reading *reading)
+{
+    struct str sender = text_of(reading, "sender"), user = reading->writing->write->user;
+    if (!sender.len)
+        sender = user.len && user.len <= SENDER_NAME_MAX ? user : STR("unknown");
+    return sender;
+}
+
+static bool refuse_for_now(const struct writing *writing, int64_t wait_ns, const char *why)
+{
+    const struct effects *effects = writing->step->effects;
+    (void)write_refuse(writing, 429, "TooManyRequests", NULL, "%s", why);
+    effects->list.items[effects->list.len - 1].reply.retry_after_s =
+        (uint32_t)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
+    return false;
+}
+
+/* The table's `public` part: who, how fast, how many. */
+static bool may_report(const struct writing *writing, const struct sighting *sighting)
+{
+    int64_t wait_ns = 0;
+    struct str sender = sighting->sender;
+    switch (sender_judge(writing->step->health, sighting, writing->step->now_ns, &wait_ns)) {
+    case SENDER_MAY:
+        return true;
+    case SENDER_UNKNOWN:
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "faults.phalanx.dev is forbidden: the FaultTable lets \"" STR_FORMAT
+                            "\" report nothing",
+                            STR_ARG(sender));
+    case SENDER_OTHER_CODE:
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "faults.phalanx.dev is forbidden: the FaultTable does not let \"" STR_FORMAT
+                            "\" report \"" STR_FORMAT "\"",
+                            STR_ARG(sender), STR_ARG(sighting->signal->code));
+    case SENDER_TOO_FAST:
+        return refuse_for_now(writing, wait_ns, "the sender reports faster than the FaultTable lets it");
+    case SENDER_TOO_MANY:
+        return refuse_for_now(writing, WAIT_FOR_ROOM_NS,
+                              "as many faults of the sender are open as the FaultTable lets it have");
+    case SENDERS_TOO_MANY:
+        return refuse_for_now(writing, WAIT_FOR_ROOM_NS,
+                              "as many faults of other systems are open as the FaultTable lets them have");
+    }
+    CHECK_UNREACHABLE();
 }
 
 static bool create(const struct writing *writing)
@@ -114,17 +172,24 @@ static bool create(const struct writing *writing)
         return write_refuse_invalid(writing, reading.errors, name);
     if (name.len && fault_find(writing->step->health, name))
         return write_refuse_taken(writing, "faults.phalanx.dev", name);
-    if (writing->dry)
-        return true;
     struct sighting sighting = {.machine = text_of(&reading, "machine"),
                                 .signal = &signal,
                                 .user = writing->write->user,
+                                .sender = sender_of(&reading),
                                 .name = name};
+    if (!may_report(writing, &sighting))
+        return false;
+    if (writing->dry)
+        return true;
     struct fault *fault = core_sighted(writing->core, writing->step, &sighting);
+    if (!fault && signal.assertion == SIGNAL_RECOVER)
+        return write_refuse(writing, 404, "NotFound", NULL,
+                            "machine " STR_FORMAT " has no fault " STR_FORMAT
+                            " at that place: nothing recovers",
+                            STR_ARG(sighting.machine), STR_ARG(signal.code));
     if (!fault)
         return write_refuse(writing, 429, "TooManyRequests", NULL,
-                            "machine " STR_FORMAT
-                            " has as many open faults as are kept, or never had this one",
+                            "machine " STR_FORMAT " has as many open faults as are kept",
                             STR_ARG(sighting.machine));
     return write_accept(writing, 201, ref_fault(fault));
 }

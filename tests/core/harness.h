@@ -292,7 +292,7 @@ static inline int harness_write_checked(struct harness *h, enum object_kind kind
     struct buf json = {0};
     struct event event = {.kind = EVENT_WRITE, .write = harness_write_event(kind, verb, name, yaml, &json)};
     struct effects checked = {0};
-    if (!core_check_write(h->core, &event.write, &checked)) {
+    if (!core_check_write(h->core, &event.write, h->now_ns, &checked)) {
         h->last_code = checked.list.items[0].reply.code;
         snprintf(h->last_message, sizeof(h->last_message), STR_FORMAT,
                  STR_ARG(checked.list.items[0].reply.message));

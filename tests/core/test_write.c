@@ -102,7 +102,7 @@ static void nodes_keep_what_users_say(void **state)
                                     .name = STR("m-1"),
                                     .body = str_from(wrong[i]),
                                     .grace_s = -1};
-        assert_false(core_check_write(h.core, &write, &h.effects));
+        assert_false(core_check_write(h.core, &write, h.now_ns, &h.effects));
         assert_int_equal(h.effects.list.items[0].reply.code, 422);
     }
     harness_done(&h);
@@ -120,9 +120,9 @@ static void checking_changes_nothing(void **state)
                                     STR("{\"metadata\":{\"name\":\"ok\"},\"spec\":{\"replicatedJobs\":[]}}"),
                                 .grace_s = -1};
     uint64_t before = core_digest(h.core);
-    assert_true(core_check_write(h.core, &write, &h.effects));
+    assert_true(core_check_write(h.core, &write, h.now_ns, &h.effects));
     write.body = STR("{\"metadata\":7}");
-    assert_false(core_check_write(h.core, &write, &h.effects));
+    assert_false(core_check_write(h.core, &write, h.now_ns, &h.effects));
     assert_int_equal((int)h.effects.list.len, 1);
     assert_int_equal(h.effects.list.items[0].kind, EFFECT_REPLY);
     assert_true(core_digest(h.core) == before);

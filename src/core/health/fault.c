@@ -1,5 +1,6 @@
 /* fault.c - what signals, people and timers do to one fault. */
 #include "core/health/internal.h"
+#include "core/health/sender.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -73,6 +74,8 @@ static void close_fault(struct step *step, struct fault *fault)
 {
     CHECK(fault->open);
     fault->open = false;
+    if (fault->from)
+        fault->from->open--;
     fault->closed_ns = step->now_ns;
     fault->recovered_ns = 0;
     if (fault->reason == RAISED_FREQUENCY)
@@ -85,6 +88,8 @@ static void close_fault(struct step *step, struct fault *fault)
 static void open_fault(struct step *step, struct fault *fault, const struct fault_rule *rule)
 {
     fault->open = true;
+    if (fault->from)
+        fault->from->open++;
     fault->opened_ns = step->now_ns;
     fault->closed_ns = 0;
     fault->level = fault->own = rule->level;
@@ -247,6 +252,8 @@ static struct fault *new_fault(struct step *step, const struct sighting *sightin
         .code = sighting->signal->code,
         .place = sighting->signal->place,
         .user = sighting->user,
+        .sender = sighting->sender,
+        .created_ns = step->now_ns,
         .job = sighting->job,
     };
     if (!from.name.len)
@@ -260,10 +267,19 @@ static struct fault *new_fault(struct step *step, const struct sighting *sightin
     return fault;
 }
 
+static void charge(struct step *step, struct str name)
+{
+    struct sender *sender = sender_need(step->health, name, step->now_ns);
+    CHECK(sender); /* sender_judge has refused what there is no room for */
+    sender_charge(sender, step->health->table, step->now_ns);
+}
+
 struct fault *health_signal(struct step *step, const struct sighting *sighting)
 {
     const struct signal *signal = sighting->signal;
     CHECK(signal_is_valid(signal));
+    if (sighting->sender.len)
+        charge(step, sighting->sender);
     struct fault *fault = store_find(step->health, sighting->machine, signal->code, signal->place);
     if (signal->assertion == SIGNAL_RECOVER) {
         if (fault)

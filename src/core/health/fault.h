@@ -38,6 +38,7 @@
 #include "core/model/model.h"
 
 struct step;
+struct sender;
 
 enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8, FAULT_HITS_MAX = 16 };
 #define SOFTWARE_WINDOW_NS (30 * NS_PER_SECOND)
@@ -91,6 +92,7 @@ struct fault {
     int64_t created_ns;
     uint64_t changed_seq;
     struct str user; /* who wrote it; empty: an agent */
+    struct str sender; /* which other system (sender.h); empty: none */
 
     /* Private. */
     struct heap_node due;    /* its next timer; not in the heap: none */
@@ -99,6 +101,7 @@ struct fault {
     bool unshown;            /* it has changed since */
     struct list_node on_machine;
     struct ward *ward;
+    struct sender *from; /* NULL: none */
     struct arena text; /* owns the strings */
     struct str key;    /* machine, code and place: of the index */
 };
@@ -132,6 +135,7 @@ struct sighting {
     obj_id job;      /* JobSet whose work it may concern, 0: none */
     struct str user; /* who wrote it; empty: the machine's agent */
     struct str name; /* that a new fault should have; empty: one is made */
+    struct str sender; /* which sender_judge let in; empty: it is of an agent */
 };
 /* The fault that it went to; NULL: there was no room, or it ends what never was. */
 struct fault *health_signal(struct step *step, const struct sighting *sighting);

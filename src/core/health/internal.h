@@ -2,6 +2,7 @@
  *
  *   store.c    faults and their indexes
  *   fault.c    what signals, people and timers do to one fault
+ *   sender.c   other systems that report                                     (sender.h)
  *   isolate.c  what open faults make of their machine; the breaker; orders
  */
 #ifndef PHX_CORE_HEALTH_INTERNAL_H
@@ -41,6 +42,7 @@ struct health {
     VEC(int64_t) isolations;    /* stamps of the last hour, ascending */
     size_t isolated;            /* machines that are DRAINING or QUARANTINED */
     bool released;              /* one of them came back: the breaker has room */
+    VEC(struct sender *) senders; /* by name */
     VEC(struct fault *) dead;   /* freed when the next step begins */
 };
 
@@ -72,5 +74,13 @@ void ward_mark(struct health *health, struct ward *ward);
 enum isolation ward_wanted(const struct ward *ward, const struct machine *machine, struct fault **ret_cause);
 void ward_wait(struct health *health, struct ward *ward, bool waits);
 void breaker_forget(struct health *health, int64_t now_ns); /* what is older than its window */
+
+/* --- sender.c ------------------------------------------------------------------------------------------- */
+
+/* Made if there is none; NULL: too many are known. */
+struct sender *sender_need(struct health *health, struct str name, int64_t now_ns);
+/* One more report of it came in. */
+void sender_charge(struct sender *sender, const struct fault_table *table, int64_t now_ns);
+void senders_free(struct health *health);
 
 #endif

@@ -1,5 +1,6 @@
 /* restore.c - faults out of a snapshot, and what holds between their indexes. */
 #include "core/health/internal.h"
+#include "core/health/sender.h"
 
 static void copy_state(struct fault *fault, const struct fault *saved)
 {
@@ -41,13 +42,15 @@ bool health_restore(struct health *health, const struct fault *saved)
     if (!saved->uid || !saved->name.len || !str_cut(saved->code, '/', &family, &code) ||
         saved->machine.len > NAME_MAX_BYTES || saved->code.len > SIGNAL_CODE_MAX ||
         saved->place.len > SIGNAL_PLACE_MAX || saved->recent.len > FAULT_TIMES_MAX ||
-        saved->job_count > FAULT_JOBS_MAX || saved->hit_count > FAULT_HITS_MAX ||
-        health->sorted.len >= FAULTS_MAX)
+        saved->sender.len > SENDER_NAME_MAX || saved->job_count > FAULT_JOBS_MAX ||
+        saved->hit_count > FAULT_HITS_MAX || health->sorted.len >= FAULTS_MAX)
         return false;
     struct fault *fault = store_add(health, saved);
     if (!fault || fault->ward->count > FAULTS_PER_MACHINE_MAX)
         return false;
     copy_state(fault, saved);
+    if (fault->from)
+        fault->from->open += fault->open;
     fault_arm(health, fault);
     return true;
 }
@@ -92,6 +95,26 @@ bool health_restored(struct health *health, const struct cluster *cluster)
 
 /* --- what holds ----------------------------------------------------------------------------------------- */
 
+static void check_senders(const struct health *health)
+{
+    uint64_t faults = 0, open = 0, faults_of = 0, open_of = 0;
+    for (size_t i = 0; i < health->senders.len; i++) {
+        const struct sender *sender = health->senders.items[i];
+        CHECK(i == 0 || str_compare(health->senders.items[i - 1]->name, sender->name) < 0);
+        CHECK(sender->open <= sender->faults);
+        faults_of += sender->faults;
+        open_of += sender->open;
+    }
+    for (size_t i = 0; i < health->sorted.len; i++) {
+        const struct fault *fault = health->sorted.items[i];
+        CHECK(!fault->from == !fault->sender.len &&
+              (!fault->from || str_equal(fault->from->name, fault->sender)));
+        faults += fault->from != NULL;
+        open += fault->from && fault->open;
+    }
+    CHECK(faults == faults_of && open == open_of && health->senders.len <= SENDERS_MAX);
+}
+
 static void check_fault(const struct health *health, const struct fault *fault)
 {
     CHECK(store_find(health, fault->machine, fault->code, fault->place) == fault);
@@ -120,6 +143,7 @@ void health_check(const struct health *health, const struct cluster *cluster)
 {
     size_t isolated = 0, closed = 0;
     CHECK(health->marked.len == 0 && health->restarts.len == 0);
+    check_senders(health);
     for (size_t i = 0; i < health->sorted.len; i++) {
         const struct fault *fault = health->sorted.items[i];
         CHECK(i == 0 || str_compare(health->sorted.items[i - 1]->name, fault->name) < 0);

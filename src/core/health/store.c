@@ -1,5 +1,6 @@
 /* store.c - the faults and their indexes. */
 #include "core/health/internal.h"
+#include "core/health/sender.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,6 +53,7 @@ void health_free(struct health *health)
     vec_done(&health->waiting);
     vec_done(&health->isolations);
     vec_done(&health->dead);
+    senders_free(health);
     mem_free(health);
 }
 
@@ -200,6 +202,7 @@ static struct fault *copy_fault(const struct fault *from)
     fault->code = arena_str(&fault->text, from->code);
     fault->place = arena_str(&fault->text, from->place);
     fault->user = arena_str(&fault->text, from->user);
+    fault->sender = arena_str(&fault->text, from->sender);
     fault->job = from->job;
     char bytes[KEY_BYTES_MAX];
     fault->key = arena_str(&fault->text, make_key(bytes, from->machine, from->code, from->place));
@@ -212,6 +215,9 @@ struct fault *store_add(struct health *health, const struct fault *from)
     size_t place = name_place(health, from->name, &taken);
     if (taken || store_find(health, from->machine, from->code, from->place))
         return NULL;
+    struct sender *sender = NULL;
+    if (from->sender.len && !(sender = sender_need(health, from->sender, from->created_ns)))
+        return NULL;
     struct fault *fault = copy_fault(from);
     struct ward *ward = fault->ward = store_ward(health, from->machine);
     fault->machine = ward->machine;
@@ -223,6 +229,9 @@ struct fault *store_add(struct health *health, const struct fault *from)
     health->sorted.items[place] = fault;
     str_map_put(&health->by_key, fault->key, fault);
     join_kindred(health, fault);
+    fault->from = sender;
+    if (sender)
+        sender->faults++;
     return fault;
 }
 
@@ -236,6 +245,11 @@ void store_remove(struct health *health, struct fault *fault)
     leave_kindred(health, fault);
     list_remove(&fault->on_machine);
     fault->ward->count--;
+    if (fault->from) {
+        fault->from->faults--;
+        fault->from->open -= fault->open;
+        fault->from = NULL;
+    }
     if (heap_has(&fault->due))
         heap_remove(&health->due, &fault->due);
     if (heap_has(&fault->closed))

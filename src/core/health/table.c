@@ -17,6 +17,7 @@ struct fault_table {
     struct fault_rule unknown[SEVERITY_CRITICAL + 1];
     VEC(struct fault_relation) relations;
     struct fault_breaker breaker;
+    struct fault_public public;
 };
 
 static struct fault_rule *add_rule(struct fault_table *table, struct str code)
@@ -44,6 +45,9 @@ static void add_defaults(struct fault_table *table)
         table->unknown[severity].level = severity < SEVERITY_MAJOR ? LEVEL_NOT_HANDLE : LEVEL_SEPARATE;
     table->unknown[SEVERITY_CRITICAL].high = true;
     table->breaker = (struct fault_breaker){.hour_percent = 10, .total_percent = 50};
+    /* Of FAULTS_MAX some are always left to agents. */
+    table->public =
+        (struct fault_public){.per_second = 100, .burst = 1000, .per_sender = 10000, .total = 40000};
 }
 
 /* --- a document ----------------------------------------------------------------------------------------- */
@@ -141,6 +145,40 @@ static uint32_t read_percent(const struct doc *node, uint32_t fallback)
     return value >= 0 && value <= 100 ? (uint32_t)value : fallback;
 }
 
+static struct str *read_texts(struct fault_table *table, const struct doc *list, size_t *ret_count)
+{
+    struct str *texts = ARENA_ARRAY(&table->arena, struct str, doc_len(list));
+    for (size_t i = 0; i < doc_len(list); i++)
+        texts[i] = arena_str(&table->arena, doc_str(doc_at(list, i), STR("")));
+    *ret_count = doc_len(list);
+    return texts;
+}
+
+static void read_limit(const struct doc *node, uint32_t *limit)
+{
+    int64_t value = doc_int(node, *limit);
+    *limit = value > 0 && value <= FAULT_PUBLIC_MAX ? (uint32_t)value : *limit;
+}
+
+static void read_public(struct fault_table *table, const struct doc *node)
+{
+    struct fault_public *public = &table->public;
+    const struct doc *senders = doc_get(node, "senders");
+    public->listed = senders != NULL;
+    public->senders = ARENA_ARRAY(&table->arena, struct fault_sender, doc_len(senders));
+    for (; public->sender_count < doc_len(senders); public->sender_count++) {
+        const struct doc *item = doc_at(senders, public->sender_count);
+        struct fault_sender *sender = &public->senders[public->sender_count];
+        sender->name = arena_str(&table->arena, doc_str(doc_get(item, "name"), STR("")));
+        sender->users = read_texts(table, doc_get(item, "users"), &sender->user_count);
+        sender->codes = read_texts(table, doc_get(item, "codes"), &sender->code_count);
+    }
+    read_limit(doc_get(node, "perSecond"), &public->per_second);
+    read_limit(doc_get(node, "burst"), &public->burst);
+    read_limit(doc_get(node, "perSender"), &public->per_sender);
+    read_limit(doc_get(node, "total"), &public->total);
+}
+
 static void read_document(struct fault_table *table, const struct doc *document)
 {
     const struct doc *spec = doc_get(document, "spec");
@@ -156,6 +194,7 @@ static void read_document(struct fault_table *table, const struct doc *document)
         for_codes(table, doc_at(duration, i), apply_duration);
     read_relations(table, doc_get(spec, "relations"));
     read_unknown(table, doc_get(spec, "unknown"));
+    read_public(table, doc_get(spec, "public"));
     table->breaker.hour_percent = read_percent(doc_get(breaker, "perHour"), table->breaker.hour_percent);
     table->breaker.total_percent = read_percent(doc_get(breaker, "total"), table->breaker.total_percent);
 }
@@ -206,4 +245,9 @@ const struct fault_relation *fault_table_relations(const struct fault_table *tab
 struct fault_breaker fault_table_breaker(const struct fault_table *table)
 {
     return table->breaker;
+}
+
+const struct fault_public *fault_table_public(const struct fault_table *table)
+{
+    return &table->public;
 }

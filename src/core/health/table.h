@@ -32,7 +32,7 @@ enum fault_domain { DOMAIN_UNKNOWN, DOMAIN_USER, DOMAIN_SOFTWARE, DOMAIN_HARDWAR
 extern const char *const fault_level_names[LEVELS];
 extern const char *const fault_domain_names[DOMAINS];
 
-enum { FAULT_TIMES_MAX = 100 };
+enum { FAULT_TIMES_MAX = 100, FAULT_PUBLIC_MAX = 1000000 /* of each limit of fault_public */ };
 #define FAULT_TABLE_NAME "default" /* of the one FaultTable that counts */
 
 /* What is said of one code. Zero where nothing was said. */
@@ -64,6 +64,20 @@ struct fault_breaker {
     uint32_t hour_percent, total_percent;
 };
 
+/* Who else may report, over the API (sender.h). */
+struct fault_sender {
+    struct str name;
+    struct str *users, *codes; /* of its reports; none: any */
+    size_t user_count, code_count;
+};
+struct fault_public {
+    bool listed; /* only these may; else whoever may write Faults */
+    struct fault_sender *senders;
+    size_t sender_count;
+    uint32_t per_second, burst; /* reports of one sender */
+    uint32_t per_sender, total; /* faults that are open */
+};
+
 struct fault_table;
 
 /* `document`: a FaultTable as the API keeps it (schema and rules of spec/ hold), NULL: only the defaults. */
@@ -78,5 +92,6 @@ const struct fault_rule *fault_table_rule(const struct fault_table *table, struc
 /* The relations, in the order of the table. */
 const struct fault_relation *fault_table_relations(const struct fault_table *table, size_t *ret_count);
 struct fault_breaker fault_table_breaker(const struct fault_table *table);
+const struct fault_public *fault_table_public(const struct fault_table *table);
 
 #endif

@@ -26,18 +26,25 @@ static const struct schema fault_unknown = {"UnknownFaults", TABLE(
     STRING("major", ENUM(LEVEL_NAMES)), STRING("critical", ENUM(LEVEL_NAMES)))};
 static const struct schema fault_breaker = {"FaultBreaker", TABLE(
     INT32("perHour", DEFAULT("10")), INT32("total", DEFAULT("50")))};
+static const struct schema fault_sender = {"FaultSender", TABLE(
+    STRING("name", REQUIRED), STRING_SET("users", AT_MOST(RULES_MAX)),
+    STRING_SET("codes", AT_MOST(CODES_MAX)))};
+static const struct schema fault_public = {"PublicFaults", TABLE(
+    LIST("senders", fault_sender, AT_MOST(RULES_MAX)), INT32("perSecond"), INT32("burst"), INT32("perSender"),
+    INT32("total"))};
 static const struct schema fault_table_spec = {"FaultTableSpec", TABLE(
     LIST("codes", fault_code, AT_MOST(CODES_MAX)), LIST("frequency", fault_frequency, AT_MOST(RULES_MAX)),
     LIST("duration", fault_duration, AT_MOST(RULES_MAX)),
     LIST("relations", fault_relation, AT_MOST(RULES_MAX)),
-    OBJECT("unknown", fault_unknown), OBJECT("breaker", fault_breaker, DEFAULT("{}")))};
+    OBJECT("public", fault_public), OBJECT("unknown", fault_unknown),
+    OBJECT("breaker", fault_breaker, DEFAULT("{}")))};
 const struct schema schema_fault_table = {"FaultTable", TABLE(
     WHOLE, OBJECT("spec", fault_table_spec, DEFAULT("{}")), ANYTHING("status"))};
 
 static const struct schema fault_spec = {"FaultSpec", TABLE(
     STRING("machine", REQUIRED), STRING("code", REQUIRED), STRING("place"), INT32("chip"),
     STRING("assertion", ENUM("occur,recover,once")), STRING("severity", ENUM("notice,minor,major,critical")),
-    STRING("evidence"), STRING("time"))};
+    STRING("evidence"), STRING("time"), STRING("sender"))};
 static const struct schema fault_status = {"FaultStatus", TABLE(
     STRING("state", ENUM("Open,Closed")), STRING("level", ENUM(LEVEL_NAMES)),
     STRING("ownLevel", ENUM(LEVEL_NAMES)), STRING("raisedBy", ENUM("Frequency,Duration,Relation")),

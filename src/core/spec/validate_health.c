@@ -3,7 +3,7 @@
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"
 
-enum { TIMES_MAX = 100, CODE_BYTES_MAX = 63 };
+enum { TIMES_MAX = 100, CODE_BYTES_MAX = 63, SENDER_BYTES_MAX = 128, PUBLIC_MAX = 1000000 };
 #define LONGEST_NS (INT64_C(366) * 24 * 3600 * NS_PER_SECOND)
 
 /* "family/name", or "family" with a slash and a star. */
@@ -78,6 +78,26 @@ static void check_percent(const struct doc *breaker, const char *key, const stru
         path_invalid_int(errors, AT(path, key), node, doc_int(node, 0), "must be between 0 and 100");
 }
 
+static void check_public(const struct doc *public, const struct field_path *path, struct field_errors *errors)
+{
+    static const char *const limits[] = {"perSecond", "burst", "perSender", "total"};
+    const struct doc *senders = doc_get(public, "senders");
+    for (size_t i = 0; i < doc_len(senders); i++) {
+        const struct doc *item = doc_at(senders, i), *name = doc_get(item, "name");
+        const struct field_path *here = AT_INDEX(AT(path, "senders"), i);
+        struct str text = doc_str(name, STR(""));
+        if (text.len == 0 || text.len > SENDER_BYTES_MAX)
+            path_invalid(errors, AT(here, "name"), name, text, "must have 1 to 128 bytes");
+        check_codes(item, here, errors);
+    }
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        const struct doc *node = doc_get(public, limits[i]);
+        if (node && (doc_int(node, 0) < 1 || doc_int(node, 0) > PUBLIC_MAX))
+            path_invalid_int(errors, AT(path, limits[i]), node, doc_int(node, 0),
+                             "must be between 1 and 1000000");
+    }
+}
+
 void validate_fault_table(const struct doc *object, struct field_errors *errors)
 {
     const struct field_path *path = AT(NULL, "spec");
@@ -96,6 +116,7 @@ void validate_fault_table(const struct doc *object, struct field_errors *errors)
         check_code(doc_get(item, "then"), AT(here, "then"), errors);
         check_time(item, "within", here, errors);
     }
+    check_public(doc_get(spec, "public"), AT(path, "public"), errors);
     check_percent(doc_get(spec, "breaker"), "perHour", AT(path, "breaker"), errors);
     check_percent(doc_get(spec, "breaker"), "total", AT(path, "breaker"), errors);
 }

@@ -13,6 +13,8 @@ static void put_spec(struct render *render, const struct fault *fault)
         json_pair_str(out, "place", fault->place);
     if (fault->chip >= 0)
         json_pair_int(out, "chip", fault->chip);
+    if (fault->sender.len)
+        json_pair_str(out, "sender", fault->sender);
     json_end_object(out);
 }
 

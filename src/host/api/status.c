@@ -76,6 +76,8 @@ static void put_details(struct json_writer *out, struct api_request *request,
     }
     if (causes)
         put_causes(out, causes);
+    if (request->retry_after_s)
+        json_pair_int(out, "retryAfterSeconds", request->retry_after_s);
     json_end_object(out);
 }
 

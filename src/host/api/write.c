@@ -39,6 +39,7 @@ static void answer_reply(struct api_request *request, const struct effect *reply
     struct write_job *job = request->write;
     struct object_ref object = reply->reply.object;
     if (reply->reply.code >= 400) {
+        request->retry_after_s = (int)reply->reply.retry_after_s;
         if (request->name.len == 0)
             request->name = job->event.name;
         answer_status_causes(request, reply->reply.code, reply->reply.reason, reply->reply.message,
@@ -203,7 +204,7 @@ void write_submit(struct api_request *request)
         return;
     if (!guard_write(request, &job->event))
         return;
-    if (!core_check_write(api->hooks.core(api->hooks.context), &job->event, &effects)) {
+    if (!core_check_write(api->hooks.core(api->hooks.context), &job->event, request_now(request), &effects)) {
         CHECK(effects.list.len == 1 && effects.list.items[0].kind == EFFECT_REPLY);
         refused(request, &effects.list.items[0]);
         vec_done(&effects.list);

@@ -32,7 +32,8 @@ bool status_is_foreign(struct api_request *request)
                                 .body = STR("{\"status\":{}}")};
     bool foreign = (kind == OBJECT_JOBSET || kind == OBJECT_JOB || kind == OBJECT_WORKLOAD ||
                     kind == OBJECT_ADMISSION_CHECK) &&
-                   core_check_write(request->api->hooks.core(request->api->hooks.context), &write, &effects);
+                   core_check_write(request->api->hooks.core(request->api->hooks.context), &write,
+                                    request_now(request), &effects);
     vec_done(&effects.list);
     return foreign;
 }

@@ -313,6 +313,36 @@ static void audiences_and_bonds(void **state)
     end(&fixture);
 }
 
+#define FAULTS "/apis/phalanx.dev/v1/faults"
+
+/* A sender that is too fast hears when to come again. */
+static void a_fast_sender_waits(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    static const char report[] =
+        "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Fault\",\"metadata\":{},\"spec\":{"
+        "\"machine\":\"m-1\",\"code\":\"public/1\",\"severity\":\"notice\",\"sender\":"
+        "\"CCAE\"}}";
+    struct client client;
+    assert_int_equal(
+        ask(host, &arena, "POST", "/apis/phalanx.dev/v1/faulttables", NONE,
+            "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"FaultTable\",\"metadata\":{\"name\":\"default\"},"
+            "\"spec\":{\"public\":{\"perSecond\":1,\"burst\":1}}}",
+            NULL),
+        201);
+    assert_int_equal(ask(host, &arena, "POST", FAULTS, NONE, report, NULL), 201);
+    host->clock_ns = -60 * NS_PER_SECOND; /* so that the second does not pass */
+    client_send(&client, host, "POST", FAULTS, NONE, report);
+    assert_true(client_wait(&client, NULL));
+    assert_int_equal(client.code, 429);
+    assert_non_null(strcasestr(client.head, "retry-after: 1\r\n"));
+    assert_non_null(strstr(client.body.data, "\"retryAfterSeconds\":1"));
+    client_done(&client);
+    host->clock_ns = 2 * NS_PER_SECOND;
+    assert_int_equal(ask(host, &arena, "POST", FAULTS, NONE, report, NULL), 201);
+}
+
 /* Extras are told on, by whoever may say them. */
 static void extras_are_honoured(void **state)
 {
@@ -371,6 +401,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_command_ends_with_its_binding, setup, teardown),
         cmocka_unit_test_setup_teardown(service_accounts, setup, teardown),
         cmocka_unit_test_setup_teardown(audiences_and_bonds, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_fast_sender_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(extras_are_honoured, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
