@@ -242,6 +242,15 @@ static bool is_past(const struct reader *reader, int64_t stamp_ns)
     return stamp_ns >= 0 && stamp_ns <= reader->core->now_ns;
 }
 
+/* Of a JobSet that ran before executions were counted its restarts are known. */
+static void read_runs(struct jobset *jobset, const Snapshot__Jobset *pb)
+{
+    bool ran = jobset->restarts > 0 || !jobset->conditions[CONDITION_SUSPENDED].status;
+    jobset->executions = pb->runs ? pb->runs->executions : ran ? jobset->restarts : -1;
+    jobset->executions = jobset->executions < -1 ? -1 : jobset->executions;
+    jobset->backing_off = pb->parking && pb->runs && pb->runs->backing_off;
+}
+
 static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -280,7 +289,7 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     jobset->parking = pb->parking;
     jobset->failures_wait = pb->failures_wait;
     jobset->parking_since_ns = pb->parking_since_ns;
-    jobset->backing_off = pb->parking && pb->runs && pb->runs->backing_off;
+    read_runs(jobset, pb);
     jobset->shown_ns = pb->shown_ns;
     if (pb->foreign_status[0] && json_parse(&jobset->foreign_arena, str_from(pb->foreign_status),
                                             &jobset->foreign_status, NULL) < 0)
@@ -367,6 +376,7 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
     job->retry_due_ns = pb->retry_due_ns;
     job->success_rule = pb->success_rule - 1;
     job->job_attempt = pb->job_attempt;
+    job->execution = pb->execution;
     read_meta(&job->meta, pb->meta);
     job->changed_seq = pb->changed_seq;
     if (pb->dirty)
@@ -427,6 +437,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     task->pod_uid = pb->pod_uid ? pb->pod_uid : pb->uid;
     task->runs_before = pb->runs_before;
     task->failed_runs = pb->failed_runs;
+    task->execution = pb->execution;
     bool said = pb->n_held == 2;
     task->cpu_milli = said ? pb->held[0] : job->rjob->job.pod.cpu_request_milli;
     task->memory_bytes = said ? pb->held[1] : job->rjob->job.pod.memory_request_bytes;

@@ -211,6 +211,7 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.failures_wait = jobset->failures_wait;
     pb.parking_since_ns = jobset->parking_since_ns;
     runs.backing_off = jobset->backing_off;
+    runs.executions = jobset->executions;
     pb.runs = &runs;
     snapshot_write_terms(&writer->arena, jobset, &pb);
     put(writer, &record);
@@ -318,6 +319,7 @@ static void write_task(struct writer *writer, const struct task *task)
     pb.pod_uid = task->pod_uid;
     pb.runs_before = task->runs_before;
     pb.failed_runs = task->failed_runs;
+    pb.execution = task->execution;
     int64_t held[] = {task->cpu_milli, task->memory_bytes};
     pb.n_held = task->holds ? 2 : 0;
     pb.held = held;
@@ -362,6 +364,7 @@ static void write_job(struct writer *writer, const struct job *job, bool current
     pb.retry_due_ns = job->retry_due_ns;
     pb.success_rule = job->success_rule + 1;
     pb.job_attempt = job->job_attempt;
+    pb.execution = job->execution;
     pb.meta = write_meta(&writer->arena, job->meta);
     pb.changed_seq = job->changed_seq;
     pb.dirty = job->dirty;

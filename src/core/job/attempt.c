@@ -129,6 +129,7 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
     note_wait(step, jobset);
     jobset->restarts++;
     jobset->attempt++;
+    jobset->executions++;
     if (!counted && (!rule || rule->action == FAILURE_RESTART_JOBSET))
         jobset->restarts_counted++;
     condition_set(step, jobset, CONDITION_RESTARTING, true, reason,

@@ -79,6 +79,7 @@ struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position,
     job->uid = step_uid(step);
     job->attempt = jobset->restarts;
     job->job_attempt = jobset->job_attempts[position];
+    job->execution = jobset->executions > 0 ? jobset->executions : 0;
     job->state = suspended ? JOB_SUSPENDED : JOB_ACTIVE;
     job->created_ns = step->now_ns;
     job->start_ns = suspended ? 0 : step->now_ns;
@@ -342,6 +343,7 @@ void job_resume(struct step *step, struct job *job)
     if (job->state != JOB_SUSPENDED)
         return;
     lifecycle_move(&job_lifecycle, &job->state, JOB_ACTIVE);
+    job->execution = job->jobset->executions;
     job->start_ns = step->now_ns;
     job_touch(job);
     step_changed(step, CHANGE_MODIFIED, ref_job(job));

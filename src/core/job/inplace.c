@@ -239,6 +239,7 @@ static void give_up(struct step *step, struct jobset *jobset)
     }
     jobset->parking = false;
     jobset->restarts++;
+    jobset->executions++;
     jobset->restarts_counted += jobset->parking_counted;
     jobset->in_place_counted -= jobset->parking_counted;
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));

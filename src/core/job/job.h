@@ -70,6 +70,7 @@ struct task {
     int32_t index;             /* completion index */
     uint32_t retry;            /* how many tasks this index had before, in this job */
     uint32_t runs_before;      /* how often it ran in its place before */
+    int32_t execution;         /* of its Job when it was made */
     uint32_t failed_runs;      /* those of them that count towards backoffLimit (inplace.c) */
     uint8_t state;             /* enum task_state */
     bool doomed;               /* to be deleted when it has ended (stop was ours) */
@@ -144,6 +145,7 @@ struct job {
     uint32_t first_slot;       /* of its indexes in jobset->last_machines */
     int32_t attempt;           /* label restart-attempt */
     int32_t job_attempt;       /* label job-restart-attempt: restarts of this place alone before */
+    int32_t execution;         /* annotation execution-attempt: of its JobSet when it was made or resumed */
     uint8_t state;             /* enum job_state */
     bool doomed;               /* of an older attempt, or deleted: goes when its tasks have ended */
     struct str name;
@@ -280,6 +282,7 @@ struct jobset {
     struct task *laggard;       /* private: a task that keeps a checkpoint from being whole; NULL: unknown */
     VEC(struct gang *) gangs;   /* of the current attempt, and older ones that still end */
     int32_t attempt;            /* restarts of the whole, recreated or in place; part of every fence */
+    int32_t executions;         /* resumptions and restarts of the whole since it first ran; -1: never ran */
     int32_t *job_attempts;      /* [job_count] RestartJob: extra restarts of one job */
     int32_t *job_attempts_counted; /* [job_count] those of them that count towards maxRestarts */
     uint32_t *widths;           /* private: [spec.rjob_count] places of each Job (resize.c) */

@@ -95,6 +95,7 @@ struct jobset *jobset_make(struct arena *arena, struct doc *document, const stru
     jobset->form = workload_form(document);
     jobset->spec = *spec;
     jobset->terminal_state = "";
+    jobset->executions = -1;
     jobset_bind(jobset);
     return jobset;
 }

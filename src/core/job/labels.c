@@ -110,6 +110,8 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
     label_list list = {0};
     if (job->jobset->form == FORM_JOBSET) {
         add_jobset_labels(&list, arena, job);
+        add_number(&list, arena, "jobset.sigs.k8s.io/execution-attempt",
+                   (uint64_t)(task ? task->execution : job->execution));
         for (size_t i = 0; i < sizeof placement / sizeof *placement; i++) {
             struct str key = str_from(placement[i]);
             struct str value = labels_get(&job->rjob->annotations, key,

@@ -120,7 +120,12 @@ static void suspend_or_resume(struct step *step, struct jobset *jobset)
                           "jobset is suspended");
         return;
     }
-    if (jobset->conditions[CONDITION_SUSPENDED].status) {
+    bool resumes = jobset->conditions[CONDITION_SUSPENDED].status;
+    if (jobset->executions < 0)
+        jobset->executions = 0;
+    else
+        jobset->executions += resumes;
+    if (resumes) {
         progress_resumed(step, jobset);
         condition_set(step, jobset, CONDITION_SUSPENDED, false, "ResumeJobs", "jobset is resumed");
     }

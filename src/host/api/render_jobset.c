@@ -294,6 +294,8 @@ void render_jobset(struct render *render, const struct jobset *jobset)
     put_conditions(render, jobset);
     json_pair_int(out, "restarts", jobset->restarts);
     json_pair_int(out, "restartsCountTowardsMax", jobset->restarts_counted);
+    if (jobset->executions >= 0)
+        json_pair_int(out, "executionAttempts", jobset->executions);
     if (jobset->terminal_state && *jobset->terminal_state)
         json_pair_text(out, "terminalState", jobset->terminal_state);
     put_rjob_status(render, jobset);

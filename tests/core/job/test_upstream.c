@@ -148,6 +148,38 @@ static void resuming_keeps_the_attempt(void **state)
     harness_done(&h);
 }
 
+/* KEP-1282: a number for each stretch of running, by restart or resumption; each Pod has its own. */
+static void executions_are_counted(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET("true"));
+    assert_int_equal(jobset->executions, -1);
+    harness_check_replay(&h);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", SET("false")), 200);
+    harness_run_all(&h);
+    assert_int_equal(jobset->executions, 0);
+    exits(&h, "a-x-0-0", 1);
+    harness_run_all(&h);
+    assert_int_equal(jobset->executions, 1);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->execution, 1);
+    const struct task *before = harness_task(&h, "a-x-0-0");
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", SET("true")), 200);
+    assert_int_equal(jobset->executions, 1);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", SET("false")), 200);
+    assert_int_equal(jobset->executions, 2);
+    assert_int_equal(before->execution, 1); /* it still ends */
+    harness_run_all(&h);
+    const struct task *task = harness_task(&h, "a-x-0-0");
+    struct arena arena = {0};
+    struct labels notes = job_annotations(task->job, task, &arena);
+    assert_true(str_is(labels_get(&notes, STR("jobset.sigs.k8s.io/execution-attempt"), STR("")), "2"));
+    assert_int_equal(jobset->restarts, 1);
+    harness_check_replay(&h);
+    arena_done(&arena);
+    harness_done(&h);
+}
+
 #define SIZED(n)                                                                                             \
     NOTED("phalanx.dev/elastic: 'true'", "",                                                                 \
           "{name: w, template: {spec: {parallelism: " #n ", completions: " #n ", " POD_OF("", "1") "}}}")
@@ -259,6 +291,7 @@ int main(void)
         cmocka_unit_test(waiting_pods_are_active),
         cmocka_unit_test(single_restarts_without_limit),
         cmocka_unit_test(resuming_keeps_the_attempt),
+        cmocka_unit_test(executions_are_counted),
         cmocka_unit_test(reasons_have_an_order),
         cmocka_unit_test(a_job_tells_of_its_pods),
         cmocka_unit_test(sizes_stay_when_it_has_finished),
