@@ -5,6 +5,13 @@
 #include "core/disruption.h"
 #include "core/object/life.h"
 
+static void name_fault(const struct health *health, struct str machine, struct buf *out)
+{
+    const struct fault *fault = fault_of_machine(health, machine);
+    if (fault)
+        buf_add_str(out, fault->code);
+}
+
 struct core *core_new(void)
 {
     struct core *core = mem_alloc(sizeof(*core));
@@ -12,6 +19,8 @@ struct core *core_new(void)
     core->jobs.objects = core->objects;
     core->admit = admit_new();
     core->health = health_new();
+    core->jobs.health = core->health;
+    core->jobs.fault_name = name_fault;
     core->lemons = lemon_store_new();
     core->errands = errands_new();
     return core;

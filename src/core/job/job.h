@@ -333,8 +333,13 @@ struct jobset {
 };
 
 struct object_store;
+struct health;
 struct job_store {
     const struct object_store *objects; /* private: the core's, for PriorityClasses */
+    /* private: says what a machine's fault is, for why gangs wait; from core.c, because health is not known
+     * here; NULL: it is not said */
+    void (*fault_name)(const struct health *health, struct str machine, struct buf *out);
+    const struct health *health;
     uint64_t shape;               /* private: changes when machines, their labels or their taints do */
     VEC(struct jobset *) touched; /* private: reconciled since admission looked last */
     VEC(struct jobset *) dirty;   /* private: to be reconciled before the step ends */

@@ -396,6 +396,13 @@ static void holder_name(const void *context, machine_id machine, struct buf *out
     }
 }
 
+static void fault_name(const void *context, machine_id machine, struct buf *out)
+{
+    const struct request *request = context;
+    if (request->store->fault_name)
+        request->store->fault_name(request->store->health, request->cluster->machines[machine].name, out);
+}
+
 /* --- the whole -------------------------------------------------------------------------------- */
 
 /* Domains are exclusive within one priority: that of the first Job that wants one, else of the first Job. */
@@ -432,6 +439,7 @@ static void bind(struct request *request, bool use_spares)
         .reserved_memory_bytes = request->reserved_memory_bytes,
         .domain_owner = request->domain_owner,
         .holder_name = holder_name,
+        .fault_name = fault_name,
     };
 }
 

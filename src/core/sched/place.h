@@ -29,10 +29,13 @@ enum refusal {
     REFUSED_UNSEEN,
     REFUSED_AWAY,
     REFUSED_LOST,
-    REFUSED_CORDONED,
+    REFUSED_CORDONED, /* by a user; work of before is still on it */
+    REFUSED_DRAINED,  /* likewise, and nothing is */
+    REFUSED_DRAINING, /* by its faults (enum isolation) */
+    REFUSED_QUARANTINED,
     REFUSED_TAINT,
-    REFUSED_OWNED, /* in a domain that another job holds exclusively */
-    REFUSED_GANG,  /* this gang's other tasks are on it */
+    REFUSED_OWNED,    /* in a domain that another job holds exclusively */
+    REFUSED_GANG,     /* this gang's other tasks are on it */
     REFUSED_RESERVED, /* free, and kept for another gang */
     REFUSED_TAKEN,
     REFUSED_CPU,
@@ -175,6 +178,8 @@ bool place_topology(struct placer *placer, const struct shape *shape);
 /* place_why.c */
 void place_why(const struct placer *placer, struct buf *why);
 void place_why_cause(enum refusal refusal, struct buf *why); /* "cordoned", ... */
+/* " by default/llm", " (xid/79)": who or what is behind the refusal; nothing where that is not known. */
+void place_why_behind(const struct placer *placer, enum refusal refusal, machine_id id, struct buf *why);
 /* why_topology.c: for a shape with a topology rule. False: there is nothing particular to say. */
 bool place_why_topology(const struct placer *placer, struct buf *why);
 

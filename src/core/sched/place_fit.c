@@ -133,7 +133,10 @@ static enum refusal judge_state(const struct place_job *job, const struct machin
                : machine->state == MACHINE_AWAY ? REFUSED_AWAY
                                                 : REFUSED_UNSEEN;
     if (!machine_schedulable(machine) && !job->node_name.len)
-        return REFUSED_CORDONED;
+        return machine->isolation == ISOLATION_DRAINING  ? REFUSED_DRAINING
+               : machine->isolation > ISOLATION_DRAINING ? REFUSED_QUARANTINED
+               : machine->task_count > 0                 ? REFUSED_CORDONED
+                                                         : REFUSED_DRAINED;
     return repelled(job, machine, false) ? REFUSED_TAINT : FITS;
 }
 

@@ -21,6 +21,9 @@ static const char *const cause_text[REFUSALS] = {
     [REFUSED_AWAY] = "not answering",
     [REFUSED_LOST] = "lost",
     [REFUSED_CORDONED] = "cordoned",
+    [REFUSED_DRAINED] = "drained",
+    [REFUSED_DRAINING] = "draining",
+    [REFUSED_QUARANTINED] = "quarantined",
     [REFUSED_TAINT] = "tainted",
     [REFUSED_OWNED] = "held exclusively by other jobs",
     [REFUSED_GANG] = "used by this gang's other tasks",
@@ -31,19 +34,44 @@ static const char *const cause_text[REFUSALS] = {
 };
 /* What a reader asks first stands first. */
 static const enum refusal cause_order[] = {
-    REFUSED_TAKEN,  REFUSED_RESERVED, REFUSED_GANG,     REFUSED_CPU,   REFUSED_MEMORY,
-    REFUSED_OWNED,  REFUSED_CORDONED, REFUSED_TAINT,    REFUSED_LOST,  REFUSED_AWAY,
-    REFUSED_UNSEEN, REFUSED_SPARE,    REFUSED_SELECTOR, REFUSED_LABEL, REFUSED_SMALL,
-    REFUSED_NAME,
+    REFUSED_TAKEN,    REFUSED_RESERVED, REFUSED_GANG,    REFUSED_CPU,         REFUSED_MEMORY,
+    REFUSED_OWNED,    REFUSED_CORDONED, REFUSED_DRAINED, REFUSED_QUARANTINED, REFUSED_DRAINING,
+    REFUSED_TAINT,    REFUSED_LOST,     REFUSED_AWAY,    REFUSED_UNSEEN,      REFUSED_SPARE,
+    REFUSED_SELECTOR, REFUSED_LABEL,    REFUSED_SMALL,   REFUSED_NAME,
 };
 
 _Static_assert(sizeof cause_order / sizeof *cause_order == REFUSALS - 1, "every refusal is told");
 
-static void put_names(const struct cluster *cluster, const struct cause *cause, struct buf *why)
+static void put_fault(const struct placer *placer, enum refusal refusal, machine_id id, const char *before,
+                      const char *after, struct buf *why)
+{
+    struct buf name BUF_CLEANUP = {0};
+    if ((refusal != REFUSED_QUARANTINED && refusal != REFUSED_DRAINING) || !placer->request->fault_name)
+        return;
+    placer->request->fault_name(placer->context, id, &name);
+    if (name.len)
+        buf_printf(why, "%s" STR_FORMAT "%s", before, STR_ARG(buf_str(&name)), after);
+}
+
+void place_why_behind(const struct placer *placer, enum refusal refusal, machine_id id, struct buf *why)
+{
+    put_fault(placer, refusal, id, " (", ")", why);
+    if (refusal != REFUSED_TAKEN || !placer->request->holder_name)
+        return;
+    struct buf name BUF_CLEANUP = {0};
+    placer->request->holder_name(placer->context, id, &name);
+    buf_printf(why, " by " STR_FORMAT, STR_ARG(name.len ? buf_str(&name) : STR("others")));
+}
+
+static void put_names(const struct placer *placer, enum refusal refusal, const struct cause *cause,
+                      struct buf *why)
 {
     buf_add_str(why, STR(" ("));
-    for (uint32_t i = 0; i < cause->count && i < NAMES_SHOWN; i++)
-        buf_printf(why, "%s" STR_FORMAT, i ? ", " : "", STR_ARG(cluster->machines[cause->examples[i]].name));
+    for (uint32_t i = 0; i < cause->count && i < NAMES_SHOWN; i++) {
+        machine_id id = cause->examples[i];
+        buf_printf(why, "%s" STR_FORMAT, i ? ", " : "", STR_ARG(placer->cluster->machines[id].name));
+        put_fault(placer, refusal, id, ": ", "", why);
+    }
     if (cause->count > NAMES_SHOWN)
         buf_printf(why, " and %u more", cause->count - NAMES_SHOWN);
     buf_add_char(why, ')');
@@ -204,7 +232,7 @@ void place_why(const struct placer *placer, struct buf *why)
         }
         CHECK(cause_text[refusal]);
         buf_printf(why, "%u %s", cause->count, cause_text[refusal]);
-        put_names(placer->cluster, cause, why);
+        put_names(placer, refusal, cause, why);
     }
     vec_done(&survey.holders.list);
     str_map_done(&survey.holders.index);

@@ -73,6 +73,8 @@ struct place_request {
     /* Names who holds chips of a machine ("default/llm"), for `why`; NULL: holders are not named. The
      * context is sched_place's. */
     void (*holder_name)(const void *context, machine_id machine, struct buf *out);
+    /* Likewise the worst open fault of a machine ("xid/79"); NULL, or nothing added: none is named. */
+    void (*fault_name)(const void *context, machine_id machine, struct buf *out);
 };
 struct placement {
     machine_id machine;

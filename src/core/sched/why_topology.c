@@ -62,12 +62,7 @@ static void put_machine(const struct placer *placer, machine_id id, enum refusal
 {
     buf_printf(why, STR_FORMAT " ", STR_ARG(placer->cluster->machines[id].name));
     place_why_cause(refusal, why);
-    if (refusal != REFUSED_TAKEN || !placer->request->holder_name)
-        return;
-    struct buf name BUF_CLEANUP = {0};
-    placer->request->holder_name(placer->context, id, &name);
-    buf_add_str(why, STR(" by "));
-    buf_add_str(why, name.len ? buf_str(&name) : STR("others"));
+    place_why_behind(placer, refusal, id, why);
 }
 
 /* What each machine of the domain that takes none says. */

@@ -66,7 +66,7 @@ static void test_machines_are_named(void **state)
     must_apply(&h, "apiVersion: v1\nkind: Node\nmetadata: {name: m-7}\nspec: {unschedulable: true}\n");
     assert_explained(&h, "c", "TopologyPlacementFailed",
                      "needs 3 machines with 4 free google.com/tpu chips in one rack; pod-1.rack-2 has 1: "
-                     "m-5 taken by default/small, m-7 cordoned");
+                     "m-5 taken by default/small, m-7 drained");
     harness_done(&h);
 }
 

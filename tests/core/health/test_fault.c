@@ -514,11 +514,32 @@ static void random_lives_hold(void **state)
     }
 }
 
+/* Who waits for machines hears which of them are out, and of what. */
+static void gangs_wait_with_the_fault_named(void **state)
+{
+    struct harness h;
+    harness_init(&h, 20, 4, 0); /* of which the breaker gives up two */
+    harness_create(&h, JOBSET("a", "", RJOB("w", 1, "", 1, "")));
+    harness_run_all(&h);
+    assert_string_equal(where(&h, "a-w-0-0"), "m-1");
+    say(&h, "m-1", "disk/timeout", "disk/nvme0n1", SIGNAL_OCCUR);
+    say(&h, "m-2", "xid/79", "gpu/0000:9b:00.0", SIGNAL_ONCE);
+    const char *cordon = "apiVersion: v1\nkind: Node\nmetadata: {name: m-3}\nspec: {unschedulable: true}\n";
+    assert_int_equal(harness_write_checked(&h, OBJECT_NODE, WRITE_REPLACE, "m-3", cordon), 200);
+    const struct jobset *jobset = harness_create(&h, JOBSET("b", "", RJOB("w", 1, "", 80, "")));
+    const char *why = jobset->gangs.items[0]->why.data;
+    assert_non_null(strstr(why, "1 drained (m-3)"));
+    assert_non_null(strstr(why, "1 quarantined (m-2: xid/79)"));
+    assert_non_null(strstr(why, "1 draining (m-1: disk/timeout)"));
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fatal_fault_moves_the_gang),
         cmocka_unit_test(a_low_fault_waits_for_the_end_of_the_job),
+        cmocka_unit_test(gangs_wait_with_the_fault_named),
         cmocka_unit_test(those_who_can_save_are_given_time),
         cmocka_unit_test(those_who_do_not_save_are_stopped_in_the_end),
         cmocka_unit_test(the_third_reset_in_a_day_separates),

@@ -341,13 +341,13 @@ static void says_why(void **state)
     assert_false(sched_place(&world.cluster, &world.request, NULL, NULL, world.places, &why));
     assert_string_equal(why.data,
                         "needs 4 machines with 4 free google.com/tpu chips in one rack; pod-1.rack-2 has 2: "
-                        "m-4 cordoned, m-5 taken");
+                        "m-4 drained, m-5 taken");
     world.cluster.machines[5].cordoned = world.cluster.machines[6].cordoned = true;
     buf_clear(&why); /* one that is large enough is nearer than one that never was */
     assert_false(sched_place(&world.cluster, &world.request, NULL, NULL, world.places, &why));
     assert_string_equal(why.data,
                         "needs 4 machines with 4 free google.com/tpu chips in one rack; pod-1.rack-2 has "
-                        "0: m-4 cordoned, m-5 taken, m-6 cordoned, m-7 cordoned");
+                        "0: m-4 drained, m-5 taken, m-6 drained, m-7 drained");
     world.rule.key = STR("example.com/hall");
     buf_clear(&why);
     assert_false(sched_place(&world.cluster, &world.request, NULL, NULL, world.places, &why));
