@@ -20,6 +20,7 @@
  *   why.c        quota that lacks, in numbers
  *   explain.c    why a workload waits, for who reads it
  *   status.c     the numbers that queue objects show
+ *   pending.c    who waits in a queue, in which order
  * The quota arithmetic itself is sched/quota.h, pure and without any object.
  *
  * The lives of a Workload:
@@ -200,6 +201,15 @@ struct queue_usage {
 };
 void queue_usage_visit(const struct admit *admit, const struct object *queue,
                        void (*visit)(void *context, const struct queue_usage *usage), void *context);
+/* Those that wait in a stored ClusterQueue or LocalQueue, as their turn comes, with their places among all
+ * that wait in the ClusterQueue and in their own LocalQueue; from 0. The list is in `arena`; returns its
+ * length. */
+struct pending_workload {
+    const struct workload *workload;
+    uint32_t in_cluster_queue, in_local_queue;
+};
+size_t queue_pending(const struct admit *admit, const struct object *queue, struct arena *arena,
+                     struct pending_workload **ret_list);
 /* May somebody answer for this AdmissionCheck? Controllers that are part of Kueue itself are nobody here. */
 bool admission_check_served(const struct object *check);
 /* Its controller has said so, by the condition Active. */

@@ -35,6 +35,8 @@ void render_job(struct render *render, const struct job *job);
 void render_pod(struct render *render, const struct task *task);
 void render_node(struct render *render, const struct machine *machine);
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload);
+/* "metadata" with what tells one from another. */
+void render_workload_head(struct render *render, const struct workload *workload);
 void workload_cells(struct render *render, const struct workload *workload); /* but for its age */
 void render_fault(struct render *render, const struct fault *fault);
 void fault_cells(struct render *render, const struct fault *fault); /* but for its age */

@@ -333,6 +333,30 @@ static void put_labels(struct render *render, const struct workload *workload)
     json_end_object(out);
 }
 
+static void put_owner(struct render *render, const struct workload *workload)
+{
+    static const char *const owners[][2] = {
+        [FORM_JOBSET] = {"jobset.x-k8s.io/v1alpha2", "JobSet"},
+        [FORM_JOB] = {"batch/v1", "Job"},
+        [FORM_POD] = {"v1", "Pod"},
+    };
+    const struct jobset *jobset = workload->jobset;
+    render_owner(render, owners[jobset->form][0], owners[jobset->form][1], jobset->name,
+                 workload_owner_uid(workload));
+}
+
+void render_workload_head(struct render *render, const struct workload *workload)
+{
+    struct json_writer *out = &render->out;
+    json_key(out, "metadata");
+    json_begin_object(out);
+    json_pair_str(out, "name", workload->name);
+    json_pair_str(out, "namespace", workload->jobset->namespace_);
+    render_time(render, "creationTimestamp", workload->created_ns);
+    put_owner(render, workload);
+    json_end_object(out);
+}
+
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload)
 {
     struct json_writer *out = &render->out;
@@ -346,13 +370,7 @@ void render_workload(struct render *render, const struct resource *resource, con
                                                             .generation = workload->generation,
                                                             .created_ns = workload->created_ns});
     put_labels(render, workload);
-    static const char *const owners[][2] = {
-        [FORM_JOBSET] = {"jobset.x-k8s.io/v1alpha2", "JobSet"},
-        [FORM_JOB] = {"batch/v1", "Job"},
-        [FORM_POD] = {"v1", "Pod"},
-    };
-    render_owner(render, owners[jobset->form][0], owners[jobset->form][1], jobset->name,
-                 workload_owner_uid(workload));
+    put_owner(render, workload);
     render_metadata_end(render);
     put_spec(render, workload);
     put_status(render, workload);

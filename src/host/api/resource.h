@@ -50,6 +50,10 @@ enum resource_id {
     RESOURCE_DISRUPTION_BUDGETS,
     RESOURCE_NODE_METRICS, /* what Nodes and Pods use: usage.h */
     RESOURCE_POD_METRICS,
+    RESOURCE_PENDING_OF_CLUSTER_QUEUES, /* Kueue's visibility API: v1beta2, then v1beta1; visibility.c */
+    RESOURCE_PENDING_OF_LOCAL_QUEUES,
+    RESOURCE_OLD_PENDING_OF_CLUSTER_QUEUES,
+    RESOURCE_OLD_PENDING_OF_LOCAL_QUEUES,
     RESOURCES
 };
 
@@ -91,6 +95,13 @@ static inline bool resource_is_workload(const struct resource *resource)
 static inline bool resource_is_metrics(const struct resource *resource)
 {
     return resource->id == RESOURCE_NODE_METRICS || resource->id == RESOURCE_POD_METRICS;
+}
+
+/* Rows of which nothing is served but who waits in a queue. */
+static inline bool resource_is_visibility(const struct resource *resource)
+{
+    return resource->id >= RESOURCE_PENDING_OF_CLUSTER_QUEUES &&
+           resource->id <= RESOURCE_OLD_PENDING_OF_LOCAL_QUEUES;
 }
 
 /* Rows whose objects, or some of them, are kept as clients wrote them. */

@@ -51,6 +51,22 @@
             .namespaced = true,                                                                              \
     }
 
+/* Names with nothing but a subresource below them. */
+#define VISIBILITY(old, i, o, v, p, s, k, spaced)                                                            \
+    [RESOURCE_##old##PENDING_OF_##i] = {.id = RESOURCE_##old##PENDING_OF_##i,                                \
+                                        .object = OBJECT_##o,                                                \
+                                        .group = "visibility.kueue.x-k8s.io",                                \
+                                        .version = (v),                                                      \
+                                        .api_version = "visibility.kueue.x-k8s.io/" v,                       \
+                                        .plural = (p),                                                       \
+                                        .singular = (s),                                                     \
+                                        .kind = (k),                                                         \
+                                        .namespaced = (spaced)}
+#define VISIBILITY_ROWS(old, v)                                                                              \
+    VISIBILITY(old, CLUSTER_QUEUES, CLUSTER_QUEUE, v, "clusterqueues", "clusterqueue", "ClusterQueue",       \
+               false),                                                                                       \
+        VISIBILITY(old, LOCAL_QUEUES, LOCAL_QUEUE, v, "localqueues", "localqueue", "LocalQueue", true)
+
 const struct resource resource_table[RESOURCES] = {
     [RESOURCE_JOBSETS] = {.id = RESOURCE_JOBSETS,
                           .object = OBJECT_JOBSET,
@@ -188,6 +204,8 @@ const struct resource resource_table[RESOURCES] = {
                               .kind = "PodMetrics",
                               .verbs = VERB_GET | VERB_LIST,
                               .namespaced = true},
+    VISIBILITY_ROWS(, "v1beta2"),
+    VISIBILITY_ROWS(OLD_, "v1beta1"),
 };
 
 const struct resource_group resource_groups[] = {
@@ -204,5 +222,7 @@ const struct resource_group resource_groups[] = {
     {"policy", "v1"},
     {"rbac.authorization.k8s.io", "v1"},
     {"scheduling.k8s.io", "v1"},
+    {"visibility.kueue.x-k8s.io", "v1beta2"},
+    {"visibility.kueue.x-k8s.io", "v1beta1"},
 };
 const size_t resource_group_count = sizeof resource_groups / sizeof *resource_groups;

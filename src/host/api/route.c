@@ -85,7 +85,9 @@ static void route_resource(struct api_request *request)
 {
     if (!guard_resource(request))
         return;
-    if (request->name.len == 0) {
+    if (resource_is_visibility(request->resource) && request->subresource.len == 0) {
+        answer_no_method(request);
+    } else if (request->name.len == 0) {
         route_collection(request);
     } else if (request->subresource.len == 0) {
         route_object(request);

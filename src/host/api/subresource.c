@@ -1,5 +1,7 @@
 #include "host/api/subresource.h"
 
+#include "host/api/visibility.h"
+
 #define STATUS                                                                                               \
     {                                                                                                        \
         .name = "status", .verbs = VERB_GET | VERB_PATCH | VERB_UPDATE                                       \
@@ -17,6 +19,14 @@ const struct subresource *subresources_of(const struct resource *resource)
         {.name = NULL}};
     static const struct subresource accounts[] = {
         {"token", "authentication.k8s.io", "v1", "TokenRequest", VERB_CREATE}, {.name = NULL}};
+    static const struct subresource visibility[] = {
+        {"pendingworkloads", "visibility.kueue.x-k8s.io", "v1beta2", "PendingWorkloadsSummary", VERB_GET},
+        {.name = NULL}};
+    static const struct subresource old_visibility[] = {
+        {"pendingworkloads", "visibility.kueue.x-k8s.io", "v1beta1", "PendingWorkloadsSummary", VERB_GET},
+        {.name = NULL}};
+    if (resource_is_visibility(resource))
+        return strcmp(resource->version, "v1beta2") == 0 ? visibility : old_visibility;
     if (resource_is_metrics(resource))
         return none;
     switch (resource->object) {
@@ -48,6 +58,10 @@ void handle_subresource(struct api_request *request)
     const struct subresource *sub = subresources_of(request->resource);
     while (sub->name && !str_is(request->subresource, sub->name))
         sub++;
+    if (sub->name && resource_is_visibility(request->resource)) {
+        handle_pending(request);
+        return;
+    }
     bool status = sub->name && strcmp(sub->name, "status") == 0;
     bool eviction = sub->name && strcmp(sub->name, "eviction") == 0;
     bool token = sub->name && strcmp(sub->name, "token") == 0;

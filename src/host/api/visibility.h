@@ -1,0 +1,19 @@
+/* visibility.h - visibility.kueue.x-k8s.io: who waits in a queue, and at which place. Private to api.
+ *
+ *     /apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/NAME/pendingworkloads
+ *     /apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/NS/localqueues/NAME/pendingworkloads
+ *
+ * ?offset=N (default 0) and ?limit=N (default PENDING_DEFAULT) choose a part. Source: kubernetes-sigs/kueue,
+ * apis/visibility.
+ */
+#ifndef PHX_HOST_API_VISIBILITY_H
+#define PHX_HOST_API_VISIBILITY_H
+
+#include "host/api/request.h"
+
+enum { PENDING_DEFAULT = 1000 };
+
+/* Answers a PendingWorkloadsSummary; 404: no such queue, 400: offset or limit is no number, 405: no GET. */
+void handle_pending(struct api_request *request);
+
+#endif
