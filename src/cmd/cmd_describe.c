@@ -127,9 +127,9 @@ static void add_duration(struct text_table *table, const struct doc *record, con
 static void put_restarts(struct describing *describing, const struct doc *phalanx)
 {
     static const char *const names[] = {"ATTEMPT", "CAUSE",   "MACHINE", "DETECTED IN", "STARTED IN",
-                                        "STEP IN", "AT STEP", "RESUMED", "DETAIL"};
+                                        "STEP IN", "AT STEP", "RESUMED", "BECAUSE",     "DETAIL"};
     const struct doc *restarts = doc_get(phalanx, "restarts");
-    struct text_table table = {.columns = 9};
+    struct text_table table = {.columns = 10};
     if (doc_len(restarts) == 0)
         return;
     buf_add_str(&describing->out, STR("Restarts\n"));
@@ -144,6 +144,7 @@ static void put_restarts(struct describing *describing, const struct doc *phalan
         add_duration(&table, record, "faultTime", "steppedTime");
         add_number(&table, record, "stepAtFault");
         add_number(&table, record, "resumedFrom");
+        table_add(&table, doc_text(record, "attribution.cause"));
         table_add(&table, doc_text(record, "detail"));
     }
     put_table(describing, &table);

@@ -18,6 +18,7 @@
 #pragma weak cmd_diagnose
 #pragma weak cmd_ettr
 #pragma weak cmd_events
+#pragma weak cmd_explain
 #pragma weak cmd_get
 #pragma weak cmd_inject
 #pragma weak cmd_log
@@ -54,6 +55,7 @@ static const struct command commands[] = {
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
     {"inject", cmd_inject, "make a machine of a local cluster fail"},
     {"diagnose", cmd_diagnose, "say which rank made a job's collectives hang"},
+    {"explain", cmd_explain, "say why a jobset restarted, and what that cost"},
     {"ettr", cmd_ettr, "what failures cost a job, and how often it should save"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},

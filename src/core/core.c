@@ -100,6 +100,9 @@ static void route(struct core *core, struct step *step, const struct event *even
     case EVENT_PROGRESS:
         jobs_progress(step, &event->progress);
         break;
+    case EVENT_PACE:
+        core_pace(core, step, &event->pace);
+        break;
     }
 }
 

@@ -20,6 +20,7 @@ enum event_kind {
     EVENT_MACHINE_SILENT = 8, /* its lease ran out */
     EVENT_REPORTS = 9,        /* an agent reported about its tasks */
     EVENT_PROGRESS = 10,      /* the step that every rank of an attempt has reached, coalesced by the host */
+    EVENT_PACE = 11,          /* how long the ranks of an attempt worked on a step, of one window */
 };
 
 /* Kinds of API objects. The order is part of the log format. */
@@ -97,6 +98,15 @@ struct progress_event {
     size_t metric_count;
 };
 
+/* The mean over the steps that were made in the window. */
+struct pace_event {
+    obj_id jobset;
+    int32_t attempt;
+    int64_t window_ns;
+    uint32_t *own_us; /* [count] a step's own work of each rank, by slot (job.h); 0: it made no step */
+    size_t count;
+};
+
 struct event {
     enum event_kind kind;
     uint64_t seq;                /* log position, from 1 without gaps */
@@ -122,6 +132,7 @@ struct event {
             struct reports reports;
         } reports;
         struct progress_event progress;
+        struct pace_event pace;
     };
 };
 

@@ -75,6 +75,13 @@ bool core_judge_lemons(struct core *core, struct step *step);
 /* errands.c: ends of errands to their owners; true: jobs must settle again. */
 bool core_errands(struct core *core, struct step *step);
 
+/* slow.c: one window of an attempt: ranks that are slow become faults of their machines, and their JobSet
+ * leaves these as its policy says. */
+void core_pace(struct core *core, struct step *step, const struct pace_event *window);
+/* A machine has become suspect: the JobSets on it leave it as their policies say. */
+void core_sub_health(struct core *core, struct step *step, const struct machine *machine,
+                     const struct fault *fault);
+
 /* node.c */
 void node_boot(struct core *core, struct step *step); /* no agent is connected to a new controller */
 void node_cluster(struct core *core, struct step *step, struct str document);

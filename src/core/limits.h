@@ -31,6 +31,11 @@ enum {
  * (job/progress.c). */
 #define INCIDENT_WINDOW_NS (2 * NS_PER_SECOND)
 
+/* Ranks are compared over windows this long unless the cluster says otherwise (pace/pace.h). */
+#define PACE_WINDOW_DEFAULT_NS (30 * NS_PER_SECOND)
+#define PACE_WINDOW_MIN_NS     (200 * NS_PER_MS)
+#define PACE_WINDOW_MAX_NS     (3600 * NS_PER_SECOND)
+
 /* Crash loops: RESTART_RECORDS_MAX restarts of a JobSet in this time, and the next attempt waits until it is
  * over. */
 #define RESTART_WINDOW_NS (60 * NS_PER_SECOND)

@@ -221,9 +221,12 @@ bool core_isolate(struct core *core, struct step *step)
             vacate(core, step, &order);
             continue;
         }
+        bool worse = order.isolation > order.machine->isolation;
         if (order.isolation != order.machine->isolation)
             isolate(step, &order);
         tell(step, &order);
+        if (worse && order.isolation == ISOLATION_SUSPECT && order.fault && !order.held_back)
+            core_sub_health(core, step, order.machine, order.fault);
         if (order.isolation == ISOLATION_QUARANTINED)
             vacate(core, step, &order);
     }

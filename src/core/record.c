@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "core/agent/codec_pb.h"
+#include "core/limits.h"
 #include "core/object/object.h"
 #include "proto/log.pb-c.h"
 
@@ -67,6 +68,17 @@ static void write_progress(struct arena *arena, const struct progress_event *pro
     }
 }
 
+static void write_pace(struct arena *arena, const struct event *event, Log__Event *pb)
+{
+    Log__Pace *ret = pb->pace = ARENA_NEW(arena, Log__Pace);
+    log__pace__init(ret);
+    ret->jobset = event->pace.jobset;
+    ret->attempt = event->pace.attempt;
+    ret->window_ns = event->pace.window_ns;
+    ret->n_own_us = event->pace.count;
+    ret->own_us = event->pace.own_us;
+}
+
 static void write_event(struct arena *arena, const struct event *event, Log__Event *pb)
 {
     log__event__init(pb);
@@ -109,12 +121,15 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
     case EVENT_PROGRESS:
         write_progress(arena, &event->progress, pb);
         break;
+    case EVENT_PACE:
+        write_pace(arena, event, pb);
+        break;
     }
 }
 
 void record_encode(struct buf *out, const struct event *event)
 {
-    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_PROGRESS);
+    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_PACE);
     struct arena arena ARENA_CLEANUP = {0};
     Log__Event pb;
     write_event(&arena, event, &pb);
@@ -165,6 +180,15 @@ static int read_progress(const Log__Progress *pb, struct progress_event *ret, st
     return 0;
 }
 
+static int read_pace(const Log__Pace *pb, struct pace_event *ret, struct error *error)
+{
+    if (pb->n_own_us > TASKS_PER_JOBSET_MAX)
+        return error_set(error, ERROR_LIMIT, "a window of %zu ranks (TASKS_PER_JOBSET_MAX is %d)",
+                         pb->n_own_us, TASKS_PER_JOBSET_MAX);
+    *ret = (struct pace_event){pb->jobset, pb->attempt, pb->window_ns, pb->own_us, pb->n_own_us};
+    return 0;
+}
+
 static int read_event(struct arena *arena, const Log__Event *pb, struct event *ret, struct error *error)
 {
     switch (ret->kind) {
@@ -195,6 +219,8 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
         return codec_read_reports(arena, pb->reports->reports, &ret->reports.reports, error);
     case EVENT_PROGRESS:
         return read_progress(pb->progress, &ret->progress, error);
+    case EVENT_PACE:
+        return read_pace(pb->pace, &ret->pace, error);
     }
     return error_set(error, ERROR_UNSUPPORTED, "a record of a kind that this version does not know");
 }
@@ -284,6 +310,10 @@ void record_describe(struct buf *out, const struct event *event)
         buf_printf(out, "progress %" PRIx64 " attempt %d step %" PRId64 " of %" PRId64,
                    event->progress.jobset, event->progress.attempt, event->progress.step,
                    event->progress.total);
+        break;
+    case EVENT_PACE:
+        buf_printf(out, "pace %" PRIx64 " attempt %d: %zu ranks", event->pace.jobset, event->pace.attempt,
+                   event->pace.count);
         break;
     }
 }

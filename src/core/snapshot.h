@@ -31,6 +31,14 @@ void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snap
 bool snapshot_read_terms(struct job_store *store, const struct cluster *cluster, struct jobset *jobset,
                          const Snapshot__Jobset *pb);
 
+/* snapshot_ends.c: of a JobSet's record, behind its restarts; its pace's record. False: it does not fit. */
+void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb);
+bool snapshot_read_ends(const struct cluster *cluster, int64_t now_ns, struct jobset *jobset,
+                        const Snapshot__Jobset *pb);
+void snapshot_write_pace(const struct jobset *jobset, void (*put)(void *context, Snapshot__Record *record),
+                         void *context);
+bool snapshot_read_pace(struct jobset *jobset, const Snapshot__Pace *pb);
+
 struct admit;
 /* snapshot_admit.c: one record a Workload, and what queue objects showed. */
 void snapshot_write_admit(const struct admit *admit, void (*put)(void *context, Snapshot__Record *record),

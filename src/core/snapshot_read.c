@@ -296,6 +296,8 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
         return corrupt(reader, "the status of jobset", pb->uid);
     if (!snapshot_read_terms(&reader->core->jobs, &reader->core->cluster, jobset, pb))
         return corrupt(reader, "the terms of jobset", pb->uid);
+    if (!snapshot_read_ends(&reader->core->cluster, reader->core->now_ns, jobset, pb))
+        return corrupt(reader, "the restarts of jobset", pb->uid);
     int rc = read_jobset_lists(reader, jobset, pb);
     if (rc == 0)
         rc = read_progress(reader, pb->progress, &jobset->progress);
@@ -544,6 +546,10 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
         return read_note(reader, pb->note);
     case SNAPSHOT__RECORD__KIND_JOBSET:
         return read_jobset(reader, pb->jobset);
+    case SNAPSHOT__RECORD__KIND_PACE:
+        if (!reader->jobset || !snapshot_read_pace(reader->jobset, pb->pace))
+            return corrupt(reader, "the pace of jobset", reader->jobset ? reader->jobset->uid : 0);
+        return 0;
     case SNAPSHOT__RECORD__KIND_GANG:
         return read_gang(reader, pb->gang);
     case SNAPSHOT__RECORD__KIND_JOB:

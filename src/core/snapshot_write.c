@@ -204,6 +204,7 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     if (jobset->shown_ns)
         pb.shown = write_account(&writer->arena, &jobset->shown);
     write_restarts(&writer->arena, jobset, &pb);
+    snapshot_write_ends(&writer->arena, jobset, &pb);
     pb.finished_ns = jobset->finished_ns;
     pb.loose_tasks = jobset->loose_tasks;
     pb.in_place_restarts = jobset->in_place_restarts;
@@ -435,6 +436,7 @@ void core_snapshot_write(const struct core *core, struct buf *out)
     for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
         const struct jobset *jobset = core->jobs.jobsets.items[i];
         write_jobset(&writer, jobset);
+        snapshot_write_pace(jobset, put_record, &writer);
         for (size_t g = 0; g < jobset->gangs.len; g++)
             write_gang(&writer, jobset->gangs.items[g]);
         for (size_t j = 0; j < jobset->old_jobs.len; j++)

@@ -92,6 +92,8 @@ struct agent_exit {
     int64_t started_ns, finished_ns;
     int64_t pid;
     struct str message;
+    const struct clue *clues; /* what the end of its log says; at most CLUES_MAX, copied */
+    size_t clue_count;
 };
 
 struct agent_event {

@@ -55,6 +55,10 @@ static void put_task(uint64_t *digest, const struct local_task *task)
     put_text(digest, task->name);
     put_text(digest, task->hostname);
     put_text(digest, task->message);
+    for (size_t i = 0; i < task->clue_count; i++) {
+        put_text(digest, clue_name(task->clues[i].kind));
+        put_text(digest, task->clues[i].line.data);
+    }
     put(digest, task->chips);
     const int64_t numbers[] = {task->grace_ns,  task->pid,    task->started_ns,        task->finished_ns,
                                task->exit_code, task->signal, task->restore_step,      task->restore_attempt,

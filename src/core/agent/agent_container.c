@@ -439,8 +439,10 @@ void agent_container_exited(struct agent *agent, struct local_task *task, const 
     } else {
         lifecycle_move(&run_lifecycle, &container->state, RUN_ENDED);
         if (task->culprit < 0 && end_failed(container) &&
-            !has_role(task, event->container, CONTAINER_SIDECAR))
+            !has_role(task, event->container, CONTAINER_SIDECAR)) {
             task->culprit = (int32_t)event->container;
+            agent_task_take_clues(task, exited);
+        }
     }
     task->stop_seen = task->stop_seen || over;
     if (ends && task->state != LOCAL_STOPPING && !task->adopting)

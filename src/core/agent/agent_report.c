@@ -68,6 +68,9 @@ static struct task_report report_of(const struct local_task *task, struct arena 
     report.fenced = task->fenced;
     report.finished_ns = task->finished_ns;
     report.message = str_from(task->message);
+    report.clue_count = task->clue_count;
+    report.clues = ARENA_ARRAY(arena, struct clue, task->clue_count);
+    mem_copy(report.clues, task->clues, task->clue_count * sizeof(*report.clues));
     return report;
 }
 
@@ -138,6 +141,9 @@ void task_report_copy(struct arena *arena, const struct task_report *from, size_
     *ret = *from;
     ret->message = arena_str(arena, str_head_utf8(from->message, text_max));
     ret->reason = arena_str(arena, str_head_utf8(from->reason, text_max));
+    ret->clues = ARENA_ARRAY(arena, struct clue, from->clue_count);
+    for (size_t i = 0; i < from->clue_count; i++)
+        ret->clues[i] = (struct clue){from->clues[i].kind, arena_str(arena, from->clues[i].line)};
     if (from->container_count == 0)
         return;
     ret->containers = ARENA_ARRAY(arena, struct container_status, from->container_count);

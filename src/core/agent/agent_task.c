@@ -33,6 +33,7 @@ void agent_task_free(struct local_task *task)
     mem_free(task->name);
     mem_free(task->hostname);
     mem_free(task->message);
+    arena_done(&task->clue_arena);
     mem_free(task);
 }
 
@@ -430,6 +431,18 @@ void agent_task_started(struct agent *agent, const struct agent_event *event, st
     task->launch = (struct task_launch){0};
 }
 
+void agent_task_take_clues(struct local_task *task, const struct agent_exit *exited)
+{
+    CHECK(exited->clue_count <= CLUES_MAX);
+    arena_done(&task->clue_arena);
+    task->clue_count = exited->clue_count;
+    for (size_t i = 0; i < exited->clue_count; i++) {
+        CHECK(clue_is_valid(&exited->clues[i]));
+        task->clues[i] = (struct clue){exited->clues[i].kind,
+                                       arena_str(&task->clue_arena, exited->clues[i].line)};
+    }
+}
+
 void agent_task_exited(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)
 {
     const struct agent_exit *exited = &event->exited;
@@ -454,6 +467,7 @@ void agent_task_exited(struct agent *agent, const struct agent_event *event, str
     task->started_ns = exited->started_ns ? exited->started_ns : task->started_ns;
     task->finished_ns = exited->finished_ns ? exited->finished_ns : agent->wall_ns;
     task_set_message(task, exited->message);
+    agent_task_take_clues(task, exited);
     agent_task_end(task);
     agent_task_start_waiting(agent, effects);
 }

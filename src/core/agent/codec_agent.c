@@ -10,6 +10,22 @@ _Static_assert((int)REPORT_STARTED == WIRE__REPORT_KIND__REPORT_KIND_STARTED &&
                    (int)REPORT_SHARD_SAVED == WIRE__REPORT_KIND__REPORT_KIND_SHARD_SAVED,
                "kinds of reports");
 
+static Wire__Clue **write_clues(struct arena *arena, const struct clue *clues, size_t count)
+{
+    CHECK(count <= CLUES_MAX);
+    if (count == 0)
+        return NULL;
+    Wire__Clue **list = ARENA_ARRAY(arena, Wire__Clue *, count);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(clue_is_valid(&clues[i]));
+        list[i] = ARENA_NEW(arena, Wire__Clue);
+        wire__clue__init(list[i]);
+        list[i]->kind = clues[i].kind;
+        list[i]->line = codec_text(arena, clues[i].line);
+    }
+    return list;
+}
+
 static void write_report(struct arena *arena, const struct task_report *report, Wire__TaskReport *ret)
 {
     CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_NOTE);
@@ -32,6 +48,8 @@ static void write_report(struct arena *arena, const struct task_report *report, 
         ret->containers = codec_write_statuses(arena, report->containers, report->container_count);
     ret->reason = codec_text(arena, report->reason);
     ret->warning = report->warning;
+    ret->n_clues = report->clue_count;
+    ret->clues = write_clues(arena, report->clues, report->clue_count);
 }
 
 static Wire__TaskReport **write_report_list(struct arena *arena, const struct task_report *reports,
@@ -97,6 +115,13 @@ static Wire__TaskStep *write_step(struct arena *arena, const struct task_step *s
         metric->name = codec_text(arena, step->metrics[i].name);
         metric->micro = step->metrics[i].micro;
     }
+    if (step->pace.steps > 0) {
+        ret->pace = ARENA_NEW(arena, Wire__Pace);
+        wire__pace__init(ret->pace);
+        ret->pace->steps = (uint64_t)step->pace.steps;
+        ret->pace->elapsed_us = (uint64_t)step->pace.elapsed_us;
+        ret->pace->own_us = (uint64_t)step->pace.own_us;
+    }
     return ret;
 }
 
@@ -144,6 +169,28 @@ static bool report_kind_known(Wire__ReportKind kind)
     return kind >= WIRE__REPORT_KIND__REPORT_KIND_STARTED && kind <= WIRE__REPORT_KIND__REPORT_KIND_NOTE;
 }
 
+/* A later agent may have clues of kinds that we do not know. */
+static int read_clues(struct arena *arena, const Wire__TaskReport *pb, struct task_report *ret,
+                      struct error *error)
+{
+    if (pb->n_clues > CLUES_MAX)
+        return error_set(error, ERROR_LIMIT, "report of task %llu: %zu clues (CLUES_MAX is %d)",
+                         (unsigned long long)pb->task, pb->n_clues, CLUES_MAX);
+    ret->clues = codec_try_array(arena, pb->n_clues, sizeof *ret->clues, error);
+    if (!ret->clues)
+        return ERROR_LIMIT;
+    for (size_t i = 0; i < pb->n_clues; i++) {
+        struct clue clue = {(enum clue_kind)pb->clues[i]->kind, str_from(pb->clues[i]->line)};
+        if (pb->clues[i]->kind >= CLUE_KINDS)
+            continue;
+        if (!clue_is_valid(&clue))
+            return error_set(error, ERROR_INVALID, "report of task %llu: clue %zu is malformed",
+                             (unsigned long long)pb->task, i);
+        ret->clues[ret->clue_count++] = clue;
+    }
+    return 0;
+}
+
 static int read_report(struct arena *arena, const Wire__TaskReport *pb, struct task_report *ret,
                        struct error *error)
 {
@@ -168,8 +215,9 @@ static int read_report(struct arena *arena, const Wire__TaskReport *pb, struct t
                                 .container_count = pb->n_containers,
                                 .reason = str_from(pb->reason),
                                 .warning = pb->warning};
-    if (pb->n_containers == 0)
-        return 0;
+    int rc = pb->n_clues ? read_clues(arena, pb, ret, error) : 0;
+    if (rc < 0 || pb->n_containers == 0)
+        return rc;
     return codec_read_statuses(arena, pb->containers, pb->n_containers, &ret->containers, error);
 }
 
@@ -252,6 +300,13 @@ static int read_step(const Wire__TaskStep *pb, struct task_step *ret, struct err
                          (unsigned long long)pb->task, pb->n_metrics, METRICS_MAX);
     *ret = (struct task_step){
         .task = pb->task, .step = pb->step, .total = pb->total, .metric_count = pb->n_metrics};
+    if (pb->pace) {
+        if (pb->pace->steps > INT64_MAX || pb->pace->elapsed_us > INT64_MAX || pb->pace->own_us > INT64_MAX)
+            return error_set(error, ERROR_INVALID, "pace of task %llu: too large",
+                             (unsigned long long)pb->task);
+        ret->pace = (struct pace_sums){(int64_t)pb->pace->steps, (int64_t)pb->pace->elapsed_us,
+                                       (int64_t)pb->pace->own_us};
+    }
     for (size_t i = 0; i < pb->n_metrics; i++)
         ret->metrics[i] =
             (struct step_metric){.name = str_from(pb->metrics[i]->name), .micro = pb->metrics[i]->micro};

@@ -40,6 +40,8 @@ void codec_write_launch(struct arena *arena, const struct task_launch *launch, W
     ret->restore_attempt = launch->restore_attempt;
     ret->sheet_number = launch->sheet_number;
     ret->sheet = launch->sheet_number == 0 ? codec_write_sheet(arena, &launch->sheet) : NULL;
+    ret->step_pattern = codec_text(arena, launch->step_pattern);
+    ret->work_pattern = codec_text(arena, launch->work_pattern);
     codec_write_containers(arena, launch, ret);
 }
 
@@ -102,7 +104,9 @@ int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct ta
                                  .world = pb->world,
                                  .restore_step = pb->restore_step,
                                  .restore_attempt = pb->restore_attempt,
-                                 .sheet_number = pb->sheet_number};
+                                 .sheet_number = pb->sheet_number,
+                                 .step_pattern = str_from(pb->step_pattern),
+                                 .work_pattern = str_from(pb->work_pattern)};
     rc = read_command(arena, pb, &launch, error);
     if (rc == 0 && pb->sheet)
         rc = codec_read_sheet(arena, pb->sheet, &launch.sheet, error);

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "core/container.h"
 #include "core/errand/order.h"
+#include "core/health/clue.h"
 #include "core/health/signal.h"
 #include "core/ids.h"
 
@@ -54,11 +55,18 @@ struct task_report {
     size_t container_count;
     struct str reason; /* NOTE: "Unhealthy", "BackOff", ... */
     bool warning;
+    struct clue *clues; /* EXITED: what the end of its log says; at most CLUES_MAX */
+    size_t clue_count;
 };
 
 struct step_metric {
     struct str name;
     int64_t micro; /* value x 1,000,000, so that no float reaches the core */
+};
+/* How a rank spends its time, summed since it began: what it does itself, apart from waiting for others. */
+struct pace_sums {
+    int64_t steps; /* 0: it says nothing */
+    int64_t elapsed_us, own_us;
 };
 /* The newest step of one task; carried by heartbeats, never acknowledged, never logged as such. */
 struct task_step {
@@ -66,6 +74,7 @@ struct task_step {
     int64_t step, total; /* total 0: unknown */
     struct step_metric metrics[METRICS_MAX];
     size_t metric_count;
+    struct pace_sums pace;
 };
 
 struct hello {
@@ -209,6 +218,9 @@ struct task_launch {
     size_t container_count;
     struct volume_launch *volumes;
     size_t volume_count;
+    /* Patterns (spec.h) of its log's lines, empty: none. A line that matches the first is a step; the number
+     * behind a match of the second is what a step took of the rank's own time, in milliseconds. */
+    struct str step_pattern, work_pattern;
 };
 struct task_stop {
     obj_id task;

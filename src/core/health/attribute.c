@@ -66,16 +66,154 @@ static void consider(void *context, const struct fault *fault)
     }
 }
 
-void attribute(const struct health *health, obj_id job, struct str machine, int64_t end_ns,
-               struct attribution *ret)
+/* --- clues ---------------------------------------------------------------------------------------------- */
+
+/* The exception of "ValueError: text"; else all of the line is left out of the comparison. */
+static struct str type_of(const struct end_clue *clue)
 {
-    struct search search = {.job = job, .machine = machine, .end_ns = end_ns};
+    struct str line = str_from(clue->line), head = line, rest;
+    if (clue->kind != CLUE_TRACEBACK)
+        return STR("");
+    return str_cut(line, ':', &head, &rest) ? head : line;
+}
+
+/* Does `a` explain more than `b`? */
+static bool is_heavier(const struct end_clue *a, const struct end_clue *b)
+{
+    enum clue_class a_class = clue_class_of(a->kind), b_class = clue_class_of(b->kind);
+    if (a_class != b_class)
+        return a_class > b_class;
+    if (a->stopped != b->stopped)
+        return b->stopped;
+    if (clue_weight(a->kind) != clue_weight(b->kind))
+        return clue_weight(a->kind) > clue_weight(b->kind);
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns;
+    return a->rank < b->rank;
+}
+
+static void join(struct end_clue *known, const struct end_clue *clue)
+{
+    known->tasks++;
+    known->many |=
+        strcmp(known->machine, clue->machine) != 0 && clue->at_ns - known->at_ns <= SOFTWARE_WINDOW_NS;
+    if (!known->stopped || clue->stopped)
+        return;
+    uint32_t tasks = known->tasks; /* one that ended by itself says more */
+    bool many = known->many;
+    *known = *clue;
+    known->tasks = tasks;
+    known->many = many;
+}
+
+void end_clues_add(struct end_clues *clues, const struct end_clue *clue)
+{
+    CHECK(clue->kind > CLUE_NONE && clue->kind < CLUE_KINDS && clue->tasks == 1);
+    struct end_clue *weakest = NULL;
+    for (size_t i = 0; i < clues->count; i++) {
+        struct end_clue *known = &clues->items[i];
+        if (known->kind == clue->kind && str_equal(type_of(known), type_of(clue))) {
+            join(known, clue);
+            return;
+        }
+        if (!weakest || is_heavier(weakest, known))
+            weakest = known;
+    }
+    if (clues->count < END_CLUES_MAX) {
+        clues->items = mem_realloc(clues->items, (clues->count + 1) * sizeof(*clues->items));
+        clues->items[clues->count++] = *clue;
+    } else if (is_heavier(clue, weakest)) {
+        *weakest = *clue;
+    }
+}
+
+void end_clues_forget(struct end_clues *clues, int64_t before_ns)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < clues->count; i++)
+        if (clues->items[i].at_ns >= before_ns)
+            clues->items[kept++] = clues->items[i];
+    clues->count = kept;
+}
+
+void end_clues_done(struct end_clues *clues)
+{
+    mem_free(clues->items);
+    *clues = (struct end_clues){0};
+}
+
+const struct end_clue *end_clues_root(const struct end_clues *clues)
+{
+    const struct end_clue *root = NULL;
+    for (size_t i = 0; i < clues->count; i++)
+        if (clue_class_of(clues->items[i].kind) == CLUE_IS_ROOT &&
+            (!root || is_heavier(&clues->items[i], root)))
+            root = &clues->items[i];
+    return root;
+}
+
+/* --- both ----------------------------------------------------------------------------------------------- */
+
+static bool fault_explains(const struct fault *fault, const struct end_clue *root)
+{
+    if (!fault || !root)
+        return fault != NULL;
+    if (str_is(fault->machine, root->machine))
+        return fault->level > LEVEL_SUB_HEALTH;
+    return fault->level >= LEVEL_RESET;
+}
+
+static void support_clues(struct attribution *ret, const struct end_clues *clues)
+{
+    for (size_t i = 0; i < clues->count; i++) {
+        const struct end_clue *clue = &clues->items[i];
+        if (clue == ret->clue)
+            continue;
+        size_t place = ret->clue_count++;
+        while (place > 0 && is_heavier(clue, ret->clues[place - 1])) {
+            ret->clues[place] = ret->clues[place - 1];
+            place--;
+        }
+        ret->clues[place] = clue;
+    }
+}
+
+void attribute(const struct health *health, obj_id job, struct str machine, int64_t end_ns,
+               const struct end_clues *clues, struct attribution *ret)
+{
+    static const struct end_clues none;
+    clues = clues ? clues : &none;
+    const struct end_clue *root = end_clues_root(clues);
+    bool placed = root && root->machine[0];
+    struct search search = {
+        .job = job, .machine = placed ? str_from(root->machine) : machine, .end_ns = end_ns};
     fault_visit(health, consider, &search);
     *ret = (struct attribution){.more = search.more};
-    if (search.count == 0)
-        return;
-    ret->primary = search.worst[0];
-    ret->domain = domain_of(ret->primary);
-    for (size_t i = 1; i < search.count; i++)
-        ret->supporting[ret->supporting_count++] = search.worst[i];
+    size_t first = 0;
+    if (search.count && fault_explains(search.worst[0], root)) {
+        ret->primary = search.worst[first++];
+        ret->domain = domain_of(ret->primary);
+    } else if (root) {
+        ret->clue = root;
+        ret->domain = clue_domain(root->kind);
+        if (root->many && ret->domain == DOMAIN_HARDWARE)
+            ret->domain = DOMAIN_SOFTWARE;
+    }
+    for (size_t i = first; i < search.count; i++) {
+        if (ret->supporting_count < ATTRIBUTE_SUPPORT_MAX)
+            ret->supporting[ret->supporting_count++] = search.worst[i];
+        else
+            ret->more++;
+    }
+    support_clues(ret, clues);
+}
+
+void attribution_cause(const struct attribution *found, struct buf *out)
+{
+    if (found->primary)
+        buf_add_str(out, found->primary->code);
+    else if (found->clue)
+        buf_printf(out, "task/%s", clue_name(found->clue->kind));
+    else
+        buf_printf(out, "unattributed");
 }

@@ -23,6 +23,7 @@
  *   gpu/missing  gpu/ecc-uncorrected  gpu/row-remap-failed  gpu/row-remap-pending  gpu/nvlink
  *   gpu/nvlink-errors  gpu/clocks  gpu/temperature  gpu/driver  gpu/init  gpu/peermem
  *   lemon/repeated-failures             what was counted of a machine (core/lemon/lemon.h)
+ *   pace/slow                           its ranks take longer than their peers, or than before (pace/pace.h)
  *   check/NAME                          an external check of that name
  *   public/CODE                         said by another system
  *

@@ -171,6 +171,8 @@ const struct fault_rule fault_default_rules[] = {
     ROW("clock/skew", SUB_HEALTH, SOFTWARE),
     ROW("clock/source", SUB_HEALTH, SOFTWARE),
 
+    ROW("pace/slow", SUB_HEALTH, HARDWARE, LOW("inspect")),
+
     ROW("gpu/missing", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/ecc-uncorrected", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
     ROW("gpu/row-remap-failed", SEPARATE, HARDWARE, HIGH("inspect")),

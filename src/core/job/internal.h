@@ -161,6 +161,20 @@ void progress_joined(struct step *step, struct task *task);
 void progress_shard_saved(struct step *step, struct task *task, int64_t number);
 void progress_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
 
+void progress_suspect(struct jobset *jobset, machine_id machine); /* later gangs avoid it if they can */
+
+/* ends.c */
+/* A task has ended, and is about to be counted. `report` says how, NULL: `kind` does; words: its message. */
+void ends_take(struct step *step, const struct task *task, const struct task_report *report,
+               enum clue_kind kind);
+/* What has come together belongs to this record now, and users read about it. */
+void ends_give(struct step *step, struct jobset *jobset, struct restart_record *record);
+
+/* move.c */
+void move_look(struct step *step, struct jobset *jobset); /* whether it can go now, or must not go at all */
+int64_t move_deadline(const struct jobset *jobset);       /* INT64_MAX: none */
+void move_remap(struct jobset *jobset, const machine_id *map);
+
 /* peers.c */
 void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank);
 

@@ -22,6 +22,8 @@
  *   belongings.c   the Service and the claims of a JobSet
  *   resize.c    room for Jobs and indexes; parallelism and completions that change
  *   progress.c  steps, checkpoints, restart records
+ *   ends.c      what the ends of tasks leave behind, kept with the restart that they explain
+ *   move.c      a JobSet leaves a machine that is not well
  *   peers.c     what ranks say of each other
  * Everything here is read by the API between steps; only core.c's routing and the files above change it.
  */
@@ -30,9 +32,11 @@
 
 #include "base/list.h"
 #include "core/effect.h"
+#include "core/health/attribute.h"
 #include "core/ledger/ledger.h"
 #include "core/model/model.h"
 #include "core/note.h"
+#include "core/pace/pace.h"
 #include "core/sched/sched.h"
 
 /* --- tasks (API: Pod) ----------------------------------------------------------------------------------- */
@@ -225,6 +229,15 @@ struct restart_record {
     int64_t started_ns;         /* every task of the new attempt runs */
     int64_t stepped_ns;         /* every rank has made its next step */
     int64_t step_at_fault, step_resumed_from; /* -1: unknown */
+    struct end_clues clues;     /* of the attempt that it ended; grows for ATTRIBUTE_AFTER_NS */
+};
+/* It is to leave a machine that is not well (enum sub_health), once its ranks have saved. */
+struct move {
+    bool under_way;
+    machine_id machine;
+    enum sub_health policy;
+    int64_t noticed_ns, due_ns; /* its ranks were told; what happens without a checkpoint happens then */
+    char why[160];
 };
 /* Steps of one group as the attempt goes on. */
 struct progress {
@@ -308,6 +321,9 @@ struct jobset {
     /* The status that another controller (managedBy) wrote, instead of ours; NULL: none. In its arena. */
     struct doc *foreign_status;
     struct arena foreign_arena;
+    struct end_clues clues;     /* of tasks that ended since the newest restart */
+    struct move move;
+    struct pace pace;           /* of its ranks, by slot: first_slot of their job and their index */
     struct restart_record records[RESTART_RECORDS_MAX];
     uint32_t record_count;      /* in all; the newest RESTART_RECORDS_MAX are kept at index % MAX */
     machine_id *suspects;       /* machines that caused restarts */

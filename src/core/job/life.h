@@ -64,6 +64,11 @@ bool jobs_have_saved(const struct job_store *store, const struct machine *machin
 /* Its tasks are stopped and count as disrupted, like those of evicted Pods; `why` is what users read. */
 void jobs_vacate(struct step *step, const struct machine *machine, struct str why);
 
+/* A machine that the JobSet runs on is not well: it leaves it, as its policy says, or stays. `why` is what
+ * users read. */
+void jobs_move(struct step *step, const struct machine *machine, struct jobset *jobset, struct str why);
+enum sub_health jobset_sub_health(const struct jobset *jobset, const struct cluster *cluster);
+
 /* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped; returns the
  * longest grace among them, 0: nobody was told. */
 int64_t jobset_notice_end(struct step *step, const struct jobset *jobset);

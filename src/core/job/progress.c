@@ -21,7 +21,7 @@ static void copy_text(char *to, size_t size, struct str from)
     snprintf(to, size, STR_FORMAT, (int)(from.len < size ? from.len : size - 1), from.data ? from.data : "");
 }
 
-static void add_suspect(struct jobset *jobset, machine_id machine)
+void progress_suspect(struct jobset *jobset, machine_id machine)
 {
     CHECK(machine != MACHINE_NONE);
     for (size_t i = 0; i < jobset->suspect_count; i++)
@@ -108,8 +108,13 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
 {
     CHECK(culprit || cause);
     int64_t fault_ns;
+    bool same = progress_same_incident(step, jobset, culprit);
     struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
+    struct end_clues clues = record->clues; /* what an older one in this place had is gone with it */
+    if (!same)
+        end_clues_done(&clues);
     *record = (struct restart_record){
+        .clues = clues,
         .attempt = attempt,
         .fault_ns = fault_ns,
         /* Steps are reported now and then: a newer checkpoint proves that they were made. */
@@ -121,7 +126,7 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     copy_text(record->cause, sizeof(record->cause), str_from(culprit ? cause_of(culprit) : cause));
     if (culprit && culprit->machine != MACHINE_NONE) {
         copy_text(record->machine, sizeof(record->machine), step->cluster->machines[culprit->machine].name);
-        add_suspect(jobset, culprit->machine);
+        progress_suspect(jobset, culprit->machine);
     }
     if (culprit) {
         char detail[sizeof(record->detail)];
@@ -130,6 +135,8 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
         copy_text(record->detail, sizeof(record->detail), str_from(detail));
         record->evidence_ns = culprit->ended_ns < step->now_ns ? culprit->ended_ns : 0;
     }
+    ends_give(step, jobset, record);
+    jobset->move.under_way = false;
     lose_unkept(step, jobset);
     book_held(step, jobset, OWNER_RESTARTING);
 }
@@ -354,6 +361,8 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
     }
     ledger_account_keep(&jobset->closed, step->ledger, step_now_us(step));
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    if (jobset->move.under_way)
+        jobset_mark(step, jobset);
 }
 
 void progress_settle(struct step *step, struct jobset *jobset, bool kept)

@@ -256,8 +256,9 @@ static int64_t next_deadline(const struct jobset *jobset)
     bool managed = !jobset_finished(jobset) && !jobset->deleted_ns;
     if (managed && jobset->record_count >= RESTART_RECORDS_MAX && wants_jobs(jobset))
         due_ns = attempt_due(jobset);
-    int64_t parked_ns = inplace_deadline(jobset);
+    int64_t parked_ns = inplace_deadline(jobset), move_ns = managed ? move_deadline(jobset) : INT64_MAX;
     due_ns = parked_ns < due_ns ? parked_ns : due_ns;
+    due_ns = move_ns < due_ns ? move_ns : due_ns;
     const struct heap_node *node = heap_min(&jobset->job_timers);
     return node && node->key < due_ns ? node->key : due_ns;
 }
@@ -288,6 +289,7 @@ static bool all_ready(const struct jobset *jobset)
 static void move_on(struct step *step, struct jobset *jobset)
 {
     for (;;) {
+        move_look(step, jobset);
         reconcile_jobs(step, jobset);
         inplace_go_on(step, jobset);
         jobset_recount(step, jobset);

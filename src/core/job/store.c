@@ -285,6 +285,10 @@ static void free_jobset(struct jobset *jobset)
     mem_free(jobset->job_attempts);
     mem_free(jobset->job_attempts_counted);
     mem_free(jobset->widths);
+    for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
+        end_clues_done(&jobset->records[i].clues);
+    end_clues_done(&jobset->clues);
+    pace_done(&jobset->pace);
     mem_free(jobset->suspects);
     mem_free(jobset->last_machines);
     mem_free(jobset->reserved);
@@ -387,6 +391,7 @@ void jobs_remap_machines(struct job_store *store, const machine_id *map)
             jobset->suspects[s] = mapped(jobset->suspects[s], map);
         for (uint32_t s = 0; s < jobset->slot_count; s++)
             jobset->last_machines[s] = mapped(jobset->last_machines[s], map);
+        move_remap(jobset, map);
         jobset_remap_reserved(store, jobset, map);
     }
 }

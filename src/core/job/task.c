@@ -348,11 +348,14 @@ static void task_exited(struct step *step, struct task *task, const struct task_
         task_message(task, "killed: out of memory");
     else if (report->fenced)
         task_message(task, "stopped by its fence: the machine was cut off from the controller");
+    else if (task->state == TASK_STOPPING && task->evicted && task->message.len)
+        (void)report; /* it says why we stopped it: that is more than how it ended */
     else if (report->signal)
         task_message(task, "killed by signal %d", report->signal);
     else if (report->exit_code)
         task_message(task, "exit code %d", report->exit_code);
     bool ours = task->state == TASK_STOPPING;
+    ends_take(step, task, report, report->kind == REPORT_START_FAILED ? CLUE_START_FAILED : CLUE_NONE);
     task_finish(step, task,
                 report->kind == REPORT_START_FAILED ? END_START_FAILED
                 : ours                              ? END_STOPPED
@@ -426,6 +429,7 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
             effect_add(step->effects, EFFECT_TASK_START)->start = task;
         } else if (task->state == TASK_RUNNING || task->state == TASK_STOPPING) {
             task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
+            ends_take(step, task, NULL, CLUE_MACHINE_LOST);
             task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
         }
     }
@@ -482,6 +486,7 @@ void jobs_machine_lost(struct step *step, struct machine *machine, struct str ev
         struct task *task = container_of(node, struct task, on_machine);
         task_message(task, "lost with machine " STR_FORMAT ": " STR_FORMAT, STR_ARG(machine->name),
                      STR_ARG(evidence));
+        ends_take(step, task, NULL, CLUE_MACHINE_LOST);
         task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
     }
     CHECK(list_empty(&step->jobs->machine_tasks[machine->id])); /* nothing lives there */

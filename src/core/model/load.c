@@ -91,11 +91,25 @@ static void read_priority_classes(struct loader *loader, const struct field *set
     loader->cluster->priority_classes = read;
 }
 
+static void read_sub_health(struct loader *loader, const struct field *settings)
+{
+    struct field field = field_get(settings, "subHealth"), window = field_get(settings, "paceWindow");
+    struct str text;
+    if (load_text(loader, &field, &text) && !sub_health_read(text, &loader->cluster->sub_health))
+        load_fail(loader, &field, "FieldValueNotSupported",
+                  "Unsupported value: \"" STR_FORMAT
+                  "\": supported values: \"ignore\", \"graceExit\", \"forceExit\", \"hotSwitch\"",
+                  STR_ARG(load_excerpt(text)));
+    loader->cluster->pace_window_ns = PACE_WINDOW_DEFAULT_NS;
+    load_duration(loader, &window, PACE_WINDOW_MIN_NS, PACE_WINDOW_MAX_NS, &loader->cluster->pace_window_ns);
+}
+
 static void read_settings(struct loader *loader, const struct field *settings)
 {
     static const char *const known[] = {
         "lease",           "heartbeat",  "backfillWindow",     "chipResource", "checkpointDir",
-        "priorityClasses", "numberFrom", "actOnFailureTarget", "lemons",       NULL};
+        "priorityClasses", "numberFrom", "actOnFailureTarget", "lemons",       "subHealth",
+        "paceWindow",      NULL};
     struct cluster *cluster = loader->cluster;
     bool act = true;
     struct field lease = field_get(settings, "lease"), heartbeat = field_get(settings, "heartbeat");
@@ -116,6 +130,7 @@ static void read_settings(struct loader *loader, const struct field *settings)
     struct field at_once = field_get(settings, "actOnFailureTarget");
     load_bool(loader, &at_once, &act);
     cluster->failures_wait = !act;
+    read_sub_health(loader, settings);
     read_chip_resource(loader, settings);
     read_checkpoint_dir(loader, settings);
     read_priority_classes(loader, settings);

@@ -125,6 +125,18 @@ struct lemon_settings {
     bool remove;                       /* lemons are drained: a fault is opened on them */
 };
 
+/* What a job does about a machine that is slow or otherwise not well (LEVEL_SUB_HEALTH): the annotation
+ * phalanx.dev/sub-health, else the cluster's setting. */
+enum sub_health {
+    SUB_HEALTH_IGNORE,
+    SUB_HEALTH_GRACE_EXIT, /* its ranks are told, save and restart elsewhere; in any case after their grace */
+    SUB_HEALTH_FORCE_EXIT, /* they restart elsewhere at once */
+    SUB_HEALTH_HOT_SWITCH, /* as graceExit, but only to a machine that is there, and never without a save */
+    SUB_HEALTHS
+};
+extern const char *const sub_health_names[SUB_HEALTHS]; /* as users write them: "graceExit" */
+bool sub_health_read(struct str text, enum sub_health *ret);
+
 struct cluster {
     struct arena arena;        /* owns everything below */
     struct str name;
@@ -139,6 +151,8 @@ struct cluster {
     struct str chip_resource;  /* resource name shown on Nodes: "google.com/tpu" by default */
     int64_t lease_ns, heartbeat_ns;
     int64_t backfill_window_ns; /* how long later gangs may overtake a waiting head */
+    enum sub_health sub_health;
+    int64_t pace_window_ns;    /* over which ranks are compared (pace.h) */
     bool failures_wait;        /* a JobSet acts on a Job's failure when its pods have ended, not before */
     struct str checkpoint_dir; /* empty: under the controller's data directory */
     struct labels priority_classes; /* name -> decimal value */

@@ -13,8 +13,8 @@ struct threads {
     uint32_t *dense, *sparse;
     size_t len;
 };
-struct machine {
-    const struct pattern *pattern;
+struct matcher {
+    struct pattern program;
     struct threads now, then;
     uint32_t *stack;
 };
@@ -91,33 +91,33 @@ static bool set_has(const struct rune_set *set, uint32_t rune)
 
 /* Adds `start` and all that it reaches without consuming; true when that is the match. Each instruction
  * enters once, and pushes at most two: the stack holds 2 x len + 1. */
-static bool add_thread(struct machine *machine, struct threads *threads, uint32_t start, uint32_t before,
+static bool add_thread(struct matcher *matcher, struct threads *threads, uint32_t start, uint32_t before,
                        uint32_t after)
 {
     size_t depth = 0;
-    machine->stack[depth++] = start;
+    matcher->stack[depth++] = start;
     while (depth > 0) {
-        uint32_t at = machine->stack[--depth];
-        CHECK(at < machine->pattern->len);
+        uint32_t at = matcher->stack[--depth];
+        CHECK(at < matcher->program.len);
         if (threads->sparse[at] < threads->len && threads->dense[threads->sparse[at]] == at)
             continue;
-        CHECK(threads->len < machine->pattern->len); /* each instruction enters once */
+        CHECK(threads->len < matcher->program.len); /* each instruction enters once */
         threads->sparse[at] = (uint32_t)threads->len;
         threads->dense[threads->len++] = at;
-        const struct pattern_inst *inst = &machine->pattern->insts[at];
+        const struct pattern_inst *inst = &matcher->program.insts[at];
         switch (inst->op) {
         case PATTERN_MATCH:
             return true;
         case PATTERN_SPLIT:
-            machine->stack[depth++] = inst->other;
-            machine->stack[depth++] = inst->next;
+            matcher->stack[depth++] = inst->other;
+            matcher->stack[depth++] = inst->next;
             break;
         case PATTERN_JUMP:
-            machine->stack[depth++] = inst->next;
+            matcher->stack[depth++] = inst->next;
             break;
         case PATTERN_ASSERT:
             if (holds(inst->assert, before, after))
-                machine->stack[depth++] = inst->next;
+                matcher->stack[depth++] = inst->next;
             break;
         case PATTERN_SET:
             break;
@@ -126,52 +126,69 @@ static bool add_thread(struct machine *machine, struct threads *threads, uint32_
     return false;
 }
 
-static bool run(struct machine *machine, struct str text)
+bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end)
 {
-    size_t at = 0;
+    size_t at = 0, here = 0; /* here: where `rune` begins */
     uint32_t before = RUNE_NONE, rune = text.len > 0 ? rune_next(text, &at) : RUNE_NONE;
+    matcher->now.len = 0;
     for (;;) {
         /* The threads that came here wait in `now`; a new one starts at every place: the search is not
          * anchored. */
-        if (add_thread(machine, &machine->now, 0, before, rune))
+        *ret_end = here;
+        if (add_thread(matcher, &matcher->now, 0, before, rune))
             return true;
         if (rune == RUNE_NONE)
             return false;
+        here = *ret_end = at;
         uint32_t after = at < text.len ? rune_next(text, &at) : RUNE_NONE;
-        machine->then.len = 0;
-        for (size_t i = 0; i < machine->now.len; i++) {
-            const struct pattern_inst *inst = &machine->pattern->insts[machine->now.dense[i]];
+        matcher->then.len = 0;
+        for (size_t i = 0; i < matcher->now.len; i++) {
+            const struct pattern_inst *inst = &matcher->program.insts[matcher->now.dense[i]];
             if (inst->op == PATTERN_SET && set_has(inst->set, rune) &&
-                add_thread(machine, &machine->then, inst->next, rune, after))
+                add_thread(matcher, &matcher->then, inst->next, rune, after))
                 return true;
         }
-        struct threads swap = machine->now;
-        machine->now = machine->then;
-        machine->then = swap;
-        CHECK(at <= text.len && machine->now.len <= machine->pattern->len);
+        struct threads swap = matcher->now;
+        matcher->now = matcher->then;
+        matcher->then = swap;
+        CHECK(at <= text.len && matcher->now.len <= matcher->program.len);
         before = rune;
         rune = after;
     }
 }
 
+int matcher_new(struct arena *arena, struct str pattern, size_t program_max, struct matcher **ret_matcher,
+                struct error *error)
+{
+    struct node *tree = NULL;
+    struct matcher *matcher = ARENA_NEW(arena, struct matcher);
+    struct pattern *program = &matcher->program;
+    int rc = pattern_compile(arena, pattern, &tree, error);
+    if (rc == 0)
+        rc = pattern_emit(arena, tree, program, error);
+    if (rc < 0)
+        return rc;
+    CHECK(program->len > 0 && program->len <= PATTERN_PROGRAM_MAX);
+    if (program->len > program_max)
+        return error_set(error, ERROR_LIMIT, "pattern needs %zu instructions, more than %zu", program->len,
+                         program_max);
+    matcher->stack = ARENA_ARRAY(arena, uint32_t, 2 * program->len + 1);
+    struct threads *both[2] = {&matcher->now, &matcher->then};
+    for (size_t i = 0; i < 2; i++) {
+        both[i]->dense = ARENA_ARRAY(arena, uint32_t, program->len);
+        both[i]->sparse = ARENA_ARRAY(arena, uint32_t, program->len);
+    }
+    *ret_matcher = matcher;
+    return 0;
+}
+
 int pattern_search(struct str pattern, struct str text, bool *ret_matched, struct error *error)
 {
     ARENA_CLEANUP struct arena arena = {0};
-    struct pattern program;
-    struct node *tree = NULL;
-    int rc = pattern_compile(&arena, pattern, &tree, error);
+    struct matcher *matcher;
+    size_t end;
+    int rc = matcher_new(&arena, pattern, PATTERN_PROGRAM_MAX, &matcher, error);
     if (rc == 0)
-        rc = pattern_emit(&arena, tree, &program, error);
-    if (rc < 0)
-        return rc;
-    CHECK(program.len > 0 && program.len <= PATTERN_PROGRAM_MAX);
-    struct machine machine = {.pattern = &program,
-                              .stack = ARENA_ARRAY(&arena, uint32_t, 2 * program.len + 1)};
-    struct threads *both[2] = {&machine.now, &machine.then};
-    for (size_t i = 0; i < 2; i++) {
-        both[i]->dense = ARENA_ARRAY(&arena, uint32_t, program.len);
-        both[i]->sparse = ARENA_ARRAY(&arena, uint32_t, program.len);
-    }
-    *ret_matched = run(&machine, text);
-    return 0;
+        *ret_matched = matcher_find(matcher, text, &end);
+    return rc;
 }

@@ -42,6 +42,11 @@ void field_error_add(struct field_errors *errors, struct str path, const char *r
 void field_errors_print(const struct field_errors *errors, struct buf *out);
 void field_errors_done(struct field_errors *errors);
 
+/* Annotations of a JobSet, or of a Job or Pod of its own. */
+#define SUB_HEALTH_KEY   "phalanx.dev/sub-health"
+#define STEP_PATTERN_KEY "phalanx.dev/step-pattern" /* of log lines: each is a step */
+#define WORK_PATTERN_KEY "phalanx.dev/work-pattern" /* behind it stand the milliseconds of own work */
+
 struct label {
     struct str key, value;
 };
@@ -329,5 +334,13 @@ struct str pod_hostname(struct arena *arena, struct str job, int32_t index);
  * success; ERROR_INVALID when the pattern is malformed or uses what is not supported, ERROR_LIMIT when it is
  * too large. */
 int pattern_search(struct str pattern, struct str text, bool *ret_matched, struct error *error);
+/* The same for many texts. A pattern of more than `program_max` instructions (at most PATTERN_PROGRAM_MAX) is
+ * ERROR_LIMIT: a search costs at most that many steps for each byte. Lives in `arena`. */
+struct matcher;
+enum { LINE_PROGRAM_MAX = 256 }; /* of patterns of log lines (validate_pace.c) */
+int matcher_new(struct arena *arena, struct str pattern, size_t program_max, struct matcher **ret_matcher,
+                struct error *error);
+/* *ret_end: where the match ends that ends first. */
+bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end);
 
 #endif

@@ -34,6 +34,7 @@ static void validate_object_meta(struct check *check)
     if (doc_str(space, STR("")).len > 0 && !name_is_dns1123_label(space->text))
         path_invalid(errors, AT(path, "namespace"), space, space->text, WHY_DNS1123_LABEL);
     validate_meta(meta, path, errors);
+    validate_pace(meta, path, errors);
 }
 
 static void validate_topology(const struct doc *meta, const struct field_path *path,

@@ -33,6 +33,9 @@
 
 /* Labels and annotations of an object or a template. */
 void validate_meta(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
+/* Its annotations phalanx.dev/sub-health, step-pattern and work-pattern, of a JobSet or of a Job or Pod of
+ * its own. */
+void validate_pace(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
 /* A map of label keys to label values, such as a nodeSelector. */
 void validate_labels(const struct doc *map, const struct field_path *path, struct field_errors *errors);
 /* A metav1.LabelSelector. */

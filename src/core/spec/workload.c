@@ -124,6 +124,7 @@ void validate_own_meta(const struct doc *object, struct field_errors *errors)
     if (doc_str(space, STR("")).len > 0 && !name_is_dns1123_label(space->text))
         path_invalid(errors, AT(path, "namespace"), space, space->text, WHY_DNS1123_LABEL);
     validate_meta(meta, path, errors);
+    validate_pace(meta, path, errors);
 }
 
 static void validate_own_job(const struct doc *object, const struct jobset_spec *spec,

@@ -4,6 +4,7 @@
  *   tasks.c     real tasks: the launcher, start records, adoption
  *   clients.c   connections of libphalanx
  *   logs.c      log streams
+ *   tails.c     the end of a task's log, as clues to why it ended
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers
  *   errand.c    errands of the controller: hooks, qualification
@@ -146,6 +147,11 @@ void local_container_launch(const struct task_launch *launch, uint32_t index, st
 int local_clients_listen(struct live *live, struct error *error);
 void local_clients_close(struct live *live);
 void local_clients_send(struct live *live, const struct agent_effect *effect);
+
+/* tails.c: what the last CLUE_TAIL_BYTES of a container's log say; from `arena`. The log is whole when the
+ * launcher has said that the container ended. */
+size_t local_tail_clues(struct live *live, uint64_t process, struct arena *arena,
+                        struct clue ret_clues[CLUES_MAX]);
 
 /* logs.c */
 void local_logs_init(struct live *live);

@@ -240,6 +240,12 @@ static void on_exited(struct live *live, const struct launch_event *event)
                                       .finished_ns = exit->finished_ns,
                                       .pid = event->pid,
                                       .message = str_from(exit->message)};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct clue clues[CLUES_MAX];
+    if (exit->signaled || exit->exit_code != 0) {
+        step.exited.clue_count = local_tail_clues(live, event->uid, &arena, clues);
+        step.exited.clues = clues;
+    }
     running_remove(live, event->uid);
     bool known = agent_task_known(live->machine->agent, task) || adopt_containers(live, task);
     if (known || index_of(event->uid) == 0)

@@ -147,23 +147,51 @@ static void put_steps(struct render *render, const struct jobset *jobset)
     }
 }
 
-/* Which fault it was, looked up for who asks for this object alone. */
-static void put_attribution(struct render *render, const struct jobset *jobset,
-                            const struct restart_record *record)
+static void put_clue(struct json_writer *out, const struct end_clue *clue)
+{
+    json_pair_text(out, "machine", clue->machine);
+    json_pair_int(out, "rank", clue->rank);
+    json_pair_int(out, "tasks", clue->tasks);
+    if (clue->line[0])
+        json_pair_text(out, "evidence", clue->line);
+}
+
+static void put_clues(struct json_writer *out, const struct attribution *found)
+{
+    if (found->clue_count == 0)
+        return;
+    json_key(out, "clues");
+    json_begin_array(out);
+    for (size_t i = 0; i < found->clue_count; i++) {
+        json_begin_object(out);
+        json_pair_text(out, "kind", clue_name(found->clues[i]->kind));
+        put_clue(out, found->clues[i]);
+        json_end_object(out);
+    }
+    json_end_array(out);
+}
+
+/* What it was, looked up for who asks for this object alone. */
+static void put_attribution(struct render *render, const struct jobset *jobset, struct str machine,
+                            int64_t end_ns, const struct end_clues *clues)
 {
     struct json_writer *out = &render->out;
     struct attribution found;
+    struct buf cause BUF_CLEANUP = {0};
     if (!render->fresh)
         return;
-    attribute(core_health(render->core), jobset->uid, str_from(record->machine), record->fault_ns, &found);
+    attribute(core_health(render->core), jobset->uid, machine, end_ns, clues, &found);
+    attribution_cause(&found, &cause);
     json_key(out, "attribution");
     json_begin_object(out);
     json_pair_text(out, "domain", fault_domain_names[found.domain]);
-    json_pair_str(out, "cause", found.primary ? found.primary->code : STR("unattributed"));
+    json_pair_str(out, "cause", buf_str(&cause));
     if (found.primary) {
         json_pair_str(out, "fault", found.primary->name);
         json_pair_str(out, "machine", found.primary->machine);
         json_pair_str(out, "evidence", buf_str(&found.primary->evidence));
+    } else if (found.clue) {
+        put_clue(out, found.clue);
     }
     if (found.supporting_count) {
         json_key(out, "supporting");
@@ -172,6 +200,7 @@ static void put_attribution(struct render *render, const struct jobset *jobset,
             json_put_str(out, found.supporting[i]->name);
         json_end_array(out);
     }
+    put_clues(out, &found);
     json_end_object(out);
 }
 
@@ -194,7 +223,7 @@ static void put_restart(struct render *render, const struct jobset *jobset,
         json_pair_int(out, "stepAtFault", record->step_at_fault);
     if (record->step_resumed_from >= 0)
         json_pair_int(out, "resumedFrom", record->step_resumed_from);
-    put_attribution(render, jobset, record);
+    put_attribution(render, jobset, str_from(record->machine), record->fault_ns, &record->clues);
     json_end_object(out);
 }
 
@@ -254,6 +283,12 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
         json_end_array(out);
     }
     render_time(render, "finishedTime", jobset->finished_ns);
+    if (jobset->conditions[CONDITION_FAILED].status && jobset->clues.count) {
+        json_key(out, "end");
+        json_begin_object(out);
+        put_attribution(render, jobset, STR(""), jobset->finished_ns, &jobset->clues);
+        json_end_object(out);
+    }
     put_ledger(render, jobset);
     json_end_object(out);
 }

@@ -347,7 +347,7 @@ static bool blamed(int64_t offset_ns, const char *code)
         harness_wait(&h, offset_ns);
         say(&h, machine, code, "gpu/0", SIGNAL_ONCE);
     }
-    attribute(core_health(h.core), jobset->uid, STR(""), end_ns, &found);
+    attribute(core_health(h.core), jobset->uid, STR(""), end_ns, NULL, &found);
     bool any = found.primary != NULL;
     harness_done(&h);
     return any;
@@ -372,14 +372,14 @@ static void the_worst_one_is_the_cause_and_the_others_support_it(void **state)
     harness_run_all(&h);
     char machine[16];
     snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-0"));
-    attribute(core_health(h.core), jobset->uid, STR(""), h.now_ns, &found);
+    attribute(core_health(h.core), jobset->uid, STR(""), h.now_ns, NULL, &found);
     assert_null(found.primary);
     say(&h, machine, "xid/13", "gpu/0", SIGNAL_ONCE);
     say(&h, machine, "pcie/correctable", "gpu/0", SIGNAL_ONCE);
     int64_t end_ns = h.now_ns;
     say(&h, machine, "xid/79", "gpu/0", SIGNAL_ONCE);
     say(&h, strcmp(machine, "m-9") ? "m-9" : "m-8", "xid/79", "gpu/0", SIGNAL_ONCE); /* not its machine */
-    attribute(core_health(h.core), jobset->uid, STR(""), end_ns, &found);
+    attribute(core_health(h.core), jobset->uid, STR(""), end_ns, NULL, &found);
     assert_true(str_is(found.primary->code, "xid/79") && str_is(found.primary->machine, machine));
     assert_int_equal(found.domain, DOMAIN_HARDWARE);
     assert_int_equal(found.supporting_count, 2);
@@ -388,7 +388,7 @@ static void the_worst_one_is_the_cause_and_the_others_support_it(void **state)
     harness_run_all(&h);
     snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-0"));
     say(&h, machine, "disk/timeout", "", SIGNAL_OCCUR);
-    attribute(core_health(h.core), jobset->uid, str_from(machine), h.now_ns, &found);
+    attribute(core_health(h.core), jobset->uid, str_from(machine), h.now_ns, NULL, &found);
     assert_true(str_is(found.primary->code, "disk/timeout"));
     harness_done(&h);
 }

@@ -1,0 +1,274 @@
+/* phalanx explain: why a JobSet restarted or ended, and what that cost, from what its object says. */
+#include <stdio.h>
+
+#include "cmd/client.h"
+
+static const char usage[] =
+    "Usage: phalanx explain jobset/NAME... [options]\n"
+    "\n"
+    "Says for each restart of a jobset, and for its end if it failed, what caused it: the fault of a "
+    "machine\n"
+    "or what a rank's log and exit say, who is to blame (user, software, hardware), what else was seen, and\n"
+    "what it cost: time until all ranks made steps again, and steps that had to be made twice.\n"
+    "\n"
+    "  -o, --output json      one JSON object for each jobset\n" CLIENT_HELP CLIENT_EXIT_HELP;
+
+struct explaining {
+    struct client client;
+    struct client_options options;
+    bool json;
+    struct buf out;
+};
+
+/* --- cost ---------------------------------------------------------------------------------------------- */
+
+struct cost {
+    int64_t restarts, down_ns, steps; /* down: as far as it is over */
+};
+
+/* -1: it is not over. */
+static int64_t down_ns(const struct doc *record)
+{
+    int64_t from_ns, to_ns;
+    struct str end = doc_text(record, "steppedTime");
+    end = end.len ? end : doc_text(record, "startedTime");
+    if (!time_parse(doc_text(record, "faultTime"), &from_ns) || !time_parse(end, &to_ns))
+        return -1;
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* Those that were made and not kept; -1: it is not known. */
+static int64_t steps_lost(const struct doc *record)
+{
+    int64_t at = doc_number(record, "stepAtFault", -1), from = doc_number(record, "resumedFrom", 0);
+    return at < 0 ? -1 : at > from ? at - from : 0;
+}
+
+static struct cost cost_of(const struct doc *restarts)
+{
+    struct cost cost = {.restarts = (int64_t)doc_len(restarts)};
+    for (size_t i = 0; i < doc_len(restarts); i++) {
+        int64_t down = down_ns(doc_at(restarts, i)), steps = steps_lost(doc_at(restarts, i));
+        cost.down_ns += down > 0 ? down : 0;
+        cost.steps += steps > 0 ? steps : 0;
+    }
+    return cost;
+}
+
+/* --- words --------------------------------------------------------------------------------------------- */
+
+static void put_place(struct buf *out, const struct doc *found)
+{
+    struct str machine = doc_text(found, "machine");
+    if (doc_get(found, "rank"))
+        buf_printf(out, " of rank %lld", (long long)doc_number(found, "rank", 0));
+    if (machine.len)
+        buf_printf(out, " on " STR_FORMAT, STR_ARG(machine));
+    int64_t tasks = doc_number(found, "tasks", 1);
+    if (tasks > 1)
+        buf_printf(out, " and %lld other task%s", (long long)tasks - 1, tasks > 2 ? "s" : "");
+}
+
+static void put_cause(struct buf *out, const struct doc *found)
+{
+    struct str cause = doc_text(found, "cause"), domain = doc_text(found, "domain");
+    struct str evidence = doc_text(found, "evidence"), fault = doc_text(found, "fault");
+    buf_printf(out, "  cause      " STR_FORMAT, STR_ARG(cause));
+    put_place(out, found);
+    if (!str_is(cause, "unattributed"))
+        buf_printf(out, " (" STR_FORMAT ")", STR_ARG(domain));
+    buf_add_char(out, '\n');
+    if (evidence.len)
+        buf_printf(out, "  evidence   " STR_FORMAT "\n", STR_ARG(evidence));
+    if (fault.len)
+        buf_printf(out, "  fault      " STR_FORMAT "\n", STR_ARG(fault));
+    const struct doc *supporting = doc_get(found, "supporting"), *clues = doc_get(found, "clues");
+    for (size_t i = 0; i < doc_len(supporting); i++)
+        buf_printf(out, "  also       fault " STR_FORMAT "\n",
+                   STR_ARG(doc_str(doc_at(supporting, i), STR(""))));
+    for (size_t i = 0; i < doc_len(clues); i++) {
+        const struct doc *clue = doc_at(clues, i);
+        struct str line = doc_text(clue, "evidence");
+        buf_printf(out, "  also       " STR_FORMAT, STR_ARG(doc_text(clue, "kind")));
+        put_place(out, clue);
+        buf_printf(out, line.len ? ": " STR_FORMAT "\n" : STR_FORMAT "\n", STR_ARG(line));
+    }
+}
+
+static void put_duration(struct buf *out, int64_t ns)
+{
+    char text[24];
+    duration_format(ns, text);
+    buf_printf(out, "%s", text);
+}
+
+static void put_restart(struct buf *out, const struct doc *record)
+{
+    int64_t down = down_ns(record), steps = steps_lost(record);
+    buf_printf(out, "restart %lld, " STR_FORMAT ": " STR_FORMAT "\n",
+               (long long)doc_number(record, "attempt", 0), STR_ARG(doc_text(record, "faultTime")),
+               STR_ARG(doc_text(record, "cause")));
+    put_cause(out, doc_get(record, "attribution"));
+    if (doc_text(record, "detail").len)
+        buf_printf(out, "  first sign " STR_FORMAT "\n", STR_ARG(doc_text(record, "detail")));
+    buf_printf(out, "  cost       ");
+    if (down >= 0)
+        put_duration(out, down);
+    else
+        buf_printf(out, "not over yet");
+    if (steps >= 0)
+        buf_printf(out, ", %lld step%s made twice (from %lld back to %lld)", (long long)steps,
+                   steps == 1 ? "" : "s", (long long)doc_number(record, "stepAtFault", 0),
+                   (long long)doc_number(record, "resumedFrom", 0));
+    buf_add_char(out, '\n');
+}
+
+static void put_sum(struct buf *out, const struct doc *phalanx)
+{
+    const struct doc *restarts = doc_get(phalanx, "restarts"), *ledger = doc_get(phalanx, "ledger");
+    const struct doc *shares = doc_get(ledger, "chipSeconds");
+    struct cost cost = cost_of(restarts);
+    buf_printf(out, "in all %lld restart%s, ", (long long)cost.restarts, cost.restarts == 1 ? "" : "s");
+    put_duration(out, cost.down_ns);
+    buf_printf(out, " without steps, %lld steps made twice", (long long)cost.steps);
+    int64_t ettr_ppm = doc_number(ledger, "ettrPpm", -1);
+    if (ettr_ppm >= 0)
+        buf_printf(out, ", ETTR %.3f", (double)ettr_ppm / 1e6);
+    buf_add_char(out, '\n');
+    for (size_t i = 0; shares && shares->kind == DOC_OBJECT && i < shares->object.len; i++)
+        buf_printf(out, "  %-12.*s %.1f chip-seconds\n", STR_ARG(shares->object.members[i].key),
+                   doc_real(shares->object.members[i].value, 0));
+}
+
+static void explain(struct explaining *explaining, const struct doc *object)
+{
+    const struct doc *phalanx = doc_dotted(object, "status.phalanx");
+    const struct doc *restarts = doc_get(phalanx, "restarts");
+    struct buf *out = &explaining->out;
+    buf_printf(out, "jobset " STR_FORMAT "/" STR_FORMAT ": " STR_FORMAT "\n",
+               STR_ARG(doc_text(object, "metadata.namespace")), STR_ARG(doc_text(object, "metadata.name")),
+               STR_ARG(doc_text(phalanx, "state")));
+    for (size_t i = 0; i < doc_len(restarts); i++)
+        put_restart(out, doc_at(restarts, i));
+    if (doc_get(phalanx, "end")) {
+        buf_printf(out, "end, " STR_FORMAT "\n", STR_ARG(doc_text(phalanx, "finishedTime")));
+        put_cause(out, doc_path(phalanx, "end", "attribution", NULL));
+    }
+    put_sum(out, phalanx);
+}
+
+/* --- JSON ---------------------------------------------------------------------------------------------- */
+
+static void put_optional(struct json_writer *writer, const char *key, const struct doc *value)
+{
+    if (!value)
+        return;
+    json_key(writer, key);
+    json_put_doc(writer, value);
+}
+
+static void put_json(struct explaining *explaining, const struct doc *object)
+{
+    const struct doc *phalanx = doc_dotted(object, "status.phalanx");
+    const struct doc *restarts = doc_get(phalanx, "restarts");
+    struct json_writer writer = {.out = &explaining->out};
+    struct cost cost = cost_of(restarts);
+    json_begin_object(&writer);
+    json_pair_str(&writer, "namespace", doc_text(object, "metadata.namespace"));
+    json_pair_str(&writer, "name", doc_text(object, "metadata.name"));
+    json_pair_str(&writer, "state", doc_text(phalanx, "state"));
+    json_key(&writer, "restarts");
+    json_begin_array(&writer);
+    for (size_t i = 0; i < doc_len(restarts); i++) {
+        const struct doc *record = doc_at(restarts, i);
+        int64_t down = down_ns(record), steps = steps_lost(record);
+        json_begin_object(&writer);
+        put_optional(&writer, "attempt", doc_get(record, "attempt"));
+        put_optional(&writer, "trigger", doc_get(record, "cause"));
+        put_optional(&writer, "time", doc_get(record, "faultTime"));
+        put_optional(&writer, "attribution", doc_get(record, "attribution"));
+        if (down >= 0) {
+            json_key(&writer, "downSeconds");
+            json_put_fixed(&writer, down / NS_PER_US, 6);
+        }
+        if (steps >= 0)
+            json_pair_int(&writer, "stepsLost", steps);
+        json_end_object(&writer);
+    }
+    json_end_array(&writer);
+    put_optional(&writer, "end", doc_path(phalanx, "end", "attribution", NULL));
+    json_key(&writer, "downSeconds");
+    json_put_fixed(&writer, cost.down_ns / NS_PER_US, 6);
+    json_pair_int(&writer, "stepsLost", cost.steps);
+    put_optional(&writer, "ledger", doc_get(phalanx, "ledger"));
+    json_end_object(&writer);
+    buf_add_char(&explaining->out, '\n');
+}
+
+/* --- the command --------------------------------------------------------------------------------------- */
+
+static int explain_one(struct explaining *explaining, struct str name)
+{
+    struct buf path BUF_CLEANUP = {0};
+    struct client_reply reply;
+    const char *namespace_ = client_namespace(&explaining->options);
+    kind_path(&path, kind_find(STR("jobset")), namespace_ ? namespace_ : "default", name);
+    int rc = client_get(&explaining->client, buf_str(&path), &reply);
+    if (rc == EXIT_OK && explaining->json)
+        put_json(explaining, reply.doc);
+    else if (rc == EXIT_OK)
+        explain(explaining, reply.doc);
+    client_reply_done(&reply);
+    output_write(&explaining->out);
+    return rc;
+}
+
+static int explain_all(struct explaining *explaining, char **args, int count)
+{
+    const struct kind *kind = NULL;
+    int result = EXIT_OK;
+    if (count > 1 && !strchr(args[0], '/') && !kind_leading(&args, &count, &kind))
+        return EXIT_USAGE;
+    for (int i = 0; i < count && result == EXIT_OK; i++) {
+        struct str name = str_from(args[i]);
+        const struct kind *one = kind ? kind : kind_find(STR("jobset"));
+        if (!kind && strchr(args[i], '/') && !kind_split(args[i], &one, &name))
+            return EXIT_USAGE;
+        if (strcmp(one->kind, "JobSet") != 0) {
+            say("only jobsets can be explained, not %s", one->plural);
+            return EXIT_USAGE;
+        }
+        result = explain_one(explaining, name);
+    }
+    return result;
+}
+
+int cmd_explain(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'}, CLIENT_LONG_OPTIONS, {0}};
+    struct explaining explaining = {0};
+    bool usable = true;
+    int letter;
+    while ((letter = getopt_long(argc, argv, "o:" CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
+        if (letter == 'o') {
+            explaining.json = strcmp(optarg, "json") == 0;
+            usable = usable && explaining.json;
+        } else {
+            usable = client_option(&explaining.options, letter, optarg) && usable;
+        }
+    }
+    if (explaining.options.help) {
+        fputs(usage, stdout);
+        return EXIT_OK;
+    }
+    if (!usable || optind == argc) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    client_open(&explaining.client, &explaining.options);
+    int rc = explain_all(&explaining, argv + optind, argc - optind);
+    client_close(&explaining.client);
+    buf_done(&explaining.out);
+    return rc;
+}

@@ -1,0 +1,80 @@
+/* clue.h - what the end of a task left behind: its last log lines and its exit status, as words of one closed
+ * vocabulary. The agent reads the lines where they are (clues_read), the controller adds what the exit says
+ * and judges them together with the machines' faults (attribute.h).
+ *
+ * A clue is one of
+ *   a root       something went wrong in this very process or on its machine
+ *   a symptom    it ended because somebody else did: a peer closed, a collective timed out. Never a cause
+ *   a teardown   it was told to end and said so. Never a cause either
+ *
+ * Lines that are known (docs/faults.md has the table): tracebacks of Python, also behind a prefix such as
+ * "[rank3]: ", by the exception at their end and by all of their chain; CUDA errors; NCCL's and gloo's
+ * watchdogs; a full disk, storage that fails, memory, descriptors; aborts of C and C++; a shell's "Killed".
+ * What a log says is its writer's: a program can lie about itself, and only about itself.
+ *
+ * Pure; cost linear in the text.
+ */
+#ifndef PHX_CORE_HEALTH_CLUE_H
+#define PHX_CORE_HEALTH_CLUE_H
+
+#include "core/health/table.h"
+
+enum {
+    CLUE_TAIL_BYTES = 64 * 1024, /* of a log are looked at */
+    CLUES_MAX = 6,               /* of one task */
+    CLUE_LINE_MAX = 200,         /* bytes of a clue's line */
+};
+
+/* The numbers are those of the wire and of the log: they only grow. */
+enum clue_kind {
+    CLUE_NONE = 0,
+    CLUE_EXIT = 1,        /* a status of its own, and nothing else is known */
+    CLUE_SIGNAL = 2,      /* a signal that it did not get from us */
+    CLUE_OOM = 3,         /* its cgroup's memory was used up: the kernel killed it */
+    CLUE_MEMORY = 4,      /* an allocation of main memory failed */
+    CLUE_CHIP_MEMORY = 5, /* one of the chip's memory: the program asks for more than there is */
+    CLUE_TRACEBACK = 6,   /* an exception that nobody caught */
+    CLUE_CHIP = 7,        /* the chip's driver refused or lost the program's work */
+    CLUE_CHIP_BROKEN = 8, /* the driver says that the chip itself is broken or gone */
+    CLUE_DISK_FULL = 9,
+    CLUE_DESCRIPTORS = 10, /* too many open files */
+    CLUE_STORAGE = 11,     /* a file system failed: stale handle, I/O error, read-only */
+    CLUE_KILLED = 12,      /* a part of the task was killed by signal 9 */
+    CLUE_ABORT = 13,       /* an assertion, an uncaught C++ exception, a corrupted heap */
+    CLUE_NETWORK = 14,     /* symptom: the network to a peer failed, or the peer did */
+    CLUE_WATCHDOG = 15,    /* symptom: a collective did not end in time */
+    CLUE_PEER = 16,        /* symptom: a peer closed the connection */
+    CLUE_TEARDOWN = 17,    /* it was told to end */
+    CLUE_MACHINE_LOST = 18,
+    CLUE_START_FAILED = 19,
+    CLUE_KINDS
+};
+enum clue_class { CLUE_IS_TEARDOWN, CLUE_IS_SYMPTOM, CLUE_IS_ROOT };
+
+/* "python-traceback", ...: the part behind "task/" of a cause's name; NULL: no such kind. */
+const char *clue_name(uint32_t kind);
+enum clue_class clue_class_of(enum clue_kind kind);
+/* Whose doing it is as a rule, by the taxonomy of arXiv 2410.21680; DOMAIN_UNKNOWN: it cannot be said. */
+enum fault_domain clue_domain(enum clue_kind kind);
+/* Of two roots of one attempt the one with the larger weight explains the other. */
+int clue_weight(enum clue_kind kind);
+
+struct clue {
+    enum clue_kind kind;
+    struct str line; /* printable UTF-8, at most CLUE_LINE_MAX bytes; may be empty */
+};
+
+/* The clues in the end of a log, strongest first, one of a kind; returns how many. `tail` may begin in the
+ * middle of a line and hold any bytes. Lines are copied to `arena`. */
+size_t clues_read(struct arena *arena, struct str tail, struct clue ret_clues[CLUES_MAX]);
+
+/* What the exit itself says, `stopped`: it was told to; CLUE_NONE: nothing. Status 75 is that of a program
+ * which gave up because of a peer (docs/libphalanx.md). */
+enum clue_kind clue_of_exit(int32_t exit_code, int32_t signal, bool oom, bool stopped);
+
+/* A known kind, and a line that keeps to its limits. */
+bool clue_is_valid(const struct clue *clue);
+/* The line as clues keep it: at most CLUE_LINE_MAX bytes, what is not printable UTF-8 as '?'. */
+struct str clue_line(struct arena *arena, struct str line);
+
+#endif

@@ -1,0 +1,113 @@
+/* ends.c - what the ends of tasks leave behind (health/clue.h), kept where it explains something: with the
+ * record of the restart that ended their attempt, or, as long as there is none, with the JobSet.
+ *
+ * The first failure that is heard of is seldom the first that happened: a rank that dies of a broken
+ * connection may be faster than the report of the one that broke it. So reports of an attempt are taken for
+ * ATTRIBUTE_AFTER_NS after its end, also of tasks that were told to stop since. */
+#include "core/job/internal.h"
+
+#include <stdio.h>
+
+static void copy_text(char *to, size_t size, struct str from)
+{
+    CHECK(size > 0);
+    size_t len = from.len < size - 1 ? from.len : size - 1;
+    mem_copy(to, from.data, len);
+    to[len] = 0;
+}
+
+/* The restart that ended the task's attempt: the oldest with a higher number, or, of a Job that was restarted
+ * alone, with the same. NULL: it has not been ended. */
+static struct restart_record *record_of(struct jobset *jobset, const struct task *task)
+{
+    uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
+    struct restart_record *found = NULL;
+    for (uint32_t i = 1; i <= kept; i++) {
+        struct restart_record *record = &jobset->records[(jobset->record_count - i) % RESTART_RECORDS_MAX];
+        bool later = record->attempt > task->attempt;
+        if (!later && !(task->job->doomed && record->attempt == task->attempt && !found))
+            break;
+        found = record;
+    }
+    return found;
+}
+
+/* People hear of a cause once, and again when a better one comes to light. */
+static void tell(struct step *step, const struct jobset *jobset, const struct restart_record *record,
+                 const struct end_clue *before)
+{
+    const struct end_clue *root = end_clues_root(&record->clues);
+    if (!root || (before && before->kind == root->kind && before->rank == root->rank))
+        return;
+    step_note_late(step, true, "RestartCause", ref_jobset(jobset), "restart %d: rank %u on %s: %s%s%s",
+                   record->attempt, root->rank, root->machine[0] ? root->machine : "no machine",
+                   clue_name(root->kind), root->line[0] ? ": " : "", root->line);
+}
+
+static void add(struct step *step, struct jobset *jobset, struct restart_record *record,
+                const struct end_clue *clue)
+{
+    struct end_clue before = {0};
+    const struct end_clue *root = record ? end_clues_root(&record->clues) : NULL;
+    if (root)
+        before = *root;
+    end_clues_add(record ? &record->clues : &jobset->clues, clue);
+    if (!record)
+        return;
+    tell(step, jobset, record, root ? &before : NULL);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+}
+
+void ends_take(struct step *step, const struct task *task, const struct task_report *report,
+               enum clue_kind kind)
+{
+    struct jobset *jobset = task->job->jobset;
+    bool past = task->job->doomed || task->attempt < jobset->attempt;
+    struct restart_record *record = past ? record_of(jobset, task) : NULL;
+    bool stopped = task->state == TASK_STOPPING;
+    if (past && (!record || step->now_ns - record->fault_ns > ATTRIBUTE_AFTER_NS))
+        return;
+    if (kind == CLUE_MACHINE_LOST && stopped)
+        return;
+    struct end_clue clue = {.rank = task->rank, .tasks = 1, .at_ns = step->now_ns, .stopped = stopped};
+    if (task->machine != MACHINE_NONE)
+        copy_text(clue.machine, sizeof(clue.machine), step->cluster->machines[task->machine].name);
+    bool failed = !report || report->exit_code != 0 || report->signal != 0 || report->oom;
+    size_t roots = 0;
+    for (size_t i = 0; failed && report && i < report->clue_count; i++) {
+        clue.kind = report->clues[i].kind;
+        if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN)
+            continue;
+        copy_text(clue.line, sizeof(clue.line), report->clues[i].line);
+        add(step, jobset, record, &clue);
+        roots++;
+    }
+    clue.kind = kind             ? kind
+                : report->fenced ? CLUE_TEARDOWN
+                                 : clue_of_exit(report->exit_code, report->signal, report->oom, stopped);
+    if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN || (clue.kind == CLUE_EXIT && roots > 0))
+        return; /* words say more than a number */
+    struct arena arena ARENA_CLEANUP = {0};
+    copy_text(clue.line, sizeof(clue.line), clue_line(&arena, task->message));
+    add(step, jobset, record, &clue);
+}
+
+void ends_give(struct step *step, struct jobset *jobset, struct restart_record *record)
+{
+    struct end_clue before = {0};
+    const struct end_clue *root = end_clues_root(&record->clues);
+    if (root)
+        before = *root;
+    end_clues_forget(&jobset->clues, step->now_ns - ATTRIBUTE_BEFORE_NS);
+    if (record->clues.count == 0) {
+        end_clues_done(&record->clues);
+        record->clues = jobset->clues;
+        jobset->clues = (struct end_clues){0};
+    }
+    for (size_t i = 0; i < jobset->clues.count; i++) {
+        jobset->clues.items[i].tasks = 1; /* of the same incident: who it was matters, not how many */
+        end_clues_add(&record->clues, &jobset->clues.items[i]);
+    }
+    end_clues_done(&jobset->clues);
+    tell(step, jobset, record, root ? &before : NULL);
+}

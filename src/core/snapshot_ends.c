@@ -1,0 +1,143 @@
+/* snapshot_ends.c - of a JobSet in snapshots: what the ends of its tasks left behind, its way from a machine
+ * that is not well, and what is known of its ranks' pace. */
+#include "core/agent/codec_pb.h"
+#include "core/job/job.h"
+#include "core/snapshot.h"
+
+enum { RANK_NUMBERS = 5 }; /* of struct pace_rank, in Pace.ranks */
+
+static Snapshot__EndClue **write_clues(struct arena *arena, const struct end_clues *clues, size_t *ret_count)
+{
+    Snapshot__EndClue **list = ARENA_ARRAY(arena, Snapshot__EndClue *, clues->count);
+    *ret_count = clues->count;
+    for (size_t i = 0; i < clues->count; i++) {
+        const struct end_clue *clue = &clues->items[i];
+        Snapshot__EndClue *item = list[i] = ARENA_NEW(arena, Snapshot__EndClue);
+        snapshot__end_clue__init(item);
+        item->kind = clue->kind;
+        item->stopped = clue->stopped;
+        item->many = clue->many;
+        item->rank = clue->rank;
+        item->tasks = clue->tasks;
+        item->at_ns = clue->at_ns;
+        item->machine = codec_text(arena, str_from(clue->machine));
+        item->line = codec_text(arena, str_from(clue->line));
+    }
+    return list;
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    size_t len = strnlen(from, size - 1);
+    mem_copy(to, from, len);
+    to[len] = 0;
+}
+
+static bool read_clues(Snapshot__EndClue *const *list, size_t count, int64_t now_ns, struct end_clues *ret)
+{
+    if (count > END_CLUES_MAX)
+        return false;
+    ret->items = count ? mem_alloc(count * sizeof(*ret->items)) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        const Snapshot__EndClue *item = list[i];
+        struct clue said = {(enum clue_kind)item->kind, str_from(item->line)};
+        if (item->kind >= CLUE_KINDS || !clue_is_valid(&said) || item->at_ns > now_ns || item->tasks == 0)
+            return false;
+        struct end_clue *clue = &ret->items[ret->count++];
+        *clue = (struct end_clue){.kind = said.kind,
+                                  .stopped = item->stopped,
+                                  .many = item->many,
+                                  .rank = item->rank,
+                                  .tasks = item->tasks,
+                                  .at_ns = item->at_ns};
+        copy_text(clue->machine, sizeof(clue->machine), item->machine);
+        copy_text(clue->line, sizeof(clue->line), item->line);
+    }
+    return true;
+}
+
+void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
+{
+    pb->clues = write_clues(arena, &jobset->clues, &pb->n_clues);
+    for (size_t i = 0; i < pb->n_records; i++)
+        pb->records[i]->clues = write_clues(arena, &jobset->records[i].clues, &pb->records[i]->n_clues);
+    const struct move *move = &jobset->move;
+    if (!move->under_way)
+        return;
+    pb->move = ARENA_NEW(arena, Snapshot__Move);
+    snapshot__move__init(pb->move);
+    pb->move->machine = move->machine;
+    pb->move->policy = move->policy;
+    pb->move->noticed_ns = move->noticed_ns;
+    pb->move->due_ns = move->due_ns;
+    pb->move->why = codec_text(arena, str_from(move->why));
+}
+
+bool snapshot_read_ends(const struct cluster *cluster, int64_t now_ns, struct jobset *jobset,
+                        const Snapshot__Jobset *pb)
+{
+    bool read = read_clues(pb->clues, pb->n_clues, now_ns, &jobset->clues);
+    for (size_t i = 0; read && i < pb->n_records && i < RESTART_RECORDS_MAX; i++)
+        read = read_clues(pb->records[i]->clues, pb->records[i]->n_clues, now_ns, &jobset->records[i].clues);
+    const Snapshot__Move *move = pb->move;
+    if (!read || !move)
+        return read;
+    if ((move->machine != MACHINE_NONE && move->machine >= cluster->machine_count) ||
+        move->policy >= SUB_HEALTHS || move->noticed_ns > now_ns)
+        return false;
+    jobset->move = (struct move){.under_way = true,
+                                 .machine = move->machine,
+                                 .policy = (enum sub_health)move->policy,
+                                 .noticed_ns = move->noticed_ns,
+                                 .due_ns = move->due_ns};
+    copy_text(jobset->move.why, sizeof(jobset->move.why), move->why);
+    return true;
+}
+
+void snapshot_write_pace(const struct jobset *jobset, void (*put)(void *context, Snapshot__Record *record),
+                         void *context)
+{
+    const struct pace *pace = &jobset->pace;
+    if (!pace->ranks)
+        return;
+    struct arena arena ARENA_CLEANUP = {0};
+    Snapshot__Record record = SNAPSHOT__RECORD__INIT;
+    Snapshot__Pace pb = SNAPSHOT__PACE__INIT;
+    record.kind_case = SNAPSHOT__RECORD__KIND_PACE;
+    record.pace = &pb;
+    pb.attempt = pace->attempt;
+    pb.n_ranks = pace->count * RANK_NUMBERS;
+    pb.ranks = ARENA_ARRAY(&arena, uint64_t, pb.n_ranks);
+    for (size_t i = 0; i < pace->count; i++) {
+        const struct pace_rank *rank = &pace->ranks[i];
+        const uint64_t numbers[RANK_NUMBERS] = {rank->known, rank->sum, rank->squares,
+                                                rank->bad + (uint64_t)rank->slow * (PACE_WINDOWS + 1),
+                                                rank->good};
+        mem_copy(pb.ranks + i * RANK_NUMBERS, numbers, sizeof(numbers));
+    }
+    put(context, &record);
+}
+
+bool snapshot_read_pace(struct jobset *jobset, const Snapshot__Pace *pb)
+{
+    struct pace *pace = &jobset->pace;
+    if (pace->ranks || pb->n_ranks % RANK_NUMBERS || pb->n_ranks / RANK_NUMBERS > TASKS_PER_JOBSET_MAX)
+        return false;
+    pace->attempt = pb->attempt;
+    pace->count = pb->n_ranks / RANK_NUMBERS;
+    pace->ranks = mem_alloc(pace->count * sizeof(*pace->ranks));
+    for (size_t i = 0; i < pace->count; i++) {
+        const uint64_t *numbers = pb->ranks + i * RANK_NUMBERS;
+        if (numbers[0] > UINT32_MAX || numbers[3] > 2 * PACE_WINDOWS + 1 || numbers[4] > PACE_WINDOWS)
+            return false;
+        pace->ranks[i] = (struct pace_rank){.known = (uint32_t)numbers[0],
+                                            .sum = numbers[1],
+                                            .squares = numbers[2],
+                                            .bad = (uint8_t)(numbers[3] % (PACE_WINDOWS + 1)),
+                                            .slow = numbers[3] > PACE_WINDOWS,
+                                            .good = (uint8_t)numbers[4]};
+        if (!pace_rank_is_valid(&pace->ranks[i]))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,39 @@
+/* tails.c - the end of a task's log, read where it is when the task has failed: at most CLUE_TAIL_BYTES, of
+ * the current file and, where that is short because the log was just rotated, of the part before it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/agent/internal.h"
+
+/* Puts the last bytes of the file before what is in `tail`, as far as there is room. */
+static void put_before(const char *path, char *room, size_t *begin)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    if (fd < 0)
+        return;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+        size_t want = (size_t)info.st_size < *begin ? (size_t)info.st_size : *begin;
+        ssize_t count = pread(fd, room + *begin - want, want, info.st_size - (off_t)want);
+        if (count == (ssize_t)want) /* else it was cut meanwhile */
+            *begin -= want;
+    }
+    close(fd);
+}
+
+size_t local_tail_clues(struct live *live, uint64_t process, struct arena *arena,
+                        struct clue ret_clues[CLUES_MAX])
+{
+    char path[LAUNCH_PATH_MAX], older[LAUNCH_PATH_MAX + 16];
+    if (launch_log_path(live->launcher, process, path, NULL) < 0)
+        return 0;
+    char *room = arena_alloc(arena, CLUE_TAIL_BYTES);
+    size_t begin = CLUE_TAIL_BYTES;
+    put_before(path, room, &begin);
+    snprintf(older, sizeof older, "%s.1", path);
+    if (begin > 0)
+        put_before(older, room, &begin);
+    return clues_read(arena, (struct str){room + begin, CLUE_TAIL_BYTES - begin}, ret_clues);
+}

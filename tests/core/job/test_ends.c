@@ -1,0 +1,218 @@
+/* Why an attempt ended: roots before symptoms whoever reports first, faults before roots where they explain
+ * them, windows, and honest silence. */
+#include "story.h"
+
+#include "core/health/attribute.h"
+
+#define SET JOBSET("a", "failurePolicy: {maxRestarts: 5}, ", RJOB("x", 1, "", 3, ""))
+
+static void fails(struct harness *h, struct task *task, enum clue_kind kind, const char *line)
+{
+    struct clue clue = {kind, str_from(line)};
+    struct task_report report = {.kind = REPORT_EXITED,
+                                 .task = task->uid,
+                                 .exit_code = 1,
+                                 .clues = &clue,
+                                 .clue_count = kind != CLUE_NONE};
+    harness_told(h, task->uid)->ended = true;
+    harness_report(h, &report, harness_told(h, task->uid)->machine);
+}
+
+static struct attribution why(const struct harness *h, const struct jobset *jobset)
+{
+    struct attribution found;
+    const struct restart_record *record = &jobset->records[jobset->record_count - 1];
+    attribute(core_health(h->core), jobset->uid, str_from(record->machine), record->fault_ns, &record->clues,
+              &found);
+    return found;
+}
+
+static void assert_cause(const struct harness *h, const struct jobset *jobset, const char *cause)
+{
+    struct attribution found = why(h, jobset);
+    struct buf text BUF_CLEANUP = {0};
+    attribution_cause(&found, &text);
+    assert_string_equal(text.data, cause);
+}
+
+/* A victim is heard of first; the root, told to stop since, a moment later. */
+static void a_cascade_is_never_the_cause(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    struct task *victim = harness_task(&h, "a-x-0-0"), *root = harness_task(&h, "a-x-0-2");
+    fails(&h, victim, CLUE_WATCHDOG, "Watchdog caught collective operation timeout");
+    assert_int_equal(jobset->record_count, 1);
+    assert_cause(&h, jobset, "unattributed");
+    assert_int_equal(notes(&h, "RestartCause"), 0);
+    fails(&h, root, CLUE_TRACEBACK, "ValueError: x");
+    assert_cause(&h, jobset, "task/traceback");
+    struct attribution found = why(&h, jobset);
+    assert_int_equal(found.clue->rank, 2);
+    assert_int_equal(found.domain, DOMAIN_USER);
+    assert_int_equal(found.clue_count, 1);
+    assert_int_equal(found.clues[0]->kind, CLUE_WATCHDOG);
+    assert_note(&h, true, "RestartCause", "restart 1: rank 2 on m-3: traceback: ValueError: x");
+    harness_run_all(&h); /* what is told to end says nothing */
+    assert_int_equal(why(&h, jobset).clue_count, 1);
+    harness_done(&h);
+}
+
+static void heavier_roots_explain_lighter_ones(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    struct task *first = harness_task(&h, "a-x-0-0"), *second = harness_task(&h, "a-x-0-1");
+    struct task *third = harness_task(&h, "a-x-0-2");
+    fails(&h, first, CLUE_TRACEBACK, "RuntimeError: x");
+    fails(&h, second, CLUE_TRACEBACK, "RuntimeError: y");
+    assert_cause(&h, jobset, "task/traceback");
+    assert_int_equal(why(&h, jobset).clue->tasks, 2); /* one exception, whatever its words */
+    fails(&h, third, CLUE_CHIP_BROKEN, "CUDA error: uncorrectable ECC error encountered");
+    assert_cause(&h, jobset, "task/traceback"); /* it had been told to stop: others ended by themselves */
+    harness_done(&h);
+}
+
+/* Exit codes and signals speak when nothing else does; status 75 is that of a victim. */
+static void bare_exits(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    static const struct {
+        int code, signal;
+        bool oom;
+        const char *cause;
+    } cases[] = {{75, 0, false, "unattributed"},
+                 {3, 0, false, "task/exit"},
+                 {-1, 11, false, "task/signal"},
+                 {-1, 9, true, "task/out-of-memory"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        harness_run_all(&h);
+        struct task *task = harness_task(&h, "a-x-0-1");
+        struct task_report report = {.kind = REPORT_EXITED,
+                                     .task = task->uid,
+                                     .exit_code = cases[i].code,
+                                     .signal = cases[i].signal,
+                                     .oom = cases[i].oom};
+        harness_told(&h, task->uid)->ended = true;
+        harness_report(&h, &report, task->machine);
+        assert_cause(&h, jobset, cases[i].cause);
+    }
+    harness_run_all(&h);
+    const struct task *task = harness_task(&h, "a-x-0-1");
+    harness_lose(&h, core_cluster(h.core)->machines[task->machine].name.data);
+    assert_cause(&h, jobset, "task/machine-lost");
+    harness_done(&h);
+}
+
+static void see(struct harness *h, const char *machine, const char *code)
+{
+    struct signal signal = {.code = str_from(code),
+                            .assertion = SIGNAL_ONCE,
+                            .severity = SEVERITY_MAJOR,
+                            .chip = -1,
+                            .first_ns = 1,
+                            .last_ns = 1,
+                            .count = 1};
+    struct event event = {.kind = EVENT_REPORTS};
+    event.reports.machine = str_from(machine);
+    event.reports.reports = (struct reports){.number = 1, .signals = &signal, .signal_count = 1};
+    harness_step(h, &event);
+}
+
+/* On the root's machine more than sub-health, elsewhere only what takes a machine out of service. */
+static void faults_and_roots(void **state)
+{
+    static const struct {
+        const char *machine, *code, *cause;
+    } cases[] = {{"m-2", "cpu/thermal", "task/traceback"}, /* slow is no reason to end */
+                 {"m-2", "xid/13", "xid/13"},
+                 {"m-1", "xid/13", "task/traceback"},
+                 {"m-1", "xid/79", "xid/79"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct harness h;
+        harness_init(&h, 40, 1, 0);
+        struct jobset *jobset = harness_create(&h, SET);
+        harness_run_all(&h);
+        assert_int_equal(harness_task(&h, "a-x-0-1")->machine, 1);
+        fails(&h, harness_task(&h, "a-x-0-1"), CLUE_TRACEBACK, "RuntimeError: CUDA error");
+        see(&h, cases[i].machine, cases[i].code);
+        struct attribution found;
+        const struct restart_record *record = &jobset->records[0];
+        attribute(core_health(h.core), jobset->uid, str_from(record->machine), record->fault_ns,
+                  &record->clues, &found);
+        struct buf text BUF_CLEANUP = {0};
+        attribution_cause(&found, &text);
+        assert_string_equal(text.data, cases[i].cause);
+        assert_int_equal(found.clue_count + found.supporting_count, 1); /* the other one supports it */
+        harness_done(&h);
+    }
+}
+
+/* Ends are heard of for five minutes, and what is older than ten explains nothing. */
+static void windows(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    struct task *early = harness_task(&h, "a-x-0-1"), *late = harness_task(&h, "a-x-0-2");
+    fails(&h, harness_task(&h, "a-x-0-0"), CLUE_PEER, "Connection reset by peer");
+    harness_wait(&h, 299 * NS_PER_SECOND);
+    fails(&h, early, CLUE_TRACEBACK, "ValueError: x");
+    assert_cause(&h, jobset, "task/traceback");
+    harness_wait(&h, 2 * NS_PER_SECOND);
+    fails(&h, late, CLUE_CHIP_BROKEN, "GPU is lost");
+    assert_int_equal(jobset->records[0].clues.count, 2);
+    harness_done(&h);
+}
+
+static struct end_clue clue_of(enum clue_kind kind, const char *machine, uint32_t rank, int64_t at_ns)
+{
+    struct end_clue clue = {.kind = kind, .rank = rank, .tasks = 1, .at_ns = at_ns};
+    snprintf(clue.machine, sizeof clue.machine, "%s", machine);
+    return clue;
+}
+
+/* The same on several machines at once is no chip's fault; the list is bounded, and keeps what is heavy. */
+static void merging(void **state)
+{
+    struct end_clues clues = {0};
+    struct end_clue one = clue_of(CLUE_CHIP_BROKEN, "m-1", 0, 0);
+    struct end_clue two = clue_of(CLUE_CHIP_BROKEN, "m-2", 1, SOFTWARE_WINDOW_NS);
+    end_clues_add(&clues, &one);
+    end_clues_add(&clues, &two);
+    assert_true(clues.count == 1 && clues.items[0].many && clues.items[0].tasks == 2);
+    two.at_ns++;
+    clues.items[0].many = false;
+    end_clues_add(&clues, &two);
+    assert_false(clues.items[0].many);
+    for (uint32_t i = 0; i < 100; i++) {
+        struct end_clue clue = clue_of(CLUE_TRACEBACK, "m-1", i, i);
+        snprintf(clue.line, sizeof clue.line, "Error%u: x", i);
+        end_clues_add(&clues, &clue);
+    }
+    assert_int_equal(clues.count, END_CLUES_MAX);
+    assert_int_equal(end_clues_root(&clues)->kind, CLUE_CHIP_BROKEN);
+    end_clues_forget(&clues, INT64_MAX);
+    assert_null(end_clues_root(&clues));
+    end_clues_done(&clues);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cascade_is_never_the_cause),
+        cmocka_unit_test(heavier_roots_explain_lighter_ones),
+        cmocka_unit_test(bare_exits),
+        cmocka_unit_test(faults_and_roots),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(merging),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
