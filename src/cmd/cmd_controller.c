@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "cmd/cluster_file.h"
 #include "cmd/cmd.h"
@@ -22,6 +23,9 @@ static const char usage[] =
     "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071)\n"
     "  --keep-log DURATION    how long records stay behind a snapshot (default 7d)\n"
     "  --snapshot-every N     records between snapshots (default 20000)\n"
+    "  --faults FILE          the fault table, read again when it changes (default "
+    "/etc/phalanx/faults.yaml,\n"
+    "                         where it exists)\n"
     "\n"
     "Access (docs/access.md). Without these options anybody who reaches the API may do everything:\n"
     "  --tls-cert FILE        serve HTTPS with this certificate, and TLS to agents\n"
@@ -42,6 +46,8 @@ static const char usage[] =
     "  --help                 this text\n"
     "\n"
     "Exit status: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 usage.\n";
+
+#define FAULTS_DEFAULT "/etc/phalanx/faults.yaml"
 
 struct command {
     struct controller_options options;
@@ -134,6 +140,9 @@ static bool parse_option(struct command *command, int option, const char *value)
             return false;
         command->options.snapshot_every = (uint32_t)parsed;
         return true;
+    case 'f':
+        command->options.faults = value;
+        return access(value, R_OK) == 0;
     case 'r':
         if (!number(value, 0, 1 << 20, &parsed))
             return false;
@@ -152,6 +161,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"agents", required_argument, NULL, 'g'},
         {"keep-log", required_argument, NULL, 'k'},
         {"snapshot-every", required_argument, NULL, 's'},
+        {"faults", required_argument, NULL, 'f'},
         {"ready-fd", required_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'},
         {"tls-cert", required_argument, NULL, TLS_CERT},
@@ -255,6 +265,8 @@ int cmd_controller(int argc, char **argv)
     int parsed = parse(&command, argc, argv);
     if (parsed != 0)
         return parsed > 0 ? 0 : 2;
+    if (!command.options.faults && access(FAULTS_DEFAULT, R_OK) == 0)
+        command.options.faults = FAULTS_DEFAULT;
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* one socket an agent, one a tether */
         files.rlim_cur = files.rlim_max;

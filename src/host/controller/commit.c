@@ -105,7 +105,7 @@ static void refuse_writes(struct controller *controller)
     size_t kept = 0;
     for (size_t i = 0; i < controller->queue.len; i++) {
         struct pending *pending = controller->queue.items[i];
-        if (pending->event.kind != EVENT_WRITE) {
+        if (pending->event.kind != EVENT_WRITE || !pending->request) {
             controller->queue.items[kept++] = pending;
             continue;
         }

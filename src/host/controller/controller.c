@@ -79,6 +79,7 @@ static void maintain(struct controller *controller)
         reload_wire_tls(controller, &error) < 0)
         fprintf(stderr, "warning: the agents' TLS is not read again: %s\n", error.text);
     peers_check(controller);
+    fault_file_look(controller);
     commit_maintain(controller);
     bool busy = controller->snapshot || controller->trimming || peers_left(controller);
     controller->maintain_ns = controller_mono_ns() + (busy ? MAINTAIN_BUSY_NS : MAINTAIN_IDLE_NS);
@@ -288,12 +289,15 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
     if (rc == 0)
         rc = boot(controller, error);
     if (rc == 0)
+        rc = fault_file_open(controller, error);
+    if (rc == 0)
         rc = open_access(controller, error);
     if (rc == 0)
         rc = listen_all(controller, error);
     if (rc < 0) {
         if (controller->wire)
             wire_shutdown(controller->wire);
+        fault_file_close(controller);
         controller_free(controller);
         return rc;
     }
@@ -319,6 +323,7 @@ void controller_stop(struct controller *controller)
     uv_close((uv_handle_t *)&controller->timer, NULL);
     api_close(controller->api, NULL, NULL);
     wire_shutdown(controller->wire);
+    fault_file_close(controller);
 }
 
 void controller_free(struct controller *controller)
@@ -337,6 +342,7 @@ void controller_free(struct controller *controller)
     core_free(controller->core);
     free(controller->data_dir);
     buf_done(&controller->account_key);
+    fault_file_free(controller);
     mem_free(controller);
 }
 

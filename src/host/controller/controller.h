@@ -15,6 +15,7 @@
  *   machines.c    each machine's connection, tethers, lease
  *   steps.c       steps of ranks, coalesced
  *   readers.c     log streams from agents to API readers
+ *   faultfile.c   the fault table as a file
  *   replay.c      state from snapshot and log (also for `phalanx log replay`)
  * One thread, one loop.
  */
@@ -41,6 +42,7 @@ struct controller_options {
     uint32_t snapshot_every;  /* records between snapshots; 0: 20,000 */
     /* The API's HTTPS and the agents' TLS: PEM files; NULL: neither. */
     const char *tls_cert, *tls_key;
+    const char *faults;           /* file of the fault table, watched; NULL: none */
     bool authenticate;            /* users must say who they are, and agents if there is TLS */
     struct access_options access; /* files of users, roles, audit */
 };

@@ -42,6 +42,7 @@ struct peer {
 };
 
 struct job_steps;
+struct fault_file;
 
 struct log_stream {
     uint64_t number;
@@ -62,6 +63,7 @@ struct controller {
     struct controller_options options;
     char *data_dir;
     struct buf account_key; /* path, where no other was given */
+    struct fault_file *fault_file; /* NULL: the fault table is not a file's */
     struct store *store;
     struct core *core;
     struct effects effects;
@@ -135,6 +137,13 @@ void machines_tether(struct controller *controller, struct wire_conn *conn, cons
 void machines_message(struct controller *controller, machine_id id, const struct from_agent *message);
 void machines_closed(struct controller *controller, const struct peer *peer, enum wire_reason reason,
                      const char *why);
+
+/* faultfile.c. Reads options.faults, if there is one, and watches it; bad content is not a failure. */
+int fault_file_open(struct controller *controller, struct error *error);
+void fault_file_look(struct controller *controller); /* reads it when it has changed */
+void fault_file_close(
+    struct controller *controller); /* nothing comes any more; the handle goes with the loop */
+void fault_file_free(struct controller *controller);
 
 /* peers.c */
 int peers_listen(struct controller *controller, struct error *error);
