@@ -440,6 +440,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     task->runs_before = pb->runs_before;
     task->failed_runs = pb->failed_runs;
     task->execution = pb->execution;
+    task->priority = pb->n_priority == 1 ? pb->priority[0] : job->rjob->job.pod.priority;
     bool said = pb->n_held == 2;
     task->cpu_milli = said ? pb->held[0] : job->rjob->job.pod.cpu_request_milli;
     task->memory_bytes = said ? pb->held[1] : job->rjob->job.pod.memory_request_bytes;

@@ -321,6 +321,9 @@ static void write_task(struct writer *writer, const struct task *task)
     pb.runs_before = task->runs_before;
     pb.failed_runs = task->failed_runs;
     pb.execution = task->execution;
+    int32_t priority = task->priority;
+    pb.n_priority = 1;
+    pb.priority = &priority;
     int64_t held[] = {task->cpu_milli, task->memory_bytes};
     pb.n_held = task->holds ? 2 : 0;
     pb.held = held;

@@ -127,6 +127,7 @@ static bool create_workload(const struct writing *writing)
     namespace_need(writing->step, ns);
     struct jobset *jobset = jobset_create(writing->step, &arena, document, &spec);
     owners_change(writing->core->objects, jobset->uid, NULL, jobset->document);
+    objects_doubt(writing->core->objects, jobset->uid, jobset->document);
     core_excluded_by(writing->core, writing->step, &jobset->spec);
     return write_accept(writing, 201, shown(jobset));
 }
@@ -202,6 +203,7 @@ static bool replace_workload(const struct writing *writing)
         return true;
     owners_change(writing->core->objects, jobset->uid, jobset->document, document);
     jobset_replace(writing->step, jobset, &arena, document, &spec);
+    objects_doubt(writing->core->objects, jobset->uid, jobset->document);
     return write_accept(writing, 200, ref);
 }
 

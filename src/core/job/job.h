@@ -75,6 +75,7 @@ struct task {
     uint32_t retry;            /* how many tasks this index had before, in this job */
     uint32_t runs_before;      /* how often it ran in its place before */
     int32_t execution;         /* of its Job when it was made */
+    int32_t priority;          /* likewise: of its class then, or as its pod says */
     uint32_t failed_runs;      /* those of them that count towards backoffLimit (inplace.c) */
     uint8_t state;             /* enum task_state */
     bool doomed;               /* to be deleted when it has ended (stop was ours) */

@@ -147,7 +147,7 @@ struct labels job_labels(const struct job *job, const struct task *task, struct 
         add_jobset_labels(&list, arena, job);
     if (job->jobset->form == FORM_JOBSET && task)
         add(&list, STR("jobset.sigs.k8s.io/priority"),
-            arena_printf(arena, "%d", (int)job->rjob->job.pod.priority));
+            arena_printf(arena, "%d", (int)task->priority));
     char uid[UID_TEXT_MAX];
     uid_text(job->uid, uid);
     if (task && job->jobset->form != FORM_POD) {

@@ -116,6 +116,7 @@ struct task *task_create(struct step *step, struct job *job, int32_t index)
     CHECK(!slot->task || task_ended(slot->task->state)); /* one process a name */
     CHECK(!slot->succeeded && !slot->failed);
     task->execution = job->execution;
+    task->priority = job_priority(step->jobs, step->cluster, job->rjob);
     task->created_ns = step->now_ns;
     task_rank(task);
     slot->task = task;

@@ -66,8 +66,7 @@ struct object *object_create(struct step *step, enum object_kind kind, struct ar
     object->created_ns = step->now_ns;
     object->generation = object_kind_info(kind)->counts_generations ? 1 : 0;
     object_insert(step->objects, object);
-    if (doc_len(doc_path(document, "metadata", "ownerReferences", NULL)) > 0)
-        objects_doubt(step->objects, object->uid);
+    objects_doubt(step->objects, object->uid, document);
     step_changed(step, CHANGE_ADDED, ref_object(object));
     return object;
 }
@@ -115,8 +114,7 @@ void object_replace(struct step *step, struct object *object, struct arena *aren
         object_remove(step, object);
         return;
     }
-    if (doc_len(doc_path(document, "metadata", "ownerReferences", NULL)) > 0)
-        objects_doubt(step->objects, object->uid);
+    objects_doubt(step->objects, object->uid, document);
     step_changed(step, CHANGE_MODIFIED, ref_object(object));
 }
 

@@ -39,6 +39,5 @@ void object_insert(struct object_store *store, struct object *object);
 void object_take_out(struct object_store *store, struct object *object);
 struct object *object_make(enum object_kind kind, obj_id uid, struct arena *arena, struct doc *document);
 void object_free(struct object *object);
-void objects_doubt(struct object_store *store, obj_id uid); /* its owners may not exist */
 
 #endif

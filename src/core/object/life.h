@@ -45,6 +45,8 @@ bool objects_awake(struct object_store *store);
 /* uids of what went, and of what was written with owners that may not exist: oldest first; false: no more. */
 bool objects_take_gone(struct object_store *store, obj_id *ret_uid);
 bool objects_take_doubtful(struct object_store *store, obj_id *ret_uid);
+/* The document of this object was written: if it names owners, they may not exist. */
+void objects_doubt(struct object_store *store, obj_id uid, const struct doc *document);
 /* The objects that were removed in this step, in order; NULL: there are no more. */
 const struct object *objects_removed(const struct object_store *store, size_t index);
 /* An object of jobs/ is gone. */

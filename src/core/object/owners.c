@@ -108,8 +108,10 @@ void objects_owner_gone(struct object_store *store, obj_id uid)
     store->awake = true;
 }
 
-void objects_doubt(struct object_store *store, obj_id uid)
+void objects_doubt(struct object_store *store, obj_id uid, const struct doc *document)
 {
+    if (doc_len(doc_path(document, "metadata", "ownerReferences", NULL)) == 0)
+        return;
     vec_push(&store->doubtful.uids, uid);
     store->awake = true;
 }

@@ -151,9 +151,9 @@ static void put_placement(struct render *render, const struct task *task, const 
 
 static void put_spec(struct render *render, const struct task *task)
 {
-    static const char *const ours[] = {"nodeName",     "hostname",    "subdomain",
+    static const char *const ours[] = {"nodeName",     "hostname",    "subdomain", "priority",
                                        "nodeSelector", "tolerations", NULL};
-    static const char *const placed_only[] = {"nodeName", "nodeSelector", "tolerations", NULL};
+    static const char *const placed_only[] = {"nodeName", "nodeSelector", "tolerations", "priority", NULL};
     const struct doc *spec = doc_get(render_pod_template(task->job), "spec");
     struct json_writer *out = &render->out;
     const struct cluster *cluster = core_cluster(render->core);
@@ -168,6 +168,7 @@ static void put_spec(struct render *render, const struct task *task)
         json_pair_str(out, "hostname", task->hostname);
     if (jobset->spec.dns_hostnames)
         json_pair_str(out, "subdomain", jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name);
+    json_pair_int(out, "priority", task->priority); /* as admission put it in */
     put_placement(render, task, spec);
     render_members(render, spec, jobset->form == FORM_JOBSET ? ours : placed_only);
     json_end_object(out);

@@ -155,11 +155,39 @@ static void cordon(void **state)
     harness_done(&h);
 }
 
+/* What is shown and labelled is what decides: the class's number of the time when the Pod was made. */
+static void pods_have_the_priority_of_their_class(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 0);
+    const char *class =
+        "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 70\n";
+    harness_write_checked(&h, OBJECT_PRIORITY_CLASS, WRITE_CREATE, "", class);
+    assert_int_equal(h.last_code, 201);
+    harness_create(&h, JOBSET("a", "",
+                              "{name: x, template: {spec: {" POD_OF("priorityClassName: high, priority: 5, ",
+                                                                    "1") "}}}"));
+    harness_create(&h, JOBSET("b", "", "{name: x, template: {spec: {" POD_OF("priority: 5, ", "1") "}}}"));
+    struct arena arena = {0};
+    for (int classless = 0; classless < 2; classless++) {
+        const struct task *task = harness_task(&h, classless ? "b-x-0-0" : "a-x-0-0");
+        assert_int_equal(task->priority, classless ? 5 : 70);
+        struct labels labels = job_labels(task->job, task, &arena);
+        assert_true(
+            str_is(labels_get(&labels, STR("jobset.sigs.k8s.io/priority"), STR("")), classless ? "5" : "70"));
+        assert_int_equal(task->gang->queued.priority, task->priority);
+    }
+    harness_check_replay(&h);
+    arena_done(&arena);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_come),
         cmocka_unit_test(priority_first),
+        cmocka_unit_test(pods_have_the_priority_of_their_class),
         cmocka_unit_test(backfill_ends),
         cmocka_unit_test(restart_keeps_its_chips),
         cmocka_unit_test(restart_comes_before_later_ones),

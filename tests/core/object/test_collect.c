@@ -60,6 +60,35 @@ static void an_object_of_an_owner_that_never_was_goes_at_once(void **state)
     harness_done(&h);
 }
 
+/* Workloads as well, of every form; their processes end like those of any that is deleted. */
+static void a_workload_of_an_owner_that_never_was_goes_at_once(void **state)
+{
+    static const char *const forms[] = {
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: w, ownerReferences: [%s]}\n"
+        "spec: {replicatedJobs: [{name: x, template: {spec: {template: {spec: {containers: [{name: c, image: "
+        "i, command: [x]}]}}}}}]}\n",
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: w, ownerReferences: [%s]}\n"
+        "spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [x]}]}}}\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: w, ownerReferences: [%s]}\n"
+        "spec: {containers: [{name: c, image: i, command: [x]}]}\n"};
+    static const enum object_kind kinds[] = {OBJECT_JOBSET, OBJECT_JOB, OBJECT_POD};
+    for (size_t i = 0; i < 6; i++) {
+        struct harness h;
+        harness_init(&h, 2, 4, 0);
+        assert_int_equal(own(&h, "default", "a", NULL, 0), 201);
+        struct owner owner = owner_of(&h, "default", "a", false);
+        char reference[256], uid[UID_TEXT_MAX], yaml[1024];
+        uid_text(i < 3 ? 12345 : owner.uid, uid);
+        snprintf(reference, sizeof(reference), "{apiVersion: v1, kind: ConfigMap, name: a, uid: %s}", uid);
+        snprintf(yaml, sizeof(yaml), forms[i % 3], reference);
+        assert_int_equal(harness_write_checked(&h, kinds[i % 3], WRITE_CREATE, "", yaml), 201);
+        harness_check_replay(&h);
+        harness_run_all(&h);
+        assert_int_equal(core_jobs(h.core)->jobsets.len, i < 3 ? 0 : 1);
+        harness_done(&h);
+    }
+}
+
 static void orphans_stay(void **state)
 {
     (void)state;
@@ -218,6 +247,7 @@ int main(void)
         cmocka_unit_test(uids_have_one_text),
         cmocka_unit_test(a_dependent_goes_with_its_last_owner),
         cmocka_unit_test(an_object_of_an_owner_that_never_was_goes_at_once),
+        cmocka_unit_test(a_workload_of_an_owner_that_never_was_goes_at_once),
         cmocka_unit_test(orphans_stay),
         cmocka_unit_test(in_the_foreground_the_owner_goes_last),
         cmocka_unit_test(what_a_jobset_owns_goes_with_it),
