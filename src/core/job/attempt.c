@@ -50,6 +50,8 @@ void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first,
         if (!job)
             continue;
         CHECK(!job->doomed && job->global_index == i && jobset->made > 0);
+        if (job->state == JOB_FAILING) /* it does not live to see its end */
+            job_note_failure(step, job);
         job->doomed = true;
         jobset->jobs[i] = NULL;
         jobset->made--;

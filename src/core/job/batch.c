@@ -163,8 +163,13 @@ void job_fail(struct step *step, struct job *job, const char *reason, const char
     job->finished_ns = step->now_ns;
     job_touch(job);
     step_changed(step, CHANGE_MODIFIED, ref_job(job));
-    step_note(step, true, reason, ref_job(job), STR_FORMAT, STR_ARG(job->message));
     jobset_mark(step, job->jobset);
+}
+
+void job_note_failure(struct step *step, const struct job *job)
+{
+    CHECK(job_failed(job));
+    step_note(step, true, job->reason, ref_job(job), STR_FORMAT, STR_ARG(job->message));
 }
 
 /* A container that ended, and with what. */
@@ -498,7 +503,9 @@ static void settle_end(struct step *step, struct job *job)
     lifecycle_move(&job_lifecycle, &job->state, failed ? JOB_FAILED : JOB_COMPLETE);
     job_touch(job); /* it may count as failed only now */
     step_changed(step, CHANGE_MODIFIED, ref_job(job));
-    if (!failed)
+    if (failed)
+        job_note_failure(step, job);
+    else
         step_note(step, false, "Completed", ref_job(job), "Job completed");
 }
 

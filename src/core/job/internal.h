@@ -73,6 +73,7 @@ struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position,
 void job_reconcile(struct step *step, struct job *job);
 void job_fail(struct step *step, struct job *job, const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+void job_note_failure(struct step *step, const struct job *job); /* the event of a Job that has failed */
 void job_suspend(struct step *step, struct job *job);
 void job_resume(struct step *step, struct job *job);
 void job_task_ended(struct step *step, struct job *job, struct task *task); /* counts it */

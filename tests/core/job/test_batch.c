@@ -148,8 +148,24 @@ static void failing_then_failed(void **state)
     exits(&h, "a-x-0-0", 1);
     assert_int_equal(job_of(&h, "a-x-0")->state, JOB_FAILING);
     assert_int_equal(harness_task(&h, "a-x-0-1")->state, TASK_STOPPING);
+    assert_int_equal(notes(&h, "BackoffLimitExceeded"), 0); /* the event tells of the end */
     harness_run_all(&h);
     assert_int_equal(job_of(&h, "a-x-0")->state, JOB_FAILED);
+    assert_note(&h, true, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    harness_done(&h);
+}
+
+/* One that its JobSet takes away before that tells of its failure then. */
+static void a_failure_that_is_acted_on_is_told(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 1}, ", RJOB("x", 1, "", 2, "")));
+    harness_run_all(&h);
+    exits(&h, "a-x-0-0", 1);
+    assert_note(&h, true, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    harness_run_all(&h);
+    assert_int_equal(notes(&h, "BackoffLimitExceeded"), 1);
     harness_done(&h);
 }
 
@@ -198,6 +214,7 @@ int main(void)
         cmocka_unit_test(failed_indexes),
         cmocka_unit_test(too_many_failed_indexes),
         cmocka_unit_test(failing_then_failed),
+        cmocka_unit_test(a_failure_that_is_acted_on_is_told),
         cmocka_unit_test(deletions_by_the_user),
         cmocka_unit_test(none_wanted),
     };
