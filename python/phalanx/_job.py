@@ -177,6 +177,15 @@ class Job:
         pointer, length, _keep = _pointer(data)
         self._call("phx_checkpoint_save", step, pointer, length)
 
+    def checkpoint_hold(self, step: int, data: Buffer) -> None:
+        """Copies the state after ``step`` steps into memory that outlives this process."""
+        pointer, length, _keep = _pointer(data)
+        self._call("phx_checkpoint_hold", step, pointer, length)
+
+    def checkpoint_held(self, step: int, timeout: Optional[float] = None) -> None:
+        """Waits until every rank holds ``step``, or a newer one."""
+        self._call("phx_checkpoint_held", step, _milliseconds(timeout))
+
     def checkpoint_wait(self, step: int, timeout: Optional[float] = None) -> None:
         """Waits until ``step``, or a newer one, is committed."""
         self._call("phx_checkpoint_wait", step, _milliseconds(timeout))

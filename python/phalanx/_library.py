@@ -58,6 +58,8 @@ _PROTOTYPES = {
     "phx_set_total_steps": (None, [c_void_p, c_uint64]),
     "phx_step": (c_int, [c_void_p, c_uint64, POINTER(Metric), c_size_t, _E]),
     "phx_checkpoint_save": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t, _E]),
+    "phx_checkpoint_hold": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t, _E]),
+    "phx_checkpoint_held": (c_int, [c_void_p, c_uint64, c_int64, _E]),
     "phx_checkpoint_wait": (c_int, [c_void_p, c_uint64, c_int64, _E]),
     "phx_checkpoint_find": (c_int, [c_void_p, POINTER(c_size_t), POINTER(c_uint64), _E]),
     "phx_checkpoint_restore": (

@@ -1,7 +1,8 @@
 /* Which checkpoint a gang restores: the newest that every rank can read.
  *
- * The table of ranks proposes the newest committed one. Each rank reads its own shard of the proposal through
- * and answers whether it is whole, and which older shard of its own comes next. When all can read it, it is
+ * The table of ranks proposes the newest committed one, or a newer one that rank 0 holds in memory. Each rank reads
+ * its own part of the proposal through, from memory or storage, and answers whether it is whole, and which older
+ * one of its own comes next. When all can read it, it is
  * agreed. Otherwise rank 0 proposes the oldest of the next ones named: a checkpoint that all ranks can read
  * is not newer than what any of them named, so none is passed over. Proposals only get older, so this ends.
  *
@@ -24,18 +25,23 @@
 #define ANSWER_WHOLE 1 /* bits of the status */
 #define ANSWER_OLDER 2
 
-static bool older(uint64_t step, uint32_t attempt, const struct job_checkpoint_ref *than)
+/* Nothing was ever committed, and not all ranks have what is in memory: that is a beginning, no damage. */
+enum agreed { AGREED_BROKEN = 0, AGREED_FOUND = 1, AGREED_NONE = 2 };
+
+bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than)
 {
-    return step < than->step || (step == than->step && attempt < than->attempt);
+    return ref->step < than->step || (ref->step == than->step && ref->attempt < than->attempt);
 }
 
+/* What is in memory is not committed: older files must stay until something newer is. */
 static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore)
 {
+    struct job_checkpoint_ref stored = job_keep_find(ctx, &restore) >= 0 ? ctx->restore : restore;
     ctx->restore = restore;
     ctx->agreement.asked = false;
     ctx->agreement.settled = true;
-    if (restore.valid && !ctx->agreement.broken)
-        job_committed(ctx, restore.step, restore.attempt);
+    if (stored.valid && !ctx->agreement.broken)
+        job_committed(ctx, stored.step, stored.attempt);
     job_changed(ctx);
 }
 
@@ -71,20 +77,56 @@ void job_agree_stop(struct phx_context *ctx)
 
 /* ---- a rank's answer ---- */
 
-/* Without the mutex. Only damage speaks against a shard; another world size is the caller's to hear of. */
+/* What storage has before `before`: the newest committed one, and behind that whatever has a name. */
+static struct job_checkpoint_ref stored_before(const struct phx_context *ctx,
+                                               const struct job_checkpoint_ref *before)
+{
+    struct shard_id id = {ctx->settings.checkpoint_dir, before->step, before->attempt, ctx->settings.rank,
+                          ctx->settings.world};
+    if (ctx->restore.valid && job_ref_older(&ctx->restore, before))
+        return ctx->restore;
+    bool found = id.dir[0] != '\0' && ctx->settings.worlds == 1 && shard_find_older(&id);
+    return (struct job_checkpoint_ref){found, id.step, id.attempt};
+}
+
+/* The newer of what memory and storage have before `before`. */
+static bool find_older(struct phx_context *ctx, const struct job_checkpoint_ref *before,
+                       struct job_checkpoint_ref *ret_ref)
+{
+    struct job_checkpoint_ref held = *before, stored = stored_before(ctx, before);
+    held.valid = ctx->keep.open && held_find_older(&ctx->keep.held, &held.step, &held.attempt);
+    *ret_ref = !held.valid || (stored.valid && job_ref_older(&held, &stored)) ? stored : held;
+    return ret_ref->valid;
+}
+
+/* Only damage speaks against a shard; another world size is the caller's to hear of, and so is a committed
+ * checkpoint without a folder to read it from. */
+static bool can_restore(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct phx_error *error)
+{
+    struct shard_id id = {ctx->settings.checkpoint_dir, ref->step, ref->attempt, ctx->settings.rank,
+                          ctx->settings.world};
+    int slot = job_keep_find(ctx, ref);
+    if (slot >= 0 && held_verify(&ctx->keep.held, slot))
+        return true;
+    if (id.dir[0] == '\0')
+        return ctx->restore.valid && !job_ref_older(&ctx->restore, ref);
+    int status = shard_verify(&id, error);
+    return status != PHX_ERROR_CORRUPT && status != PHX_ERROR_IO;
+}
+
+/* Without the mutex. */
 static struct star_message examine(struct phx_context *ctx, struct job_checkpoint_ref proposal,
                                    struct phx_error *error)
 {
-    struct shard_id id = {ctx->settings.checkpoint_dir, proposal.step, proposal.attempt, ctx->settings.rank,
-                          ctx->settings.world};
     struct star_message answer = {.type = STAR_ANSWER};
-    int status = id.dir[0] == '\0' ? 0 : shard_verify(&id, error);
-    if (status != PHX_ERROR_CORRUPT && status != PHX_ERROR_IO)
+    struct job_checkpoint_ref next;
+    (void)job_keep_open(ctx, NULL); /* nothing is held then */
+    if (can_restore(ctx, &proposal, error))
         answer.status = ANSWER_WHOLE;
-    if (id.dir[0] != '\0' && ctx->settings.worlds == 1 && shard_find_older(&id)) {
+    if (find_older(ctx, &proposal, &next)) {
         answer.status |= ANSWER_OLDER;
-        answer.number = id.step;
-        answer.rank = id.attempt;
+        answer.number = next.step;
+        answer.rank = next.attempt;
     }
     return answer;
 }
@@ -109,7 +151,7 @@ void job_agree_answer(struct phx_context *ctx)
 static void conclude(struct phx_context *ctx)
 {
     struct job_agreement *agreement = &ctx->agreement;
-    struct star_message message = {.type = STAR_AGREED, .status = 1};
+    struct star_message message = {.type = STAR_AGREED, .status = AGREED_FOUND};
     message.number = agreement->proposal.step;
     message.rank = agreement->proposal.attempt;
     if (agreement->refused && !agreement->exhausted) {
@@ -117,7 +159,7 @@ static void conclude(struct phx_context *ctx)
         message.number = agreement->next.step;
         message.rank = agreement->next.attempt;
     } else if (agreement->refused) {
-        message.status = 0;
+        message.status = ctx->restore.valid ? AGREED_BROKEN : AGREED_NONE;
         message.world = agreement->culprit;
     }
     job_hub_broadcast(ctx, &message);
@@ -136,10 +178,11 @@ void job_agree_receive(struct phx_context *ctx, uint32_t rank, const struct star
             agreement->culprit = rank;
         agreement->refused = true;
     }
-    if ((message->status & ANSWER_OLDER) == 0 || !older(message->number, message->rank, &agreement->proposal))
+    struct job_checkpoint_ref next = {true, message->number, message->rank};
+    if ((message->status & ANSWER_OLDER) == 0 || !job_ref_older(&next, &agreement->proposal))
         agreement->exhausted = true;
-    else if (!agreement->next.valid || older(message->number, message->rank, &agreement->next))
-        agreement->next = (struct job_checkpoint_ref){true, message->number, message->rank};
+    else if (!agreement->next.valid || job_ref_older(&next, &agreement->next))
+        agreement->next = next;
     if (agreement->answers == ctx->settings.world)
         conclude(ctx);
 }
@@ -156,7 +199,8 @@ void job_agree_told(struct phx_context *ctx, const struct star_message *message)
         consider(ctx, ref);
         return;
     }
-    agreement->broken = message->status != 1;
+    ref.valid = message->status != AGREED_NONE;
+    agreement->broken = message->status == AGREED_BROKEN;
     if (agreement->broken) {
         size_t len = strlen(agreement->text);
         if (len == 0)

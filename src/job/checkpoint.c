@@ -98,18 +98,21 @@ int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
     return status;
 }
 
-/* The shard to restore. ctx->restore is constant after join. */
-static int restore_id(phx_context *ctx, struct shard_id *ret_id, struct phx_error *error)
+/* What to restore: a slot in memory (*ret_slot from 0) or a shard. ctx->restore is constant after join. */
+static int restore_source(phx_context *ctx, int *ret_slot, struct shard_id *ret_id, struct phx_error *error)
 {
     if (!ctx->restore.valid)
         return job_fail(error, PHX_ERROR_NONE, "there is no committed checkpoint");
-    if (ctx->settings.checkpoint_dir[0] == '\0')
+    int slot = job_keep_find(ctx, &ctx->restore);
+    if (slot < 0 && ctx->settings.checkpoint_dir[0] == '\0')
         return job_fail(error, PHX_ERROR_INVALID, "there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
     int status = phx_check(ctx, error);
     if (status == 0 && ctx->agreement.broken)
         status = job_fail(error, PHX_ERROR_CORRUPT, "%s", ctx->agreement.text);
-    if (status == 0)
+    if (status == 0) {
+        *ret_slot = slot;
         *ret_id = own_shard(ctx, ctx->restore.step, ctx->restore.attempt);
+    }
     return status;
 }
 
@@ -118,8 +121,10 @@ int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, s
     struct shard_id id;
     if (ret_len == NULL || ret_step == NULL)
         return job_fail(error, PHX_ERROR_INVALID, "ret_len or ret_step is NULL");
-    int status = restore_id(ctx, &id, error);
-    if (status == 0)
+    int slot, status = restore_source(ctx, &slot, &id, error);
+    if (status == 0 && slot >= 0)
+        *ret_len = ctx->keep.held.slots[slot].len;
+    else if (status == 0)
         status = shard_length(&id, ret_len, error);
     if (status == 0)
         *ret_step = id.step;
@@ -132,8 +137,10 @@ int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_
     struct shard_id id;
     if (ret_len == NULL || ret_step == NULL || (buf == NULL && cap > 0))
         return job_fail(error, PHX_ERROR_INVALID, "buf, ret_len or ret_step is NULL");
-    int status = restore_id(ctx, &id, error);
-    if (status == 0)
+    int slot, status = restore_source(ctx, &slot, &id, error);
+    if (status == 0 && slot >= 0) /* the agreement has read it through */
+        status = held_read(&ctx->keep.held, slot, buf, cap, ret_len, error);
+    else if (status == 0)
         status = shard_read(&id, buf, cap, ret_len, error);
     if (status == 0)
         *ret_step = id.step;

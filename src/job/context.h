@@ -6,7 +6,8 @@
  *     spoke.c                          this rank's side of the star: its messages to and from the hub
  *     hub.c                            rank 0's other side: the meeting point of all ranks, itself included
  *     agree.c                          both sides of the question which checkpoint the gang restores
- *     conn, star, shard, crc, settings, flight, error: without a context
+ *     keep.c                           checkpoints in memory, and the thread that seals them
+ *     conn, star, shard, held, crc, settings, flight, error: without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
  * resolution. Sending never blocks, so callers send under the mutex too, and wake the thread only when a
@@ -24,6 +25,7 @@
 
 #include "job/conn.h"
 #include "job/flight.h"
+#include "job/held.h"
 #include "job/settings.h"
 #include "job/star.h"
 #include "job/wire.h"
@@ -97,6 +99,24 @@ struct job_agreement {
     struct job_checkpoint_ref next; /* the oldest that was named */
 };
 
+enum keep_state { KEEP_IDLE, KEEP_COPYING, KEEP_COPIED };
+
+/* Checkpoints in memory (keep.c). */
+struct job_keep {
+    bool open;
+    struct held held;
+    pthread_t thread;
+    bool thread_started, stop;
+    enum keep_state state;
+    int busy, newest; /* slots: of the state; sealed last in this attempt, -1: none */
+    bool any;         /* this attempt has held something, last: */
+    uint64_t step;
+    size_t len;
+    bool any_by_all; /* every rank of this attempt has sealed, newest: */
+    uint64_t by_all;
+    struct phx_error failure; /* code not 0: the last seal failed, nobody was told yet */
+};
+
 struct phx_context {
     /* set before the thread starts or before join returns, constant after that */
     struct job_settings settings;
@@ -139,6 +159,8 @@ struct phx_context {
     size_t saved_count;
     struct job_checkpoint_ref last, committed, before; /* last saved here; last two committed */
     uint64_t deleted_before;                           /* shards of lower steps are gone already */
+
+    struct job_keep keep;
 
     bool drain;
     uint32_t drain_reason;
@@ -217,8 +239,19 @@ void job_hub_broadcast(struct phx_context *ctx, const struct star_message *messa
 bool job_hub_alone(const struct phx_context *ctx); /* no other member is connected */
 bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap); /* who hasn't joined */
 
+/* ---- keep.c ---- */
+
+/* Looks at what the rank's folder holds, once; later calls do nothing. Needs ctx->attempt. Mutex held, or nobody
+ * else there yet. */
+int job_keep_open(struct phx_context *ctx, struct phx_error *error);
+bool job_keep_newest(const struct phx_context *ctx, struct job_checkpoint_ref *ret_ref); /* false: nothing is held */
+int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref); /* slot; -1: not held here */
+void job_keep_told(struct phx_context *ctx, uint64_t step); /* every rank holds it; mutex held */
+void job_keep_stop(struct phx_context *ctx, bool discard);  /* without the mutex */
+
 /* ---- agree.c: mutex held ---- */
 
+bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than); /* both valid */
 void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref proposal); /* from the table */
 void job_agree_stop(struct phx_context *ctx);
 void job_agree_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */

@@ -23,6 +23,9 @@
 
 #define PENDING_MAX 64 /* connections that haven't said who they are */
 
+/* No rank is a whole hold ahead of another one (keep.c), so two steps are under way at most. */
+#define HELD_STEPS 2
+
 struct job_hub {
     int listen_fd;
     int64_t retry_ns, backoff_ns;
@@ -36,6 +39,10 @@ struct job_hub {
     struct job_kv kv;
     uint64_t (*saved)[JOB_SAVED_MAX]; /* [world] stand-alone: last saved steps + 1, as a ring */
     uint8_t *saved_next;              /* [world] */
+    struct {
+        uint64_t step;
+        uint32_t ranks; /* that hold it in memory */
+    } held[HELD_STEPS];
 };
 
 int job_hub_new(struct phx_context *ctx, struct phx_error *error)
@@ -211,6 +218,25 @@ static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
     send_message(ctx, ctx->settings.world, &message);
 }
 
+/* Each rank says so once for each step. */
+static void on_held(struct phx_context *ctx, uint64_t step)
+{
+    struct job_hub *hub = ctx->hub;
+    size_t at = 0;
+    while (at < HELD_STEPS && !(hub->held[at].ranks > 0 && hub->held[at].step == step))
+        at++;
+    for (size_t i = 0; i < HELD_STEPS && at == HELD_STEPS; i++)
+        if (hub->held[i].ranks == 0)
+            at = i;
+    if (at == HELD_STEPS)
+        return; /* ranks that hold different steps: none of them is ever held by all */
+    hub->held[at].step = step;
+    if (++hub->held[at].ranks < ctx->settings.world)
+        return;
+    hub->held[at].ranks = 0;
+    send_message(ctx, ctx->settings.world, &(struct star_message){.type = STAR_HELD_BY_ALL, .number = step});
+}
+
 static void on_leave(struct phx_context *ctx, uint32_t rank)
 {
     bool tell = rank == 0 || !ctx->any_left; /* one is enough to know that no further barrier completes */
@@ -239,6 +265,9 @@ void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct star_m
         break;
     case STAR_SAVED:
         on_saved(ctx, rank, message->number);
+        break;
+    case STAR_HELD:
+        on_held(ctx, message->number);
         break;
     case STAR_ANSWER:
         job_agree_receive(ctx, rank, message);
@@ -271,11 +300,14 @@ static void start_gang(struct phx_context *ctx)
     size_t len = 0;
     for (uint32_t rank = 0; rank < world; rank++)
         len += star_put_name(&ctx->names[rank], table + len);
+    struct job_checkpoint_ref newest = ctx->restore, held;
+    if (job_keep_newest(ctx, &held) && (!newest.valid || job_ref_older(&newest, &held)))
+        newest = held;
     struct star_message message = {.type = STAR_TABLE,
                                    .attempt = ctx->attempt,
-                                   .status = ctx->restore.valid,
-                                   .number = ctx->restore.step,
-                                   .rank = ctx->restore.attempt,
+                                   .status = newest.valid,
+                                   .number = newest.step,
+                                   .rank = newest.attempt,
                                    .value = table,
                                    .value_len = (uint32_t)len};
     if (len > STAR_BODY_MAX - STAR_FIXED_SIZE)

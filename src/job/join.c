@@ -14,6 +14,7 @@
 /* Frees everything; the thread has ended or never started. */
 static void destroy(struct phx_context *ctx)
 {
+    job_keep_stop(ctx, false);
     job_link_stop(ctx);
     job_spoke_stop(ctx);
     job_hub_free(ctx);
@@ -68,6 +69,18 @@ static int take_stock(struct phx_context *ctx, struct phx_error *error)
         ctx->attempt = survey.next_attempt;
     ctx->restore = (struct job_checkpoint_ref){survey.committed, survey.step, survey.attempt};
     return 0;
+}
+
+/* A folder that can't be used holds nothing; who wants to hold something there is told why. Stand-alone, only rank
+ * 0 knows the attempt so early. */
+static int look_in_memory(struct phx_context *ctx, struct phx_error *error)
+{
+    const struct job_settings *settings = &ctx->settings;
+    bool known = !settings->standalone || settings->rank == 0;
+    if (!known || settings->memory_dir[0] == '\0' || settings->worlds != 1)
+        return 0;
+    int status = job_keep_open(ctx, error);
+    return status == PHX_ERROR_FENCED ? status : 0;
 }
 
 static int start_thread(struct phx_context *ctx, struct phx_error *error)
@@ -128,6 +141,8 @@ int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct ph
     if (ctx == NULL)
         return job_fail(error, PHX_ERROR_MEMORY, "out of memory or descriptors");
     status = take_stock(ctx, error);
+    if (status == 0)
+        status = look_in_memory(ctx, error);
     if (status == 0 && settings.rank == 0)
         status = job_hub_new(ctx, error);
     if (status == 0)
@@ -182,6 +197,8 @@ int phx_leave(phx_context *ctx, struct phx_error *error)
             status = job_fail(error, PHX_ERROR_TIMEOUT, "the agent didn't take the last reports");
     }
     pthread_mutex_unlock(&ctx->mutex);
+    if (status == 0)
+        job_keep_stop(ctx, true); /* what has ended well is not restored */
     phx_close(ctx);
     return status;
 }

@@ -152,6 +152,9 @@ int job_settings_load(const struct phx_options *options, struct job_settings *re
         status = text("the checkpoint directory", dir, settings.checkpoint_dir,
                       sizeof settings.checkpoint_dir, error);
     if (status == 0)
+        status = text("PHX_MEMORY_DIR", variable("PHX_MEMORY_DIR"), settings.memory_dir,
+                      sizeof settings.memory_dir, error);
+    if (status == 0)
         status = text("PHX_FLIGHT_PREFIX", variable("PHX_FLIGHT_PREFIX"), settings.flight_prefix,
                       sizeof settings.flight_prefix, error);
     if (status == 0)

@@ -21,6 +21,7 @@ struct job_settings {
     char name[256];            /* this rank's host name */
     char address[64];          /* empty: what the hub sees */
     char checkpoint_dir[3072]; /* empty: none */
+    char memory_dir[3072];     /* of checkpoints in memory; empty: none */
     char flight_prefix[1024];  /* of the files of flight records; empty: none are written */
     int64_t join_timeout_ms, leave_timeout_ms;
 };

@@ -15,7 +15,6 @@
 #include "job/settings.h"
 #include "job/wire.h"
 
-#define HEADER_SIZE 64
 #define VERSION     1
 #define PATH_SIZE   4096
 
@@ -125,65 +124,78 @@ static int write_file(const struct shard_id *id, const char *name, struct iovec 
     return sync_directory(directory, error);
 }
 
-static void encode_header(const struct shard_id *id, size_t len, uint32_t data_crc, uint8_t *header)
+void shard_header_encode(const struct shard_header *header, uint8_t ret_bytes[SHARD_HEADER_SIZE])
 {
-    struct jobwire_writer writer = {.data = header, .cap = HEADER_SIZE};
+    struct jobwire_writer writer = {.data = ret_bytes, .cap = SHARD_HEADER_SIZE};
     static const uint8_t zero[12];
     jobwire_put_bytes(&writer, magic, sizeof magic);
     jobwire_put(&writer, VERSION, 4);
-    jobwire_put(&writer, HEADER_SIZE, 4);
-    jobwire_put(&writer, id->step, 8);
-    jobwire_put(&writer, id->attempt, 4);
-    jobwire_put(&writer, id->rank, 4);
-    jobwire_put(&writer, id->world, 4);
-    jobwire_put(&writer, data_crc, 4);
-    jobwire_put(&writer, len, 8);
+    jobwire_put(&writer, SHARD_HEADER_SIZE, 4);
+    jobwire_put(&writer, header->step, 8);
+    jobwire_put(&writer, header->attempt, 4);
+    jobwire_put(&writer, header->rank, 4);
+    jobwire_put(&writer, header->world, 4);
+    jobwire_put(&writer, header->data_crc, 4);
+    jobwire_put(&writer, header->len, 8);
     jobwire_put_bytes(&writer, zero, sizeof zero);
-    jobwire_put(&writer, job_crc32c(0, header, writer.len), 4);
+    jobwire_put(&writer, job_crc32c(0, ret_bytes, writer.len), 4);
+}
+
+int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path, struct shard_header *ret_header,
+                        struct phx_error *error)
+{
+    struct jobwire_reader reader = {.data = bytes, .pos = sizeof magic, .len = SHARD_HEADER_SIZE};
+    struct shard_header header;
+    uint64_t version = jobwire_get(&reader, 4), size = jobwire_get(&reader, 4);
+    header.step = jobwire_get(&reader, 8);
+    header.attempt = (uint32_t)jobwire_get(&reader, 4);
+    header.rank = (uint32_t)jobwire_get(&reader, 4);
+    header.world = (uint32_t)jobwire_get(&reader, 4);
+    header.data_crc = (uint32_t)jobwire_get(&reader, 4);
+    header.len = jobwire_get(&reader, 8);
+    jobwire_get_bytes(&reader, 12);
+    if (memcmp(bytes, magic, sizeof magic) != 0 ||
+        jobwire_get(&reader, 4) != job_crc32c(0, bytes, SHARD_HEADER_SIZE - 4))
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is not a shard, or its header is damaged", path);
+    if (version != VERSION || size != SHARD_HEADER_SIZE)
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s has format version %llu, this library reads %d",
+                        path, (unsigned long long)version, VERSION);
+    *ret_header = header;
+    return 0;
 }
 
 int shard_write(const struct shard_id *id, const void *data, size_t len, uint64_t *ret_size,
                 struct phx_error *error)
 {
-    uint8_t header[HEADER_SIZE];
+    uint8_t header[SHARD_HEADER_SIZE];
     char path[PATH_SIZE];
-    encode_header(id, len, job_crc32c(0, data, len), header);
+    shard_header_encode(&(struct shard_header){.step = id->step,
+                                               .attempt = id->attempt,
+                                               .rank = id->rank,
+                                               .world = id->world,
+                                               .data_crc = job_crc32c(0, data, len),
+                                               .len = len},
+                        header);
     shard_path(id, "", path);
     struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
     int status = write_file(id, path, parts, 2, error);
     if (status == 0)
-        *ret_size = HEADER_SIZE + (uint64_t)len;
+        *ret_size = SHARD_HEADER_SIZE + (uint64_t)len;
     return status;
 }
 
-struct header {
-    uint64_t len;
-    uint32_t data_crc;
-};
-
-static int decode_header(const struct shard_id *id, const uint8_t *bytes, const char *path,
-                         struct header *ret_header, struct phx_error *error)
+/* Are these the header of this shard? */
+static int check_header(const struct shard_id *id, const uint8_t *bytes, const char *path,
+                        struct shard_header *ret_header, struct phx_error *error)
 {
-    struct jobwire_reader reader = {.data = bytes, .pos = sizeof magic, .len = HEADER_SIZE};
-    uint64_t version = jobwire_get(&reader, 4), size = jobwire_get(&reader, 4);
-    uint64_t step = jobwire_get(&reader, 8), attempt = jobwire_get(&reader, 4),
-             rank = jobwire_get(&reader, 4);
-    uint64_t world = jobwire_get(&reader, 4);
-    struct header header = {.data_crc = (uint32_t)jobwire_get(&reader, 4)};
-    header.len = jobwire_get(&reader, 8);
-    jobwire_get_bytes(&reader, 12);
-    if (memcmp(bytes, magic, sizeof magic) != 0 ||
-        jobwire_get(&reader, 4) != job_crc32c(0, bytes, HEADER_SIZE - 4))
-        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is not a shard, or its header is damaged", path);
-    if (version != VERSION || size != HEADER_SIZE)
-        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s has format version %llu, this library reads %d",
-                        path, (unsigned long long)version, VERSION);
-    if (step != id->step || attempt != id->attempt || rank != id->rank)
+    int status = shard_header_decode(bytes, path, ret_header, error);
+    if (status != 0)
+        return status;
+    if (ret_header->step != id->step || ret_header->attempt != id->attempt || ret_header->rank != id->rank)
         return job_fail(error, PHX_ERROR_CORRUPT, "%.160s holds another shard than its name says", path);
-    if (world != id->world)
-        return job_fail(error, PHX_ERROR_INVALID, "%.120s was saved by %llu ranks, this world has %u", path,
-                        (unsigned long long)world, id->world);
-    *ret_header = header;
+    if (ret_header->world != id->world)
+        return job_fail(error, PHX_ERROR_INVALID, "%.120s was saved by %u ranks, this world has %u", path,
+                        ret_header->world, id->world);
     return 0;
 }
 
@@ -206,7 +218,7 @@ static bool read_all(int fd, void *buf, size_t len)
 }
 
 /* Opens the file and reads its header; the descriptor stands behind it. */
-static int open_shard(const struct shard_id *id, char *path, struct header *ret_header, int *ret_fd,
+static int open_shard(const struct shard_id *id, char *path, struct shard_header *ret_header, int *ret_fd,
                       struct phx_error *error)
 {
     shard_path(id, "", path);
@@ -215,7 +227,7 @@ static int open_shard(const struct shard_id *id, char *path, struct header *ret_
         return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is missing", path);
     if (fd < 0)
         return job_fail_errno(error, errno, "open %.120s", path);
-    uint8_t bytes[HEADER_SIZE];
+    uint8_t bytes[SHARD_HEADER_SIZE];
     struct stat info;
     int status;
     if (fstat(fd, &info) != 0)
@@ -224,10 +236,10 @@ static int open_shard(const struct shard_id *id, char *path, struct header *ret_
         status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
                             : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
     else
-        status = decode_header(id, bytes, path, ret_header, error);
-    if (status == 0 && (uint64_t)info.st_size - HEADER_SIZE != ret_header->len)
+        status = check_header(id, bytes, path, ret_header, error);
+    if (status == 0 && (uint64_t)info.st_size - SHARD_HEADER_SIZE != ret_header->len)
         status = job_fail(error, PHX_ERROR_CORRUPT, "%.120s has %lld bytes, its header says %llu", path,
-                          (long long)info.st_size, (unsigned long long)ret_header->len + HEADER_SIZE);
+                          (long long)info.st_size, (unsigned long long)ret_header->len + SHARD_HEADER_SIZE);
     if (status != 0) {
         close(fd);
         return status;
@@ -239,7 +251,7 @@ static int open_shard(const struct shard_id *id, char *path, struct header *ret_
 int shard_length(const struct shard_id *id, size_t *ret_len, struct phx_error *error)
 {
     char path[PATH_SIZE];
-    struct header header;
+    struct shard_header header;
     int fd, status = open_shard(id, path, &header, &fd, error);
     if (status != 0)
         return status;
@@ -251,7 +263,7 @@ int shard_length(const struct shard_id *id, size_t *ret_len, struct phx_error *e
 int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len, struct phx_error *error)
 {
     char path[PATH_SIZE];
-    struct header header;
+    struct shard_header header;
     int fd, status = open_shard(id, path, &header, &fd, error);
     if (status != 0)
         return status;
@@ -275,7 +287,7 @@ int shard_verify(const struct shard_id *id, struct phx_error *error)
 {
     char path[PATH_SIZE];
     uint8_t part[65536];
-    struct header header;
+    struct shard_header header;
     int fd, status = open_shard(id, path, &header, &fd, error);
     if (status != 0)
         return status;

@@ -218,6 +218,9 @@ void job_spoke_receive(struct phx_context *ctx, const struct star_message *messa
     case STAR_AGREED:
         job_agree_told(ctx, message);
         break;
+    case STAR_HELD_BY_ALL:
+        job_keep_told(ctx, message->number);
+        break;
     case STAR_COMMITTED:
         job_committed(ctx, message->number, message->attempt);
         break;

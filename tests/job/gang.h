@@ -106,6 +106,14 @@ static inline void gang_stop_agent(struct gang *gang)
     }
 }
 
+/* The folder that an agent would keep on a file system in memory. */
+static inline void gang_make_memory(const struct gang *gang)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/memory", gang->dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
 static inline void gang_init(struct gang *gang, uint32_t world)
 {
     memset(gang, 0, sizeof *gang);
@@ -116,6 +124,7 @@ static inline void gang_init(struct gang *gang, uint32_t world)
     snprintf(gang->dir, sizeof gang->dir, "/tmp/phalanx-test-XXXXXX");
     assert_non_null(mkdtemp(gang->dir));
     snprintf(gang->socket, sizeof gang->socket, "%s/agent", gang->dir);
+    gang_make_memory(gang);
     gang_take_port(gang);
     gang_listen(gang);
 }
@@ -332,6 +341,7 @@ static inline void gang_environment(const struct gang *gang, uint32_t rank)
     gang_setenv("PHX_WORLD_SIZE", "%u", gang->world);
     gang_setenv("PHX_RENDEZVOUS", "127.0.0.1:%d", gang->port);
     gang_setenv("PHX_CHECKPOINT_DIR", "%s/checkpoints", gang->dir);
+    gang_setenv("PHX_MEMORY_DIR", "%s/memory", gang->dir);
 }
 
 /* Forks one rank; `body` runs in it and its result is the exit code. */
@@ -353,6 +363,41 @@ static inline void gang_fork_all(struct gang *gang, int (*body)(void *), void *a
 {
     for (uint32_t rank = 0; rank < gang->world; rank++)
         gang_fork(gang, rank, body, argument);
+}
+
+/* All ranks end, with this code. */
+static inline void gang_expect_exits(struct gang *gang, int code)
+{
+    gang_until(gang, gang_ended(gang));
+    for (uint32_t rank = 0; rank < gang->world; rank++)
+        if (gang_exit(gang, rank) != code)
+            fail_msg("rank %u ended with %d, not %d", rank, gang_exit(gang, rank), code);
+}
+
+static inline void gang_run(struct gang *gang, int (*body)(void *), void *argument)
+{
+    gang_fork_all(gang, body, argument);
+    gang_expect_exits(gang, 0);
+}
+
+/* In a rank, with a `struct phx_error error`: what does not hold ends it, with a line for people. */
+#define EXPECT(condition)                                                                                    \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "rank %s: %s:%d: %s (%s)\n", getenv("PHX_RANK"), __FILE__, __LINE__, #condition, \
+                    error.message);                                                                          \
+            _exit(99);                                                                                       \
+        }                                                                                                    \
+    } while (0)
+
+static inline phx_context *gang_join(void)
+{
+    struct phx_error error = {0};
+    struct phx_options options = {
+        .size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS, .leave_timeout_ms = GANG_PATIENCE_MS};
+    phx_context *ctx = NULL;
+    EXPECT(phx_join(&options, &ctx, &error) == 0);
+    return ctx;
 }
 
 enum gang_damage { GANG_FLIP_DATA, GANG_FLIP_HEADER, GANG_CUT, GANG_REMOVE, GANG_DAMAGES };

@@ -6,15 +6,6 @@
 #define NEWEST  50 /* every ten steps */
 #define FOREVER (-1)
 
-#define EXPECT(condition)                                                                                    \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "rank %s: %s:%d: %s (%s)\n", getenv("PHX_RANK"), __FILE__, __LINE__, #condition, \
-                    error.message);                                                                          \
-            _exit(99);                                                                                       \
-        }                                                                                                    \
-    } while (0)
-
 /* What a rank saves at a step, in `buf` of 64 KiB + 64; longer than what is read at once. */
 static size_t state_of(uint32_t rank, uint64_t step, uint32_t attempt, char *buf)
 {
@@ -24,21 +15,11 @@ static size_t state_of(uint32_t rank, uint64_t step, uint32_t attempt, char *buf
     return len;
 }
 
-static phx_context *join(void)
-{
-    struct phx_error error = {0};
-    struct phx_options options = {
-        .size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS, .leave_timeout_ms = GANG_PATIENCE_MS};
-    phx_context *ctx = NULL;
-    EXPECT(phx_join(&options, &ctx, &error) == 0);
-    return ctx;
-}
-
 static int save_all(void *unused)
 {
     struct phx_error error = {0};
     static char state[66000];
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     for (uint64_t step = OLDEST; step <= NEWEST; step += 10) {
         size_t len = state_of(phx_rank(ctx), step, 0, state);
         EXPECT(phx_checkpoint_save(ctx, step, state, len, &error) == 0);
@@ -55,7 +36,7 @@ static int go_on(void *argument)
     struct phx_error error = {0};
     static char state[66000], expected[66000];
     size_t len = 0;
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     int status = phx_checkpoint_restore(ctx, state, sizeof state, &len, &step, &error);
     if (wanted == 0) {
         EXPECT(status == PHX_ERROR_CORRUPT && strstr(error.message, "older") != NULL);
@@ -79,20 +60,12 @@ static int go_on_beside_others(void *argument)
     return go_on(argument);
 }
 
-static void run(struct gang *gang, int (*body)(void *), void *argument)
-{
-    gang_fork_all(gang, body, argument);
-    gang_until(gang, gang_ended(gang));
-    for (uint32_t rank = 0; rank < gang->world; rank++)
-        assert_int_equal(gang_exit(gang, rank), 0);
-}
-
 /* A gang whose newest commit is NEWEST, with all older steps beside it. */
 static void prepare(struct gang *gang)
 {
     gang_init(gang, WORLD);
     gang->hold_commits = true; /* so nothing is deleted */
-    run(gang, save_all, NULL);
+    gang_run(gang, save_all, NULL);
     gang_next_attempt(gang);
     gang->hold_commits = false;
     gang->has_commit = true;
@@ -127,7 +100,7 @@ static void test_newest_whole(void **unused)
             }
             wanted = whole ? step : wanted;
         }
-        run(&gang, go_on, &wanted);
+        gang_run(&gang, go_on, &wanted);
         if (wanted != 0)
             assert_true(gang.commit_step == wanted + 10 && gang.commit_attempt == 1);
         gang_done(&gang);
@@ -141,10 +114,10 @@ static void test_several_gangs(void **unused)
     uint64_t wanted = 0;
     prepare(&gang);
     gang_damage_shard(&gang, NEWEST, 0, 1, GANG_FLIP_DATA);
-    run(&gang, go_on_beside_others, &wanted);
+    gang_run(&gang, go_on_beside_others, &wanted);
     gang_next_attempt(&gang);
     wanted = NEWEST - 10;
-    run(&gang, go_on, &wanted);
+    gang_run(&gang, go_on, &wanted);
     gang_done(&gang);
 }
 
@@ -152,7 +125,7 @@ static int save_uncommitted(void *unused)
 {
     struct phx_error error = {0};
     static char state[66000];
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     for (uint64_t step = NEWEST + 10; step <= NEWEST + 20; step += 10)
         EXPECT(phx_checkpoint_save(ctx, step, state, state_of(phx_rank(ctx), step, 1, state), &error) == 0);
     EXPECT(phx_leave(ctx, &error) == 0);
@@ -166,11 +139,11 @@ static void test_nothing_newer(void **unused)
     uint64_t wanted = NEWEST - 10;
     prepare(&gang);
     gang.hold_commits = true;
-    run(&gang, save_uncommitted, NULL);
+    gang_run(&gang, save_uncommitted, NULL);
     gang_next_attempt(&gang);
     gang.hold_commits = false;
     gang_damage_shard(&gang, NEWEST, 0, 0, GANG_CUT);
-    run(&gang, go_on, &wanted);
+    gang_run(&gang, go_on, &wanted);
     gang_done(&gang);
 }
 

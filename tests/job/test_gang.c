@@ -8,38 +8,10 @@
 #define WORLD   5
 #define FOREVER (-1)
 
-/* In a rank: a failed expectation ends it with the line number's low bits, for the parent to show. */
-#define EXPECT(condition)                                                                                    \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "rank %s: %s:%d: %s (%s)\n", getenv("PHX_RANK"), __FILE__, __LINE__, #condition, \
-                    error.message);                                                                          \
-            _exit(99);                                                                                       \
-        }                                                                                                    \
-    } while (0)
-
-static phx_context *join(void)
-{
-    struct phx_error error = {0};
-    struct phx_options options = {
-        .size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS, .leave_timeout_ms = GANG_PATIENCE_MS};
-    phx_context *ctx = NULL;
-    EXPECT(phx_join(&options, &ctx, &error) == 0);
-    return ctx;
-}
-
-static void expect_exits(struct gang *gang, int code)
-{
-    gang_until(gang, gang_ended(gang));
-    for (uint32_t rank = 0; rank < gang->world; rank++)
-        if (gang_exit(gang, rank) != code)
-            fail_msg("rank %u ended with %d, not %d", rank, gang_exit(gang, rank), code);
-}
-
 static int talk(void *unused)
 {
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     char key[32], value[64];
     size_t len;
     uint32_t rank = phx_rank(ctx), world = phx_world_size(ctx);
@@ -77,7 +49,7 @@ static void test_talk(void **unused)
     struct gang gang;
     gang_init(&gang, WORLD);
     gang_fork_all(&gang, talk, NULL);
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     for (uint32_t rank = 0; rank < WORLD; rank++)
         assert_true(gang.joins[rank] == 1 && gang.leaves[rank] == 1);
     gang_done(&gang);
@@ -86,7 +58,7 @@ static void test_talk(void **unused)
 static int take_steps(void *unused)
 {
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     struct timespec start, now;
     uint64_t step = 0;
     phx_set_total_steps(ctx, 1000000);
@@ -112,7 +84,7 @@ static void test_heartbeat(void **unused)
     gang_fork_all(&gang, take_steps, NULL);
     gang_until(&gang, gang.step_frames[0] > 0);
     assert_true(gang.steps[0].step == 1); /* the first one is sent at once */
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     /* 20 per second and the ends: at least the first and one half a second later */
     assert_in_range(gang.step_frames[0], 2, 5 + (gang_now_ms() - began_ms) / 50);
     assert_true(gang.steps[0].step > 100 && gang.steps[0].total == 1000000);
@@ -130,7 +102,7 @@ static int be_lost(void *argument)
 {
     const struct loss *loss = argument;
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     size_t len;
     EXPECT(phx_barrier(ctx, FOREVER, &error) == 0);
     EXPECT(phx_step(ctx, 1, NULL, 0, &error) == 0);
@@ -172,7 +144,7 @@ static void test_loss(void **unused)
 static int leave_early(void *unused)
 {
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     if (phx_rank(ctx) == 2) {
         EXPECT(phx_leave(ctx, &error) == 0);
         return 0;
@@ -189,14 +161,14 @@ static void test_leave_early(void **unused)
     struct gang gang;
     gang_init(&gang, WORLD);
     gang_fork_all(&gang, leave_early, NULL);
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     gang_done(&gang);
 }
 
 static int wait_for_fence(void *unused)
 {
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     EXPECT(phx_step(ctx, 1, NULL, 0, &error) == 0);
     struct pollfd fd = {.fd = phx_failure_fd(ctx), .events = POLLIN};
     EXPECT(poll(&fd, 1, GANG_PATIENCE_MS) == 1);
@@ -223,10 +195,10 @@ static void test_fence(void **unused)
     gang_fork_all(&gang, wait_for_fence, NULL);
     gang_until(&gang, gang.step_frames[0] > 0);
     gang_send_all(&gang, &(struct jobwire_message){.type = JOBWIRE_FENCED, .fenced = {1}});
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     gang_fork(&gang, 0, join_fenced, NULL); /* as attempt 0 ... */
     gang.attempt = 1;                       /* ... of an agent that has moved on */
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     gang_done(&gang);
 }
 
@@ -234,7 +206,7 @@ static int wait_for_drain(void *unused)
 {
     struct phx_error error = {0};
     struct phx_drain drain = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     EXPECT(phx_notice(ctx, &drain) == 0);
     EXPECT(phx_step(ctx, 1, NULL, 0, &error) == 0);
     for (uint64_t step = 2; phx_notice(ctx, &drain) == 0; step++)
@@ -253,14 +225,14 @@ static void test_drain(void **unused)
     struct jobwire_message drain = {.type = JOBWIRE_DRAIN};
     drain.drain = (struct jobwire_drain){.deadline_ms = 30000, .reason = JOBWIRE_DRAIN_PREEMPTION};
     gang_send_all(&gang, &drain);
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     gang_done(&gang);
 }
 
 static int outlive_agent(void *unused)
 {
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     EXPECT(phx_step(ctx, 1, NULL, 0, &error) == 0);
     EXPECT(phx_barrier(ctx, FOREVER, &error) == 0);
     EXPECT(phx_checkpoint_save(ctx, 7, "seven", 5, &error) == 0); /* perhaps while there is no agent */
@@ -283,7 +255,7 @@ static void test_agent_restart(void **unused)
     gang.hold_commits = false;
     memset(gang.saved, 0, sizeof gang.saved); /* the new agent knows nothing */
     gang_listen(&gang);
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     assert_int_equal(gang.commit_step, 7);
     for (uint32_t rank = 0; rank < WORLD; rank++) {
         assert_int_equal(gang.joins[rank], 2);
@@ -337,7 +309,7 @@ static uint16_t greet(struct gang *gang, struct star_message hello, uint32_t *re
 static int wait_for_drained_hub(void *unused)
 {
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     EXPECT(phx_step(ctx, 1, NULL, 0, &error) == 0);
     char byte;
     size_t len; /* rank 0 says when it is over */
@@ -385,7 +357,7 @@ static void test_strangers(void **unused)
     assert_int_equal(greet(&gang, hello, &status), STAR_REJECT); /* the rank is here already */
     struct jobwire_message drain = {.type = JOBWIRE_DRAIN, .drain = {.deadline_ms = 1000, .reason = 1}};
     gang_send_all(&gang, &drain);
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     for (size_t i = 0; i < 200; i++)
         if (many[i] >= 0)
             close(many[i]);
@@ -398,7 +370,7 @@ static void test_strangers(void **unused)
 static int begin_training(void *unused)
 {
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     char state[32];
     size_t len;
     uint64_t step;
@@ -421,7 +393,7 @@ static int begin_training(void *unused)
 static int go_on_training(void *unused)
 {
     struct phx_error error = {0};
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     char state[32], expected[32];
     size_t len = 0;
     uint64_t step = 0;
@@ -459,7 +431,7 @@ static void test_checkpoints(void **unused)
     assert_true(exists(&gang, 30, 0, 0) && !exists(&gang, 20, 0, 0) && !exists(&gang, 10, 0, 0));
     gang_next_attempt(&gang);
     gang_fork_all(&gang, go_on_training, NULL);
-    expect_exits(&gang, 0);
+    gang_expect_exits(&gang, 0);
     assert_true(gang.commit_step == 50 && gang.commit_attempt == 1);
     for (unsigned rank = 0; rank < 3; rank++)
         assert_true(exists(&gang, 50, 1, rank) && exists(&gang, 40, 0, rank) && !exists(&gang, 30, 0, rank));
@@ -488,7 +460,7 @@ static int stand_alone(void *argument)
     const uint64_t *from = argument;
     struct phx_error error = {0};
     leave_phalanx();
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     uint64_t state, step;
     size_t len;
     int status = phx_checkpoint_restore(ctx, &state, sizeof state, &len, &step, &error);
@@ -510,7 +482,7 @@ static int stand_alone_damaged(void *unused)
     uint64_t state, step;
     size_t len;
     leave_phalanx();
-    phx_context *ctx = join();
+    phx_context *ctx = gang_join();
     EXPECT(phx_attempt(ctx) == 3);
     EXPECT(phx_checkpoint_restore(ctx, &state, sizeof state, &len, &step, &error) == 0);
     EXPECT(step == 50 && state == 100);
@@ -525,12 +497,12 @@ static void test_stand_alone(void **unused)
         gang_init(&gang, world);
         for (uint64_t from = 0; from <= 40; from += 20) {
             gang_fork_all(&gang, stand_alone, &from);
-            expect_exits(&gang, 0);
+            gang_expect_exits(&gang, 0);
             gang_take_port(&gang);
         }
         gang_damage_shard(&gang, 60, 2, world - 1, GANG_FLIP_DATA);
         gang_fork_all(&gang, stand_alone_damaged, NULL);
-        expect_exits(&gang, 0);
+        gang_expect_exits(&gang, 0);
         gang_done(&gang);
     }
 }

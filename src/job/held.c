@@ -1,0 +1,258 @@
+#include "job/held.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "job/crc.h"
+#include "job/error.h"
+#include "job/shard.h"
+
+#define PATH_SIZE 4096
+
+static void slot_path(const struct held *held, int slot, char *path)
+{
+    snprintf(path, PATH_SIZE, "%s/rank-%u.%d", held->dir, held->rank, slot);
+}
+
+static void fence_path(const struct held *held, char *path)
+{
+    snprintf(path, PATH_SIZE, "%s/rank-%u.fence", held->dir, held->rank);
+}
+
+/* Opens or creates, at least `size` bytes long, and maps the whole. */
+static int open_mapped(const char *path, size_t size, int *ret_fd, uint8_t **ret_map, size_t *ret_mapped,
+                       struct phx_error *error)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat info;
+    if (fd < 0)
+        return job_fail_errno(error, errno, "open %.120s", path);
+    uint8_t *map = MAP_FAILED;
+    if (fstat(fd, &info) == 0 &&
+        ((size_t)info.st_size >= size || posix_fallocate(fd, 0, (off_t)size) == 0)) {
+        size = (size_t)info.st_size > size ? (size_t)info.st_size : size;
+        map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (map == MAP_FAILED) {
+        int status = job_fail_errno(error, errno, "map %.120s", path);
+        close(fd);
+        return status;
+    }
+    *ret_fd = fd;
+    *ret_map = map;
+    *ret_mapped = size;
+    return 0;
+}
+
+static void look_at(const struct held *held, struct held_slot *slot)
+{
+    struct shard_header header;
+    slot->sealed = shard_header_decode(slot->map, "", &header, NULL) == 0 && header.rank == held->rank &&
+                   header.world == held->world && header.len <= slot->mapped - SHARD_HEADER_SIZE;
+    if (!slot->sealed)
+        return;
+    slot->step = header.step;
+    slot->attempt = header.attempt;
+    slot->data_crc = header.data_crc;
+    slot->len = (size_t)header.len;
+}
+
+static int fenced(const struct held *held, struct phx_error *error)
+{
+    uint32_t newest = atomic_load((_Atomic uint32_t *)held->fence);
+    if (newest <= held->attempt)
+        return 0;
+    return job_fail(error, PHX_ERROR_FENCED, "attempt %u of this rank exists, this is %u", newest, held->attempt);
+}
+
+static int raise_fence(struct held *held, struct phx_error *error)
+{
+    char path[PATH_SIZE];
+    int fd;
+    uint8_t *map;
+    size_t mapped;
+    fence_path(held, path);
+    int status = open_mapped(path, sizeof *held->fence, &fd, &map, &mapped, error);
+    if (status != 0)
+        return status;
+    close(fd);
+    held->fence = (uint32_t *)(void *)map;
+    uint32_t seen = atomic_load((_Atomic uint32_t *)held->fence);
+    while (seen < held->attempt &&
+           !atomic_compare_exchange_weak((_Atomic uint32_t *)held->fence, &seen, held->attempt))
+        ;
+    return fenced(held, error);
+}
+
+int held_open(struct held *ret_held, const char *dir, uint32_t rank, uint32_t world, uint32_t attempt,
+              struct phx_error *error)
+{
+    struct held *held = ret_held;
+    *held = (struct held){.rank = rank, .world = world, .attempt = attempt};
+    size_t len = strlen(dir);
+    for (int i = 0; i < HELD_SLOTS; i++)
+        held->slots[i].fd = -1;
+    if (len >= sizeof held->dir)
+        return job_fail(error, PHX_ERROR_INVALID, "the path of held checkpoints is too long");
+    memcpy(held->dir, dir, len + 1);
+    int status = raise_fence(held, error);
+    for (int i = 0; i < HELD_SLOTS && status == 0; i++) {
+        char path[PATH_SIZE];
+        struct held_slot *slot = &held->slots[i];
+        slot_path(held, i, path);
+        status = open_mapped(path, SHARD_HEADER_SIZE, &slot->fd, &slot->map, &slot->mapped, error);
+        if (status == 0)
+            look_at(held, slot);
+    }
+    if (status != 0)
+        held_close(held);
+    return status;
+}
+
+void held_close(struct held *held)
+{
+    for (int i = 0; i < HELD_SLOTS; i++) {
+        struct held_slot *slot = &held->slots[i];
+        if (slot->fd < 0)
+            continue;
+        munmap(slot->map, slot->mapped);
+        close(slot->fd);
+        *slot = (struct held_slot){.fd = -1};
+    }
+    if (held->fence != NULL)
+        munmap(held->fence, sizeof *held->fence);
+    held->fence = NULL;
+}
+
+void held_discard(struct held *held)
+{
+    char path[PATH_SIZE];
+    bool own = held->fence != NULL && fenced(held, NULL) == 0;
+    for (int i = 0; i < HELD_SLOTS && own; i++) {
+        slot_path(held, i, path);
+        unlink(path);
+    }
+    fence_path(held, path);
+    if (own)
+        unlink(path);
+    held_close(held);
+}
+
+/* ---- what is held ---- */
+
+int held_find(const struct held *held, uint64_t step, uint32_t attempt)
+{
+    for (int i = 0; i < HELD_SLOTS; i++)
+        if (held->slots[i].sealed && held->slots[i].step == step && held->slots[i].attempt == attempt)
+            return i;
+    return -1;
+}
+
+static bool is_older(uint64_t step, uint32_t attempt, uint64_t than_step, uint32_t than_attempt)
+{
+    return step < than_step || (step == than_step && attempt < than_attempt);
+}
+
+bool held_find_older(const struct held *held, uint64_t *step, uint32_t *attempt)
+{
+    const struct held_slot *best = NULL;
+    for (int i = 0; i < HELD_SLOTS; i++) {
+        const struct held_slot *slot = &held->slots[i];
+        if (slot->sealed && is_older(slot->step, slot->attempt, *step, *attempt) &&
+            (best == NULL || is_older(best->step, best->attempt, slot->step, slot->attempt)))
+            best = slot;
+    }
+    if (best == NULL)
+        return false;
+    *step = best->step;
+    *attempt = best->attempt;
+    return true;
+}
+
+bool held_verify(struct held *held, int slot)
+{
+    struct held_slot *at = &held->slots[slot];
+    at->sealed = at->sealed && job_crc32c(0, at->map + SHARD_HEADER_SIZE, at->len) == at->data_crc;
+    return at->sealed;
+}
+
+int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len, struct phx_error *error)
+{
+    const struct held_slot *at = &held->slots[slot];
+    *ret_len = at->len;
+    if (at->len > cap)
+        return job_fail(error, PHX_ERROR_SPACE, "%zu bytes are held in memory, the buffer has %zu", at->len, cap);
+    if (at->len > 0)
+        memcpy(buf, at->map + SHARD_HEADER_SIZE, at->len);
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static void unseal(struct held_slot *slot)
+{
+    slot->sealed = false;
+    memset(slot->map, 0, SHARD_HEADER_SIZE);
+    atomic_thread_fence(memory_order_release); /* the data only after it */
+}
+
+int held_reserve(struct held *held, int index, size_t len, struct phx_error *error)
+{
+    struct held_slot *slot = &held->slots[index];
+    size_t size = SHARD_HEADER_SIZE + len;
+    int status = fenced(held, error);
+    if (status != 0)
+        return status;
+    unseal(slot);
+    if (size <= slot->mapped)
+        return 0;
+    int reason = posix_fallocate(slot->fd, 0, (off_t)size); /* else a full memory is a SIGBUS in the copy */
+    if (reason != 0 && ftruncate(slot->fd, (off_t)slot->mapped) != 0)
+        return job_fail_errno(error, errno, "cut %.120s", held->dir);
+    if (reason == ENOSPC || reason == ENOMEM || reason == EFBIG)
+        return job_fail(error, PHX_ERROR_SPACE, "there is no memory to hold %zu bytes in %.120s", len, held->dir);
+    if (reason != 0)
+        return job_fail_errno(error, reason, "hold %zu bytes in %.120s", len, held->dir);
+    uint8_t *map = mremap(slot->map, slot->mapped, size, MREMAP_MAYMOVE);
+    if (map == MAP_FAILED)
+        return job_fail_errno(error, errno, "map %zu bytes", size);
+    slot->map = map;
+    slot->mapped = size;
+    /* Fills the page table; where the kernel cannot, the copy does. */
+    madvise(map, size, MADV_POPULATE_WRITE);
+    return 0;
+}
+
+int held_copy(struct held *held, int index, const void *data, size_t len, struct phx_error *error)
+{
+    int status = held_reserve(held, index, len, error);
+    if (status == 0 && len > 0)
+        memcpy(held->slots[index].map + SHARD_HEADER_SIZE, data, len);
+    return status;
+}
+
+int held_seal(struct held *held, int index, uint64_t step, size_t len, struct phx_error *error)
+{
+    struct held_slot *slot = &held->slots[index];
+    struct shard_header header = {
+        .step = step,
+        .attempt = held->attempt,
+        .rank = held->rank,
+        .world = held->world,
+        .data_crc = job_crc32c(0, slot->map + SHARD_HEADER_SIZE, len),
+        .len = len,
+    };
+    int status = fenced(held, error);
+    if (status != 0)
+        return status;
+    atomic_thread_fence(memory_order_release);
+    shard_header_encode(&header, slot->map);
+    look_at(held, slot);
+    return slot->sealed ? 0 : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s was overwritten", held->dir);
+}

@@ -1,0 +1,69 @@
+/* held.h - a rank's checkpoints in memory: two slots, each a file of a folder that the machine's agent keeps on a
+ * file system in memory, so that they outlive the process.
+ *
+ *     DIR/rank-<R>.0, DIR/rank-<R>.1   each a shard file (shard.h), of whichever step was held there last
+ *     DIR/rank-<R>.fence               u32: the newest attempt that has opened them
+ *
+ * A slot counts while its header is whole ("sealed"). Writing takes the header away, copies, computes the checksum
+ * and puts the header back, so a crash at any point leaves the other slot as it was. The copy is the only part that
+ * the training waits for; a slot is as long as the largest state that it has held, so that pages are made once.
+ *
+ * The fence. The agent ends an attempt before it starts the next one on the same chips. Should an old process live
+ * on all the same, it finds a newer attempt in the fence before it copies and before it seals, and stops; what it
+ * spoils between the two is found by the checksum.
+ *
+ * No state but the struct; its owner keeps two threads from one slot. Blocking only by page faults.
+ */
+#ifndef PHX_JOB_HELD_H
+#define PHX_JOB_HELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "phalanx/phalanx.h"
+
+#define HELD_SLOTS 2
+
+struct held_slot {
+    int fd; /* -1: none */
+    uint8_t *map;
+    size_t mapped; /* bytes, those of the file */
+    bool sealed;   /* the following hold */
+    uint64_t step;
+    uint32_t attempt, data_crc;
+    size_t len;
+};
+
+struct held {
+    char dir[3072];
+    uint32_t rank, world, attempt;
+    uint32_t *fence; /* mapped */
+    struct held_slot slots[HELD_SLOTS];
+};
+
+/* Raises the fence to `attempt` and looks at what is there; the folder must exist. PHX_ERROR_FENCED when a newer
+ * attempt has been here; PHX_ERROR_IO. */
+int held_open(struct held *ret_held, const char *dir, uint32_t rank, uint32_t world, uint32_t attempt,
+              struct phx_error *error);
+void held_close(struct held *held); /* what is held stays */
+void held_discard(struct held *held); /* and closes */
+
+/* The slot with the checkpoint, -1: none. By its header alone. */
+int held_find(const struct held *held, uint64_t step, uint32_t attempt);
+/* Moves to the newest one that is older (a lower step, or the same and a lower attempt); false: none is. */
+bool held_find_older(const struct held *held, uint64_t *step, uint32_t *attempt);
+/* Is the data of this sealed slot what was held? If not, the slot does not count any more. */
+bool held_verify(struct held *held, int slot);
+/* Copies a sealed slot's data. PHX_ERROR_SPACE sets *ret_len too. */
+int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len, struct phx_error *error);
+
+/* Makes room for `len` bytes, now, where the slot is shorter. Takes the header away. PHX_ERROR_SPACE: there is no
+ * memory for it. */
+int held_reserve(struct held *held, int slot, size_t len, struct phx_error *error);
+/* As held_reserve, then the copy. */
+int held_copy(struct held *held, int slot, const void *data, size_t len, struct phx_error *error);
+/* Makes what was copied count. */
+int held_seal(struct held *held, int slot, uint64_t step, size_t len, struct phx_error *error);
+
+#endif

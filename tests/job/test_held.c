@@ -1,0 +1,355 @@
+/* Checkpoints in memory: a slot counts or it does not, whatever happens to who writes it; what every rank holds is
+ * what a gang goes on from. */
+#include "job/gang.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "job/held.h"
+
+#define WORLD   3
+#define FOREVER (-1)
+#define BYTES   (300 * 1000)
+
+/* Different at every step, and in every byte's place. */
+static void fill(uint8_t *state, size_t len, uint32_t rank, uint64_t step)
+{
+    uint32_t word = (uint32_t)(step * 2654435761u) ^ rank;
+    for (size_t i = 0; i < len; i++)
+        state[i] = (uint8_t)((word >> (i % 4 * 8)) + i);
+}
+
+static bool is_filled(const uint8_t *state, size_t len, uint32_t rank, uint64_t step)
+{
+    static uint8_t expected[2 * BYTES];
+    fill(expected, len, rank, step);
+    return memcmp(state, expected, len) == 0;
+}
+
+/* ---- one rank's slots ---- */
+
+static void hold(struct held *held, int slot, uint64_t step, size_t len)
+{
+    static uint8_t state[2 * BYTES];
+    struct phx_error error;
+    fill(state, len, held->rank, step);
+    assert_int_equal(held_copy(held, slot, state, len, &error), 0);
+    assert_int_equal(held_find(held, step, held->attempt), -1); /* not before it is sealed */
+    assert_int_equal(held_seal(held, slot, step, len, &error), 0);
+}
+
+static void test_two_slots(void **unused)
+{
+    struct gang gang;
+    struct held held;
+    struct phx_error error;
+    static uint8_t back[2 * BYTES];
+    size_t len;
+    gang_init(&gang, 1);
+    assert_int_equal(held_open(&held, gang.dir, 2, 4, 0, &error), 0);
+    uint64_t step = UINT64_MAX;
+    uint32_t attempt = UINT32_MAX;
+    assert_false(held_find_older(&held, &step, &attempt));
+    hold(&held, 0, 10, 1000);
+    hold(&held, 1, 20, BYTES);
+    hold(&held, 0, 30, 0);
+    hold(&held, 0, 40, 2 * BYTES);
+    held_close(&held);
+    assert_int_equal(held_open(&held, gang.dir, 2, 4, 1, &error), 0);
+    assert_true(held_find_older(&held, &step, &attempt) && step == 40 && attempt == 0);
+    assert_int_equal(held_read(&held, 0, back, BYTES, &len, &error), PHX_ERROR_SPACE);
+    assert_int_equal(len, 2 * BYTES);
+    assert_int_equal(held_read(&held, 0, back, sizeof back, &len, &error), 0);
+    assert_true(is_filled(back, len, 2, 40));
+    assert_true(held_find_older(&held, &step, &attempt) && step == 20);
+    assert_false(held_find_older(&held, &step, &attempt));
+    assert_true(held_find(&held, 40, 0) == 0 && held_find(&held, 20, 0) == 1 && held_find(&held, 20, 1) < 0);
+    assert_true(held_verify(&held, 0) && held_verify(&held, 1));
+    held.slots[1].map[64 + BYTES / 2] ^= 1;
+    assert_false(held_verify(&held, 1));
+    assert_int_equal(held_find(&held, 20, 0), -1);
+    held_discard(&held);
+    assert_int_equal(held_open(&held, gang.dir, 2, 4, 1, &error), 0);
+    step = UINT64_MAX;
+    assert_false(held_find_older(&held, &step, &attempt));
+    held_close(&held);
+    gang_done(&gang);
+}
+
+/* An attempt that comes back when a newer one has begun. */
+static void test_fence(void **unused)
+{
+    struct gang gang;
+    struct held old, new;
+    struct phx_error error;
+    gang_init(&gang, 1);
+    assert_int_equal(held_open(&old, gang.dir, 0, 1, 3, &error), 0);
+    hold(&old, 0, 10, 100);
+    assert_int_equal(held_copy(&old, 1, "old", 3, &error), 0);
+    assert_int_equal(held_open(&new, gang.dir, 0, 1, 4, &error), 0);
+    assert_int_equal(held_seal(&old, 1, 20, 3, &error), PHX_ERROR_FENCED);
+    assert_int_equal(held_copy(&old, 0, "old", 3, &error), PHX_ERROR_FENCED);
+    held_discard(&old);
+    assert_int_equal(held_open(&old, gang.dir, 0, 1, 3, &error), PHX_ERROR_FENCED);
+    assert_true(held_find(&new, 10, 3) == 0 && held_verify(&new, 0));
+    held_close(&new);
+    assert_int_equal(held_open(&new, gang.dir, 0, 1, 4, &error), 0);
+    assert_int_equal(held_find(&new, 10, 3), 0);
+    held_close(&new);
+    gang_done(&gang);
+}
+
+/* Killed anywhere, again and again: a slot that counts is whole, and the newest that was sealed is there or the one
+ * after it. */
+static void test_killed_anywhere(void **unused)
+{
+    struct gang gang;
+    struct held held;
+    struct phx_error error;
+    gang_init(&gang, 1);
+    uint64_t *sealed = mmap(NULL, sizeof *sealed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(sealed != MAP_FAILED);
+    for (uint32_t trial = 0; trial < 60; trial++) {
+        uint64_t before = *sealed;
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            if (held_open(&held, gang.dir, 0, 1, 0, &error) != 0)
+                _exit(1);
+            for (uint64_t step = *sealed + 1;; step++) {
+                hold(&held, (int)(step % 2), step, BYTES + trial % 7);
+                __atomic_store_n(sealed, step, __ATOMIC_SEQ_CST);
+            }
+        }
+        while (__atomic_load_n(sealed, __ATOMIC_SEQ_CST) < before + 1 + trial % 5)
+            sched_yield();
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        uint64_t step = UINT64_MAX;
+        uint32_t attempt = 0;
+        assert_int_equal(held_open(&held, gang.dir, 0, 1, 0, &error), 0);
+        assert_true(held_find_older(&held, &step, &attempt) && step >= *sealed && step <= *sealed + 1);
+        do {
+            int slot = held_find(&held, step, 0);
+            assert_true(held_verify(&held, slot));
+            assert_true(is_filled(held.slots[slot].map + 64, held.slots[slot].len, 0, step));
+        } while (held_find_older(&held, &step, &attempt));
+        *sealed = *sealed + 1; /* it may be there: go on behind it */
+        held_close(&held);
+    }
+    munmap(sealed, sizeof *sealed);
+    gang_done(&gang);
+}
+
+/* Where there is no room the call fails, and what was held before stays. */
+static void test_no_room(void **unused)
+{
+    struct gang gang;
+    struct held held;
+    struct phx_error error;
+    struct rlimit before, tight = {.rlim_cur = BYTES};
+    static uint8_t state[2 * BYTES];
+    gang_init(&gang, 1);
+    assert_int_equal(held_open(&held, gang.dir, 0, 1, 0, &error), 0);
+    hold(&held, 0, 10, 1000);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    tight.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    int status = held_copy(&held, 1, state, sizeof state, &error);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(status, PHX_ERROR_SPACE);
+    assert_true(held_verify(&held, 0));
+    hold(&held, 1, 20, sizeof state);
+    held_close(&held);
+    gang_done(&gang);
+}
+
+/* ---- gangs ---- */
+
+struct plan {
+    uint64_t restored; /* step that the gang begins with; 0: from the beginning */
+    uint64_t until;    /* last step to hold */
+    uint64_t saved;    /* step to save, too; 0: none */
+    bool leave;        /* else each rank waits for its end */
+    uint64_t *by_all;  /* shared: newest that a rank knew to be held by all */
+};
+
+static uint64_t begin(phx_context *ctx, const struct plan *plan)
+{
+    static uint8_t state[BYTES];
+    struct phx_error error = {0};
+    size_t len;
+    uint64_t step = 0;
+    int status = phx_checkpoint_restore(ctx, state, sizeof state, &len, &step, &error);
+    EXPECT(status == 0 || (status == PHX_ERROR_NONE && plan->restored == 0));
+    EXPECT(plan->restored == UINT64_MAX ? step >= *plan->by_all : step == plan->restored);
+    EXPECT(status != 0 || (len == BYTES && is_filled(state, len, phx_rank(ctx), step)));
+    return step;
+}
+
+static int work(void *argument)
+{
+    const struct plan *plan = argument;
+    static uint8_t state[BYTES];
+    struct phx_error error = {0};
+    phx_context *ctx = gang_join();
+    for (uint64_t step = begin(ctx, plan) + 10; step <= plan->until; step += 10) {
+        fill(state, BYTES, phx_rank(ctx), step);
+        if (step == plan->saved)
+            EXPECT(phx_checkpoint_save(ctx, step, state, BYTES, &error) == 0);
+        int status = phx_checkpoint_hold(ctx, step, state, BYTES, &error);
+        if (status == PHX_ERROR_PEER)
+            return 75;
+        EXPECT(status == 0);
+        EXPECT(phx_checkpoint_hold(ctx, step, state, BYTES, &error) == PHX_ERROR_INVALID); /* does not rise */
+        if (phx_checkpoint_held(ctx, step, 0, &error) == 0)
+            __atomic_store_n(plan->by_all, step, __ATOMIC_SEQ_CST);
+    }
+    if (plan->until > 0 && phx_checkpoint_held(ctx, plan->until, FOREVER, &error) == PHX_ERROR_PEER)
+        return 75;
+    __atomic_store_n(plan->by_all, plan->until, __ATOMIC_SEQ_CST);
+    if (plan->leave)
+        EXPECT(phx_leave(ctx, &error) == 0);
+    else
+        EXPECT(phx_barrier(ctx, FOREVER, &error) == 0 || error.code == PHX_ERROR_PEER);
+    while (!plan->leave)
+        pause();
+    return 0;
+}
+
+static uint64_t *shared_word(void)
+{
+    uint64_t *word = mmap(NULL, sizeof *word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(word != MAP_FAILED);
+    return word;
+}
+
+static void kill_all(struct gang *gang)
+{
+    for (uint32_t rank = 0; rank < gang->world; rank++)
+        if (gang->pids[rank] > 0)
+            kill(gang->pids[rank], SIGKILL);
+    gang_until(gang, gang_ended(gang));
+    gang_next_attempt(gang);
+}
+
+static void lose_memory_of(const struct gang *gang, uint32_t rank)
+{
+    char path[160];
+    for (int slot = 0; slot < HELD_SLOTS; slot++) {
+        snprintf(path, sizeof path, "%s/memory/rank-%u.%d", gang->dir, rank, slot);
+        unlink(path);
+    }
+}
+
+/* Processes die at any moment; the gang begins with something that all held, no older than what any rank knew of,
+ * though nothing was ever saved. */
+static void test_gang_of_the_killed(void **unused)
+{
+    struct gang gang;
+    struct plan plan = {.restored = 0, .until = 1000000, .by_all = shared_word()};
+    gang_init(&gang, WORLD);
+    for (uint32_t trial = 0; trial < 12; trial++) {
+        uint64_t before = *plan.by_all;
+        gang_fork_all(&gang, work, &plan);
+        gang_until(&gang, __atomic_load_n(plan.by_all, __ATOMIC_SEQ_CST) > before + 10 * (trial % 4) ||
+                              gang.pids[0] == 0 || gang.pids[1] == 0 || gang.pids[2] == 0);
+        for (uint32_t rank = 0; rank < WORLD; rank++)
+            assert_true(gang.pids[rank] != 0 || gang_exit(&gang, rank) != 99);
+        kill(gang.pids[trial % WORLD], SIGKILL);
+        gang_until(&gang, gang.pids[trial % WORLD] == 0);
+        kill_all(&gang);
+        plan.restored = UINT64_MAX; /* what is known to be held by all, or newer */
+    }
+    assert_false(gang.has_commit);
+    munmap(plan.by_all, sizeof *plan.by_all);
+    gang_done(&gang);
+}
+
+/* A machine's memory goes with it: what was saved counts then, and its files are still there. */
+static void test_lost_machine(void **unused)
+{
+    struct gang gang;
+    struct plan plan = {.until = 60, .saved = 30, .by_all = shared_word()};
+    gang_init(&gang, WORLD);
+    gang_fork_all(&gang, work, &plan);
+    gang_until(&gang, *plan.by_all == 60 && gang.has_commit);
+    kill_all(&gang);
+    plan = (struct plan){.restored = 60, .until = 80, .by_all = plan.by_all}; /* from memory, nothing is saved */
+    gang_fork_all(&gang, work, &plan);
+    gang_until(&gang, *plan.by_all == 80);
+    kill_all(&gang);
+    lose_memory_of(&gang, 1);
+    plan = (struct plan){.restored = 30, .until = 40, .by_all = plan.by_all};
+    gang_fork_all(&gang, work, &plan);
+    gang_until(&gang, *plan.by_all == 40);
+    kill_all(&gang);
+    plan = (struct plan){.restored = 40, .until = 50, .leave = true, .by_all = plan.by_all};
+    gang_run(&gang, work, &plan);
+    gang_next_attempt(&gang);
+    plan = (struct plan){.restored = 30, .until = 0, .leave = true, .by_all = plan.by_all}; /* left: let go of */
+    gang_run(&gang, work, &plan);
+    munmap(plan.by_all, sizeof *plan.by_all);
+    gang_done(&gang);
+}
+
+/* Nothing was ever saved, and one rank's memory is gone: that is a beginning. */
+static void test_lost_before_anything_was_saved(void **unused)
+{
+    struct gang gang;
+    struct plan plan = {.until = 20, .by_all = shared_word()};
+    gang_init(&gang, WORLD);
+    gang_fork_all(&gang, work, &plan);
+    gang_until(&gang, *plan.by_all == 20);
+    for (uint32_t rank = 0; rank < WORLD; rank++) {
+        *plan.by_all = 0;
+        kill_all(&gang);
+        lose_memory_of(&gang, rank);
+        gang_fork_all(&gang, work, &plan);
+        gang_until(&gang, *plan.by_all == 20);
+    }
+    kill_all(&gang);
+    munmap(plan.by_all, sizeof *plan.by_all);
+    gang_done(&gang);
+}
+
+static int hold_nowhere(void *unused)
+{
+    struct phx_error error = {0};
+    unsetenv("PHX_MEMORY_DIR");
+    phx_context *ctx = gang_join();
+    EXPECT(phx_checkpoint_hold(ctx, 1, "a", 1, &error) == PHX_ERROR_INVALID);
+    EXPECT(strstr(error.message, "PHX_MEMORY_DIR") != NULL);
+    EXPECT(phx_leave(ctx, &error) == 0);
+    setenv("PHX_MEMORY_DIR", "/nowhere/at/all", 1);
+    ctx = gang_join();
+    EXPECT(phx_checkpoint_hold(ctx, 1, "a", 1, &error) == PHX_ERROR_IO);
+    EXPECT(phx_checkpoint_held(ctx, 1, 0, &error) == PHX_ERROR_TIMEOUT);
+    EXPECT(phx_leave(ctx, &error) == 0);
+    return 0;
+}
+
+static void test_nowhere(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, 1);
+    gang_run(&gang, hold_nowhere, NULL);
+    gang_done(&gang);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_slots),
+        cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_killed_anywhere),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_gang_of_the_killed),
+        cmocka_unit_test(test_lost_machine),
+        cmocka_unit_test(test_lost_before_anything_was_saved),
+        cmocka_unit_test(test_nowhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
