@@ -50,7 +50,10 @@ static int restore(phx_context *ctx, struct trainer *trainer, uint64_t *ret_step
     return status;
 }
 
-static int save(phx_context *ctx, const struct trainer *trainer, uint64_t step, struct phx_error *error)
+typedef int (*keeper)(phx_context *ctx, uint64_t step, const void *data, size_t len, struct phx_error *error);
+
+/* By phx_checkpoint_save or phx_checkpoint_hold. */
+static int keep(phx_context *ctx, keeper by, const struct trainer *trainer, uint64_t step, struct phx_error *error)
 {
     size_t len;
     uint8_t *data = trainer_save(trainer, &len);
@@ -58,7 +61,7 @@ static int save(phx_context *ctx, const struct trainer *trainer, uint64_t step, 
         *error = (struct phx_error){PHX_ERROR_MEMORY, -1, "out of memory"};
         return error->code;
     }
-    int status = phx_checkpoint_save(ctx, step, data, len, error);
+    int status = by(ctx, step, data, len, error);
     free(data);
     return status;
 }
@@ -82,7 +85,9 @@ static int train(phx_context *ctx, struct trainer *trainer, struct ring *ring, u
         bool due = options->checkpoint_every > 0 &&
                    (*step % options->checkpoint_every == 0 || *step == options->steps);
         if (status == 0 && (due || (any_noticed && !noticed)))
-            status = save(ctx, trainer, *step, error);
+            status = keep(ctx, phx_checkpoint_save, trainer, *step, error);
+        if (status == 0 && options->hold_every > 0 && *step % options->hold_every == 0)
+            status = keep(ctx, phx_checkpoint_hold, trainer, *step, error);
         if (status != 0)
             return status;
         noticed = noticed || any_noticed;
@@ -216,6 +221,10 @@ int main(int argc, char **argv)
     if (getenv("PHX_CHECKPOINT_DIR") == NULL && options.checkpoint_every > 0) {
         fprintf(stderr, "train: PHX_CHECKPOINT_DIR is not set: no checkpoints\n");
         options.checkpoint_every = 0;
+    }
+    if (getenv("PHX_MEMORY_DIR") == NULL && options.hold_every > 0) {
+        fprintf(stderr, "train: PHX_MEMORY_DIR is not set: nothing is held\n");
+        options.hold_every = 0;
     }
     if (text_load(&text, options.text, MODEL_CONTEXT + 1, why, sizeof why) != 0) {
         fprintf(stderr, "train: %s\n", why);

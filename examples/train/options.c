@@ -16,6 +16,7 @@ static const char help[] =
     "  --rate X              learning rate (0.01)\n"
     "  --seed N              start weights and data order (1)\n"
     "  --checkpoint-every N  save every N steps; 0 never (20)\n"
+    "  --hold-every N        keep the state in the machine's memory every N steps; 0 never (0)\n"
     "  --log-every N         print a line every N steps; 0 never (20)\n"
     "  --hash-file FILE      rank 0 writes the last line there too\n"
     "  --check-gradients     compare backpropagation with finite differences, and end\n"
@@ -60,6 +61,7 @@ static const struct option table[] = {
     {"rate", required_argument, NULL, 'r'},
     {"seed", required_argument, NULL, 'S'},
     {"checkpoint-every", required_argument, NULL, 'c'},
+    {"hold-every", required_argument, NULL, 'm'},
     {"log-every", required_argument, NULL, 'l'},
     {"hash-file", required_argument, NULL, 'h'},
     {"check-gradients", no_argument, NULL, 'g'},
@@ -97,6 +99,9 @@ int options_parse(struct options *ret_options, int argc, char **argv)
             break;
         case 'c':
             status = parse_number(name, optarg, 0, &options.checkpoint_every);
+            break;
+        case 'm':
+            status = parse_number(name, optarg, 0, &options.hold_every);
             break;
         case 'l':
             status = parse_number(name, optarg, 0, &options.log_every);

@@ -7,7 +7,7 @@
 
 struct options {
     const char *text, *hash_file;
-    uint64_t steps, batch, checkpoint_every, log_every, seed;
+    uint64_t steps, batch, checkpoint_every, hold_every, log_every, seed;
     double rate;
     bool check_gradients;
 };

@@ -22,6 +22,8 @@ static const char usage[] =
     "  --state DIR           directory for tasks, logs and sockets; made if absent\n"
     "  --volumes-dir DIR     PersistentVolumeClaims are directories DIR/NAMESPACE/CLAIM; put it on a shared\n"
     "                        file system when tasks move between machines\n"
+    "  --memory-dir DIR      on a file system in memory: tasks hold checkpoints below it (default /dev/shm);\n"
+    "                        none: they hold none\n"
     "  --hooks DIR           operators' scripts that the controller may have run (default\n"
     "                        /etc/phalanx/hooks; docs/errands.md)\n"
     "  --address A           own address: connections leave from it\n"
@@ -55,6 +57,7 @@ enum agent_option {
     OPTION_STATE,
     OPTION_VOLUMES,
     OPTION_HOOKS,
+    OPTION_MEMORY_DIR,
     OPTION_ADDRESS,
     OPTION_CHIPS,
     OPTION_CPU,
@@ -82,6 +85,7 @@ static const struct option long_options[] = {
     {"controller", required_argument, NULL, OPTION_CONTROLLER},
     {"state", required_argument, NULL, OPTION_STATE},
     {"volumes-dir", required_argument, NULL, OPTION_VOLUMES},
+    {"memory-dir", required_argument, NULL, OPTION_MEMORY_DIR},
     {"hooks", required_argument, NULL, OPTION_HOOKS},
     {"address", required_argument, NULL, OPTION_ADDRESS},
     {"chips", required_argument, NULL, OPTION_CHIPS},
@@ -181,6 +185,9 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         return true;
     case OPTION_VOLUMES:
         arguments->host.volumes_dir = value;
+        return value[0] != 0;
+    case OPTION_MEMORY_DIR:
+        arguments->host.memory_dir = strcmp(value, "none") == 0 ? "" : value;
         return value[0] != 0;
     case OPTION_HOOKS:
         arguments->host.hooks_dir = value;

@@ -120,7 +120,7 @@ static struct star_message examine(struct phx_context *ctx, struct job_checkpoin
 {
     struct star_message answer = {.type = STAR_ANSWER};
     struct job_checkpoint_ref next;
-    (void)job_keep_open(ctx, NULL); /* nothing is held then */
+    (void)job_keep_open(ctx, false, NULL); /* nothing is held then */
     if (can_restore(ctx, &proposal, error))
         answer.status = ANSWER_WHOLE;
     if (find_older(ctx, &proposal, &next)) {

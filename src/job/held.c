@@ -90,7 +90,21 @@ static int raise_fence(struct held *held, struct phx_error *error)
     return fenced(held, error);
 }
 
-int held_open(struct held *ret_held, const char *dir, uint32_t rank, uint32_t world, uint32_t attempt,
+/* A folder whose name others can guess, in a place that others can write to. */
+static int own_folder(const char *dir, bool make, struct phx_error *error)
+{
+    struct stat info;
+    if (make && mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return job_fail_errno(error, errno, "create %.120s", dir);
+    if (lstat(dir, &info) != 0)
+        return !make && errno == ENOENT ? job_fail(error, PHX_ERROR_NONE, "%.120s does not exist", dir)
+                                        : job_fail_errno(error, errno, "inspect %.120s", dir);
+    if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+        return job_fail(error, PHX_ERROR_IO, "%.120s is no folder of this user", dir);
+    return 0;
+}
+
+int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world, uint32_t attempt,
               struct phx_error *error)
 {
     struct held *held = ret_held;
@@ -101,7 +115,9 @@ int held_open(struct held *ret_held, const char *dir, uint32_t rank, uint32_t wo
     if (len >= sizeof held->dir)
         return job_fail(error, PHX_ERROR_INVALID, "the path of held checkpoints is too long");
     memcpy(held->dir, dir, len + 1);
-    int status = raise_fence(held, error);
+    int status = own_folder(dir, make, error);
+    if (status == 0)
+        status = raise_fence(held, error);
     for (int i = 0; i < HELD_SLOTS && status == 0; i++) {
         char path[PATH_SIZE];
         struct held_slot *slot = &held->slots[i];
@@ -139,8 +155,8 @@ void held_discard(struct held *held)
         unlink(path);
     }
     fence_path(held, path);
-    if (own)
-        unlink(path);
+    if (own && unlink(path) == 0)
+        rmdir(held->dir); /* succeeds for the machine's last rank */
     held_close(held);
 }
 

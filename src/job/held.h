@@ -42,12 +42,13 @@ struct held {
     struct held_slot slots[HELD_SLOTS];
 };
 
-/* Raises the fence to `attempt` and looks at what is there; the folder must exist. PHX_ERROR_FENCED when a newer
- * attempt has been here; PHX_ERROR_IO. */
-int held_open(struct held *ret_held, const char *dir, uint32_t rank, uint32_t world, uint32_t attempt,
+/* Raises the fence to `attempt` and looks at what is there. The folder is made where it is absent, for this user
+ * alone, or, without `make`, its absence is PHX_ERROR_NONE. PHX_ERROR_FENCED when a newer attempt has been here;
+ * PHX_ERROR_IO, also for a folder of another user. */
+int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world, uint32_t attempt,
               struct phx_error *error);
 void held_close(struct held *held); /* what is held stays */
-void held_discard(struct held *held); /* and closes */
+void held_discard(struct held *held); /* and closes; an empty folder goes too */
 
 /* The slot with the checkpoint, -1: none. By its header alone. */
 int held_find(const struct held *held, uint64_t step, uint32_t attempt);

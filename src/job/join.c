@@ -79,7 +79,7 @@ static int look_in_memory(struct phx_context *ctx, struct phx_error *error)
     bool known = !settings->standalone || settings->rank == 0;
     if (!known || settings->memory_dir[0] == '\0' || settings->worlds != 1)
         return 0;
-    int status = job_keep_open(ctx, error);
+    int status = job_keep_open(ctx, false, error);
     return status == PHX_ERROR_FENCED ? status : 0;
 }
 

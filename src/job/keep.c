@@ -13,7 +13,7 @@
 
 #include "job/error.h"
 
-int job_keep_open(struct phx_context *ctx, struct phx_error *error)
+int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error)
 {
     struct job_keep *keep = &ctx->keep;
     const struct job_settings *settings = &ctx->settings;
@@ -24,7 +24,7 @@ int job_keep_open(struct phx_context *ctx, struct phx_error *error)
     if (keep->open)
         return 0;
     int status =
-        held_open(&keep->held, settings->memory_dir, settings->rank, settings->world, ctx->attempt, error);
+        held_open(&keep->held, settings->memory_dir, make, settings->rank, settings->world, ctx->attempt, error);
     keep->open = status == 0;
     keep->newest = -1;
     return status;
@@ -156,7 +156,7 @@ int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_
         return job_fail(error, PHX_ERROR_INVALID, "data is NULL");
     struct job_keep *keep = &ctx->keep;
     pthread_mutex_lock(&ctx->mutex);
-    int status = job_keep_open(ctx, error);
+    int status = job_keep_open(ctx, true, error);
     if (status == 0)
         status = start_thread(ctx, error);
     if (status == 0)

@@ -106,14 +106,6 @@ static inline void gang_stop_agent(struct gang *gang)
     }
 }
 
-/* The folder that an agent would keep on a file system in memory. */
-static inline void gang_make_memory(const struct gang *gang)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/memory", gang->dir);
-    assert_int_equal(mkdir(path, 0700), 0);
-}
-
 static inline void gang_init(struct gang *gang, uint32_t world)
 {
     memset(gang, 0, sizeof *gang);
@@ -124,7 +116,6 @@ static inline void gang_init(struct gang *gang, uint32_t world)
     snprintf(gang->dir, sizeof gang->dir, "/tmp/phalanx-test-XXXXXX");
     assert_non_null(mkdtemp(gang->dir));
     snprintf(gang->socket, sizeof gang->socket, "%s/agent", gang->dir);
-    gang_make_memory(gang);
     gang_take_port(gang);
     gang_listen(gang);
 }

@@ -46,8 +46,11 @@ static void test_two_slots(void **unused)
     struct phx_error error;
     static uint8_t back[2 * BYTES];
     size_t len;
+    char dir[96];
     gang_init(&gang, 1);
-    assert_int_equal(held_open(&held, gang.dir, 2, 4, 0, &error), 0);
+    snprintf(dir, sizeof dir, "%s/memory", gang.dir);
+    assert_int_equal(held_open(&held, dir, false, 2, 4, 0, &error), PHX_ERROR_NONE);
+    assert_int_equal(held_open(&held, dir, true, 2, 4, 0, &error), 0);
     uint64_t step = UINT64_MAX;
     uint32_t attempt = UINT32_MAX;
     assert_false(held_find_older(&held, &step, &attempt));
@@ -56,7 +59,7 @@ static void test_two_slots(void **unused)
     hold(&held, 0, 30, 0);
     hold(&held, 0, 40, 2 * BYTES);
     held_close(&held);
-    assert_int_equal(held_open(&held, gang.dir, 2, 4, 1, &error), 0);
+    assert_int_equal(held_open(&held, dir, false, 2, 4, 1, &error), 0);
     assert_true(held_find_older(&held, &step, &attempt) && step == 40 && attempt == 0);
     assert_int_equal(held_read(&held, 0, back, BYTES, &len, &error), PHX_ERROR_SPACE);
     assert_int_equal(len, 2 * BYTES);
@@ -70,7 +73,8 @@ static void test_two_slots(void **unused)
     assert_false(held_verify(&held, 1));
     assert_int_equal(held_find(&held, 20, 0), -1);
     held_discard(&held);
-    assert_int_equal(held_open(&held, gang.dir, 2, 4, 1, &error), 0);
+    assert_int_equal(held_open(&held, dir, false, 2, 4, 1, &error), PHX_ERROR_NONE); /* nobody else was there */
+    assert_int_equal(held_open(&held, dir, true, 2, 4, 1, &error), 0);
     step = UINT64_MAX;
     assert_false(held_find_older(&held, &step, &attempt));
     held_close(&held);
@@ -84,17 +88,17 @@ static void test_fence(void **unused)
     struct held old, new;
     struct phx_error error;
     gang_init(&gang, 1);
-    assert_int_equal(held_open(&old, gang.dir, 0, 1, 3, &error), 0);
+    assert_int_equal(held_open(&old, gang.dir, false, 0, 1, 3, &error), 0);
     hold(&old, 0, 10, 100);
     assert_int_equal(held_copy(&old, 1, "old", 3, &error), 0);
-    assert_int_equal(held_open(&new, gang.dir, 0, 1, 4, &error), 0);
+    assert_int_equal(held_open(&new, gang.dir, false, 0, 1, 4, &error), 0);
     assert_int_equal(held_seal(&old, 1, 20, 3, &error), PHX_ERROR_FENCED);
     assert_int_equal(held_copy(&old, 0, "old", 3, &error), PHX_ERROR_FENCED);
     held_discard(&old);
-    assert_int_equal(held_open(&old, gang.dir, 0, 1, 3, &error), PHX_ERROR_FENCED);
+    assert_int_equal(held_open(&old, gang.dir, false, 0, 1, 3, &error), PHX_ERROR_FENCED);
     assert_true(held_find(&new, 10, 3) == 0 && held_verify(&new, 0));
     held_close(&new);
-    assert_int_equal(held_open(&new, gang.dir, 0, 1, 4, &error), 0);
+    assert_int_equal(held_open(&new, gang.dir, false, 0, 1, 4, &error), 0);
     assert_int_equal(held_find(&new, 10, 3), 0);
     held_close(&new);
     gang_done(&gang);
@@ -115,7 +119,7 @@ static void test_killed_anywhere(void **unused)
         pid_t pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-            if (held_open(&held, gang.dir, 0, 1, 0, &error) != 0)
+            if (held_open(&held, gang.dir, false, 0, 1, 0, &error) != 0)
                 _exit(1);
             for (uint64_t step = *sealed + 1;; step++) {
                 hold(&held, (int)(step % 2), step, BYTES + trial % 7);
@@ -128,7 +132,7 @@ static void test_killed_anywhere(void **unused)
         assert_int_equal(waitpid(pid, NULL, 0), pid);
         uint64_t step = UINT64_MAX;
         uint32_t attempt = 0;
-        assert_int_equal(held_open(&held, gang.dir, 0, 1, 0, &error), 0);
+        assert_int_equal(held_open(&held, gang.dir, false, 0, 1, 0, &error), 0);
         assert_true(held_find_older(&held, &step, &attempt) && step >= *sealed && step <= *sealed + 1);
         do {
             int slot = held_find(&held, step, 0);
@@ -151,7 +155,7 @@ static void test_no_room(void **unused)
     struct rlimit before, tight = {.rlim_cur = BYTES};
     static uint8_t state[2 * BYTES];
     gang_init(&gang, 1);
-    assert_int_equal(held_open(&held, gang.dir, 0, 1, 0, &error), 0);
+    assert_int_equal(held_open(&held, gang.dir, false, 0, 1, 0, &error), 0);
     hold(&held, 0, 10, 1000);
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);

@@ -31,6 +31,20 @@ void progress_suspect(struct jobset *jobset, machine_id machine)
     jobset->suspects[jobset->suspect_count++] = machine;
 }
 
+/* A process that ended may run again where it was, next to what it holds in memory there. A machine where that has
+ * happened before, or that is at fault itself, is avoided. */
+static bool is_to_avoid(const struct step *step, const struct jobset *jobset, const struct task *culprit)
+{
+    struct str machine = step->cluster->machines[culprit->machine].name;
+    if (culprit->end != END_EXIT)
+        return true;
+    size_t first = jobset->record_count > RESTART_RECORDS_MAX ? jobset->record_count - RESTART_RECORDS_MAX : 0;
+    for (size_t i = first; i < jobset->record_count; i++)
+        if (str_is(machine, jobset->records[i % RESTART_RECORDS_MAX].machine))
+            return true;
+    return false;
+}
+
 static const char *cause_of(const struct task *culprit)
 {
     switch (culprit->end) {
@@ -109,6 +123,8 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     CHECK(culprit || cause);
     int64_t fault_ns;
     bool same = progress_same_incident(step, jobset, culprit);
+    bool somewhere = culprit && culprit->machine != MACHINE_NONE;
+    bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* by the records before this one */
     struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
     struct end_clues clues = record->clues; /* what an older one in this place had is gone with it */
     if (!same)
@@ -124,10 +140,10 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
         .step_resumed_from = jobset->checkpoint.committed_step,
     };
     copy_text(record->cause, sizeof(record->cause), str_from(culprit ? cause_of(culprit) : cause));
-    if (culprit && culprit->machine != MACHINE_NONE) {
+    if (somewhere)
         copy_text(record->machine, sizeof(record->machine), step->cluster->machines[culprit->machine].name);
+    if (avoid)
         progress_suspect(jobset, culprit->machine);
-    }
     if (culprit) {
         char detail[sizeof(record->detail)];
         snprintf(detail, sizeof(detail), STR_FORMAT ": " STR_FORMAT, STR_ARG(culprit->name),

@@ -100,6 +100,8 @@ struct live {
     struct list_node execs;
     size_t exec_count;
     char *volumes_dir; /* of claims; NULL: none */
+    char *memory_dir;  /* memory.c; NULL: tasks hold nothing in memory */
+    uv_timer_t memory_timer;
     uint64_t log_bytes; /* of each container's log; see agent_host.h */
     uint32_t log_files;
     /* probe.c */
@@ -140,6 +142,8 @@ uint64_t local_container_uid(obj_id task, uint32_t index);
 /* The same by name (empty: the first main one's). ERROR_NOT_FOUND: the task has none of that name. */
 int local_container_find(struct live *live, obj_id task, struct str container, uint64_t *ret_uid,
                          struct error *error);
+/* A task of the JobSet was started here and is not forgotten. */
+bool local_tasks_has_jobset(struct live *live, obj_id jobset);
 /* Container `index` of a launch, also of one that has a single process; strings stay the launch's. */
 void local_container_launch(const struct task_launch *launch, uint32_t index, struct container_launch *ret);
 
@@ -205,6 +209,15 @@ int local_volumes_mounts(const struct live *live, const struct task_launch *laun
                          struct launch_spec *spec, struct error *error);
 void local_volumes_remove(struct live *live, obj_id task);
 void local_volumes_sweep(struct live *live); /* those of tasks that nobody knows, after adoption */
+
+void local_remove_later(struct live *live, const char *path); /* a tree, by another thread */
+
+/* memory.c: where tasks hold checkpoints in memory. */
+void local_memory_init(struct live *live, const char *memory_dir); /* what can't be is a note */
+void local_memory_close(struct live *live);
+void local_memory_sweep(struct live *live); /* those of JobSets that have not been here for long */
+/* A variable of a task's environment, from `arena`; NULL: none. */
+const char *local_memory_env(const struct live *live, const struct task_launch *launch, struct arena *arena);
 
 /* sim.c */
 void local_sim_launch(struct local_machine *machine, const struct agent_effect *effect);

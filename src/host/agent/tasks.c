@@ -93,6 +93,25 @@ static const struct task_launch *record_read(struct live *live, uint64_t task, s
     return &message->start;
 }
 
+bool local_tasks_has_jobset(struct live *live, obj_id jobset)
+{
+    char path[PATH_BYTES + 64];
+    bool found = false;
+    snprintf(path, sizeof path, "%s/starts", live->directory);
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && !found && (entry = readdir(directory));) {
+        ARENA_CLEANUP struct arena arena = {0};
+        int64_t task;
+        const struct task_launch *launch = str_to_i64(str_from(entry->d_name), 1, INT64_MAX, &task)
+                                               ? record_read(live, (uint64_t)task, &arena)
+                                               : NULL;
+        found = launch && launch->jobset == jobset;
+    }
+    if (directory)
+        closedir(directory);
+    return found;
+}
+
 /* --- what the launcher says ----------------------------------------------------------------------- */
 
 static bool running_has(const struct live *live, uint64_t task)
@@ -304,10 +323,10 @@ static const char *const machine_env[] = {"PATH",      "HOME", "LANG", "LC_ALL",
                                           "PYTHONPATH"};
 enum { MACHINE_ENV = sizeof machine_env / sizeof *machine_env };
 
-static const char *const *make_env(struct live *live, struct arena *arena,
+static const char *const *make_env(struct live *live, struct arena *arena, const struct task_launch *task,
                                    const struct container_launch *launch)
 {
-    const char **env = ARENA_ARRAY(arena, const char *, launch->env_count + MACHINE_ENV + 2);
+    const char **env = ARENA_ARRAY(arena, const char *, launch->env_count + MACHINE_ENV + 3);
     size_t count = 0;
     for (size_t i = 0; i < MACHINE_ENV; i++)
         if (getenv(machine_env[i]) && !has_env(launch, machine_env[i]))
@@ -317,7 +336,8 @@ static const char *const *make_env(struct live *live, struct arena *arena,
             env[count++] = arena_printf(arena, STR_FORMAT "=" STR_FORMAT, STR_ARG(launch->env[i].name),
                                         STR_ARG(launch->env[i].value))
                                .data;
-    env[count] = arena_printf(arena, "PHX_AGENT_SOCKET=%s", live->socket_path).data;
+    env[count++] = arena_printf(arena, "PHX_AGENT_SOCKET=%s", live->socket_path).data;
+    env[count] = has_env(launch, "PHX_MEMORY_DIR") ? NULL : local_memory_env(live, task, arena);
     return env;
 }
 
@@ -362,7 +382,7 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
         .run = run,
         .name = launch_name(&arena, launch, &container, index),
         .argv = make_argv(&arena, &container),
-        .env = make_env(live, &arena, &container),
+        .env = make_env(live, &arena, launch, &container),
         .set_user = container.run_as_user >= 0 || container.run_as_group >= 0,
         .user_id = container.run_as_user >= 0 ? (uint32_t)container.run_as_user : geteuid(),
         .group_id = container.run_as_group >= 0 ? (uint32_t)container.run_as_group : getegid(),
@@ -536,6 +556,8 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     if (rc == 0)
         rc = local_volumes_init(live, options->volumes_dir, error);
     if (rc == 0)
+        local_memory_init(live, options->memory_dir);
+    if (rc == 0)
         rc = local_clients_listen(live, error);
     if (rc == 0)
         local_logs_init(live);
@@ -575,6 +597,7 @@ int local_tasks_adopt(struct live *live, struct error *error)
         adopt_unreported(live);
     if (alive >= 0)
         local_volumes_sweep(live);
+    local_memory_sweep(live);
     live->adopting = false;
     if (alive < 0)
         return alive;
@@ -589,6 +612,7 @@ int local_tasks_adopt(struct live *live, struct error *error)
 void local_tasks_close(struct live *live)
 {
     local_logs_shutdown(live);
+    local_memory_close(live);
     local_health_close(live);
     local_exec_close_all(live);
     local_probe_close_all(live);

@@ -333,7 +333,7 @@ static void remove_done(uv_work_t *work, int status)
     local_part_closed(host);
 }
 
-static void begin_removal(struct live *live, const char *path)
+void local_remove_later(struct live *live, const char *path)
 {
     struct removal *removal = mem_alloc(sizeof *removal);
     *removal = (struct removal){.live = live, .work = {.data = removal}};
@@ -364,7 +364,7 @@ void local_volumes_remove(struct live *live, obj_id task)
     unmount_all(path);
     snprintf(gone, sizeof gone, "%s/volumes/.gone-%llu", live->directory, (unsigned long long)task);
     if (rename(path, gone) == 0)
-        begin_removal(live, gone);
+        local_remove_later(live, gone);
 }
 
 void local_volumes_sweep(struct live *live)
@@ -377,7 +377,7 @@ void local_volumes_sweep(struct live *live)
         int64_t task;
         if (str_starts(str_from(entry->d_name), STR(".gone-"))) {
             snprintf(path, sizeof path, "%s/volumes/%s", live->directory, entry->d_name);
-            begin_removal(live, path);
+            local_remove_later(live, path);
         } else if (str_to_i64(str_from(entry->d_name), 1, INT64_MAX, &task) &&
                    !agent_task_known(live->machine->agent, (obj_id)task)) {
             local_volumes_remove(live, (obj_id)task);

@@ -40,10 +40,12 @@ static int agent_run(char **argv)
     uv_signal_t term;
     struct agent_host *host;
     struct error error;
-    char hooks[512];
+    char hooks[512], memory[512];
     signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&loop);
     snprintf(hooks, sizeof hooks, "%s/hooks", argv[3]);
+    snprintf(memory, sizeof memory, "%s/memory", argv[3]); /* only a test makes do with a disk */
+    mkdir(memory, 0755);
     struct agent_host_options options = {.machine = "m-1",
                                          .controller = "127.0.0.1",
                                          .address = AGENT_ADDRESS,
@@ -51,6 +53,7 @@ static int agent_run(char **argv)
                                          .state = argv[3],
                                          .shim = agent_shim,
                                          .hooks_dir = hooks,
+                                         .memory_dir = memory,
                                          .chips = 4,
                                          .quiet = true};
     int rc = agent_host_new(&loop, &options, &host, &error);
