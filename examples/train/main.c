@@ -53,7 +53,8 @@ static int restore(phx_context *ctx, struct trainer *trainer, uint64_t *ret_step
 typedef int (*keeper)(phx_context *ctx, uint64_t step, const void *data, size_t len, struct phx_error *error);
 
 /* By phx_checkpoint_save or phx_checkpoint_hold. */
-static int keep(phx_context *ctx, keeper by, const struct trainer *trainer, uint64_t step, struct phx_error *error)
+static int keep(phx_context *ctx, keeper by, const struct trainer *trainer, uint64_t step,
+                struct phx_error *error)
 {
     size_t len;
     uint8_t *data = trainer_save(trainer, &len);

@@ -23,21 +23,21 @@
  *     return phx_leave(ctx, &error) == 0 ? 0 : 1;
  *
  * Environment. Phalanx sets PHX_AGENT_SOCKET, PHX_TASK_UID, PHX_JOBSET, PHX_ATTEMPT, PHX_RANK,
- * PHX_WORLD_SIZE, PHX_RENDEZVOUS, PHX_CHECKPOINT_DIR, PHX_MEMORY_DIR and PHX_RESTORE_STEP. Without PHX_AGENT_SOCKET the
- * library works stand-alone: rank and world come from PHX_RANK / RANK and PHX_WORLD_SIZE / WORLD_SIZE (0 and
- * 1 when absent), the rendezvous from PHX_RENDEZVOUS or MASTER_ADDR and MASTER_PORT + 1 (the port itself is
- * often taken by torch), checkpoints from PHX_CHECKPOINT_DIR; then rank 0 commits checkpoints and chooses the
- * attempt. See docs/libphalanx.md.
+ * PHX_WORLD_SIZE, PHX_RENDEZVOUS, PHX_CHECKPOINT_DIR, PHX_MEMORY_DIR and PHX_RESTORE_STEP. Without
+ * PHX_AGENT_SOCKET the library works stand-alone: rank and world come from PHX_RANK / RANK and
+ * PHX_WORLD_SIZE / WORLD_SIZE (0 and 1 when absent), the rendezvous from PHX_RENDEZVOUS or MASTER_ADDR and
+ * MASTER_PORT + 1 (the port itself is often taken by torch), checkpoints from PHX_CHECKPOINT_DIR; then rank
+ * 0 commits checkpoints and chooses the attempt. See docs/libphalanx.md.
  *
- * Results. Functions that can fail return 0 or a negative enum phx_code and describe it in *error, which may
- * be NULL. Result parameters are untouched on failure. The library prints nothing, installs no signal handler
- * and never exits the process.
+ * Results. Functions that can fail return 0 or a negative enum phx_code and describe it in *error, which
+ * may be NULL. Result parameters are untouched on failure. The library prints nothing, installs no signal
+ * handler and never exits the process.
  *
  * Threads. A context has one thread of its own, which holds the connections; it blocks all signals. Any
- * thread may call any function of a context at any time, except that nothing may run in or after phx_leave /
- * phx_close. Calls with a timeout block; everything else returns at once, apart from the file operations of
- * phx_checkpoint_save / _restore. A child made by fork() must not use the context (its descriptors are closed
- * on exec).
+ * thread may call any function of a context at any time, except that nothing may run in or after phx_leave
+ * / phx_close. Calls with a timeout block; everything else returns at once, apart from the file operations
+ * of phx_checkpoint_save / _restore. A child made by fork() must not use the context (its descriptors are
+ * closed on exec).
  *
  * Timeouts are in milliseconds; a negative one waits for ever, 0 doesn't wait.
  */
@@ -173,12 +173,12 @@ int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_
 int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error);
 
 /* Copies this rank's part of the state after `step` steps into memory that the agent of this machine owns
- * (PHX_MEMORY_DIR), and returns: the program waits for the copy alone, and, where it is a whole hold ahead of another
- * rank, for that one. What every rank holds can be restored after the loss of any process, as if it were saved; the
- * loss of a machine takes its part away, and the gang goes back to what is saved. Two steps are kept; phx_leave lets
- * go of them. Steps must rise within an attempt. The first two calls, and a state that has grown, take longer: the
- * memory is made then. PHX_ERROR_INVALID without PHX_MEMORY_DIR, or in a job set of several gangs; PHX_ERROR_SPACE
- * without memory. */
+ * (PHX_MEMORY_DIR), and returns: the program waits for the copy alone, and, where it is a whole hold ahead
+ * of another rank, for that one. What every rank holds can be restored after the loss of any process, as if
+ * it were saved; the loss of a machine takes its part away, and the gang goes back to what is saved. Two
+ * steps are kept; phx_leave lets go of them. Steps must rise within an attempt. The first two calls, and a
+ * state that has grown, take longer: the memory is made then. PHX_ERROR_INVALID without PHX_MEMORY_DIR, or
+ * in a job set of several gangs; PHX_ERROR_SPACE without memory. */
 int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_t len,
                         struct phx_error *error);
 
@@ -189,11 +189,11 @@ int phx_checkpoint_held(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
  * when there is none. */
 int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, struct phx_error *error);
 
-/* Loads this rank's part of the newest checkpoint that every rank held or that was committed before this attempt
- * began, or, when some rank's part of that is damaged, of the newest older one that is whole on every rank; all
- * ranks get the same step. Call it before the first hold. The contents are verified; buf is undefined after a
- * failure. PHX_ERROR_NONE when there is no
- * checkpoint: start from the beginning. PHX_ERROR_CORRUPT when there are, but none is whole. */
+/* Loads this rank's part of the newest checkpoint that every rank held or that was committed before this
+ * attempt began, or, when some rank's part of that is damaged, of the newest older one that is whole on
+ * every rank; all ranks get the same step. Call it before the first hold. The contents are verified; buf is
+ * undefined after a failure. PHX_ERROR_NONE when there is no checkpoint: start from the beginning.
+ * PHX_ERROR_CORRUPT when there are, but none is whole. */
 int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_len, uint64_t *ret_step,
                            struct phx_error *error);
 

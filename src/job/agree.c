@@ -1,17 +1,17 @@
 /* Which checkpoint a gang restores: the newest that every rank can read.
  *
- * The table of ranks proposes the newest committed one, or a newer one that rank 0 holds in memory. Each rank reads
- * its own part of the proposal through, from memory or storage, and answers whether it is whole, and which older
- * one of its own comes next. When all can read it, it is
- * agreed. Otherwise rank 0 proposes the oldest of the next ones named: a checkpoint that all ranks can read
- * is not newer than what any of them named, so none is passed over. Proposals only get older, so this ends.
+ * The table of ranks proposes the newest committed one, or a newer one that rank 0 holds in memory. Each
+ * rank reads its own part of the proposal through, from memory or storage, and answers whether it is whole,
+ * and which older one of its own comes next. When all can read it, it is agreed. Otherwise rank 0 proposes
+ * the oldest of the next ones named: a checkpoint that all ranks can read is not newer than what any of
+ * them named, so none is passed over. Proposals only get older, so this ends.
  *
  * An older checkpoint needs no word of the controller. It commits (N, A) when every rank of attempt A has a
  * durable shard of step N, and that every rank finds a whole shard of (N, A) says the same. The two newest
  * commits are never deleted, so one damaged shard costs the steps between them.
  *
- * A job set of several gangs must restore one step in all of them, and a gang sees only itself: there nothing
- * older is proposed.
+ * A job set of several gangs must restore one step in all of them, and a gang sees only itself: there
+ * nothing older is proposed.
  */
 #include "job/context.h"
 
@@ -101,7 +101,8 @@ static bool find_older(struct phx_context *ctx, const struct job_checkpoint_ref 
 
 /* Only damage speaks against a shard; another world size is the caller's to hear of, and so is a committed
  * checkpoint without a folder to read it from. */
-static bool can_restore(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct phx_error *error)
+static bool can_restore(struct phx_context *ctx, const struct job_checkpoint_ref *ref,
+                        struct phx_error *error)
 {
     struct shard_id id = {ctx->settings.checkpoint_dir, ref->step, ref->attempt, ctx->settings.rank,
                           ctx->settings.world};

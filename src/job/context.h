@@ -241,11 +241,13 @@ bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap); /* 
 
 /* ---- keep.c ---- */
 
-/* Looks at what the rank's folder holds, once; later calls do nothing. Needs ctx->attempt. `make`: as in held.h.
- * Mutex held, or nobody else there yet. */
+/* Looks at what the rank's folder holds, once; later calls do nothing. Needs ctx->attempt. `make`: as in
+ * held.h. Mutex held, or nobody else there yet. */
 int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error);
-bool job_keep_newest(const struct phx_context *ctx, struct job_checkpoint_ref *ret_ref); /* false: nothing is held */
-int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref); /* slot; -1: not held here */
+/* False: nothing is held. */
+bool job_keep_newest(const struct phx_context *ctx, struct job_checkpoint_ref *ret_ref);
+/* Its slot; -1: it is not held here. */
+int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref);
 void job_keep_told(struct phx_context *ctx, uint64_t step); /* every rank holds it; mutex held */
 void job_keep_stop(struct phx_context *ctx, bool discard);  /* without the mutex */
 

@@ -1,6 +1,7 @@
-/* The instruction takes eight bytes and answers three cycles later, but takes new ones each cycle: three lanes
- * of LANE bytes are under way at once. The remainder of lane A followed by lane B is that of A, moved on by
- * LANE zero bytes, xor that of B alone: moving on is linear over the bits, so four tables of a byte each do it. */
+/* The instruction takes eight bytes and answers three cycles later, but takes new ones each cycle: three
+ * lanes of LANE bytes are under way at once. The remainder of lane A followed by lane B is that of A, moved
+ * on by LANE zero bytes, xor that of B alone: moving on is linear over the bits, so four tables of a byte
+ * each do it. */
 #include "job/crc.h"
 
 #include <pthread.h>
@@ -72,7 +73,8 @@ static uint32_t by_tables(uint32_t crc, const uint8_t *bytes, size_t len)
 #if HAVE_INSTRUCTION
 static uint32_t move_on(uint32_t crc)
 {
-    return moved[0][crc & 0xff] ^ moved[1][crc >> 8 & 0xff] ^ moved[2][crc >> 16 & 0xff] ^ moved[3][crc >> 24];
+    return moved[0][crc & 0xff] ^ moved[1][crc >> 8 & 0xff] ^ moved[2][crc >> 16 & 0xff] ^
+           moved[3][crc >> 24];
 }
 
 static uint64_t eight(const uint8_t *bytes)

@@ -1,5 +1,6 @@
-/* crc.h - CRC-32C (Castagnoli, RFC 3720 appendix B.4): by the processor's own instruction where it has one, in three
- * lanes at a time; else eight bytes a step by tables. The library stands alone, so it has its own. Any thread. */
+/* crc.h - CRC-32C (Castagnoli, RFC 3720 appendix B.4): by the processor's own instruction where it has one,
+ * in three lanes at a time; else eight bytes a step by tables. The library stands alone, so it has its own.
+ * Any thread. */
 #ifndef PHX_JOB_CRC_H
 #define PHX_JOB_CRC_H
 

@@ -34,8 +34,7 @@ static int open_mapped(const char *path, size_t size, int *ret_fd, uint8_t **ret
     if (fd < 0)
         return job_fail_errno(error, errno, "open %.120s", path);
     uint8_t *map = MAP_FAILED;
-    if (fstat(fd, &info) == 0 &&
-        ((size_t)info.st_size >= size || posix_fallocate(fd, 0, (off_t)size) == 0)) {
+    if (fstat(fd, &info) == 0 && ((size_t)info.st_size >= size || posix_fallocate(fd, 0, (off_t)size) == 0)) {
         size = (size_t)info.st_size > size ? (size_t)info.st_size : size;
         map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
@@ -68,7 +67,8 @@ static int fenced(const struct held *held, struct phx_error *error)
     uint32_t newest = atomic_load((_Atomic uint32_t *)held->fence);
     if (newest <= held->attempt)
         return 0;
-    return job_fail(error, PHX_ERROR_FENCED, "attempt %u of this rank exists, this is %u", newest, held->attempt);
+    return job_fail(error, PHX_ERROR_FENCED, "attempt %u of this rank exists, this is %u", newest,
+                    held->attempt);
 }
 
 static int raise_fence(struct held *held, struct phx_error *error)
@@ -104,8 +104,8 @@ static int own_folder(const char *dir, bool make, struct phx_error *error)
     return 0;
 }
 
-int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world, uint32_t attempt,
-              struct phx_error *error)
+int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world,
+              uint32_t attempt, struct phx_error *error)
 {
     struct held *held = ret_held;
     *held = (struct held){.rank = rank, .world = world, .attempt = attempt};
@@ -198,12 +198,14 @@ bool held_verify(struct held *held, int slot)
     return at->sealed;
 }
 
-int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len, struct phx_error *error)
+int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len,
+              struct phx_error *error)
 {
     const struct held_slot *at = &held->slots[slot];
     *ret_len = at->len;
     if (at->len > cap)
-        return job_fail(error, PHX_ERROR_SPACE, "%zu bytes are held in memory, the buffer has %zu", at->len, cap);
+        return job_fail(error, PHX_ERROR_SPACE, "%zu bytes are held in memory, the buffer has %zu", at->len,
+                        cap);
     if (at->len > 0)
         memcpy(buf, at->map + SHARD_HEADER_SIZE, at->len);
     return 0;
@@ -232,7 +234,8 @@ int held_reserve(struct held *held, int index, size_t len, struct phx_error *err
     if (reason != 0 && ftruncate(slot->fd, (off_t)slot->mapped) != 0)
         return job_fail_errno(error, errno, "cut %.120s", held->dir);
     if (reason == ENOSPC || reason == ENOMEM || reason == EFBIG)
-        return job_fail(error, PHX_ERROR_SPACE, "there is no memory to hold %zu bytes in %.120s", len, held->dir);
+        return job_fail(error, PHX_ERROR_SPACE, "there is no memory to hold %zu bytes in %.120s", len,
+                        held->dir);
     if (reason != 0)
         return job_fail_errno(error, reason, "hold %zu bytes in %.120s", len, held->dir);
     uint8_t *map = mremap(slot->map, slot->mapped, size, MREMAP_MAYMOVE);
@@ -270,5 +273,7 @@ int held_seal(struct held *held, int index, uint64_t step, size_t len, struct ph
     atomic_thread_fence(memory_order_release);
     shard_header_encode(&header, slot->map);
     look_at(held, slot);
-    return slot->sealed ? 0 : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s was overwritten", held->dir);
+    return slot->sealed
+               ? 0
+               : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s was overwritten", held->dir);
 }

@@ -1,16 +1,17 @@
-/* held.h - a rank's checkpoints in memory: two slots, each a file of a folder that the machine's agent keeps on a
- * file system in memory, so that they outlive the process.
+/* held.h - a rank's checkpoints in memory: two slots, each a file of a folder that the machine's agent
+ * keeps on a file system in memory, so that they outlive the process.
  *
  *     DIR/rank-<R>.0, DIR/rank-<R>.1   each a shard file (shard.h), of whichever step was held there last
  *     DIR/rank-<R>.fence               u32: the newest attempt that has opened them
  *
- * A slot counts while its header is whole ("sealed"). Writing takes the header away, copies, computes the checksum
- * and puts the header back, so a crash at any point leaves the other slot as it was. The copy is the only part that
- * the training waits for; a slot is as long as the largest state that it has held, so that pages are made once.
+ * A slot counts while its header is whole ("sealed"). Writing takes the header away, copies, computes the
+ * checksum and puts the header back, so a crash at any point leaves the other slot as it was. The copy is
+ * the only part that the training waits for; a slot is as long as the largest state that it has held, so
+ * that pages are made once.
  *
- * The fence. The agent ends an attempt before it starts the next one on the same chips. Should an old process live
- * on all the same, it finds a newer attempt in the fence before it copies and before it seals, and stops; what it
- * spoils between the two is found by the checksum.
+ * The fence. The agent ends an attempt before it starts the next one on the same chips. Should an old
+ * process live on all the same, it finds a newer attempt in the fence before it copies and before it seals,
+ * and stops; what it spoils between the two is found by the checksum.
  *
  * No state but the struct; its owner keeps two threads from one slot. Blocking only by page faults.
  */
@@ -42,12 +43,12 @@ struct held {
     struct held_slot slots[HELD_SLOTS];
 };
 
-/* Raises the fence to `attempt` and looks at what is there. The folder is made where it is absent, for this user
- * alone, or, without `make`, its absence is PHX_ERROR_NONE. PHX_ERROR_FENCED when a newer attempt has been here;
- * PHX_ERROR_IO, also for a folder of another user. */
-int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world, uint32_t attempt,
-              struct phx_error *error);
-void held_close(struct held *held); /* what is held stays */
+/* Raises the fence to `attempt` and looks at what is there. The folder is made where it is absent, for this
+ * user alone, or, without `make`, its absence is PHX_ERROR_NONE. PHX_ERROR_FENCED when a newer attempt has
+ * been here; PHX_ERROR_IO, also for a folder of another user. */
+int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world,
+              uint32_t attempt, struct phx_error *error);
+void held_close(struct held *held);   /* what is held stays */
 void held_discard(struct held *held); /* and closes; an empty folder goes too */
 
 /* The slot with the checkpoint, -1: none. By its header alone. */
@@ -57,10 +58,11 @@ bool held_find_older(const struct held *held, uint64_t *step, uint32_t *attempt)
 /* Is the data of this sealed slot what was held? If not, the slot does not count any more. */
 bool held_verify(struct held *held, int slot);
 /* Copies a sealed slot's data. PHX_ERROR_SPACE sets *ret_len too. */
-int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len, struct phx_error *error);
+int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len,
+              struct phx_error *error);
 
-/* Makes room for `len` bytes, now, where the slot is shorter. Takes the header away. PHX_ERROR_SPACE: there is no
- * memory for it. */
+/* Makes room for `len` bytes, now, where the slot is shorter. Takes the header away. PHX_ERROR_SPACE: there
+ * is no memory for it. */
 int held_reserve(struct held *held, int slot, size_t len, struct phx_error *error);
 /* As held_reserve, then the copy. */
 int held_copy(struct held *held, int slot, const void *data, size_t len, struct phx_error *error);

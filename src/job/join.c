@@ -71,8 +71,8 @@ static int take_stock(struct phx_context *ctx, struct phx_error *error)
     return 0;
 }
 
-/* A folder that can't be used holds nothing; who wants to hold something there is told why. Stand-alone, only rank
- * 0 knows the attempt so early. */
+/* A folder that can't be used holds nothing; who wants to hold something there is told why. Stand-alone,
+ * only rank 0 knows the attempt so early. */
 static int look_in_memory(struct phx_context *ctx, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;

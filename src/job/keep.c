@@ -1,9 +1,10 @@
-/* keep.c - checkpoints in memory: the public calls, the thread that seals what was copied, and who has what.
+/* keep.c - checkpoints in memory: the public calls, the thread that seals what was copied, and who has
+ * what.
  *
- * A hold is: copy into the slot that is not the newest (the caller waits for that alone), seal (the thread), tell
- * the hub. When the hub has heard of a step from every rank it tells all: from then on a whole gang could restore
- * it, and the slot before it may be overwritten. So of the two slots one always belongs to a step that every rank
- * holds; a rank that is a whole hold ahead of another one waits for it.
+ * A hold is: copy into the slot that is not the newest (the caller waits for that alone), seal (the
+ * thread), tell the hub. When the hub has heard of a step from every rank it tells all: from then on a
+ * whole gang could restore it, and the slot before it may be overwritten. So of the two slots one always
+ * belongs to a step that every rank holds; a rank that is a whole hold ahead of another one waits for it.
  *
  * That a step is held by all is nobody's to remember: at the next join the ranks ask each other (agree.c). */
 #include "job/context.h"
@@ -18,13 +19,15 @@ int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error)
     struct job_keep *keep = &ctx->keep;
     const struct job_settings *settings = &ctx->settings;
     if (settings->memory_dir[0] == '\0')
-        return job_fail(error, PHX_ERROR_INVALID, "there is no folder for checkpoints in memory (PHX_MEMORY_DIR)");
+        return job_fail(error, PHX_ERROR_INVALID,
+                        "there is no folder for checkpoints in memory (PHX_MEMORY_DIR)");
     if (settings->worlds != 1)
-        return job_fail(error, PHX_ERROR_INVALID, "a job set of %u gangs can't restore from memory", settings->worlds);
+        return job_fail(error, PHX_ERROR_INVALID, "a job set of %u gangs can't restore from memory",
+                        settings->worlds);
     if (keep->open)
         return 0;
-    int status =
-        held_open(&keep->held, settings->memory_dir, make, settings->rank, settings->world, ctx->attempt, error);
+    int status = held_open(&keep->held, settings->memory_dir, make, settings->rank, settings->world,
+                           ctx->attempt, error);
     keep->open = status == 0;
     keep->newest = -1;
     return status;
@@ -127,8 +130,8 @@ static int wait_for_slot(struct phx_context *ctx, uint64_t step, struct phx_erro
         return job_fail(error, PHX_ERROR_INVALID, "step %llu doesn't rise above %llu, which is held already",
                         (unsigned long long)step, (unsigned long long)*floor);
     int status = job_failure(ctx, error);
-    while (status == 0 && (keep->state != KEEP_IDLE || (keep->any && keep->failure.code == 0 &&
-                                                         !by_all(keep, keep->step)))) {
+    while (status == 0 && (keep->state != KEEP_IDLE ||
+                           (keep->any && keep->failure.code == 0 && !by_all(keep, keep->step)))) {
         if (ctx->any_left)
             return job_fail_peer(error, ctx->left_rank, "has left; no further step is held by all");
         job_wait(ctx, JOB_NEVER);
@@ -150,7 +153,8 @@ static int free_slot(const struct phx_context *ctx)
     return taken == 0 ? 1 : 0;
 }
 
-int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_t len, struct phx_error *error)
+int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_t len,
+                        struct phx_error *error)
 {
     if (data == NULL && len > 0)
         return job_fail(error, PHX_ERROR_INVALID, "data is NULL");

@@ -141,8 +141,8 @@ void shard_header_encode(const struct shard_header *header, uint8_t ret_bytes[SH
     jobwire_put(&writer, job_crc32c(0, ret_bytes, writer.len), 4);
 }
 
-int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path, struct shard_header *ret_header,
-                        struct phx_error *error)
+int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path,
+                        struct shard_header *ret_header, struct phx_error *error)
 {
     struct jobwire_reader reader = {.data = bytes, .pos = sizeof magic, .len = SHARD_HEADER_SIZE};
     struct shard_header header;

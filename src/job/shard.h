@@ -40,8 +40,8 @@ struct shard_header {
 };
 void shard_header_encode(const struct shard_header *header, uint8_t ret_bytes[SHARD_HEADER_SIZE]);
 /* PHX_ERROR_CORRUPT names `path`. */
-int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path, struct shard_header *ret_header,
-                        struct phx_error *error);
+int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path,
+                        struct shard_header *ret_header, struct phx_error *error);
 
 struct shard_id {
     const char *dir;

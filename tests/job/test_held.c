@@ -1,5 +1,5 @@
-/* Checkpoints in memory: a slot counts or it does not, whatever happens to who writes it; what every rank holds is
- * what a gang goes on from. */
+/* Checkpoints in memory: a slot counts or it does not, whatever happens to who writes it; what every rank
+ * holds is what a gang goes on from. */
 #include "job/gang.h"
 
 #include <sched.h>
@@ -73,7 +73,8 @@ static void test_two_slots(void **unused)
     assert_false(held_verify(&held, 1));
     assert_int_equal(held_find(&held, 20, 0), -1);
     held_discard(&held);
-    assert_int_equal(held_open(&held, dir, false, 2, 4, 1, &error), PHX_ERROR_NONE); /* nobody else was there */
+    assert_int_equal(held_open(&held, dir, false, 2, 4, 1, &error),
+                     PHX_ERROR_NONE); /* nobody else was there */
     assert_int_equal(held_open(&held, dir, true, 2, 4, 1, &error), 0);
     step = UINT64_MAX;
     assert_false(held_find_older(&held, &step, &attempt));
@@ -104,8 +105,8 @@ static void test_fence(void **unused)
     gang_done(&gang);
 }
 
-/* Killed anywhere, again and again: a slot that counts is whole, and the newest that was sealed is there or the one
- * after it. */
+/* Killed anywhere, again and again: a slot that counts is whole, and the newest that was sealed is there or
+ * the one after it. */
 static void test_killed_anywhere(void **unused)
 {
     struct gang gang;
@@ -248,8 +249,8 @@ static void lose_memory_of(const struct gang *gang, uint32_t rank)
     }
 }
 
-/* Processes die at any moment; the gang begins with something that all held, no older than what any rank knew of,
- * though nothing was ever saved. */
+/* Processes die at any moment; the gang begins with something that all held, no older than what any rank
+ * knew of, though nothing was ever saved. */
 static void test_gang_of_the_killed(void **unused)
 {
     struct gang gang;
@@ -281,7 +282,8 @@ static void test_lost_machine(void **unused)
     gang_fork_all(&gang, work, &plan);
     gang_until(&gang, *plan.by_all == 60 && gang.has_commit);
     kill_all(&gang);
-    plan = (struct plan){.restored = 60, .until = 80, .by_all = plan.by_all}; /* from memory, nothing is saved */
+    plan =
+        (struct plan){.restored = 60, .until = 80, .by_all = plan.by_all}; /* from memory, nothing is saved */
     gang_fork_all(&gang, work, &plan);
     gang_until(&gang, *plan.by_all == 80);
     kill_all(&gang);
@@ -293,7 +295,8 @@ static void test_lost_machine(void **unused)
     plan = (struct plan){.restored = 40, .until = 50, .leave = true, .by_all = plan.by_all};
     gang_run(&gang, work, &plan);
     gang_next_attempt(&gang);
-    plan = (struct plan){.restored = 30, .until = 0, .leave = true, .by_all = plan.by_all}; /* left: let go of */
+    plan =
+        (struct plan){.restored = 30, .until = 0, .leave = true, .by_all = plan.by_all}; /* left: let go of */
     gang_run(&gang, work, &plan);
     munmap(plan.by_all, sizeof *plan.by_all);
     gang_done(&gang);

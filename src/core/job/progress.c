@@ -31,14 +31,15 @@ void progress_suspect(struct jobset *jobset, machine_id machine)
     jobset->suspects[jobset->suspect_count++] = machine;
 }
 
-/* A process that ended may run again where it was, next to what it holds in memory there. A machine where that has
- * happened before, or that is at fault itself, is avoided. */
+/* A process that ended may run again where it was, next to what it holds in memory there. A machine where
+ * that has happened before, or that is at fault itself, is avoided. */
 static bool is_to_avoid(const struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
     struct str machine = step->cluster->machines[culprit->machine].name;
     if (culprit->end != END_EXIT)
         return true;
-    size_t first = jobset->record_count > RESTART_RECORDS_MAX ? jobset->record_count - RESTART_RECORDS_MAX : 0;
+    size_t first =
+        jobset->record_count > RESTART_RECORDS_MAX ? jobset->record_count - RESTART_RECORDS_MAX : 0;
     for (size_t i = first; i < jobset->record_count; i++)
         if (str_is(machine, jobset->records[i % RESTART_RECORDS_MAX].machine))
             return true;

@@ -43,7 +43,8 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
     const char *address;             /* own address, for outgoing connections; NULL: the kernel's choice */
     const char *state;               /* directory; not needed with `simulate` */
     const char *volumes_dir;         /* claims are directories in it; NULL: pods with claims do not start */
-    /* A folder on a file system in memory, where tasks hold checkpoints (memory.c); NULL: /dev/shm; "": none. */
+    /* A folder on a file system in memory, where tasks hold checkpoints (memory.c); NULL: /dev/shm; "":
+     * none. */
     const char *memory_dir;
     const char *hooks_dir;           /* operators' scripts (docs/errands.md); NULL: /etc/phalanx/hooks */
     const char *shim;                /* path of phalanx-shim; NULL: the launcher's search */

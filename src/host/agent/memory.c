@@ -1,11 +1,12 @@
-/* memory.c - where tasks hold checkpoints in memory: a folder for each JobSet, on a file system in memory, so that
- * what is held outlives the process that held it, and the agent.
+/* memory.c - where tasks hold checkpoints in memory: a folder for each JobSet, on a file system in memory,
+ * so that what is held outlives the process that held it, and the agent.
  *
  *     <memory-dir>/phalanx-<machine>-<hash of the state directory>/<JobSet's uid>
  *
- * The upper one is the agent's and open to all like /tmp; libphalanx makes the lower one (job/held.h) at a task's
- * first hold, so that tasks that hold nothing cost nothing, and lets go of what it holds at a good end. What is left
- * is removed KEEP_S after the JobSet's last task here was forgotten: a restart comes sooner. */
+ * The upper one is the agent's and open to all like /tmp; libphalanx makes the lower one (job/held.h) at a
+ * task's first hold, so that tasks that hold nothing cost nothing, and lets go of what it holds at a good
+ * end. What is left is removed KEEP_S after the JobSet's last task here was forgotten: a restart comes
+ * sooner. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -33,8 +34,8 @@ void local_memory_init(struct live *live, const char *memory_dir)
     char path[PATH_BYTES + 64];
     if (memory_dir && !memory_dir[0])
         return;
-    snprintf(path, sizeof path, "%s/phalanx-%s-%08x", memory_dir ? memory_dir : MEMORY_DIR_DEFAULT, machine->name,
-             (unsigned)hash64(0, live->directory, strlen(live->directory)));
+    snprintf(path, sizeof path, "%s/phalanx-%s-%08x", memory_dir ? memory_dir : MEMORY_DIR_DEFAULT,
+             machine->name, (unsigned)hash64(0, live->directory, strlen(live->directory)));
     if ((mkdir(path, 01777) < 0 && errno != EEXIST) || chmod(path, 01777) < 0) {
         error_set_errno(&error, errno, "tasks can hold no checkpoints in memory: making %s", path);
         local_note(machine, str_from(error.text));
@@ -52,7 +53,8 @@ const char *local_memory_env(const struct live *live, const struct task_launch *
 {
     if (!live->memory_dir)
         return NULL;
-    return arena_printf(arena, "PHX_MEMORY_DIR=%s/%llu", live->memory_dir, (unsigned long long)launch->jobset).data;
+    return arena_printf(arena, "PHX_MEMORY_DIR=%s/%llu", live->memory_dir, (unsigned long long)launch->jobset)
+        .data;
 }
 
 /* The time of the folder is when the JobSet was seen here last. */
@@ -62,7 +64,8 @@ static void look_at(struct live *live, const char *name, int64_t now_s)
     struct stat info;
     int64_t jobset;
     snprintf(path, sizeof path, "%s/%s", live->memory_dir, name);
-    if (!str_to_i64(str_from(name), 1, INT64_MAX, &jobset) || lstat(path, &info) < 0 || !S_ISDIR(info.st_mode))
+    if (!str_to_i64(str_from(name), 1, INT64_MAX, &jobset) || lstat(path, &info) < 0 ||
+        !S_ISDIR(info.st_mode))
         return;
     if (local_tasks_has_jobset(live, (obj_id)jobset))
         utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);

@@ -69,7 +69,8 @@ static void a_task_that_is_heard_of_again_clears_the_suspicion(void **state)
     harness_done(&h);
 }
 
-/* A process that ends is started where it was, next to what it holds in memory; where it ends again, it is not. */
+/* A process that ends is started where it was, next to what it holds in memory; where it ends again, it is
+ * not. */
 static void a_machine_is_given_one_more_chance(void **state)
 {
     struct harness h;

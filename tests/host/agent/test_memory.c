@@ -1,5 +1,5 @@
-/* Folders for checkpoints in memory: told to tasks, kept while their JobSet is here, removed when it has long been
- * gone. */
+/* Folders for checkpoints in memory: told to tasks, kept while their JobSet is here, removed when it has
+ * long been gone. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -106,7 +106,8 @@ static void tasks_are_told_their_folder(void **state)
     bed_init(&bed);
     upper_folder(&bed, upper, sizeof upper);
     assert_true(upper[0]);
-    snprintf(command, sizeof command, "test \"$PHX_MEMORY_DIR\" = '%s/77' && mkdir \"$PHX_MEMORY_DIR\"", upper);
+    snprintf(command, sizeof command, "test \"$PHX_MEMORY_DIR\" = '%s/77' && mkdir \"$PHX_MEMORY_DIR\"",
+             upper);
     start(&bed, 21, 77, command);
     RUN_UNTIL(&bed.fake, told(&bed.fake, 21)->exited);
     assert_int_equal(told(&bed.fake, 21)->exit_code, 0);
@@ -121,9 +122,9 @@ static void what_nobody_wants_is_removed(void **state)
     upper_folder(&bed, upper, sizeof upper);
     start(&bed, 21, 5, "sleep 1000");
     RUN_UNTIL(&bed.fake, told(&bed.fake, 21)->started);
-    make_held(upper, "5", true);   /* its task runs */
-    make_held(upper, "6", true);   /* long gone */
-    make_held(upper, "7", false);  /* gone a moment ago: it may come back */
+    make_held(upper, "5", true);  /* its task runs */
+    make_held(upper, "6", true);  /* long gone */
+    make_held(upper, "7", false); /* gone a moment ago: it may come back */
     make_held(upper, "no-number", true);
     assert_int_equal(agent_end(bed.agent, SIGKILL), -SIGKILL);
     begin_agent(&bed);
