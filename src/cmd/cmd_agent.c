@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/log_options.h"
-#include "cmd/probe_settings.h"
+#include "cmd/settings_file.h"
 #include "host/agent/agent_host.h"
 
 static const char usage[] =
@@ -272,7 +272,7 @@ static bool read_settings(struct arguments *arguments)
     struct error error;
     if (!path)
         return true;
-    int rc = probe_settings_read(path, SETTINGS_BYTES_MAX, &arguments->arena, &settings, &error);
+    int rc = settings_file_read(path, SETTINGS_BYTES_MAX, &arguments->arena, &settings, &error);
     if (rc == 0 && !settings)
         rc = error_set(&error, ERROR_INVALID, "%s: one document is wanted", path);
     if (rc < 0)

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
-#include "cmd/probe_settings.h"
+#include "cmd/settings_file.h"
 #include "host/probes/probes.h"
 
 static const char usage[] =
@@ -256,7 +256,7 @@ static int begin(struct check *check)
     struct doc *settings = NULL;
     struct error error;
     if (check->settings &&
-        probe_settings_read(check->settings, SETTINGS_BYTES_MAX, &arena, &settings, &error) < 0)
+        settings_file_read(check->settings, SETTINGS_BYTES_MAX, &arena, &settings, &error) < 0)
         return complain(error.text, NULL);
     struct probes_options options = {.root = check->root,
                                      .settings = settings,

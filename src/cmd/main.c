@@ -24,6 +24,7 @@
 #pragma weak cmd_log
 #pragma weak cmd_exec
 #pragma weak cmd_logs
+#pragma weak cmd_qualify
 #pragma weak cmd_top
 #pragma weak cmd_torture
 #pragma weak cmd_up
@@ -51,6 +52,7 @@ static const struct command commands[] = {
     {"wait", cmd_wait, "wait for a condition"},
     {"top", cmd_top, "chips, steps per second and ETTR of jobs and machines"},
     {"check", cmd_check, "look at this machine's health"},
+    {"qualify", cmd_qualify, "test this machine, or two, against thresholds"},
     {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
     {"inject", cmd_inject, "make a machine of a local cluster fail"},

@@ -1,9 +1,9 @@
-#include "cmd/probe_settings.h"
+#include "cmd/settings_file.h"
 
 #include "base/yaml.h"
 #include "host/access/pki.h"
 
-int probe_settings_read(const char *path, size_t bytes_max, struct arena *arena, struct doc **ret_document,
+int settings_file_read(const char *path, size_t bytes_max, struct arena *arena, struct doc **ret_document,
                         struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};

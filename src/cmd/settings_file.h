@@ -1,0 +1,13 @@
+/* settings_file.h - a file of settings, for the commands that take one (probes, thresholds). */
+#ifndef PHX_CMD_SETTINGS_FILE_H
+#define PHX_CMD_SETTINGS_FILE_H
+
+#include "base/doc.h"
+#include "base/error.h"
+
+/* The one document of a YAML file of at most `bytes_max`, in `arena`; NULL: it has none. The error names the
+ * file. */
+int settings_file_read(const char *path, size_t bytes_max, struct arena *arena, struct doc **ret_document,
+                        struct error *error);
+
+#endif

@@ -1,0 +1,94 @@
+/* internal.h - inside host/qualify.
+ *   qualify.c   a child for each test, its time limit, the thresholds
+ *   order.c     thresholds and orders as documents
+ *   report.c    reports for people and programs; learning
+ *   cpu.c memory.c disk.c gpu.c   tests of a machine alone
+ *   net.c       the work over a TCP connection: loopback.c, pair.c
+ *   gemm.c      matrices whose product is known
+ *
+ * A test runs in the child: it sets figures and `why`, and returns whether all went well.
+ */
+#ifndef PHX_HOST_QUALIFY_INTERNAL_H
+#define PHX_HOST_QUALIFY_INTERNAL_H
+
+#include "host/qualify/qualify.h"
+
+/* What a child says at its end, through a pipe to its parent: the same program. */
+struct test_answer {
+    bool ok, skipped;
+    int64_t work_ns;
+    bool measured[QUALIFY_FIGURES];
+    double figures[QUALIFY_FIGURES];
+    char why[QUALIFY_WHY_MAX];
+};
+
+void test_figure(struct test_answer *answer, const char *figure, double value);
+/* False, with the reason: "return test_fail(...)". */
+bool test_fail(struct test_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int64_t test_now_ns(void);                          /* CLOCK_MONOTONIC */
+uint64_t test_noise(uint64_t seed);                 /* well-mixed bits of a number */
+int64_t test_median(int64_t *values, size_t count); /* sorts them; count > 0 */
+
+bool test_cpu(const struct qualify_options *options, struct test_answer *answer);
+bool test_memory(const struct qualify_options *options, struct test_answer *answer);
+bool test_disk(const struct qualify_options *options, struct test_answer *answer);
+bool test_loopback(const struct qualify_options *options, struct test_answer *answer);
+bool test_gpu(const struct qualify_options *options, struct test_answer *answer);
+bool test_pair(const struct qualify_options *options, struct test_answer *answer);
+
+/* --- threads (qualify.c): `work` once on each CPU that this process may use ----------------------------- */
+
+struct test_thread {
+    const struct qualify_options *options;
+    uint32_t index, count; /* of count threads */
+    int cpu;               /* that it is pinned to; -1: none */
+    int64_t until_ns;      /* when it should end */
+    void *shared;
+    double amount; /* what it did */
+    int64_t took_ns;
+    char why[QUALIFY_WHY_MAX]; /* why it failed; "": it did not */
+};
+/* Starts them at once; the sum of amount / time, per second. False: some failed, and `answer` says why. */
+bool test_threads(const struct qualify_options *options, void (*work)(struct test_thread *thread),
+                  void *shared, double *ret_rate, struct test_answer *answer);
+
+/* --- gemm.c --------------------------------------------------------------------------------------------- */
+
+/* Square matrices of `size`, row by row: the sum of two outer products each, of small whole numbers, so that
+ * the product is known element by element without multiplying matrices, and exact in any order of summing. */
+struct gemm_answer {
+    int32_t *left[2], *right[2]; /* [size] */
+    int64_t inner[2][2];
+    uint32_t size;
+};
+void gemm_init(struct gemm_answer *answer, uint32_t size, uint64_t seed);
+void gemm_done(struct gemm_answer *answer);
+double gemm_left(const struct gemm_answer *answer, uint32_t row, uint32_t column);
+double gemm_right(const struct gemm_answer *answer, uint32_t row, uint32_t column);
+double gemm_product(const struct gemm_answer *answer, uint32_t row, uint32_t column);
+
+/* --- net.c ---------------------------------------------------------------------------------------------- */
+
+/* One end of a connection that does not block. */
+struct net_end {
+    int fd;
+    int64_t deadline_ns; /* monotonic */
+    uint64_t bytes;      /* of each direction */
+    uint32_t rounds;     /* of one byte, there and back */
+};
+struct net_work {
+    double mb_per_s;   /* of the slower direction */
+    double latency_us; /* median of a round trip */
+    int64_t work_ns;   /* from the first byte to the last */
+};
+/* The same work on both ends: one begins (`first`), the other answers; both get the same figures. False: the
+ * peer left, or the deadline passed, or bytes were damaged. */
+bool net_do(const struct net_end *end, bool first, struct net_work *ret, struct test_answer *answer);
+int net_listen(const char *host, uint16_t port, uint16_t *ret_port, struct test_answer *answer); /* -1 */
+/* -1, nothing said: no connection now. */
+int net_accept(int listener, int64_t deadline_ns);
+int net_connect(const char *host, uint16_t port, int64_t deadline_ns);
+bool net_write(const struct net_end *end, const void *data, size_t len);
+bool net_read(const struct net_end *end, void *data, size_t len);
+
+#endif
