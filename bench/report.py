@@ -19,6 +19,9 @@ TARGETS = [
     ("detect", r"^(reported|broken).* -> (fault, quarantined|loss noticed|job is told)", "value", "<", 50),
     ("probes", r"processor at the default periods$", "value", "<", 1),
     ("probes", r"memory growth$", "value", "<", 20),
+    ("lemons", r"^precision, two", "value", ">=", 0.85),
+    ("lemons", r"^recall, two", "value", ">=", 0.9),
+    ("lemons", r"away from", "value", "<=", 1.5),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),
 ]
 KEYS = ("bench", "case", "value", "unit", "limit", "ratio_limit", "peer", "peer_value", "ratio_peer")

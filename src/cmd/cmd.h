@@ -30,6 +30,7 @@ int cmd_exec(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_get(int argc, char **argv);
 int cmd_inject(int argc, char **argv);
+int cmd_lemons(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_qualify(int argc, char **argv);

@@ -47,6 +47,7 @@ static const struct kind kinds[] = {
     {"admissionchecks", "admissioncheck", "", "AdmissionCheck", KUEUE_PATH "v1beta1", KUEUE "v1beta1", false},
     {"workloads", "workload", "wl", "Workload", KUEUE_PATH "v1beta1", KUEUE "v1beta1", true},
     {"faults", "fault", "flt", "Fault", "/apis/phalanx.dev/v1", "phalanx.dev/v1", false},
+    {"lemons", "lemon", "", "Lemon", "/apis/phalanx.dev/v1", "phalanx.dev/v1", false},
     {"faulttables", "faulttable", "", "FaultTable", "/apis/phalanx.dev/v1", "phalanx.dev/v1", false},
     {"roles", "role", "", "Role", RBAC_PATH, RBAC, true},
     {"rolebindings", "rolebinding", "", "RoleBinding", RBAC_PATH, RBAC, true},

@@ -21,6 +21,7 @@
 #pragma weak cmd_explain
 #pragma weak cmd_get
 #pragma weak cmd_inject
+#pragma weak cmd_lemons
 #pragma weak cmd_log
 #pragma weak cmd_exec
 #pragma weak cmd_logs
@@ -51,6 +52,7 @@ static const struct command commands[] = {
     {"delete", cmd_delete, "delete objects"},
     {"wait", cmd_wait, "wait for a condition"},
     {"top", cmd_top, "chips, steps per second and ETTR of jobs and machines"},
+    {"lemons", cmd_lemons, "machines that fail again and again"},
     {"check", cmd_check, "look at this machine's health"},
     {"qualify", cmd_qualify, "test this machine, or two, against thresholds"},
     {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},

@@ -59,6 +59,17 @@ static void route_reports(struct core *core, struct step *step, const struct eve
     node_judge(core, step, &core->cluster.machines[step->suspect]);
 }
 
+static void route_cluster(struct core *core, struct step *step, const struct event *event)
+{
+    struct lemon_settings before = core->cluster.lemons;
+    step->settings_changed = true;
+    node_cluster(core, step, event->cluster.document);
+    health_cluster(step);
+    lemon_cluster(step, &before);
+    errands_cluster(step);
+    core_leaving_restored(core);
+}
+
 static void route(struct core *core, struct step *step, const struct event *event)
 {
     switch (event->kind) {
@@ -68,12 +79,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         node_boot(core, step);
         break;
     case EVENT_CLUSTER:
-        step->settings_changed = true;
-        node_cluster(core, step, event->cluster.document);
-        health_cluster(step);
-        lemon_cluster(step);
-        errands_cluster(step);
-        core_leaving_restored(core);
+        route_cluster(core, step, event);
         break;
     case EVENT_TICK:
         jobs_tick(step);

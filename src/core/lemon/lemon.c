@@ -152,11 +152,15 @@ void lemon_tick(struct step *step)
     }
 }
 
-void lemon_cluster(struct step *step)
+void lemon_cluster(struct step *step, const struct lemon_settings *before)
 {
+    bool removes = step->cluster->lemons.remove && !before->remove;
     lemon_tick(step);
-    for (size_t i = 0; i < step->lemons->all.len; i++)
-        stir(step->lemons, step->lemons->all.items[i]);
+    for (size_t i = 0; i < step->lemons->all.len; i++) {
+        struct lemon *lemon = step->lemons->all.items[i];
+        lemon->grew |= removes;
+        stir(step->lemons, lemon);
+    }
 }
 
 int64_t lemon_deadline(const struct lemon_store *store, const struct lemon_settings *settings)

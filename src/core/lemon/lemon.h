@@ -98,7 +98,9 @@ struct lemon_verdict {
 };
 bool lemon_next_verdict(struct step *step, struct lemon_verdict *ret_verdict);
 void lemon_tick(struct step *step);    /* forgets what is older than the window */
-void lemon_cluster(struct step *step); /* the settings may be others: all are judged anew */
+/* The settings may be others, `before` were the old ones: all are judged anew. Where lemons are removed from
+ * now on, those that there are count as grown. */
+void lemon_cluster(struct step *step, const struct lemon_settings *before);
 int64_t lemon_deadline(const struct lemon_store *store, const struct lemon_settings *settings); /* stamp */
 
 /* --- for snapshots -------------------------------------------------------------------------------------- */

@@ -82,7 +82,7 @@ static void render_some(struct lister *lister, size_t bytes)
         struct place place = lister->page.places.items[lister->next++];
         struct object_ref object;
         if (find(lister->api, lister->resource, place, &object) &&
-            usage_shows(lister->api->usages, lister->resource, object, lister->render.now_ns))
+            object_is_listed(lister->api, lister->resource, object, lister->render.now_ns))
             put_object(lister, object, place.name);
     }
     if (lister->next == lister->page.places.len && !lister->ended) {

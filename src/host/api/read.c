@@ -51,6 +51,14 @@ void answer_object(struct api_request *request, int code, struct object_ref obje
     }
 }
 
+bool object_is_listed(const struct api *api, const struct resource *resource, struct object_ref object,
+                      int64_t now_ns)
+{
+    if (resource->id == RESOURCE_LEMONS)
+        return lemon_is_shown(api->hooks.core(api->hooks.context), object.machine);
+    return usage_shows(api->usages, resource, object, now_ns);
+}
+
 bool request_find(const struct api_request *request, struct object_ref *ret_object)
 {
     return resource_get(request->resource, request_core(request), request->namespace_, request->name,
@@ -63,7 +71,7 @@ void handle_get(struct api_request *request)
     struct object_ref object;
     watch_ring_interest(request->api->ring, request->resource);
     if (!request_find(request, &object) ||
-        !usage_shows(request->api->usages, request->resource, object, request_now(request))) {
+        !object_is_listed(request->api, request->resource, object, request_now(request))) {
         answer_not_found(request);
         return;
     }

@@ -40,6 +40,9 @@ void render_object(struct render *render, const struct resource *resource, struc
     case RESOURCE_NODE_METRICS:
         render_node_metrics(render, object.machine);
         return;
+    case RESOURCE_LEMONS:
+        render_lemon(render, object.machine);
+        return;
     case RESOURCE_POD_METRICS:
         render_pod_metrics(render, object.task);
         return;

@@ -35,6 +35,12 @@ void render_job(struct render *render, const struct job *job);
 void render_pod(struct render *render, const struct task *task);
 void render_node(struct render *render, const struct machine *machine);
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload);
+/* Of a machine that is a Lemon's: one of which something is counted. */
+bool lemon_is_shown(const struct core *core, const struct machine *machine);
+void render_lemon(struct render *render, const struct machine *machine);
+void lemon_cells(struct render *render, const struct machine *machine);
+/* The Node's condition; nothing where it is none. */
+void render_lemon_condition(struct render *render, const struct machine *machine);
 /* "metadata" with what tells one from another. */
 void render_workload_head(struct render *render, const struct workload *workload);
 void workload_cells(struct render *render, const struct workload *workload); /* but for its age */

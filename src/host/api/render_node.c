@@ -197,6 +197,7 @@ void render_node(struct render *render, const struct machine *machine)
     json_begin_array(out);
     put_ready(render, machine);
     put_healthy(render, machine);
+    render_lemon_condition(render, machine);
     json_end_array(out);
     json_key(out, "addresses");
     json_begin_array(out);

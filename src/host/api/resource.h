@@ -54,6 +54,7 @@ enum resource_id {
     RESOURCE_PENDING_OF_LOCAL_QUEUES,
     RESOURCE_OLD_PENDING_OF_CLUSTER_QUEUES,
     RESOURCE_OLD_PENDING_OF_LOCAL_QUEUES,
+    RESOURCE_LEMONS, /* what is counted of Nodes: render_lemon.c */
     RESOURCES
 };
 

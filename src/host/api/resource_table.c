@@ -206,6 +206,15 @@ const struct resource resource_table[RESOURCES] = {
                               .namespaced = true},
     VISIBILITY_ROWS(, "v1beta2"),
     VISIBILITY_ROWS(OLD_, "v1beta1"),
+    [RESOURCE_LEMONS] = {.id = RESOURCE_LEMONS,
+                         .object = OBJECT_NODE,
+                         .group = "phalanx.dev",
+                         .version = "v1",
+                         .api_version = "phalanx.dev/v1",
+                         .plural = "lemons",
+                         .singular = "lemon",
+                         .kind = "Lemon",
+                         .verbs = VERB_GET | VERB_LIST},
 };
 
 const struct resource_group resource_groups[] = {

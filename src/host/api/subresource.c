@@ -27,7 +27,7 @@ const struct subresource *subresources_of(const struct resource *resource)
         {.name = NULL}};
     if (resource_is_visibility(resource))
         return strcmp(resource->version, "v1beta2") == 0 ? visibility : old_visibility;
-    if (resource_is_metrics(resource))
+    if (resource_is_metrics(resource) || resource->id == RESOURCE_LEMONS)
         return none;
     switch (resource->object) {
     case OBJECT_POD:

@@ -59,6 +59,10 @@ static const struct table_column tables[RESOURCES][COLUMNS_MAX] = {
                          {"Action", "string", "", "What was done about it.", 0},
                          {"Count", "integer", "", "How often it was seen.", 0},
                          AGE_COLUMN},
+    [RESOURCE_LEMONS] = {NAME_COLUMN,
+                         {"Lemon", "string", "", "Whether a signal has passed its threshold.", 0},
+                         {"Score", "integer", "", "Signals in per cent of their thresholds, summed.", 0},
+                         {"Evidence", "string", "", "What was counted.", 0}},
     [RESOURCE_NODE_METRICS] = {NAME_COLUMN,
                                {"CPU", "string", "", "Used in the window, in CPUs.", 0},
                                {"Memory", "string", "", "In use at its end.", 0},
@@ -344,6 +348,11 @@ void table_cells(struct render *render, const struct resource *resource, struct 
     json_begin_array(&render->out);
     if (resource_is_metrics(resource)) {
         metrics_cells(render, object, name);
+        json_end_array(&render->out);
+        return;
+    }
+    if (resource->id == RESOURCE_LEMONS) {
+        lemon_cells(render, object.machine);
         json_end_array(&render->out);
         return;
     }

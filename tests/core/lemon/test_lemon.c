@@ -229,6 +229,25 @@ static void test_walk(void **state)
     harness_done(&h);
 }
 
+/* Removal is switched on when lemons are known already. */
+static void test_removed_later(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    set_lemons(&h, 3, "{\"thresholds\":{\"outCount\":1}}");
+    strike(&h, "m-2");
+    assert_true(is_lemon(&h, "m-2"));
+    assert_null(fault_of_machine(core_health(h.core), STR("m-2")));
+    set_lemons(&h, 3, "{\"thresholds\":{\"outCount\":1},\"remove\":true}");
+    assert_int_equal(cluster_find(core_cluster(h.core), STR("m-2"))->isolation, ISOLATION_DRAINING);
+    const struct fault *fault = fault_of_machine(core_health(h.core), STR("m-2"));
+    uint64_t count = fault->count;
+    set_lemons(&h, 3, "{\"thresholds\":{\"outCount\":1},\"remove\":true,\"windowDays\":20}");
+    assert_int_equal(fault_of_machine(core_health(h.core), STR("m-2"))->count, count); /* once is enough */
+    harness_done(&h);
+}
+
 static void test_settings_are_checked(void **state)
 {
     (void)state;
@@ -249,7 +268,7 @@ int main(void)
         cmocka_unit_test(test_twice_is_a_lemon),     cmocka_unit_test(test_removed_and_returned),
         cmocka_unit_test(test_rate_of_those_alone),  cmocka_unit_test(test_excluded_by_name),
         cmocka_unit_test(test_errors_of_chips),      cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_settings_are_checked),
+        cmocka_unit_test(test_settings_are_checked), cmocka_unit_test(test_removed_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,123 @@
+/* phalanx lemons: machines that fail again and again. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cmd/client.h"
+
+static const char usage[] =
+    "Usage: phalanx lemons [options]\n"
+    "\n"
+    "Lists what was counted of machines in the last 28 days, the worst first: whether one is a lemon, its "
+    "score\n"
+    "(each signal in per cent of its threshold, summed) and the evidence. Thresholds: the cluster file,\n"
+    "spec.settings.lemons.\n"
+    "\n"
+    "      --all              those too that are no lemons\n"
+    "  -o, --output FORMAT    table or json (default: table)\n" CLIENT_HELP CLIENT_EXIT_HELP;
+
+struct listing {
+    struct client_options options;
+    bool all, json;
+};
+
+static bool is_lemon(const struct doc *item)
+{
+    return doc_bool(doc_dotted(item, "status.lemon"), false);
+}
+
+/* Lemons first, then by score, then by name. */
+static int worst_first(const void *a, const void *b)
+{
+    const struct doc *x = *(const struct doc *const *)a, *y = *(const struct doc *const *)b;
+    int64_t left = doc_number(x, "status.score", 0), right = doc_number(y, "status.score", 0);
+    if (is_lemon(x) != is_lemon(y))
+        return is_lemon(x) ? -1 : 1;
+    if (left != right)
+        return left > right ? -1 : 1;
+    return str_compare(doc_text(x, "metadata.name"), doc_text(y, "metadata.name"));
+}
+
+static void put_table(struct buf *out, struct doc *const *items, size_t count)
+{
+    static const char *const names[] = {"MACHINE", "LEMON", "SCORE", "SINCE", "EVIDENCE"};
+    struct text_table table = {.columns = sizeof names / sizeof *names};
+    for (size_t i = 0; i < table.columns; i++)
+        table_add(&table, str_from(names[i]));
+    for (size_t i = 0; i < count; i++) {
+        struct str since = doc_text(items[i], "status.since");
+        table_add(&table, doc_text(items[i], "metadata.name"));
+        table_add(&table, is_lemon(items[i]) ? STR("yes") : STR("no"));
+        table_add(&table,
+                  arena_printf(&table.arena, "%lld%%", (long long)doc_number(items[i], "status.score", 0)));
+        table_add(&table, is_lemon(items[i]) ? since : STR("-"));
+        table_add(&table, doc_text(items[i], "status.evidence"));
+    }
+    table_print(&table, out, output_colors());
+    table_done(&table);
+}
+
+/* Sorts the list and leaves those away that nobody asked for. */
+static void arrange(struct doc *list, bool all)
+{
+    size_t kept = 0;
+    if (!list || list->kind != DOC_ARRAY)
+        return;
+    for (size_t i = 0; i < list->array.len; i++)
+        if (all || is_lemon(list->array.items[i]))
+            list->array.items[kept++] = list->array.items[i];
+    list->array.len = kept;
+    if (kept > 1)
+        qsort(list->array.items, kept, sizeof(*list->array.items), worst_first);
+}
+
+static int show(const struct listing *listing)
+{
+    struct client client;
+    struct client_reply reply = {0};
+    struct buf path BUF_CLEANUP = {0}, out BUF_CLEANUP = {0};
+    int rc = client_open(&client, &listing->options);
+    if (rc != EXIT_OK)
+        return rc;
+    kind_path(&path, kind_find(STR("lemons")), NULL, (struct str){0});
+    rc = client_get(&client, buf_str(&path), &reply);
+    if (rc == EXIT_OK) {
+        struct doc *items = doc_get(reply.doc, "items");
+        arrange(items, listing->all);
+        if (listing->json)
+            json_write_pretty(&out, reply.doc);
+        else if (doc_len(items))
+            put_table(&out, items->array.items, doc_len(items));
+        else
+            say(listing->all ? "nothing was counted of any machine" : "no machine is a lemon");
+        output_write(&out);
+    }
+    client_reply_done(&reply);
+    client_close(&client);
+    return rc;
+}
+
+int cmd_lemons(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"all", no_argument, NULL, 'a'}, {"output", required_argument, NULL, 'o'}, CLIENT_LONG_OPTIONS, {0}};
+    struct listing listing = {0};
+    bool usable = true;
+    int letter;
+    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "o:", options, NULL)) != -1) {
+        if (letter == 'a')
+            listing.all = true;
+        else if (letter == 'o' && (strcmp(optarg, "json") == 0 || strcmp(optarg, "table") == 0))
+            listing.json = strcmp(optarg, "json") == 0;
+        else
+            usable = client_option(&listing.options, letter, optarg) && usable;
+    }
+    if (listing.options.help) {
+        fputs(usage, stdout);
+        return EXIT_OK;
+    }
+    if (!usable || optind < argc) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    return show(&listing);
+}
