@@ -22,6 +22,9 @@ TARGETS = [
     ("lemons", r"^precision, two", "value", ">=", 0.85),
     ("lemons", r"^recall, two", "value", ">=", 0.9),
     ("lemons", r"away from", "value", "<=", 1.5),
+    ("checkpoint", r"the loop stands still$", "ratio_limit", "<=", 1.2),
+    ("checkpoint", r"^save 100 MB", "ratio_limit", "<=", 1.25),
+    ("checkpoint", r"^restore 100 MB from memory$", "ratio_limit", "<=", 1.25),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),
 ]
 KEYS = ("bench", "case", "value", "unit", "limit", "ratio_limit", "peer", "peer_value", "ratio_peer")

@@ -253,7 +253,8 @@ void job_keep_stop(struct phx_context *ctx, bool discard);  /* without the mutex
 
 /* ---- agree.c: mutex held ---- */
 
-bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than); /* both valid */
+/* Both are valid. */
+bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than);
 void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref proposal); /* from the table */
 void job_agree_stop(struct phx_context *ctx);
 void job_agree_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */
