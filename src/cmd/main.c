@@ -22,6 +22,7 @@
 #pragma weak cmd_get
 #pragma weak cmd_inject
 #pragma weak cmd_lemons
+#pragma weak cmd_report
 #pragma weak cmd_log
 #pragma weak cmd_exec
 #pragma weak cmd_logs
@@ -58,6 +59,7 @@ static const struct command commands[] = {
     {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
     {"inject", cmd_inject, "make a machine of a local cluster fail"},
+    {"report", cmd_report, "report a fault of this machine to its agent"},
     {"diagnose", cmd_diagnose, "say which rank made a job's collectives hang"},
     {"explain", cmd_explain, "say why a jobset restarted, and what that cost"},
     {"ettr", cmd_ettr, "what failures cost a job, and how often it should save"},

@@ -13,6 +13,7 @@
  *     volumes/<uid>      its volumes (volumes.c)
  *     health             conditions that probes saw, and how far they had read the kernel log
  *     agent.sock         for libphalanx (job/wire.h); /tmp/phalanx-<hash>.sock where that path is too long
+ *     faults.sock        for daemons that report faults (docs/faults.md); likewise
  *
  * Connections: two to the controller, the second the tether that the launcher's shims inherit (message.h).
  * Both are made before Hello and dropped together.
@@ -72,6 +73,10 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
  * waiting. */
 void agent_host_shutdown(struct agent_host *host, bool stop_tasks, void (*closed)(void *context),
                          void *context);
+
+/* The path of a socket of this name in a state directory (its real path). */
+enum { AGENT_SOCKET_PATH_MAX = 100 };
+void agent_socket_path(const char *directory, const char *name, char ret_path[AGENT_SOCKET_PATH_MAX + 1]);
 
 /* For tests and `phalanx agent`'s status line. */
 uint32_t

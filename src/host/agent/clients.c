@@ -258,21 +258,21 @@ static void on_listener_closed(uv_handle_t *handle)
 
 /* A path in sun_path has 108 bytes; a longer one is replaced by one that the same state directory gives
  * again, so that tasks find a restarted agent. */
-static void choose_path(struct live *live)
+void agent_socket_path(const char *directory, const char *name, char ret_path[AGENT_SOCKET_PATH_MAX + 1])
 {
-    char path[PATH_BYTES + 32];
-    snprintf(path, sizeof path, "%s/agent.sock", live->directory);
-    if (strlen(path) <= SOCKET_PATH_MAX)
-        snprintf(live->socket_path, sizeof live->socket_path, "%.*s", SOCKET_PATH_MAX, path);
+    struct buf path BUF_CLEANUP = {0};
+    buf_printf(&path, "%s/%s", directory, name);
+    if (path.len <= AGENT_SOCKET_PATH_MAX)
+        snprintf(ret_path, AGENT_SOCKET_PATH_MAX + 1, "%s", path.data);
     else
-        snprintf(live->socket_path, sizeof live->socket_path, "/tmp/phalanx-%016llx.sock",
-                 (unsigned long long)hash64(0, path, strlen(path)));
+        snprintf(ret_path, AGENT_SOCKET_PATH_MAX + 1, "/tmp/phalanx-%016llx.sock",
+                 (unsigned long long)hash64(0, path.data, path.len));
 }
 
 int local_clients_listen(struct live *live, struct error *error)
 {
     struct agent_host *host = live->machine->host;
-    choose_path(live);
+    agent_socket_path(live->directory, "agent.sock", live->socket_path);
     unlink(live->socket_path); /* of an earlier agent: the launcher's lock says that none lives */
     uv_pipe_init(host->loop, &live->listener, 0);
     live->listener.data = live;

@@ -52,6 +52,11 @@ static struct str clean(struct str text, char ret_bytes[SIGNAL_EVIDENCE_MAX])
     return (struct str){ret_bytes, len};
 }
 
+void local_saw(struct live *live, const struct signal *signal)
+{
+    local_step(live->machine, (struct agent_event){.kind = AGENT_SAW, .saw = signal});
+}
+
 static void on_signal(void *context, const struct signal *signal)
 {
     struct health_watch *watch = context;
@@ -59,7 +64,7 @@ static void on_signal(void *context, const struct signal *signal)
     struct signal copy = *signal;
     copy.evidence = clean(signal->evidence, evidence);
     if (signal_is_valid(&copy))
-        local_step(watch->live->machine, (struct agent_event){.kind = AGENT_SAW, .saw = &copy});
+        local_saw(watch->live, &copy);
     else
         local_note(watch->live->machine, STR("a probe said something that is no signal"));
 }

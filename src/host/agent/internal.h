@@ -10,6 +10,7 @@
  *   errand.c    errands of the controller: hooks, qualification
  *   volumes.c   volumes of tasks and where containers see them
  *   health.c    the machine's probes
+ *   faults.c    the socket at which daemons report faults; report.c its bodies; http.c
  *   usage.c     CPU and memory that are used
  *   sheets.c    the sheets of gangs that starts refer to
  *   sim.c       simulated tasks
@@ -25,7 +26,7 @@
 #include "host/launch/launch.h"
 #include "host/wire/wire.h"
 
-enum { PATH_BYTES = 512, SOCKET_PATH_MAX = 100, CLIENTS_MAX = 4096, STREAMS_MAX = 256 };
+enum { PATH_BYTES = 512, CLIENTS_MAX = 4096, STREAMS_MAX = 256 };
 
 struct agent_host {
     uv_loop_t *loop;
@@ -83,7 +84,7 @@ struct failed_launch {
 struct live {
     struct local_machine *machine;
     struct launcher *launcher;
-    char directory[PATH_BYTES], socket_path[SOCKET_PATH_MAX + 1];
+    char directory[PATH_BYTES], socket_path[AGENT_SOCKET_PATH_MAX + 1];
     VEC(struct failed_launch) failed; /* said as TASK_EXITED after the effects */
     VEC(uint64_t) running; /* local_container_uid of what has a process, as far as the launcher said */
     bool adopting, listening, logging;
@@ -111,6 +112,8 @@ struct live {
     char *hooks_dir;           /* NULL: the default */
     struct usage_meter *meter; /* usage.c; NULL: nothing was measured yet */
     struct health_watch *health; /* health.c; NULL: no probes */
+    struct fault_door *fault_door; /* faults.c; NULL: closed */
+    uint32_t chips;
 };
 
 /* host.c */
@@ -184,10 +187,16 @@ void local_errand_stop(struct live *live, obj_id errand);
 void local_errand_close_all(struct live *live);
 
 /* health.c */
+/* Something was seen on the machine: to the agent, and into the counters. Not from inside a step. */
+void local_saw(struct live *live, const struct signal *signal);
 int local_health_new(struct live *live, const struct agent_host_options *options, struct error *error);
 void local_health_close(struct live *live);
 /* How far this machine's clock is from the controller's. Its signal comes later, never from inside. */
 void local_health_clock(struct live *live, int64_t ahead_ns, int64_t error_ns);
+
+/* faults.c */
+int local_faults_listen(struct live *live, struct error *error);
+void local_faults_close(struct live *live);
 
 /* usage.c: what machine and containers use, added to a heartbeat now and then; memory from `arena`. */
 void local_usage_add(struct live *live, struct arena *arena, struct heartbeat *heartbeat);

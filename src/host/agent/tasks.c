@@ -563,6 +563,9 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
         local_logs_init(live);
     if (rc == 0)
         rc = local_health_new(live, options, error);
+    live->chips = options->chips;
+    if (rc == 0)
+        rc = local_faults_listen(live, error);
     return rc;
 }
 
@@ -614,6 +617,7 @@ void local_tasks_close(struct live *live)
     local_logs_shutdown(live);
     local_memory_close(live);
     local_health_close(live);
+    local_faults_close(live);
     local_exec_close_all(live);
     local_probe_close_all(live);
     local_errand_close_all(live);

@@ -1,0 +1,101 @@
+/* faults.c - what daemons beside the agent report of the machine: POST /v1/faults at a Unix socket in the
+ * state directory (report.h has the body). Whoever may write to the socket may report: its mode is 0660,
+ * and its owner and group are the agent's.
+ *
+ * Signals go the way of those that probes see: kept until the controller has them, equal ones are one. A
+ * daemon that runs wild is held to SIGNALS_A_SECOND, with SIGNALS_AT_ONCE ahead, and hears 429. */
+#include "host/agent/http.h"
+#include "host/agent/internal.h"
+#include "host/agent/report.h"
+
+enum { SIGNALS_A_SECOND = 100, SIGNALS_AT_ONCE = 1000 };
+#define STEP_NS (NS_PER_SECOND / SIGNALS_A_SECOND)
+
+struct fault_door {
+    struct live *live;
+    struct http_server *server;
+    int64_t busy_ns; /* boot time until which what came would take at the rate */
+};
+
+static void refuse(struct http_answer *answer, int code, const char *why)
+{
+    answer->code = code;
+    buf_printf(&answer->body, "%s\n", why);
+}
+
+/* False: they come too fast; the answer says when to come again. */
+static bool has_room(struct fault_door *door, size_t count, struct http_answer *answer)
+{
+    int64_t now_ns = local_boot_ns();
+    int64_t from_ns = door->busy_ns > now_ns ? door->busy_ns : now_ns;
+    int64_t late_ns = from_ns + (int64_t)count * STEP_NS - now_ns - SIGNALS_AT_ONCE * STEP_NS;
+    if (late_ns > 0) {
+        refuse(answer, 429, "too many signals: the agent takes 100 a second");
+        answer->retry_after_s = (int)((late_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
+        return false;
+    }
+    door->busy_ns = from_ns + (int64_t)count * STEP_NS;
+    return true;
+}
+
+static void on_request(void *context, const struct http_request *request, struct http_answer *answer)
+{
+    struct fault_door *door = context;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct signal *signals;
+    size_t count;
+    struct error error;
+    if (!str_is(request->path, "/v1/faults")) {
+        refuse(answer, 404, "there is /v1/faults");
+        return;
+    }
+    if (!str_is(request->method, "POST")) {
+        refuse(answer, 405, "faults are sent with POST");
+        return;
+    }
+    int rc =
+        report_parse(&arena, request->body, door->live->chips, local_wall_ns(), &signals, &count, &error);
+    if (rc < 0) {
+        refuse(answer, rc == ERROR_LIMIT ? 413 : 422, error.text);
+        return;
+    }
+    if (!has_room(door, count, answer))
+        return;
+    for (size_t i = 0; i < count; i++)
+        local_saw(door->live, &signals[i]);
+    answer->code = 202;
+    answer->type = "application/json";
+    buf_printf(&answer->body, "{\"accepted\":%zu}\n", count);
+}
+
+int local_faults_listen(struct live *live, struct error *error)
+{
+    struct fault_door *door = mem_alloc(sizeof *door);
+    char path[AGENT_SOCKET_PATH_MAX + 1];
+    agent_socket_path(live->directory, "faults.sock", path);
+    door->live = live;
+    int rc = http_listen_unix(live->machine->host->loop, path, 0660, on_request, door, &door->server, error);
+    if (rc < 0) {
+        mem_free(door);
+        return rc;
+    }
+    live->fault_door = door;
+    live->machine->host->open_parts++;
+    return 0;
+}
+
+static void on_closed(void *context)
+{
+    struct fault_door *door = context;
+    struct agent_host *host = door->live->machine->host;
+    mem_free(door);
+    local_part_closed(host);
+}
+
+void local_faults_close(struct live *live)
+{
+    struct fault_door *door = live->fault_door;
+    live->fault_door = NULL;
+    if (door)
+        http_close(door->server, on_closed, door);
+}

@@ -1,0 +1,25 @@
+/* report.h - what daemons beside the agent say of the machine's health: JSON, one signal or a list of
+ * them.
+ *
+ *     {"code": "fan/slow", "place": "fan/2", "evidence": "620 rpm", "assertion": "occur",
+ *      "severity": "major", "chip": 3}
+ *
+ * Only `code` is needed. assertion: occur (default), recover, once. severity, for codes that the fault
+ * table does not know: notice, minor, major (default), critical. Members of other names are refused, so
+ * that a mistyped one is noticed. signal.h has the words.
+ */
+#ifndef PHX_HOST_AGENT_REPORT_H
+#define PHX_HOST_AGENT_REPORT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "core/health/signal.h"
+
+enum { REPORT_SIGNALS_MAX = 256 };
+
+/* The signals of `text`, stamped `now_ns` (wall clock), from `arena`; `chips`: how many the machine has.
+ * ERROR_INVALID, ERROR_LIMIT: which member of which signal is wrong. */
+int report_parse(struct arena *arena, struct str text, uint32_t chips, int64_t now_ns,
+                 struct signal **ret_signals, size_t *ret_count, struct error *error);
+
+#endif
