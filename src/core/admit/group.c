@@ -4,7 +4,8 @@
  * Each Pod keeps a Workload of its own. Of those that wait, the oldest make the *gang*: as many as the group
  * lacks. The first of them leads: it alone stands in the queue, with the podsets of all; quota, machines and
  * victims are sought for all at once. Who is evicted takes the others with it; one that fails may be replaced
- * by a Pod that comes later. Everything here follows from the Workloads' states and the Pods' labels.
+ * by a Pod that comes later, and Pods that nobody lacks are deleted. Everything here follows from the
+ * Workloads' states and the Pods' labels.
  */
 #include <stdlib.h>
 
@@ -12,6 +13,8 @@
 
 #define LABEL_GROUP STR("kueue.x-k8s.io/pod-group-name")
 #define NOTE_TOTAL  STR("kueue.x-k8s.io/pod-group-total-count")
+#define NOTE_FAST   STR("kueue.x-k8s.io/pod-group-fast-admission")
+#define NOTE_AGAIN  STR("kueue.x-k8s.io/retriable-in-group")
 
 static struct str group_name(const struct jobset *jobset)
 {
@@ -95,11 +98,21 @@ static int64_t total_of(const struct pod_group *group)
     return total;
 }
 
+static bool one_says(const struct pod_group *group, struct str note, const char *value)
+{
+    for (size_t i = 0; i < group->members.len; i++)
+        if (str_is(labels_get(&group->members.items[i]->jobset->spec.annotations, note, STR("")), value))
+            return true;
+    return false;
+}
+
+/* Who has failed may be replaced, unless one of the group says that this group has one try. */
 static bool has_its_place(const struct workload *workload)
 {
     const struct workload_condition *end = &workload->conditions[WORKLOAD_IS_FINISHED];
     if (workload->state == WORKLOAD_FINISHED)
-        return end->reason && strcmp(end->reason, "Succeeded") == 0;
+        return (end->reason && strcmp(end->reason, "Succeeded") == 0) ||
+               one_says(workload->group, NOTE_AGAIN, "false");
     return workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING;
 }
 
@@ -139,8 +152,33 @@ void group_choose(struct pod_group *group)
         make_gang(holding.items, holding.len);
     if (lacks > 0 && waiting.len >= (size_t)lacks)
         make_gang(waiting.items, (size_t)lacks);
+    else if (lacks > 0 && waiting.len && one_says(group, NOTE_FAST, "true"))
+        make_gang(waiting.items, waiting.len); /* the others are admitted as they come */
     vec_done(&waiting);
     vec_done(&holding);
+}
+
+/* Pods beyond the count, the newest first: nobody will ever need them. */
+static void delete_excess(struct step *step, struct pod_group *group)
+{
+    int64_t total = total_of(group), room = total;
+    VEC(struct workload *) waiting = {0};
+    for (size_t i = 0; i < group->members.len; i++) {
+        struct workload *member = group->members.items[i];
+        room -= has_its_place(member);
+        if (may_join(member))
+            vec_push(&waiting, member);
+    }
+    if (waiting.len > 1)
+        qsort(waiting.items, waiting.len, sizeof(*waiting.items), by_ticket);
+    for (size_t i = room > 0 ? (size_t)room : 0; total && i < waiting.len; i++) {
+        struct task *task = waiting.items[i]->jobset->jobs[0]->indexes[0].task;
+        step_note_late(step, false, "ExcessPodDeleted", ref_task(task),
+                       "Excess pod deleted: group %s has its %lld Pods", group->key.data, (long long)total);
+        task_evict(step, task, -1);
+        step->admit->acted = true;
+    }
+    vec_done(&waiting);
 }
 
 void group_form(struct step *step, struct pod_group *group)
@@ -148,6 +186,7 @@ void group_form(struct step *step, struct pod_group *group)
     if (!group)
         return;
     group_choose(group);
+    delete_excess(step, group);
     for (size_t i = 0; i < group->members.len; i++)
         if (group->members.items[i]->state == WORKLOAD_PENDING)
             workload_bind(step, group->members.items[i]);

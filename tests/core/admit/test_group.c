@@ -75,15 +75,16 @@ static void test_waits_until_all_are_there(void **state)
     assert_int_equal(pod(&h, "a")->state, TASK_STARTING);
     assert_int_equal(pod(&h, "c")->state, TASK_STARTING);
     make_pod(&h, "d", "g", 3, "", "", 4); /* one too many */
-    assert_pods(&h, WORKLOAD_PENDING, "d");
-    assert_string_equal(why(&h, "d"), "Group default/g has its 3 Pods");
+    assert_null(pod(&h, "d"));
     harness_check_replay(&h);
     harness_run_all(&h);
     harness_exit(&h, pod(&h, "a"), 0);
     assert_pods(&h, WORKLOAD_FINISHED, "a");
-    assert_pods(&h, WORKLOAD_PENDING, "d"); /* it has succeeded: nothing lacks */
+    make_pod(&h, "e", "g", 3, "", "", 4);
+    assert_null(pod(&h, "e")); /* it has succeeded: nothing lacks */
     harness_exit(&h, pod(&h, "b"), 1);
-    assert_pods(&h, WORKLOAD_ADMITTED, "d"); /* in the place of the one that failed */
+    make_pod(&h, "f", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_ADMITTED, "f"); /* in the place of the one that failed */
     harness_check_replay(&h);
     harness_done(&h);
 }
@@ -233,6 +234,43 @@ static void test_drained(void **state)
     harness_done(&h);
 }
 
+/* One that says retriable-in-group: false speaks for all: who has failed keeps its place. */
+static void test_one_try(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3, "12", "Never");
+    make_pod(&h, "a", "g", 2, "", ", kueue.x-k8s.io/retriable-in-group: \"false\"", 4);
+    make_pod(&h, "b", "g", 2, "", "", 4);
+    harness_run_all(&h);
+    harness_exit(&h, pod(&h, "b"), 1);
+    make_pod(&h, "c", "g", 2, "", "", 4);
+    assert_null(pod(&h, "c"));
+    assert_pods(&h, WORKLOAD_ADMITTED, "a");
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* Those that are there need not wait for those that are not. */
+static void test_fast_admission(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3, "8", "Never");
+    make_pod(&h, "a", "g", 3, "", ", kueue.x-k8s.io/pod-group-fast-admission: \"true\"", 4);
+    assert_pods(&h, WORKLOAD_ADMITTED, "a");
+    make_pod(&h, "b", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_ADMITTED, "b");
+    make_pod(&h, "c", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_PENDING, "c"); /* no quota is left */
+    make_pod(&h, "d", "g", 3, "", "", 4);
+    assert_null(pod(&h, "d"));
+    harness_check_replay(&h);
+    must_apply(&h, CLUSTER_QUEUE("team", "12", ""));
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "b", "c");
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +281,8 @@ int main(void)
         cmocka_unit_test(test_one_that_holds_goes),
         cmocka_unit_test(test_one_domain),
         cmocka_unit_test(test_drained),
+        cmocka_unit_test(test_one_try),
+        cmocka_unit_test(test_fast_admission),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
