@@ -13,15 +13,15 @@ import time
 
 from cluster import BenchError, Fifo, jobset, parse_time, task, wait_for
 from report import figure, median, quantile
-from watched import fault_table, probe_settings, watched_cluster
+from watched import probe_settings, watched_cluster
 
-from hall import FAULTS, isolation, open_faults
+from hall import FAULTS, NO_BREAKER, fault_table, isolation, open_faults
 
 # Fewer than the sixteen restarts in a minute that make a JobSet wait.
 MACHINES, RANKS, REPETITIONS, PERIOD_MS = 6, 4, 14, 100
 PATIENCE_S = 20
-# No breaker, as machines are repaired at once; a port that goes down is fatal at once.
-TABLE = fault_table(breaker={"perHour": 100, "total": 100},
+# A port that goes down is fatal at once.
+TABLE = fault_table(breaker=NO_BREAKER,
                     codes=[{"code": "ib/port-down", "level": "Separate", "severity": "high"}])
 
 

@@ -7,7 +7,7 @@ import sys
 from cluster import ROOT, LocalCluster, Scratch, wait_for
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
-from hall import FAULT_TABLES, Hall  # noqa: E402
+from hall import FAULT_TABLES, Hall, numbered  # noqa: E402
 
 CHIPS = 4
 CLUSTER = """
@@ -29,15 +29,11 @@ def probe_settings(probes, period_ms):
     return "probes:\n" + "".join(f"  {probe}: {{period: {period_ms}ms}}\n" for probe in probes)
 
 
-def fault_table(**spec):
-    return {"apiVersion": "phalanx.dev/v1", "kind": "FaultTable", "metadata": {"name": "default"}, "spec": spec}
-
-
 @contextlib.contextmanager
 def watched_cluster(machines, address, settings, table, *options):
     """(cluster, hall) from the first look of every probe on; what it left behind is gone afterwards."""
     with Scratch() as scratch:
-        hall = Hall(scratch.join("roots"), machines, settings)
+        hall = Hall(scratch.join("roots"), numbered(machines), settings)
         path = scratch.join("cluster.yaml")
         with open(path, "w") as file:
             file.write(CLUSTER.format(address=address, machines=machines, chips=CHIPS))

@@ -92,10 +92,10 @@ class Cluster:
             return None
         return text.strip() if text.endswith("\n") else None
 
-    def request(self, method, path, body=None):
+    def request(self, method, path, body=None, kind="application/json"):
         """(status, decoded JSON); status 0 when nobody answers."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": kind}, method=method)
         try:
             try:
                 with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:

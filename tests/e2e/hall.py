@@ -1,6 +1,6 @@
 """A hall of made-up machines: a folder with a root for each, below which the probes of its agent look.
 
-    hall = Hall(folder, 6, "probes: {kmsg: {period: 200ms}}\\n")
+    hall = Hall(folder, numbered(6), "probes: {kmsg: {period: 200ms}}\\n")
     ... phalanx up *hall.options ...
     hall.wait_seen(cluster.folder, wait_for)        # what is written from here on is news
     hall.xid("m-2")
@@ -12,10 +12,22 @@ FAULT_TABLES = "/apis/phalanx.dev/v1/faulttables"
 XID_79 = "NVRM: Xid (PCI:{gpu}): 79, pid=1, GPU has fallen off the bus."
 
 
+def numbered(count):
+    """The machines of a cluster file with machineNames: m-{n}."""
+    return [f"m-{i}" for i in range(1, count + 1)]
+
+
+def fault_table(**spec):
+    return {"apiVersion": "phalanx.dev/v1", "kind": "FaultTable", "metadata": {"name": "default"}, "spec": spec}
+
+
+# Machines that are repaired at once need no breaker.
+NO_BREAKER = {"perHour": 100, "total": 100}
+
+
 class Hall:
-    def __init__(self, folder, count, settings):
-        self.folder, self.lines = folder, 0
-        self.names = [f"m-{i}" for i in range(1, count + 1)]
+    def __init__(self, folder, names, settings):
+        self.folder, self.names, self.lines, self.downs = folder, names, 0, {}
         for name in self.names:
             self.write(name, "dev/kmsg", "")
             self.write(name, "proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n")
@@ -48,6 +60,8 @@ class Hall:
 
     def port(self, machine, up):
         below = "sys/class/infiniband/mlx5_0/ports/1/"
+        self.downs[machine] = self.downs.get(machine, 0) + (not up)
+        self.write(machine, below + "counters/link_downed", f"{self.downs[machine]}\n")
         self.write(machine, below + "phys_state", "5: LinkUp\n" if up else "3: Disabled\n")
         self.write(machine, below + "rate", "400 Gb/sec (4X NDR)\n")
         self.write(machine, below + "link_layer", "InfiniBand\n")
