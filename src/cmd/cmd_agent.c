@@ -42,6 +42,7 @@ static const char usage[] =
     "  --tls-ca FILE         speak TLS, with a controller whose certificate this authority signed\n"
     "  --tls-cert FILE       this machine's certificate: CN=system:node:NAME, O=system:nodes\n"
     "  --tls-key FILE        its key\n"
+    "  --metrics ADDR:PORT   answer GET /metrics there, in the clear (docs/agent.md)\n"
     "  --quiet               print nothing but errors\n"
     "\n"
     "Many machines in one process, with real connections and simulated tasks:\n"
@@ -78,6 +79,7 @@ enum agent_option {
     OPTION_TLS_CA,
     OPTION_TLS_CERT,
     OPTION_TLS_KEY,
+    OPTION_METRICS,
     OPTION_HELP,
 };
 
@@ -107,13 +109,14 @@ static const struct option long_options[] = {
     {"tls-ca", required_argument, NULL, OPTION_TLS_CA},
     {"tls-cert", required_argument, NULL, OPTION_TLS_CERT},
     {"tls-key", required_argument, NULL, OPTION_TLS_KEY},
+    {"metrics", required_argument, NULL, OPTION_METRICS},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
 
 struct arguments {
     struct agent_host_options host;
-    char controller[256];
+    char controller[256], metrics[64];
     const char *probe_settings; /* a file; NULL: none */
     struct arena arena;         /* of what it says */
     bool stop_tasks, help;
@@ -134,7 +137,8 @@ static bool number(const char *text, int64_t max, int64_t *ret_value)
 }
 
 /* "10.0.0.1:7600", "[::1]:7600", "name:7600". */
-static bool parse_controller(struct arguments *arguments, const char *text)
+/* "HOST:PORT" or "[ADDRESS]:PORT". */
+static bool parse_place(const char *text, char *ret_host, size_t size, uint16_t *ret_port)
 {
     const char *colon = strrchr(text, ':');
     int64_t port;
@@ -143,11 +147,10 @@ static bool parse_controller(struct arguments *arguments, const char *text)
     struct str host = {text, (size_t)(colon - text)};
     if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']')
         host = (struct str){host.data + 1, host.len - 2};
-    if (host.len == 0 || host.len >= sizeof arguments->controller)
+    if (host.len == 0 || host.len >= size)
         return false;
-    snprintf(arguments->controller, sizeof arguments->controller, STR_FORMAT, STR_ARG(host));
-    arguments->host.controller = arguments->controller;
-    arguments->host.port = (uint16_t)port;
+    snprintf(ret_host, size, STR_FORMAT, STR_ARG(host));
+    *ret_port = (uint16_t)port;
     return true;
 }
 
@@ -174,61 +177,66 @@ static bool take_number(struct arguments *arguments, int option, const char *tex
 /* False for a value that is none. */
 static bool take_option(struct arguments *arguments, int option, const char *value)
 {
+    struct agent_host_options *host = &arguments->host;
     switch (option) {
     case OPTION_MACHINE:
     case OPTION_PATTERN:
-        arguments->host.machine = value;
+        host->machine = value;
         return true;
     case OPTION_CONTROLLER:
-        return parse_controller(arguments, value);
+        host->controller = arguments->controller;
+        return parse_place(value, arguments->controller, sizeof arguments->controller, &host->port);
+    case OPTION_METRICS:
+        host->metrics_address = arguments->metrics;
+        return parse_place(value, arguments->metrics, sizeof arguments->metrics, &host->metrics_port);
     case OPTION_STATE:
-        arguments->host.state = value;
+        host->state = value;
         return true;
     case OPTION_VOLUMES:
-        arguments->host.volumes_dir = value;
+        host->volumes_dir = value;
         return value[0] != 0;
     case OPTION_MEMORY_DIR:
-        arguments->host.memory_dir = strcmp(value, "none") == 0 ? "" : value;
+        host->memory_dir = strcmp(value, "none") == 0 ? "" : value;
         return value[0] != 0;
     case OPTION_HOOKS:
-        arguments->host.hooks_dir = value;
+        host->hooks_dir = value;
         return value[0] != 0;
     case OPTION_ADDRESS:
-        arguments->host.address = value;
+        host->address = value;
         return true;
     case OPTION_SHIM:
-        arguments->host.shim = value;
+        host->shim = value;
         return true;
     case OPTION_LOG_BYTES:
-        return log_bytes_parse(value, &arguments->host.log_bytes);
+        return log_bytes_parse(value, &host->log_bytes);
     case OPTION_LOG_FILES:
-        return log_files_parse(value, &arguments->host.log_files);
+        return log_files_parse(value, &host->log_files);
     case OPTION_NO_PROBES:
-        arguments->host.probes = false;
+        host->probes = false;
         return true;
     case OPTION_PROBE_SETTINGS:
         arguments->probe_settings = value;
         return true;
     case OPTION_PROBE_ROOT:
-        arguments->host.probes_root = value;
+        host->probes_root = value;
         return true;
     case OPTION_TLS_CA:
-        arguments->host.tls_ca = value;
+        host->tls_ca = value;
         return true;
     case OPTION_TLS_CERT:
-        arguments->host.tls_cert = value;
+        host->tls_cert = value;
         return true;
     case OPTION_TLS_KEY:
-        arguments->host.tls_key = value;
+        host->tls_key = value;
         return true;
     case OPTION_STOP_TASKS:
         arguments->stop_tasks = true;
         return true;
     case OPTION_QUIET:
-        arguments->host.quiet = true;
+        host->quiet = true;
         return true;
     case OPTION_SIMULATE:
-        arguments->host.simulate = true;
+        host->simulate = true;
         return true;
     case OPTION_HELP:
         arguments->help = true;

@@ -60,6 +60,9 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
     bool probes;                     /* look after the machine's health (host/probes/probes.h) */
     const char *probes_root;         /* put before every path that probes read; NULL: this machine */
     const struct doc *probe_settings; /* docs/probes.md; NULL: the defaults */
+    /* Where GET /metrics is answered, for one real machine; NULL: nowhere. */
+    const char *metrics_address;
+    uint16_t metrics_port;
     uint64_t seed;                   /* of jitter; 0: from the clock */
     bool quiet;                      /* no notes on standard error */
 };

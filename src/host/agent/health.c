@@ -52,11 +52,6 @@ static struct str clean(struct str text, char ret_bytes[SIGNAL_EVIDENCE_MAX])
     return (struct str){ret_bytes, len};
 }
 
-void local_saw(struct live *live, const struct signal *signal)
-{
-    local_step(live->machine, (struct agent_event){.kind = AGENT_SAW, .saw = signal});
-}
-
 static void on_signal(void *context, const struct signal *signal)
 {
     struct health_watch *watch = context;
@@ -250,6 +245,11 @@ static void on_closed(uv_handle_t *handle)
     buf_done(&watch->written);
     mem_free(watch);
     local_part_closed(host);
+}
+
+const struct probes *local_health_probes(const struct live *live)
+{
+    return live->health ? live->health->probes : NULL;
 }
 
 void local_health_close(struct live *live)

@@ -10,6 +10,7 @@
  *   errand.c    errands of the controller: hooks, qualification
  *   volumes.c   volumes of tasks and where containers see them
  *   health.c    the machine's probes
+ *   metrics.c   what it says of itself, over http.c
  *   faults.c    the socket at which daemons report faults; report.c its bodies; http.c
  *   usage.c     CPU and memory that are used
  *   sheets.c    the sheets of gangs that starts refer to
@@ -112,6 +113,7 @@ struct live {
     char *hooks_dir;           /* NULL: the default */
     struct usage_meter *meter; /* usage.c; NULL: nothing was measured yet */
     struct health_watch *health; /* health.c; NULL: no probes */
+    struct agent_metrics *metrics; /* metrics.c */
     struct fault_door *fault_door; /* faults.c; NULL: closed */
     uint32_t chips;
 };
@@ -187,12 +189,19 @@ void local_errand_stop(struct live *live, obj_id errand);
 void local_errand_close_all(struct live *live);
 
 /* health.c */
-/* Something was seen on the machine: to the agent, and into the counters. Not from inside a step. */
-void local_saw(struct live *live, const struct signal *signal);
+struct probes;
+const struct probes *local_health_probes(const struct live *live); /* NULL: none */
 int local_health_new(struct live *live, const struct agent_host_options *options, struct error *error);
 void local_health_close(struct live *live);
 /* How far this machine's clock is from the controller's. Its signal comes later, never from inside. */
 void local_health_clock(struct live *live, int64_t ahead_ns, int64_t error_ns);
+
+/* metrics.c */
+int local_metrics_new(struct live *live, const struct agent_host_options *options, struct error *error);
+void local_metrics_close(struct live *live);
+void local_metrics_free(struct live *live);
+/* Something was seen on the machine: to the agent, and into the counters. Not from inside a step. */
+void local_saw(struct live *live, const struct signal *signal);
 
 /* faults.c */
 int local_faults_listen(struct live *live, struct error *error);

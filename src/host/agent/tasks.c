@@ -562,6 +562,8 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     if (rc == 0)
         local_logs_init(live);
     if (rc == 0)
+        rc = local_metrics_new(live, options, error);
+    if (rc == 0)
         rc = local_health_new(live, options, error);
     live->chips = options->chips;
     if (rc == 0)
@@ -618,6 +620,7 @@ void local_tasks_close(struct live *live)
     local_memory_close(live);
     local_health_close(live);
     local_faults_close(live);
+    local_metrics_close(live);
     local_exec_close_all(live);
     local_probe_close_all(live);
     local_errand_close_all(live);
@@ -632,6 +635,7 @@ void local_tasks_free(struct live *live)
         return;
     vec_done(&live->failed);
     local_usage_free(live);
+    local_metrics_free(live);
     free(live->volumes_dir);
     free(live->hooks_dir);
     vec_done(&live->running);
