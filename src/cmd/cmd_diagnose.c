@@ -257,7 +257,7 @@ static void add_wrapped(struct buf *out, const char *indent, struct str text)
 static void add_finding(struct buf *out, const struct finding *finding)
 {
     const char *red = color_of(STR("Failed")), *yellow = color_of(STR("Pending"));
-    bool culprit = finding->kind <= FINDING_SILENT;
+    bool culprit = finding_blames(finding->kind);
     buf_printf(out, "\n%s", culprit ? red : yellow);
     buf_printf(out, finding->rank_count == 1 ? "rank " : "ranks ");
     ranks_describe(out, finding->ranks, finding->rank_count, 16);

@@ -69,14 +69,14 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
         else if (status == 0 && !job_wait(ctx, deadline_ns))
             status = job_fail(error, PHX_ERROR_TIMEOUT, "the barrier is not complete");
     }
-    struct job_flight flight;
+    struct jobwire_flight record;
     if (status == 0)
         job_flight_end(&ctx->flight, barrier);
     else
-        flight = ctx->flight;
+        record = *ctx->flight.record;
     pthread_mutex_unlock(&ctx->mutex);
     if (status == PHX_ERROR_TIMEOUT)
-        job_flight_write(&flight, &ctx->settings, ctx->attempt);
+        job_flight_write(&record, &ctx->settings);
     return status;
 }
 
@@ -190,8 +190,8 @@ int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, 
     pthread_mutex_lock(&ctx->mutex);
     int status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
     if (status == 0) {
-        ctx->step.step = ctx->flight.step = step;
-        ctx->flight.step_known = true;
+        ctx->step.step = step;
+        job_flight_step(&ctx->flight, step);
         ctx->step.metric_count = (uint16_t)metric_count;
         for (size_t i = 0; i < metric_count; i++) {
             struct jobwire_metric *metric = &ctx->step.metrics[i];

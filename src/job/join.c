@@ -19,6 +19,7 @@ static void destroy(struct phx_context *ctx)
     job_spoke_stop(ctx);
     job_hub_free(ctx);
     job_agree_stop(ctx);
+    job_flight_close(&ctx->flight);
     if (ctx->wake_fd >= 0)
         close(ctx->wake_fd);
     if (ctx->failure_fd >= 0)
@@ -49,7 +50,8 @@ static struct phx_context *create(const struct job_settings *settings)
     ctx->members = calloc(settings->world, sizeof *ctx->members);
     job_link_start(ctx);
     job_spoke_start(ctx);
-    if (ctx->wake_fd < 0 || ctx->failure_fd < 0 || ctx->names == NULL || ctx->members == NULL) {
+    bool recorded = job_flight_open(&ctx->flight, settings);
+    if (ctx->wake_fd < 0 || ctx->failure_fd < 0 || ctx->names == NULL || ctx->members == NULL || !recorded) {
         destroy(ctx);
         return NULL;
     }
@@ -143,6 +145,7 @@ int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct ph
     status = take_stock(ctx, error);
     if (status == 0)
         status = look_in_memory(ctx, error);
+    job_flight_show(&ctx->flight, ctx->attempt);
     if (status == 0 && settings.rank == 0)
         status = job_hub_new(ctx, error);
     if (status == 0)

@@ -187,14 +187,14 @@ void *job_service(void *argument)
         }
         fds = filled;
         int timeout_ms = poll_timeout_ms(ctx);
-        struct job_flight flight;
+        struct jobwire_flight record;
         bool due = ctx->flight.due;
         if (due)
-            flight = ctx->flight;
+            record = *ctx->flight.record;
         ctx->flight.due = false;
         pthread_mutex_unlock(&ctx->mutex);
         if (due)
-            job_flight_write(&flight, &ctx->settings, ctx->attempt);
+            job_flight_write(&record, &ctx->settings);
         int ready = poll(fds, count, timeout_ms);
         pthread_mutex_lock(&ctx->mutex);
         if (ready < 0)

@@ -391,4 +391,27 @@ static inline int jobwire_decode(const uint8_t *data, size_t len, struct jobwire
     return 1;
 }
 
+/* --- the flight segment -------------------------------------------------------------------------------- */
+
+/* What a rank did together with all others, in memory that outlives its ability to answer: a memfd of this
+ * name, which the agent reads through /proc/PID/fd also while the process is stopped or stuck in the kernel.
+ * The rank writes it as it goes on, without a lock against readers: an entry may be half old, half new, once
+ * in a while. Little-endian machines only, like the rest of the library's agents; a reader takes it if and
+ * only if magic and version are known. */
+#define JOBWIRE_FLIGHT_NAME    "phalanx-flight"
+#define JOBWIRE_FLIGHT_MAGIC   UINT64_C(0x54484c4658485001)
+#define JOBWIRE_FLIGHT_ENTRIES 64 /* barriers kept */
+
+struct jobwire_flight_entry {
+    int64_t begun_ns, ended_ns; /* wall clock; 0: not yet */
+};
+struct jobwire_flight {
+    uint64_t magic; /* JOBWIRE_FLIGHT_MAGIC, written last */
+    uint32_t rank, world, attempt, pid;
+    uint64_t begun, ended; /* barriers, from 1; they follow each other */
+    uint64_t step;
+    int64_t step_ns; /* wall clock of its call; 0: none was made */
+    struct jobwire_flight_entry entries[JOBWIRE_FLIGHT_ENTRIES]; /* of barrier n at n % ENTRIES */
+};
+
 #endif

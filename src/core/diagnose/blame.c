@@ -9,7 +9,7 @@ enum { CIRCLES_MAX = 64 };
 static void blame(struct judge *judge, const struct seat *seat, enum finding_kind kind)
 {
     struct rank_record *record = flight_rank(judge->flight, seat->rank);
-    CHECK(kind <= FINDING_SILENT);
+    CHECK(finding_blames(kind));
     if (record->culprit)
         return;
     record->culprit = true;

@@ -52,10 +52,26 @@ int flight_add_dump(struct flight *flight, uint32_t rank, const struct doc *dump
  * many lines said something. Counts only for ranks without a dump. */
 size_t flight_add_log(struct flight *flight, struct str text);
 
+/* Appends the record of a rank whose dump was taken as a dump of the same form, one JSON object: all its
+ * groups with what is said of them, and of its operations those that judging needs first, as many as
+ * `bytes_max` leave room for. Members stand as ranges: "[0-7, 9, 16-56/8]". Returns its length, at most
+ * `bytes_max` unless the groups alone are longer. */
+size_t flight_summarise(struct flight *flight, uint32_t rank, size_t bytes_max, struct buf *out);
+/* A list of ranks as dumps and summaries have it, in ranges where that is shorter. */
+void flight_write_ranks(struct buf *out, const uint32_t *ranks, size_t count);
+
+/* Takes what an agent collected from one task of a running job, one JSON object:
+ *     {"ranks": [{"rank": 3, "state": "S", "waitsIn": "futex_wait", "step": 41, "flight": {a dump}}, ...]}
+ * `state` and `waitsIn` are of its process as /proc has them; all but rank may be absent. Returns how many
+ * ranks it has; ERROR_INVALID / ERROR_EXISTS / ERROR_LIMIT name the place, and ranks before it were taken. */
+int flight_add_answer(struct flight *flight, struct str text, struct error *error);
+
 enum finding_kind {
     FINDING_ABSENT,   /* its process never joined */
     FINDING_STUCK,    /* its device does not get on */
     FINDING_SILENT,   /* it left no record, and is the one missing */
+    FINDING_STOPPED,  /* of a running job: its process cannot run, and the others can */
+    FINDING_BEHIND,   /* likewise: it has not made the step that the others have */
     FINDING_ORDER,    /* `ranks` call operations of a group in another order than the others */
     FINDING_TYPE,     /* ... another operation */
     FINDING_SIZE,     /* ... with another size */
@@ -64,6 +80,12 @@ enum finding_kind {
     FINDING_NETWORK,  /* all of the group joined, none gets on */
 };
 enum finding_action { ACTION_RESTART, ACTION_REPLACE, ACTION_FIX_PROGRAM, ACTION_CHECK_NETWORK };
+
+/* Is a rank to blame, and not the program or the network? */
+static inline bool finding_blames(enum finding_kind kind)
+{
+    return kind <= FINDING_BEHIND;
+}
 
 struct finding {
     enum finding_kind kind;
@@ -84,7 +106,7 @@ struct diagnosis {
     bool hang; /* some operation is not finished */
     VEC(struct finding) findings;
     size_t findings_left_out;
-    VEC(uint32_t) culprits; /* ascending: ABSENT, STUCK and SILENT; not ranks whose program is to blame */
+    VEC(uint32_t) culprits; /* ascending: finding_blames; not ranks whose program is to blame */
     VEC(uint32_t) silent;   /* ascending: ranks that exist but left nothing */
     size_t ranks, dumped, logged, waiting, groups, operations;
     struct arena arena; /* owns what findings point to */

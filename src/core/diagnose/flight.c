@@ -75,19 +75,39 @@ static bool is_between(char c)
     return c == '[' || c == ']' || c == ',' || c == ' ' || c == '(' || c == ')';
 }
 
-/* Numbers with anything of "[], ()" between them; false: something else, or a rank too high. */
-static bool next_rank(struct str text, size_t *at, uint32_t *ret_rank)
+static bool next_number(struct str text, size_t *at, uint32_t *ret_number)
 {
-    uint64_t rank = 0;
+    uint64_t number = 0;
+    size_t start = *at;
+    for (; *at < text.len && text.data[*at] >= '0' && text.data[*at] <= '9' && number < FLIGHT_RANKS_MAX;
+         ++*at)
+        number = number * 10 + (uint64_t)(text.data[*at] - '0');
+    *ret_number = (uint32_t)number;
+    return *at > start && number < FLIGHT_RANKS_MAX;
+}
+
+/* Numbers and ranges of them with anything of "[], ()" between: "3", "0-7", "0-56/8" (every eighth). False:
+ * something else, or a rank too high. */
+static bool next_ranks(struct str text, size_t *at, uint32_t *ret_first, uint32_t *ret_last,
+                       uint32_t *ret_stride)
+{
     while (*at < text.len && is_between(text.data[*at]))
         ++*at;
-    size_t start = *at;
-    for (; *at < text.len && text.data[*at] >= '0' && text.data[*at] <= '9' && rank < FLIGHT_RANKS_MAX; ++*at)
-        rank = rank * 10 + (uint64_t)(text.data[*at] - '0');
-    if (*at == start || rank >= FLIGHT_RANKS_MAX || (*at < text.len && !is_between(text.data[*at])))
+    if (!next_number(text, at, ret_first))
         return false;
-    *ret_rank = (uint32_t)rank;
-    return true;
+    *ret_last = *ret_first;
+    *ret_stride = 1;
+    if (*at < text.len && text.data[*at] == '-') {
+        ++*at;
+        if (!next_number(text, at, ret_last) || *ret_last < *ret_first)
+            return false;
+        if (*at < text.len && text.data[*at] == '/') {
+            ++*at;
+            if (!next_number(text, at, ret_stride) || *ret_stride == 0)
+                return false;
+        }
+    }
+    return *at == text.len || is_between(text.data[*at]);
 }
 
 static int compare_seats(const void *a, const void *b)
@@ -102,16 +122,16 @@ static int read_members(struct flight *flight, struct group *group, struct error
     VEC(uint32_t) members = {0};
     size_t at = 0;
     int code = 0;
-    uint32_t rank;
     group->ascending = true;
     for (size_t end = text.len; end > 0 && is_between(text.data[end - 1]); end--)
         text.len = end - 1;
     while (at < text.len && code == 0) {
-        if (!next_rank(text, &at, &rank))
+        uint32_t first = 0, last = 0, stride = 1;
+        if (!next_ranks(text, &at, &first, &last, &stride))
             code = error_set(error, ERROR_INVALID, "not a list of ranks below %d", FLIGHT_RANKS_MAX);
-        else if (members.len == FLIGHT_RANKS_MAX)
+        else if (members.len + (last - first) / stride >= FLIGHT_RANKS_MAX)
             code = error_set(error, ERROR_LIMIT, "more than %d ranks", FLIGHT_RANKS_MAX);
-        else {
+        for (uint32_t rank = first; code == 0 && rank <= last; rank += stride) {
             group->ascending = group->ascending && (members.len == 0 || vec_last(&members) < rank);
             vec_push(&members, rank);
         }

@@ -71,9 +71,18 @@ struct group {
     struct group *next;       /* of the same name, with other members */
 };
 
+/* What the kernel and the library say of a rank's process: of running jobs only. */
+struct rank_facts {
+    bool known;
+    char state; /* as /proc has it: R S D T t Z X; 0: not said */
+    struct str waits_in;
+    int64_t step; /* its last; NUMBER_NONE: not said */
+};
+
 struct rank_record {
     uint32_t rank;
     bool dumped, logged, mentioned;
+    struct rank_facts facts;
     VEC(struct op) ops; /* by record_id; finished ones only the newest */
     struct seat *seats;
     /* What judging finds. */
@@ -94,6 +103,7 @@ struct flight {
     VEC(struct rank_record *) ranks; /* by rank; never NULL */
     uint32_t batches, expected;
     size_t operations, seats;
+    size_t answered; /* ranks of which facts are known */
 };
 
 /* flight.c */

@@ -42,9 +42,12 @@ bool judge_mismatch(struct judge *judge, struct lane *lane, int64_t seq);
 /* blame.c */
 void judge_blame(struct judge *judge);
 
+/* answer.c: what explains a hang of a running job where the records do not. */
+void judge_facts(struct judge *judge);
+
 /* words.c: findings with their sentences. */
 void find_culprit(struct judge *judge, const struct rank_record *record);
-/* NULL: there are too many already. */
+/* NULL: there are too many already. `lane` NULL: it shows at no operation. */
 struct finding *finding_new(struct judge *judge, enum finding_kind kind, const struct lane *lane, int64_t seq,
                             struct str op);
 void finding_set_ranks(struct judge *judge, struct finding *finding, const uint32_t *ranks, size_t count);

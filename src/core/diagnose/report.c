@@ -9,7 +9,7 @@
 static int compare_findings(const void *a, const void *b)
 {
     const struct finding *x = a, *y = b;
-    bool culprit_x = x->kind <= FINDING_SILENT, culprit_y = y->kind <= FINDING_SILENT;
+    bool culprit_x = finding_blames(x->kind), culprit_y = finding_blames(y->kind);
     if (culprit_x != culprit_y)
         return culprit_x ? -1 : 1;
     if (x->rank_count && y->rank_count && x->ranks[0] != y->ranks[0])
@@ -28,6 +28,7 @@ void flight_judge(struct flight *flight, struct diagnosis *ret_diagnosis)
     for (size_t i = 0; i < flight->groups.len; i++)
         flight->groups.items[i]->lane.visit = 0;
     judge_blame(&judge);
+    judge_facts(&judge);
     judge_lanes_done(&judge);
     for (size_t i = 0; i < flight->ranks.len; i++) {
         const struct rank_record *record = flight->ranks.items[i];
@@ -52,8 +53,8 @@ void diagnosis_done(struct diagnosis *diagnosis)
 
 const char *finding_kind_name(enum finding_kind kind)
 {
-    static const char *const names[] = {"absent", "stuck", "silent",   "order",  "type",
-                                        "size",   "dtype", "deadlock", "network"};
+    static const char *const names[] = {"absent", "stuck", "silent", "stopped",  "behind", "order",
+                                        "type",   "size",  "dtype",  "deadlock", "network"};
     CHECK((unsigned)kind < sizeof names / sizeof *names);
     return names[kind];
 }
@@ -120,7 +121,7 @@ static void put_finding(struct json_writer *writer, const struct finding *findin
     json_pair_str(writer, "operation", finding->op);
     json_pair_int(writer, "sequence", finding->seq);
     json_pair_bool(writer, "pointToPoint", finding->p2p);
-    if (finding->kind <= FINDING_SILENT) {
+    if (finding_blames(finding->kind)) {
         json_pair_int(writer, "waiting", (int64_t)finding->waiting);
         json_pair_int(writer, "waitingInAll", (int64_t)finding->waiting_all);
     }

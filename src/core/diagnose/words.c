@@ -52,19 +52,22 @@ struct finding *finding_new(struct judge *judge, enum finding_kind kind, const s
                             struct str op)
 {
     static const enum finding_action actions[] = {
-        ACTION_RESTART,     ACTION_REPLACE,     ACTION_REPLACE,     ACTION_FIX_PROGRAM,   ACTION_FIX_PROGRAM,
-        ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM, ACTION_CHECK_NETWORK,
+        ACTION_RESTART,     ACTION_REPLACE,     ACTION_REPLACE,       ACTION_REPLACE,
+        ACTION_RESTART,     ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM,   ACTION_FIX_PROGRAM,
+        ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM, ACTION_CHECK_NETWORK,
     };
     struct diagnosis *out = judge->out;
     if (out->findings.len == DIAGNOSIS_FINDINGS_MAX) {
         out->findings_left_out++;
         return NULL;
     }
-    struct finding finding = {.kind = kind, .action = actions[kind], .seq = seq, .p2p = lane->p2p};
-    finding.group = arena_str(&out->arena, lane->group->name);
-    finding.group_desc = arena_str(&out->arena, lane->group->desc);
-    finding.group_size = lane->group->lane.seats.len;
-    finding.op = arena_str(&out->arena, lane->p2p ? STR("send") : op);
+    struct finding finding = {.kind = kind, .action = actions[kind], .seq = seq, .p2p = lane && lane->p2p};
+    if (lane) {
+        finding.group = arena_str(&out->arena, lane->group->name);
+        finding.group_desc = arena_str(&out->arena, lane->group->desc);
+        finding.group_size = lane->group->lane.seats.len;
+        finding.op = arena_str(&out->arena, lane->p2p ? STR("send") : op);
+    }
     vec_push(&out->findings, finding);
     return &vec_last(&out->findings);
 }

@@ -558,6 +558,63 @@ static void real_dumps(void **state)
     }
 }
 
+static void expect_text(struct flight *flight, const char *json, int code)
+{
+    struct error error = {0};
+    assert_int_equal(flight_add_answer(flight, str_from(json), &error), code);
+}
+
+/* What agents say of processes explains what records do not. */
+static void answers(void **state)
+{
+    struct diagnosis diagnosis;
+    struct flight *flight = flight_new();
+    expect_text(
+        flight,
+        "{\"ranks\":[{\"rank\":0,\"state\":\"S\",\"step\":7},{\"rank\":1,\"state\":\"R\",\"step\":7}]}", 2);
+    expect_text(flight, "{\"ranks\":[{\"rank\":2,\"state\":\"D\",\"waitsIn\":\"nfs_wait\",\"step\":7}]}", 1);
+    expect_text(flight, "{\"ranks\":[{\"rank\":2}]}", ERROR_EXISTS);
+    expect_text(flight, "{\"ranks\":[{\"rank\":-1}]}", ERROR_INVALID);
+    expect_text(flight, "{\"ranks\":[{\"rank\":3,\"state\":\"no\"}]}", ERROR_INVALID);
+    expect_text(flight, "{\"ranks\":{}}", ERROR_INVALID);
+    expect_text(flight, "{", ERROR_INVALID);
+    flight_judge(flight, &diagnosis);
+    expect(&diagnosis, FINDING_STOPPED, "2", true);
+    flight_free(flight);
+    flight = flight_new(); /* one of three has not made the step; of one nothing is heard */
+    expect_text(
+        flight,
+        "{\"ranks\":[{\"rank\":0,\"state\":\"S\",\"step\":7},{\"rank\":1,\"state\":\"R\",\"step\":6}]}", 2);
+    expect_text(flight, "{\"ranks\":[{\"rank\":2,\"state\":\"S\",\"step\":7}]}", 1);
+    flight_judge(flight, &diagnosis);
+    expect(&diagnosis, FINDING_BEHIND, "1", true);
+    flight_expect(flight, 4, NULL);
+    flight_judge(flight, &diagnosis);
+    expect(&diagnosis, FINDING_SILENT, "3", true);
+    flight_free(flight);
+}
+
+static void ranges(void **state)
+{
+    static const uint32_t ranks[] = {0, 1, 2, 3, 9, 16, 24, 32, 40, 41};
+    struct buf BUF_CLEANUP out = {0};
+    flight_write_ranks(&out, ranks, 10);
+    assert_string_equal(out.data, "[0-3, 9, 16-40/8, 41]");
+    flight_write_ranks(&out, ranks, 0);
+    struct flight *flight = flight_new();
+    static const char *const bad[] = {"0-", "3-1", "0-9/0", "0-9/", "0-131072", "1--2", "0-131071, 0-131071"};
+    struct error error = {0};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct arena ARENA_CLEANUP arena = {0};
+        struct doc *doc = NULL;
+        struct buf BUF_CLEANUP text = {0};
+        buf_printf(&text, "{\"pg_config\":{\"0\":{\"ranks\":\"[%s]\"}}}", bad[i]);
+        assert_int_equal(json_parse(&arena, buf_str(&text), &doc, &error), 0);
+        assert_true(flight_add_dump(flight, 1, doc, &error) < 0);
+    }
+    flight_free(flight);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +627,7 @@ int main(void)
         cmocka_unit_test(refusals),       cmocka_unit_test(sparse_dumps),
         cmocka_unit_test(watchdog_lines), cmocka_unit_test(log_beside_dumps),
         cmocka_unit_test(words),          cmocka_unit_test(real_dumps),
+        cmocka_unit_test(answers),        cmocka_unit_test(ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

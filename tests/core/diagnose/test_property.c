@@ -70,6 +70,35 @@ static void judge(struct sim *sim, struct diagnosis *ret_diagnosis)
     flight_free(flight);
 }
 
+/* The same from summaries of at most so many bytes, as agents send them. */
+static void judge_summaries(struct sim *sim, size_t bytes_max, struct diagnosis *ret_diagnosis)
+{
+    struct flight *flight = flight_new();
+    struct buf BUF_CLEANUP text = {0}, answer = {0};
+    struct error error = {0};
+    for (uint32_t r = 0; r < sim->ranks; r++) {
+        struct arena ARENA_CLEANUP arena = {0};
+        struct flight *own = flight_new();
+        struct doc *doc = NULL;
+        if (sim->rank[r].fault == SIM_DIES && sim_manifest(sim, r))
+            continue;
+        sim_dump(sim, &text, r);
+        assert_int_equal(json_parse(&arena, buf_str(&text), &doc, &error), 0);
+        assert_int_equal(flight_add_dump(own, r, doc, &error), 0);
+        buf_clear(&answer);
+        buf_printf(&answer, "{\"ranks\":[{\"rank\":%u,\"state\":\"S\",\"flight\":", r);
+        size_t len = flight_summarise(own, r, bytes_max, &answer);
+        assert_true(len <= bytes_max);
+        buf_printf(&answer, "}]}");
+        if (flight_add_answer(flight, buf_str(&answer), &error) != 1)
+            fail_msg("%s in %s", error.text, answer.data);
+        flight_free(own);
+    }
+    flight_expect(flight, sim->ranks, NULL);
+    flight_judge(flight, ret_diagnosis);
+    flight_free(flight);
+}
+
 static void print_sim(const struct sim *sim, uint64_t seed)
 {
     print_message(
@@ -255,12 +284,34 @@ static void again(void **state)
     }
 }
 
+static void summaries_say_the_same(void **state)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct sim *sim = sim_random(seed);
+        struct diagnosis whole, brief;
+        give_fault(sim, (enum sim_fault)(1 + seed % 4));
+        sim_run(sim);
+        judge(sim, &whole);
+        judge_summaries(sim, 16 * 1024, &brief);
+        bool same = whole.culprits.len == brief.culprits.len && whole.findings.len == brief.findings.len;
+        for (size_t i = 0; same && i < whole.culprits.len; i++)
+            same = whole.culprits.items[i] == brief.culprits.items[i];
+        if (!same) {
+            show(sim, seed, &whole);
+            show(sim, seed, &brief);
+            fail();
+        }
+        diagnosis_done(&whole);
+        diagnosis_done(&brief);
+        sim_free(sim);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy),
-        cmocka_unit_test(one_culprit),
-        cmocka_unit_test(several_culprits),
+        cmocka_unit_test(healthy),     cmocka_unit_test(summaries_say_the_same),
+        cmocka_unit_test(one_culprit), cmocka_unit_test(several_culprits),
         cmocka_unit_test(again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

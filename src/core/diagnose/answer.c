@@ -1,0 +1,203 @@
+/* answer.c - what an agent collected from one task of a running job: for each of its ranks a record, where
+ * there is one, and what the kernel says of its process. Where records explain nothing, that does. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "core/diagnose/judge.h"
+
+enum { ANSWER_RANKS_MAX = 4096, WAIT_NAME_MAX = 64 };
+
+/* --- reading -------------------------------------------------------------------------------------- */
+
+static bool is_name(struct str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.data[i] < 0x21 || text.data[i] > 0x7e)
+            return false;
+    return text.len <= WAIT_NAME_MAX;
+}
+
+static int take_rank(struct flight *flight, const struct doc *item, size_t index, struct error *error)
+{
+    const struct doc *number = doc_get(item, "rank"), *dump = doc_get(item, "flight");
+    int64_t rank = doc_int(number, -1);
+    if (!number || number->kind != DOC_INT || rank < 0 || rank >= FLIGHT_RANKS_MAX)
+        return error_set(error, ERROR_INVALID, "ranks[%zu].rank: a number below %d is expected", index,
+                         FLIGHT_RANKS_MAX);
+    struct str state = doc_str(doc_get(item, "state"), STR("")),
+               waits = doc_str(doc_get(item, "waitsIn"), STR(""));
+    if (state.len > 1 || !is_name(state) || !is_name(waits))
+        return error_set(error, ERROR_INVALID, "ranks[%zu]: state is one letter, waitsIn a function's name",
+                         index);
+    struct rank_record *record = flight_rank(flight, (uint32_t)rank);
+    if (record->facts.known)
+        return error_set(error, ERROR_EXISTS, "ranks[%zu]: rank %lld was said before", index,
+                         (long long)rank);
+    if (dump && dump->kind != DOC_NULL) {
+        int code = flight_add_dump(flight, (uint32_t)rank, dump, error);
+        if (code < 0)
+            return code;
+    }
+    record->mentioned = true;
+    record->facts = (struct rank_facts){
+        .known = true,
+        .state = state.len ? state.data[0] : 0,
+        .waits_in = arena_str(&flight->arena, waits),
+        .step = number_checked(doc_int(doc_get(item, "step"), -1)),
+    };
+    flight->answered++;
+    return 0;
+}
+
+int flight_add_answer(struct flight *flight, struct str text, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = (size_t)64 << 20};
+    struct doc *answer = NULL;
+    int code = json_parse(&arena, text, &answer, error);
+    if (code < 0)
+        return code;
+    const struct doc *ranks = doc_get(answer, "ranks");
+    if (!ranks || ranks->kind != DOC_ARRAY || ranks->array.len > ANSWER_RANKS_MAX)
+        return error_set(error, ERROR_INVALID, "ranks: a list of at most %d is expected", ANSWER_RANKS_MAX);
+    for (size_t i = 0; i < ranks->array.len && code == 0; i++)
+        code = take_rank(flight, ranks->array.items[i], i, error);
+    return code < 0 ? code : (int)ranks->array.len;
+}
+
+/* --- judging -------------------------------------------------------------------------------------- */
+
+/* A process that cannot run: stopped, traced, dead, or deep in the kernel. */
+static bool is_held(const struct rank_record *record)
+{
+    char state = record->facts.state;
+    return record->facts.known &&
+           (state == 'T' || state == 't' || state == 'Z' || state == 'X' || state == 'D');
+}
+
+static const char *state_word(char state)
+{
+    switch (state) {
+    case 'T':
+        return "stopped by a signal";
+    case 't':
+        return "stopped by a debugger";
+    case 'D':
+        return "waiting in the kernel, for a device or a file system";
+    default:
+        return "dead";
+    }
+}
+
+static bool is_mute(const struct rank_record *record)
+{
+    return record->mentioned && !record->facts.known && !record->dumped && !record->logged;
+}
+
+struct steps {
+    int64_t lowest, highest;
+    size_t known, at_lowest;
+};
+
+static struct steps look_at_steps(const struct flight *flight)
+{
+    struct steps steps = {INT64_MAX, -1, 0, 0};
+    for (size_t i = 0; i < flight->ranks.len; i++) {
+        const struct rank_facts *facts = &flight->ranks.items[i]->facts;
+        if (!facts->known || facts->step == NUMBER_NONE)
+            continue;
+        steps.known++;
+        steps.at_lowest = facts->step < steps.lowest ? 1 : steps.at_lowest + (facts->step == steps.lowest);
+        steps.lowest = facts->step < steps.lowest ? facts->step : steps.lowest;
+        steps.highest = facts->step > steps.highest ? facts->step : steps.highest;
+    }
+    return steps;
+}
+
+static void find(struct judge *judge, const struct rank_record *record, enum finding_kind kind,
+                 struct str evidence, const char *advice)
+{
+    struct finding *finding = finding_new(judge, kind, NULL, 0, STR(""));
+    vec_push(&judge->out->culprits, record->rank);
+    judge->out->hang = true;
+    if (!finding)
+        return;
+    finding_set_ranks(judge, finding, &record->rank, 1);
+    finding->evidence = arena_str(&judge->out->arena, evidence);
+    finding->advice = str_from(advice);
+}
+
+static void find_held(struct judge *judge, const struct rank_record *record)
+{
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "The process of rank %u is %s", record->rank, state_word(record->facts.state));
+    if (record->facts.waits_in.len)
+        buf_printf(&text, " (in " STR_FORMAT ")", STR_ARG(record->facts.waits_in));
+    buf_printf(&text, ", and the others are not.");
+    find(judge, record, FINDING_STOPPED, buf_str(&text),
+         "Take its machine out and look at it; restart the job.");
+}
+
+static void find_mute(struct judge *judge, const struct rank_record *record, size_t answered)
+{
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "Of rank %u nothing was heard, of %zu others it was.", record->rank, answered);
+    find(judge, record, FINDING_SILENT, buf_str(&text),
+         "Take its machine out and look at it; restart the job.");
+}
+
+static void find_behind(struct judge *judge, const struct rank_record *record, const struct steps *steps)
+{
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "The last step of rank %u is %lld; %zu ranks have made step %lld.", record->rank,
+               (long long)record->facts.step, steps->known - steps->at_lowest, (long long)steps->highest);
+    find(judge, record, FINDING_BEHIND, buf_str(&text),
+         "Restart its process; a stack trace of it, taken before, says what it does instead.");
+}
+
+/* "All joined and none gets on" is no network where one of them cannot run. */
+static void drop_network(struct judge *judge)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < judge->out->findings.len; i++)
+        if (judge->out->findings.items[i].kind != FINDING_NETWORK)
+            judge->out->findings.items[kept++] = judge->out->findings.items[i];
+    judge->out->findings.len = kept;
+}
+
+static bool blames_program(const struct diagnosis *out)
+{
+    for (size_t i = 0; i < out->findings.len; i++)
+        if (out->findings.items[i].action == ACTION_FIX_PROGRAM)
+            return true;
+    return false;
+}
+
+void judge_facts(struct judge *judge)
+{
+    const struct flight *flight = judge->flight;
+    struct steps steps = look_at_steps(flight);
+    size_t held = 0, mute = 0;
+    if (flight->answered == 0 || judge->out->culprits.len > 0 || blames_program(judge->out))
+        return;
+    for (size_t i = 0; i < flight->ranks.len; i++) {
+        held += is_held(flight->ranks.items[i]);
+        mute += is_mute(flight->ranks.items[i]);
+    }
+    /* What is so of most is no distinction. */
+    bool by_held = held > 0 && held * 2 <= flight->answered;
+    bool by_mute = !by_held && mute > 0 && mute * 2 <= flight->answered + mute;
+    bool behind = !by_held && !by_mute && judge->out->findings.len == 0 && steps.lowest < steps.highest &&
+                  steps.at_lowest * 2 <= steps.known;
+    if (by_held || by_mute)
+        drop_network(judge);
+    for (size_t i = 0; i < flight->ranks.len; i++) {
+        const struct rank_record *record = flight->ranks.items[i];
+        if (by_held && is_held(record))
+            find_held(judge, record);
+        else if (by_mute && is_mute(record))
+            find_mute(judge, record, flight->answered);
+        else if (behind && record->facts.known && record->facts.step == steps.lowest)
+            find_behind(judge, record, &steps);
+    }
+}
