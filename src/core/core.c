@@ -23,6 +23,7 @@ struct core *core_new(void)
     core->jobs.fault_name = name_fault;
     core->lemons = lemon_store_new();
     core->errands = errands_new();
+    core->hangs = hangs_new();
     return core;
 }
 
@@ -34,6 +35,7 @@ void core_free(struct core *core)
     health_free(core->health);
     lemon_store_free(core->lemons);
     errands_free(core->errands);
+    hangs_free(core->hangs);
     vec_done(&core->leaving);
     job_store_done(&core->jobs);
     object_store_free(core->objects);
@@ -52,6 +54,7 @@ static void route_reports(struct core *core, struct step *step, const struct eve
         jobs_reports(step, machine, &event->reports.reports);
         core_signals(core, step, machine, &event->reports.reports);
         errands_reported(step, machine, &event->reports.reports);
+        hangs_reported(step, &event->reports.reports);
     }
     if (step->suspect == MACHINE_NONE)
         return;
@@ -77,6 +80,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         core->epoch = event->boot.epoch > core->epoch ? event->boot.epoch : core->epoch + 1;
         namespaces_boot(step);
         node_boot(core, step);
+        hangs_boot(step);
         break;
     case EVENT_CLUSTER:
         route_cluster(core, step, event);
@@ -86,6 +90,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         health_tick(step);
         lemon_tick(step);
         errands_tick(step);
+        hangs_tick(step);
         break;
     case EVENT_WRITE:
         core_write(core, step, &event->write, false);
@@ -105,6 +110,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         break;
     case EVENT_PROGRESS:
         jobs_progress(step, &event->progress);
+        hangs_progressed(step, &event->progress);
         break;
     case EVENT_PACE:
         core_pace(core, step, &event->pace);
@@ -124,6 +130,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
     note_ring_bury(&core->notes);
     health_bury(core->health);
     errands_bury(core->errands);
+    hangs_bury(core->hangs);
     cluster_done(&core->retired);
     return (struct step){
         .cluster = &core->cluster,
@@ -133,6 +140,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .health = core->health,
         .lemons = core->lemons,
         .errands = core->errands,
+        .hangs = core->hangs,
         .ledger = &core->ledger,
         .notes = &core->notes,
         .effects = effects,
@@ -161,8 +169,9 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     struct collected seen = {0};
     do
         jobs_settle(&step);
-    while (core_errands(core, &step) || core_isolate(core, &step) || core_judge_lemons(core, &step) ||
-           admit_act(&step) || core_collect(&step, &seen));
+    while (core_errands(core, &step) || core_hangs(core, &step) || core_isolate(core, &step) ||
+           core_judge_lemons(core, &step) || admit_act(&step) || core_collect(&step, &seen));
+    core_hangs_forget(core, &step);
     jobs_show_accounts(&step);
     disruptions_count(&step);
     CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
@@ -194,10 +203,11 @@ int64_t core_now(const struct core *core)
 
 int64_t core_deadline(const struct core *core)
 {
-    const int64_t all_ns[] = {jobs_deadline(&core->jobs), admit_deadline(core->admit, core->now_ns),
-                              health_deadline(core->health), core_leaving_deadline(core),
-                              lemon_deadline(core->lemons, &core->cluster.lemons),
-                              errands_deadline(core->errands)};
+    const int64_t all_ns[] = {
+        jobs_deadline(&core->jobs),     admit_deadline(core->admit, core->now_ns),
+        health_deadline(core->health),  core_leaving_deadline(core),
+        hangs_deadline(core->hangs),    lemon_deadline(core->lemons, &core->cluster.lemons),
+        errands_deadline(core->errands)};
     int64_t due_ns = INT64_MAX;
     for (size_t i = 0; i < sizeof(all_ns) / sizeof(*all_ns); i++)
         due_ns = all_ns[i] < due_ns ? all_ns[i] : due_ns;
@@ -234,6 +244,11 @@ const struct admit *core_admit(const struct core *core)
 const struct health *core_health(const struct core *core)
 {
     return core->health;
+}
+
+const struct hangs *core_hang_watches(const struct core *core)
+{
+    return core->hangs;
 }
 
 const struct lemon_store *core_lemons(const struct core *core)

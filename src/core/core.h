@@ -75,6 +75,8 @@ struct admit;
 const struct admit *core_admit(const struct core *core); /* admit/admit.h */
 struct health;
 const struct health *core_health(const struct core *core); /* health/fault.h */
+struct hangs;
+const struct hangs *core_hang_watches(const struct core *core); /* hang/hang.h */
 struct lemon_store;
 const struct lemon_store *core_lemons(const struct core *core); /* lemon/lemon.h */
 struct errands;

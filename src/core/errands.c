@@ -5,9 +5,11 @@ static void hand_over(struct step *step, const struct errand *errand, const stru
 {
     CHECK(step->errands && end->errand == errand->uid);
     switch (errand->owner) { /* a case for each owner that begins errands */
+    case ERRAND_OF_HANG:
+        hang_errand_ended(step, errand, end);
+        break;
     case ERRAND_OF_REPAIR:
     case ERRAND_OF_PREFLIGHT:
-    case ERRAND_OF_HANG:
         break;
     }
 }

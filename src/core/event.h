@@ -67,6 +67,8 @@ enum write_verb {
     /* The body's metadata.labels and metadata.annotations become those of a Job or Pod that the control plane
      * made from something else. The rest of the body is not looked at. */
     WRITE_METADATA = 5,
+    /* A person wants to know for whom the ranks of a JobSet, or of a Job of its own, wait (hang/hang.h). */
+    WRITE_DIAGNOSE = 90,
 };
 
 /* What becomes of the objects that an owner leaves behind (metav1.DeletionPropagation). */

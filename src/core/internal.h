@@ -5,6 +5,7 @@
 
 #include "core/core.h"
 #include "core/errand/errand.h"
+#include "core/hang/hang.h"
 #include "core/health/fault.h"
 #include "core/job/life.h"
 #include "core/lemon/lemon.h"
@@ -21,6 +22,7 @@ struct core {
     struct health *health;
     struct lemon_store *lemons;
     struct errands *errands;
+    struct hangs *hangs;
     uint64_t fault_table_version; /* of the FaultTables that `health` judges by */
     VEC(machine_id) leaving; /* quarantined machines whose tasks were told and not stopped yet; ascending */
     struct ledger ledger;
@@ -74,6 +76,10 @@ bool core_judge_lemons(struct core *core, struct step *step);
 
 /* errands.c: ends of errands to their owners; true: jobs must settle again. */
 bool core_errands(struct core *core, struct step *step);
+
+/* hangs.c: what verdicts on jobs that hang ask for; true: jobs must settle again. */
+bool core_hangs(struct core *core, struct step *step);
+void core_hangs_forget(struct core *core, struct step *step); /* JobSets that this step has removed */
 
 /* slow.c: one window of an attempt: ranks that are slow become faults of their machines, and their JobSet
  * leaves these as its policy says. */

@@ -244,6 +244,7 @@ void core_check_invariants(const struct core *core)
     health_check(core->health, &core->cluster);
     lemon_check(core->lemons);
     errands_check(core->errands, &core->cluster);
+    hangs_check(core->hangs, core->errands);
     struct arena arena ARENA_CLEANUP = {0};
     size_t machines = core->cluster.machine_count;
     struct audit audit = {

@@ -145,8 +145,8 @@ void record_encode(struct buf *out, const struct event *event)
 
 static int read_write(const Log__Write *pb, struct write_event *ret, struct error *error)
 {
-    if (pb->verb < WRITE_CREATE || pb->verb > WRITE_METADATA || pb->object < OBJECT_JOBSET ||
-        pb->object >= OBJECT_KINDS || pb->propagation > PROPAGATION_ORPHAN)
+    if ((pb->verb != WRITE_DIAGNOSE && (pb->verb < WRITE_CREATE || pb->verb > WRITE_METADATA)) ||
+        pb->object < OBJECT_JOBSET || pb->object >= OBJECT_KINDS || pb->propagation > PROPAGATION_ORPHAN)
         return error_set(error, ERROR_UNSUPPORTED, "write with verb %u of object kind %u", pb->verb,
                          pb->object);
     *ret = (struct write_event){
@@ -264,8 +264,9 @@ static void describe_write(struct buf *out, const struct write_event *write)
     static const char *const objects[OBJECT_KINDS] = {"?",    "jobset", "job",      "pod",
                                                       "node", "event",  "namespace"};
     _Static_assert(sizeof verbs / sizeof *verbs == WRITE_METADATA + 1, "a name for each verb");
-    CHECK(write->verb <= WRITE_METADATA && write->object < OBJECT_KINDS);
-    buf_printf(out, "write %s %s " STR_FORMAT "/" STR_FORMAT " (%zu bytes)", verbs[write->verb],
+    CHECK((write->verb <= WRITE_METADATA || write->verb == WRITE_DIAGNOSE) && write->object < OBJECT_KINDS);
+    buf_printf(out, "write %s %s " STR_FORMAT "/" STR_FORMAT " (%zu bytes)",
+               write->verb == WRITE_DIAGNOSE ? "diagnose" : verbs[write->verb],
                objects[write->object] ? objects[write->object] : object_kind_name(write->object),
                STR_ARG(write->namespace_), STR_ARG(write->name), write->body.len);
     if (write->user.len)

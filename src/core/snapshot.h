@@ -57,6 +57,13 @@ bool snapshot_read_fault(struct health *health, int64_t now_ns, const Snapshot__
 bool snapshot_read_sender(struct health *health, int64_t now_ns, const Snapshot__FaultSender *pb);
 bool snapshot_read_breaker(struct health *health, int64_t now_ns, const Snapshot__Breaker *pb);
 
+struct hangs;
+/* snapshot_hang.c: one record a JobSet that is watched. */
+void snapshot_write_hangs(const struct hangs *hangs, void (*put)(void *context, Snapshot__Record *record),
+                          void *context);
+/* False: it does not fit. */
+bool snapshot_read_hang(struct hangs *hangs, int64_t now_ns, const Snapshot__Hang *pb);
+
 struct lemon_store;
 /* snapshot_lemon.c: one record a machine of which something was counted. */
 void snapshot_write_lemons(const struct lemon_store *store,

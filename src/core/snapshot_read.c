@@ -593,6 +593,10 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
                                   pb->errand))
             return corrupt(reader, "errand", pb->errand->uid);
         return 0;
+    case SNAPSHOT__RECORD__KIND_HANG:
+        if (!snapshot_read_hang(reader->core->hangs, reader->core->now_ns, pb->hang))
+            return corrupt(reader, "the watch over jobset", pb->hang->jobset);
+        return 0;
     default:
         return error_set(reader->error, ERROR_UNSUPPORTED,
                          "a record of a kind that this version does not know");

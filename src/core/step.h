@@ -14,6 +14,7 @@
 struct admit;
 struct errands;
 struct fault;
+struct hangs;
 struct health;
 struct lemon_store;
 
@@ -25,6 +26,7 @@ struct step {
     struct health *health;
     struct lemon_store *lemons;
     struct errands *errands;
+    struct hangs *hangs;
     struct ledger *ledger;
     struct note_ring *notes;
     struct effects *effects;

@@ -255,6 +255,7 @@ bool write_object(const struct writing *writing)
     case WRITE_STATUS:
         return set_status(writing);
     case WRITE_METADATA:
+    case WRITE_DIAGNOSE:
         break;
     }
     return write_refuse_verb(writing);

@@ -327,6 +327,26 @@ static bool write_metadata(const struct writing *writing)
     return write_accept(writing, 200, ref);
 }
 
+/* Of all that lives of it; Jobs and Pods that a JobSet made are asked about by its name. */
+static bool diagnose_workload(const struct writing *writing)
+{
+    struct jobset *jobset;
+    struct object_ref ref;
+    if (!find_target(writing, &jobset, &ref))
+        return write_refuse_missing(writing);
+    if (ref.kind == OBJECT_POD || jobset->form != form_of(writing))
+        return write_refuse_verb(writing);
+    if (!jobset_is_running(jobset))
+        return write_refuse(writing, 409, "Conflict", NULL, "%s \"" STR_FORMAT "\" has no task that runs",
+                            object_kind_title(writing->write->object), STR_ARG(writing->write->name));
+    if (writing->dry)
+        return true;
+    if (!hang_ask(writing->step, jobset))
+        return write_refuse(writing, 409, "Conflict", NULL, "%s \"" STR_FORMAT "\" has no task that runs",
+                            object_kind_title(writing->write->object), STR_ARG(writing->write->name));
+    return write_accept(writing, 200, ref);
+}
+
 bool write_workload(const struct writing *writing)
 {
     switch (writing->write->verb) {
@@ -340,6 +360,8 @@ bool write_workload(const struct writing *writing)
         return write_foreign_status(writing);
     case WRITE_METADATA:
         return write_metadata(writing);
+    case WRITE_DIAGNOSE:
+        return diagnose_workload(writing);
     }
     return write_refuse_verb(writing);
 }

@@ -24,6 +24,7 @@
  *   gpu/nvlink-errors  gpu/clocks  gpu/temperature  gpu/driver  gpu/init  gpu/peermem
  *   lemon/repeated-failures             what was counted of a machine (core/lemon/lemon.h)
  *   pace/slow                           its ranks take longer than their peers, or than before (pace/pace.h)
+ *   hang/absent  hang/stuck  hang/silent  hang/stopped  hang/behind  hang/network   ranks of a job that hung
  *   check/NAME                          an external check of that name
  *   public/CODE                         said by another system
  *

@@ -173,6 +173,14 @@ const struct fault_rule fault_default_rules[] = {
 
     ROW("pace/slow", SUB_HEALTH, HARDWARE, LOW("inspect")),
 
+    /* Ranks for whom the rest of their job waited (hang/hang.h). */
+    ROW("hang/stuck", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("hang/silent", SEPARATE, UNKNOWN, HIGH("inspect")),
+    ROW("hang/stopped", SEPARATE, UNKNOWN, HIGH("inspect")),
+    ROW("hang/absent", PRE_SEPARATE, UNKNOWN, LOW("inspect")),
+    ROW("hang/behind", PRE_SEPARATE, UNKNOWN, LOW("inspect")),
+    ROW("hang/network", SUB_HEALTH, HARDWARE, LOW("inspect")),
+
     ROW("gpu/missing", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/ecc-uncorrected", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
     ROW("gpu/row-remap-failed", SEPARATE, HARDWARE, HIGH("inspect")),

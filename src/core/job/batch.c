@@ -172,6 +172,12 @@ void job_note_failure(struct step *step, const struct job *job)
     step_note(step, true, job->reason, ref_job(job), STR_FORMAT, STR_ARG(job->message));
 }
 
+void jobs_fail_hung(struct step *step, struct job *job, const char *reason, struct str why)
+{
+    if (!job->doomed)
+        job_fail(step, job, reason, "The job hangs. " STR_FORMAT, STR_ARG(why));
+}
+
 /* A container that ended, and with what. */
 struct exit {
     struct str container;

@@ -69,6 +69,12 @@ void jobs_vacate(struct step *step, const struct machine *machine, struct str wh
 void jobs_move(struct step *step, const struct machine *machine, struct jobset *jobset, struct str why);
 enum sub_health jobset_sub_health(const struct jobset *jobset, const struct cluster *cluster);
 
+/* Its JobSet hangs, and this task is why: it is killed and counts as disrupted; `why` is what users read. */
+void jobs_end_hung(struct step *step, struct task *task, struct str why);
+/* Its JobSet hangs by its own fault, or by nobody's: the Job has failed, and its policies say what follows.
+ * `reason` stays. */
+void jobs_fail_hung(struct step *step, struct job *job, const char *reason, struct str why);
+
 /* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped; returns the
  * longest grace among them, 0: nobody was told. */
 int64_t jobset_notice_end(struct step *step, const struct jobset *jobset);

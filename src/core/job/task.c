@@ -467,6 +467,14 @@ bool jobs_have_saved(const struct job_store *store, const struct machine *machin
     return true;
 }
 
+void jobs_end_hung(struct step *step, struct task *task, struct str why)
+{
+    if (task_ended(task->state) || task->doomed)
+        return;
+    task_message(task, "its job hangs because of it: " STR_FORMAT, STR_ARG(why));
+    task_evict(step, task, 0);
+}
+
 void jobs_vacate(struct step *step, const struct machine *machine, struct str why)
 {
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])

@@ -106,10 +106,19 @@ static void read_sub_health(struct loader *loader, const struct field *settings)
 
 static void read_settings(struct loader *loader, const struct field *settings)
 {
-    static const char *const known[] = {
-        "lease",           "heartbeat",  "backfillWindow",     "chipResource", "checkpointDir",
-        "priorityClasses", "numberFrom", "actOnFailureTarget", "lemons",       "subHealth",
-        "paceWindow",      NULL};
+    static const char *const known[] = {"lease",
+                                        "heartbeat",
+                                        "backfillWindow",
+                                        "chipResource",
+                                        "checkpointDir",
+                                        "priorityClasses",
+                                        "numberFrom",
+                                        "actOnFailureTarget",
+                                        "lemons",
+                                        "subHealth",
+                                        "paceWindow",
+                                        "hangs",
+                                        NULL};
     struct cluster *cluster = loader->cluster;
     bool act = true;
     struct field lease = field_get(settings, "lease"), heartbeat = field_get(settings, "heartbeat");
@@ -136,6 +145,8 @@ static void read_settings(struct loader *loader, const struct field *settings)
     read_priority_classes(loader, settings);
     struct field lemons = field_get(settings, "lemons");
     load_lemons(loader, &lemons);
+    struct field hangs = field_get(settings, "hangs");
+    load_hangs(loader, &hangs);
 }
 
 static void read_spec(struct loader *loader, const struct field *root)

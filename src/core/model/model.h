@@ -137,6 +137,16 @@ enum sub_health {
 extern const char *const sub_health_names[SUB_HEALTHS]; /* as users write them: "graceExit" */
 bool sub_health_read(struct str text, enum sub_health *ret);
 
+/* When a job that makes no steps is suspected to hang (core/hang/hang.h; spec.settings.hangs). */
+struct hang_settings {
+    bool off;              /* only what an annotation asks for is watched */
+    int64_t factor;        /* times the longest time between two steps, and ... */
+    int64_t minimum_ns;    /* ... no less than this */
+    int64_t first_step_ns; /* for start, restore and the first steps */
+    int64_t checkpoint_ns; /* while a checkpoint is being saved */
+    int64_t answer_ns;     /* how long a rank's record is waited for */
+};
+
 struct cluster {
     struct arena arena;        /* owns everything below */
     struct str name;
@@ -159,6 +169,7 @@ struct cluster {
     struct queue_settings queues;
     struct lemon_settings lemons;
     struct qualification qualification;
+    struct hang_settings hangs;
 };
 
 /* Reads a cluster document. On failure errors name the field path and place, and *ret_cluster is
