@@ -81,7 +81,7 @@ static bool owner_lives(const struct step *step, const struct doc *reference, st
         return false;
     if (kind == OBJECT_JOBSET) {
         const struct jobset *jobset = jobs_find_uid(step->jobs, uid);
-        return jobset && str_equal(jobset->name, name);
+        return jobset && jobset_is_seen(jobset) && str_equal(jobset->name, name);
     }
     if (kind == OBJECT_JOB) {
         const struct job *job = jobs_find_job(step->jobs, namespace_, name);
@@ -234,6 +234,15 @@ static void orphan_dependents(struct step *step, obj_id owner)
         strip_references(step, document, member.namespace_, owner);
         replace_member(step, &member, &own, document);
     }
+}
+
+void core_orphan_jobset(struct step *step, struct jobset *jobset)
+{
+    orphan_dependents(step, jobset->uid);
+    if (jobset->form == FORM_JOB)
+        orphan_dependents(step, jobset->jobs[0]->uid);
+    owners_change(step->objects, jobset->uid, jobset->document, NULL);
+    jobset_hide(step, jobset);
 }
 
 /* Is `owner` itself below `dependent`? Then each would wait for the other for ever. */
@@ -415,6 +424,8 @@ void core_collect_restored(struct object_store *store, const struct job_store *j
 {
     for (size_t i = 0; i < jobs->jobsets.len; i++) {
         const struct jobset *jobset = jobs->jobsets.items[i];
+        if (jobset->hidden)
+            continue; /* nobody owns it any more */
         owners_change(store, jobset->uid, NULL, jobset->document);
         if (jobset->deleted_ns && (object_has_finalizer(jobset->document, FINALIZER_FOREGROUND) ||
                                    object_has_finalizer(jobset->document, FINALIZER_ORPHAN)))

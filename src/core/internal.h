@@ -49,6 +49,8 @@ struct collected {
 bool core_collect(struct step *step, struct collected *seen);
 void core_check_objects(const struct core *core); /* audit_objects.c */
 void core_collect_restored(struct object_store *store, const struct job_store *jobs);
+/* Likewise, but what it made stays and is nobody's; nothing of it waits (jobset_hide). */
+void core_orphan_jobset(struct step *step, struct jobset *jobset);
 void core_delete_jobset(struct step *step, struct jobset *jobset, enum propagation propagation);
 void namespaces_boot(struct step *step); /* those that every cluster has, and those in use */
 void namespace_need(struct step *step, struct str name); /* makes it if there is none */

@@ -161,14 +161,16 @@ static void audit_gang(struct audit *audit, const struct jobset *jobset, const s
 static void audit_jobset(struct audit *audit, const struct jobset *jobset)
 {
     const struct job_store *store = &audit->core->jobs;
-    CHECK(jobset->form != FORM_JOBSET || str_map_get(&store->by_name, jobset->key) == jobset);
+    CHECK(!jobset_is_seen(jobset) || str_map_get(&store->by_name, jobset->key) == jobset);
+    CHECK(!jobset->hidden || (jobset->form != FORM_POD && jobset->made + jobset->old_jobs.len > 0));
     CHECK(!jobset->dirty && jobset->loose_tasks == 0);
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         if (!job)
             continue;
         CHECK(!job->doomed && job->global_index == i);
-        CHECK(jobset->form == FORM_POD || jobs_find_job(store, jobset->namespace_, job->name) == job);
+        CHECK(jobset->form == FORM_POD || job_is_hidden(job) ||
+              jobs_find_job(store, jobset->namespace_, job->name) == job);
         CHECK(!jobset->terminal_state[0] || (job->state != JOB_ACTIVE && job->state != JOB_SUSPENDED));
         audit_job(audit, jobset, job);
     }

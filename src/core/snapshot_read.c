@@ -218,7 +218,7 @@ static bool jobset_is_bounded(const struct jobset_spec *spec)
     return tasks <= TASKS_PER_JOBSET_MAX && spec->rjob_count <= REPLICATED_JOBS_MAX;
 }
 
-static bool is_new_jobset(const struct reader *reader, const struct doc *document, obj_id uid)
+static bool is_new_jobset(const struct reader *reader, const struct doc *document, obj_id uid, bool hidden)
 {
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR("default"));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
@@ -228,13 +228,13 @@ static bool is_new_jobset(const struct reader *reader, const struct doc *documen
     const struct job_store *store = &reader->core->jobs;
     switch (workload_form(document)) {
     case FORM_JOB:
-        return !jobs_find_job(store, ns, name);
+        return hidden || !jobs_find_job(store, ns, name);
     case FORM_POD:
-        return !jobs_find_pod(store, ns, name);
+        return !hidden && !jobs_find_pod(store, ns, name);
     case FORM_JOBSET:
         break;
     }
-    return !jobs_find(store, ns, name);
+    return hidden || !jobs_find(store, ns, name);
 }
 
 static bool is_past(const struct reader *reader, int64_t stamp_ns)
@@ -260,13 +260,14 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     bool read = json_parse(&arena, str_from(pb->document), &document, NULL) == 0;
     read = read && workload_read(&arena, document, &spec, &errors);
     field_errors_done(&errors);
-    if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid) ||
-        !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) ||
-        pb->loose_tasks != 0 || pb->in_place_restarts < 0 || pb->restarts < 0 ||
-        pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
-        pb->in_place_counted > pb->restarts_counted)
+    bool hidden = pb->runs && pb->runs->hidden;
+    if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid, hidden) ||
+        !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) || pb->loose_tasks != 0 ||
+        pb->in_place_restarts < 0 || pb->restarts < 0 || pb->restarts - pb->in_place_restarts < pb->parking ||
+        pb->in_place_counted < 0 || pb->in_place_counted > pb->restarts_counted)
         return corrupt(reader, "jobset", pb->uid);
-    struct jobset *jobset = jobs_restore_jobset(&reader->core->jobs, pb->uid, &arena, document, &spec);
+    struct jobset *jobset =
+        jobs_restore_jobset(&reader->core->jobs, pb->uid, &arena, document, &spec, hidden);
     reader->jobset = jobset;
     reader->job = NULL;
     jobset->generation = pb->generation;
@@ -615,6 +616,17 @@ static bool gangs_are_whole(const struct core *core)
     return true;
 }
 
+/* A JobSet that is hidden is there for what it made. */
+static bool orphans_are_left(const struct core *core)
+{
+    for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
+        const struct jobset *jobset = core->jobs.jobsets.items[i];
+        if (jobset->hidden && jobset->made == 0 && jobset->old_jobs.len == 0)
+            return false;
+    }
+    return true;
+}
+
 static int read_all(struct reader *reader, struct str bytes)
 {
     size_t at = 0;
@@ -634,7 +646,7 @@ static int read_all(struct reader *reader, struct str bytes)
             return error_wrap(reader->error, "the record at byte %zu", at);
         at += 4 + size;
     }
-    if (!reader->has_header || !gangs_are_whole(reader->core))
+    if (!reader->has_header || !gangs_are_whole(reader->core) || !orphans_are_left(reader->core))
         return error_set(reader->error, ERROR_CORRUPT, "it is not whole");
     return 0;
 }

@@ -213,6 +213,7 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.parking_since_ns = jobset->parking_since_ns;
     runs.backing_off = jobset->backing_off;
     runs.executions = jobset->executions;
+    runs.hidden = jobset->hidden;
     pb.runs = &runs;
     snapshot_write_terms(&writer->arena, jobset, &pb);
     put(writer, &record);

@@ -10,10 +10,12 @@
 static bool is_shown(const enum change_type *type, struct object_ref *object)
 {
     if (object->kind == OBJECT_JOB)
-        return object->job->jobset->form != FORM_POD;
-    if (object->kind != OBJECT_JOBSET || object->jobset->form == FORM_JOBSET)
+        return object->job->jobset->form != FORM_POD && !job_is_hidden(object->job);
+    if (object->kind != OBJECT_JOBSET)
         return true;
     const struct jobset *jobset = object->jobset;
+    if (jobset->form == FORM_JOBSET || jobset->hidden)
+        return jobset_is_seen(jobset);
     struct job *job = jobset->jobs[0];
     struct task *task = job && job->indexes[0].task ? job->indexes[0].task : NULL;
     if (*type != CHANGE_MODIFIED || !job || (jobset->form == FORM_POD && !task))

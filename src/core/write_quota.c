@@ -41,7 +41,7 @@ static size_t count_objects(const struct core *core, struct str namespace_, enum
         return object_kind_info(kind) ? object_count_in(core->objects, kind, namespace_) : 0;
     for (size_t i = 0; kind == OBJECT_JOBSET && i < core->jobs.jobsets.len; i++) {
         const struct jobset *jobset = core->jobs.jobsets.items[i];
-        tally.count += jobset->form == FORM_JOBSET && str_equal(jobset->namespace_, namespace_);
+        tally.count += jobset_is_seen(jobset) && str_equal(jobset->namespace_, namespace_);
     }
     return tally.count;
 }

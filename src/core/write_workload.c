@@ -168,6 +168,11 @@ static bool check_update(const struct writing *writing, const struct jobset *job
 /* What a JobSet, or a Job, made is its own: it is changed there. */
 static bool refuse_owned(const struct writing *writing, const struct jobset *jobset)
 {
+    if (jobset->hidden)
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "%s \"" STR_FORMAT "\" is forbidden: what made it was deleted: its labels and "
+                            "annotations may change, nothing else",
+                            object_kind_title(writing->write->object), STR_ARG(writing->write->name));
     static const char *const owners[] = {[FORM_JOBSET] = "JobSet", [FORM_JOB] = "Job", [FORM_POD] = "Pod"};
     return write_refuse(writing, 403, "Forbidden", NULL,
                         "%s \"" STR_FORMAT "\" is forbidden: it belongs to %s " STR_FORMAT ": change that",
@@ -186,7 +191,7 @@ static bool replace_workload(const struct writing *writing)
     struct jobset_spec spec;
     if (!write_still_holds(writing, ref))
         return false;
-    if (jobset->form != form_of(writing))
+    if (jobset->form != form_of(writing) || jobset->hidden)
         return refuse_owned(writing, jobset);
     if (!prepare(writing, &arena, &document, &spec))
         return false;
@@ -207,10 +212,32 @@ static bool replace_workload(const struct writing *writing)
     return write_accept(writing, 200, ref);
 }
 
-/* Tasks run under their JobSet: nobody would care for them without it. */
 static bool has_children(const struct jobset *jobset, struct object_ref ref)
 {
     return ref.kind == OBJECT_JOB ? ref.job->tasks.len > 0 : jobset->made > 0 || jobset->old_jobs.len > 0;
+}
+
+/* The owner goes, what it made stays and belongs to nobody. */
+static bool orphan_workload(const struct writing *writing, struct jobset *jobset, struct object_ref ref)
+{
+    const struct doc *finalizers = doc_path(jobset->document, "metadata", "finalizers", NULL);
+    const char *why = NULL;
+    if (jobset->form != form_of(writing))
+        why = "its JobSet makes it anew at once, under host names that its pods would still have";
+    else if (workload_of(writing->core->admit, jobset->uid))
+        why = "a queue has admitted it as a whole and would take its quota back";
+    else if (jobset->deleted_ns || doc_len(finalizers) > 0)
+        why = "it is being deleted already, or has finalizers that have to go first";
+    if (why)
+        return write_refuse(writing, 403, "Forbidden", NULL,
+                            "%s \"" STR_FORMAT
+                            "\" is forbidden: what it made cannot outlive it: %s: delete it "
+                            "with propagationPolicy Background or Foreground",
+                            object_kind_title(writing->write->object), STR_ARG(writing->write->name), why);
+    if (writing->dry)
+        return true;
+    core_orphan_jobset(writing->step, jobset);
+    return write_accept(writing, 200, ref);
 }
 
 /* A child: its JobSet or Job makes it anew. */
@@ -224,12 +251,7 @@ static bool delete_workload(const struct writing *writing)
         return false;
     if (writing->write->propagation == PROPAGATION_ORPHAN && ref.kind != OBJECT_POD &&
         has_children(jobset, ref))
-        return write_refuse(writing, 403, "Forbidden", NULL,
-                            "%s \"" STR_FORMAT
-                            "\" is forbidden: its %s cannot outlive it: delete it with propagationPolicy "
-                            "Background or Foreground",
-                            object_kind_title(writing->write->object), STR_ARG(writing->write->name),
-                            ref.kind == OBJECT_JOB ? "pods" : "jobs");
+        return orphan_workload(writing, jobset, ref);
     if (writing->write->evict && ref.kind == OBJECT_POD && !disruption_allows(writing, ref.task))
         return false;
     if (writing->dry)

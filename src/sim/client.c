@@ -117,6 +117,18 @@ static enum object_kind kind_of(const struct jobset *jobset)
     return jobset->form == FORM_POD ? OBJECT_POD : jobset->form == FORM_JOB ? OBJECT_JOB : OBJECT_JOBSET;
 }
 
+/* What an owner left behind is deleted one by one. */
+static void delete_orphan(struct world *world, const struct jobset *jobset)
+{
+    bool pods = jobset->form == FORM_JOB;
+    const struct job *job = jobset->jobs[rng_below(&world->rng, jobset->job_count)];
+    if (!job || (pods && job->tasks.len == 0))
+        return;
+    struct str name = pods ? job->tasks.items[rng_below(&world->rng, job->tasks.len)]->name : job->name;
+    client_send(world, WRITE_DELETE, pods ? OBJECT_POD : OBJECT_JOB, jobset->namespace_, name, STR(""));
+    world_trace(world, "client: delete the orphan " STR_FORMAT, STR_ARG(name));
+}
+
 static void send_delete(struct world *world, const struct jobset *jobset)
 {
     static const enum propagation ways[] = {PROPAGATION_DEFAULT, PROPAGATION_BACKGROUND,
@@ -134,7 +146,9 @@ static void send_delete(struct world *world, const struct jobset *jobset)
 static void delete_jobset(struct world *world)
 {
     const struct jobset *jobset = any_jobset(world);
-    if (jobset)
+    if (jobset && jobset->hidden)
+        delete_orphan(world, jobset);
+    else if (jobset)
         send_delete(world, jobset);
 }
 

@@ -77,13 +77,25 @@ static bool workload_settled(const struct world *world, const struct workload *w
     return false;
 }
 
+/* Nobody deletes what an owner left behind: it has only to come to rest. */
+static bool orphans_rest(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        bool rests = !job || job->active == 0;
+        if (!rests || (job && jobset->form == FORM_JOBSET && job->state == JOB_ACTIVE))
+            return false;
+    }
+    return jobset->hidden && !jobset->deleted_ns;
+}
+
 static bool jobsets_ended(const struct world *world, char *ret_why, size_t size)
 {
     const struct job_store *store = core_jobs(world->controller.core);
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
         const struct workload *workload = workload_of(core_admit(world->controller.core), jobset->uid);
-        bool ended = jobset->terminal_state[0] && !jobset->deleted_ns;
+        bool ended = (jobset->terminal_state[0] && !jobset->deleted_ns) || orphans_rest(jobset);
         if (workload && !ended && !jobset->deleted_ns && workload->state != WORKLOAD_ADMITTED) {
             if (!workload_settled(world, workload, ret_why, size))
                 return false;

@@ -129,7 +129,7 @@ static void check_quota(void *context, const struct object *quota)
     expect_used(&recount, "count/secrets");
     for (size_t i = 0; i < core_jobs(core)->jobsets.len; i++) {
         const struct jobset *jobset = core_jobs(core)->jobsets.items[i];
-        recount.count += jobset->form == FORM_JOBSET && str_equal(jobset->namespace_, quota->namespace_);
+        recount.count += jobset_is_seen(jobset) && str_equal(jobset->namespace_, quota->namespace_);
     }
     expect_used(&recount, "count/jobsets.jobset.x-k8s.io");
 }

@@ -306,7 +306,7 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         return;
     }
     job->sift |= task->doomed || may_hold_surplus(job);
-    bool asked = task->doomed || job->doomed || job->state != JOB_ACTIVE;
+    bool asked = task->doomed || job->doomed || job->state != JOB_ACTIVE || job_is_hidden(job);
     if (asked)
         return;
     size_t rule = 0;
@@ -364,7 +364,8 @@ void job_resume(struct step *step, struct job *job)
 int64_t job_deadline(const struct job *job)
 {
     int64_t due_ns = INT64_MAX;
-    if (job->jobset->deleted_ns) /* it only ends; a finalizer may hold what is left for ever */
+    /* It only ends; a finalizer may hold what is left for ever. Or nobody cares for its pods any more. */
+    if (job->jobset->deleted_ns || job_is_hidden(job))
         return due_ns;
     if (job->state == JOB_ACTIVE && job->rjob->job.active_deadline_s >= 0)
         due_ns = job->start_ns + job->rjob->job.active_deadline_s * NS_PER_SECOND;
@@ -556,6 +557,10 @@ void job_reconcile(struct step *step, struct job *job)
         return;
     }
     const struct job_spec *spec = &job->rjob->job;
+    if (job_is_hidden(job)) {
+        drop_ended(step, job);
+        return;
+    }
     if (jobset_is_foreign(job->jobset))
         return;
     if (job->state == JOB_ACTIVE && spec->active_deadline_s >= 0 &&

@@ -122,7 +122,8 @@ void belongings_make(struct step *step)
     struct job_store *store = step->jobs;
     for (size_t i = 0; i < store->lacking.len; i++) {
         struct jobset *jobset = jobs_find_uid(store, store->lacking.items[i]);
-        if (!jobset || jobset->deleted_ns || jobset_finished(jobset) || jobset_is_foreign(jobset))
+        if (!jobset || jobset->deleted_ns || jobset->hidden || jobset_finished(jobset) ||
+            jobset_is_foreign(jobset))
             continue;
         make_service(step, jobset);
         make_claims(step, jobset);

@@ -64,7 +64,7 @@ void task_forget_containers(struct task *task)
 static void count_restarts(struct step *step, const struct task *task)
 {
     struct job *job = task->job;
-    bool counts = job->jobset->form != FORM_POD && job->state == JOB_ACTIVE &&
+    bool counts = job->jobset->form != FORM_POD && !job_is_hidden(job) && job->state == JOB_ACTIVE &&
                   job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
     uint64_t restarts = counts ? job_container_restarts(job, NULL) : 0;
     if (restarts == 0 || restarts < (uint64_t)job->rjob->job.backoff_limit)

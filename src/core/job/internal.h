@@ -182,6 +182,8 @@ void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank);
 /* store.c */
 void store_add_jobset(struct job_store *store, struct jobset *jobset);
 void store_remove_jobset(struct job_store *store, struct jobset *jobset); /* from the indexes */
+/* Users do not find it any more; its Jobs (its pods, of a Job of its own) they do. */
+void store_hide_jobset(struct job_store *store, struct jobset *jobset);
 void store_add_job(struct job_store *store, struct job *job);
 /* Its Job at this position could be made: no other has its name. */
 bool store_name_free(const struct job_store *store, const struct jobset *jobset, struct str job);

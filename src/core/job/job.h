@@ -279,6 +279,9 @@ struct jobset {
     struct jobset_spec spec;
     int64_t generation;
     int64_t created_ns, deleted_ns; /* deleted_ns: deletionTimestamp, 0: none */
+    /* Deleted with propagationPolicy Orphan: for users the JobSet (of a Job of its own: the Job) is gone, and
+     * its Jobs (Pods) belong to nobody. They go on by themselves; with the last that is deleted this goes. */
+    bool hidden;
     uint64_t changed_seq;
     struct condition conditions[CONDITION_KINDS];
     int32_t restarts, restarts_counted;
@@ -348,6 +351,15 @@ struct jobset {
     bool shares_names, name_noted;
     struct arena stems;         /* private: keys in job_store.job_stems */
 };
+
+static inline bool jobset_is_seen(const struct jobset *jobset) /* as a JobSet */
+{
+    return jobset->form == FORM_JOBSET && !jobset->hidden;
+}
+static inline bool job_is_hidden(const struct job *job) /* its pods are nobody's */
+{
+    return job->jobset->form == FORM_JOB && job->jobset->hidden;
+}
 
 struct object_store;
 struct health;

@@ -191,6 +191,24 @@ void jobset_delete(struct step *step, struct jobset *jobset)
     jobset_mark(step, jobset);
 }
 
+void jobset_hide(struct step *step, struct jobset *jobset)
+{
+    CHECK(jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden);
+    struct job *own = jobset->form == FORM_JOB ? jobset->jobs[0] : NULL;
+    step_changed(step, CHANGE_DELETED, own ? ref_job(own) : ref_jobset(jobset));
+    store_hide_jobset(step->jobs, jobset);
+    for (uint32_t i = 0; i < jobset->job_count; i++) { /* they name no owner any more */
+        struct job *job = jobset->jobs[i];
+        if (!job)
+            continue;
+        if (!own)
+            step_changed(step, CHANGE_MODIFIED, ref_job(job));
+        for (size_t t = 0; own && t < job->tasks.len; t++)
+            step_changed(step, CHANGE_MODIFIED, ref_task(job->tasks.items[t]));
+    }
+    jobset_mark(step, jobset);
+}
+
 void job_delete(struct step *step, struct job *job)
 {
     if (job->doomed)

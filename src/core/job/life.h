@@ -42,6 +42,8 @@ void jobset_check_claims(const struct object_store *objects, const struct doc *o
 /* A user's deletion of one Pod: it is stopped, and counts as a failed one. grace_s < 0: its own. */
 void task_evict(struct step *step, struct task *task, int64_t grace_s);
 /* A user's deletion of one Job: its JobSet makes it anew. */
+/* Deleted, and what it made stays (jobset.hidden). It has no finalizer, is no Pod, and no queue has it. */
+void jobset_hide(struct step *step, struct jobset *jobset);
 void job_delete(struct step *step, struct job *job);
 
 /* An agent said hello: its inventory is compared with what should be there. The machine is READY already. */
@@ -94,7 +96,7 @@ void jobs_remap_machines(struct job_store *store, const machine_id *map);
 /* For reading a snapshot: puts back what was written. The caller fills the objects; these derive the rest
  * (indexes, names, chips on machines, timers, queue). `position`: of the job in its JobSet. */
 struct jobset *jobs_restore_jobset(struct job_store *store, obj_id uid, struct arena *arena,
-                                   struct doc *document, const struct jobset_spec *spec);
+                                   struct doc *document, const struct jobset_spec *spec, bool hidden);
 struct job *jobs_restore_job(struct job_store *store, struct jobset *jobset, obj_id uid, uint32_t position,
                              bool current);
 /* Likewise what its agent said last of its containers; copied. */

@@ -248,12 +248,37 @@ static bool wind_down(struct step *step, struct jobset *jobset)
     return true;
 }
 
+static bool all_pods_deleted(const struct job *job)
+{
+    for (size_t t = 0; t < job->tasks.len; t++)
+        if (!task_ended(job->tasks.items[t]->state) || !job->tasks.items[t]->evicted)
+            return false;
+    return true;
+}
+
+/* What it made goes on without it (jobset.hidden); true when the last of that has been deleted. */
+static bool orphans_gone(struct step *step, struct jobset *jobset)
+{
+    do {
+        reconcile_jobs(step, jobset);
+        inplace_go_on(step, jobset);
+        jobset_recount(step, jobset);
+        if (jobset->form == FORM_JOB && jobset->jobs[0] && all_pods_deleted(jobset->jobs[0]))
+            attempt_doom_jobs(step, jobset, 0, jobset->job_count);
+    } while (jobset->dirty_jobs.len > 0);
+    if (jobset->made > 0 || jobset->old_jobs.len > 0)
+        return false;
+    close_gangs(step, jobset);
+    remove_jobset(step, jobset);
+    return true;
+}
+
 static int64_t next_deadline(const struct jobset *jobset)
 {
     int64_t due_ns = INT64_MAX;
-    if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns)
+    if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns && !jobset->hidden)
         due_ns = jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND;
-    bool managed = !jobset_finished(jobset) && !jobset->deleted_ns;
+    bool managed = !jobset_finished(jobset) && !jobset->deleted_ns && !jobset->hidden;
     if (managed && jobset->record_count >= RESTART_RECORDS_MAX && wants_jobs(jobset))
         due_ns = attempt_due(jobset);
     int64_t parked_ns = inplace_deadline(jobset), move_ns = managed ? move_deadline(jobset) : INT64_MAX;
@@ -324,12 +349,15 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
 {
     touch_due_jobs(step, jobset);
     gang_judge_named(step, jobset);
-    if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns &&
+    if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns && !jobset->hidden &&
         jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND <= step->now_ns)
         jobset_delete(step, jobset);
     if (jobset->deleted_ns) {
         inplace_cancel(jobset);
         if (wind_down(step, jobset))
+            return;
+    } else if (jobset->hidden) {
+        if (orphans_gone(step, jobset))
             return;
     } else {
         move_on(step, jobset);

@@ -3,10 +3,11 @@
 #include "core/job/internal.h"
 
 struct jobset *jobs_restore_jobset(struct job_store *store, obj_id uid, struct arena *arena,
-                                   struct doc *document, const struct jobset_spec *spec)
+                                   struct doc *document, const struct jobset_spec *spec, bool hidden)
 {
     struct jobset *jobset = jobset_make(arena, document, spec);
     jobset->uid = uid;
+    jobset->hidden = hidden;
     store_add_jobset(store, jobset);
     return jobset;
 }

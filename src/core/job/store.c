@@ -50,7 +50,7 @@ void jobs_visit_jobs(const struct job_store *store, void (*visit)(void *context,
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
         for (uint32_t j = 0; j < jobset->job_count && jobset->form != FORM_POD; j++)
-            if (jobset->jobs[j])
+            if (jobset->jobs[j] && !job_is_hidden(jobset->jobs[j]))
                 visit(context, jobset->jobs[j]);
     }
 }
@@ -183,7 +183,7 @@ void store_add_jobset(struct job_store *store, struct jobset *jobset)
     add_stems(store, jobset);
     vec_push(&store->jobsets, jobset);
     const struct jobset *same_name =
-        jobset->form == FORM_JOBSET ? str_map_put(&store->by_name, jobset->key, jobset) : NULL;
+        jobset_is_seen(jobset) ? str_map_put(&store->by_name, jobset->key, jobset) : NULL;
     const struct jobset *same_uid = u64_map_put(&store->by_uid, jobset->uid, jobset);
     CHECK(!same_name && !same_uid);
     jobset->exclusive = is_exclusive(jobset);
@@ -193,7 +193,7 @@ void store_add_jobset(struct job_store *store, struct jobset *jobset)
 void store_remove_jobset(struct job_store *store, struct jobset *jobset)
 {
     const struct jobset *removed =
-        jobset->form == FORM_JOBSET ? str_map_remove(&store->by_name, jobset->key) : jobset;
+        jobset_is_seen(jobset) ? str_map_remove(&store->by_name, jobset->key) : jobset;
     CHECK(removed == jobset && store->exclusive >= jobset->exclusive);
     u64_map_remove(&store->by_uid, jobset->uid);
     remove_stems(store, jobset);
@@ -201,9 +201,19 @@ void store_remove_jobset(struct job_store *store, struct jobset *jobset)
     jobset_keep_reserved(store, jobset, NULL, 0);
 }
 
+void store_hide_jobset(struct job_store *store, struct jobset *jobset)
+{
+    CHECK(!jobset->hidden && jobset->form != FORM_POD);
+    if (jobset->form == FORM_JOBSET)
+        str_map_remove(&store->by_name, jobset->key);
+    else
+        store_hide_job(store, jobset->jobs[0]);
+    jobset->hidden = true;
+}
+
 void store_add_job(struct job_store *store, struct job *job)
 {
-    if (job->jobset->form != FORM_POD)
+    if (job->jobset->form != FORM_POD && !job_is_hidden(job))
         str_map_put(&store->job_names, key_keep(&job->arena, job->jobset->namespace_, job->name), job);
 }
 

@@ -228,13 +228,14 @@ void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns
 
 void task_evict(struct step *step, struct task *task, int64_t grace_s)
 {
-    bool own = task->job->jobset->form == FORM_POD;
-    if (own)
+    bool single = task->job->jobset->form == FORM_POD, own = single || job_is_hidden(task->job);
+    if (single)
         jobset_delete(step, task->job->jobset);
     if (task_ended(task->state)) { /* its Job remembers what came of it; the Pod is no more to be seen */
-        if (!own && !task->evicted) {
+        if (!single && !task->evicted) {
             task->evicted = true;
             step_changed(step, CHANGE_MODIFIED, ref_task(task));
+            jobset_mark(step, task->job->jobset);
         }
         return;
     }

@@ -30,7 +30,7 @@ static void put_jobsets(struct buf *out, const struct job_store *store)
     uint64_t restarts = 0;
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
-        if (jobset->form != FORM_JOBSET)
+        if (!jobset_is_seen(jobset))
             continue;
         restarts += (uint64_t)jobset->restarts;
         for (size_t s = 0; s < STATES; s++)
@@ -51,7 +51,7 @@ static void put_ended(struct buf *out, const struct job_store *store, const char
     put_head(out, name, "counter", help);
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
-        if (jobset->form != FORM_JOBSET || !str_is(str_from(jobset->terminal_state), state))
+        if (!jobset_is_seen(jobset) || !str_is(str_from(jobset->terminal_state), state))
             continue;
         shown++;
         buf_printf(out, "%s{jobset_name=\"" STR_FORMAT "\",namespace=\"" STR_FORMAT "\"} 1\n", name,

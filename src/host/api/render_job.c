@@ -232,7 +232,8 @@ void render_job(struct render *render, const struct job *job)
     } else {
         struct labels annotations = job_annotations(job, NULL, render->scratch);
         render_labels(render, "annotations", &annotations, doc_get(metadata, "annotations"));
-        render_owner(render, "jobset.x-k8s.io/v1alpha2", "JobSet", jobset->name, jobset->uid);
+        if (!jobset->hidden)
+            render_owner(render, "jobset.x-k8s.io/v1alpha2", "JobSet", jobset->name, jobset->uid);
     }
     render_metadata_end(render);
     put_spec(render, job, &labels);

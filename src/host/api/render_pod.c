@@ -201,7 +201,7 @@ void render_pod(struct render *render, const struct task *task)
     render_labels(render, "annotations", &annotations, doc_get(metadata, "annotations"));
     if (own)
         render_own_metadata(render, job->jobset);
-    else
+    else if (!job_is_hidden(job))
         render_owner(render, "batch/v1", "Job", job->name, job->uid);
     render_metadata_end(render);
     put_spec(render, task);

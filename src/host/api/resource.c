@@ -184,7 +184,7 @@ void resource_visit(const struct resource *resource, const struct core *core, st
     case OBJECT_JOBSET:
         for (size_t i = 0; i < jobs->jobsets.len; i++) {
             const struct jobset *jobset = jobs->jobsets.items[i];
-            if (jobset->form == FORM_JOBSET && in_namespace(&visiting, jobset->namespace_))
+            if (jobset_is_seen(jobset) && in_namespace(&visiting, jobset->namespace_))
                 visit(context, (struct object_ref){.kind = OBJECT_JOBSET, .jobset = jobset}, jobset->name);
         }
         break;

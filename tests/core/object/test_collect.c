@@ -152,7 +152,6 @@ static void what_a_jobset_owns_goes_with_it(void **state)
     harness_run_all(&h);
     struct owner owner = {"jobset.x-k8s.io/v1alpha2", "JobSet", "train", jobset->uid, true};
     own(&h, "default", "settings", &owner, 1);
-    assert_int_equal(drop(&h, OBJECT_JOBSET, "default", "train", PROPAGATION_ORPHAN), 403);
     assert_int_equal(drop(&h, OBJECT_JOBSET, "default", "train", PROPAGATION_FOREGROUND), 200);
     assert_non_null(harness_jobset(&h, "train")); /* its tasks run still */
     assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "settings"));
@@ -241,6 +240,83 @@ static void an_old_log_makes_its_namespaces(void **state)
     harness_done(&h);
 }
 
+/* --cascade=orphan: the JobSet goes, its Jobs run on as nobody's, with what they hold; a Job that ends is not
+ * restarted, and the last that is deleted is the end of it. */
+static void jobs_outlive_their_jobset(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(
+        &h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: train}\n"
+            "spec: {failurePolicy: {maxRestarts: 5}, replicatedJobs: [{name: w, replicas: 2, "
+            "template: {spec: {parallelism: 1, completions: 1, backoffLimit: 0, template: {spec: "
+            "{restartPolicy: Never, containers: [{name: c, image: i, command: [x], resources: "
+            "{limits: {google.com/tpu: 4}}}]}}}}}]}\n");
+    harness_run_all(&h);
+    struct owner owner = {"jobset.x-k8s.io/v1alpha2", "JobSet", "train", jobset->uid, true};
+    assert_int_equal(own(&h, "default", "settings", &owner, 1), 201);
+    struct task *first = harness_task(&h, "train-w-0-0");
+    assert_int_equal(drop(&h, OBJECT_JOB, "default", "train-w-0", PROPAGATION_ORPHAN), 403);
+    assert_int_equal(drop(&h, OBJECT_JOBSET, "default", "train", PROPAGATION_ORPHAN), 200);
+    assert_null(harness_jobset(&h, "train"));
+    const struct object *settings = found(&h, OBJECT_CONFIG_MAP, "default", "settings");
+    assert_true(settings && !doc_path(settings->document, "metadata", "ownerReferences", NULL));
+    const struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("train-w-0"));
+    assert_true(job && job->jobset->hidden && first->state == TASK_RUNNING);
+    harness_check_replay(&h);
+    /* Its name is free, those of its Jobs are not. */
+    const char *same =
+        "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: train}, spec: "
+        "{replicatedJobs: [{name: w, template: {spec: {template: {spec: {containers: [{name: c, "
+        "image: i, command: [x]}]}}}}}]}}";
+    assert_int_equal(check(&h, WRITE_CREATE, OBJECT_JOBSET, "default", "train", same), 409);
+    harness_exit(&h, first, 1);
+    harness_run_all(&h);
+    assert_int_equal(job->state, JOB_FAILED); /* nobody's policy restarts it */
+    assert_int_equal(harness_task(&h, "train-w-1-0")->state, TASK_RUNNING);
+    assert_int_equal(drop(&h, OBJECT_JOB, "default", "train-w-0", PROPAGATION_BACKGROUND), 200);
+    assert_null(jobs_find_job(core_jobs(h.core), STR("default"), STR("train-w-0")));
+    assert_int_equal(drop(&h, OBJECT_JOB, "default", "train-w-1", PROPAGATION_BACKGROUND), 200);
+    harness_check_replay(&h);
+    harness_run_all(&h);
+    assert_int_equal(core_jobs(h.core)->jobsets.len, 0);
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "default", "train", same), 201);
+    harness_done(&h);
+}
+
+/* Likewise the Pods of a Job: none is made anew. */
+static void pods_outlive_their_job(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    const char *yaml =
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: work}, spec: {parallelism: 3, completions: "
+        "3, ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: "
+        "c, image: i, command: [x]}]}}}}";
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOB, "default", "work", yaml), 201);
+    harness_run_all(&h);
+    struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("work"));
+    struct task *done = job->tasks.items[0], *failed = job->tasks.items[1], *runs = job->tasks.items[2];
+    assert_int_equal(drop(&h, OBJECT_JOB, "default", "work", PROPAGATION_ORPHAN), 200);
+    assert_null(jobs_find_job(core_jobs(h.core), STR("default"), STR("work")));
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOB, "default", "work", yaml), 201); /* its name is free */
+    harness_exit(&h, done, 0);
+    harness_exit(&h, failed, 1);
+    harness_wait(&h, 3600 * NS_PER_SECOND);
+    assert_int_equal(job->tasks.len, 3);
+    assert_true(done->state == TASK_SUCCEEDED && failed->state == TASK_FAILED && runs->state == TASK_RUNNING);
+    harness_check_replay(&h);
+    assert_int_equal(drop(&h, OBJECT_POD, "default", runs->name.data, PROPAGATION_BACKGROUND), 200);
+    harness_run_all(&h);
+    assert_int_equal(job->tasks.len, 2); /* gone with its process */
+    assert_int_equal(drop(&h, OBJECT_POD, "default", done->name.data, PROPAGATION_BACKGROUND), 200);
+    assert_int_equal(core_jobs(h.core)->jobsets.len, 2);
+    assert_int_equal(drop(&h, OBJECT_POD, "default", failed->name.data, PROPAGATION_BACKGROUND), 200);
+    assert_int_equal(core_jobs(h.core)->jobsets.len, 1);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +327,8 @@ int main(void)
         cmocka_unit_test(orphans_stay),
         cmocka_unit_test(in_the_foreground_the_owner_goes_last),
         cmocka_unit_test(what_a_jobset_owns_goes_with_it),
+        cmocka_unit_test(jobs_outlive_their_jobset),
+        cmocka_unit_test(pods_outlive_their_job),
         cmocka_unit_test(a_namespace_ends_with_its_content),
         cmocka_unit_test(jobs_and_pods_of_their_own_end_with_their_namespace),
         cmocka_unit_test(an_old_log_makes_its_namespaces),
