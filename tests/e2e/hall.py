@@ -6,6 +6,7 @@
     hall.xid("m-2")
 """
 import os
+import time
 
 FAULTS = "/apis/phalanx.dev/v1/faults"
 FAULT_TABLES = "/apis/phalanx.dev/v1/faulttables"
@@ -49,9 +50,9 @@ class Hall:
 
     def log(self, machine, *texts):
         """Lines of the kernel itself, at the end of the machine's log."""
-        first = self.lines
+        first, now_us = self.lines, time.monotonic_ns() // 1000
         self.lines += len(texts)
-        lines = "".join(f"3,{first + i},{(first + i) * 1000},-;{text}\n" for i, text in enumerate(texts))
+        lines = "".join(f"3,{first + i},{now_us},-;{text}\n" for i, text in enumerate(texts))
         with open(os.path.join(self.folder, machine, "dev/kmsg"), "a") as file:
             file.write(lines)
 
