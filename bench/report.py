@@ -29,6 +29,8 @@ TARGETS = [
     ("checkpoint", r"the loop stands still$", "ratio_limit", "<=", 1.2),
     ("checkpoint", r"^save 100 MB", "ratio_limit", "<=", 1.25),
     ("checkpoint", r"^restore 100 MB from memory$", "ratio_limit", "<=", 1.25),
+    ("pace", r"^slower by .* windows until it is found", "value", "<=", 3),
+    ("pace", r"false alarms", "value", "<=", 0),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),
 ]
 KEYS = ("bench", "case", "value", "unit", "limit", "ratio_limit", "peer", "peer_value", "ratio_peer")

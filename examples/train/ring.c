@@ -207,7 +207,7 @@ static int exchange(struct ring *ring, const int64_t *out, size_t out_count, int
     return 0;
 }
 
-int ring_sum(struct ring *ring, int64_t *vector, size_t count, struct phx_error *error)
+static int sum_around(struct ring *ring, int64_t *vector, size_t count, struct phx_error *error)
 {
     size_t world = ring->world, rank = ring->rank;
     for (size_t round = 0; round < 2 * (world - 1); round++) {
@@ -224,4 +224,12 @@ int ring_sum(struct ring *ring, int64_t *vector, size_t count, struct phx_error 
             vector[i] += ring->chunk[i - at];
     }
     return 0;
+}
+
+int ring_sum(struct ring *ring, int64_t *vector, size_t count, struct phx_error *error)
+{
+    phx_phase_begin(ring->ctx, PHX_PHASE_COMMUNICATE);
+    int status = sum_around(ring, vector, count, error);
+    phx_phase_end(ring->ctx);
+    return status;
 }

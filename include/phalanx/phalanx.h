@@ -160,6 +160,23 @@ void phx_set_total_steps(phx_context *ctx, uint64_t total);
 int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, size_t metric_count,
              struct phx_error *error);
 
+/* What a rank does within a step. In a synchronous job every rank makes a step in the same time, so that only
+ * its own work tells a slow machine from those that wait for it: the time that is neither COMMUNICATE nor
+ * SAVE. Time in phx_barrier and in phx_checkpoint_save / _wait counts so by itself. A program that marks
+ * nothing else should mark its collectives. */
+enum phx_phase {
+    PHX_PHASE_NONE = 0,
+    PHX_PHASE_COMPUTE = 1,
+    PHX_PHASE_LOAD = 2,        /* of data */
+    PHX_PHASE_COMMUNICATE = 3, /* and waiting for others */
+    PHX_PHASE_SAVE = 4,        /* checkpoints */
+};
+
+/* From here on the rank does this, until the next phx_phase_begin or phx_phase_end: phases don't nest. Costs
+ * about as much as reading the clock. Of several threads the last word counts; unknown phases are NONE. */
+void phx_phase_begin(phx_context *ctx, enum phx_phase phase);
+void phx_phase_end(phx_context *ctx);
+
 /* ---- checkpoints ---- */
 
 /* Writes this rank's part of the state after `step` steps, durably, and reports it. The checkpoint exists

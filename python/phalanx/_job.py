@@ -1,11 +1,14 @@
 """join() and the Job that it returns."""
 
 import ctypes
+from contextlib import contextmanager
 from ctypes import byref, c_size_t, c_uint64, c_void_p
 from typing import NamedTuple, Optional, Union
 
 from . import _library
 from ._errors import SpaceError, NotFoundError, raise_for
+
+_PHASES = {"compute": 1, "load": 2, "communicate": 3, "save": 4}  # enum phx_phase
 
 Buffer = Union[bytes, bytearray, memoryview]
 
@@ -169,6 +172,19 @@ class Job:
         for at, (name, value) in zip(array, metrics.items()):
             at.name, at.value = name.encode(), float(value)
         self._call("phx_step", step, array, len(metrics))
+
+    @contextmanager
+    def phase(self, name: str):
+        """What the rank does within the block: ``compute``, ``load``, ``communicate`` or ``save``. Only its
+        own work, which is neither of the last two, tells a slow machine from those that wait for it."""
+        phase = _PHASES[name]
+        if self._context is not None:
+            self._library.phx_phase_begin(self._context, phase)
+        try:
+            yield
+        finally:
+            if self._context is not None:
+                self._library.phx_phase_end(self._context)
 
     # ---- checkpoints ----
 

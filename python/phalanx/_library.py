@@ -57,6 +57,8 @@ _PROTOTYPES = {
     "phx_kv_get": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, POINTER(c_size_t), c_int64, _E]),
     "phx_set_total_steps": (None, [c_void_p, c_uint64]),
     "phx_step": (c_int, [c_void_p, c_uint64, POINTER(Metric), c_size_t, _E]),
+    "phx_phase_begin": (None, [c_void_p, c_int]),
+    "phx_phase_end": (None, [c_void_p]),
     "phx_checkpoint_save": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t, _E]),
     "phx_checkpoint_hold": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t, _E]),
     "phx_checkpoint_held": (c_int, [c_void_p, c_uint64, c_int64, _E]),

@@ -55,6 +55,7 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
 {
     int64_t deadline_ns = job_deadline_ns(timeout_ms);
     pthread_mutex_lock(&ctx->mutex);
+    enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_COMMUNICATE, job_now_ns());
     int status = star_state(ctx, error);
     uint64_t barrier = ctx->barrier_released + 1;
     if (status == 0 && ctx->barrier_arrived < barrier) {
@@ -69,6 +70,7 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
         else if (status == 0 && !job_wait(ctx, deadline_ns))
             status = job_fail(error, PHX_ERROR_TIMEOUT, "the barrier is not complete");
     }
+    job_pace_phase(&ctx->pace, phase, job_now_ns());
     struct jobwire_flight record;
     if (status == 0)
         job_flight_end(&ctx->flight, barrier);
@@ -199,10 +201,24 @@ int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, 
             metric->value = metrics[i].value;
         }
         ctx->step_known = true;
+        job_pace_step(&ctx->pace, job_now_ns());
+        job_pace_fill(&ctx->pace, &ctx->step.pace);
         job_link_step(ctx);
     }
     pthread_mutex_unlock(&ctx->mutex);
     return status;
+}
+
+void phx_phase_begin(phx_context *ctx, enum phx_phase phase)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    job_pace_phase(&ctx->pace, phase, job_now_ns());
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
+void phx_phase_end(phx_context *ctx)
+{
+    phx_phase_begin(ctx, PHX_PHASE_NONE);
 }
 
 /* ---- notice ---- */

@@ -59,6 +59,14 @@ static void report_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
         job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = saved});
 }
 
+static enum phx_phase change_phase(struct phx_context *ctx, enum phx_phase phase)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    phase = job_pace_phase(&ctx->pace, phase, job_now_ns());
+    pthread_mutex_unlock(&ctx->mutex);
+    return phase;
+}
+
 int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_t len,
                         struct phx_error *error)
 {
@@ -69,7 +77,9 @@ int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_
     if (status != 0)
         return status;
     struct shard_id id = own_shard(ctx, step, ctx->attempt);
+    enum phx_phase phase = change_phase(ctx, PHX_PHASE_SAVE);
     status = shard_write(&id, data, len, &bytes, error);
+    change_phase(ctx, phase);
     if (status != 0)
         return status;
     pthread_mutex_lock(&ctx->mutex);
@@ -86,12 +96,14 @@ int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
     int64_t deadline_ns = job_deadline_ns(timeout_ms);
     int status = 0;
     pthread_mutex_lock(&ctx->mutex);
+    enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_SAVE, job_now_ns());
     while (status == 0 && !(ctx->committed.valid && ctx->committed.step >= step)) {
         status = job_failure(ctx, error);
         if (status == 0 && !job_wait(ctx, deadline_ns))
             status =
                 job_fail(error, PHX_ERROR_TIMEOUT, "step %llu is not committed", (unsigned long long)step);
     }
+    job_pace_phase(&ctx->pace, phase, job_now_ns());
     pthread_mutex_unlock(&ctx->mutex);
     if (status == 0)
         delete_old(ctx);

@@ -7,7 +7,7 @@
  *     hub.c                            rank 0's other side: the meeting point of all ranks, itself included
  *     agree.c                          both sides of the question which checkpoint the gang restores
  *     keep.c                           checkpoints in memory, and the thread that seals them
- *     conn, star, shard, held, crc, settings, flight, error: without a context
+ *     conn, star, shard, held, crc, settings, flight, pace, error: without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
  * resolution. Sending never blocks, so callers send under the mutex too, and wake the thread only when a
@@ -26,6 +26,7 @@
 #include "job/conn.h"
 #include "job/flight.h"
 #include "job/held.h"
+#include "job/pace.h"
 #include "job/settings.h"
 #include "job/star.h"
 #include "job/wire.h"
@@ -154,6 +155,7 @@ struct phx_context {
     struct jobwire_step step;
     bool step_known, step_dirty, step_timer;
     int64_t step_sent_ns;
+    struct job_pace pace;
 
     struct jobwire_shard_saved saved[JOB_SAVED_MAX]; /* not yet known to be committed, oldest first */
     size_t saved_count;

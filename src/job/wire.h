@@ -72,6 +72,12 @@ struct jobwire_metric {
     double value; /* any double; NaN says that the loss is not a number, which is news too */
 };
 
+/* Sums since the first step of this process, behind a step's metrics: steps whose time is known, that time,
+ * and how much of it was the rank's own work. */
+struct jobwire_pace {
+    uint64_t steps, elapsed_us, own_us;
+};
+
 /* Heartbeat: `step` steps of the job are done. At most about 20 per second; the first after JOIN and the last
  * before LEAVE are always sent. Steps can fall (a restart from a checkpoint). total is 0 while the program
  * hasn't said. */
@@ -80,6 +86,7 @@ struct jobwire_step {
     uint64_t total;
     uint16_t metric_count; /* <= JOBWIRE_METRICS_MAX */
     struct jobwire_metric metrics[JOBWIRE_METRICS_MAX];
+    struct jobwire_pace pace; /* absent in frames of the first version: zeros */
 };
 
 /* The rank's shard of `step` is durable in PHX_CHECKPOINT_DIR under this attempt's name. Sent again after a
@@ -227,6 +234,9 @@ static inline void jobwire_put_step(struct jobwire_writer *writer, const struct 
         jobwire_put_bytes(writer, metric->name, len);
         jobwire_put(writer, bits, 8);
     }
+    jobwire_put(writer, step->pace.steps, 8);
+    jobwire_put(writer, step->pace.elapsed_us, 8);
+    jobwire_put(writer, step->pace.own_us, 8);
 }
 
 static inline void jobwire_get_step(struct jobwire_reader *reader, struct jobwire_step *ret_step)
@@ -249,6 +259,11 @@ static inline void jobwire_get_step(struct jobwire_reader *reader, struct jobwir
         metric->name[len] = '\0';
         memcpy(&metric->value, &bits, sizeof bits);
     }
+    if (reader->broken || reader->pos == reader->len)
+        return;
+    ret_step->pace.steps = jobwire_get(reader, 8);
+    ret_step->pace.elapsed_us = jobwire_get(reader, 8);
+    ret_step->pace.own_us = jobwire_get(reader, 8);
 }
 
 static inline bool jobwire_get_bool(struct jobwire_reader *reader)

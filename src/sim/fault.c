@@ -139,7 +139,8 @@ static void hold_up(struct world *world, struct sim_machine *machine)
 static void see(struct world *world, struct sim_machine *machine)
 {
     static const char *const codes[] = {"xid/79",  "xid/94",       "xid/95",     "ib/port-down", "pcie/fatal",
-                                        "fs/full", "disk/timeout", "cpu/lockup", "odd/thing",    "mem/oom"};
+                                        "fs/full", "disk/timeout", "cpu/lockup", "odd/thing",    "mem/oom",
+                                        "cpu/thermal"};
     static const char *const places[] = {"", "gpu/0", "gpu/1"};
     if (!machine_reads(machine))
         return;

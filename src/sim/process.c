@@ -106,7 +106,10 @@ void process_tell(struct world *world, struct sim_machine *machine, struct proce
         process->told_exited = true;
         struct agent_event event = {
             .kind = AGENT_TASK_EXITED, .container = process->container, .run = process->run};
+        const struct clue clue = {(enum clue_kind)world_draw(world, CLUE_MEMORY, CLUE_TEARDOWN), STR("said")};
         event.exited = (struct agent_exit){.task = process->task,
+                                           .clues = &clue,
+                                           .clue_count = process->exit_code > 0,
                                            .stopped = process->stopping,
                                            .start_failed = process->start_fails && !process->started_wall_ns,
                                            .fenced = process->fenced,

@@ -29,6 +29,9 @@ static void put_annotations(struct world *world, struct json_writer *json, enum 
     if (kind == OBJECT_JOBSET && world_chance(world, 120000))
         json_pair_text(json, "alpha.jobset.sigs.k8s.io/exclusive-topology",
                        world_chance(world, 500000) ? "phalanx.dev/rack" : "kubernetes.io/hostname");
+    if (world_chance(world, 300000))
+        json_pair_text(json, "phalanx.dev/sub-health",
+                       sub_health_names[world_draw(world, 0, SUB_HEALTHS - 1)]);
     if (world_chance(world, 100000))
         json_pair_text(json, "phalanx.dev/act-on-failure-target",
                        world_chance(world, 500000) ? "true" : "false");

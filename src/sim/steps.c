@@ -1,6 +1,8 @@
-/* steps.c - steps of many ranks made one event a JobSet, as src/host/controller/steps.c. */
+/* steps.c - steps of many ranks made one event a JobSet, as src/host/controller/steps.c; with each, a window
+ * of their pace, as src/host/controller/paces.c. */
 #include "sim/world.h"
 
+#include "base/hash.h"
 #include "base/units.h"
 
 #define STEP_PERIOD_NS (500 * NS_PER_MS)
@@ -54,6 +56,33 @@ static int64_t lowest_step(struct sim_steps *steps, const struct jobset *jobset)
     return lowest == INT64_MAX ? -1 : lowest;
 }
 
+/* For a while each of some machines is slow; who works there takes longer. */
+static bool is_slow(const struct world *world, machine_id machine)
+{
+    uint64_t spell = (uint64_t)(controller_mono(world) / (4 * NS_PER_SECOND));
+    return !world->healing && machine != MACHINE_NONE && hash_mix(machine * 31 + spell) % 6 == 0;
+}
+
+static void send_pace(struct world *world, const struct sim_steps *steps, const struct jobset *jobset)
+{
+    struct pending *pending = controller_queue(world, EVENT_PACE);
+    uint32_t *own_us = ARENA_ARRAY(&pending->arena, uint32_t, jobset->slot_count);
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            uint32_t slot = job->first_slot + (uint32_t)task->index;
+            if (task->state == TASK_RUNNING && task->joined)
+                own_us[slot] = is_slow(world, task->machine) ? 2000 : 1000;
+        }
+    }
+    pending->event.pace = (struct pace_event){.jobset = jobset->uid,
+                                              .attempt = steps->attempt,
+                                              .window_ns = STEP_PERIOD_NS,
+                                              .own_us = own_us,
+                                              .count = jobset->slot_count};
+}
+
 static void flush(struct world *world, struct sim_steps *steps, const struct jobset *jobset)
 {
     int64_t lowest = lowest_step(steps, jobset);
@@ -65,6 +94,7 @@ static void flush(struct world *world, struct sim_steps *steps, const struct job
     struct pending *pending = controller_queue(world, EVENT_PROGRESS);
     pending->event.progress = (struct progress_event){
         .jobset = jobset->uid, .attempt = jobset->attempt, .step = lowest, .total = steps->total};
+    send_pace(world, steps, jobset);
 }
 
 void steps_report(struct world *world, const struct heartbeat *heartbeat)

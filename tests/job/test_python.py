@@ -21,7 +21,13 @@ def talk():
         assert job.peer(0).address == "127.0.0.1" and job.failure_fd() >= 0
         assert job.checkpoint_restore() is None and job.notice() is None
         job.set_total_steps(10)
-        job.step(3, loss=0.5, rate=2)
+        with job.phase("compute"):
+            job.step(3, loss=0.5, rate=2)
+        try:
+            with job.phase("sleep"):
+                raise AssertionError("a phase of another name")
+        except KeyError:
+            pass
         job.checkpoint_save(3, bytearray(b"state of %d" % rank))
         job.checkpoint_wait(3, timeout=120)
         job.barrier(timeout=120)

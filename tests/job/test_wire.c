@@ -38,6 +38,7 @@ static struct jobwire_message random_message(void)
         message.step.step = draw();
         message.step.total = draw();
         message.step.metric_count = (uint16_t)(draw() % (JOBWIRE_METRICS_MAX + 1));
+        message.step.pace = (struct jobwire_pace){draw(), draw(), draw()};
         for (size_t i = 0; i < message.step.metric_count; i++) {
             size_t len = 1 + draw() % (JOBWIRE_NAME_MAX - 1);
             for (size_t c = 0; c < len; c++)
@@ -145,7 +146,7 @@ static void test_noise(void **unused)
 static void test_values(void **unused)
 {
     struct jobwire_message message = {.type = JOBWIRE_STEP,
-                                      .step = {.step = 3, .total = 4, .metric_count = 2}},
+                                      .step = {.step = 3, .total = 4, .metric_count = 2, .pace = {5, 6, 7}}},
                            back;
     memcpy(message.step.metrics[0].name, "loss", 5);
     message.step.metrics[0].value = NAN;
@@ -153,11 +154,17 @@ static void test_values(void **unused)
     message.step.metrics[1].value = -0.0;
     uint8_t frame[JOBWIRE_FRAME_MAX];
     size_t used, len = jobwire_encode(&message, frame, sizeof frame);
-    static const uint8_t start[] = {18 + 13 + 13, 0, 0, 0, 2, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4};
+    static const uint8_t start[] = {18 + 13 + 13 + 24, 0, 0, 0, 2, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4};
     assert_memory_equal(frame, start, sizeof start);
     assert_int_equal(jobwire_decode(frame, len, &back, &used), 1);
     assert_true(isnan(back.step.metrics[0].value) && signbit(back.step.metrics[1].value));
     assert_string_equal(back.step.metrics[1].name, "rate");
+    assert_int_equal(back.step.pace.own_us, 7);
+    frame[0] -= 24; /* as the first version said it */
+    assert_int_equal(jobwire_decode(frame, len - 24, &back, &used), 1);
+    assert_true(back.step.pace.steps == 0 && back.step.metric_count == 2);
+    frame[0] += 8; /* cut within */
+    assert_int_equal(jobwire_decode(frame, len - 16, &back, &used), -1);
 }
 
 int main(void)

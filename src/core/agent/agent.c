@@ -340,6 +340,9 @@ static void dispatch(struct agent *agent, const struct agent_event *event, struc
     case AGENT_ACTED:
         agent_acted(agent, event, effects);
         break;
+    case AGENT_TASK_PACED:
+        agent_task_paced(agent, event);
+        break;
     case AGENT_SAW:
         agent_saw(agent, event->saw);
         break;
@@ -352,7 +355,7 @@ static void dispatch(struct agent *agent, const struct agent_event *event, struc
 void agent_step(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)
 {
     CHECK(event->boot_ns >= agent->boot_ns);
-    CHECK(event->kind >= AGENT_ADOPTED && event->kind <= AGENT_ERRAND_ENDED);
+    CHECK(event->kind >= AGENT_ADOPTED && event->kind <= AGENT_TASK_PACED);
     CHECK(event->kind != AGENT_MESSAGE || event->message);
     int64_t fence_ns = agent->fence_ns;
     vec_clear(&effects->list);

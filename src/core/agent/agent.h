@@ -78,6 +78,7 @@ enum agent_event_kind {
     AGENT_ACTED,        /* `acted`: what became of an ACT; nothing comes after ACT_CANCEL */
     AGENT_SAW,          /* `saw`: a signal of a probe or of a daemon beside the agent */
     AGENT_ERRAND_ENDED, /* `errand_ended`: nothing comes after ERRAND_STOP */
+    AGENT_TASK_PACED,   /* `paced`: steps seen in the log of a task that does not speak libphalanx */
 };
 
 /* Probes and hooks of a container. */
@@ -118,6 +119,10 @@ struct agent_event {
             bool ok;
             struct str message; /* !ok: why */
         } acted;
+        struct {
+            obj_id task;
+            struct pace_sums pace;
+        } paced;
         const struct from_controller *message;
         const struct signal *saw; /* valid; copied */
         /* OK, FAILED or TIMED_OUT; the output is UTF-8; copied */

@@ -61,6 +61,7 @@ static void on_step(struct local_task *task, const struct task_step *step)
     task->has_step = task->step_due = true;
     task->step = step->step;
     task->total = step->total;
+    task->pace = step->pace;
     task->metric_count = step->metric_count;
     for (size_t i = 0; i < step->metric_count; i++) {
         struct str name = step->metrics[i].name;
@@ -69,6 +70,15 @@ static void on_step(struct local_task *task, const struct task_step *step)
         task->metrics[i].name[len] = 0;
         task->metrics[i].micro = step->metrics[i].micro;
     }
+}
+
+void agent_task_paced(struct agent *agent, const struct agent_event *event)
+{
+    struct local_task *task = agent_task_find(agent, event->paced.task);
+    if (!task || !local_live(task) || task->joined) /* one that joined speaks for itself */
+        return;
+    const struct task_step step = {.step = event->paced.pace.steps, .pace = event->paced.pace};
+    on_step(task, &step);
 }
 
 void agent_client_event(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)

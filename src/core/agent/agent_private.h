@@ -114,6 +114,7 @@ struct local_task {
     int64_t drain_deadline_ns; /* boottime; 0: none */
     bool step_due, step_urgent, has_step;
     int64_t step, total;
+    struct pace_sums pace;
     size_t metric_count;
     struct {
         char name[METRIC_NAME_MAX];
@@ -264,6 +265,7 @@ void agent_container_note(struct agent *agent, const struct local_task *task, bo
 
 /* agent_client.c */
 void agent_client_event(struct agent *agent, const struct agent_event *event, struct agent_effects *effects);
+void agent_task_paced(struct agent *agent, const struct agent_event *event);
 void agent_client_notice(struct agent *agent, const struct task_notice *notice,
                          struct agent_effects *effects);
 

@@ -231,6 +231,7 @@ static void fill_step(const struct local_task *task, struct task_step *ret)
         .task = task->uid, .step = task->step, .total = task->total, .metric_count = task->metric_count};
     for (size_t i = 0; i < task->metric_count; i++)
         ret->metrics[i] = (struct step_metric){str_from(task->metrics[i].name), task->metrics[i].micro};
+    ret->pace = task->pace;
 }
 
 /* All steps that changed, whichever of them was due. */

@@ -508,6 +508,8 @@ void task_launch_copy(struct arena *arena, const struct task_launch *from, struc
     ret->namespace_ = arena_str(arena, from->namespace_);
     ret->jobset_name = arena_str(arena, from->jobset_name);
     ret->working_dir = arena_str(arena, from->working_dir);
+    ret->step_pattern = arena_str(arena, from->step_pattern);
+    ret->work_pattern = arena_str(arena, from->work_pattern);
     ret->argv = ARENA_ARRAY(arena, struct str, from->argc);
     for (size_t i = 0; i < from->argc; i++)
         ret->argv[i] = arena_str(arena, from->argv[i]);

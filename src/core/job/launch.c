@@ -368,6 +368,8 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
         .world = task->world,
         .restore_step = jobset->checkpoint.committed_step,
         .restore_attempt = jobset->checkpoint.committed_attempt,
+        .step_pattern = labels_get(&jobset->spec.annotations, STR(STEP_PATTERN_KEY), STR("")),
+        .work_pattern = labels_get(&jobset->spec.annotations, STR(WORK_PATTERN_KEY), STR("")),
     };
     common_for(common, task, cluster);
     launch.sheet = common->sheet;

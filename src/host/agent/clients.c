@@ -155,7 +155,10 @@ static int64_t to_step(uint64_t step)
 /* Names point into the message. */
 static void fill_step(const struct jobwire_step *from, struct task_step *ret)
 {
-    *ret = (struct task_step){.step = to_step(from->step), .total = to_step(from->total)};
+    *ret = (struct task_step){.step = to_step(from->step),
+                              .total = to_step(from->total),
+                              .pace = {to_step(from->pace.steps), to_step(from->pace.elapsed_us),
+                                       to_step(from->pace.own_us)}};
     for (size_t i = 0; i < from->metric_count && ret->metric_count < METRICS_MAX; i++) {
         int64_t micro;
         if (to_micro(from->metrics[i].value, &micro))

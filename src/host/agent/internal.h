@@ -4,6 +4,7 @@
  *   tasks.c     real tasks: the launcher, start records, adoption
  *   clients.c   connections of libphalanx
  *   logs.c      log streams
+ *   paces.c     steps that stand in logs
  *   tails.c     the end of a task's log, as clues to why it ended
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers
@@ -98,6 +99,10 @@ struct live {
     uv_timer_t log_timer;
     struct list_node streams;
     size_t stream_count;
+    /* paces.c */
+    uv_timer_t pace_timer;
+    struct list_node paces;
+    bool pacing;
     /* exec.c */
     struct list_node execs;
     size_t exec_count;
@@ -156,6 +161,12 @@ void local_container_launch(const struct task_launch *launch, uint32_t index, st
 int local_clients_listen(struct live *live, struct error *error);
 void local_clients_close(struct live *live);
 void local_clients_send(struct live *live, const struct agent_effect *effect);
+
+/* paces.c: a task with patterns of steps runs (from the log's begin, or, adopted, from its end); it ended. */
+void local_pace_watch(struct live *live, const struct task_launch *launch, bool adopted);
+void local_pace_forget(struct live *live, obj_id task);
+void local_paces_init(struct live *live);
+void local_paces_close(struct live *live);
 
 /* tails.c: what the last CLUE_TAIL_BYTES of a container's log say; from `arena`. The log is whole when the
  * launcher has said that the container ended. */

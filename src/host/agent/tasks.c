@@ -206,6 +206,7 @@ static bool adopt_containers(struct live *live, obj_id task)
     event.adopted.name = launch->name;
     event.adopted.launch = launch;
     local_step(live->machine, event);
+    local_pace_watch(live, launch, true);
     return true;
 }
 
@@ -224,6 +225,8 @@ static void adopt(struct live *live, const struct launch_event *from)
     event.adopted.pid = from->pid;
     event.adopted.started_ns = from->started_ns;
     running_add(live, from->uid);
+    if (event.adopted.launch)
+        local_pace_watch(live, event.adopted.launch, true);
     local_step(live->machine, event);
 }
 
@@ -266,6 +269,8 @@ static void on_exited(struct live *live, const struct launch_event *event)
         step.exited.clues = clues;
     }
     running_remove(live, event->uid);
+    if (index_of(event->uid) == 0)
+        local_pace_forget(live, task);
     bool known = agent_task_known(live->machine->agent, task) || adopt_containers(live, task);
     if (known || index_of(event->uid) == 0)
         local_step(live->machine, step);
@@ -418,6 +423,8 @@ void local_tasks_launch(struct live *live, const struct agent_effect *effect)
     const struct task_launch *launch = effect->launch;
     if (spawn(live, launch, effect->container, effect->run, &error) == 0) {
         running_add(live, local_container_uid(launch->task, effect->container));
+        if (effect->container == 0)
+            local_pace_watch(live, launch, false);
         return;
     }
     if (launch->container_count == 0)
@@ -559,8 +566,10 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
         local_memory_init(live, options->memory_dir);
     if (rc == 0)
         rc = local_clients_listen(live, error);
-    if (rc == 0)
+    if (rc == 0) {
         local_logs_init(live);
+        local_paces_init(live);
+    }
     if (rc == 0)
         rc = local_metrics_new(live, options, error);
     if (rc == 0)
@@ -618,6 +627,7 @@ void local_tasks_close(struct live *live)
 {
     local_logs_shutdown(live);
     local_memory_close(live);
+    local_paces_close(live);
     local_health_close(live);
     local_faults_close(live);
     local_metrics_close(live);

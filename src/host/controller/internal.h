@@ -98,6 +98,8 @@ struct controller {
     VEC(struct job_steps *) job_steps;
     struct u64_map steps_by_jobset;
     struct heap steps_due;
+    struct u64_map paces; /* by JobSet */
+    struct heap paces_due;
     VEC(struct log_stream) streams;
     VEC(struct exec_stream) execs;
     uint64_t next_stream;
@@ -160,6 +162,13 @@ void tracker_flush(struct controller *controller);
 int64_t tracker_deadline(const struct controller *controller);
 void steps_forget(struct controller *controller, obj_id jobset);
 void tracker_done(struct controller *controller);
+
+/* paces.c: windows of the ranks' pace */
+void paces_report(struct controller *controller, const struct task *task, const struct pace_sums *sums);
+void paces_flush(struct controller *controller); /* windows that are over become events */
+int64_t paces_deadline(const struct controller *controller); /* monotonic; INT64_MAX: none */
+void paces_forget(struct controller *controller, obj_id jobset);
+void paces_done(struct controller *controller);
 
 /* readers.c */
 void readers_open(void *context, const struct task *task, const struct api_log_options *options,

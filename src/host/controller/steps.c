@@ -60,6 +60,7 @@ static struct job_steps *steps_of(struct controller *controller, const struct jo
 
 void steps_forget(struct controller *controller, obj_id jobset)
 {
+    paces_forget(controller, jobset);
     struct job_steps *steps = u64_map_remove(&controller->steps_by_jobset, jobset);
     if (!steps)
         return;
@@ -173,8 +174,11 @@ void tracker_report(struct controller *controller, machine_id machine, const str
         const struct task_step *step = &heartbeat->steps[i];
         const struct task *task = jobs_find_task(core_jobs(controller->core), step->task);
         if (task && task->machine == machine && !task_ended(task->state) && !task->job->doomed &&
-            step->step >= 0)
+            step->step >= 0) {
             report(controller, task, step);
+            if (step->pace.steps > 0)
+                paces_report(controller, task, &step->pace);
+        }
     }
 }
 
@@ -189,21 +193,28 @@ void steps_before_end(struct controller *controller, const struct reports *repor
     }
 }
 
+/* While the disk is full steps wait where they are. */
+static struct heap_node *steps_due(const struct controller *controller)
+{
+    return controller->blocked_since_ns ? NULL : heap_min(&controller->steps_due);
+}
+
 void tracker_flush(struct controller *controller)
 {
     int64_t now_ns = controller_mono_ns();
     struct heap_node *node;
-    while (tracker_deadline(controller) <= now_ns && (node = heap_min(&controller->steps_due))) {
+    while ((node = steps_due(controller)) && node->key <= now_ns) {
         struct job_steps *steps = container_of(node, struct job_steps, due);
         look(controller, steps, jobs_find_uid(core_jobs(controller->core), steps->jobset));
     }
+    paces_flush(controller);
 }
 
-/* While the disk is full steps wait where they are. */
 int64_t tracker_deadline(const struct controller *controller)
 {
-    const struct heap_node *node = controller->blocked_since_ns ? NULL : heap_min(&controller->steps_due);
-    return node ? node->key : INT64_MAX;
+    const struct heap_node *node = steps_due(controller);
+    int64_t paces_ns = paces_deadline(controller);
+    return node && node->key < paces_ns ? node->key : paces_ns;
 }
 
 void tracker_done(struct controller *controller)
@@ -211,6 +222,7 @@ void tracker_done(struct controller *controller)
     while (controller->job_steps.len > 0)
         steps_forget(controller, vec_last(&controller->job_steps)->jobset);
     vec_done(&controller->job_steps);
+    paces_done(controller);
     heap_done(&controller->steps_due);
     u64_map_done(&controller->steps_by_jobset);
 }
