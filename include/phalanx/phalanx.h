@@ -162,7 +162,7 @@ int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, 
 
 /* What a rank does within a step. In a synchronous job every rank makes a step in the same time, so that only
  * its own work tells a slow machine from those that wait for it: the time that is neither COMMUNICATE nor
- * SAVE. Time in phx_barrier and in phx_checkpoint_save / _wait counts so by itself. A program that marks
+ * SAVE. Time in phx_barrier and in the calls that save checkpoints counts so by itself. A program that marks
  * nothing else should mark its collectives. */
 enum phx_phase {
     PHX_PHASE_NONE = 0,

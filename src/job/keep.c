@@ -160,6 +160,7 @@ int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_
         return job_fail(error, PHX_ERROR_INVALID, "data is NULL");
     struct job_keep *keep = &ctx->keep;
     pthread_mutex_lock(&ctx->mutex);
+    enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_SAVE, job_now_ns());
     int status = job_keep_open(ctx, true, error);
     if (status == 0)
         status = start_thread(ctx, error);
@@ -178,6 +179,7 @@ int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_
         keep->step = step;
         keep->len = len;
     }
+    job_pace_phase(&ctx->pace, phase, job_now_ns());
     job_changed(ctx);
     pthread_mutex_unlock(&ctx->mutex);
     return status;
@@ -188,12 +190,14 @@ int phx_checkpoint_held(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
     int64_t deadline_ns = job_deadline_ns(timeout_ms);
     int status = 0;
     pthread_mutex_lock(&ctx->mutex);
+    enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_SAVE, job_now_ns());
     while (status == 0 && !by_all(&ctx->keep, step)) {
         status = job_failure(ctx, error);
         if (status == 0 && !job_wait(ctx, deadline_ns))
             status = job_fail(error, PHX_ERROR_TIMEOUT, "step %llu is not held by every rank",
                               (unsigned long long)step);
     }
+    job_pace_phase(&ctx->pace, phase, job_now_ns());
     pthread_mutex_unlock(&ctx->mutex);
     return status;
 }

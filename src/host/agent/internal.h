@@ -4,7 +4,7 @@
  *   tasks.c     real tasks: the launcher, start records, adoption
  *   clients.c   connections of libphalanx
  *   logs.c      log streams
- *   paces.c     steps that stand in logs
+ *   paces.c     steps that stand in logs; steplines.c: in their lines
  *   tails.c     the end of a task's log, as clues to why it ended
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers

@@ -1,97 +1,25 @@
-/* paces.c - steps of programs without libphalanx, read from their logs by the job's patterns.
+/* paces.c - steps of programs without libphalanx, read from their logs by the job's patterns (steplines.h).
  *
- * Each PERIOD_MS new bytes of a watched log are cut into lines. A line that matches the step pattern is a
- * step; the number behind a match of the work pattern is what one took of the rank's own time, in
- * milliseconds; without a work pattern the time between steps counts as that. Bounded: LINE_BYTES of a
- * line, TURN_BYTES of a log in one turn (what is beyond is passed over), LINE_PROGRAM_MAX instructions a
- * pattern, so a turn costs at most TURN_BYTES x 2 x LINE_PROGRAM_MAX simple steps, whatever a log says.
+ * Each PERIOD_MS the new bytes of a watched log are read, TURN_BYTES of each at most; what is beyond is
+ * passed over. So a turn costs at most TURN_BYTES x 2 x LINE_PROGRAM_MAX simple steps, whatever a log says.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/spec/spec.h"
 #include "host/agent/internal.h"
+#include "host/agent/steplines.h"
 
-enum { PERIOD_MS = 200, LINE_BYTES = 1024, TURN_BYTES = 128 * 1024 };
+enum { PERIOD_MS = 200, TURN_BYTES = 128 * 1024 };
 
 struct pace_watch {
     struct live *live;
     struct list_node node;
     obj_id task;
-    struct arena arena;          /* of the patterns */
-    struct matcher *step, *work; /* NULL: none */
-    int fd;                      /* -1: not there yet */
+    struct step_lines lines;
+    int fd; /* -1: not there yet */
     bool from_end;
-    struct buf line;           /* the begin of one */
-    bool skipping;             /* until the line's end */
-    int64_t first_ns, step_ns; /* boottime of the first step; of the last look that saw one */
-    struct pace_sums sums;
 };
-
-/* --- lines ---------------------------------------------------------------------------------------- */
-
-/* "12.5" in microseconds; false: no number stands there. */
-static bool read_milliseconds(struct str text, int64_t *ret_us)
-{
-    int64_t us = 0, unit = 1000;
-    size_t at = 0, digits = 0;
-    bool fraction = false;
-    while (at < text.len &&
-           (text.data[at] == ' ' || text.data[at] == '\t' || text.data[at] == ':' || text.data[at] == '='))
-        at++;
-    for (; at < text.len && digits < 12; at++) {
-        if (text.data[at] == '.' && !fraction) {
-            fraction = true;
-            continue;
-        }
-        if (text.data[at] < '0' || text.data[at] > '9')
-            break;
-        digits++;
-        if (!fraction)
-            us = us * 10 + (text.data[at] - '0') * 1000;
-        else
-            us += (unit /= 10) * (text.data[at] - '0');
-    }
-    *ret_us = us;
-    return digits > 0;
-}
-
-static void take_line(struct pace_watch *watch, struct str line, int64_t now_ns)
-{
-    size_t end;
-    int64_t us;
-    if (watch->work && matcher_find(watch->work, line, &end) &&
-        read_milliseconds((struct str){line.data + end, line.len - end}, &us))
-        watch->sums.own_us += us;
-    if (!watch->step || !matcher_find(watch->step, line, &end))
-        return;
-    if (watch->first_ns) /* what came before the first is no step's time */
-        watch->sums.steps++;
-    else
-        watch->first_ns = now_ns;
-    watch->step_ns = now_ns;
-}
-
-static void take_bytes(struct pace_watch *watch, struct str bytes, int64_t now_ns)
-{
-    struct str head, rest;
-    while (str_cut(bytes, '\n', &head, &rest)) {
-        buf_add_str(&watch->line, head);
-        if (!watch->skipping)
-            take_line(watch, buf_str(&watch->line), now_ns);
-        watch->skipping = false;
-        buf_clear(&watch->line);
-        bytes = rest;
-    }
-    buf_add_str(&watch->line, bytes);
-    if (watch->line.len > LINE_BYTES && !watch->skipping) {
-        take_line(watch, (struct str){watch->line.data, LINE_BYTES}, now_ns);
-        watch->skipping = true;
-    }
-    if (watch->skipping)
-        buf_clear(&watch->line);
-}
 
 /* --- logs ----------------------------------------------------------------------------------------- */
 
@@ -133,27 +61,24 @@ static void read_log(struct pace_watch *watch)
     off_t at = lseek(watch->fd, 0, SEEK_CUR);
     if (fstat(watch->fd, &info) == 0 && info.st_size - at > TURN_BYTES) {
         lseek(watch->fd, info.st_size - TURN_BYTES, SEEK_SET);
-        watch->skipping = true;
+        watch->lines.skipping = true;
     }
     ssize_t count = read(watch->fd, room, sizeof room);
     if (count > 0)
-        take_bytes(watch, (struct str){room, (size_t)count}, now_ns);
+        step_lines_take(&watch->lines, (struct str){room, (size_t)count}, now_ns);
     else if (count == 0)
         reopen(watch);
 }
 
 static void look(struct pace_watch *watch)
 {
-    int64_t steps = watch->sums.steps;
+    int64_t steps = watch->lines.sums.steps;
     read_log(watch);
-    if (watch->sums.steps == steps)
+    if (watch->lines.sums.steps == steps)
         return;
-    watch->sums.elapsed_us = (watch->step_ns - watch->first_ns) / NS_PER_US;
-    if (!watch->work)
-        watch->sums.own_us = watch->sums.elapsed_us;
     struct agent_event event = {.kind = AGENT_TASK_PACED};
     event.paced.task = watch->task;
-    event.paced.pace = watch->sums;
+    event.paced.pace = watch->lines.sums;
     local_step(watch->live->machine, event);
 }
 
@@ -162,8 +87,7 @@ static void watch_free(struct pace_watch *watch)
     list_remove(&watch->node);
     if (watch->fd >= 0)
         close(watch->fd);
-    buf_done(&watch->line);
-    arena_done(&watch->arena);
+    step_lines_done(&watch->lines);
     mem_free(watch);
 }
 
@@ -177,15 +101,6 @@ static void on_pace_timer(uv_timer_t *timer)
 
 /* --- begin and end -------------------------------------------------------------------------------- */
 
-/* NULL: none, or (of a controller that allows more) one that is too large. */
-static struct matcher *compile(struct arena *arena, struct str pattern)
-{
-    struct matcher *matcher;
-    struct error error;
-    return pattern.len && matcher_new(arena, pattern, LINE_PROGRAM_MAX, &matcher, &error) == 0 ? matcher
-                                                                                               : NULL;
-}
-
 void local_pace_watch(struct live *live, const struct task_launch *launch, bool adopted)
 {
     if (launch->step_pattern.len == 0)
@@ -196,8 +111,7 @@ void local_pace_watch(struct live *live, const struct task_launch *launch, bool 
     watch->task = launch->task;
     watch->fd = -1;
     watch->from_end = adopted;
-    watch->step = compile(&watch->arena, launch->step_pattern);
-    watch->work = compile(&watch->arena, launch->work_pattern);
+    step_lines_init(&watch->lines, launch->step_pattern, launch->work_pattern);
     list_append(&live->paces, &watch->node);
     if (!uv_is_active((uv_handle_t *)&live->pace_timer))
         uv_timer_start(&live->pace_timer, on_pace_timer, PERIOD_MS, PERIOD_MS);
