@@ -15,7 +15,7 @@
  *   mlx5/temperature  mlx5/power  mlx5/module  mlx5/health
  *   mount/missing  mount/read-only  mount/hung  mount/error
  *   fs/error  fs/full  fs/inodes  fs/health  nfs/server
- *   disk/timeout  disk/failed  disk/io  disk/raid
+ *   disk/timeout  disk/failed  disk/io  disk/raid  disk/smart  disk/media
  *   mem/pressure  mem/oom   cpu/lockup  cpu/hung-task  cpu/d-state  cpu/thermal  cpu/throttle
  *   os/files  os/zombies  os/load  os/panic  os/oops   clock/unsynced  clock/skew  clock/source
  *   net/retransmits

@@ -149,6 +149,8 @@ const struct fault_rule fault_default_rules[] = {
     ROW("disk/failed", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("disk/io", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("disk/raid", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    ROW("disk/smart", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    ROW("disk/media", SUB_HEALTH, HARDWARE, LOW("inspect")),
 
     ROW("mem/pressure", SUB_HEALTH, SOFTWARE),
     ROW("mem/oom", NOT_HANDLE, USER),

@@ -45,8 +45,8 @@ struct probe_kind {
     bool always;                         /* run in every round */
 };
 extern const struct probe_kind probe_kmsg, probe_edac, probe_pcie, probe_infiniband, probe_ethernet,
-    probe_mounts, probe_disk, probe_thermal, probe_clock, probe_memory, probe_files, probe_processes,
-    probe_tcp, probe_nvml, probe_external;
+    probe_mounts, probe_disk, probe_smart, probe_thermal, probe_clock, probe_memory, probe_files,
+    probe_processes, probe_tcp, probe_nvml, probe_external;
 
 struct probe {
     const struct probe_kind *kind;

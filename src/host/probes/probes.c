@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 static const struct probe_kind *const kinds[] = {
-    &probe_kmsg,   &probe_edac,      &probe_pcie,   &probe_infiniband, &probe_ethernet,
-    &probe_mounts, &probe_disk,      &probe_memory, &probe_thermal,    &probe_clock,
-    &probe_files,  &probe_processes, &probe_tcp,    &probe_nvml,       &probe_external,
+    &probe_kmsg,      &probe_edac,  &probe_pcie,   &probe_infiniband, &probe_ethernet, &probe_mounts,
+    &probe_disk,      &probe_smart, &probe_memory, &probe_thermal,    &probe_clock,    &probe_files,
+    &probe_processes, &probe_tcp,   &probe_nvml,   &probe_external,
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -66,6 +66,8 @@ static const char *const codes[] = {
     "disk/failed",
     "disk/io",
     "disk/raid",
+    "disk/smart",
+    "disk/media",
     "mem/pressure",
     "mem/oom",
     "cpu/lockup",

@@ -208,6 +208,7 @@ static const char *const others[] = {
     "/sys/class/hwmon/hwmon0/temp1_input",
     "/sys/class/hwmon/hwmon0/temp1_crit",
     "/sys/class/nvme/nvme0/state",
+    "/dev/nvme0",
     "/sys/block/sda/device/state",
     "/sys/fs/lustre/health_check",
     "/sys/devices/system/edac/mc/mc0/dimm0/dimm_label",

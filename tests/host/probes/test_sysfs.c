@@ -227,6 +227,43 @@ static void disks(void **state)
     expect(f, 3, SIGNAL_RECOVER, "disk/raid", "disk/md0");
 }
 
+/* The health page of an NVMe disk in the place of its device. */
+static void health_page(struct fixture *f, const char *disk, unsigned char warning,
+                        unsigned char media_errors, size_t len)
+{
+    unsigned char page[512] = {[0] = warning, [3] = 4, [4] = 10, [5] = 97, [160] = media_errors};
+    char path[64];
+    snprintf(path, sizeof path, "/sys/class/nvme/%s/state", disk);
+    put(f, path, "live\n");
+    snprintf(path, sizeof path, "/dev/%s", disk);
+    put_bytes(f, path, page, len, false);
+}
+
+static void what_disks_say_of_themselves(void **state)
+{
+    struct fixture *f = *state;
+    health_page(f, "nvme0", 0, 7, 512);
+    health_page(f, "nvme1", 0xff, 9, 100); /* not a whole page: says nothing */
+    begin(f, "smart", NULL);
+    look_after(f, 0);
+    expect_none(f);
+    health_page(f, "nvme0", 0x02, 7, 512); /* it is warm */
+    look_after(f, 600);
+    expect_none(f);
+    health_page(f, "nvme0", 0x05, 9, 512);
+    look_after(f, 600);
+    assert_int_equal(f->kept.len, 2);
+    assert_int_equal(expect(f, 0, SIGNAL_ONCE, "disk/media", "disk/nvme0")->count, 2);
+    assert_string_equal(
+        expect(f, 1, SIGNAL_OCCUR, "disk/smart", "disk/nvme0")->evidence,
+        "spare blocks below the limit, reliability degraded, 4 % spare (limit 10 %), 97 % used");
+    look_after(f, 600);
+    expect_none(f);
+    health_page(f, "nvme0", 0, 9, 512); /* it was replaced */
+    look_after(f, 600);
+    expect_one(f, SIGNAL_RECOVER, "disk/smart", "disk/nvme0");
+}
+
 #define ZONE "/sys/class/thermal/thermal_zone0"
 
 static void temperatures(void **state)
@@ -437,6 +474,7 @@ int main(void)
         CASE(ethernet_interfaces),
         CASE(ethernet_manifest),
         CASE(disks),
+        CASE(what_disks_say_of_themselves),
         CASE(temperatures),
         CASE(clocks),
         CASE(memory_of_the_machine),
