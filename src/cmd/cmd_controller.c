@@ -23,6 +23,7 @@ static const char usage[] =
     "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071)\n"
     "  --keep-log DURATION    how long records stay behind a snapshot (default 7d)\n"
     "  --snapshot-every N     records between snapshots (default 20000)\n"
+    "  --encryption-key-file FILE  encrypt log and snapshots with the first key in it (docs/access.md)\n"
     "  --faults FILE          the fault table, read again when it changes (default "
     "/etc/phalanx/faults.yaml,\n"
     "                         where it exists)\n"
@@ -140,6 +141,9 @@ static bool parse_option(struct command *command, int option, const char *value)
             return false;
         command->options.snapshot_every = (uint32_t)parsed;
         return true;
+    case 'e':
+        command->options.encryption_keys = value;
+        return true;
     case 'f':
         command->options.faults = value;
         return access(value, R_OK) == 0;
@@ -162,6 +166,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"keep-log", required_argument, NULL, 'k'},
         {"snapshot-every", required_argument, NULL, 's'},
         {"faults", required_argument, NULL, 'f'},
+        {"encryption-key-file", required_argument, NULL, 'e'},
         {"ready-fd", required_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'},
         {"tls-cert", required_argument, NULL, TLS_CERT},

@@ -24,12 +24,14 @@ static const char usage[] =
     "  --until N     show, replay: last record (default: the newest)\n"
     "  --effects     replay: print every event with the effects that it had\n"
     "  -o json       show: one JSON object a line\n"
+    "  --encryption-key-file FILE   of a log that is encrypted (docs/access.md)\n"
     "  --help        this text\n"
     "\n"
     "Exit status: 0 fine, 1 damaged or different, 2 usage, 3 no such log.\n";
 
 struct command {
-    const char *what, *path;
+    const char *what, *path, *key_file;
+    struct store_keys *keys;
     uint64_t from, until;
     bool effects, json;
 };
@@ -37,9 +39,13 @@ struct command {
 static int parse(struct command *command, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"from", required_argument, NULL, 'f'}, {"until", required_argument, NULL, 'u'},
-        {"effects", no_argument, NULL, 'e'},    {"output", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},       {0},
+        {"from", required_argument, NULL, 'f'},
+        {"until", required_argument, NULL, 'u'},
+        {"effects", no_argument, NULL, 'e'},
+        {"encryption-key-file", required_argument, NULL, 'k'},
+        {"output", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
     };
     int option;
     int64_t number;
@@ -52,6 +58,9 @@ static int parse(struct command *command, int argc, char **argv)
                 return -1;
             }
             *(option == 'f' ? &command->from : &command->until) = (uint64_t)number;
+            break;
+        case 'k':
+            command->key_file = optarg;
             break;
         case 'e':
             command->effects = true;
@@ -82,7 +91,7 @@ static int parse(struct command *command, int argc, char **argv)
 static int open_log(const struct command *command, struct store **ret_store, struct error *error)
 {
     char path[4096];
-    struct store_options options = {.read_only = true};
+    struct store_options options = {.read_only = true, .keys = command->keys};
     snprintf(path, sizeof(path), "%s/log.db", command->path);
     int rc = store_open(path, &options, ret_store, error);
     if (rc == ERROR_NOT_FOUND || rc == ERROR_IO)
@@ -227,9 +236,15 @@ int cmd_log(int argc, char **argv)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
     struct error error = {0};
     struct store *store;
-    int rc = open_log(&command, &store, &error);
+    int rc = command.key_file ? store_keys_load(command.key_file, &command.keys, &error) : 0;
+    if (rc < 0) {
+        fprintf(stderr, "phalanx log: %s\n", error.text);
+        return EXIT_FAILED;
+    }
+    rc = open_log(&command, &store, &error);
     if (rc < 0) {
         fprintf(stderr, "phalanx log: %s: %s\n", command.path, error.text);
+        store_keys_free(command.keys);
         return rc == ERROR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
     if (strcmp(command.what, "show") == 0)
@@ -241,6 +256,7 @@ int cmd_log(int argc, char **argv)
     else
         rc = error_set(&error, ERROR_UNSUPPORTED, "\"%s\" is not show, verify or replay", command.what);
     store_close(store);
+    store_keys_free(command.keys);
     if (rc < 0)
         fprintf(stderr, "phalanx log: %s\n", error.text);
     return rc == ERROR_UNSUPPORTED ? EXIT_USAGE : rc < 0 ? EXIT_FAILED : EXIT_OK;

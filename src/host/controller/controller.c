@@ -163,7 +163,12 @@ static int open_store(struct controller *controller, struct error *error)
     struct buf path BUF_CLEANUP = {0};
     buf_printf(&path, "%s/log.db", controller->data_dir);
     uint64_t most = controller->options.log_bytes_max ? controller->options.log_bytes_max : LOG_BYTES_DEFAULT;
-    int rc = store_open(path.data, &(struct store_options){.bytes_max = most}, &controller->store, error);
+    const char *keys = controller->options.encryption_keys;
+    int rc = keys ? store_keys_load(keys, &controller->store_keys, error) : 0;
+    if (rc < 0)
+        return rc;
+    struct store_options options = {.bytes_max = most, .keys = controller->store_keys};
+    rc = store_open(path.data, &options, &controller->store, error);
     if (rc < 0)
         return error_wrap(error, "opening the log %s", path.data);
     rc = controller_replay(controller->store, UINT64_MAX, true, controller->core, NULL, NULL, error);
@@ -338,6 +343,7 @@ void controller_free(struct controller *controller)
     vec_done(&controller->execs);
     vec_done(&controller->effects.list);
     store_close(controller->store);
+    store_keys_free(controller->store_keys);
     access_free(controller->access);
     core_free(controller->core);
     free(controller->data_dir);

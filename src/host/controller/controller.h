@@ -42,6 +42,7 @@ struct controller_options {
     uint32_t snapshot_every;  /* records between snapshots; 0: 20,000 */
     /* The API's HTTPS and the agents' TLS: PEM files; NULL: neither. */
     const char *tls_cert, *tls_key;
+    const char *encryption_keys;  /* file of keys that the log is encrypted with (store.h); NULL: none */
     const char *faults;           /* file of the fault table, watched; NULL: none */
     bool authenticate;            /* users must say who they are, and agents if there is TLS */
     struct access_options access; /* files of users, roles, audit */

@@ -64,6 +64,7 @@ struct controller {
     char *data_dir;
     struct buf account_key; /* path, where no other was given */
     struct fault_file *fault_file; /* NULL: the fault table is not a file's */
+    struct store_keys *store_keys; /* NULL: the log is not encrypted */
     struct store *store;
     struct core *core;
     struct effects effects;

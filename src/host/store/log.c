@@ -12,20 +12,24 @@ struct store_cursor {
     uint64_t end_seq; /* what must be reached */
     int failed;       /* the code that every further call gives */
     struct error error;
+    struct buf plain; /* of a sealed record */
 };
 
 static int insert_records(struct store *store, const struct store_record *records, size_t count,
                           uint32_t *crc)
 {
+    struct buf sealed BUF_CLEANUP = {0};
     for (size_t i = 0; i < count; i++) {
         const struct store_record *record = &records[i];
-        *crc = store_record_crc(*crc, record->seq, record->stamp_ns, record->bytes);
+        struct store_seal_place place = {STORE_SEAL_RECORD, record->seq, (uint64_t)record->stamp_ns};
+        struct str bytes = store_seal(store, &place, record->bytes, &sealed);
+        *crc = store_record_crc(*crc, record->seq, record->stamp_ns, bytes);
         sqlite3_stmt *statement = store->statements[STMT_LOG_INSERT]; /* every parameter is bound anew */
         (void)sqlite3_bind_int64(statement, 1, (int64_t)record->seq);
         (void)sqlite3_bind_int64(statement, 2, record->stamp_ns);
         (void)sqlite3_bind_int64(statement, 3, *crc);
-        const char *data = record->bytes.len ? record->bytes.data : ""; /* a NULL pointer would bind NULL */
-        int rc = sqlite3_bind_blob64(statement, 4, data, record->bytes.len, SQLITE_STATIC);
+        const char *data = bytes.len ? bytes.data : ""; /* a NULL pointer would bind NULL */
+        int rc = sqlite3_bind_blob64(statement, 4, data, bytes.len, SQLITE_STATIC);
         if (rc != SQLITE_OK)
             return rc;
         rc = store_db_run(statement);
@@ -219,6 +223,10 @@ static int take_row(struct store_cursor *cursor, struct store_record *ret_record
                          "table log: record %" PRIu64
                          ": its checksum, or that of the record before it, differs",
                          expected);
+    struct store_seal_place place = {STORE_SEAL_RECORD, record.seq, (uint64_t)record.stamp_ns};
+    int rc = store_unseal(cursor->store, &place, record.bytes, &cursor->plain, &record.bytes, &cursor->error);
+    if (rc < 0)
+        return rc;
     cursor->previous_seq = record.seq;
     cursor->previous_crc = crc;
     *ret_record = record;
@@ -254,5 +262,6 @@ void store_cursor_free(struct store_cursor *cursor)
     cursor->store->cursors--;
     (void)sqlite3_finalize(cursor->statement);
     store_db_read_end(cursor->store);
+    buf_done(&cursor->plain);
     mem_free(cursor);
 }

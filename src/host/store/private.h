@@ -1,8 +1,8 @@
 /* private.h - what the store's files share; nothing outside src/host/store may include it.
  *
- * db.c: SQLite calls and their errors.  lock.c: FILE-lock.  schema.c: tables, the state row.  open.c: opening
- * and closing.  log.c: append and read.  snapshot_save.c, snapshot_load.c.  trim.c.  meta.c.  verify.c. The
- * file's format is specified in docs/formats/store.md.
+ * db.c: SQLite calls and their errors. lock.c: FILE-lock. schema.c: tables, the state row. open.c:
+ * opening and closing. log.c: append and read. snapshot_save.c, snapshot_load.c. trim.c. meta.c.
+ * verify.c. seal.c: encryption. The file's format is specified in docs/formats/store.md.
  */
 #ifndef PHX_HOST_STORE_PRIVATE_H
 #define PHX_HOST_STORE_PRIVATE_H
@@ -129,6 +129,22 @@ int store_state_save(struct store *store,
 void store_put_u32(uint8_t *at, uint32_t value); /* little-endian */
 void store_put_u64(uint8_t *at, uint64_t value);
 uint32_t store_record_crc(uint32_t previous, uint64_t seq, int64_t stamp_ns, struct str bytes);
+
+/* --- seal.c --- */
+enum { STORE_SEAL_BYTES = 40 }; /* that sealing adds */
+/* What sealed bytes are of: a record's seq and stamp_ns, a chunk's snapshot and its number in that. */
+enum store_seal_kind { STORE_SEAL_RECORD = 1, STORE_SEAL_CHUNK = 2 };
+struct store_seal_place {
+    enum store_seal_kind kind;
+    uint64_t a, b;
+};
+/* As it is to be stored: `plain` itself when there is no key, else in `out`, which is cleared. */
+struct str store_seal(const struct store *store, const struct store_seal_place *place, struct str plain,
+                      struct buf *out);
+/* The reverse; bytes that were never sealed stay as they are. ERROR_DENIED: no key for it, by the key file's
+ * name; ERROR_CORRUPT. */
+int store_unseal(const struct store *store, const struct store_seal_place *place, struct str stored,
+                 struct buf *out, struct str *ret_plain, struct error *error);
 
 /* --- log.c --- */
 /* store_db_read_begin, and on a read_only store a look at what the file holds now: beside a controller that

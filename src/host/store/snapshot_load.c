@@ -61,6 +61,7 @@ struct unpacking {
     uint64_t raw_bytes;
     uint32_t crc;
     bool whole; /* the frame's end was reached */
+    struct buf plain; /* of a sealed chunk */
 };
 
 /* 0, or what is wrong. */
@@ -92,9 +93,10 @@ static int read_chunk(struct store *store, const struct store_snapshot_row *row,
     if (rc == SQLITE_ROW) {
         struct str bytes = {sqlite3_column_blob(statement, 1), (size_t)sqlite3_column_bytes(statement, 1)};
         unpacking->crc = crc32c(unpacking->crc, bytes.data, bytes.len);
+        struct store_seal_place place = {STORE_SEAL_CHUNK, row->seq, id - row->first_chunk};
         if (sqlite3_column_int64(statement, 0) != unpacking->crc)
             wrong = "checksum differs";
-        else
+        else if ((result = store_unseal(store, &place, bytes, &unpacking->plain, &bytes, error)) == 0)
             wrong = unpack_chunk(unpacking, bytes);
     } else if (rc == SQLITE_DONE) {
         wrong = "it is missing";
@@ -128,6 +130,7 @@ int store_snapshot_unpack(struct store *store, const struct store_snapshot_row *
     for (uint64_t i = 0; i < row->chunks && rc == 0; i++)
         rc = read_chunk(store, row, row->first_chunk + i, &unpacking, error);
     (void)ZSTD_freeDCtx(unpacking.context);
+    buf_done(&unpacking.plain);
     if (rc == 0 && (!unpacking.whole || out->len != row->raw_bytes || unpacking.crc != row->packed_crc))
         rc = error_set(error, ERROR_CORRUPT, "table snapshot: snapshot %" PRIu64 " is not whole", row->seq);
     if (rc == 0)

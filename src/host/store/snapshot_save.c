@@ -109,6 +109,7 @@ static int write_chunks(struct store_snapshot_writer *writer, struct error *erro
 {
     struct store *store = writer->store;
     struct store_snapshot_row row = writer->row;
+    struct buf sealed BUF_CLEANUP = {0};
     size_t written = 0;
     int rc = store_db_begin(store, false, error);
     if (rc < 0)
@@ -117,18 +118,21 @@ static int write_chunks(struct store_snapshot_writer *writer, struct error *erro
            (writer->packed_all && writer->packed.len > written)) {
         size_t len = writer->packed.len - written;
         len = len < STORE_CHUNK_BYTES ? len : STORE_CHUNK_BYTES;
-        row.packed_crc = crc32c(row.packed_crc, writer->packed.data + written, len);
+        struct store_seal_place place = {STORE_SEAL_CHUNK, row.seq, row.chunks};
+        struct str stored =
+            store_seal(store, &place, (struct str){writer->packed.data + written, len}, &sealed);
+        row.packed_crc = crc32c(row.packed_crc, stored.data, stored.len);
         sqlite3_stmt *statement = store_db_get(store, STMT_CHUNK_INSERT);
         (void)sqlite3_bind_int64(statement, 1, (int64_t)(row.first_chunk + row.chunks));
         (void)sqlite3_bind_int64(statement, 2, row.packed_crc);
-        (void)sqlite3_bind_blob64(statement, 3, writer->packed.data + written, len, SQLITE_STATIC);
+        (void)sqlite3_bind_blob64(statement, 3, stored.data, stored.len, SQLITE_STATIC);
         rc = store_db_run(statement);
         (void)sqlite3_clear_bindings(statement);
         if (rc != SQLITE_DONE)
             return store_db_abort(store, rc, "saving a snapshot", error);
         written += len;
         row.chunks++;
-        row.packed_bytes += len;
+        row.packed_bytes += stored.len;
     }
     rc = store_db_commit(store, "saving a snapshot", error);
     if (rc < 0)

@@ -38,6 +38,7 @@
  * Errors, all calls:  ERROR_NO_SPACE  disk full: nothing changed, try again later;  ERROR_IO  the operating
  * system failed a write or a sync: what is durable is unknown, so every later write fails too until the store
  * is opened anew; ERROR_CORRUPT  with the place (table, sequence number) in the message.
+ * ERROR_DENIED  what is to be read is encrypted, and options.keys does not have its key.
  * ERROR_UNAVAILABLE  another program (an operator's shell in a write transaction) held the file for a second:
  * try again.
  */
@@ -57,6 +58,15 @@ enum {
 
 struct store;
 
+/* Keys that records and snapshots are encrypted with (AES-256-GCM). The file has one key a line, 64
+ * hexadecimal digits; the first seals what is written, all of them open what is read. So a key is changed
+ * by putting a new one before it, and the old one goes when nothing is left that it sealed. Empty lines
+ * and those that begin with '#' are skipped. ERROR_IO, ERROR_INVALID with FILE:LINE; ERROR_DENIED: others
+ * than the owner may read it. */
+struct store_keys;
+int store_keys_load(const char *path, struct store_keys **ret_keys, struct error *error);
+void store_keys_free(struct store_keys *keys); /* NULL is fine */
+
 /* A zeroed struct means: the defaults. */
 struct store_options {
     const char
@@ -68,6 +78,8 @@ struct store_options {
     uint32_t snapshots_keep; /* newest snapshots to keep, 1 … 16; 0: 3 */
     uint32_t tail_records;   /* records at the end of the log that are verified on open; 0: 1024 */
     uint32_t wal_bytes;      /* size at which FILE-wal is folded into FILE; 0: 4 MiB */
+    const struct store_keys *keys; /* must outlive the store; NULL: nothing is encrypted, and nothing that is
+                                      can be read */
     uint64_t bytes_max; /* size of FILE + FILE-wal above which store_trim gives up the age limit; 0: none */
 };
 
