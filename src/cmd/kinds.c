@@ -49,6 +49,8 @@ static const struct kind kinds[] = {
     {"faults", "fault", "flt", "Fault", "/apis/phalanx.dev/v1", "phalanx.dev/v1", false},
     {"lemons", "lemon", "", "Lemon", "/apis/phalanx.dev/v1", "phalanx.dev/v1", false},
     {"faulttables", "faulttable", "", "FaultTable", "/apis/phalanx.dev/v1", "phalanx.dev/v1", false},
+    {"repairs", "repair", "rep", "Repair", "/apis/phalanx.dev/v1", "phalanx.dev/v1", false},
+    {"maintenances", "maintenance", "maint", "Maintenance", "/apis/phalanx.dev/v1", "phalanx.dev/v1", false},
     {"roles", "role", "", "Role", RBAC_PATH, RBAC, true},
     {"rolebindings", "rolebinding", "", "RoleBinding", RBAC_PATH, RBAC, true},
     {"clusterroles", "clusterrole", "", "ClusterRole", RBAC_PATH, RBAC, false},

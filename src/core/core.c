@@ -24,6 +24,7 @@ struct core *core_new(void)
     core->lemons = lemon_store_new();
     core->errands = errands_new();
     core->hangs = hangs_new();
+    core->repairs = repairs_new();
     return core;
 }
 
@@ -36,6 +37,7 @@ void core_free(struct core *core)
     lemon_store_free(core->lemons);
     errands_free(core->errands);
     hangs_free(core->hangs);
+    repairs_free(core->repairs);
     vec_done(&core->leaving);
     job_store_done(&core->jobs);
     object_store_free(core->objects);
@@ -70,6 +72,7 @@ static void route_cluster(struct core *core, struct step *step, const struct eve
     health_cluster(step);
     lemon_cluster(step, &before);
     errands_cluster(step);
+    repairs_cluster(step);
     core_leaving_restored(core);
 }
 
@@ -141,6 +144,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .lemons = core->lemons,
         .errands = core->errands,
         .hangs = core->hangs,
+        .repairs = core->repairs,
         .ledger = &core->ledger,
         .notes = &core->notes,
         .effects = effects,
@@ -170,7 +174,8 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     do
         jobs_settle(&step);
     while (core_errands(core, &step) || core_hangs(core, &step) || core_isolate(core, &step) ||
-           core_judge_lemons(core, &step) || admit_act(&step) || core_collect(&step, &seen));
+           repairs_act(&step) || core_judge_lemons(core, &step) || admit_act(&step) ||
+           core_collect(&step, &seen));
     core_hangs_forget(core, &step);
     jobs_show_accounts(&step);
     disruptions_count(&step);
@@ -207,7 +212,7 @@ int64_t core_deadline(const struct core *core)
         jobs_deadline(&core->jobs),     admit_deadline(core->admit, core->now_ns),
         health_deadline(core->health),  core_leaving_deadline(core),
         hangs_deadline(core->hangs),    lemon_deadline(core->lemons, &core->cluster.lemons),
-        errands_deadline(core->errands)};
+        errands_deadline(core->errands), repairs_deadline(core->repairs)};
     int64_t due_ns = INT64_MAX;
     for (size_t i = 0; i < sizeof(all_ns) / sizeof(*all_ns); i++)
         due_ns = all_ns[i] < due_ns ? all_ns[i] : due_ns;
@@ -259,6 +264,11 @@ const struct lemon_store *core_lemons(const struct core *core)
 const struct errands *core_errands_store(const struct core *core)
 {
     return core->errands;
+}
+
+const struct repairs *core_repairs(const struct core *core)
+{
+    return core->repairs;
 }
 
 const struct ledger *core_ledger(const struct core *core)

@@ -81,6 +81,8 @@ struct lemon_store;
 const struct lemon_store *core_lemons(const struct core *core); /* lemon/lemon.h */
 struct errands;
 const struct errands *core_errands_store(const struct core *core); /* errand/errand.h */
+struct repairs;
+const struct repairs *core_repairs(const struct core *core); /* repair/repair.h */
 const struct ledger *core_ledger(const struct core *core);
 const struct note_ring *core_notes(const struct core *core);
 

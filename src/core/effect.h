@@ -11,6 +11,7 @@
  *     NOTICE     best effort; a lost one is harmless
  *     FORGET     after the log write; the report's end is durable
  *     ERRAND_START, ERRAND_STOP   as START and STOP of tasks
+ *     SAY_AGAIN  best effort: a Hello has the same effect
  */
 #ifndef PHX_CORE_EFFECT_H
 #define PHX_CORE_EFFECT_H
@@ -36,6 +37,7 @@ enum effect_kind {
     EFFECT_TASK_FORGET = 6,
     EFFECT_ERRAND_START = 7,
     EFFECT_ERRAND_STOP = 8,
+    EFFECT_SAY_AGAIN = 75,
 };
 enum change_type { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_DELETED = 3 };
 
@@ -94,6 +96,9 @@ struct effect {
             machine_id machine;
             obj_id errand;
         } errand_stop;
+        struct {
+            machine_id machine; /* its probes say again what stands */
+        } say_again;
     };
 };
 

@@ -9,6 +9,8 @@ static void hand_over(struct step *step, const struct errand *errand, const stru
         hang_errand_ended(step, errand, end);
         break;
     case ERRAND_OF_REPAIR:
+        repairs_errand_ended(step, errand, end);
+        break;
     case ERRAND_OF_PREFLIGHT:
         break;
     }

@@ -53,6 +53,8 @@ enum object_kind {
     OBJECT_USER_EVENT = 25,     /* Events that clients wrote; writes to them name OBJECT_EVENT */
     OBJECT_DISRUPTION_BUDGET = 26, /* PodDisruptionBudget */
     OBJECT_ADMISSION_CHECK = 27,
+    OBJECT_REPAIR = 28,         /* repair/repair.h */
+    OBJECT_MAINTENANCE = 29,
     OBJECT_FAULT = 30,          /* health/fault.h, never stored */
     OBJECT_FAULT_TABLE = 31,
     OBJECT_KINDS

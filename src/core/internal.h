@@ -8,6 +8,7 @@
 #include "core/hang/hang.h"
 #include "core/health/fault.h"
 #include "core/job/life.h"
+#include "core/repair/repair.h"
 #include "core/lemon/lemon.h"
 
 struct core {
@@ -23,6 +24,7 @@ struct core {
     struct lemon_store *lemons;
     struct errands *errands;
     struct hangs *hangs;
+    struct repairs *repairs;
     uint64_t fault_table_version; /* of the FaultTables that `health` judges by */
     VEC(machine_id) leaving; /* quarantined machines whose tasks were told and not stopped yet; ascending */
     struct ledger ledger;

@@ -247,6 +247,7 @@ void core_check_invariants(const struct core *core)
     lemon_check(core->lemons);
     errands_check(core->errands, &core->cluster);
     hangs_check(core->hangs, core->errands);
+    repairs_check(core->repairs, &core->cluster);
     struct arena arena ARENA_CLEANUP = {0};
     size_t machines = core->cluster.machine_count;
     struct audit audit = {

@@ -12,6 +12,8 @@ enum {
     REPLICATED_JOBS_MAX = 256,            /* of one JobSet */
     TASKS_PER_JOBSET_MAX = 65536,         /* sum of parallelism x replicas */
     OBJECT_BYTES_MAX = 3 * 512 * 1024,    /* one API object as JSON (etcd's and Kubernetes' 1.5 MiB) */
+    REPAIRS_MAX = MACHINES_MAX + 8192, /* Repairs: an open one of each machine, ended ones, room for people */
+    MAINTENANCES_MAX = 1000,
     USER_EVENTS_MAX = 4096,               /* Events that clients wrote, in all and ... */
     USER_EVENTS_PER_NAMESPACE_MAX = 1024, /* ... in one namespace; the oldest make room */
     USER_EVENT_BYTES_MAX = 8 * 1024,      /* of one of them as JSON */

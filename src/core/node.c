@@ -13,6 +13,7 @@ void node_boot(struct core *core, struct step *step)
         machine_set_state(machine, MACHINE_AWAY, step->now_ns, step->seq);
         machine_book(step, machine, was);
     }
+    repairs_machine_moved(step);
     /* No change is told to watchers: none is connected to a controller that has just begun. */
 }
 
@@ -27,6 +28,7 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->state = old->state;
     machine->cordoned |= old->cordoned;
     machine->isolation = old->isolation;
+    machine->kept = old->kept;
     machine->isolated_ns = old->isolated_ns;
     machine->last_job = old->last_job;
     machine->last_job_ns = old->last_job_ns;
@@ -151,6 +153,7 @@ static void move(struct step *step, struct machine *machine, enum machine_state 
     bool was = machine_schedulable(machine);
     machine_set_state(machine, state, step->now_ns, step->seq);
     machine_book(step, machine, was);
+    repairs_machine_moved(step);
     step_changed(step, CHANGE_MODIFIED, ref_machine(machine));
 }
 
@@ -170,6 +173,7 @@ void node_hello(struct core *core, struct step *step, const struct hello *hello)
                   STR_ARG(machine->name));
     }
     jobs_machine_hello(step, machine, hello);
+    repairs_hello(step, machine, hello); /* before errands_hello */
     errands_hello(step, machine, hello);
 }
 
@@ -188,9 +192,11 @@ void node_lost(struct core *core, struct step *step, struct str name, struct str
     struct machine *machine = cluster_find(&core->cluster, name);
     if (!machine || (machine->state != MACHINE_READY && machine->state != MACHINE_AWAY))
         return;
-    lemon_count(step, machine, LEMON_OUT);
-    if (machine->isolation != ISOLATION_QUARANTINED) /* else they were counted when they were told to leave */
+    bool works = !isolation_is_out(machine->isolation) || machine->isolation == ISOLATION_DRAINING;
+    if (works) { /* else all was counted when it was taken out */
+        lemon_count(step, machine, LEMON_OUT);
         core_failed_on(core, step, machine);
+    }
     move(step, machine, MACHINE_LOST);
     step_note(step, true, "MachineLost", ref_machine(machine), STR_FORMAT, STR_ARG(evidence));
     jobs_machine_lost(step, machine, evidence);

@@ -96,16 +96,26 @@ void core_signals(struct core *core, struct step *step, const struct machine *ma
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
+static void describe(struct step *step, const struct health_order *order, struct buf *why)
+{
+    if (order->isolation == order->machine->kept && repair_describe(step->repairs, order->machine, why))
+        return;
+    if (order->fault)
+        fault_describe(order->fault, why);
+    else
+        buf_printf(why, "no fault is open");
+}
+
 static void tell(struct step *step, const struct health_order *order)
 {
     static const char *const reasons[ISOLATIONS] = {"MachineHealthy", "MachineSuspect", "MachineDraining",
-                                                    "MachineQuarantined"};
+                                                    "MachineQuarantined", "MachineResetting",
+                                                    "MachineQualifying", "MachineTicketed",
+                                                    "MachineReturned"};
     struct buf why BUF_CLEANUP = {0};
-    if (order->fault)
-        fault_describe(order->fault, &why);
-    else
-        buf_printf(&why, "no fault is open");
-    step_note(step, order->isolation != ISOLATION_HEALTHY, reasons[order->isolation],
+    bool good = order->isolation == ISOLATION_HEALTHY || order->isolation == ISOLATION_RETURNED;
+    describe(step, order, &why);
+    step_note(step, !good, reasons[order->isolation],
               ref_machine(order->machine), STR_FORMAT, STR_ARG(buf_str(&why)));
     if (order->held_back)
         step_note(step, true, "QuarantineHeldBack", ref_machine(order->machine),
@@ -123,8 +133,8 @@ static void isolate(struct step *step, const struct health_order *order)
 {
     struct machine *machine = order->machine;
     bool was = machine_schedulable(machine);
-    bool leaves = order->isolation >= ISOLATION_DRAINING && machine->isolation < ISOLATION_DRAINING;
-    if (leaves && !is_lemons(order->fault))
+    bool leaves = isolation_is_out(order->isolation) && !isolation_is_out(machine->isolation);
+    if (leaves && order->fault && !is_lemons(order->fault))
         lemon_count(step, machine, LEMON_OUT);
     lifecycle_move(&isolation_lifecycle, &machine->isolation, (uint8_t)order->isolation);
     machine->isolated_ns = step->now_ns;
@@ -177,7 +187,8 @@ static void stop_tasks(struct core *core, struct step *step, struct machine *mac
 
 static void vacate(struct core *core, struct step *step, const struct health_order *order)
 {
-    strike_jobs(core, step, order->machine, order->fault, NULL);
+    if (order->fault)
+        strike_jobs(core, step, order->machine, order->fault, NULL);
     if (order->fault && order->fault->domain == DOMAIN_HARDWARE && !order->fault->software &&
         !is_lemons(order->fault))
         core_failed_on(core, step, order->machine);
@@ -209,6 +220,12 @@ static bool end_leaving(struct core *core, struct step *step)
     return any;
 }
 
+/* Something may run there. */
+static bool may_work(enum isolation isolation)
+{
+    return !isolation_is_out(isolation) || isolation == ISOLATION_DRAINING;
+}
+
 bool core_isolate(struct core *core, struct step *step)
 {
     struct health_order order;
@@ -221,14 +238,19 @@ bool core_isolate(struct core *core, struct step *step)
             vacate(core, step, &order);
             continue;
         }
-        bool worse = order.isolation > order.machine->isolation;
+        bool works = may_work(order.machine->isolation);
+        bool worse = order.isolation != order.machine->isolation &&
+                     isolation_join(order.isolation, order.machine->isolation) == order.isolation;
         if (order.isolation != order.machine->isolation)
             isolate(step, &order);
         tell(step, &order);
         if (worse && order.isolation == ISOLATION_SUSPECT && order.fault && !order.held_back)
             core_sub_health(core, step, order.machine, order.fault);
-        if (order.isolation == ISOLATION_QUARANTINED)
+        if (order.isolation == ISOLATION_QUARANTINED && works)
             vacate(core, step, &order);
+        else if (order.isolation == ISOLATION_DRAINING && works && !order.fault)
+            jobs_notice_drain(step, order.machine); /* planned: they have the notice's time */
+        repairs_watch(step, order.machine);
     }
     return end_leaving(core, step) || any;
 }

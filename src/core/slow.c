@@ -82,7 +82,7 @@ static void take_finding(struct core *core, struct step *step, const struct pace
                             .count = 1};
     CHECK(signal_is_valid(&signal));
     struct sighting sighting = {.machine = machine->name, .signal = &signal};
-    bool suspect = machine->isolation != ISOLATION_HEALTHY;
+    bool suspect = machine->isolation != ISOLATION_HEALTHY && machine->isolation != ISOLATION_RETURNED;
     struct fault *fault = core_sighted(core, step, &sighting);
     if (!finding->slow || !fault)
         return;

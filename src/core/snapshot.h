@@ -86,4 +86,14 @@ void snapshot_write_objects(const struct object_store *store,
 /* False: it does not fit. */
 bool snapshot_read_object(struct object_store *store, int64_t now_ns, const Snapshot__Object *pb);
 
+struct repairs;
+struct step;
+/* snapshot_repair.c: totals, one record a repair, one a maintenance. */
+void snapshot_write_repairs(const struct repairs *repairs,
+                            void (*put)(void *context, Snapshot__Record *record), void *context);
+/* False: it does not fit. `step`: what there is so far. */
+bool snapshot_read_repair(struct step *step, const Snapshot__Repair *pb);
+bool snapshot_read_maintenance(struct step *step, const Snapshot__Maintenance *pb);
+bool snapshot_read_repair_totals(struct repairs *repairs, const Snapshot__RepairTotals *pb);
+
 #endif

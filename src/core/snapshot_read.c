@@ -537,6 +537,32 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     return 0;
 }
 
+/* What restoring repairs looks at. */
+static struct step make_step(struct core *core)
+{
+    return (struct step){.cluster = &core->cluster,
+                         .objects = core->objects,
+                         .health = core->health,
+                         .errands = core->errands,
+                         .repairs = core->repairs,
+                         .seq = core->seq,
+                         .now_ns = core->now_ns};
+}
+
+static int read_repair(struct reader *reader, const Snapshot__Record *pb)
+{
+    struct step step = make_step(reader->core);
+    if (pb->kind_case == SNAPSHOT__RECORD__KIND_REPAIR)
+        return snapshot_read_repair(&step, pb->repair) ? 0 : corrupt(reader, "repair", pb->repair->uid);
+    if (pb->kind_case == SNAPSHOT__RECORD__KIND_REPAIR_TOTALS)
+        return snapshot_read_repair_totals(step.repairs, pb->repair_totals)
+                   ? 0
+                   : corrupt(reader, "the sums of repairs", 0);
+    return snapshot_read_maintenance(&step, pb->maintenance)
+               ? 0
+               : corrupt(reader, "maintenance", pb->maintenance->uid);
+}
+
 static int read_record(struct reader *reader, const Snapshot__Record *pb)
 {
     if (!reader->has_header && pb->kind_case != SNAPSHOT__RECORD__KIND_HEADER)
@@ -589,6 +615,10 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
         if (!snapshot_read_lemon(reader->core->lemons, reader->core->now_ns, pb->lemon))
             return corrupt(reader, "what was counted of a machine", 0);
         return 0;
+    case SNAPSHOT__RECORD__KIND_REPAIR_TOTALS:
+    case SNAPSHOT__RECORD__KIND_REPAIR:
+    case SNAPSHOT__RECORD__KIND_MAINTENANCE:
+        return read_repair(reader, pb);
     case SNAPSHOT__RECORD__KIND_ERRAND:
         if (!snapshot_read_errand(reader->core->errands, &reader->core->cluster, reader->core->now_ns,
                                   pb->errand))
@@ -661,6 +691,10 @@ int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
     u64_map_done(&core->restore_newest);
     if (rc == 0 && !jobs_restored(&core->jobs, &core->cluster))
         rc = error_set(reader.error, ERROR_CORRUPT, "its tasks do not fit their machines");
+    if (rc == 0) {
+        struct step step = make_step(core);
+        repairs_restored(&step);
+    }
     if (rc == 0 && !health_restored(core->health, &core->cluster))
         rc = error_set(reader.error, ERROR_CORRUPT, "its faults do not fit");
     if (rc == 0) {

@@ -456,4 +456,5 @@ void core_snapshot_write(const struct core *core, struct buf *out)
     snapshot_write_lemons(core->lemons, put_record, &writer);
     snapshot_write_errands(core->errands, put_record, &writer);
     snapshot_write_hangs(core->hangs, put_record, &writer);
+    snapshot_write_repairs(core->repairs, put_record, &writer);
 }

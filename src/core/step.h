@@ -13,6 +13,7 @@
 
 struct admit;
 struct errands;
+struct repairs;
 struct fault;
 struct hangs;
 struct health;
@@ -27,6 +28,7 @@ struct step {
     struct lemon_store *lemons;
     struct errands *errands;
     struct hangs *hangs;
+    struct repairs *repairs;
     struct ledger *ledger;
     struct note_ring *notes;
     struct effects *effects;

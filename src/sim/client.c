@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "core/health/fault.h"
+#include "core/repair/repair.h"
 
 static struct request *request_new(struct world *world, enum write_verb verb, enum object_kind object)
 {
@@ -258,10 +259,92 @@ static void repair(struct world *world)
         clear_fault(world, fault);
 }
 
+/* Its ticket is closed by whoever did the work: done, or deleted. */
+static void close_ticket(struct world *world, const struct repair *repair)
+{
+    const struct object *object = object_find_uid(core_objects(world->controller.core), repair->uid);
+    struct buf body BUF_CLEANUP = {0};
+    bool done = world_chance(world, 500000);
+    if (!object)
+        return;
+    buf_printf(&body,
+               "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Repair\",\"metadata\":{\"name\":\"" STR_FORMAT
+               "\"},\"spec\":{\"machine\":\"" STR_FORMAT "\",\"done\":true,\"reason\":\"%llu\"}}",
+               STR_ARG(object->name), STR_ARG(repair->machine), (unsigned long long)rng_next(&world->rng));
+    client_send(world, done ? WRITE_REPLACE : WRITE_DELETE, OBJECT_REPAIR, STR(""), object->name,
+                done ? buf_str(&body) : STR(""));
+    world_trace(world, "client: %s repair " STR_FORMAT, done ? "end" : "delete", STR_ARG(object->name));
+}
+
+static void close_tickets(struct world *world, bool all)
+{
+    const struct repairs *repairs = core_repairs(world->controller.core);
+    for (size_t i = 0; i < repairs_count(repairs); i++)
+        if (repairs_at(repairs, i)->state == REPAIR_TICKETED && (all || world_chance(world, 300000)))
+            close_ticket(world, repairs_at(repairs, i));
+}
+
+static void ask_for_repair(struct world *world)
+{
+    static const char *const actions[] = {"", ",\"action\":\"reboot\"", ",\"action\":\"reset-gpu\"",
+                                          ",\"action\":\"odd\"", ",\"now\":true", ",\"qualify\":false"};
+    struct buf body BUF_CLEANUP = {0};
+    char name[24];
+    snprintf(name, sizeof(name), "asked-%u", (unsigned)rng_below(&world->rng, 4));
+    buf_printf(&body,
+               "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Repair\",\"metadata\":{\"name\":\"%s\"},"
+               "\"spec\":{\"machine\":\"%s\"%s}}",
+               name, world->machines[rng_below(&world->rng, world->swarm.machines)].name,
+               actions[rng_below(&world->rng, sizeof(actions) / sizeof(*actions))]);
+    client_send(world, WRITE_CREATE, OBJECT_REPAIR, STR(""), str_from(name), buf_str(&body));
+    world_trace(world, "client: repair: %s", body.data);
+}
+
+static void plan_maintenance(struct world *world)
+{
+    struct buf body BUF_CLEANUP = {0};
+    char name[24], start[32], end[32];
+    int64_t now_ns = core_now(world->controller.core), in_ns = world_draw(world, -2, 10) * NS_PER_SECOND;
+    snprintf(name, sizeof(name), "window-%u", (unsigned)rng_below(&world->rng, 3));
+    time_format(now_ns + in_ns, start);
+    time_format(now_ns + in_ns + world_draw(world, 2, 15) * NS_PER_SECOND, end);
+    buf_printf(&body,
+               "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Maintenance\",\"metadata\":{\"name\":\"%s\"},"
+               "\"spec\":{\"machines\":[\"%s\",\"%s\"],\"start\":\"%s\",\"end\":\"%s\",\"notice\":\"%llds\","
+               "\"action\":\"%s\",\"qualify\":%s}}",
+               name, world->machines[rng_below(&world->rng, world->swarm.machines)].name,
+               world->machines[rng_below(&world->rng, world->swarm.machines)].name, start, end,
+               (long long)world_draw(world, 0, 5), world_chance(world, 300000) ? "reboot" : "drain",
+               world_chance(world, 500000) ? "true" : "false");
+    bool drop = world_chance(world, 300000);
+    client_send(world, drop ? WRITE_DELETE : WRITE_CREATE, OBJECT_MAINTENANCE, STR(""), str_from(name),
+                drop ? STR("") : buf_str(&body));
+    world_trace(world, "client: %s %s", drop ? "delete" : "maintenance:", drop ? name : body.data);
+}
+
+/* What operators do about machines. */
+static void care_for_machines(struct world *world)
+{
+    switch (world_draw(world, 0, 5)) {
+    case 0:
+        ask_for_repair(world);
+        break;
+    case 1:
+        plan_maintenance(world);
+        break;
+    case 2:
+        close_tickets(world, false);
+        break;
+    default:
+        repair(world);
+    }
+}
+
 /* In the second phase operators only undo what they did: cordons, quotas, finalizers; and repair. */
 static void tidy(struct world *world)
 {
     fault_visit(core_health(world->controller.core), clear_open, world);
+    close_tickets(world, true);
     end_for_ever(world);
     client_objects_tidy(world);
     client_queues_tidy(world);
@@ -274,7 +357,7 @@ static void tidy(struct world *world)
 static void want_something(struct world *world)
 {
     if (world->swarm.weights[FAULT_SIGNAL] && world_chance(world, 100000)) {
-        repair(world);
+        care_for_machines(world);
         return;
     }
     if (world->swarm.features[FEATURE_QUEUES] && world_chance(world, 350000)) {

@@ -114,6 +114,10 @@ static void carry_out(struct world *world, const struct pending *pending, const 
         message.errand_start = effect->errand_start.start;
         send_to(world, effect->errand_start.machine, &message);
         break;
+    case EFFECT_SAY_AGAIN:
+        message.kind = FROM_CONTROLLER_SAY_AGAIN;
+        send_to(world, effect->say_again.machine, &message);
+        break;
     case EFFECT_ERRAND_STOP:
         message.kind = FROM_CONTROLLER_ERRAND_STOP;
         message.number = effect->errand_stop.errand;

@@ -135,21 +135,22 @@ static void hold_up(struct world *world, struct sim_machine *machine)
     }
 }
 
-/* A probe of the machine sees something, or does not see it any more. */
-static void see(struct world *world, struct sim_machine *machine)
+static const char *const codes[] = {"xid/79",  "xid/94",       "xid/95",     "ib/port-down", "pcie/fatal",
+                                    "fs/full", "disk/timeout", "cpu/lockup", "odd/thing",    "mem/oom",
+                                    "cpu/thermal"};
+static const char *const places[] = {"", "gpu/0", "gpu/1"};
+enum { CODES = sizeof(codes) / sizeof(*codes), PLACES = sizeof(places) / sizeof(*places) };
+_Static_assert((int)CODES * (int)PLACES <= 64, "a bit of sim_machine.standing each");
+
+static void say(struct world *world, struct sim_machine *machine, uint32_t which,
+                enum signal_assertion assertion)
 {
-    static const char *const codes[] = {"xid/79",  "xid/94",       "xid/95",     "ib/port-down", "pcie/fatal",
-                                        "fs/full", "disk/timeout", "cpu/lockup", "odd/thing",    "mem/oom",
-                                        "cpu/thermal"};
-    static const char *const places[] = {"", "gpu/0", "gpu/1"};
-    if (!machine_reads(machine))
-        return;
     int64_t now_ns = machine_wall_ns(world, machine);
     struct signal signal = {
-        .code = str_from(codes[rng_below(&world->rng, sizeof(codes) / sizeof(*codes))]),
-        .place = str_from(places[rng_below(&world->rng, sizeof(places) / sizeof(*places))]),
+        .code = str_from(codes[which % CODES]),
+        .place = str_from(places[which / CODES]),
         .evidence = STR("seen"),
-        .assertion = (enum signal_assertion)world_draw(world, SIGNAL_OCCUR, SIGNAL_ONCE),
+        .assertion = assertion,
         .severity = (enum signal_severity)world_draw(world, SEVERITY_NOTICE, SEVERITY_CRITICAL),
         .chip = (int32_t)world_draw(world, -1, (int64_t)world->swarm.chips),
         .first_ns = now_ns,
@@ -158,7 +159,31 @@ static void see(struct world *world, struct sim_machine *machine)
     };
     world_trace(world, "%s: a probe sees " STR_FORMAT " at \"" STR_FORMAT "\" (%d)", machine->name,
                 STR_ARG(signal.code), STR_ARG(signal.place), (int)signal.assertion);
+    if (assertion == SIGNAL_OCCUR)
+        machine->standing |= UINT64_C(1) << which;
+    else if (assertion == SIGNAL_RECOVER)
+        machine->standing &= ~(UINT64_C(1) << which);
     machine_feed(world, machine, &(struct agent_event){.kind = AGENT_SAW, .saw = &signal});
+}
+
+/* A probe of the machine sees something, or does not see it any more. */
+static void see(struct world *world, struct sim_machine *machine)
+{
+    if (machine_reads(machine))
+        say(world, machine, (uint32_t)rng_below(&world->rng, CODES * PLACES),
+            (enum signal_assertion)world_draw(world, SIGNAL_OCCUR, SIGNAL_ONCE));
+}
+
+void fault_say_again(struct world *world, struct sim_machine *machine)
+{
+    for (uint32_t which = 0; which < CODES * PLACES && machine_reads(machine); which++) {
+        if (!(machine->standing >> which & 1))
+            continue;
+        if (!world->healing && world_chance(world, 300000))
+            say(world, machine, which, SIGNAL_OCCUR);
+        else
+            machine->standing &= ~(UINT64_C(1) << which); /* the repair has helped */
+    }
 }
 
 static void happen(struct world *world, enum fault_kind kind)

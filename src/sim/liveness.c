@@ -11,7 +11,8 @@ static bool machines_ready(const struct world *world, char *ret_why, size_t size
     const struct cluster *cluster = core_cluster(world->controller.core);
     for (size_t i = 0; i < cluster->machine_count; i++) {
         const struct machine *machine = &cluster->machines[i];
-        if (machine->state == MACHINE_READY && !machine->cordoned && machine->isolation == ISOLATION_HEALTHY)
+        if (machine->state == MACHINE_READY && !machine->cordoned &&
+            (machine->isolation == ISOLATION_HEALTHY || machine->isolation == ISOLATION_RETURNED))
             continue;
         snprintf(ret_why, size, "machine " STR_FORMAT " is %s, %s%s", STR_ARG(machine->name),
                  machine_lifecycle.names[machine->state], isolation_lifecycle.names[machine->isolation],

@@ -235,6 +235,9 @@ static void carry_out(struct world *world, struct sim_machine *machine, const st
     case AGENT_ERRAND_START:
         errand_begin(world, machine, effect->errand_start);
         break;
+    case AGENT_SAY_AGAIN:
+        world_after(world, world_draw(world, 0, NS_PER_SECOND), SIM_SAY_AGAIN, machine->index, 0, 0);
+        break;
     case AGENT_ERRAND_STOP:
         errand_stop(machine, effect->task);
         break;

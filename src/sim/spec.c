@@ -17,6 +17,10 @@ void spec_cluster(struct world *world, struct buf *out)
                "\"waitForPodsReady\":{\"enable\":%s,\"timeout\":\"5s\",\"recoveryTimeout\":\"5s\","
                "\"blockAdmission\":%s,\"requeuingStrategy\":{\"backoffBaseSeconds\":1,"
                "\"backoffMaxSeconds\":8}},\"fairSharing\":{\"enable\":%s}},"
+               "\"repair\":{\"hooks\":[{\"action\":\"reset-gpu\",\"timeout\":\"3s\",\"backoff\":\"1s\"},"
+               "{\"action\":\"reboot\",\"timeout\":\"10s\",\"backoff\":\"1s\"},{\"action\":\"power-cycle\","
+               "\"timeout\":\"10s\",\"backoff\":\"1s\",\"machine\":\"m-1\"}],\"absent\":\"5s\","
+               "\"watch\":\"10s\",\"history\":20},\"qualification\":{\"timeout\":\"5s\"},"
                "\"machineNames\":\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{\"racks\":[{\"count\":%u,"
                "\"namePattern\":\"rack-{rack}\",\"machines\":%u,\"chips\":%u,\"spares\":%u}]}]}}",
                (long long)(swarm->lease_ns / NS_PER_MS), (long long)(swarm->heartbeat_ns / NS_PER_MS),

@@ -180,6 +180,9 @@ static void dispatch(struct world *world, const struct sim_event *event)
     case SIM_ERRAND_ENDED:
         machine_errand_ended(world, event);
         break;
+    case SIM_SAY_AGAIN:
+        fault_say_again(world, &world->machines[event->machine]);
+        break;
     case SIM_WHATS:
         CHECK_UNREACHABLE();
     }

@@ -56,6 +56,7 @@ enum sim_what {
     SIM_FAULT,             /* the next fault */
     SIM_ACTED,             /* machine: act `id` of agent life `number` has a result */
     SIM_ERRAND_ENDED,      /* machine: errand `id` of agent life `number` has ended */
+    SIM_SAY_AGAIN,         /* machine: its probes look again */
     SIM_WHATS
 };
 
@@ -203,6 +204,7 @@ struct sim_machine {
     VEC(struct process *) processes;
     VEC(struct sim_act) acts; /* of the agent's process */
     VEC(obj_id) errands;      /* likewise: those that run */
+    uint64_t standing;        /* conditions that its probes saw begin and not end: fault.c's bits */
     /* the agent's process */
     struct agent *agent; /* NULL: not running */
     struct agent_effects effects;
@@ -480,6 +482,7 @@ void spec_pod_spec(struct world *world, struct json_writer *json, bool restarts,
 
 /* fault.c */
 void fault_next(struct world *world);
+void fault_say_again(struct world *world, struct sim_machine *machine); /* of what stands, some does yet */
 void fault_happen(struct world *world);
 void fault_heal(struct world *world);
 void fault_partition_end(struct world *world, const struct sim_event *event);

@@ -181,17 +181,19 @@ static inline void harness_lose(struct harness *h, const char *machine)
     harness_news(h, EVENT_MACHINE_GONE, machine);
 }
 
-static inline void harness_init(struct harness *h, int machines, int chips, int spares)
+/* `more`: further members of the cluster file's spec, each with its comma. */
+static inline void harness_init_with(struct harness *h, int machines, int chips, int spares,
+                                     const char *more)
 {
     *h = (struct harness){.core = core_new(), .now_ns = INT64_C(1700000000) * NS_PER_SECOND};
-    char json[1024];
+    char json[2048];
     snprintf(
         json, sizeof(json),
-        "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"test\"},\"spec\":{"
-        "\"settings\":{\"checkpointDir\":\"/ckpt\",\"priorityClasses\":{\"high\":1000}},"
+        "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"test\"},"
+        "\"spec\":{%s\"settings\":{\"checkpointDir\":\"/ckpt\",\"priorityClasses\":{\"high\":1000}},"
         "\"machineNames\":\"m-{n}\",\"addresses\":\"127.0.1.1\","
         "\"pods\":[{\"racks\":[{\"machines\":%d,\"chips\":%d,\"spares\":%d}]}]}}",
-        machines, chips, spares);
+        more, machines, chips, spares);
     struct event boot = {.kind = EVENT_BOOT};
     boot.boot.epoch = 1;
     boot.boot.version = STR("test");
@@ -202,6 +204,11 @@ static inline void harness_init(struct harness *h, int machines, int chips, int 
     assert_int_equal((int)core_cluster(h->core)->machine_count, machines);
     for (int i = 0; i < machines; i++)
         harness_hello(h, core_cluster(h->core)->machines[i].name.data, NULL, 0);
+}
+
+static inline void harness_init(struct harness *h, int machines, int chips, int spares)
+{
+    harness_init_with(h, machines, chips, spares, "");
 }
 
 /* Replays the log from scratch, and from a snapshot taken now; both must give this very state. */

@@ -29,7 +29,7 @@ const struct lifecycle link_lifecycle = {"link", LINK_STATES, link_names, link_n
 
 struct agent_effect *agent_effect_add(struct agent_effects *effects, enum agent_effect_kind kind)
 {
-    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_ERRAND_STOP);
+    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_SAY_AGAIN);
     struct agent_effect effect = {.kind = kind};
     vec_push(&effects->list, effect);
     return &vec_last(&effects->list);
@@ -270,6 +270,9 @@ static void on_message(struct agent *agent, const struct from_controller *messag
         break;
     case FROM_CONTROLLER_ERRAND_START:
         agent_errand_start(agent, &message->errand_start, effects);
+        break;
+    case FROM_CONTROLLER_SAY_AGAIN:
+        agent_effect_add(effects, AGENT_SAY_AGAIN);
         break;
     case FROM_CONTROLLER_ERRAND_STOP:
         agent_errand_stop(agent, message->number, effects);

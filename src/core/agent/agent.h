@@ -165,6 +165,7 @@ enum agent_effect_kind {
     AGENT_CLOCK,        /* `clock`: how far this machine's clock is from the controller's */
     AGENT_ERRAND_START, /* `errand_start`: run it, at most for its time-out, and say ERRAND_ENDED */
     AGENT_ERRAND_STOP,  /* `task`: the errand; kill it without a word */
+    AGENT_SAY_AGAIN,    /* probes look, and SAW comes for all that stands, said before or not */
 };
 
 struct agent_effect {

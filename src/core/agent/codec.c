@@ -23,6 +23,7 @@ _Static_assert((int)FROM_CONTROLLER_WELCOME == WIRE__FROM_CONTROLLER__KIND_WELCO
                    (int)FROM_CONTROLLER_EXEC_CLOSE == WIRE__FROM_CONTROLLER__KIND_EXEC_CLOSE,
                "kinds of controller messages");
 _Static_assert((int)FROM_CONTROLLER_SHEET == WIRE__FROM_CONTROLLER__KIND_SHEET &&
+                   (int)FROM_CONTROLLER_SAY_AGAIN == WIRE__FROM_CONTROLLER__KIND_SAY_AGAIN &&
                    (int)FROM_CONTROLLER_ERRAND_START == WIRE__FROM_CONTROLLER__KIND_ERRAND_START &&
                    (int)FROM_CONTROLLER_ERRAND_STOP == WIRE__FROM_CONTROLLER__KIND_ERRAND_STOP,
                "kinds of controller messages");
@@ -313,6 +314,26 @@ static void write_exec_resize(const struct exec_resize *resize, Wire__ExecResize
     ret->height = resize->height;
 }
 
+/* What is done to the machine itself. */
+static void write_errand(struct arena *arena, const struct from_controller *message,
+                         union controller_parts *parts, Wire__FromController *ret)
+{
+    switch (message->kind) {
+    case FROM_CONTROLLER_ERRAND_START:
+        codec_write_errand_start(arena, &message->errand_start, &parts->errand_start);
+        ret->errand_start = &parts->errand_start;
+        break;
+    case FROM_CONTROLLER_ERRAND_STOP:
+        ret->errand_stop = message->number;
+        break;
+    case FROM_CONTROLLER_SAY_AGAIN:
+        ret->say_again = true;
+        break;
+    default:
+        CHECK_UNREACHABLE();
+    }
+}
+
 static void write_controller(struct arena *arena, const struct from_controller *message,
                              union controller_parts *parts, Wire__FromController *ret)
 {
@@ -374,15 +395,8 @@ static void write_controller(struct arena *arena, const struct from_controller *
         write_packed_sheet(&message->sheet, &parts->sheet);
         ret->sheet = &parts->sheet;
         break;
-    case FROM_CONTROLLER_ERRAND_START:
-        codec_write_errand_start(arena, &message->errand_start, &parts->errand_start);
-        ret->errand_start = &parts->errand_start;
-        break;
-    case FROM_CONTROLLER_ERRAND_STOP:
-        ret->errand_stop = message->number;
-        break;
     default:
-        CHECK_UNREACHABLE();
+        write_errand(arena, message, parts, ret);
     }
 }
 
@@ -441,6 +455,22 @@ static int read_log_open(const Wire__LogOpen *pb, struct log_open *ret, struct e
     if (ret->tail_lines < -1 || ret->since_ns < 0 || ret->limit_bytes < 0)
         return error_set(error, ERROR_INVALID, "log request: negative tail, time or limit");
     return 0;
+}
+
+static int read_errand(const Wire__FromController *pb, struct from_controller *ret_message,
+                       struct error *error)
+{
+    switch (ret_message->kind) {
+    case FROM_CONTROLLER_ERRAND_START:
+        return codec_read_errand_start(pb->errand_start, &ret_message->errand_start, error);
+    case FROM_CONTROLLER_ERRAND_STOP:
+        ret_message->number = pb->errand_stop;
+        return 0;
+    case FROM_CONTROLLER_SAY_AGAIN:
+        return 0;
+    default:
+        return error_set(error, ERROR_UNSUPPORTED, "controller message of an unknown kind");
+    }
 }
 
 int codec_get_controller(struct arena *arena, struct str bytes, struct from_controller *ret_message,
@@ -502,14 +532,8 @@ int codec_get_controller(struct arena *arena, struct str bytes, struct from_cont
         message.sheet = (struct packed_sheet){
             pb->sheet->number, {(const char *)pb->sheet->sheet.data, pb->sheet->sheet.len}};
         break;
-    case FROM_CONTROLLER_ERRAND_START:
-        rc = codec_read_errand_start(pb->errand_start, &message.errand_start, error);
-        break;
-    case FROM_CONTROLLER_ERRAND_STOP:
-        message.number = pb->errand_stop;
-        break;
     default:
-        rc = error_set(error, ERROR_UNSUPPORTED, "controller message of an unknown kind");
+        rc = read_errand(pb, &message, error);
     }
     if (rc == 0)
         *ret_message = message;

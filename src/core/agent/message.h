@@ -279,6 +279,7 @@ enum from_controller_kind {
     FROM_CONTROLLER_EXEC_RESIZE = 13,
     FROM_CONTROLLER_EXEC_CLOSE = 14, /* `number`: the stream; its command is killed */
     FROM_CONTROLLER_SHEET = 15,
+    FROM_CONTROLLER_SAY_AGAIN = 75, /* the machine's probes look again and say all that stands */
     FROM_CONTROLLER_ERRAND_START = 80,
     FROM_CONTROLLER_ERRAND_STOP = 81, /* `number`: the errand; no end is reported */
 };

@@ -76,6 +76,7 @@ static void close_fault(struct step *step, struct fault *fault)
     fault->open = false;
     if (fault->from)
         fault->from->open--;
+    step->health->closings++;
     fault->closed_ns = step->now_ns;
     fault->recovered_ns = 0;
     if (fault->reason == RAISED_FREQUENCY)

@@ -10,7 +10,7 @@
  * several chips of one job within SOFTWARE_WINDOW_NS is the job's software: it is marked so and not counted
  * for frequency (MindCluster's ClusterD).
  *
- * The isolation of a machine (model.h) follows from its open faults:
+ * The isolation of a machine (model.h) follows from its open faults, and its repair:
  *   none, NOT_HANDLE                      HEALTHY
  *   SUB_HEALTH                            SUSPECT       shown, nothing else
  *   PRE_SEPARATE, FREE_RESET              DRAINING      takes no new work; what runs goes on
@@ -18,7 +18,8 @@
  *   RESET ... MANUALLY_SEPARATE, high     QUARANTINED   its tasks are told and stopped
  * RESTART_REQUEST and RESTART_BUSINESS restart the machine's jobs once for each occurrence and leave the
  * machine as it is. The breaker (table.h) holds a machine that would be one too many at SUSPECT, says so
- * once, and tries again when room is there.
+ * once, and tries again when room is there. What a machine's repair or maintenance asks for (machine.kept) is
+ * joined to it; the breaker is not asked about that.
  *
  * Bounded: FAULTS_MAX in all, FAULTS_PER_MACHINE_MAX of one machine; the oldest closed one makes room, and if
  * all are open the signal is counted and dropped. A storm of equal signals is one fault with a large count,
@@ -148,6 +149,11 @@ void fault_strike(struct step *step, struct fault *fault, obj_id job, struct str
 /* The FaultTable is another one (NULL: none): later signals and timers are judged by it. */
 void health_set_table(struct health *health, const struct doc *document);
 void health_cluster(struct step *step); /* the machines are others than before */
+void health_kept(struct step *step, const struct machine *machine); /* machine.kept is another one */
+/* Open faults of the machine that keep it from work (LEVEL_PRE_SEPARATE and more), by uid; at most
+ * FAULTS_PER_MACHINE_MAX of them in `ret`. */
+size_t health_blocking(const struct health *health, struct str machine, struct fault **ret);
+uint64_t health_closings(const struct health *health); /* grows with each fault that closes; not kept */
 void health_tick(struct step *step);
 int64_t health_deadline(const struct health *health); /* stamp; INT64_MAX: none */
 

@@ -43,6 +43,7 @@ struct health {
     size_t isolated;            /* machines that are DRAINING or QUARANTINED */
     bool released;              /* one of them came back: the breaker has room */
     VEC(struct sender *) senders; /* by name */
+    uint64_t closings;          /* faults that closed since this process began */
     VEC(struct fault *) dead;   /* freed when the next step begins */
 };
 

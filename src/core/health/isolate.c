@@ -45,7 +45,8 @@ static enum isolation wanted_by(const struct fault *fault, const struct machine 
     case LEVEL_RESET:
     case LEVEL_SEPARATE:
     case LEVEL_MANUALLY_SEPARATE:
-        return fault->high || machine->task_count == 0 || machine->isolation == ISOLATION_QUARANTINED
+        return fault->high || machine->task_count == 0 ||
+                       (isolation_is_out(machine->isolation) && machine->isolation != ISOLATION_DRAINING)
                    ? ISOLATION_QUARANTINED
                    : ISOLATION_DRAINING;
     default:
@@ -110,13 +111,15 @@ static bool breaker_has_room(const struct step *step)
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
-static void book(struct step *step, enum isolation from, enum isolation to)
+/* What people planned or asked for counts as out of service, but not among an hour's. */
+static void book(struct step *step, enum isolation from, enum isolation to, bool by_faults)
 {
     struct health *health = step->health;
-    if (from < ISOLATION_DRAINING && to >= ISOLATION_DRAINING) {
+    if (!isolation_is_out(from) && isolation_is_out(to)) {
         health->isolated++;
-        vec_push(&health->isolations, step->now_ns);
-    } else if (from >= ISOLATION_DRAINING && to < ISOLATION_DRAINING) {
+        if (by_faults)
+            vec_push(&health->isolations, step->now_ns);
+    } else if (isolation_is_out(from) && !isolation_is_out(to)) {
         CHECK(health->isolated > 0);
         health->isolated--;
         health->released = true;
@@ -142,20 +145,23 @@ static bool judge_ward(struct step *step, struct ward *ward, struct health_order
         return false;
     }
     struct fault *cause;
-    enum isolation was = (enum isolation)machine->isolation, wanted = ward_wanted(ward, machine, &cause);
-    bool held_back = wanted >= ISOLATION_DRAINING && was < ISOLATION_DRAINING && !breaker_has_room(step);
+    enum isolation was = (enum isolation)machine->isolation, kept = (enum isolation)machine->kept;
+    enum isolation asked = ward_wanted(ward, machine, &cause);
+    bool held_back = isolation_is_out(asked) && !isolation_is_out(was) && !isolation_is_out(kept) &&
+                     !breaker_has_room(step);
     bool told = held_back && cause->action == FAULT_HELD_BACK;
     if (held_back)
-        wanted = ISOLATION_SUSPECT;
-    if (cause && wanted >= ISOLATION_SUSPECT && (held_back || wanted >= ISOLATION_DRAINING))
+        asked = ISOLATION_SUSPECT;
+    if (cause && (held_back || isolation_is_out(asked)))
         set_action(step, cause,
-                   held_back                         ? FAULT_HELD_BACK
-                   : wanted == ISOLATION_QUARANTINED ? FAULT_EVICTED
-                                                     : FAULT_HELD);
+                   held_back                        ? FAULT_HELD_BACK
+                   : asked == ISOLATION_QUARANTINED ? FAULT_EVICTED
+                                                    : FAULT_HELD);
+    enum isolation wanted = isolation_join(kept, asked);
     ward_wait(step->health, ward, held_back || wanted == ISOLATION_DRAINING);
     *ret_order = (struct health_order){
         .machine = machine, .isolation = wanted, .fault = cause, .held_back = held_back && !told};
-    book(step, was, wanted);
+    book(step, was, wanted, !isolation_is_out(kept));
     return wanted != was || ret_order->held_back;
 }
 
@@ -214,12 +220,17 @@ bool health_next_order(struct step *step, struct health_order *ret_order)
     return false;
 }
 
+void health_kept(struct step *step, const struct machine *machine)
+{
+    ward_mark(step->health, store_ward(step->health, machine->name));
+}
+
 void health_cluster(struct step *step)
 {
     struct health *health = step->health;
     health->isolated = 0;
     for (size_t i = 0; i < step->cluster->machine_count; i++)
-        health->isolated += step->cluster->machines[i].isolation >= ISOLATION_DRAINING;
+        health->isolated += isolation_is_out(step->cluster->machines[i].isolation);
     /* In the order of machines: that of wards depends on who was struck first. */
     for (size_t i = 0; i < step->cluster->machine_count; i++) {
         struct ward *ward = str_map_get(&health->wards, step->cluster->machines[i].name);

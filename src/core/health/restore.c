@@ -69,13 +69,19 @@ void health_restore_breaker(struct health *health, const int64_t *isolations, si
     health->dropped = dropped;
 }
 
+/* Held back by the breaker? */
+static bool is_held_back(enum isolation asked, const struct machine *machine)
+{
+    return isolation_is_out(asked) && !isolation_is_out(machine->kept) &&
+           machine->isolation == ISOLATION_SUSPECT;
+}
+
 /* Draining, or held back: what mark_waiting looks after. */
 static bool ward_waits(const struct ward *ward, const struct machine *machine)
 {
     struct fault *cause;
     return machine->isolation == ISOLATION_DRAINING ||
-           (ward_wanted(ward, machine, &cause) >= ISOLATION_DRAINING &&
-            machine->isolation < ISOLATION_DRAINING);
+           is_held_back(ward_wanted(ward, machine, &cause), machine);
 }
 
 bool health_restored(struct health *health, const struct cluster *cluster)
@@ -83,8 +89,9 @@ bool health_restored(struct health *health, const struct cluster *cluster)
     health->isolated = 0;
     for (size_t i = 0; i < cluster->machine_count; i++) {
         const struct machine *machine = &cluster->machines[i];
-        struct ward *ward = str_map_get(&health->wards, machine->name);
-        health->isolated += machine->isolation >= ISOLATION_DRAINING;
+        struct ward *ward = machine->kept ? store_ward(health, machine->name)
+                                          : str_map_get(&health->wards, machine->name);
+        health->isolated += isolation_is_out(machine->isolation);
         if (ward && ward_waits(ward, machine))
             ward_wait(health, ward, true);
         if (!ward && machine->isolation != ISOLATION_HEALTHY)
@@ -127,13 +134,14 @@ static void check_fault(const struct health *health, const struct fault *fault)
     CHECK(fault->count > 0 && fault->first_ns <= fault->last_ns);
 }
 
-/* What a machine is follows from its open faults and the breaker alone. */
+/* What a machine is follows from its open faults, the breaker and its repair alone. */
 static void check_machine(const struct health *health, const struct machine *machine)
 {
     struct fault *cause;
     const struct ward *ward = str_map_get(&health->wards, machine->name);
-    enum isolation wanted = ward ? ward_wanted(ward, machine, &cause) : ISOLATION_HEALTHY;
-    bool held_back = wanted >= ISOLATION_DRAINING && machine->isolation == ISOLATION_SUSPECT;
+    enum isolation asked = ward ? ward_wanted(ward, machine, &cause) : ISOLATION_HEALTHY;
+    enum isolation wanted = isolation_join(machine->kept, asked);
+    bool held_back = is_held_back(asked, machine);
     CHECK(machine->isolation == wanted || held_back);
     CHECK(!ward || ward->waiting == (held_back || wanted == ISOLATION_DRAINING));
     CHECK(!machine->leave_ns || machine->isolation == ISOLATION_QUARANTINED);
@@ -153,7 +161,7 @@ void health_check(const struct health *health, const struct cluster *cluster)
     CHECK(closed == health->closed.len && health->sorted.len == health->by_key.len);
     for (size_t i = 0; i < cluster->machine_count; i++) {
         check_machine(health, &cluster->machines[i]);
-        isolated += cluster->machines[i].isolation >= ISOLATION_DRAINING;
+        isolated += isolation_is_out(cluster->machines[i].isolation);
     }
     CHECK(isolated == health->isolated);
     for (size_t i = 1; i < health->isolations.len; i++)

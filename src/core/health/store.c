@@ -343,3 +343,28 @@ const struct fault *fault_of_machine(const struct health *health, struct str mac
     }
     return worst;
 }
+
+uint64_t health_closings(const struct health *health)
+{
+    return health->closings;
+}
+
+size_t health_blocking(const struct health *health, struct str machine, struct fault **ret)
+{
+    const struct ward *ward = str_map_get(&health->wards, machine);
+    size_t count = 0;
+    if (!ward)
+        return 0;
+    list_for_each(node, &ward->faults)
+    {
+        struct fault *fault = container_of(node, struct fault, on_machine);
+        if (!fault->open || fault->level < LEVEL_PRE_SEPARATE)
+            continue;
+        size_t place = count++;
+        for (; place > 0 && ret[place - 1]->uid > fault->uid; place--)
+            ret[place] = ret[place - 1];
+        ret[place] = fault;
+    }
+    CHECK(count <= FAULTS_PER_MACHINE_MAX);
+    return count;
+}

@@ -151,10 +151,12 @@ static void read_settings(struct loader *loader, const struct field *settings)
 
 static void read_spec(struct loader *loader, const struct field *root)
 {
-    static const char *const known[] = {"settings", "queues", "qualification", "labels", "machineNames",
-                                        "addresses", "cpu", "memory", "pods", "machines", NULL};
+    static const char *const known[] = {"settings",     "queues",    "qualification", "repair", "labels",
+                                        "machineNames", "addresses", "cpu",           "memory", "pods",
+                                        "machines",     NULL};
     struct field spec = field_get(root, "spec"), settings = field_get(&spec, "settings");
     struct field queues = field_get(&spec, "queues"), qualification = field_get(&spec, "qualification");
+    struct field repair = field_get(&spec, "repair");
     struct field pods = field_get(&spec, "pods"), machines = field_get(&spec, "machines");
     if (!load_present(&spec))
         load_required(loader, &spec, "what the cluster is made of");
@@ -166,6 +168,7 @@ static void read_spec(struct loader *loader, const struct field *root)
     read_settings(loader, &settings);
     load_queues(loader, &queues);
     load_qualification(loader, &qualification);
+    load_repair(loader, &repair);
     load_level(loader, &spec, &above, &level);
     load_pods(loader, &pods, &level);
     bool expand = !loader->failures;

@@ -1,8 +1,8 @@
 /* load.h - private to model/: how a cluster document becomes a cluster, in three steps that collect every
  * error.
  *
- *   read    load.c, load_queues.c, load_lemons.c, load_qualification.c, load_hangs.c, load_level.c,
- *           load_plan.c: every field is checked and becomes a plan of pods and blocks
+ *   read    load.c, load_queues.c, load_lemons.c, load_qualification.c, load_repair.c, load_hangs.c,
+ *           load_level.c, load_plan.c: every field is checked and becomes a plan of pods and blocks
  *   expand  load_expand.c: the plan's patterns and counts become machines with names, addresses and labels
  *   amend   load_amend.c: machines named in spec.machines get what is particular to them; addresses
  * The format is docs/cluster-file.md. Step two needs a plan without errors; step three's types are checked
@@ -100,6 +100,7 @@ void load_queues(struct loader *loader, const struct field *queues);
 void load_lemons(struct loader *loader, const struct field *lemons);
 void load_qualification(struct loader *loader, const struct field *qualification);
 void load_hangs(struct loader *loader, const struct field *hangs);
+void load_repair(struct loader *loader, const struct field *repair);
 void load_expand(struct loader *loader);
 void load_amend(struct loader *loader, const struct field *machines, bool expanded);
 

@@ -21,14 +21,30 @@ const struct lifecycle machine_lifecycle = {"machine", MACHINE_STATES, state_nam
 static const char *const isolation_names[ISOLATIONS] = {[ISOLATION_HEALTHY] = "Healthy",
                                                         [ISOLATION_SUSPECT] = "Suspect",
                                                         [ISOLATION_DRAINING] = "Draining",
-                                                        [ISOLATION_QUARANTINED] = "Quarantined"};
-/* Faults come and go in any order, so every state may follow every other. */
-enum { ANY_OTHER_ISOLATION = (1 << ISOLATIONS) - 1 };
+                                                        [ISOLATION_QUARANTINED] = "Quarantined",
+                                                        [ISOLATION_RESETTING] = "Resetting",
+                                                        [ISOLATION_QUALIFYING] = "Qualifying",
+                                                        [ISOLATION_TICKETED] = "Ticketed",
+                                                        [ISOLATION_RETURNED] = "Returned"};
+/* Faults come and go in any order, so each of what they make of a machine may follow every other. Only a
+ * machine that is out and idle is repaired, so a repair begins from there. */
+#define BY_FAULTS                                                                                            \
+    (LIFECYCLE_TO(ISOLATION_HEALTHY) | LIFECYCLE_TO(ISOLATION_SUSPECT) |                                     \
+     LIFECYCLE_TO(ISOLATION_DRAINING) | LIFECYCLE_TO(ISOLATION_QUARANTINED) |                                \
+     LIFECYCLE_TO(ISOLATION_RETURNED))
+#define BY_REPAIR                                                                                            \
+    (LIFECYCLE_TO(ISOLATION_RESETTING) | LIFECYCLE_TO(ISOLATION_QUALIFYING) |                                \
+     LIFECYCLE_TO(ISOLATION_TICKETED))
+#define BUT(states, state) ((states) & ~LIFECYCLE_TO(state))
 static const uint32_t isolation_next[ISOLATIONS] = {
-    [ISOLATION_HEALTHY] = ANY_OTHER_ISOLATION & ~(1 << ISOLATION_HEALTHY),
-    [ISOLATION_SUSPECT] = ANY_OTHER_ISOLATION & ~(1 << ISOLATION_SUSPECT),
-    [ISOLATION_DRAINING] = ANY_OTHER_ISOLATION & ~(1 << ISOLATION_DRAINING),
-    [ISOLATION_QUARANTINED] = ANY_OTHER_ISOLATION & ~(1 << ISOLATION_QUARANTINED),
+    [ISOLATION_HEALTHY] = BUT(BUT(BY_FAULTS, ISOLATION_HEALTHY), ISOLATION_RETURNED),
+    [ISOLATION_SUSPECT] = BUT(BY_FAULTS, ISOLATION_SUSPECT),
+    [ISOLATION_DRAINING] = BUT(BY_FAULTS, ISOLATION_DRAINING) | BY_REPAIR,
+    [ISOLATION_QUARANTINED] = BUT(BY_FAULTS, ISOLATION_QUARANTINED) | BY_REPAIR,
+    [ISOLATION_RESETTING] = BUT(BY_FAULTS | BY_REPAIR, ISOLATION_RESETTING),
+    [ISOLATION_QUALIFYING] = BUT(BY_FAULTS | BY_REPAIR, ISOLATION_QUALIFYING),
+    [ISOLATION_TICKETED] = BUT(BY_FAULTS | BY_REPAIR, ISOLATION_TICKETED),
+    [ISOLATION_RETURNED] = BUT(BY_FAULTS, ISOLATION_RETURNED),
 };
 const struct lifecycle isolation_lifecycle = {"isolation", ISOLATIONS, isolation_names, isolation_next};
 
@@ -43,6 +59,23 @@ bool sub_health_read(struct str text, enum sub_health *ret)
         return true;
     }
     return false;
+}
+
+bool isolation_is_out(enum isolation isolation)
+{
+    CHECK(isolation < ISOLATIONS);
+    return isolation >= ISOLATION_DRAINING && isolation != ISOLATION_RETURNED;
+}
+
+enum isolation isolation_join(enum isolation a, enum isolation b)
+{
+    static const uint8_t weight[ISOLATIONS] = {
+        [ISOLATION_HEALTHY] = 0,     [ISOLATION_RETURNED] = 1,   [ISOLATION_SUSPECT] = 2,
+        [ISOLATION_DRAINING] = 3,    [ISOLATION_QUARANTINED] = 4, [ISOLATION_RESETTING] = 5,
+        [ISOLATION_QUALIFYING] = 6,  [ISOLATION_TICKETED] = 7,
+    };
+    CHECK(a < ISOLATIONS && b < ISOLATIONS);
+    return weight[a] >= weight[b] ? a : b;
 }
 
 void cluster_done(struct cluster *cluster)
@@ -79,7 +112,7 @@ bool machine_label(const struct machine *machine, struct str key, struct str *re
 bool machine_schedulable(const struct machine *machine)
 {
     return machine->state == MACHINE_READY && !machine->cordoned &&
-           machine->isolation < ISOLATION_DRAINING;
+           !isolation_is_out(machine->isolation);
 }
 
 uint64_t machine_all_chips(const struct machine *machine)

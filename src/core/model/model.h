@@ -24,15 +24,25 @@ enum machine_state {
 };
 extern const struct lifecycle machine_lifecycle;
 
-/* What our own judgement of its faults has made of it (health/fault.h); users' cordons are apart. */
+/* What our own judgement of its faults (health/fault.h), its repair and planned maintenance (repair/repair.h)
+ * have made of it; users' cordons are apart. */
 enum isolation {
     ISOLATION_HEALTHY,
     ISOLATION_SUSPECT,     /* something is wrong with it that does not keep it from work */
     ISOLATION_DRAINING,    /* takes no new work; what runs there goes on */
     ISOLATION_QUARANTINED, /* takes no work */
+    ISOLATION_RESETTING,   /* idle: a hook runs there, or will */
+    ISOLATION_QUALIFYING,  /* idle: it is tested before it comes back */
+    ISOLATION_TICKETED,    /* idle: waits for a person */
+    ISOLATION_RETURNED,    /* at work again, repaired a short while ago */
     ISOLATIONS
 };
 extern const struct lifecycle isolation_lifecycle;
+/* Kept from new work? */
+bool isolation_is_out(enum isolation isolation);
+/* The one of the two that says more: what keeps it from work goes before what does not, a repair before what
+ * led to it, SUSPECT before RETURNED. */
+enum isolation isolation_join(enum isolation a, enum isolation b);
 
 struct taint {
     struct str key, value, effect; /* NoSchedule, PreferNoSchedule, NoExecute */
@@ -52,6 +62,7 @@ struct machine {
     uint8_t state;             /* enum machine_state */
     bool cordoned;             /* API: spec.unschedulable */
     uint8_t isolation;         /* enum isolation */
+    uint8_t kept;              /* enum isolation: what its repair or maintenance asks for; derived */
     int64_t isolated_ns;       /* stamp of its last change; 0: never */
     obj_id last_job;           /* JobSet of the task that ended here last; 0: none */
     int64_t last_job_ns;       /* when it did */
@@ -147,6 +158,27 @@ struct hang_settings {
     int64_t answer_ns;     /* how long a rank's record is waited for */
 };
 
+/* How machines are repaired (cluster file, spec.repair); defaults in load_repair.c. */
+struct repair_hook {
+    struct str action;         /* as fault rules name it; the agent's script has that name */
+    struct str on;             /* machine that runs it; empty: the one that is repaired */
+    int64_t timeout_ns;
+    int64_t retries;           /* beyond the first try */
+    int64_t backoff_ns;        /* before the first retry; doubles */
+    bool reboots;              /* the machine goes away and comes back: that is its success */
+};
+enum { REPAIR_HOOKS_MAX = 16 };
+struct repair_settings {
+    struct repair_hook *hooks; /* from the mildest to the hardest */
+    size_t hook_count;
+    bool qualify;              /* test it before it comes back, by spec.qualification */
+    int64_t absent_ns;         /* a machine whose agent is away for so long cannot be repaired by a hook */
+    int64_t watch_ns;          /* after its return a machine is RETURNED for so long */
+    int64_t recall_ns;         /* an earlier repair counts for so long */
+    int64_t reboots_max;       /* for one fault code within that time; then a person looks at it */
+    int64_t history_max;       /* ended Repairs that are kept, in all */
+};
+
 struct cluster {
     struct arena arena;        /* owns everything below */
     struct str name;
@@ -170,6 +202,7 @@ struct cluster {
     struct lemon_settings lemons;
     struct qualification qualification;
     struct hang_settings hangs;
+    struct repair_settings repair;
 };
 
 /* Reads a cluster document. On failure errors name the field path and place, and *ret_cluster is

@@ -134,7 +134,7 @@ static enum refusal judge_state(const struct place_job *job, const struct machin
                                                 : REFUSED_UNSEEN;
     if (!machine_schedulable(machine) && !job->node_name.len)
         return machine->isolation == ISOLATION_DRAINING  ? REFUSED_DRAINING
-               : machine->isolation > ISOLATION_DRAINING ? REFUSED_QUARANTINED
+               : isolation_is_out(machine->isolation) ? REFUSED_QUARANTINED
                : machine->task_count > 0                 ? REFUSED_CORDONED
                                                          : REFUSED_DRAINED;
     return repelled(job, machine, false) ? REFUSED_TAINT : FITS;

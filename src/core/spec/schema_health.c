@@ -54,4 +54,30 @@ static const struct schema fault_status = {"FaultStatus", TABLE(
     STRINGS("jobs"), BOOLEAN("software"), STRING("reportedBy"))};
 const struct schema schema_fault = {"Fault", TABLE(
     WHOLE, OBJECT("spec", fault_spec), OBJECT("status", fault_status))};
+
+/* Of Repairs and Maintenances the status is the control plane's own: core/repair/. */
+static const struct schema repair_spec = {"RepairSpec", TABLE(
+    STRING("machine", REQUIRED), STRING("action"), STRING("reason"), BOOLEAN("now"), BOOLEAN("done"),
+    BOOLEAN("qualify"))};
+static const struct schema repair_attempt = {"RepairAttempt", TABLE(
+    STRING("action"), STRING("outcome", ENUM("Running,Succeeded,Failed,TimedOut,Lost,Missing,Stopped")),
+    INT32("exitCode"), STRING("startedAt"), STRING("endedAt"), STRING("output"))};
+static const struct schema repair_change = {"RepairChange", TABLE(
+    STRING("time"), STRING("state"), STRING("message"))};
+static const struct schema repair_status = {"RepairStatus", TABLE(
+    STRING("state", ENUM("Waiting,Resetting,Returning,Paused,Qualifying,Ticketed,Closed")),
+    STRING("machine"), STRING("origin", ENUM("Fault,Person,Maintenance")), STRING("action"),
+    STRING("message"), STRINGS("faults"), STRING("openedAt"), STRING("closedAt"), STRING("watchedUntil"),
+    LIST("attempts", repair_attempt), LIST("history", repair_change))};
+const struct schema schema_repair = {"Repair", TABLE(
+    WHOLE, OBJECT("spec", repair_spec, REQUIRED), OBJECT("status", repair_status))};
+
+static const struct schema maintenance_spec = {"MaintenanceSpec", TABLE(
+    STRINGS("machines"), OBJECT("selector", schema_label_selector), STRING("start", REQUIRED),
+    STRING("end", REQUIRED), STRING("notice", DEFAULT("0s")), STRING("action", DEFAULT("drain")),
+    BOOLEAN("qualify"), STRING("reason"))};
+static const struct schema maintenance_status = {"MaintenanceStatus", TABLE(
+    STRING("phase", ENUM("Pending,Draining,Active,Done")), INT32("machines"))};
+const struct schema schema_maintenance = {"Maintenance", TABLE(
+    WHOLE, OBJECT("spec", maintenance_spec, REQUIRED), OBJECT("status", maintenance_status))};
 /* clang-format on */

@@ -17,7 +17,7 @@ extern const struct schema schema_cluster_queue, schema_cluster_queue_v1beta1, s
     schema_resource_flavor, schema_cohort, schema_workload_priority_class, schema_topology,
     schema_admission_check;
 /* schema_health.c */
-extern const struct schema schema_fault_table, schema_fault;
+extern const struct schema schema_fault_table, schema_fault, schema_repair, schema_maintenance;
 /* schema_rbac.c */
 extern const struct schema schema_role, schema_role_binding, schema_cluster_role, schema_cluster_role_binding;
 

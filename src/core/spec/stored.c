@@ -34,6 +34,8 @@ static const struct stored_kind kinds[] = {
     {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &schema_cluster_role_binding,
      STORED_CLUSTER_ROLE_BINDING},
     {"phalanx.dev/v1", "FaultTable", &schema_fault_table, STORED_FAULT_TABLE},
+    {"phalanx.dev/v1", "Repair", &schema_repair, STORED_REPAIR},
+    {"phalanx.dev/v1", "Maintenance", &schema_maintenance, STORED_MAINTENANCE},
     {"v1", "Event", &schema_event, STORED_EVENT},
     {"events.k8s.io/v1", "Event", &schema_new_event, STORED_NEW_EVENT},
     {"policy/v1", "PodDisruptionBudget", &schema_disruption_budget, STORED_DISRUPTION_BUDGET},

@@ -27,7 +27,9 @@ enum stored_id {
     STORED_EVENT,
     STORED_FAULT_TABLE,
     STORED_NEW_EVENT, /* events.k8s.io/v1 */
-    STORED_DISRUPTION_BUDGET
+    STORED_DISRUPTION_BUDGET,
+    STORED_REPAIR,
+    STORED_MAINTENANCE
 };
 struct stored_kind {
     const char *api_version, *kind;
@@ -42,6 +44,8 @@ const struct stored_kind *stored_kind_of(const struct doc *object);
 void validate_core_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_event_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_fault_table(const struct doc *object, struct field_errors *errors);
+void validate_repair(const struct doc *object, struct field_errors *errors);
+void validate_maintenance(const struct doc *object, struct field_errors *errors);
 void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_rbac_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 

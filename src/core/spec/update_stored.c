@@ -68,6 +68,13 @@ static void check_controller(const struct doc *old, const struct doc *changed, s
         immutable(AT(AT(NULL, "spec"), "controllerName"), is, "\"string\": field is immutable", errors);
 }
 
+static void check_machine(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    const struct doc *is = doc_path(changed, "spec", "machine", NULL);
+    if (!str_equal(doc_str(doc_path(old, "spec", "machine", NULL), STR("")), doc_str(is, STR(""))))
+        immutable(AT(AT(NULL, "spec"), "machine"), is, "\"string\": field is immutable", errors);
+}
+
 void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
     const struct stored_kind *kind = stored_kind_of(changed);
@@ -104,6 +111,9 @@ void stored_check_update(const struct doc *old, const struct doc *changed, struc
         if (!same(kind, "roleRef", old, changed))
             immutable(AT(NULL, "roleRef"), doc_get(changed, "roleRef"), "\"object\": cannot change roleRef",
                       errors);
+        break;
+    case STORED_REPAIR:
+        check_machine(old, changed, errors);
         break;
     case STORED_NEW_EVENT:
         validate_event_update(kind->schema, old, changed, errors);

@@ -96,5 +96,9 @@ void stored_check(const struct doc *object, struct field_errors *errors)
     validate_kueue_kind(object, kind->id, errors);
     if (kind->id == STORED_FAULT_TABLE)
         validate_fault_table(object, errors);
+    else if (kind->id == STORED_REPAIR)
+        validate_repair(object, errors);
+    else if (kind->id == STORED_MAINTENANCE)
+        validate_maintenance(object, errors);
     validate_rbac_kind(object, kind->id, errors);
 }

@@ -28,6 +28,7 @@ struct health_watch {
     VEC(struct condition) before; /* that stood when the last agent ended; empty after the first look */
     int64_t begun_ns;
     bool looked;
+    int64_t again_ns; /* since when a fresh look is awaited, to say all that stands; 0: it is not */
     struct buf written; /* what the file holds */
 };
 
@@ -182,6 +183,10 @@ static void look(struct health_watch *watch)
     probes_round(watch->probes, now_ns, on_signal, watch);
     if (!watch->looked && (!probes_busy(watch->probes) || now_ns - watch->begun_ns > FIRST_LOOK_NS))
         end_first_look(watch);
+    if (watch->again_ns && (!probes_busy(watch->probes) || now_ns - watch->again_ns > FIRST_LOOK_NS)) {
+        watch->again_ns = 0;
+        probes_conditions(watch->probes, on_signal, watch);
+    }
     save(watch);
     wake_at(watch, probes_next_ns(watch->probes));
 }
@@ -194,6 +199,16 @@ static void on_due(uv_timer_t *timer)
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     look(poll->data);
+}
+
+void local_health_say_again(struct live *live)
+{
+    struct health_watch *watch = live->health;
+    if (!watch)
+        return;
+    watch->again_ns = local_boot_ns();
+    probes_hurry(watch->probes);
+    wake_at(watch, watch->again_ns);
 }
 
 void local_health_clock(struct live *live, int64_t ahead_ns, int64_t error_ns)

@@ -204,6 +204,7 @@ struct probes;
 const struct probes *local_health_probes(const struct live *live); /* NULL: none */
 int local_health_new(struct live *live, const struct agent_host_options *options, struct error *error);
 void local_health_close(struct live *live);
+void local_health_say_again(struct live *live); /* all that stands, after a fresh look of every probe */
 /* How far this machine's clock is from the controller's. Its signal comes later, never from inside. */
 void local_health_clock(struct live *live, int64_t ahead_ns, int64_t error_ns);
 

@@ -253,6 +253,10 @@ static void carry_out(struct local_machine *machine, const struct agent_effect *
         live ? local_errand_start(live, effect->errand_start)
              : local_sim_errand(machine, effect->errand_start);
         break;
+    case AGENT_SAY_AGAIN:
+        if (live)
+            local_health_say_again(live);
+        break;
     case AGENT_ERRAND_STOP:
         if (live)
             local_errand_stop(live, effect->task);

@@ -2,6 +2,7 @@
  * JobSets and tasks for each reading; nothing is kept. The counters of JobSets have upstream's names. */
 #include "base/units.h"
 #include "core/health/fault.h"
+#include "core/repair/repair.h"
 #include "host/api/render.h"
 #include "host/api/request.h"
 
@@ -142,6 +143,25 @@ static void put_isolation(struct buf *out, const struct cluster *cluster)
         put_of(out, "phalanx_machines_isolated", "isolation", isolation_lifecycle.names[i], counts[i]);
 }
 
+static void put_repairs(struct buf *out, const struct repairs *repairs)
+{
+    uint64_t counts[REPAIR_STATES] = {0};
+    const struct repair_totals *totals = repairs_totals(repairs);
+    for (size_t i = 0; i < repairs_count(repairs); i++)
+        counts[repairs_at(repairs, i)->state]++;
+    put_head(out, "phalanx_repairs", "gauge", "Repairs by state; Ticketed ones wait for a person.");
+    for (int state = 0; state < REPAIR_STATES; state++)
+        put_of(out, "phalanx_repairs", "state", repair_lifecycle.names[state], counts[state]);
+    put_head(out, "phalanx_repair_attempts_total", "counter", "Hooks and tests of repairs by outcome.");
+    for (int outcome = REPAIR_RUNS + 1; outcome < REPAIR_OUTCOMES; outcome++)
+        put_of(out, "phalanx_repair_attempts_total", "outcome", repair_outcome_names[outcome],
+               totals->attempts[outcome]);
+    put_one(out, "phalanx_repair_tickets_total", "counter", "Times that a repair needed a person.",
+            totals->tickets);
+    put_one(out, "phalanx_repairs_returned_total", "counter", "Machines that came back from a repair.",
+            totals->returned);
+}
+
 /* --- the loop ------------------------------------------------------------------------------------------- */
 
 static const int64_t turn_limits_ns[TURN_BUCKETS] = {
@@ -192,6 +212,7 @@ void handle_metrics(struct api_request *request)
     put_chips(out, core_ledger(core));
     put_isolation(out, core_cluster(core));
     put_faults(out, core_health(core));
+    put_repairs(out, core_repairs(core));
     put_turns(out, &request->api->turns);
     put_one(out, "phalanx_log_position", "counter", "Position in the log.", core_seq(core));
 }

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "core/health/fault.h"
+#include "core/repair/repair.h"
 #include "host/api/render.h"
 
 const char *render_node_word(const struct machine *machine)
@@ -55,7 +56,7 @@ static void put_spec(struct render *render, const struct machine *machine)
                   arena_printf(render->scratch, "phalanx://" STR_FORMAT, STR_ARG(machine->name)));
     if (machine->cordoned)
         json_pair_bool(out, "unschedulable", true);
-    bool isolated = machine->isolation >= ISOLATION_DRAINING;
+    bool isolated = isolation_is_out(machine->isolation);
     if (machine->cordoned || isolated || machine->taint_count) {
         json_key(out, "taints");
         json_begin_array(out);
@@ -129,7 +130,12 @@ static void put_healthy(struct render *render, const struct machine *machine)
     } else {
         buf_printf(&why, "no fault is open");
     }
-    render_condition(render, "Healthy", machine->isolation == ISOLATION_HEALTHY ? "True" : "False",
+    if (machine->kept != ISOLATION_HEALTHY) {
+        buf_printf(&why, "; ");
+        repair_describe(core_repairs(render->core), machine, &why);
+    }
+    bool healthy = machine->isolation == ISOLATION_HEALTHY || machine->isolation == ISOLATION_RETURNED;
+    render_condition(render, "Healthy", healthy ? "True" : "False",
                      machine->isolated_ns ? machine->isolated_ns : machine->created_ns,
                      isolation_lifecycle.names[machine->isolation], buf_str(&why));
 }

@@ -87,7 +87,9 @@ static void put_status(struct render *render, const struct resource *resource, c
     case OBJECT_RESOURCE_QUOTA:
         quota_status(render, object);
         break;
-    case OBJECT_DISRUPTION_BUDGET: /* counted by the core, kept in the document */
+    case OBJECT_DISRUPTION_BUDGET: /* made by the core, kept in the document */
+    case OBJECT_REPAIR:
+    case OBJECT_MAINTENANCE:
         json_key(&render->out, "status");
         json_put_doc(&render->out, doc_get(object->document, "status"));
         break;

@@ -182,6 +182,11 @@ const struct resource resource_table[RESOURCES] = {
                          .verbs = VERBS_READ | VERB_CREATE | VERB_DELETE | VERB_DELETE_COLLECTION},
     [RESOURCE_FAULT_TABLES] = STORED(FAULT_TABLES, FAULT_TABLE, "phalanx.dev", "v1", "phalanx.dev/v1",
                                      "faulttables", "faulttable", "FaultTable", NULL, .namespaced = false),
+    [RESOURCE_REPAIRS] = STORED(REPAIRS, REPAIR, "phalanx.dev", "v1", "phalanx.dev/v1", "repairs", "repair",
+                                "Repair", "rep", .fields = "spec.machine status.state"),
+    [RESOURCE_MAINTENANCES] = STORED(MAINTENANCES, MAINTENANCE, "phalanx.dev", "v1", "phalanx.dev/v1",
+                                     "maintenances", "maintenance", "Maintenance", "maint",
+                                     .fields = "status.phase"),
     [RESOURCE_DISRUPTION_BUDGETS] =
         STORED(DISRUPTION_BUDGETS, DISRUPTION_BUDGET, "policy", "v1", "policy/v1", "poddisruptionbudgets",
                "poddisruptionbudget", "PodDisruptionBudget", "pdb", STRATEGIC, SPACED),

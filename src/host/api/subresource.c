@@ -42,6 +42,8 @@ const struct subresource *subresources_of(const struct resource *resource)
     case OBJECT_SERVICE:
     case OBJECT_RESOURCE_QUOTA:
     case OBJECT_DISRUPTION_BUDGET:
+    case OBJECT_REPAIR:
+    case OBJECT_MAINTENANCE:
     case OBJECT_CLUSTER_QUEUE:
     case OBJECT_LOCAL_QUEUE:
     case OBJECT_COHORT:

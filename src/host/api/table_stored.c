@@ -70,6 +70,14 @@ static const struct table_column *const tables[OBJECT_KINDS] = {
     [OBJECT_TOPOLOGY] = COLUMNS(NAME, AGE),
     [OBJECT_ADMISSION_CHECK] = COLUMNS(NAME, AGE),
     [OBJECT_FAULT_TABLE] = COLUMNS(NAME, AGE),
+    [OBJECT_REPAIR] = COLUMNS(NAME, TEXT("Machine", "The machine that is repaired."),
+                       TEXT("State", "Waiting, Resetting, Returning, Paused, Qualifying, Ticketed, Closed."),
+                       TEXT("Action", "The hook that is tried."), TEXT("Faults", "Codes that it is for."),
+                       NUMBER("Attempts", "Hooks and tests that were run."), AGE,
+                       WIDE("Message", "Why it is in this state.")),
+    [OBJECT_MAINTENANCE] = COLUMNS(NAME, TEXT("Phase", "Pending, Draining, Active, Done."),
+                       NUMBER("Machines", "Machines that it is about."), TEXT("Start", "Of the window."),
+                       TEXT("End", "Of the window."), TEXT("Action", "What is done in it."), AGE),
     [OBJECT_DISRUPTION_BUDGET] = COLUMNS(NAME, TEXT("Min Available", "Pods that must stay healthy."),
                        TEXT("Max Unavailable", "Pods that may be missing."),
                        NUMBER("Allowed Disruptions", "Pods that may be evicted now."), AGE),
@@ -232,6 +240,32 @@ static void budget_cells(struct render *render, const struct doc *document)
     json_put_int(&render->out, doc_int(doc_path(document, "status", "disruptionsAllowed", NULL), 0));
 }
 
+static void repair_cells(struct render *render, const struct object *object)
+{
+    const struct doc *document = object->document, *status = doc_get(document, "status");
+    const struct doc *faults = doc_get(status, "faults");
+    struct buf codes BUF_CLEANUP = {0};
+    put_text_or(render, doc_path(document, "spec", "machine", NULL), "");
+    put_text_or(render, doc_get(status, "state"), "Waiting");
+    put_text_or(render, doc_get(status, "action"), "<none>");
+    for (size_t i = 0; i < doc_len(faults); i++)
+        buf_printf(&codes, "%s" STR_FORMAT, i ? "," : "", STR_ARG(doc_str(doc_at(faults, i), STR(""))));
+    json_put_str(&render->out, codes.len ? buf_str(&codes) : STR("<none>"));
+    json_put_int(&render->out, (int64_t)doc_len(doc_get(status, "attempts")));
+    table_put_age(render, object->created_ns);
+    put_text_or(render, doc_get(status, "message"), "");
+}
+
+static void maintenance_cells(struct render *render, const struct doc *document)
+{
+    const struct doc *status = doc_get(document, "status"), *spec = doc_get(document, "spec");
+    put_text_or(render, doc_get(status, "phase"), "Pending");
+    json_put_int(&render->out, doc_int(doc_get(status, "machines"), 0));
+    put_text_or(render, doc_get(spec, "start"), "");
+    put_text_or(render, doc_get(spec, "end"), "");
+    put_text_or(render, doc_get(spec, "action"), "drain");
+}
+
 void stored_cells(struct render *render, const struct object *object)
 {
     struct json_writer *out = &render->out;
@@ -279,6 +313,12 @@ void stored_cells(struct render *render, const struct object *object)
         return;
     case OBJECT_DISRUPTION_BUDGET:
         budget_cells(render, document);
+        break;
+    case OBJECT_REPAIR:
+        repair_cells(render, object);
+        return;
+    case OBJECT_MAINTENANCE:
+        maintenance_cells(render, document);
         break;
     case OBJECT_WORKLOAD_PRIORITY_CLASS:
         json_put_int(out, doc_int(doc_get(document, "value"), 0));

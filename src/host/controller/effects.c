@@ -117,6 +117,10 @@ static void carry_out(struct controller *controller, struct starts *starts, cons
         message.errand_start = effect->errand_start.start;
         send_to(controller, effect->errand_start.machine, &message);
         break;
+    case EFFECT_SAY_AGAIN:
+        message.kind = FROM_CONTROLLER_SAY_AGAIN;
+        send_to(controller, effect->say_again.machine, &message);
+        break;
     case EFFECT_ERRAND_STOP:
         message.kind = FROM_CONTROLLER_ERRAND_STOP;
         message.number = effect->errand_stop.errand;

@@ -284,7 +284,9 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
     struct from_controller message = {
         .kind = (enum from_controller_kind)rng_range(rng, FROM_CONTROLLER_WELCOME, FROM_CONTROLLER_SHEET)};
     if (rng_chance(rng, 100000))
-        message.kind = rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_START : FROM_CONTROLLER_ERRAND_STOP;
+        message.kind = rng_chance(rng, 500000)   ? FROM_CONTROLLER_ERRAND_START
+                       : rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_STOP
+                                                 : FROM_CONTROLLER_SAY_AGAIN;
     switch (message.kind) {
     case FROM_CONTROLLER_WELCOME:
         message.welcome = (struct welcome){rng_next(rng), rng_range(rng, 1, 3600 * NS_PER_SECOND),

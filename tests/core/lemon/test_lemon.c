@@ -114,7 +114,7 @@ static void test_removed_and_returned(void **state)
     strike(&h, machine->name.data);
     machine = &core_cluster(h.core)->machines[first];
     assert_true(is_lemon(&h, machine->name.data));
-    assert_int_equal(machine->isolation, ISOLATION_DRAINING);
+    assert_true(isolation_is_out(machine->isolation));
     const struct fault *fault = fault_of_machine(core_health(h.core), machine->name);
     assert_non_null(fault);
     assert_true(str_is(fault->code, LEMON_FAULT));
@@ -240,7 +240,7 @@ static void test_removed_later(void **state)
     assert_true(is_lemon(&h, "m-2"));
     assert_null(fault_of_machine(core_health(h.core), STR("m-2")));
     set_lemons(&h, 3, "{\"thresholds\":{\"outCount\":1},\"remove\":true}");
-    assert_int_equal(cluster_find(core_cluster(h.core), STR("m-2"))->isolation, ISOLATION_DRAINING);
+    assert_true(isolation_is_out(cluster_find(core_cluster(h.core), STR("m-2"))->isolation));
     const struct fault *fault = fault_of_machine(core_health(h.core), STR("m-2"));
     uint64_t count = fault->count;
     set_lemons(&h, 3, "{\"thresholds\":{\"outCount\":1},\"remove\":true,\"windowDays\":20}");

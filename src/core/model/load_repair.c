@@ -1,0 +1,118 @@
+/* load_repair.c - spec.repair: how machines are repaired (docs/repair.md). */
+#include "core/model/load.h"
+
+#define MINUTE_NS (60 * NS_PER_SECOND)
+#define HOUR_NS   (60 * MINUTE_NS)
+#define DAY_NS    (24 * HOUR_NS)
+#define YEAR_NS   (365 * DAY_NS)
+enum { RETRIES_MAX = 100, HISTORY_MAX = 3000, ACTION_BYTES_MAX = 63 };
+
+#define HOOK(name, timeout, ...)                                                                             \
+    {                                                                                                        \
+        .action = {name, sizeof(name) - 1}, .timeout_ns = (timeout), .retries = 1,                           \
+        .backoff_ns = 30 * NS_PER_SECOND, ##__VA_ARGS__                                                      \
+    }
+static const struct repair_hook default_hooks[] = {
+    HOOK("clean", 5 * MINUTE_NS),
+    HOOK("remount", 2 * MINUTE_NS),
+    HOOK("reset-gpu", 5 * MINUTE_NS),
+    HOOK("reboot", 20 * MINUTE_NS, .reboots = true),
+    HOOK("power-cycle", 20 * MINUTE_NS, .reboots = true),
+};
+enum { DEFAULT_HOOKS = sizeof(default_hooks) / sizeof(*default_hooks) };
+
+/* A script of that name is looked up in one directory. */
+static bool is_action(struct str text)
+{
+    return text.len > 0 && text.len <= ACTION_BYTES_MAX && name_is_dns1123_label(text);
+}
+
+/* The default of that name, or what every hook begins with. */
+static struct repair_hook default_of(struct str action)
+{
+    for (size_t i = 0; i < DEFAULT_HOOKS; i++)
+        if (str_equal(default_hooks[i].action, action))
+            return default_hooks[i];
+    return (struct repair_hook)HOOK("", 5 * MINUTE_NS);
+}
+
+static void read_hook(struct loader *loader, const struct field *field, struct repair_settings *repair)
+{
+    static const char *const known[] = {"action",  "machine", "timeout", "retries",
+                                        "backoff", "reboots", NULL};
+    struct field action = field_get(field, "action"), machine = field_get(field, "machine");
+    struct field timeout = field_get(field, "timeout"), retries = field_get(field, "retries");
+    struct field backoff = field_get(field, "backoff"), reboots = field_get(field, "reboots");
+    struct arena *arena = &loader->cluster->arena;
+    struct str text;
+    if (!load_object(loader, field, known))
+        return;
+    if (!load_present(&action))
+        load_required(loader, &action, "the action that the hook is for");
+    if (!load_text(loader, &action, &text))
+        return;
+    if (!is_action(text)) {
+        load_fail(loader, &action, "FieldValueInvalid",
+                  "Invalid value: \"" STR_FORMAT "\": must be lower case letters, digits and '-'",
+                  STR_ARG(load_excerpt(text)));
+        return;
+    }
+    struct repair_hook hook = default_of(text);
+    hook.action = arena_str(arena, text);
+    for (size_t i = 0; i < repair->hook_count; i++)
+        if (str_equal(repair->hooks[i].action, hook.action))
+            load_fail(loader, &action, "FieldValueDuplicate", "Duplicate value: \"" STR_FORMAT "\"",
+                      STR_ARG(text));
+    if (load_text(loader, &machine, &text))
+        hook.on = arena_str(arena, text);
+    load_duration(loader, &timeout, NS_PER_SECOND, DAY_NS, &hook.timeout_ns);
+    load_int(loader, &retries, 0, RETRIES_MAX, &hook.retries);
+    load_duration(loader, &backoff, 0, DAY_NS, &hook.backoff_ns);
+    load_bool(loader, &reboots, &hook.reboots);
+    repair->hooks[repair->hook_count++] = hook;
+}
+
+static void read_hooks(struct loader *loader, const struct field *hooks, struct repair_settings *repair)
+{
+    if (!load_list(loader, hooks))
+        return;
+    if (doc_len(hooks->doc) > REPAIR_HOOKS_MAX) {
+        load_fail(loader, hooks, "FieldValueTooMany", "Too many: at most %d hooks", REPAIR_HOOKS_MAX);
+        return;
+    }
+    repair->hook_count = 0;
+    for (size_t i = 0; i < doc_len(hooks->doc); i++) {
+        struct field item = field_at(hooks, i);
+        read_hook(loader, &item, repair);
+    }
+}
+
+void load_repair(struct loader *loader, const struct field *field)
+{
+    static const char *const known[] = {"hooks",  "qualification", "absent",  "watch",
+                                        "recall", "reboots",       "history", NULL};
+    struct repair_settings *repair = &loader->cluster->repair;
+    struct field hooks = field_get(field, "hooks"), qualify = field_get(field, "qualify");
+    struct field absent = field_get(field, "absent"), watch = field_get(field, "watch");
+    struct field recall = field_get(field, "recall"), reboots = field_get(field, "reboots");
+    struct field history = field_get(field, "history");
+    *repair = (struct repair_settings){
+        .hooks = ARENA_ARRAY(&loader->cluster->arena, struct repair_hook, REPAIR_HOOKS_MAX),
+        .hook_count = DEFAULT_HOOKS,
+        .qualify = true,
+        .absent_ns = 10 * MINUTE_NS,
+        .watch_ns = DAY_NS,
+        .recall_ns = 30 * DAY_NS,
+        .reboots_max = 2,
+        .history_max = 1000,
+    };
+    mem_copy(repair->hooks, default_hooks, sizeof(default_hooks));
+    load_object(loader, field, known);
+    read_hooks(loader, &hooks, repair);
+    load_bool(loader, &qualify, &repair->qualify);
+    load_duration(loader, &absent, 0, DAY_NS, &repair->absent_ns);
+    load_duration(loader, &watch, 0, YEAR_NS, &repair->watch_ns);
+    load_duration(loader, &recall, 0, YEAR_NS, &repair->recall_ns);
+    load_int(loader, &reboots, 0, RETRIES_MAX, &repair->reboots_max);
+    load_int(loader, &history, 0, HISTORY_MAX, &repair->history_max);
+}

@@ -1,0 +1,81 @@
+/* validate_repair.c - rules of Repairs and Maintenances. Types are the schema's. */
+#include "base/units.h"
+#include "core/limits.h"
+#include "core/spec/stored.h"
+#include "core/spec/validate.h"
+
+enum { REASON_BYTES_MAX = 1024, NAMES_MAX = 16384 };
+#define NOTICE_LONGEST_NS (INT64_C(366) * 24 * 3600 * NS_PER_SECOND)
+
+static void check_machine_name(const struct doc *node, const struct field_path *path,
+                               struct field_errors *errors)
+{
+    struct str name = doc_str(node, STR(""));
+    if (!name_is_dns1123_subdomain(name))
+        path_invalid(errors, path, node, name, WHY_DNS1123_SUBDOMAIN);
+}
+
+static void check_action(const struct doc *node, const struct field_path *path, struct field_errors *errors)
+{
+    struct str action = doc_str(node, STR(""));
+    if (node && action.len && !name_is_dns1123_label(action))
+        path_invalid(errors, path, node, action, WHY_DNS1123_LABEL);
+}
+
+static void check_reason(const struct doc *node, const struct field_path *path, struct field_errors *errors)
+{
+    struct str reason = doc_str(node, STR(""));
+    if (reason.len > REASON_BYTES_MAX)
+        path_error(errors, path, "FieldValueTooLong", node, "Too long: may not be more than %d bytes",
+                   REASON_BYTES_MAX);
+}
+
+void validate_repair(const struct doc *object, struct field_errors *errors)
+{
+    const struct field_path *path = AT(NULL, "spec");
+    const struct doc *spec = doc_get(object, "spec");
+    check_machine_name(doc_get(spec, "machine"), AT(path, "machine"), errors);
+    check_action(doc_get(spec, "action"), AT(path, "action"), errors);
+    check_reason(doc_get(spec, "reason"), AT(path, "reason"), errors);
+}
+
+static int64_t check_time(const struct doc *spec, const char *key, const struct field_path *path,
+                          struct field_errors *errors)
+{
+    int64_t at_ns = 0;
+    const struct doc *node = doc_get(spec, key);
+    struct str text = doc_str(node, STR(""));
+    if (!time_parse(text, &at_ns))
+        path_invalid(errors, AT(path, key), node, text, "must be a time like 2026-01-31T12:00:00Z");
+    return at_ns;
+}
+
+static void check_notice(const struct doc *node, const struct field_path *path, struct field_errors *errors)
+{
+    int64_t ns;
+    struct str text = doc_str(node, STR("0s"));
+    if (!duration_parse(text, &ns) || ns > NOTICE_LONGEST_NS)
+        path_invalid(errors, path, node, text, "must be a duration like 30m or 2h, at most a year");
+}
+
+void validate_maintenance(const struct doc *object, struct field_errors *errors)
+{
+    const struct field_path *path = AT(NULL, "spec");
+    const struct doc *spec = doc_get(object, "spec"), *machines = doc_get(spec, "machines");
+    size_t before = errors->list.len;
+    if (doc_len(machines) == 0 && !doc_get(spec, "selector"))
+        path_required(errors, AT(path, "machines"), spec, "machines or a selector");
+    if (doc_len(machines) > NAMES_MAX)
+        path_error(errors, AT(path, "machines"), "FieldValueTooMany", machines,
+                   "Too many: at most %d machines: use a selector", NAMES_MAX);
+    for (size_t i = 0; i < doc_len(machines) && errors->list.len == before; i++)
+        check_machine_name(doc_at(machines, i), AT_INDEX(AT(path, "machines"), i), errors);
+    int64_t start_ns = check_time(spec, "start", path, errors);
+    int64_t end_ns = check_time(spec, "end", path, errors);
+    if (errors->list.len == before && end_ns <= start_ns)
+        path_invalid(errors, AT(path, "end"), doc_get(spec, "end"), doc_str(doc_get(spec, "end"), STR("")),
+                     "must be later than start");
+    check_notice(doc_get(spec, "notice"), AT(path, "notice"), errors);
+    check_action(doc_get(spec, "action"), AT(path, "action"), errors);
+    check_reason(doc_get(spec, "reason"), AT(path, "reason"), errors);
+}
