@@ -43,8 +43,8 @@ struct object_name object_name(struct object_ref ref)
     case OBJECT_WORKLOAD:
         name.namespace_ = ref.workload->jobset->namespace_;
         name.name = ref.workload->name;
-        name.uid = ref.workload->uid;
-        name.version = ref.workload->changed_seq;
+        name.uid = workload_shown_uid(ref.workload);
+        name.version = workload_version(ref.workload);
         break;
     case OBJECT_FAULT:
         name.name = ref.fault->name;

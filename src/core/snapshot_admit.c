@@ -120,6 +120,8 @@ static void write_one_workload(void *context, const struct workload *workload)
     pb.full = workload->full;
     pb.preemptor = workload->preemptor;
     pb.holding = workload_hold_place(writing->admit, workload);
+    pb.group_uid = workload->group_uid;
+    pb.group_created_ns = workload->group_created_ns;
     write_conditions(&arena, workload, &pb);
     write_evictions(&arena, workload, &pb);
     write_checks(&arena, workload, &pb);
@@ -242,8 +244,8 @@ static bool is_sane(const Snapshot__Workload *pb, const struct jobset *jobset, i
 {
     return jobset && pb->uid && pb->full >= 0 && pb->full <= TASKS_PER_JOBSET_MAX &&
            pb->state < WORKLOAD_STATES && pb->n_podsets == jobset->spec.rjob_count &&
-           pb->created_ns <= now_ns && pb->admitted_ns <= now_ns && pb->admitted_ns >= 0 && pb->ran_ns >= 0 &&
-           (!pb->parked || pb->state == WORKLOAD_PENDING) &&
+           pb->created_ns <= now_ns && pb->group_created_ns <= now_ns && pb->admitted_ns <= now_ns &&
+           pb->admitted_ns >= 0 && pb->ran_ns >= 0 && (!pb->parked || pb->state == WORKLOAD_PENDING) &&
            (pb->state == WORKLOAD_HOLDING) == (pb->holding > 0);
 }
 
@@ -253,7 +255,8 @@ bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, i
     struct jobset *jobset = jobs_find_uid(jobs, pb->jobset);
     if (!is_sane(pb, jobset, now_ns))
         return false;
-    struct workload *workload = workload_restore(admit, jobset, pb->uid, pb->full);
+    struct workload *workload =
+        workload_restore(admit, jobset, pb->uid, pb->full, pb->group_uid, pb->group_created_ns);
     if (!workload)
         return false;
     fill(workload, pb);

@@ -9,6 +9,8 @@
  * users see instead. */
 static bool is_shown(const enum change_type *type, struct object_ref *object)
 {
+    if (object->kind == OBJECT_WORKLOAD)
+        object->workload = workload_face(object->workload);
     if (object->kind == OBJECT_JOB)
         return object->job->jobset->form != FORM_POD && !job_is_hidden(object->job);
     if (object->kind != OBJECT_JOBSET)

@@ -252,7 +252,8 @@ uint32_t workload_hold_place(const struct admit *admit, const struct workload *w
     return 0;
 }
 
-struct workload *workload_restore(struct admit *admit, struct jobset *jobset, obj_id uid, int32_t full)
+struct workload *workload_restore(struct admit *admit, struct jobset *jobset, obj_id uid, int32_t full,
+                                  obj_id group_uid, int64_t group_created_ns)
 {
     if (u64_map_get(&admit->by_uid, uid) || u64_map_get(&admit->by_jobset, jobset->uid))
         return NULL;
@@ -260,6 +261,8 @@ struct workload *workload_restore(struct admit *admit, struct jobset *jobset, ob
     workload->uid = uid;
     workload->jobset = jobset;
     workload->full = full;
+    workload->group_uid = group_uid;
+    workload->group_created_ns = group_created_ns;
     workload->podsets = podsets_make(jobset, full);
     admit_add(admit, workload);
     return workload;

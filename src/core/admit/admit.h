@@ -17,6 +17,7 @@
  *   check.c      AdmissionChecks: what others must say first
  *   updates.c    and what they add to its Pods
  *   group.c      Pods that are admitted together
+ *   face.c       and the one Workload that the API shows for them
  *   why.c        quota that lacks, in numbers
  *   explain.c    why a workload waits, for who reads it
  *   status.c     the numbers that queue objects show
@@ -150,6 +151,9 @@ struct workload {
     struct cluster_queue *queue; /* by its LocalQueue, now; NULL: there is none */
     struct local_queue *local;
     struct pod_group *group; /* of a Pod with a pod-group-name; NULL: none */
+    obj_id group_uid;        /* of the group's Workload, as the API shows it; 0: it stands for itself */
+    int64_t group_created_ns;
+    char role[9];            /* of a Pod of a group: its PodSet's name there */
     struct workload *leader; /* of the gang that it is in: first of leader->gang; NULL: none */
     VEC(struct workload *) gang;
     struct list_node link;  /* in its queue's parked or booked list */
@@ -175,9 +179,25 @@ struct booking {
 /* Kueue's name: "jobset-<name>-<5 characters>". NULL: none. */
 const struct workload *workload_find(const struct admit *admit, struct str namespace_, struct str name);
 const struct workload *workload_of(const struct admit *admit, obj_id jobset);
+/* The API shows one Workload for all Pods of a group. The one of them whose state and conditions stand for
+ * the group's; itself, when it is in none. Name and namespace are the same for all. */
+const struct workload *workload_face(const struct workload *workload);
+obj_id workload_shown_uid(const struct workload *workload);
+int64_t workload_shown_created(const struct workload *workload);
+uint64_t workload_version(const struct workload *workload); /* the newest change of all of them */
+/* Those of its group, as they came; itself alone, when it is in none. */
+size_t workload_members(const struct workload *workload, const struct workload *const **ret_list);
+/* Is it one of those that its group is to have? One that has failed is not, when it may be replaced. */
+bool workload_counts(const struct workload *member);
+/* How a group has ended: all its Pods have succeeded, or none runs and none may be replaced. */
+struct group_end {
+    bool finished, well;
+    int64_t succeeded, total;
+};
+struct group_end workload_group_end(const struct workload *workload);
 /* Of the JobSet, Job or Pod as its user sees it. */
 obj_id workload_owner_uid(const struct workload *workload);
-/* As they were created. */
+/* As they were created; each Pod of a group by itself. */
 void workload_visit(const struct admit *admit, void (*visit)(void *context, const struct workload *workload),
                     void *context);
 /* In force since `changed_ns`; for the status of ClusterQueues and LocalQueues. */
@@ -265,7 +285,8 @@ struct workload_check *check_add(struct workload *workload, struct str name);
 uint32_t workload_hold_place(const struct admit *admit, const struct workload *workload);
 /* Into the indexes, with its podsets; the caller fills in what was written. NULL: its uid or its JobSet has
  * one already. */
-struct workload *workload_restore(struct admit *admit, struct jobset *jobset, obj_id uid, int32_t full);
+struct workload *workload_restore(struct admit *admit, struct jobset *jobset, obj_id uid, int32_t full,
+                                  obj_id group_uid, int64_t group_created_ns);
 bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place);
 const char *workload_reason(struct str reason); /* the static text; "Pending" for unknown ones */
 /* What a queue object showed last, so that its watchers are told once; by uid. */

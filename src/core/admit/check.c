@@ -205,17 +205,30 @@ void checks_validate(const struct workload *workload, const struct doc *document
     }
 }
 
+static bool is_there(const struct workload *workload)
+{
+    return !workload->gone;
+}
+
+/* What is said of a group is said of each of its Pods. */
 void workload_answer(struct step *step, struct workload *workload, const struct doc *document)
 {
-    const struct doc *list = doc_path(document, "status", "admissionChecks", NULL);
-    for (size_t i = 0; i < doc_len(list); i++) {
-        const struct doc *answer = doc_at(list, i);
-        struct workload_check *check = find(workload, doc_str(doc_get(answer, "name"), STR("")));
-        if (check)
-            take_answer(step, check, answer);
+    const struct doc *answers = doc_path(document, "status", "admissionChecks", NULL);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct workload **list;
+    size_t count = group_fellows(workload, is_there, &arena, &list);
+    for (size_t w = 0; w < count; w++) {
+        for (size_t i = 0; i < doc_len(answers); i++) {
+            const struct doc *answer = doc_at(answers, i);
+            struct workload_check *check = find(list[w], doc_str(doc_get(answer, "name"), STR("")));
+            if (check)
+                take_answer(step, check, answer);
+        }
+        step_changed(step, CHANGE_MODIFIED, ref_workload(list[w]));
     }
-    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
-    workload_look(step, workload);
+    for (size_t w = 0; w < count; w++)
+        if (!list[w]->gone)
+            workload_look(step, list[w]);
 }
 
 /* --- what follows ----------------------------------------------------------------------------- */

@@ -1,11 +1,11 @@
 /* group.c - pod groups (Kueue, "Run a group of Pods"): Pods of one kueue.x-k8s.io/pod-group-name are admitted
  * together, when kueue.x-k8s.io/pod-group-total-count of them are there.
  *
- * Each Pod keeps a Workload of its own. Of those that wait, the oldest make the *gang*: as many as the group
- * lacks. The first of them leads: it alone stands in the queue, with the podsets of all; quota, machines and
- * victims are sought for all at once. Who is evicted takes the others with it; one that fails may be replaced
- * by a Pod that comes later, and Pods that nobody lacks are deleted. Everything here follows from the
- * Workloads' states and the Pods' labels.
+ * Each Pod keeps a Workload of its own; the API shows one for all of them (face.c). Of those that wait, the
+ * oldest make the *gang*: as many as the group lacks. The first of them leads: it alone stands in the queue,
+ * with the podsets of all; quota, machines and victims are sought for all at once. Who is evicted takes the
+ * others with it; one that fails may be replaced by a Pod that comes later, and Pods that nobody lacks are
+ * deleted. Everything here follows from the Workloads' states and the Pods' labels.
  */
 #include <stdlib.h>
 
@@ -32,11 +32,15 @@ void group_join(struct admit *admit, struct workload *workload)
     if (!group) {
         group = mem_alloc(sizeof(*group));
         group->key = key;
+        group->uid = workload->group_uid ? workload->group_uid : workload->uid;
+        group->created_ns = workload->group_uid ? workload->group_created_ns : workload->created_ns;
         key = (struct buf){0};
         str_map_put(&admit->groups, buf_str(&group->key), group);
     }
     vec_push(&group->members, workload);
     workload->group = group;
+    workload->group_uid = group->uid;
+    workload->group_created_ns = group->created_ns;
 }
 
 static void disband(struct workload *leader)
@@ -83,7 +87,7 @@ static int by_ticket(const void *a, const void *b)
 }
 
 /* Pods that the group is to have; 0: it does not say so well. */
-static int64_t total_of(const struct pod_group *group)
+int64_t group_total(const struct pod_group *group)
 {
     int64_t total = 0;
     for (size_t i = 0; i < group->members.len; i++) {
@@ -106,17 +110,21 @@ static bool one_says(const struct pod_group *group, struct str note, const char 
     return false;
 }
 
+bool group_retries(const struct pod_group *group)
+{
+    return !one_says(group, NOTE_AGAIN, "false");
+}
+
 /* Who has failed may be replaced, unless one of the group says that this group has one try. */
 static bool has_its_place(const struct workload *workload)
 {
     const struct workload_condition *end = &workload->conditions[WORKLOAD_IS_FINISHED];
     if (workload->state == WORKLOAD_FINISHED)
-        return (end->reason && strcmp(end->reason, "Succeeded") == 0) ||
-               one_says(workload->group, NOTE_AGAIN, "false");
+        return (end->reason && strcmp(end->reason, "Succeeded") == 0) || !group_retries(workload->group);
     return workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING;
 }
 
-static bool may_join(const struct workload *workload)
+bool group_may_join(const struct workload *workload)
 {
     return workload->state == WORKLOAD_PENDING && !workload->gone && !workload->jobset->gone &&
            !workload->jobset->deleted_ns;
@@ -133,13 +141,13 @@ static void make_gang(struct workload *const *list, size_t count)
 /* One gang holds or waits at a time: those that hold fill the group. */
 void group_choose(struct pod_group *group)
 {
-    int64_t lacks = total_of(group);
+    int64_t lacks = group_total(group);
     VEC(struct workload *) waiting = {0}, holding = {0};
     for (size_t i = 0; i < group->members.len; i++) {
         struct workload *member = group->members.items[i];
         group_disband(member);
         lacks -= has_its_place(member);
-        if (may_join(member))
+        if (group_may_join(member))
             vec_push(&waiting, member);
         else if (member->state == WORKLOAD_HOLDING)
             vec_push(&holding, member);
@@ -161,12 +169,12 @@ void group_choose(struct pod_group *group)
 /* Pods beyond the count, the newest first: nobody will ever need them. */
 static void delete_excess(struct step *step, struct pod_group *group)
 {
-    int64_t total = total_of(group), room = total;
+    int64_t total = group_total(group), room = total;
     VEC(struct workload *) waiting = {0};
     for (size_t i = 0; i < group->members.len; i++) {
         struct workload *member = group->members.items[i];
         room -= has_its_place(member);
-        if (may_join(member))
+        if (group_may_join(member))
             vec_push(&waiting, member);
     }
     if (waiting.len > 1)
@@ -195,12 +203,12 @@ void group_form(struct step *step, struct pod_group *group)
 const char *group_obstacle(const struct workload *workload, struct buf *why)
 {
     const struct pod_group *group = workload->group;
-    int64_t total = group ? total_of(group) : 0, placed = 0, waiting = 0;
+    int64_t total = group ? group_total(group) : 0, placed = 0, waiting = 0;
     if (!group || workload->leader)
         return NULL;
     for (size_t i = 0; i < group->members.len; i++) {
         placed += has_its_place(group->members.items[i]);
-        waiting += may_join(group->members.items[i]);
+        waiting += group_may_join(group->members.items[i]);
     }
     if (!total) {
         buf_printf(why,

@@ -107,9 +107,18 @@ const struct group_flavor *group_flavor(const struct cluster_queue *queue, struc
                                         struct str flavor, size_t *ret_resource);
 
 /* Pods of one kueue.x-k8s.io/pod-group-name. */
+enum { QUEUE_COUNTS = 4 }; /* enum queue_count, life.c */
 struct pod_group {
     struct buf key; /* "namespace/name" */
     VEC(struct workload *) members;
+    obj_id uid; /* of the Workload that the API shows */
+    int64_t created_ns;
+    /* Queues count it once, whatever number of its Pods is counted as the same. */
+    struct {
+        uint32_t members;
+        struct cluster_queue *queue;
+        struct local_queue *local;
+    } counted[QUEUE_COUNTS];
 };
 
 /* --- the module's state --------------------------------------------------------------------------------- */
@@ -214,6 +223,11 @@ struct pod_group *group_leave(struct admit *admit, struct workload *workload);
 void group_choose(struct pod_group *group);
 void group_form(struct step *step, struct pod_group *group);
 void group_disband(struct workload *workload); /* its gang is none any more */
+int64_t group_total(const struct pod_group *group); /* Pods that it is to have; 0: it does not say so well */
+bool group_retries(const struct pod_group *group);  /* one that has failed may be replaced */
+bool group_may_join(const struct workload *member); /* it waits to be admitted */
+/* Its PodSet is named by what it asks for: Pods of equal shape are one role. */
+void group_name_role(struct workload *member);
 /* Why a Pod of a group waits for others of it; NULL: it does not. */
 const char *group_obstacle(const struct workload *workload, struct buf *why);
 /* Itself, or those of its group for which `is_one` holds. */

@@ -12,14 +12,31 @@ static void count(struct queue_counts *counts, uint8_t as, int32_t by)
     counts->admitted += as == COUNTED_ADMITTED ? (uint32_t)by : 0;
 }
 
+static void count_in(struct cluster_queue *queue, struct local_queue *local, uint8_t as, int32_t by)
+{
+    if (queue)
+        count(&queue->counts, as, by);
+    if (local)
+        count(&local->counts, as, by);
+}
+
 static void count_as(struct workload *workload, uint8_t as, int32_t by)
 {
     struct cluster_queue *queue = as >= COUNTED_RESERVING ? workload->booked_in : workload->queue;
-    if (queue)
-        count(&queue->counts, as, by);
-    if (workload->local)
-        count(&workload->local->counts, as, by);
+    struct pod_group *group = workload->group;
     workload->counted = by > 0 ? as : COUNTED_NOWHERE;
+    if (!group) {
+        count_in(queue, workload->local, as, by);
+        return;
+    }
+    bool first = by > 0 && group->counted[as].members == 0;
+    group->counted[as].members += (uint32_t)by;
+    if (first) {
+        group->counted[as].queue = queue;
+        group->counted[as].local = workload->local;
+    }
+    if (first || group->counted[as].members == 0)
+        count_in(group->counted[as].queue, group->counted[as].local, as, by);
 }
 
 void workload_unbind(struct workload *workload)
@@ -627,6 +644,7 @@ static void finish_as(struct step *step, struct workload *workload, const char *
     struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
     workload_release(step, workload);
     workload_unbind(workload);
+    workload->booked_in = NULL; /* nobody is woken when it goes: its quota is free already */
     workload->state = WORKLOAD_FINISHED;
     workload->parked = false;
     if (preemptor && preemptor->waits_for > 0)

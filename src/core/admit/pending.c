@@ -12,11 +12,11 @@ static int by_turn(const void *a, const void *b)
     return x->ticket != y->ticket ? (x->ticket < y->ticket ? -1 : 1) : x->uid < y->uid ? -1 : 1;
 }
 
-/* A deactivated one waits for nothing; of a group that is complete the first speaks for all. */
+/* A deactivated one waits for nothing; of a group one speaks for all. */
 static bool waits_in(const struct workload *workload, const struct cluster_queue *queue)
 {
     return workload->state == WORKLOAD_PENDING && workload->active && workload->queue == queue &&
-           !is_follower(workload);
+           workload_face(workload) == workload;
 }
 
 size_t queue_pending(const struct admit *admit, const struct object *object, struct arena *arena,

@@ -35,11 +35,38 @@ static void check_map(const struct doc *map, const char *path, struct field_erro
                         "Invalid value: must be an object");
 }
 
+static bool has_podset(const struct workload *workload, struct str name)
+{
+    const struct workload *const *members;
+    size_t count = workload_members(workload, &members);
+    bool known = false;
+    for (size_t m = 0; m < count; m++)
+        known |= str_equal(members[m]->podsets[0].name, name);
+    for (size_t p = 0; !count && p < workload->jobset->spec.rjob_count; p++)
+        known |= str_equal(workload->podsets[p].name, name);
+    return known;
+}
+
+/* A group's are its roles. */
+static size_t shown_podsets(const struct workload *workload)
+{
+    const struct workload *const *members;
+    size_t count = workload_members(workload, &members), roles = 0;
+    for (size_t m = 0; m < count; m++) {
+        bool again = !workload_counts(members[m]);
+        for (size_t b = 0; !again && b < m; b++)
+            again = workload_counts(members[b]) &&
+                    str_equal(members[b]->podsets[0].name, members[m]->podsets[0].name);
+        roles += !again;
+    }
+    return count ? roles : workload->jobset->spec.rjob_count;
+}
+
 void updates_validate(const struct workload *workload, const struct doc *updates, struct str path,
                       struct field_errors *errors)
 {
     static const char *const maps[] = {"labels", "annotations", "nodeSelector"};
-    size_t count = doc_len(updates), podsets = workload->jobset->spec.rjob_count;
+    size_t count = doc_len(updates), podsets = shown_podsets(workload);
     struct str here = arena_printf(errors->arena, STR_FORMAT ".podSetUpdates", STR_ARG(path));
     if (count && count != podsets)
         field_error_add(errors, here, "FieldValueInvalid", updates,
@@ -47,10 +74,7 @@ void updates_validate(const struct workload *workload, const struct doc *updates
     for (size_t u = 0; u < count; u++) {
         const struct doc *update = doc_at(updates, u);
         struct str name = doc_str(doc_get(update, "name"), STR(""));
-        bool known = false;
-        for (size_t p = 0; p < podsets; p++)
-            known |= str_equal(workload->podsets[p].name, name);
-        if (!known)
+        if (!has_podset(workload, name))
             field_error_add(errors, arena_printf(errors->arena, STR_FORMAT "[%zu].name", STR_ARG(here), u),
                             "FieldValueNotSupported", doc_get(update, "name"),
                             "Unsupported value: \"" STR_FORMAT "\": is no podSet of the Workload",

@@ -222,6 +222,8 @@ void workload_refresh(struct step *step, struct workload *workload)
     workload->queue_name = labels_get(&jobset->spec.labels, LABEL_QUEUE, STR(""));
     workload->priority_class = labels_get(&jobset->spec.labels, LABEL_PRIORITY, STR(""));
     workload->priority = priority_of(step, workload);
+    if (workload->group)
+        group_name_role(workload);
     workload->shape = workload->group ? hash_mix(workload->uid) : shape_of(workload);
 }
 
@@ -247,8 +249,11 @@ static void set_name(struct workload *workload)
     char suffix[SUFFIX_TEXT_MAX];
     struct buf text = {0};
     uid_suffix(jobset->uid, suffix);
-    buf_printf(&text, STR_FORMAT "/%s-" STR_FORMAT "-%s", STR_ARG(jobset->namespace_), owner_word(jobset),
-               STR_ARG(jobset->name), suffix);
+    if (workload->group)
+        buf_add_str(&text, buf_str(&workload->group->key)); /* all of a group are shown as one */
+    else
+        buf_printf(&text, STR_FORMAT "/%s-" STR_FORMAT "-%s", STR_ARG(jobset->namespace_), owner_word(jobset),
+                   STR_ARG(jobset->name), suffix);
     mem_free(workload->text);
     workload->text = text.data;
     workload->name =
@@ -257,14 +262,17 @@ static void set_name(struct workload *workload)
 
 void admit_add(struct admit *admit, struct workload *workload)
 {
-    set_name(workload);
     list_init(&workload->link);
-    struct str key = {workload->text, workload->jobset->namespace_.len + 1 + workload->name.len};
     vec_push(&admit->workloads, workload);
-    str_map_put(&admit->by_name, key, workload);
     u64_map_put(&admit->by_uid, workload->uid, workload);
     u64_map_put(&admit->by_jobset, workload->jobset->uid, workload);
     group_join(admit, workload);
+    set_name(workload);
+    struct str key = {workload->text, workload->jobset->namespace_.len + 1 + workload->name.len};
+    if (!workload->group)
+        str_map_put(&admit->by_name, key, workload);
+    else if (workload->podsets)
+        group_name_role(workload);
 }
 
 struct workload *workload_new(struct step *step, struct jobset *jobset)
@@ -277,7 +285,8 @@ struct workload *workload_new(struct step *step, struct jobset *jobset)
     workload->created_ns = workload->queued_ns = step->now_ns;
     admit_add(step->admit, workload);
     workload_refresh(step, workload);
-    step_changed(step, CHANGE_ADDED, ref_workload(workload));
+    bool joins = workload->group && workload->group->members.len > 1;
+    step_changed(step, joins ? CHANGE_MODIFIED : CHANGE_ADDED, ref_workload(workload));
     step_note(step, false, "CreatedWorkload", ref_jobset(jobset),
               "Created Workload: " STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_),
               STR_ARG(workload->name));
@@ -307,7 +316,8 @@ void workload_remove(struct step *step, struct workload *workload)
     workload_unbind(workload);
     if (heap_has(&workload->timer))
         heap_remove(&admit->timers, &workload->timer);
-    str_map_remove(&admit->by_name, key);
+    if (!workload->group)
+        str_map_remove(&admit->by_name, key);
     u64_map_remove(&admit->by_uid, workload->uid);
     u64_map_remove(&admit->by_jobset, workload->jobset->uid);
     for (size_t i = 0; i < admit->workloads.len; i++) {
@@ -317,8 +327,12 @@ void workload_remove(struct step *step, struct workload *workload)
         }
     }
     workload->gone = true;
-    group_form(step, group_leave(admit, workload));
-    step_changed(step, CHANGE_DELETED, ref_workload(workload));
+    struct pod_group *left = group_leave(admit, workload);
+    group_form(step, left);
+    if (left)
+        step_changed(step, CHANGE_MODIFIED, ref_workload(left->members.items[0]));
+    else
+        step_changed(step, CHANGE_DELETED, ref_workload(workload));
     vec_push(&admit->dead, workload);
 }
 
@@ -331,7 +345,12 @@ void workload_remake(struct step *step, struct workload *workload)
     jobset->touched = true;
 }
 
-void workload_delete(struct step *step, struct workload *workload)
+static bool is_any(const struct workload *workload)
+{
+    return !workload->gone;
+}
+
+static void delete_one(struct step *step, struct workload *workload)
 {
     static const char message[] = "The workload was deleted";
     if (workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING)
@@ -340,6 +359,16 @@ void workload_delete(struct step *step, struct workload *workload)
         workload_condition_set(step, workload, WORKLOAD_EVICTED, true, REASON_DELETED, message);
     else
         workload_remake(step, workload);
+}
+
+void workload_delete(struct step *step, struct workload *workload)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct workload **list;
+    size_t count = group_fellows(workload, is_any, &arena, &list);
+    for (size_t i = 0; i < count; i++)
+        if (!list[i]->gone)
+            delete_one(step, list[i]);
 }
 
 /* --- conditions ------------------------------------------------------------------------------- */
@@ -418,7 +447,9 @@ const struct workload *workload_find(const struct admit *admit, struct str names
     mem_copy(key, namespace_.data, namespace_.len);
     key[namespace_.len] = '/';
     mem_copy(key + namespace_.len + 1, name.data, name.len);
-    return str_map_get(&admit->by_name, (struct str){key, namespace_.len + 1 + name.len});
+    struct str whole = {key, namespace_.len + 1 + name.len};
+    const struct pod_group *group = str_map_get(&admit->groups, whole);
+    return group ? workload_face(group->members.items[0]) : str_map_get(&admit->by_name, whole);
 }
 
 const struct workload *workload_of(const struct admit *admit, obj_id jobset)
@@ -433,10 +464,8 @@ void workload_visit(const struct admit *admit, void (*visit)(void *context, cons
         visit(context, admit->workloads.items[i]);
 }
 
-void workload_replace(struct step *step, struct workload *workload, const struct doc *document)
+static void set_active(struct step *step, struct workload *workload, bool active)
 {
-    const struct doc *spec = doc_get(document, "spec");
-    bool active = doc_bool(doc_get(spec, "active"), true);
     if (active == workload->active || workload->state == WORKLOAD_FINISHED)
         return;
     workload->active = active;
@@ -459,4 +488,15 @@ void workload_replace(struct step *step, struct workload *workload, const struct
         group_form(step, workload->group);
     }
     workload_look(step, workload);
+}
+
+void workload_replace(struct step *step, struct workload *workload, const struct doc *document)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct workload **list;
+    bool active = doc_bool(doc_path(document, "spec", "active", NULL), true);
+    size_t count = group_fellows(workload, is_any, &arena, &list);
+    for (size_t i = 0; i < count; i++)
+        if (!list[i]->gone)
+            set_active(step, list[i], active);
 }

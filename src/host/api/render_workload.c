@@ -46,14 +46,14 @@ static void put_template(struct json_writer *out, const struct doc *template)
     json_end_object(out);
 }
 
-static void put_podset(struct render *render, const struct workload *workload, size_t rjob)
+static void put_podset(struct render *render, const struct workload *workload, size_t rjob, int64_t count)
 {
     struct json_writer *out = &render->out;
     const struct podset *podset = &workload->podsets[rjob];
     const struct doc *template = pod_template(workload->jobset, rjob);
     json_begin_object(out);
     json_pair_str(out, "name", podset->name);
-    json_pair_int(out, "count", podset->count);
+    json_pair_int(out, "count", count);
     if (podset->least < podset->count)
         json_pair_int(out, "minCount", podset->least);
     if (template) {
@@ -63,16 +63,48 @@ static void put_podset(struct render *render, const struct workload *workload, s
     json_end_object(out);
 }
 
+/* Those of a group's Pods that have the same shape, in the order of the first of each role. */
+typedef VEC(const struct workload *) fellows;
+
+static bool next_role(const struct workload *workload, size_t *at, fellows *ret_role)
+{
+    const struct workload *const *members;
+    size_t count = workload_members(workload, &members);
+    vec_clear(ret_role);
+    for (; *at < count && ret_role->len == 0; (*at)++) {
+        struct str role = members[*at]->podsets[0].name;
+        bool before = false;
+        for (size_t i = 0; i < *at; i++)
+            before |= workload_counts(members[i]) && str_equal(members[i]->podsets[0].name, role);
+        for (size_t i = *at; !before && i < count; i++)
+            if (workload_counts(members[i]) && str_equal(members[i]->podsets[0].name, role))
+                vec_push(ret_role, members[i]);
+        if (ret_role->len && ret_role->items[0] != members[*at])
+            vec_clear(ret_role); /* one that is replaced: its role begins with another */
+    }
+    return ret_role->len > 0;
+}
+
+static void put_podsets(struct render *render, const struct workload *workload)
+{
+    fellows role = {0};
+    size_t at = 0;
+    json_key(&render->out, "podSets");
+    json_begin_array(&render->out);
+    while (next_role(workload, &at, &role))
+        put_podset(render, role.items[0], 0, (int64_t)role.len);
+    for (size_t r = 0; !workload->group && r < workload->jobset->spec.rjob_count; r++)
+        put_podset(render, workload, r, workload->podsets[r].count);
+    json_end_array(&render->out);
+    vec_done(&role);
+}
+
 static void put_spec(struct render *render, const struct workload *workload)
 {
     struct json_writer *out = &render->out;
     json_key(out, "spec");
     json_begin_object(out);
-    json_key(out, "podSets");
-    json_begin_array(out);
-    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
-        put_podset(render, workload, r);
-    json_end_array(out);
+    put_podsets(render, workload);
     json_pair_str(out, "queueName", workload->queue_name);
     if (workload->priority_class.len) {
         json_key(out, "priorityClassRef");
@@ -129,14 +161,16 @@ static void collect_domains(struct render *render, const struct jobset *jobset, 
     }
 }
 
-static void put_topology(struct render *render, const struct workload *workload, size_t rjob)
+static void put_topology(struct render *render, const fellows *all, size_t rjob)
 {
     struct json_writer *out = &render->out;
-    const struct jobset *jobset = workload->jobset;
+    const struct jobset *jobset = all->items[0]->jobset;
     if (!jobset->terms || !jobset->terms[rjob].level_count)
         return;
     domains list = {0};
-    collect_domains(render, jobset, rjob, &list);
+    for (size_t i = 0; i < all->len; i++)
+        if (all->items[i]->jobset->terms)
+            collect_domains(render, all->items[i]->jobset, rjob, &list);
     if (list.len > 0) {
         json_key(out, "topologyAssignment");
         json_begin_object(out);
@@ -165,10 +199,14 @@ static void put_topology(struct render *render, const struct workload *workload,
     vec_done(&list);
 }
 
-static void put_assignment(struct render *render, const struct workload *workload, size_t rjob)
+/* Of one PodSet: of a Workload, or of a role of a group (`all` of it have quota). */
+static void put_assignment(struct render *render, const fellows *all, size_t rjob)
 {
     struct json_writer *out = &render->out;
-    const struct podset *podset = &workload->podsets[rjob];
+    const struct podset *podset = &all->items[0]->podsets[rjob];
+    int64_t admitted = 0;
+    for (size_t i = 0; i < all->len; i++)
+        admitted += all->items[i]->podsets[rjob].admitted;
     json_begin_object(out);
     json_pair_str(out, "name", podset->name);
     json_key(out, "flavors");
@@ -184,32 +222,69 @@ static void put_assignment(struct render *render, const struct workload *workloa
     json_begin_object(out);
     for (size_t i = 0; i < podset->resource_count; i++)
         if (podset->resources[i].flavor.len)
-            put_amount(render, podset->resources[i].name, podset->resources[i].per_task * podset->admitted);
+            put_amount(render, podset->resources[i].name, podset->resources[i].per_task * admitted);
     json_end_object(out);
-    json_pair_int(out, "count", podset->admitted);
-    put_topology(render, workload, rjob);
+    json_pair_int(out, "count", admitted);
+    put_topology(render, all, rjob);
+    json_end_object(out);
+}
+
+static void put_assignments(struct render *render, const struct workload *workload)
+{
+    fellows role = {0};
+    size_t at = 0;
+    json_key(&render->out, "podSetAssignments");
+    json_begin_array(&render->out);
+    while (next_role(workload, &at, &role)) {
+        size_t kept = 0;
+        for (size_t i = 0; i < role.len; i++)
+            if (role.items[i]->podsets[0].admitted)
+                role.items[kept++] = role.items[i];
+        role.len = kept;
+        if (kept)
+            put_assignment(render, &role, 0);
+    }
+    for (size_t r = 0; !workload->group && r < workload->jobset->spec.rjob_count; r++) {
+        vec_clear(&role);
+        vec_push(&role, workload);
+        put_assignment(render, &role, r);
+    }
+    json_end_array(&render->out);
+    vec_done(&role);
+}
+
+static void put_done(struct render *render, struct str name, int64_t count, bool *some)
+{
+    struct json_writer *out = &render->out;
+    if (!count)
+        return;
+    if (!*some) {
+        json_key(out, "reclaimablePods");
+        json_begin_array(out);
+    }
+    *some = true;
+    json_begin_object(out);
+    json_pair_str(out, "name", name);
+    json_pair_int(out, "count", count);
     json_end_object(out);
 }
 
 static void put_reclaimable(struct render *render, const struct workload *workload)
 {
-    struct json_writer *out = &render->out;
     bool some = false;
-    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
-        if (!workload->podsets[r].done)
-            continue;
-        if (!some) {
-            json_key(out, "reclaimablePods");
-            json_begin_array(out);
-        }
-        some = true;
-        json_begin_object(out);
-        json_pair_str(out, "name", workload->podsets[r].name);
-        json_pair_int(out, "count", workload->podsets[r].done);
-        json_end_object(out);
+    fellows role = {0};
+    size_t at = 0;
+    while (next_role(workload, &at, &role)) {
+        int64_t done = 0;
+        for (size_t i = 0; i < role.len; i++)
+            done += role.items[i]->state == WORKLOAD_FINISHED;
+        put_done(render, role.items[0]->podsets[0].name, done, &some);
     }
+    for (size_t r = 0; !workload->group && r < workload->jobset->spec.rjob_count; r++)
+        put_done(render, workload->podsets[r].name, workload->podsets[r].done, &some);
     if (some)
-        json_end_array(out);
+        json_end_array(&render->out);
+    vec_done(&role);
 }
 
 static void put_evictions(struct render *render, const struct workload *workload)
@@ -243,6 +318,23 @@ static void put_requeue(struct render *render, const struct workload *workload)
     json_end_object(&render->out);
 }
 
+/* A group has ended when all of it has, and not with one of its Pods. */
+static void put_group_end(struct render *render, const struct workload *workload)
+{
+    const struct workload_condition *condition = &workload->conditions[WORKLOAD_IS_FINISHED];
+    struct group_end end = workload_group_end(workload);
+    bool stuck = condition->present && strcmp(condition->reason, "FailedToStart") == 0;
+    if (!end.finished)
+        return;
+    render_condition(render, "Finished", "True", condition->changed_ns,
+                     stuck      ? condition->reason
+                     : end.well ? "Succeeded"
+                                : "Failed",
+                     stuck ? buf_str(&condition->message)
+                           : arena_printf(render->scratch, "Pods succeeded: %lld/%lld.",
+                                          (long long)end.succeeded, (long long)end.total));
+}
+
 /* Why it waits is said as of now to who asks for it alone. */
 static void put_workload_conditions(struct render *render, const struct workload *workload)
 {
@@ -254,7 +346,7 @@ static void put_workload_conditions(struct render *render, const struct workload
     for (int kind = 0; kind < WORKLOAD_CONDITIONS; kind++) {
         const struct workload_condition *condition = &workload->conditions[kind];
         bool anew = fresh && kind == WORKLOAD_QUOTA_RESERVED;
-        if (!condition->present && !anew)
+        if ((!condition->present && !anew) || (workload->group && kind == WORKLOAD_IS_FINISHED))
             continue;
         json_begin_object(out);
         json_pair_text(out, "type", workload_condition_name((enum workload_condition_kind)kind));
@@ -266,6 +358,8 @@ static void put_workload_conditions(struct render *render, const struct workload
         json_pair_str(out, "message", buf_str(anew ? &why : &condition->message));
         json_end_object(out);
     }
+    if (workload->group)
+        put_group_end(render, workload);
     json_end_array(out);
 }
 
@@ -304,11 +398,7 @@ static void put_status(struct render *render, const struct workload *workload)
         json_key(out, "admission");
         json_begin_object(out);
         json_pair_str(out, "clusterQueue", workload->reserved_in);
-        json_key(out, "podSetAssignments");
-        json_begin_array(out);
-        for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
-            put_assignment(render, workload, r);
-        json_end_array(out);
+        put_assignments(render, workload);
         json_end_object(out);
     }
     put_workload_conditions(render, workload);
@@ -328,9 +418,29 @@ static void put_labels(struct render *render, const struct workload *workload)
     uid_text(workload_owner_uid(workload), uid);
     json_key(out, "labels");
     json_begin_object(out);
-    json_pair_text(out, "kueue.x-k8s.io/job-uid", uid);
+    if (!workload->group)
+        json_pair_text(out, "kueue.x-k8s.io/job-uid", uid);
     json_pair_str(out, "kueue.x-k8s.io/queue-name", workload->queue_name);
     json_end_object(out);
+}
+
+/* Every Pod of a group owns its Workload. */
+static void put_pods(struct render *render, const struct workload *const *members, size_t count)
+{
+    struct json_writer *out = &render->out;
+    json_key(out, "ownerReferences");
+    json_begin_array(out);
+    for (size_t i = 0; i < count; i++) {
+        char uid[UID_TEXT_MAX];
+        uid_text(workload_owner_uid(members[i]), uid);
+        json_begin_object(out);
+        json_pair_text(out, "apiVersion", "v1");
+        json_pair_text(out, "kind", "Pod");
+        json_pair_str(out, "name", members[i]->jobset->name);
+        json_pair_text(out, "uid", uid);
+        json_end_object(out);
+    }
+    json_end_array(out);
 }
 
 static void put_owner(struct render *render, const struct workload *workload)
@@ -341,8 +451,13 @@ static void put_owner(struct render *render, const struct workload *workload)
         [FORM_POD] = {"v1", "Pod"},
     };
     const struct jobset *jobset = workload->jobset;
-    render_owner(render, owners[jobset->form][0], owners[jobset->form][1], jobset->name,
-                 workload_owner_uid(workload));
+    const struct workload *const *members;
+    size_t count = workload_members(workload, &members);
+    if (count)
+        put_pods(render, members, count);
+    else
+        render_owner(render, owners[jobset->form][0], owners[jobset->form][1], jobset->name,
+                     workload_owner_uid(workload));
 }
 
 void render_workload_head(struct render *render, const struct workload *workload)
@@ -352,7 +467,7 @@ void render_workload_head(struct render *render, const struct workload *workload
     json_begin_object(out);
     json_pair_str(out, "name", workload->name);
     json_pair_str(out, "namespace", workload->jobset->namespace_);
-    render_time(render, "creationTimestamp", workload->created_ns);
+    render_time(render, "creationTimestamp", workload_shown_created(workload));
     put_owner(render, workload);
     json_end_object(out);
 }
@@ -365,10 +480,10 @@ void render_workload(struct render *render, const struct resource *resource, con
     render_type(render, resource_api_version(resource), resource->kind);
     render_metadata_begin(render, &(struct render_metadata){.name = workload->name,
                                                             .namespace_ = jobset->namespace_,
-                                                            .uid = workload->uid,
-                                                            .version = workload->changed_seq,
+                                                            .uid = workload_shown_uid(workload),
+                                                            .version = workload_version(workload),
                                                             .generation = workload->generation,
-                                                            .created_ns = workload->created_ns});
+                                                            .created_ns = workload_shown_created(workload)});
     put_labels(render, workload);
     put_owner(render, workload);
     render_metadata_end(render);
@@ -386,5 +501,7 @@ void workload_cells(struct render *render, const struct workload *workload)
     json_put_str(out, workload->queue_name);
     json_put_str(out, workload->state == WORKLOAD_HOLDING ? STR("") : workload->reserved_in);
     json_put_text(out, !admitted->present ? "" : admitted->status ? "True" : "False");
-    json_put_text(out, finished->present && finished->status ? "True" : "");
+    bool ended =
+        workload->group ? workload_group_end(workload).finished : finished->present && finished->status;
+    json_put_text(out, ended ? "True" : "");
 }

@@ -377,7 +377,7 @@ void table_cells(struct render *render, const struct resource *resource, struct 
         break;
     case OBJECT_WORKLOAD:
         workload_cells(render, object.workload);
-        table_put_age(render, object.workload->created_ns);
+        table_put_age(render, workload_shown_created(object.workload));
         break;
     case OBJECT_FAULT:
         fault_cells(render, object.fault);

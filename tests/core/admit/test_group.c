@@ -271,6 +271,106 @@ static void test_fast_admission(void **state)
     harness_done(&h);
 }
 
+/* What watchers of Workloads are told. */
+struct heard {
+    int added, deleted;
+    obj_id uid; /* of the newest */
+};
+
+static void listen(struct harness *h, const struct event *event)
+{
+    struct heard *heard = h->context;
+    (void)event;
+    for (size_t i = 0; i < h->effects.list.len; i++) {
+        const struct effect *effect = &h->effects.list.items[i];
+        if (effect->kind != EFFECT_CHANGED || effect->changed.object.kind != OBJECT_WORKLOAD)
+            continue;
+        struct object_name name = object_name(effect->changed.object);
+        assert_true(str_is(name.name, "g"));
+        assert_int_equal(name.version, core_seq(h->core));
+        heard->added += effect->changed.type == CHANGE_ADDED;
+        heard->deleted += effect->changed.type == CHANGE_DELETED;
+        assert_true(effect->changed.type == CHANGE_ADDED || name.uid == heard->uid);
+        heard->uid = name.uid;
+    }
+}
+
+static const struct workload *shown(struct harness *h)
+{
+    return workload_find(core_admit(h->core), STR("default"), STR("g"));
+}
+
+/* It stays the same while one Pod after the other is replaced, and goes with the last. */
+static void test_one_workload(void **state)
+{
+    (void)state;
+    struct harness h;
+    struct heard heard = {0};
+    const struct workload *const *members;
+    setup(&h, 3, "12", "Never");
+    h.context = &heard;
+    h.after = listen;
+    make_pod(&h, "a", "g", 2, "", "", 4);
+    obj_id uid = heard.uid;
+    make_pod(&h, "b", "g", 2, "", "", 4);
+    assert_int_equal(shown(&h)->state, WORKLOAD_ADMITTED);
+    assert_int_equal(workload_members(shown(&h), &members), 2);
+    struct queue_counts counts;
+    struct queue_condition active;
+    assert_true(queue_status(core_admit(h.core),
+                             object_find(core_objects(h.core), OBJECT_CLUSTER_QUEUE, STR(""), STR("team")),
+                             &active, &counts));
+    assert_int_equal(counts.admitted, 1); /* whatever number of Pods it has */
+    assert_int_equal(counts.pending, 0);
+    harness_run_all(&h);
+    harness_exit(&h, pod(&h, "a"), 1);
+    assert_int_equal(shown(&h)->state, WORKLOAD_ADMITTED); /* one runs */
+    assert_false(workload_group_end(shown(&h)).finished);
+    assert_true(post(&h, WRITE_DELETE, OBJECT_POD, "default", "a", STR("")) < 300);
+    make_pod(&h, "c", "g", 2, "", "", 4);
+    harness_run_all(&h);
+    harness_check_replay(&h);
+    harness_exit(&h, pod(&h, "b"), 0);
+    harness_exit(&h, pod(&h, "c"), 0);
+    struct group_end end = workload_group_end(shown(&h));
+    assert_true(end.finished && end.well && end.succeeded == 2 && end.total == 2);
+    assert_true(post(&h, WRITE_DELETE, OBJECT_POD, "default", "b", STR("")) < 300);
+    assert_int_equal(heard.deleted, 0);
+    assert_true(post(&h, WRITE_DELETE, OBJECT_POD, "default", "c", STR("")) < 300);
+    assert_int_equal(heard.added, 1);
+    assert_int_equal(heard.deleted, 1);
+    assert_true(heard.uid == uid);
+    assert_null(shown(&h));
+    harness_done(&h);
+}
+
+/* Pods of equal shape are one PodSet; what is written of the Workload is written of all. */
+static void test_roles(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 4, "16", "Never");
+    make_pod(&h, "a", "g", 3, "", "", 4);
+    make_pod(&h, "b", "g", 3, "", ", example.com/other: note", 4);
+    make_pod(&h, "c", "g", 3, "", "", 2);
+    assert_string_equal(of(&h, "a")->role, of(&h, "b")->role);
+    assert_string_not_equal(of(&h, "a")->role, of(&h, "c")->role);
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "b", "c");
+    obj_id uid = workload_shown_uid(shown(&h));
+    assert_true(post(&h, WRITE_DELETE, OBJECT_WORKLOAD, "default", "g", STR("")) < 300);
+    assert_pods(&h, WORKLOAD_LEAVING, "a", "b", "c");
+    harness_run_all(&h);
+    assert_null(shown(&h)); /* and Pods that are evicted are deleted */
+    make_pod(&h, "d", "g", 2, "", "", 4);
+    assert_true(workload_shown_uid(shown(&h)) != uid);
+    post(&h, WRITE_REPLACE, OBJECT_WORKLOAD, "default", "g", STR("{\"spec\":{\"active\":false}}"));
+    make_pod(&h, "e", "g", 2, "", "", 4);
+    assert_pods(&h, WORKLOAD_PENDING, "d", "e");
+    post(&h, WRITE_REPLACE, OBJECT_WORKLOAD, "default", "g", STR("{\"spec\":{\"active\":true}}"));
+    assert_pods(&h, WORKLOAD_ADMITTED, "d", "e");
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +383,8 @@ int main(void)
         cmocka_unit_test(test_drained),
         cmocka_unit_test(test_one_try),
         cmocka_unit_test(test_fast_admission),
+        cmocka_unit_test(test_one_workload),
+        cmocka_unit_test(test_roles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,128 @@
+/* face.c - the one Workload that the API shows for the Pods of a group (Kueue has one: its PodSets are the
+ * roles of the group, Pods of equal shape). Each Pod's own Workload stays what decides; here they are seen as
+ * one.
+ */
+#include "core/admit/internal.h"
+
+#include "base/hash.h"
+#include "base/json.h"
+
+/* --- which stands for all ---------------------------------------------------------------------- */
+
+/* The group is where most of it is: one that is not ready keeps it from being ready. */
+static int rank(const struct workload *member)
+{
+    static const int ranks[WORKLOAD_STATES] = {
+        [WORKLOAD_FINISHED] = 0, [WORKLOAD_PENDING] = 2,  [WORKLOAD_HOLDING] = 4,
+        [WORKLOAD_LEAVING] = 6,  [WORKLOAD_ADMITTED] = 8,
+    };
+    bool unready = member->state == WORKLOAD_ADMITTED && !workload_holds(member, WORKLOAD_PODS_READY);
+    return ranks[member->state] + (unready || member->leader == member);
+}
+
+const struct workload *workload_face(const struct workload *workload)
+{
+    const struct pod_group *group = workload->group;
+    const struct workload *face = workload;
+    for (size_t i = 0; group && i < group->members.len; i++)
+        if (i == 0 || rank(group->members.items[i]) > rank(face))
+            face = group->members.items[i];
+    return face;
+}
+
+size_t workload_members(const struct workload *workload, const struct workload *const **ret_list)
+{
+    const struct pod_group *group = workload->group;
+    if (group) {
+        *ret_list = (const struct workload *const *)group->members.items;
+        return group->members.len;
+    }
+    *ret_list = NULL;
+    return 0;
+}
+
+obj_id workload_shown_uid(const struct workload *workload)
+{
+    return workload->group_uid ? workload->group_uid : workload->uid;
+}
+
+int64_t workload_shown_created(const struct workload *workload)
+{
+    return workload->group_uid ? workload->group_created_ns : workload->created_ns;
+}
+
+uint64_t workload_version(const struct workload *workload)
+{
+    uint64_t version = workload->changed_seq;
+    for (size_t i = 0; workload->group && i < workload->group->members.len; i++)
+        if (workload->group->members.items[i]->changed_seq > version)
+            version = workload->group->members.items[i]->changed_seq;
+    return version;
+}
+
+/* --- how it stands ----------------------------------------------------------------------------- */
+
+static bool has_succeeded(const struct workload *member)
+{
+    const char *reason = member->conditions[WORKLOAD_IS_FINISHED].reason;
+    return member->state == WORKLOAD_FINISHED && reason && strcmp(reason, "Succeeded") == 0;
+}
+
+bool workload_counts(const struct workload *member)
+{
+    return member->state != WORKLOAD_FINISHED || has_succeeded(member) || !member->group ||
+           !group_retries(member->group);
+}
+
+struct group_end workload_group_end(const struct workload *workload)
+{
+    const struct pod_group *group = workload->group;
+    struct group_end end = {.total = group ? group_total(group) : 0};
+    bool active = false, stuck = false;
+    for (size_t i = 0; group && i < group->members.len; i++) {
+        const struct workload *member = group->members.items[i];
+        const char *reason = member->conditions[WORKLOAD_IS_FINISHED].reason;
+        active |= member->state != WORKLOAD_FINISHED;
+        stuck |= member->state == WORKLOAD_FINISHED && reason && strcmp(reason, "FailedToStart") == 0;
+        end.succeeded += has_succeeded(member);
+    }
+    end.well = end.total > 0 && end.succeeded >= end.total;
+    end.finished = group && (end.well || (!active && (stuck || !group_retries(group))));
+    return end;
+}
+
+/* --- roles ------------------------------------------------------------------------------------- */
+
+static void add_part(struct buf *text, const struct doc *object, const char *key)
+{
+    const struct doc *part = doc_get(object, key);
+    buf_printf(text, "%s:", key);
+    if (part)
+        json_write(text, part);
+}
+
+/* What makes a difference to who admits and places it: kubernetes-sigs/kueue, pkg/controller/jobs/pod, "role
+ * hash". The digits are our own. */
+void group_name_role(struct workload *member)
+{
+    static const char *const parts[] = {"nodeSelector",      "affinity", "tolerations",
+                                        "priorityClassName", "priority", "topologySpreadConstraints"};
+    static const char *const lists[] = {"initContainers", "containers"};
+    const struct doc *spec = doc_get(member->jobset->document, "spec");
+    struct buf text BUF_CLEANUP = {0};
+    for (size_t l = 0; l < 2; l++) {
+        const struct doc *list = doc_get(spec, lists[l]);
+        for (size_t c = 0; c < doc_len(list); c++) {
+            add_part(&text, doc_at(list, c), "resources");
+            add_part(&text, doc_at(list, c), "ports");
+        }
+        buf_printf(&text, ";");
+    }
+    for (size_t p = 0; p < sizeof(parts) / sizeof(*parts); p++)
+        add_part(&text, spec, parts[p]);
+    uint64_t hash = hash64(0, text.data, text.len);
+    static const char digits[] = "0123456789abcdef";
+    for (int d = 0; d < 8; d++)
+        member->role[d] = digits[hash >> (4 * d) & 15];
+    member->podsets[0].name = (struct str){member->role, 8};
+}
