@@ -214,6 +214,60 @@ int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, s
 int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_len, uint64_t *ret_step,
                            struct phx_error *error);
 
+/* ---- checkpoints of named regions ---- */
+
+enum phx_dtype {
+    PHX_BOOL,
+    PHX_U8,
+    PHX_I8,
+    PHX_U16,
+    PHX_I16,
+    PHX_F16,
+    PHX_BF16,
+    PHX_U32,
+    PHX_I32,
+    PHX_F32,
+    PHX_U64,
+    PHX_I64,
+    PHX_F64,
+    PHX_DTYPES
+};
+
+#define PHX_REGION_NAME_MAX                                                                                  \
+    128 /* bytes, with the NUL; printable ASCII without blanks, quotes and backslashes */
+#define PHX_REGION_DIMS_MAX 8
+#define PHX_REGIONS_MAX     4096
+
+/* A part of the state: `data` has the product of `shape` elements of the dtype, rows first; no dimension is
+ * one element. What several ranks hold parts of says so with shard_count above 1: this rank has part
+ * shard_index along axis shard_axis; otherwise every rank has the whole (it is replicated). */
+struct phx_region {
+    const char *name;
+    void *data;
+    int dtype; /* enum phx_dtype */
+    uint32_t dims;
+    uint64_t shape[PHX_REGION_DIMS_MAX];
+    uint32_t shard_axis, shard_index, shard_count;
+};
+
+/* From here on phx_checkpoint_take and _load are of these regions, in the place of any before. The
+ * description is copied; the memory stays the program's and must live until other regions are registered or
+ * the context is gone. */
+int phx_checkpoint_register(phx_context *ctx, const struct phx_region *regions, size_t count,
+                            struct phx_error *error);
+
+#define PHX_IN_MEMORY  1u /* as phx_checkpoint_hold */
+#define PHX_IN_STORAGE 2u /* as phx_checkpoint_save */
+
+/* Keeps the registered regions as they are after `step` steps. With both places the program waits for the
+ * copy into memory alone, and a thread of the library writes it from there; where that fails, the next call
+ * says so. Where there is no PHX_MEMORY_DIR both mean storage. */
+int phx_checkpoint_take(phx_context *ctx, uint64_t step, unsigned where, struct phx_error *error);
+
+/* As phx_checkpoint_restore, into the registered regions. PHX_ERROR_INVALID when the checkpoint is of other
+ * ones. */
+int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *error);
+
 /* ---- notice ---- */
 
 struct phx_drain {

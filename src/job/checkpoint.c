@@ -2,6 +2,7 @@
  * stand-alone). */
 #include "job/context.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/error.h"
@@ -28,11 +29,10 @@ static void delete_old(struct phx_context *ctx)
         shard_delete_before(&id, keep_from, commits);
 }
 
-static int check_save(struct phx_context *ctx, uint64_t step, struct phx_error *error)
+int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *error)
 {
     if (ctx->settings.checkpoint_dir[0] == '\0')
         return job_fail(error, PHX_ERROR_INVALID, "there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
-    pthread_mutex_lock(&ctx->mutex);
     int status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
     uint64_t floor = ctx->last.valid ? ctx->last.step : ctx->restore.valid ? ctx->restore.step : 0;
     bool any = ctx->last.valid || ctx->restore.valid;
@@ -40,7 +40,6 @@ static int check_save(struct phx_context *ctx, uint64_t step, struct phx_error *
         status =
             job_fail(error, PHX_ERROR_INVALID, "step %llu doesn't rise above %llu, which is saved already",
                      (unsigned long long)step, (unsigned long long)floor);
-    pthread_mutex_unlock(&ctx->mutex);
     return status;
 }
 
@@ -59,27 +58,12 @@ static void report_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
         job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = saved});
 }
 
-static enum phx_phase change_phase(struct phx_context *ctx, enum phx_phase phase)
-{
-    pthread_mutex_lock(&ctx->mutex);
-    phase = job_pace_phase(&ctx->pace, phase, job_now_ns());
-    pthread_mutex_unlock(&ctx->mutex);
-    return phase;
-}
-
-int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_t len,
-                        struct phx_error *error)
+int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+             struct phx_error *error)
 {
     uint64_t bytes;
-    if (data == NULL && len > 0)
-        return job_fail(error, PHX_ERROR_INVALID, "data is NULL");
-    int status = check_save(ctx, step, error);
-    if (status != 0)
-        return status;
     struct shard_id id = own_shard(ctx, step, ctx->attempt);
-    enum phx_phase phase = change_phase(ctx, PHX_PHASE_SAVE);
-    status = shard_write(&id, data, len, &bytes, error);
-    change_phase(ctx, phase);
+    int status = shard_write(&id, parts, count, &bytes, error);
     if (status != 0)
         return status;
     pthread_mutex_lock(&ctx->mutex);
@@ -89,6 +73,54 @@ int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_
     pthread_mutex_unlock(&ctx->mutex);
     delete_old(ctx);
     return status;
+}
+
+/* What the program's own thread does from now on; returns what it did. */
+static enum phx_phase change_phase(struct phx_context *ctx, enum phx_phase phase)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    phase = job_pace_phase(&ctx->pace, phase, job_now_ns());
+    pthread_mutex_unlock(&ctx->mutex);
+    return phase;
+}
+
+static int save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                struct phx_error *error)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    int status = job_save_check(ctx, step, error);
+    pthread_mutex_unlock(&ctx->mutex);
+    if (status != 0)
+        return status;
+    enum phx_phase phase = change_phase(ctx, PHX_PHASE_SAVE);
+    status = job_save(ctx, step, parts, count, error);
+    change_phase(ctx, phase);
+    return status;
+}
+
+static int hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, bool store,
+                struct phx_error *error)
+{
+    enum phx_phase phase = change_phase(ctx, PHX_PHASE_SAVE);
+    int status = job_keep_hold(ctx, step, parts, count, store, error);
+    change_phase(ctx, phase);
+    return status;
+}
+
+int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_t len,
+                        struct phx_error *error)
+{
+    if (data == NULL && len > 0)
+        return job_fail(error, PHX_ERROR_INVALID, "data is NULL");
+    return save(ctx, step, &(struct iovec){(void *)(uintptr_t)data, len}, 1, error);
+}
+
+int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_t len,
+                        struct phx_error *error)
+{
+    if (data == NULL && len > 0)
+        return job_fail(error, PHX_ERROR_INVALID, "data is NULL");
+    return hold(ctx, step, &(struct iovec){(void *)(uintptr_t)data, len}, 1, false, error);
 }
 
 int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error)
@@ -156,5 +188,68 @@ int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_
         status = shard_read(&id, buf, cap, ret_len, error);
     if (status == 0)
         *ret_step = id.step;
+    return status;
+}
+
+/* ---- regions ---- */
+
+int phx_checkpoint_register(phx_context *ctx, const struct phx_region *regions, size_t count,
+                            struct phx_error *error)
+{
+    struct job_regions described;
+    int status = job_regions_describe(regions, count, &described, error);
+    if (status != 0)
+        return status;
+    pthread_mutex_lock(&ctx->mutex);
+    job_regions_done(&ctx->regions);
+    ctx->regions = described;
+    pthread_mutex_unlock(&ctx->mutex);
+    return 0;
+}
+
+static int check_registered(const struct phx_context *ctx, struct phx_error *error)
+{
+    return ctx->regions.count > 0 ? 0 : job_fail(error, PHX_ERROR_INVALID, "no regions are registered");
+}
+
+int phx_checkpoint_take(phx_context *ctx, uint64_t step, unsigned where, struct phx_error *error)
+{
+    const struct job_regions *regions = &ctx->regions;
+    bool store = (where & PHX_IN_STORAGE) != 0, held = (where & PHX_IN_MEMORY) != 0;
+    int status = check_registered(ctx, error);
+    if (status == 0 && (where == 0 || (where & ~(PHX_IN_MEMORY | PHX_IN_STORAGE)) != 0))
+        status = job_fail(error, PHX_ERROR_INVALID, "where is neither memory nor storage");
+    if (status != 0)
+        return status;
+    if (held && !(store && ctx->settings.memory_dir[0] == '\0'))
+        return hold(ctx, step, regions->parts, regions->count + 1, store, error);
+    return save(ctx, step, regions->parts, regions->count + 1, error);
+}
+
+int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *error)
+{
+    size_t len;
+    uint64_t step;
+    struct shard_id id;
+    int slot = -1, status = ret_step == NULL ? job_fail(error, PHX_ERROR_INVALID, "ret_step is NULL")
+                                             : check_registered(ctx, error);
+    if (status == 0)
+        status = restore_source(ctx, &slot, &id, error);
+    if (status == 0 && slot >= 0) {
+        status = job_regions_fill(&ctx->regions, held_data(&ctx->keep.held, slot),
+                                  ctx->keep.held.slots[slot].len, error);
+        step = id.step;
+    } else if (status == 0) {
+        uint8_t *data = malloc(ctx->regions.len);
+        status = data == NULL ? job_fail(error, PHX_ERROR_MEMORY, "out of memory")
+                              : phx_checkpoint_restore(ctx, data, ctx->regions.len, &len, &step, error);
+        if (status == PHX_ERROR_SPACE || (status == 0 && len != ctx->regions.len))
+            status = job_regions_fill(&ctx->regions, data, 0, error); /* says that it is of others */
+        else if (status == 0)
+            status = job_regions_fill(&ctx->regions, data, len, error);
+        free(data);
+    }
+    if (status == 0)
+        *ret_step = step;
     return status;
 }

@@ -27,6 +27,7 @@
 #include "job/flight.h"
 #include "job/held.h"
 #include "job/pace.h"
+#include "job/regions.h"
 #include "job/settings.h"
 #include "job/star.h"
 #include "job/wire.h"
@@ -109,13 +110,22 @@ struct job_keep {
     pthread_t thread;
     bool thread_started, stop;
     enum keep_state state;
-    int busy, newest; /* slots: of the state; sealed last in this attempt, -1: none */
-    bool any;         /* this attempt has held something, last: */
+    int busy;           /* slot of the state */
+    int newest, before; /* slots that were sealed last in this attempt; -1: none */
+    bool any;           /* this attempt has held something, or could not, last: */
     uint64_t step;
     size_t len;
+    /* A slot that is being written to storage, -1: none; its thread writes when the slot is sealed. */
+    int storing;
+    uint64_t store_step;
+    size_t store_len;
+    pthread_t store_thread;
+    bool store_thread_started;
+    bool any_told; /* all ranks have said of this step whether they hold it: */
+    uint64_t told;
     bool any_by_all; /* every rank of this attempt has sealed, newest: */
     uint64_t by_all;
-    struct phx_error failure; /* code not 0: the last seal failed, nobody was told yet */
+    struct phx_error failure; /* code not 0: sealing or storing failed, nobody was told yet */
 };
 
 struct phx_context {
@@ -163,6 +173,7 @@ struct phx_context {
     uint64_t deleted_before;                           /* shards of lower steps are gone already */
 
     struct job_keep keep;
+    struct job_regions regions;
 
     bool drain;
     uint32_t drain_reason;
@@ -250,8 +261,21 @@ int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error);
 bool job_keep_newest(const struct phx_context *ctx, struct job_checkpoint_ref *ret_ref);
 /* Its slot; -1: it is not held here. */
 int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref);
-void job_keep_told(struct phx_context *ctx, uint64_t step); /* every rank holds it; mutex held */
-void job_keep_stop(struct phx_context *ctx, bool discard);  /* without the mutex */
+/* Every rank holds it, or at least one could not; mutex held. */
+void job_keep_told(struct phx_context *ctx, uint64_t step, bool by_all);
+void job_keep_stop(struct phx_context *ctx, bool discard); /* without the mutex */
+/* Holds these parts as `step`; with `store` they are written to storage from there. Without the mutex. */
+int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, bool store,
+                  struct phx_error *error);
+void job_keep_finish(struct phx_context *ctx); /* waits until nothing is under way; mutex held */
+
+/* ---- checkpoint.c ---- */
+
+/* May this rank save `step` now? Mutex held. */
+int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *error);
+/* Writes it and reports it. Without the mutex. */
+int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+             struct phx_error *error);
 
 /* ---- agree.c: mutex held ---- */
 

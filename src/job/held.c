@@ -248,12 +248,24 @@ int held_reserve(struct held *held, int index, size_t len, struct phx_error *err
     return 0;
 }
 
-int held_copy(struct held *held, int index, const void *data, size_t len, struct phx_error *error)
+int held_copy(struct held *held, int index, const struct iovec *data, size_t count, struct phx_error *error)
 {
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++)
+        len += data[i].iov_len;
     int status = held_reserve(held, index, len, error);
-    if (status == 0 && len > 0)
-        memcpy(held->slots[index].map + SHARD_HEADER_SIZE, data, len);
+    uint8_t *to = held->slots[index].map + SHARD_HEADER_SIZE;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        if (data[i].iov_len > 0)
+            memcpy(to, data[i].iov_base, data[i].iov_len);
+        to += data[i].iov_len;
+    }
     return status;
+}
+
+const uint8_t *held_data(const struct held *held, int slot)
+{
+    return held->slots[slot].map + SHARD_HEADER_SIZE;
 }
 
 int held_seal(struct held *held, int index, uint64_t step, size_t len, struct phx_error *error)

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "phalanx/phalanx.h"
 
@@ -64,8 +65,10 @@ int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *
 /* Makes room for `len` bytes, now, where the slot is shorter. Takes the header away. PHX_ERROR_SPACE: there
  * is no memory for it. */
 int held_reserve(struct held *held, int slot, size_t len, struct phx_error *error);
-/* As held_reserve, then the copy. */
-int held_copy(struct held *held, int slot, const void *data, size_t len, struct phx_error *error);
+/* As held_reserve, then the copy of `count` parts, one after the other. */
+int held_copy(struct held *held, int slot, const struct iovec *data, size_t count, struct phx_error *error);
+/* The data of a slot that was copied or sealed. */
+const uint8_t *held_data(const struct held *held, int slot);
 /* Makes what was copied count. */
 int held_seal(struct held *held, int slot, uint64_t step, size_t len, struct phx_error *error);
 

@@ -41,7 +41,8 @@ struct job_hub {
     uint8_t *saved_next;              /* [world] */
     struct {
         uint64_t step;
-        uint32_t ranks; /* that hold it in memory */
+        uint32_t ranks; /* that hold it in memory, or could not */
+        bool failed;    /* one could not */
     } held[HELD_STEPS];
 };
 
@@ -218,23 +219,34 @@ static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
     send_message(ctx, ctx->settings.world, &message);
 }
 
+/* Where the step is counted. Ranks that hold different steps, which they should not, push out the oldest. */
+static size_t held_place(const struct job_hub *hub, uint64_t step)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < HELD_STEPS; i++) {
+        if (hub->held[i].ranks > 0 && hub->held[i].step == step)
+            return i;
+        if (hub->held[i].ranks == 0 ||
+            (hub->held[best].ranks > 0 && hub->held[i].step < hub->held[best].step))
+            best = i;
+    }
+    return best;
+}
+
 /* Each rank says so once for each step. */
-static void on_held(struct phx_context *ctx, uint64_t step)
+static void on_held(struct phx_context *ctx, uint64_t step, bool failed)
 {
     struct job_hub *hub = ctx->hub;
-    size_t at = 0;
-    while (at < HELD_STEPS && !(hub->held[at].ranks > 0 && hub->held[at].step == step))
-        at++;
-    for (size_t i = 0; i < HELD_STEPS && at == HELD_STEPS; i++)
-        if (hub->held[i].ranks == 0)
-            at = i;
-    if (at == HELD_STEPS)
-        return; /* ranks that hold different steps: none of them is ever held by all */
+    size_t at = held_place(hub, step);
+    if (hub->held[at].step != step)
+        hub->held[at].ranks = 0;
     hub->held[at].step = step;
+    hub->held[at].failed = failed || (hub->held[at].failed && hub->held[at].ranks > 0);
     if (++hub->held[at].ranks < ctx->settings.world)
         return;
     hub->held[at].ranks = 0;
-    send_message(ctx, ctx->settings.world, &(struct star_message){.type = STAR_HELD_BY_ALL, .number = step});
+    struct star_message message = {.type = STAR_HELD_BY_ALL, .number = step, .status = hub->held[at].failed};
+    send_message(ctx, ctx->settings.world, &message);
 }
 
 static void on_leave(struct phx_context *ctx, uint32_t rank)
@@ -267,7 +279,7 @@ void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct star_m
         on_saved(ctx, rank, message->number);
         break;
     case STAR_HELD:
-        on_held(ctx, message->number);
+        on_held(ctx, message->number, message->status != 0);
         break;
     case STAR_ANSWER:
         job_agree_receive(ctx, rank, message);

@@ -20,6 +20,7 @@ static void destroy(struct phx_context *ctx)
     job_hub_free(ctx);
     job_agree_stop(ctx);
     job_flight_close(&ctx->flight);
+    job_regions_done(&ctx->regions);
     if (ctx->wake_fd >= 0)
         close(ctx->wake_fd);
     if (ctx->failure_fd >= 0)
@@ -185,6 +186,7 @@ int phx_leave(phx_context *ctx, struct phx_error *error)
         return job_fail(error, PHX_ERROR_INVALID, "the context is NULL");
     int64_t deadline_ns = job_deadline_ns(ctx->settings.leave_timeout_ms);
     pthread_mutex_lock(&ctx->mutex);
+    job_keep_finish(ctx);
     int status = job_failure(ctx, error);
     if (status == 0) {
         ctx->leaving = true;

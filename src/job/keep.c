@@ -29,7 +29,7 @@ int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error)
     int status = held_open(&keep->held, settings->memory_dir, make, settings->rank, settings->world,
                            ctx->attempt, error);
     keep->open = status == 0;
-    keep->newest = -1;
+    keep->newest = keep->before = keep->storing = -1;
     return status;
 }
 
@@ -50,14 +50,15 @@ int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref
 void job_keep_stop(struct phx_context *ctx, bool discard)
 {
     struct job_keep *keep = &ctx->keep;
-    if (keep->thread_started) {
-        pthread_mutex_lock(&ctx->mutex);
-        keep->stop = true;
-        job_changed(ctx);
-        pthread_mutex_unlock(&ctx->mutex);
+    pthread_mutex_lock(&ctx->mutex);
+    keep->stop = true;
+    job_changed(ctx);
+    pthread_mutex_unlock(&ctx->mutex);
+    if (keep->thread_started)
         pthread_join(keep->thread, NULL);
-        keep->thread_started = false;
-    }
+    if (keep->store_thread_started)
+        pthread_join(keep->store_thread, NULL);
+    keep->thread_started = keep->store_thread_started = false;
     if (keep->open && discard)
         held_discard(&keep->held);
     else if (keep->open)
@@ -65,7 +66,18 @@ void job_keep_stop(struct phx_context *ctx, bool discard)
     keep->open = false;
 }
 
-/* ---- the thread ---- */
+/* ---- the threads ---- */
+
+/* The others wait for a word in either case. */
+static void end_hold(struct phx_context *ctx, uint64_t step, bool held)
+{
+    struct job_keep *keep = &ctx->keep;
+    if (!held && keep->storing == keep->busy)
+        keep->storing = -1;
+    keep->state = KEEP_IDLE;
+    job_spoke_send(ctx, &(struct star_message){.type = STAR_HELD, .number = step, .status = !held});
+    job_changed(ctx);
+}
 
 static void seal(struct phx_context *ctx)
 {
@@ -75,16 +87,15 @@ static void seal(struct phx_context *ctx)
     int status = held_seal(&keep->held, keep->busy, keep->step, keep->len, &error);
     pthread_mutex_lock(&ctx->mutex);
     if (status == 0) {
+        keep->before = keep->newest;
         keep->newest = keep->busy;
-        job_spoke_send(ctx, &(struct star_message){.type = STAR_HELD, .number = keep->step});
     } else {
         keep->failure = error; /* the next hold tells */
     }
-    keep->state = KEEP_IDLE;
-    job_changed(ctx);
+    end_hold(ctx, keep->step, status == 0);
 }
 
-static void *serve(void *argument)
+static void *serve_seals(void *argument)
 {
     struct phx_context *ctx = argument;
     pthread_mutex_lock(&ctx->mutex);
@@ -98,20 +109,64 @@ static void *serve(void *argument)
     return NULL;
 }
 
-static int start_thread(struct phx_context *ctx, struct phx_error *error)
+static void store(struct phx_context *ctx)
 {
     struct job_keep *keep = &ctx->keep;
+    struct phx_error error;
+    struct iovec data = {(void *)(uintptr_t)held_data(&keep->held, keep->storing), keep->store_len};
+    pthread_mutex_unlock(&ctx->mutex);
+    int status = job_save(ctx, keep->store_step, &data, 1, &error);
+    pthread_mutex_lock(&ctx->mutex);
+    if (status != 0)
+        keep->failure = error;
+    keep->storing = -1;
+    job_changed(ctx);
+}
+
+static void *serve_stores(void *argument)
+{
+    struct phx_context *ctx = argument;
+    pthread_mutex_lock(&ctx->mutex);
+    while (!ctx->keep.stop) {
+        if (ctx->keep.storing >= 0 && ctx->keep.held.slots[ctx->keep.storing].sealed &&
+            ctx->keep.state == KEEP_IDLE)
+            store(ctx);
+        else
+            job_wait(ctx, JOB_NEVER);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return NULL;
+}
+
+static int start_thread(struct phx_context *ctx, void *(*serve)(void *), pthread_t *thread, bool *started,
+                        struct phx_error *error)
+{
     sigset_t all, before;
-    if (keep->thread_started)
+    if (*started)
         return 0;
     sigfillset(&all); /* the program's signals are for the program's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int status = pthread_create(&keep->thread, NULL, serve, ctx);
+    int status = pthread_create(thread, NULL, serve, ctx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status != 0)
         return job_fail_errno(error, status, "start a thread for checkpoints in memory");
-    keep->thread_started = true;
+    *started = true;
     return 0;
+}
+
+static int start_threads(struct phx_context *ctx, bool and_store, struct phx_error *error)
+{
+    struct job_keep *keep = &ctx->keep;
+    int status = start_thread(ctx, serve_seals, &keep->thread, &keep->thread_started, error);
+    if (status == 0 && and_store)
+        status = start_thread(ctx, serve_stores, &keep->store_thread, &keep->store_thread_started, error);
+    return status;
+}
+
+void job_keep_finish(struct phx_context *ctx)
+{
+    while (ctx->keep.open && ctx->failure == 0 && (ctx->keep.state != KEEP_IDLE || ctx->keep.storing >= 0))
+        job_wait(ctx, JOB_NEVER);
 }
 
 /* ---- calls ---- */
@@ -121,8 +176,25 @@ static bool by_all(const struct job_keep *keep, uint64_t step)
     return keep->any_by_all && keep->by_all >= step;
 }
 
-/* A slot may be taken when the one before is sealed here and everywhere. */
-static int wait_for_slot(struct phx_context *ctx, uint64_t step, struct phx_error *error)
+/* The one that holds nothing that is still wanted: not the newest of this attempt, nor what it began with. */
+static int free_slot(const struct phx_context *ctx)
+{
+    int taken = ctx->keep.newest >= 0 ? ctx->keep.newest : job_keep_find(ctx, &ctx->restore);
+    return taken == 0 ? 1 : 0;
+}
+
+/* A slot may be taken when the one before is sealed here and everywhere, and its own contents are not on
+ * their way to storage; two can't be on that way at once. */
+static bool must_wait(const struct phx_context *ctx, bool to_store)
+{
+    const struct job_keep *keep = &ctx->keep;
+    if (keep->failure.code != 0)
+        return false;
+    return keep->state != KEEP_IDLE || (keep->any && !(keep->any_told && keep->told >= keep->step)) ||
+           keep->storing == free_slot(ctx) || (to_store && keep->storing >= 0);
+}
+
+static int wait_for_slot(struct phx_context *ctx, uint64_t step, bool to_store, struct phx_error *error)
 {
     struct job_keep *keep = &ctx->keep;
     const uint64_t *floor = keep->any ? &keep->step : ctx->restore.valid ? &ctx->restore.step : NULL;
@@ -130,8 +202,7 @@ static int wait_for_slot(struct phx_context *ctx, uint64_t step, struct phx_erro
         return job_fail(error, PHX_ERROR_INVALID, "step %llu doesn't rise above %llu, which is held already",
                         (unsigned long long)step, (unsigned long long)*floor);
     int status = job_failure(ctx, error);
-    while (status == 0 && (keep->state != KEEP_IDLE ||
-                           (keep->any && keep->failure.code == 0 && !by_all(keep, keep->step)))) {
+    while (status == 0 && must_wait(ctx, to_store)) {
         if (ctx->any_left)
             return job_fail_peer(error, ctx->left_rank, "has left; no further step is held by all");
         job_wait(ctx, JOB_NEVER);
@@ -146,38 +217,49 @@ static int wait_for_slot(struct phx_context *ctx, uint64_t step, struct phx_erro
     return status;
 }
 
-/* The one that holds nothing that is still wanted: not the newest of this attempt, nor what it began with. */
-static int free_slot(const struct phx_context *ctx)
+/* The part that the program waits for. Mutex held, but for the copy. */
+static int copy(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                struct phx_error *error)
 {
-    int taken = ctx->keep.newest >= 0 ? ctx->keep.newest : job_keep_find(ctx, &ctx->restore);
-    return taken == 0 ? 1 : 0;
+    struct job_keep *keep = &ctx->keep;
+    keep->any = true;
+    keep->step = step;
+    keep->len = 0;
+    for (size_t i = 0; i < count; i++)
+        keep->len += parts[i].iov_len;
+    keep->state = KEEP_COPYING;
+    keep->busy = free_slot(ctx);
+    pthread_mutex_unlock(&ctx->mutex);
+    int status = held_copy(&keep->held, keep->busy, parts, count, error);
+    pthread_mutex_lock(&ctx->mutex);
+    if (status == 0)
+        keep->state = KEEP_COPIED;
+    else
+        end_hold(ctx, step, false);
+    return status;
 }
 
-int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_t len,
-                        struct phx_error *error)
+int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                  bool to_store, struct phx_error *error)
 {
-    if (data == NULL && len > 0)
-        return job_fail(error, PHX_ERROR_INVALID, "data is NULL");
     struct job_keep *keep = &ctx->keep;
     pthread_mutex_lock(&ctx->mutex);
     enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_SAVE, job_now_ns());
     int status = job_keep_open(ctx, true, error);
+    if (status != 0)
+        job_spoke_send(ctx, &(struct star_message){.type = STAR_HELD, .number = step, .status = 1});
+    if (status == 0 && to_store)
+        status = job_save_check(ctx, step, error);
     if (status == 0)
-        status = start_thread(ctx, error);
+        status = start_threads(ctx, to_store, error);
     if (status == 0)
-        status = wait_for_slot(ctx, step, error);
-    if (status == 0) {
-        keep->state = KEEP_COPYING;
-        keep->busy = free_slot(ctx);
-        pthread_mutex_unlock(&ctx->mutex);
-        status = held_copy(&keep->held, keep->busy, data, len, error);
-        pthread_mutex_lock(&ctx->mutex);
-        keep->state = status == 0 ? KEEP_COPIED : KEEP_IDLE;
-    }
-    if (status == 0) {
-        keep->any = true;
-        keep->step = step;
-        keep->len = len;
+        status = wait_for_slot(ctx, step, to_store, error);
+    if (status == 0)
+        status = copy(ctx, step, parts, count, error);
+    if (status == 0 && to_store) {
+        keep->storing = keep->busy;
+        keep->store_step = step;
+        keep->store_len = keep->len;
     }
     job_pace_phase(&ctx->pace, phase, job_now_ns());
     job_changed(ctx);
@@ -202,9 +284,17 @@ int phx_checkpoint_held(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
     return status;
 }
 
-void job_keep_told(struct phx_context *ctx, uint64_t step)
+/* A step that not all hold is of no use: its slot is the next one to be taken. */
+void job_keep_told(struct phx_context *ctx, uint64_t step, bool all)
 {
-    ctx->keep.any_by_all = true;
-    ctx->keep.by_all = step;
+    struct job_keep *keep = &ctx->keep;
+    keep->any_told = true;
+    keep->told = step;
+    if (all) {
+        keep->any_by_all = true;
+        keep->by_all = step;
+    } else if (keep->newest >= 0 && keep->held.slots[keep->newest].step == step) {
+        keep->newest = keep->before;
+    }
     job_changed(ctx);
 }

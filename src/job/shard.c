@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,10 +75,10 @@ static int make_directory(const struct shard_id *id, struct phx_error *error)
     return errno == EEXIST ? 0 : job_fail_errno(error, errno, "create %.120s", path);
 }
 
-static int write_all(int fd, struct iovec *parts, int count)
+static int write_all(int fd, struct iovec *parts, size_t count)
 {
     while (count > 0) {
-        ssize_t written = writev(fd, parts, count);
+        ssize_t written = writev(fd, parts, count < IOV_MAX ? (int)count : IOV_MAX);
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0)
@@ -97,7 +98,7 @@ static int write_all(int fd, struct iovec *parts, int count)
 }
 
 /* Creates `name` with these contents: all of them, durable, or not at all. */
-static int write_file(const struct shard_id *id, const char *name, struct iovec *parts, int count,
+static int write_file(const struct shard_id *id, const char *name, struct iovec *parts, size_t count,
                       struct phx_error *error)
 {
     char temporary[PATH_SIZE + 8], directory[PATH_SIZE];
@@ -164,23 +165,28 @@ int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path
     return 0;
 }
 
-int shard_write(const struct shard_id *id, const void *data, size_t len, uint64_t *ret_size,
+int shard_write(const struct shard_id *id, const struct iovec *data, size_t count, uint64_t *ret_size,
                 struct phx_error *error)
 {
-    uint8_t header[SHARD_HEADER_SIZE];
+    uint8_t bytes[SHARD_HEADER_SIZE];
     char path[PATH_SIZE];
-    shard_header_encode(&(struct shard_header){.step = id->step,
-                                               .attempt = id->attempt,
-                                               .rank = id->rank,
-                                               .world = id->world,
-                                               .data_crc = job_crc32c(0, data, len),
-                                               .len = len},
-                        header);
+    struct shard_header header = {
+        .step = id->step, .attempt = id->attempt, .rank = id->rank, .world = id->world};
+    struct iovec *parts = malloc((count + 1) * sizeof *parts);
+    if (parts == NULL)
+        return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        header.data_crc = job_crc32c(header.data_crc, data[i].iov_base, data[i].iov_len);
+        header.len += data[i].iov_len;
+        parts[i + 1] = data[i];
+    }
+    shard_header_encode(&header, bytes);
+    parts[0] = (struct iovec){bytes, sizeof bytes};
     shard_path(id, "", path);
-    struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)data, len}};
-    int status = write_file(id, path, parts, 2, error);
+    int status = write_file(id, path, parts, count + 1, error);
+    free(parts);
     if (status == 0)
-        *ret_size = SHARD_HEADER_SIZE + (uint64_t)len;
+        *ret_size = SHARD_HEADER_SIZE + header.len;
     return status;
 }
 

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "phalanx/phalanx.h"
 
@@ -49,8 +50,8 @@ struct shard_id {
     uint32_t attempt, rank, world;
 };
 
-/* ret_size: of the file. */
-int shard_write(const struct shard_id *id, const void *data, size_t len, uint64_t *ret_size,
+/* The data is `count` parts, one after the other. ret_size: of the file. */
+int shard_write(const struct shard_id *id, const struct iovec *data, size_t count, uint64_t *ret_size,
                 struct phx_error *error);
 
 /* Length of the data, from a valid header. PHX_ERROR_CORRUPT when the file is missing or not as above. */

@@ -219,7 +219,7 @@ void job_spoke_receive(struct phx_context *ctx, const struct star_message *messa
         job_agree_told(ctx, message);
         break;
     case STAR_HELD_BY_ALL:
-        job_keep_told(ctx, message->number);
+        job_keep_told(ctx, message->number, message->status == 0);
         break;
     case STAR_COMMITTED:
         job_committed(ctx, message->number, message->attempt);

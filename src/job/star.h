@@ -43,11 +43,11 @@ enum star_type {
     STAR_COMMITTED, /* stand-alone: the checkpoint of step `number`, attempt `attempt` */
     STAR_ANSWER, /* to proposal `world` (1, 2, ...); status bits 1: my shard is whole, 2: my next older one is
                        of step `number`, attempt `rank` */
-    STAR_PROPOSE,     /* the checkpoint of step `number`, attempt `rank` */
-    STAR_AGREED,      /* status 1: on that one; 2: on none, begin anew; 0: `world` can't read the newest, and
-                       there is no older one that all can */
-    STAR_HELD,        /* this rank holds step `number` in memory */
-    STAR_HELD_BY_ALL, /* and so do all others */
+    STAR_PROPOSE, /* the checkpoint of step `number`, attempt `rank` */
+    STAR_AGREED, /* status 1: on that one; 2: on none, begin anew; 0: `world` cannot read the newest, and there is
+                       no older one that all can */
+    STAR_HELD,        /* this rank holds step `number` in memory; status 1: it could not */
+    STAR_HELD_BY_ALL, /* all have said so; status 1: not all hold it */
 };
 
 /* key and value point into the sender's or the receiver's memory; they aren't copied. */

@@ -29,12 +29,20 @@ static bool is_filled(const uint8_t *state, size_t len, uint32_t rank, uint64_t 
 
 /* ---- one rank's slots ---- */
 
+/* In two parts. */
+static int copy(struct held *held, int slot, const void *data, size_t len, struct phx_error *error)
+{
+    uint8_t *bytes = (uint8_t *)(uintptr_t)data;
+    struct iovec parts[2] = {{bytes, len / 3}, {bytes + len / 3, len - len / 3}};
+    return held_copy(held, slot, parts, 2, error);
+}
+
 static void hold(struct held *held, int slot, uint64_t step, size_t len)
 {
     static uint8_t state[2 * BYTES];
     struct phx_error error;
     fill(state, len, held->rank, step);
-    assert_int_equal(held_copy(held, slot, state, len, &error), 0);
+    assert_int_equal(copy(held, slot, state, len, &error), 0);
     assert_int_equal(held_find(held, step, held->attempt), -1); /* not before it is sealed */
     assert_int_equal(held_seal(held, slot, step, len, &error), 0);
 }
@@ -91,10 +99,10 @@ static void test_fence(void **unused)
     gang_init(&gang, 1);
     assert_int_equal(held_open(&old, gang.dir, false, 0, 1, 3, &error), 0);
     hold(&old, 0, 10, 100);
-    assert_int_equal(held_copy(&old, 1, "old", 3, &error), 0);
+    assert_int_equal(copy(&old, 1, "old", 3, &error), 0);
     assert_int_equal(held_open(&new, gang.dir, false, 0, 1, 4, &error), 0);
     assert_int_equal(held_seal(&old, 1, 20, 3, &error), PHX_ERROR_FENCED);
-    assert_int_equal(held_copy(&old, 0, "old", 3, &error), PHX_ERROR_FENCED);
+    assert_int_equal(copy(&old, 0, "old", 3, &error), PHX_ERROR_FENCED);
     held_discard(&old);
     assert_int_equal(held_open(&old, gang.dir, false, 0, 1, 3, &error), PHX_ERROR_FENCED);
     assert_true(held_find(&new, 10, 3) == 0 && held_verify(&new, 0));
@@ -162,7 +170,7 @@ static void test_no_room(void **unused)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     tight.rlim_max = before.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-    int status = held_copy(&held, 1, state, sizeof state, &error);
+    int status = copy(&held, 1, state, sizeof state, &error);
     setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(status, PHX_ERROR_SPACE);
     assert_true(held_verify(&held, 0));
@@ -322,6 +330,114 @@ static void test_lost_before_anything_was_saved(void **unused)
     gang_done(&gang);
 }
 
+/* Rank 1 has no room for step 20. */
+static int hold_without_room(void *unused)
+{
+    static uint8_t state[BYTES];
+    struct phx_error error = {0};
+    struct rlimit before, tight = {.rlim_cur = BYTES / 2};
+    phx_context *ctx = gang_join();
+    bool short_of_it = phx_rank(ctx) == 1;
+    signal(SIGXFSZ, SIG_IGN);
+    EXPECT(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    tight.rlim_max = before.rlim_max;
+    for (uint64_t step = 10; step <= 50; step += 10) {
+        fill(state, BYTES, phx_rank(ctx), step);
+        EXPECT(!short_of_it || setrlimit(RLIMIT_FSIZE, step == 20 ? &tight : &before) == 0);
+        int status = phx_checkpoint_hold(ctx, step, state, BYTES, &error);
+        EXPECT(status == (short_of_it && step == 20 ? PHX_ERROR_SPACE : 0));
+        if (step == 20)
+            EXPECT(phx_checkpoint_hold(ctx, 25, state, 1, &error) == 0); /* nobody waits for step 20 */
+    }
+    EXPECT(phx_checkpoint_held(ctx, 50, FOREVER, &error) == 0);
+    phx_close(ctx);
+    return 0;
+}
+
+static void test_one_has_no_room(void **unused)
+{
+    struct gang gang;
+    struct plan plan = {.restored = 50, .until = 60, .leave = true, .by_all = shared_word()};
+    gang_init(&gang, WORLD);
+    gang_fork_all(&gang, hold_without_room, NULL);
+    gang_until(&gang, gang_ended(&gang));
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        assert_int_equal(gang_exit(&gang, rank), 0);
+    gang_next_attempt(&gang);
+    gang_run(&gang, work, &plan);
+    munmap(plan.by_all, sizeof *plan.by_all);
+    gang_done(&gang);
+}
+
+/* ---- regions, in both places ---- */
+
+struct model {
+    float weights[1000][8];
+    int64_t counter;
+};
+
+static void describe(struct model *model, struct phx_region regions[2])
+{
+    memset(regions, 0, 2 * sizeof *regions);
+    regions[0] = (struct phx_region){
+        .name = "weights", .data = model->weights, .dtype = PHX_F32, .dims = 2, .shape = {1000, 8}};
+    regions[1] = (struct phx_region){.name = "counter", .data = &model->counter, .dtype = PHX_I64};
+}
+
+/* From the step that is there to the one that is given; each is taken into memory, every third to storage
+ * too. */
+static int take_regions(void *argument)
+{
+    static struct model model;
+    uint64_t *range = argument, step = 0;
+    struct phx_error error = {0};
+    struct phx_region regions[2];
+    phx_context *ctx = gang_join();
+    EXPECT(phx_checkpoint_take(ctx, 1, PHX_IN_MEMORY, &error) ==
+           PHX_ERROR_INVALID); /* nothing is registered */
+    describe(&model, regions);
+    EXPECT(phx_checkpoint_register(ctx, regions, 2, &error) == 0);
+    int status = phx_checkpoint_load(ctx, &step, &error);
+    EXPECT(status == (range[0] > 0 ? 0 : PHX_ERROR_NONE) && step == range[0]);
+    EXPECT((uint64_t)model.counter == step &&
+           model.weights[999][7] == (float)step + (float)phx_rank(ctx) * (step > 0));
+    for (step++; step <= range[1]; step++) {
+        model.counter = (int64_t)step;
+        for (int i = 0; i < 8000; i++)
+            model.weights[i / 8][i % 8] = (float)step + (float)phx_rank(ctx);
+        unsigned where = PHX_IN_MEMORY | (step % 3 == 0 ? PHX_IN_STORAGE : 0);
+        EXPECT(phx_checkpoint_take(ctx, step, where, &error) == 0);
+        memset(model.weights, 0, sizeof model.weights); /* what was taken is not what is here now */
+    }
+    if (range[1] >= 3)
+        EXPECT(phx_checkpoint_wait(ctx, range[1] / 3 * 3, FOREVER, &error) == 0);
+    EXPECT(range[1] == range[0] || phx_checkpoint_held(ctx, range[1], FOREVER, &error) == 0);
+    if (range[2])
+        EXPECT(phx_leave(ctx, &error) == 0);
+    else
+        phx_close(ctx);
+    return 0;
+}
+
+static void test_regions(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, WORLD);
+    uint64_t first[] = {0, 10, false}, second[] = {10, 17, false}, third[] = {15, 20, true},
+             last[] = {18, 18, true};
+    gang_run(&gang, take_regions, first);
+    assert_true(gang.has_commit && gang.commit_step == 9); /* from memory, behind the program's back */
+    gang_next_attempt(&gang);
+    gang_run(&gang, take_regions, second);
+    assert_int_equal(gang.commit_step, 15);
+    gang_next_attempt(&gang);
+    lose_memory_of(&gang, 0);
+    gang_run(&gang, take_regions, third); /* all from storage */
+    gang_next_attempt(&gang);
+    gang_run(&gang, take_regions, last);
+    gang_done(&gang);
+}
+
 static int hold_nowhere(void *unused)
 {
     struct phx_error error = {0};
@@ -356,6 +472,8 @@ int main(void)
         cmocka_unit_test(test_gang_of_the_killed),
         cmocka_unit_test(test_lost_machine),
         cmocka_unit_test(test_lost_before_anything_was_saved),
+        cmocka_unit_test(test_one_has_no_room),
+        cmocka_unit_test(test_regions),
         cmocka_unit_test(test_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,14 @@ static void shard_file(const struct shard_id *id, char *path, size_t size)
              id->attempt, id->rank);
 }
 
+static int write_one(const struct shard_id *id, const char *data, size_t len, uint64_t *ret_size,
+                     struct phx_error *error)
+{
+    char *bytes = (char *)(uintptr_t)data;
+    struct iovec parts[2] = {{bytes, len / 3}, {bytes + len / 3, len - len / 3}};
+    return shard_write(id, parts, 2, ret_size, error);
+}
+
 static void test_damage(void **unused)
 {
     struct gang gang;
@@ -37,7 +45,7 @@ static void test_damage(void **unused)
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (char)(i * 7);
     assert_int_equal(shard_read(&id, back, sizeof back, &len, &error), PHX_ERROR_CORRUPT); /* missing */
-    assert_int_equal(shard_write(&id, data, sizeof data, &size, &error), 0);
+    assert_int_equal(write_one(&id, data, sizeof data, &size, &error), 0);
     assert_int_equal(size, 164);
     shard_file(&id, path, sizeof path);
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -57,7 +65,7 @@ static void test_damage(void **unused)
         assert_int_equal(shard_length(&id, &len, &error), PHX_ERROR_CORRUPT);
     }
     close(fd);
-    assert_int_equal(shard_write(&id, data, 0, &size, &error), 0); /* an empty shard is one too */
+    assert_int_equal(write_one(&id, data, 0, &size, &error), 0); /* an empty shard is one too */
     assert_int_equal(shard_read(&id, NULL, 0, &len, &error), 0);
     assert_int_equal(len, 0);
     id.world = 3;
@@ -82,7 +90,7 @@ static void test_deletion(void **unused)
         for (uint32_t attempt = 0; attempt < 3; attempt++)
             for (uint32_t rank = 0; rank < 2; rank++) {
                 struct shard_id id = {gang.dir, step, attempt, rank, 2};
-                assert_int_equal(shard_write(&id, "x", 1, &size, &error), 0);
+                assert_int_equal(write_one(&id, "x", 1, &size, &error), 0);
             }
     struct shard_id mark = {gang.dir, 8, 0, 0, 2};
     assert_int_equal(shard_mark_committed(&mark, &error), 0);
@@ -113,7 +121,7 @@ static void test_nowhere(void **unused)
     struct shard_survey survey;
     uint64_t size;
     struct shard_id id = {"/dev/null/below", 1, 0, 0, 1};
-    assert_int_equal(shard_write(&id, "x", 1, &size, &error), PHX_ERROR_IO);
+    assert_int_equal(write_one(&id, "x", 1, &size, &error), PHX_ERROR_IO);
     assert_non_null(strstr(error.message, "Not a directory"));
     assert_int_equal(shard_survey("/nonexistent", &survey, &error), 0);
     assert_true(!survey.committed && survey.next_attempt == 0);

@@ -1,0 +1,40 @@
+/* regions.h - named parts of a rank's state, and the bytes that a checkpoint of them is: those of a
+ * safetensors file (https://huggingface.co/docs/safetensors: u64 length of the header, the header as JSON,
+ * the data of all parts one after the other), so that other tools read what was exported.
+ *
+ *     {"__metadata__":{"phalanx.shard.w":"axis 0, part 1 of 4"},"w":{"dtype":"F32","shape":[8,16],
+ *      "data_offsets":[0,512]}, ...}   then blanks up to a multiple of 64
+ *
+ * The header is a function of the description alone. So reading needs no parser: the same description gives
+ * the same bytes, and any other header is another state, which the library does not turn into this one.
+ *
+ * No state but the struct. Any thread.
+ */
+#ifndef PHX_JOB_REGIONS_H
+#define PHX_JOB_REGIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "phalanx/phalanx.h"
+
+struct job_regions {
+    struct iovec
+        *parts;   /* [count + 1]; the first is the header, owned; the others are the program's memory */
+    size_t count; /* of regions; 0: none are registered */
+    size_t len;   /* of all parts */
+};
+
+/* Copies the description, not the data. PHX_ERROR_INVALID names the region. *ret_regions need not be valid
+ * before. */
+int job_regions_describe(const struct phx_region *regions, size_t count, struct job_regions *ret_regions,
+                         struct phx_error *error);
+void job_regions_done(struct job_regions *regions);
+
+/* Copies `data` (of a checkpoint of these regions) into the program's memory. PHX_ERROR_INVALID: it is one
+ * of others. */
+int job_regions_fill(const struct job_regions *regions, const uint8_t *data, size_t len,
+                     struct phx_error *error);
+
+#endif
