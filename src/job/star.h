@@ -44,8 +44,9 @@ enum star_type {
     STAR_ANSWER, /* to proposal `world` (1, 2, ...); status bits 1: my shard is whole, 2: my next older one is
                        of step `number`, attempt `rank` */
     STAR_PROPOSE, /* the checkpoint of step `number`, attempt `rank` */
-    STAR_AGREED, /* status 1: on that one; 2: on none, begin anew; 0: `world` cannot read the newest, and there is
-                       no older one that all can */
+    /* status 1: on that one; 2: on none, begin anew; 0: on none, `world` is a rank that can't read the
+     * newest, and there is no older one that all can. */
+    STAR_AGREED,
     STAR_HELD,        /* this rank holds step `number` in memory; status 1: it could not */
     STAR_HELD_BY_ALL, /* all have said so; status 1: not all hold it */
 };
