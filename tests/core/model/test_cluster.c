@@ -289,6 +289,23 @@ static void test_field_errors(void **state)
         NULL);
 }
 
+/* What jobs do about machines that are not well, and how they are found. */
+static void test_sub_health(void **state)
+{
+    struct cluster cluster;
+    load_good(HEAD "  addresses: 10.0.0.1\n  pods: [{racks: [{machines: 1, chips: 1}]}]\n", &cluster);
+    assert_true(cluster.sub_health == SUB_HEALTH_IGNORE &&
+                cluster.pace_window_ns == PACE_WINDOW_DEFAULT_NS);
+    cluster_done(&cluster);
+    load_good(HEAD "  addresses: 10.0.0.1\n  settings: {subHealth: hotSwitch, paceWindow: 5s}\n"
+                   "  pods: [{racks: [{machines: 1, chips: 1}]}]\n",
+              &cluster);
+    assert_true(cluster.sub_health == SUB_HEALTH_HOT_SWITCH && cluster.pace_window_ns == 5 * NS_PER_SECOND);
+    cluster_done(&cluster);
+    expect_errors(HEAD "  settings: {subHealth: maybe, paceWindow: 1ms}\n",
+                  "spec.settings.subHealth: Unsupported value: \"maybe\"", "spec.settings.paceWindow: ", NULL);
+}
+
 static void test_cross_errors(void **state)
 {
     expect_errors(HEAD "  pods: [{racks: [{machines: 2, chips: 1}]}]\n", "machine m-1 gets no address", NULL);
@@ -349,7 +366,7 @@ int main(void)
         cmocka_unit_test(test_patterns),     cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_inheritance),  cmocka_unit_test(test_header_errors),
         cmocka_unit_test(test_field_errors), cmocka_unit_test(test_cross_errors),
-        cmocka_unit_test(test_take_give),
+        cmocka_unit_test(test_take_give),    cmocka_unit_test(test_sub_health),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
