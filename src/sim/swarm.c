@@ -89,6 +89,7 @@ void swarm_draw(struct swarm *swarm, struct rng *rng)
     swarm->jobsets_max = (uint32_t)PICK(rng, 2, 6, 14);
     draw_features(swarm, rng);
     swarm->weights[FAULT_SIGNAL] = rng_chance(rng, 300000) ? (uint32_t)rng_range(rng, 1, 20) : 0;
+    swarm->lemon_outs = swarm->weights[FAULT_SIGNAL] % 4;
 }
 
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
@@ -118,6 +119,8 @@ void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
                    (long long)swarm->max_life_s, swarm->fair ? " fair" : "",
                    swarm->wait_ready ? " wait-ready" : "",
                    swarm->wait_ready && swarm->block_admission ? " block" : "");
+    if (swarm->lemon_outs)
+        buf_printf(&text, " lemons>=%u", swarm->lemon_outs);
     if (swarm->features[FEATURE_CONTAINERS])
         buf_printf(&text, " probe-fail=%uppm", swarm->probe_fail_ppm);
     snprintf(ret_text, size, "%s", text.data);

@@ -125,6 +125,7 @@ struct swarm {
     uint32_t probe_fail_ppm;
     int64_t min_run_s, max_life_s; /* spec.queues; max 0: none */
     bool fair, wait_ready, block_admission;
+    uint32_t lemon_outs; /* times out of service that make a lemon, which is drained; 0: none is */
 };
 void swarm_draw(struct swarm *swarm, struct rng *rng);
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size);
