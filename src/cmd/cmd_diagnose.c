@@ -8,35 +8,36 @@
 
 #include "base/json.h"
 #include "base/pickle.h"
-#include "cmd/client.h"
-#include "core/diagnose/diagnose.h"
+#include "cmd/diagnose.h"
+#include "host/collect/collect.h"
 
 static const char usage[] =
     "Usage: phalanx diagnose [options] DIR\n"
+    "       phalanx diagnose [options] jobset/NAME|job/NAME\n"
     "\n"
-    "Reads the flight-recorder dumps in DIR (one a rank, named PREFIX and the rank, pickle or JSON: what\n"
-    "TORCH_FR_DUMP_TEMP_FILE and TORCH_NCCL_DUMP_ON_TIMEOUT leave) and, for ranks that left none, the "
-    "watchdog's\n"
-    "lines in *.log; says which rank the others wait for, why, and what to do.\n"
+    "Says which rank the others of a job wait for, why, and what to do. Of a folder it reads the "
+    "flight-recorder\n"
+    "dumps (one a rank, named PREFIX and the rank, pickle or JSON: what TORCH_FR_DUMP_TEMP_FILE and\n"
+    "TORCH_NCCL_DUMP_ON_TIMEOUT leave) and, for ranks that left none, the watchdog's lines in *.log. The "
+    "ranks\n"
+    "of a running job are asked: their agents collect what libphalanx and PyTorch recorded until now, and "
+    "what\n"
+    "the kernel says of their processes. Nothing else happens to the job.\n"
     "\n"
     "Options:\n"
-    "  --ranks N     the job has ranks 0 to N-1 (default: those that dumps and their groups name)\n"
-    "  --json        one JSON object\n"
-    "  -v, --verbose files that were passed over, and every finding\n"
-    "  -h, --help    this text\n"
-    "\n"
-    "Exit status: 0 no hang, 1 a hang, 2 wrong usage, 3 nothing that can be read.\n";
+    "  --ranks N              of a folder: the job has ranks 0 to N-1 (default: those that dumps and their\n"
+    "                         groups name)\n"
+    "  --save DIR             of a running job: keep the records; phalanx diagnose DIR reads them again\n"
+    "  -o, --output json      one JSON object, for each world of a jobset that has several (also --json)\n"
+    "  -v, --verbose          files that were passed over, and every finding\n" CLIENT_HELP "\n"
+    "Exit status: 0 no hang, 1 a hang, 2 wrong usage, 3 nothing that can be read or not found, 4 no "
+    "controller\n"
+    "answers, 5 timed out.\n";
 
 /* Of one dump: the largest seen have some MB. */
 #define FILE_BYTES_MAX   ((size_t)256 << 20)
 #define MEMORY_BYTES_MAX ((size_t)4 << 30)
 enum { LOG_PART = 4 << 20, FINDINGS_SHOWN = 24, COLUMNS = 100 };
-
-struct options {
-    const char *folder;
-    uint32_t ranks;
-    bool json, verbose;
-};
 
 struct file {
     struct str name;
@@ -49,19 +50,25 @@ struct folder {
 };
 
 /* 0, or 1: help was shown, -1: said so. */
-static int parse(struct options *options, int argc, char **argv)
+static int parse(struct diagnose_options *options, int argc, char **argv)
 {
     static const struct option known[] = {
+        {"order", required_argument, NULL, 'O'},
         {"ranks", required_argument, NULL, 'r'},
         {"json", no_argument, NULL, 'j'},
+        {"output", required_argument, NULL, 'o'},
+        {"save", required_argument, NULL, 'S'},
         {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
+        CLIENT_LONG_OPTIONS,
         {0},
     };
     int option;
     int64_t number;
-    while ((option = getopt_long(argc, argv, "vh", known, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "vo:", known, NULL)) != -1) {
         switch (option) {
+        case 'O': /* the agent's: what a task on this machine recorded */
+            options->order = optarg;
+            return 0;
         case 'r':
             if (!str_to_i64(str_from(optarg), 1, FLIGHT_RANKS_MAX, &number)) {
                 say("--ranks takes a number from 1 to %d", FLIGHT_RANKS_MAX);
@@ -72,18 +79,30 @@ static int parse(struct options *options, int argc, char **argv)
         case 'j':
             options->json = true;
             break;
+        case 'o':
+            if (strcmp(optarg, "json") != 0) {
+                say("-o takes json");
+                return -1;
+            }
+            options->json = true;
+            break;
+        case 'S':
+            options->save = optarg;
+            break;
         case 'v':
             options->verbose = true;
             break;
-        case 'h':
-            fputs(usage, stdout);
-            return 1;
         default:
-            return -1;
+            if (!client_option(&options->client, option, optarg))
+                return -1;
         }
     }
+    if (options->client.help) {
+        fputs(usage, stdout);
+        return 1;
+    }
     if (argc - optind != 1) {
-        say("diagnose needs one folder; see phalanx diagnose --help");
+        say("diagnose needs one folder, jobset/NAME or job/NAME; see phalanx diagnose --help");
         return -1;
     }
     options->folder = argv[optind];
@@ -115,7 +134,7 @@ static int compare_files(const void *a, const void *b)
     return str_compare(x->name, y->name);
 }
 
-static bool list_folder(const struct options *options, struct folder *folder)
+static bool list_folder(const struct diagnose_options *options, struct folder *folder)
 {
     DIR *dir = opendir(options->folder);
     if (!dir) {
@@ -142,7 +161,7 @@ static bool list_folder(const struct options *options, struct folder *folder)
     return true;
 }
 
-static FILE *open_file(const struct options *options, struct str name)
+static FILE *open_file(const struct diagnose_options *options, struct str name)
 {
     struct buf path BUF_CLEANUP = {0};
     buf_printf(&path, "%s/" STR_FORMAT, options->folder, STR_ARG(name));
@@ -153,7 +172,7 @@ static FILE *open_file(const struct options *options, struct str name)
 }
 
 /* All of it; false: said so. */
-static bool read_file(const struct options *options, struct str name, struct buf *bytes)
+static bool read_file(const struct diagnose_options *options, struct str name, struct buf *bytes)
 {
     size_t part = 1 << 16, got = 1;
     FILE *file = open_file(options, name);
@@ -176,7 +195,7 @@ static bool read_file(const struct options *options, struct str name, struct buf
 }
 
 /* A dump that cannot be read is one that its rank did not leave: it is said, and the others are judged. */
-static void take_dump(const struct options *options, struct folder *folder, const struct file *file,
+static void take_dump(const struct diagnose_options *options, struct folder *folder, const struct file *file,
                       struct flight *flight, struct buf *bytes)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = MEMORY_BYTES_MAX};
@@ -207,7 +226,7 @@ static void take_dump(const struct options *options, struct folder *folder, cons
 }
 
 /* Logs may be long: whole lines, part by part. */
-static void take_log(const struct options *options, struct folder *folder, const struct file *file,
+static void take_log(const struct diagnose_options *options, struct folder *folder, const struct file *file,
                      struct flight *flight, struct buf *bytes)
 {
     FILE *stream = open_file(options, file->name);
@@ -267,8 +286,8 @@ static void add_finding(struct buf *out, const struct finding *finding)
     add_wrapped(out, "    ", finding->advice);
 }
 
-static void print_text(const struct options *options, const struct folder *folder,
-                       const struct diagnosis *diagnosis)
+static void print_text(const struct diagnose_options *options, const struct diagnosis *diagnosis,
+                       size_t refused)
 {
     struct buf out BUF_CLEANUP = {0};
     const char *color = color_of(diagnosis->hang ? STR("Failed") : STR("Ready"));
@@ -291,14 +310,27 @@ static void print_text(const struct options *options, const struct folder *folde
     }
     buf_printf(&out, "; %zu wait. %zu groups, %zu operations.\n", diagnosis->waiting, diagnosis->groups,
                diagnosis->operations);
-    if (folder->refused)
-        buf_printf(&out, "%zu dumps could not be read.\n", folder->refused);
+    if (refused)
+        buf_printf(&out, "%zu dumps could not be read.\n", refused);
     output_write(&out);
+}
+
+int diagnose_report(const struct diagnose_options *options, const struct diagnosis *diagnosis, size_t refused)
+{
+    struct buf out BUF_CLEANUP = {0};
+    if (options->json) {
+        diagnosis_write_json(&out, diagnosis);
+        buf_add_char(&out, '\n');
+        output_write(&out);
+    } else {
+        print_text(options, diagnosis, refused);
+    }
+    return diagnosis->hang ? EXIT_FAILED : EXIT_OK;
 }
 
 /* --- the command ---------------------------------------------------------------------------------- */
 
-static int diagnose(const struct options *options, struct folder *folder, struct flight *flight)
+static int diagnose(const struct diagnose_options *options, struct folder *folder, struct flight *flight)
 {
     struct buf bytes BUF_CLEANUP = {0};
     struct diagnosis diagnosis;
@@ -313,25 +345,45 @@ static int diagnose(const struct options *options, struct folder *folder, struct
         return EXIT_NOT_FOUND;
     }
     flight_judge(flight, &diagnosis);
-    if (options->json) {
-        struct buf out BUF_CLEANUP = {0};
-        diagnosis_write_json(&out, &diagnosis);
-        buf_add_char(&out, '\n');
-        output_write(&out);
-    } else {
-        print_text(options, folder, &diagnosis);
-    }
-    bool hang = diagnosis.hang;
+    int rc = diagnose_report(options, &diagnosis, folder->refused);
     diagnosis_done(&diagnosis);
-    return hang ? EXIT_FAILED : EXIT_OK;
+    return rc;
+}
+
+/* For the agent: one line for the controller, which judges it beside those of the other ranks. */
+static int collect(const char *text)
+{
+    struct collect_order order;
+    struct error error;
+    struct buf out BUF_CLEANUP = {0};
+    int code = collect_order_read(str_from(text), &order, &error);
+    if (code == 0)
+        code = collect_task(&order, &out, &error);
+    if (code < 0) {
+        say("%s", error.text);
+        return EXIT_FAILED;
+    }
+    output_write(&out);
+    return EXIT_OK;
+}
+
+/* KIND/NAME of what runs, and no folder of that name. */
+static bool is_live(const char *name)
+{
+    struct str kind, rest, text = str_from(name);
+    return str_cut(text, '/', &kind, &rest) && rest.len && access(name, F_OK) < 0 && kind_find(kind);
 }
 
 int cmd_diagnose(int argc, char **argv)
 {
-    struct options options = {0};
+    struct diagnose_options options = {0};
     int parsed = parse(&options, argc, argv);
     if (parsed != 0)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
+    if (options.order)
+        return collect(options.order);
+    if (is_live(options.folder))
+        return diagnose_live(&options);
     struct folder folder = {0};
     struct flight *flight = flight_new();
     int code = list_folder(&options, &folder) ? diagnose(&options, &folder, flight) : EXIT_NOT_FOUND;

@@ -3,6 +3,7 @@
  *
  *   HOOK            the script HOOKS/NAME that its body names, with the body's variables as environment
  *   QUALIFY, PAIR   this program: phalanx qualify --order BODY, phalanx qualify pair --order BODY
+ *   DIAGNOSE        likewise: phalanx diagnose --order BODY
  *
  * What it writes to its standard output and error is its output; beyond ERRAND_OUTPUT_MAX it is thrown away.
  * At the time-out, or when it is stopped, the whole group is killed. The child dies with its agent. */
@@ -284,6 +285,17 @@ static int qualify_command(struct errand_run *run, struct command *command, stru
     return 0;
 }
 
+static int diagnose_command(struct errand_run *run, struct command *command, struct error *error)
+{
+    static const char *const words[] = {"phalanx", "diagnose", "--order"};
+    enum { WORDS = sizeof words / sizeof *words };
+    command->path = "/proc/self/exe";
+    command->argv = ARENA_ARRAY(&run->arena, const char *, WORDS + 2);
+    mem_copy(command->argv, words, sizeof words);
+    command->argv[WORDS] = run->start.body.data;
+    return 0;
+}
+
 static int make_command(struct errand_run *run, struct command *command, struct error *error)
 {
     struct doc *body = NULL;
@@ -299,7 +311,7 @@ static int make_command(struct errand_run *run, struct command *command, struct 
     case ERRAND_PAIR:
         return qualify_command(run, command, error);
     case ERRAND_DIAGNOSE:
-        break;
+        return diagnose_command(run, command, error);
     }
     return error_set(error, ERROR_UNSUPPORTED, "this agent knows no errand of kind %d", (int)run->start.kind);
 }

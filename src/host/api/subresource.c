@@ -17,6 +17,8 @@ const struct subresource *subresources_of(const struct resource *resource)
         {"log", "", "v1", "Pod", VERB_GET},
         STATUS,
         {.name = NULL}};
+    static const struct subresource jobs[] = {
+        STATUS, {"diagnosis", "phalanx.dev", "v1", "Diagnosis", VERB_CREATE | VERB_GET}, {.name = NULL}};
     static const struct subresource accounts[] = {
         {"token", "authentication.k8s.io", "v1", "TokenRequest", VERB_CREATE}, {.name = NULL}};
     static const struct subresource visibility[] = {
@@ -36,6 +38,7 @@ const struct subresource *subresources_of(const struct resource *resource)
         return accounts;
     case OBJECT_JOBSET:
     case OBJECT_JOB:
+        return jobs;
     case OBJECT_NODE:
     case OBJECT_NAMESPACE:
     case OBJECT_CLAIM:
@@ -62,6 +65,10 @@ void handle_subresource(struct api_request *request)
         sub++;
     if (sub->name && resource_is_visibility(request->resource)) {
         handle_pending(request);
+        return;
+    }
+    if (sub->name && strcmp(sub->name, "diagnosis") == 0) {
+        handle_diagnosis(request);
         return;
     }
     bool status = sub->name && strcmp(sub->name, "status") == 0;
