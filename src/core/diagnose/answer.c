@@ -7,6 +7,8 @@
 #include "core/diagnose/judge.h"
 
 enum { ANSWER_RANKS_MAX = 4096, WAIT_NAME_MAX = 64 };
+/* Ranks of a job that goes on do not make a step at the same moment. */
+#define STEP_AGE_MS 5000
 
 /* --- reading -------------------------------------------------------------------------------------- */
 
@@ -45,6 +47,7 @@ static int take_rank(struct flight *flight, const struct doc *item, size_t index
         .state = state.len ? state.data[0] : 0,
         .waits_in = arena_str(&flight->arena, waits),
         .step = number_checked(doc_int(doc_get(item, "step"), -1)),
+        .step_age_ms = doc_int(doc_get(item, "stepAgeMs"), 0),
     };
     flight->answered++;
     return 0;
@@ -95,18 +98,19 @@ static bool is_mute(const struct rank_record *record)
 }
 
 struct steps {
-    int64_t lowest, highest;
+    int64_t lowest, highest, age_ms; /* age: of the newest of all */
     size_t known, at_lowest;
 };
 
 static struct steps look_at_steps(const struct flight *flight)
 {
-    struct steps steps = {INT64_MAX, -1, 0, 0};
+    struct steps steps = {INT64_MAX, -1, INT64_MAX, 0, 0};
     for (size_t i = 0; i < flight->ranks.len; i++) {
         const struct rank_facts *facts = &flight->ranks.items[i]->facts;
         if (!facts->known || facts->step == NUMBER_NONE)
             continue;
         steps.known++;
+        steps.age_ms = facts->step_age_ms < steps.age_ms ? facts->step_age_ms : steps.age_ms;
         steps.at_lowest = facts->step < steps.lowest ? 1 : steps.at_lowest + (facts->step == steps.lowest);
         steps.lowest = facts->step < steps.lowest ? facts->step : steps.lowest;
         steps.highest = facts->step > steps.highest ? facts->step : steps.highest;
@@ -188,7 +192,7 @@ void judge_facts(struct judge *judge)
     bool by_held = held > 0 && held * 2 <= flight->answered;
     bool by_mute = !by_held && mute > 0 && mute * 2 <= flight->answered + mute;
     bool behind = !by_held && !by_mute && judge->out->findings.len == 0 && steps.lowest < steps.highest &&
-                  steps.at_lowest * 2 <= steps.known;
+                  steps.age_ms >= STEP_AGE_MS && steps.at_lowest * 2 <= steps.known;
     if (by_held || by_mute)
         drop_network(judge);
     for (size_t i = 0; i < flight->ranks.len; i++) {

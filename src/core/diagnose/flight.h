@@ -77,6 +77,7 @@ struct rank_facts {
     char state; /* as /proc has it: R S D T t Z X; 0: not said */
     struct str waits_in;
     int64_t step; /* its last; NUMBER_NONE: not said */
+    int64_t step_age_ms; /* since then */
 };
 
 struct rank_record {

@@ -83,8 +83,10 @@ static void put_rank(struct json_writer *writer, const struct rank_process *proc
     json_pair_str(writer, "state", (struct str){&process->state, 1});
     if (process->waits_in.len)
         json_pair_str(writer, "waitsIn", process->waits_in);
-    if (process->recorded && process->record.step_ns != 0)
+    if (process->recorded && process->record.step_ns != 0) {
         json_pair_int(writer, "step", (int64_t)process->record.step);
+        json_pair_int(writer, "stepAgeMs", (clock_ns(CLOCK_REALTIME) - process->record.step_ns) / NS_PER_MS);
+    }
     if (taken->done) {
         json_key(writer, "flight");
         json_put_raw(writer, buf_str(&taken->record));

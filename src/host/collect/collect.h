@@ -4,7 +4,7 @@
  *
  *     struct buf out = {0};
  *     if (collect_task(&order, &out, &error) == 0)
- *         ... {"ranks":[{"rank":3,"state":"S","waitsIn":"futex_wait","step":41,"flight":{...}}]} ...
+ *         ... {"ranks":[{"rank":3,"state":"S","step":41,"stepAgeMs":61000,"flight":{...}}]} ...
  *
  * The task's processes are those with its uid in their environment (PHX_TASK_UID). Of each rank the one that
  * has a record speaks, else the one that has worked most. Under torchrun its workers are the ranks. A rank's

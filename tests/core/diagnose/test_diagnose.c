@@ -582,10 +582,11 @@ static void answers(void **state)
     expect(&diagnosis, FINDING_STOPPED, "2", true);
     flight_free(flight);
     flight = flight_new(); /* one of three has not made the step; of one nothing is heard */
-    expect_text(
-        flight,
-        "{\"ranks\":[{\"rank\":0,\"state\":\"S\",\"step\":7},{\"rank\":1,\"state\":\"R\",\"step\":6}]}", 2);
-    expect_text(flight, "{\"ranks\":[{\"rank\":2,\"state\":\"S\",\"step\":7}]}", 1);
+    expect_text(flight,
+                "{\"ranks\":[{\"rank\":0,\"state\":\"S\",\"step\":7,\"stepAgeMs\":9000},{\"rank\":1,"
+                "\"state\":\"R\",\"step\":6,\"stepAgeMs\":9900}]}",
+                2);
+    expect_text(flight, "{\"ranks\":[{\"rank\":2,\"state\":\"S\",\"step\":7,\"stepAgeMs\":8000}]}", 1);
     flight_judge(flight, &diagnosis);
     expect(&diagnosis, FINDING_BEHIND, "1", true);
     flight_expect(flight, 4, NULL);
