@@ -186,6 +186,30 @@ void fault_say_again(struct world *world, struct sim_machine *machine)
     }
 }
 
+/* More places at once than an agent keeps signals or a machine faults. */
+static void see_storm(struct world *world, struct sim_machine *machine)
+{
+    int64_t now_ns = machine_wall_ns(world, machine), count = world_draw(world, 100, 600);
+    if (!machine_reads(machine))
+        return;
+    world_trace(world, "%s: its probes see %lld things at once", machine->name, (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        char place[32];
+        snprintf(place, sizeof(place), "process/rank-%lld", (long long)i);
+        struct signal signal = {
+            .code = STR("mem/oom"),
+            .place = str_from(place),
+            .evidence = STR("killed"),
+            .assertion = SIGNAL_ONCE,
+            .severity = (enum signal_severity)world_draw(world, SEVERITY_NOTICE, SEVERITY_CRITICAL),
+            .chip = -1,
+            .first_ns = now_ns,
+            .last_ns = now_ns,
+            .count = 1};
+        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_SAW, .saw = &signal});
+    }
+}
+
 static void happen(struct world *world, enum fault_kind kind)
 {
     switch (kind) {
@@ -226,7 +250,10 @@ static void happen(struct world *world, enum fault_kind kind)
         hold_up(world, any_machine(world));
         break;
     case FAULT_SIGNAL:
-        see(world, any_machine(world));
+        if (world_chance(world, 20000))
+            see_storm(world, any_machine(world));
+        else
+            see(world, any_machine(world));
         break;
     case FAULT_KINDS:
         break;
