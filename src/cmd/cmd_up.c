@@ -43,6 +43,7 @@ static const char usage[] =
     "none,\n"
     "                         as the machines are all this one\n"
     "  --probe-settings FILE  limits of the probes (docs/probes.md)\n"
+    "  --hooks DIR            scripts that repair machines (docs/repair.md)\n"
     "  --quiet                no messages of machines coming and going\n"
     "  --help                 this text\n"
     "\n"
@@ -69,6 +70,7 @@ struct up {
     struct buf ready_text;
     const char *cluster_path, *api, *agents, *state_dir; /* state_dir NULL: DATA/machines */
     const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
+    const char *hooks;                                   /* NULL: the agents' default */
     char data[PATH_BYTES], self[PATH_BYTES];
     char api_at[128], agents_at[128];  /* with the ports that were taken */
     const char *log_bytes, *log_files; /* options of the agents */
@@ -266,6 +268,7 @@ static void start_agent(struct child *child)
                            "--log-bytes", up->log_bytes, "--log-files", up->log_files};
     const char *rooted[] = {"--probe-root", root}, *unprobed[] = {"--no-probes"};
     const char *settings[] = {"--probe-settings", up->probe_settings};
+    const char *hooks[] = {"--hooks", up->hooks};
     const char *tls[] = {"--tls-ca", ca, "--tls-cert", cert, "--tls-key", key};
     /* clang-format on */
     struct words argv = {0};
@@ -276,6 +279,8 @@ static void start_agent(struct child *child)
         ADD_WORDS(&argv, unprobed);
     if (up->probe_settings)
         ADD_WORDS(&argv, settings);
+    if (up->hooks)
+        ADD_WORDS(&argv, hooks);
     if (up->secure)
         ADD_WORDS(&argv, tls);
     spawn(child, argv.items, -1);
@@ -511,6 +516,7 @@ static const struct option options[] = {
     {"log-files", required_argument, NULL, 'n'},
     {"probe-root", required_argument, NULL, 'p'},
     {"probe-settings", required_argument, NULL, 'o'},
+    {"hooks", required_argument, NULL, 'k'},
     {0},
 };
 
@@ -550,6 +556,9 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
             break;
         case 'o':
             up->probe_settings = optarg;
+            break;
+        case 'k':
+            up->hooks = optarg;
             break;
         case 'm':
             up->state_dir = optarg;

@@ -87,3 +87,8 @@ def open_faults(server, machine, code=None):
 
 def isolation(server, machine):
     return server.get(f"/api/v1/nodes/{machine}")["status"]["phalanx"]["isolation"]
+
+
+def is_out(server, machine):
+    """It is kept from new work, and is being repaired as soon as it is idle."""
+    return isolation(server, machine) not in ("Healthy", "Suspect", "Returned")
