@@ -131,12 +131,32 @@ static void find(struct judge *judge, const struct rank_record *record, enum fin
     finding->advice = str_from(advice);
 }
 
+static void describe_held(struct buf *text, const struct rank_record *record)
+{
+    buf_printf(text, "The process of rank %u is %s", record->rank, state_word(record->facts.state));
+    if (record->facts.waits_in.len)
+        buf_printf(text, " (in " STR_FORMAT ")", STR_ARG(record->facts.waits_in));
+}
+
+/* Where the record says that it is to blame, this says why. */
+static void explain_culprits(struct judge *judge)
+{
+    for (size_t i = 0; i < judge->out->findings.len; i++) {
+        struct finding *finding = &judge->out->findings.items[i];
+        const struct rank_record *record = judge->flight->ranks.items[finding->ranks[0]];
+        struct buf text BUF_CLEANUP = {0};
+        if (!finding_blames(finding->kind) || !is_held(record))
+            continue;
+        describe_held(&text, record);
+        buf_printf(&text, ". " STR_FORMAT, STR_ARG(finding->evidence));
+        finding->evidence = arena_str(&judge->out->arena, buf_str(&text));
+    }
+}
+
 static void find_held(struct judge *judge, const struct rank_record *record)
 {
     struct buf text BUF_CLEANUP = {0};
-    buf_printf(&text, "The process of rank %u is %s", record->rank, state_word(record->facts.state));
-    if (record->facts.waits_in.len)
-        buf_printf(&text, " (in " STR_FORMAT ")", STR_ARG(record->facts.waits_in));
+    describe_held(&text, record);
     buf_printf(&text, ", and the others are not.");
     find(judge, record, FINDING_STOPPED, buf_str(&text),
          "Take its machine out and look at it; restart the job.");
@@ -182,6 +202,7 @@ void judge_facts(struct judge *judge)
     const struct flight *flight = judge->flight;
     struct steps steps = look_at_steps(flight);
     size_t held = 0, mute = 0;
+    explain_culprits(judge);
     if (flight->answered == 0 || judge->out->culprits.len > 0 || blames_program(judge->out))
         return;
     for (size_t i = 0; i < flight->ranks.len; i++) {

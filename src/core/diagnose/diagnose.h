@@ -61,7 +61,8 @@ size_t flight_summarise(struct flight *flight, uint32_t rank, size_t bytes_max, 
 void flight_write_ranks(struct buf *out, const uint32_t *ranks, size_t count);
 
 /* Takes what an agent collected from one task of a running job, one JSON object:
- *     {"ranks": [{"rank": 3, "state": "S", "waitsIn": "futex_wait", "step": 41, "stepAgeMs": 61000, "flight": {a dump}}, ...]}
+ *     {"ranks": [{"rank": 3, "state": "S", "waitsIn": "futex_wait", "step": 41, "stepAgeMs": 61000,
+ *                 "flight": {a dump}}, ...]}
  * `state` and `waitsIn` are of its process as /proc has them; all but rank may be absent. Returns how many
  * ranks it has; ERROR_INVALID / ERROR_EXISTS / ERROR_LIMIT name the place, and ranks before it were taken. */
 int flight_add_answer(struct flight *flight, struct str text, struct error *error);
