@@ -153,6 +153,19 @@ static void delete_jobset(struct world *world)
         send_delete(world, jobset);
 }
 
+/* What the containers of its first replicated job ask for, while their tasks may still end. */
+static void ask_anew(struct world *world, struct arena *arena, struct doc *spec)
+{
+    struct doc *job = doc_path(doc_at(doc_get(spec, "replicatedJobs"), 0), "template", "spec", NULL);
+    struct doc *container = doc_at(doc_path(job, "template", "spec", "containers", NULL), 0);
+    if (!container)
+        return;
+    struct doc *limits = doc_need_object(arena, doc_need_object(arena, container, "resources"), "limits");
+    doc_set(arena, limits, STR("google.com/tpu"),
+            doc_new_int(arena, world_draw(world, 1, world->swarm.chips)));
+    doc_set(arena, limits, STR("cpu"), doc_new_int(arena, world_draw(world, 1, 4)));
+}
+
 static void toggle_suspend(struct world *world)
 {
     const struct jobset *jobset = any_jobset(world);
@@ -163,6 +176,8 @@ static void toggle_suspend(struct world *world)
     struct doc *spec = doc_need_object(&arena, document, "spec");
     bool suspend = !doc_bool(doc_get(spec, "suspend"), false);
     doc_set(&arena, spec, STR("suspend"), doc_new_bool(&arena, suspend));
+    if (world_chance(world, 300000))
+        ask_anew(world, &arena, spec);
     struct buf body BUF_CLEANUP = {0};
     json_write(&body, document);
     struct request *request = client_send(world, WRITE_REPLACE, kind_of(jobset), jobset->namespace_,
