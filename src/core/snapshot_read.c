@@ -386,8 +386,11 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
         job_touch(job);
     job->restore_culprit = pb->culprit;
     for (uint32_t i = 0; i < job->index_count; i++) {
-        job->indexes[i] = (struct job_index){NULL, pb->indexes[i]->made, pb->indexes[i]->failures,
-                                             pb->indexes[i]->succeeded, pb->indexes[i]->failed};
+        job->indexes[i] = (struct job_index){.made = pb->indexes[i]->made,
+                                             .failures = pb->indexes[i]->failures,
+                                             .retry_due_ns = pb->indexes[i]->retry_due_ns,
+                                             .succeeded = pb->indexes[i]->succeeded,
+                                             .failed = pb->indexes[i]->failed};
         job->failed_indexes += job->indexes[i].failed;
         if (pb->indexes[i]->task) /* resolved when the task comes */
             u64_map_put(&reader->core->restore_newest, pb->indexes[i]->task, job);

@@ -258,6 +258,7 @@ static void write_indexes(struct arena *arena, const struct job *job, Snapshot__
         items[i].task = job->indexes[i].task ? job->indexes[i].task->uid : 0;
         items[i].made = job->indexes[i].made;
         items[i].failures = job->indexes[i].failures;
+        items[i].retry_due_ns = job->indexes[i].retry_due_ns;
         items[i].succeeded = job->indexes[i].succeeded;
         items[i].failed = job->indexes[i].failed;
         pb->indexes[i] = &items[i];

@@ -295,6 +295,14 @@ static bool may_hold_surplus(const struct job *job)
     return job->tasks.len > REPLACED_KEPT_MAX + (size_t)job->index_count;
 }
 
+/* It waits for itself: other indexes go on. */
+static void index_waits(struct job *job, struct job_index *slot, int64_t due_ns)
+{
+    slot->retry_due_ns = due_ns;
+    if (!job->retry_due_ns || due_ns < job->retry_due_ns)
+        job->retry_due_ns = due_ns;
+}
+
 void job_task_ended(struct step *step, struct job *job, struct task *task)
 {
     CHECK(task->job == job && (uint32_t)task->index < job->index_count);
@@ -331,7 +339,11 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         int64_t delay_s = RETRY_BASE_S;
         for (uint32_t i = 1; i < slot->failures && delay_s < RETRY_CAP_S; i++)
             delay_s *= 2;
-        job->retry_due_ns = step->now_ns + (delay_s < RETRY_CAP_S ? delay_s : RETRY_CAP_S) * NS_PER_SECOND;
+        int64_t due_ns = step->now_ns + (delay_s < RETRY_CAP_S ? delay_s : RETRY_CAP_S) * NS_PER_SECOND;
+        if (job->rjob->job.backoff_limit_per_index >= 0)
+            index_waits(job, slot, due_ns);
+        else
+            job->retry_due_ns = due_ns;
     }
 }
 
@@ -471,7 +483,8 @@ static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
 
 static void make_tasks(struct step *step, struct job *job)
 {
-    if (job->retry_due_ns > step->now_ns)
+    bool each = job->rjob->job.backoff_limit_per_index >= 0;
+    if (job->retry_due_ns > step->now_ns && !each)
         return;
     job->retry_due_ns = 0;
     bool queue_is_draining = job->rjob->job.completions < 0 && job->succeeded > 0;
@@ -489,6 +502,10 @@ static void make_tasks(struct step *step, struct job *job)
         job->first_open += decided && i == job->first_open;
         if (decided || (slot->task && !task_ended(slot->task->state)))
             continue;
+        if (slot->retry_due_ns > step->now_ns) {
+            index_waits(job, slot, slot->retry_due_ns);
+            continue;
+        }
         note_pod(step, &noted, task_create(step, job, (int32_t)i));
         room--;
     }

@@ -140,6 +140,7 @@ struct job_index {
     struct task *task;         /* the newest one; NULL: none yet, or gone */
     uint32_t made;             /* tasks in all */
     uint32_t failures;         /* counted ones */
+    int64_t retry_due_ns;      /* with backoffLimitPerIndex: no new task before; 0: none */
     bool succeeded, failed;    /* decided for good */
 };
 struct job {
@@ -168,7 +169,8 @@ struct job {
     struct task *culprit;      /* the first task whose failure counted */
     obj_id restore_culprit;    /* private: only while a snapshot is read */
     int64_t created_ns, start_ns, finished_ns; /* start_ns: set when not suspended */
-    int64_t retry_due_ns;      /* back-off: no new task before; 0: none */
+    /* Back-off: no new task before; 0: none. With backoffLimitPerIndex: the first index that waits is due. */
+    int64_t retry_due_ns;
     bool dirty, uncounted;     /* private: in jobset->dirty_jobs; in jobset->uncounted */
     bool gone;                 /* private: in job_store.dead_jobs */
     bool sift;                 /* private: some of its ended tasks may have to go */

@@ -123,6 +123,33 @@ static void failed_indexes(void **state)
     harness_done(&h);
 }
 
+/* With backoffLimitPerIndex each index waits for itself, by its own failures. */
+static void indexes_back_off_alone(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, JOBSET("a", "", JOB("parallelism: 2, completions: 4, backoffLimitPerIndex: 3, ")));
+    harness_run_all(&h);
+    exits(&h, "a-x-0-0", 1);
+    assert_null(harness_task(&h, "a-x-0-0"));
+    assert_non_null(harness_task(&h, "a-x-0-2")); /* has its turn at once */
+    harness_wait(&h, 9 * NS_PER_SECOND);
+    exits(&h, "a-x-0-2", 0);
+    exits(&h, "a-x-0-1", 1); /* and waits 10 s from now */
+    harness_check_replay(&h);
+    harness_wait(&h, NS_PER_SECOND);
+    assert_non_null(harness_task(&h, "a-x-0-0"));
+    assert_null(harness_task(&h, "a-x-0-1"));
+    exits(&h, "a-x-0-0", 1); /* the second time: 20 s */
+    harness_wait(&h, 9 * NS_PER_SECOND);
+    assert_non_null(harness_task(&h, "a-x-0-1"));
+    assert_null(harness_task(&h, "a-x-0-0"));
+    exits(&h, "a-x-0-3", 0);
+    harness_wait(&h, 11 * NS_PER_SECOND);
+    assert_non_null(harness_task(&h, "a-x-0-0"));
+    harness_done(&h);
+}
+
 static void too_many_failed_indexes(void **state)
 {
     struct harness h;
@@ -212,6 +239,7 @@ int main(void)
         cmocka_unit_test(deadline),
         cmocka_unit_test(no_deadline_while_suspended),
         cmocka_unit_test(failed_indexes),
+        cmocka_unit_test(indexes_back_off_alone),
         cmocka_unit_test(too_many_failed_indexes),
         cmocka_unit_test(failing_then_failed),
         cmocka_unit_test(a_failure_that_is_acted_on_is_told),
