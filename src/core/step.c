@@ -60,6 +60,9 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
         CHECK(object_kind_info(object.kind)); /* notes tell of themselves */
         ((struct object *)object.object)->changed_seq = step->seq;
     }
+    if (object.kind == OBJECT_WORKLOAD && type == CHANGE_MODIFIED &&
+        workload_was_told(object.workload, step->seq))
+        return;
     if (!is_shown(&type, &object))
         return;
     struct effect *effect = effect_add(step->effects, EFFECT_CHANGED);

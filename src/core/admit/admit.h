@@ -182,6 +182,8 @@ const struct workload *workload_of(const struct admit *admit, obj_id jobset);
 /* The API shows one Workload for all Pods of a group. The one of them whose state and conditions stand for
  * the group's; itself, when it is in none. Name and namespace are the same for all. */
 const struct workload *workload_face(const struct workload *workload);
+/* Of a group watchers are told once in a step, for all of its Pods; true: they were in this one. */
+bool workload_was_told(const struct workload *workload, uint64_t seq);
 obj_id workload_shown_uid(const struct workload *workload);
 int64_t workload_shown_created(const struct workload *workload);
 uint64_t workload_version(const struct workload *workload); /* the newest change of all of them */

@@ -30,6 +30,15 @@ const struct workload *workload_face(const struct workload *workload)
     return face;
 }
 
+bool workload_was_told(const struct workload *workload, uint64_t seq)
+{
+    struct pod_group *group = workload->group;
+    bool told = group && group->told_seq == seq;
+    if (group)
+        group->told_seq = seq;
+    return told;
+}
+
 size_t workload_members(const struct workload *workload, const struct workload *const **ret_list)
 {
     const struct pod_group *group = workload->group;

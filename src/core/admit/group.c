@@ -74,6 +74,7 @@ struct pod_group *group_leave(struct admit *admit, struct workload *workload)
     str_map_remove(&admit->groups, buf_str(&group->key));
     vec_done(&group->members);
     buf_done(&group->key);
+    buf_done(&group->why);
     mem_free(group);
     return NULL;
 }
@@ -189,23 +190,10 @@ static void delete_excess(struct step *step, struct pod_group *group)
     vec_done(&waiting);
 }
 
-void group_form(struct step *step, struct pod_group *group)
+/* Why those of it that are in no gang wait. */
+static const char *obstacle_of(const struct pod_group *group, struct buf *why)
 {
-    if (!group)
-        return;
-    group_choose(group);
-    delete_excess(step, group);
-    for (size_t i = 0; i < group->members.len; i++)
-        if (group->members.items[i]->state == WORKLOAD_PENDING)
-            workload_bind(step, group->members.items[i]);
-}
-
-const char *group_obstacle(const struct workload *workload, struct buf *why)
-{
-    const struct pod_group *group = workload->group;
-    int64_t total = group ? group_total(group) : 0, placed = 0, waiting = 0;
-    if (!group || workload->leader)
-        return NULL;
+    int64_t total = group_total(group), placed = 0, waiting = 0;
     for (size_t i = 0; i < group->members.len; i++) {
         placed += has_its_place(group->members.items[i]);
         waiting += group_may_join(group->members.items[i]);
@@ -223,6 +211,32 @@ const char *group_obstacle(const struct workload *workload, struct buf *why)
     else
         buf_printf(why, "Group %s has its %lld Pods", group->key.data, (long long)total);
     return "Suspended";
+}
+
+void group_form(struct step *step, struct pod_group *group)
+{
+    if (!group)
+        return;
+    group_choose(group);
+    delete_excess(step, group);
+    buf_clear(&group->why);
+    group->reason = obstacle_of(group, &group->why);
+    group->forming = true;
+    for (size_t i = 0; i < group->members.len; i++)
+        if (group->members.items[i]->state == WORKLOAD_PENDING)
+            workload_bind(step, group->members.items[i]);
+    group->forming = false;
+}
+
+const char *group_obstacle(const struct workload *workload, struct buf *why)
+{
+    const struct pod_group *group = workload->group;
+    if (!group || workload->leader)
+        return NULL;
+    if (!group->forming)
+        return obstacle_of(group, why);
+    buf_add_str(why, buf_str(&group->why));
+    return group->reason;
 }
 
 /* --- those that go together ------------------------------------------------------------------- */

@@ -113,6 +113,11 @@ struct pod_group {
     VEC(struct workload *) members;
     obj_id uid; /* of the Workload that the API shows */
     int64_t created_ns;
+    uint64_t told_seq; /* the step in which watchers were told of a change */
+    /* While its members are bound one after the other: why those without a gang wait, the same for all. */
+    bool forming;
+    const char *reason;
+    struct buf why;
     /* Queues count it once, whatever number of its Pods is counted as the same. */
     struct {
         uint32_t members;

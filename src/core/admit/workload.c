@@ -330,6 +330,8 @@ void workload_remove(struct step *step, struct workload *workload)
     struct pod_group *left = group_leave(admit, workload);
     group_form(step, left);
     if (left)
+        left->told_seq = 0; /* what was told may have named the one that goes */
+    if (left)
         step_changed(step, CHANGE_MODIFIED, ref_workload(left->members.items[0]));
     else
         step_changed(step, CHANGE_DELETED, ref_workload(workload));

@@ -74,8 +74,8 @@ static bool next_role(const struct workload *workload, size_t *at, fellows *ret_
     for (; *at < count && ret_role->len == 0; (*at)++) {
         struct str role = members[*at]->podsets[0].name;
         bool before = false;
-        for (size_t i = 0; i < *at; i++)
-            before |= workload_counts(members[i]) && str_equal(members[i]->podsets[0].name, role);
+        for (size_t i = 0; !before && i < *at; i++)
+            before = workload_counts(members[i]) && str_equal(members[i]->podsets[0].name, role);
         for (size_t i = *at; !before && i < count; i++)
             if (workload_counts(members[i]) && str_equal(members[i]->podsets[0].name, role))
                 vec_push(ret_role, members[i]);
@@ -474,6 +474,7 @@ void render_workload_head(struct render *render, const struct workload *workload
 
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload)
 {
+    workload = workload_face(workload); /* another may stand for a group since a change was noted */
     struct json_writer *out = &render->out;
     const struct jobset *jobset = workload->jobset;
     json_begin_object(out);
@@ -494,6 +495,7 @@ void render_workload(struct render *render, const struct resource *resource, con
 
 void workload_cells(struct render *render, const struct workload *workload)
 {
+    workload = workload_face(workload);
     struct json_writer *out = &render->out;
     const struct workload_condition *admitted = &workload->conditions[WORKLOAD_IS_ADMITTED];
     const struct workload_condition *finished = &workload->conditions[WORKLOAD_IS_FINISHED];
