@@ -248,6 +248,7 @@ void core_check_invariants(const struct core *core)
     errands_check(core->errands, &core->cluster);
     hangs_check(core->hangs, core->errands);
     repairs_check(core->repairs, &core->cluster);
+    preflight_check(&core->jobs, &core->cluster, core->errands);
     struct arena arena ARENA_CLEANUP = {0};
     size_t machines = core->cluster.machine_count;
     struct audit audit = {

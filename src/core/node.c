@@ -36,6 +36,9 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->leave_ns = old->leave_ns;
     machine->incarnation = old->incarnation;
     machine->errands = old->errands;
+    machine->qualified_ns = old->qualified_ns;
+    machine->paired_ns = old->paired_ns;
+    machine->qualifying = old->qualifying;
     machine->state_since_ns = old->state_since_ns;
     machine->changed_seq = old->changed_seq;
     machine->uid = old->uid;

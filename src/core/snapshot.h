@@ -71,6 +71,14 @@ void snapshot_write_lemons(const struct lemon_store *store,
 /* False: it does not fit. */
 bool snapshot_read_lemon(struct lemon_store *store, int64_t now_ns, const Snapshot__Lemon *pb);
 
+struct gang;
+/* snapshot_preflight.c: at most one record a gang. */
+void snapshot_write_preflight(const struct gang *gang, void (*put)(void *context, Snapshot__Record *record),
+                              void *context);
+/* Of the gang that was just read. False: it does not fit. */
+bool snapshot_read_preflight(struct jobset *jobset, const struct cluster *cluster, int64_t now_ns,
+                             const Snapshot__Preflight *pb);
+
 struct errands;
 /* snapshot_errand.c: one record an errand. */
 void snapshot_write_errands(const struct errands *errands,

@@ -510,7 +510,8 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
 {
     struct core *core = reader->core;
     if (pb->id >= core->cluster.machine_count || pb->state >= MACHINE_STATES ||
-        pb->isolation >= ISOLATIONS || pb->isolated_ns > core->now_ns || pb->noticed_ns > core->now_ns ||
+        pb->isolation >= ISOLATIONS || pb->isolated_ns > core->now_ns || pb->qualified_ns > core->now_ns ||
+        pb->paired_ns > core->now_ns || pb->noticed_ns > core->now_ns ||
         pb->n_labels > LABELS_MAX ||
         pb->n_taints > LABELS_MAX)
         return corrupt(reader, "machine", pb->id);
@@ -525,6 +526,9 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     machine->last_job_ns = pb->last_job_ns;
     machine->incarnation = pb->incarnation;
     machine->errands = pb->errands;
+    machine->qualified_ns = pb->qualified_ns;
+    machine->paired_ns = pb->paired_ns;
+    machine->qualifying = pb->qualifying;
     machine->state_since_ns = pb->state_since_ns;
     machine->changed_seq = pb->changed_seq;
     machine->uid = pb->uid;
@@ -566,6 +570,23 @@ static int read_repair(struct reader *reader, const Snapshot__Record *pb)
                : corrupt(reader, "maintenance", pb->maintenance->uid);
 }
 
+static int read_health(struct reader *reader, const Snapshot__Record *pb)
+{
+    struct health *health = reader->core->health;
+    int64_t now_ns = reader->core->now_ns;
+    if (pb->kind_case == SNAPSHOT__RECORD__KIND_FAULT)
+        return snapshot_read_fault(health, now_ns, pb->fault) ? 0 : corrupt(reader, "fault", pb->fault->uid);
+    if (pb->kind_case == SNAPSHOT__RECORD__KIND_FAULT_SENDER)
+        return snapshot_read_sender(health, now_ns, pb->fault_sender)
+                   ? 0
+                   : corrupt(reader, "a sender of faults", 0);
+    if (pb->kind_case == SNAPSHOT__RECORD__KIND_BREAKER)
+        return snapshot_read_breaker(health, now_ns, pb->breaker) ? 0 : corrupt(reader, "the breaker", 0);
+    return snapshot_read_lemon(reader->core->lemons, now_ns, pb->lemon)
+               ? 0
+               : corrupt(reader, "what was counted of a machine", 0);
+}
+
 static int read_record(struct reader *reader, const Snapshot__Record *pb)
 {
     if (!reader->has_header && pb->kind_case != SNAPSHOT__RECORD__KIND_HEADER)
@@ -603,25 +624,19 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
             return corrupt(reader, "the status of queue", pb->queue_shown->uid);
         return 0;
     case SNAPSHOT__RECORD__KIND_FAULT:
-        if (!snapshot_read_fault(reader->core->health, reader->core->now_ns, pb->fault))
-            return corrupt(reader, "fault", pb->fault->uid);
-        return 0;
     case SNAPSHOT__RECORD__KIND_FAULT_SENDER:
-        if (!snapshot_read_sender(reader->core->health, reader->core->now_ns, pb->fault_sender))
-            return corrupt(reader, "a sender of faults", 0);
-        return 0;
     case SNAPSHOT__RECORD__KIND_BREAKER:
-        if (!snapshot_read_breaker(reader->core->health, reader->core->now_ns, pb->breaker))
-            return corrupt(reader, "the breaker", 0);
-        return 0;
     case SNAPSHOT__RECORD__KIND_LEMON:
-        if (!snapshot_read_lemon(reader->core->lemons, reader->core->now_ns, pb->lemon))
-            return corrupt(reader, "what was counted of a machine", 0);
-        return 0;
+        return read_health(reader, pb);
     case SNAPSHOT__RECORD__KIND_REPAIR_TOTALS:
     case SNAPSHOT__RECORD__KIND_REPAIR:
     case SNAPSHOT__RECORD__KIND_MAINTENANCE:
         return read_repair(reader, pb);
+    case SNAPSHOT__RECORD__KIND_PREFLIGHT:
+        if (!reader->jobset || !snapshot_read_preflight(reader->jobset, &reader->core->cluster,
+                                                        reader->core->now_ns, pb->preflight))
+            return corrupt(reader, "the preflight of gang", pb->preflight->gang);
+        return 0;
     case SNAPSHOT__RECORD__KIND_ERRAND:
         if (!snapshot_read_errand(reader->core->errands, &reader->core->cluster, reader->core->now_ns,
                                   pb->errand))
@@ -694,6 +709,8 @@ int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
     u64_map_done(&core->restore_newest);
     if (rc == 0 && !jobs_restored(&core->jobs, &core->cluster))
         rc = error_set(reader.error, ERROR_CORRUPT, "its tasks do not fit their machines");
+    if (rc == 0 && !preflight_restored(&core->jobs, &core->cluster, core->errands))
+        rc = error_set(reader.error, ERROR_CORRUPT, "its preflights do not fit");
     if (rc == 0) {
         struct step step = make_step(core);
         repairs_restored(&step);

@@ -412,6 +412,9 @@ static void write_machine(struct writer *writer, const struct core *core, const 
     pb.last_job_ns = machine->last_job_ns;
     pb.incarnation = machine->incarnation;
     pb.errands = machine->errands;
+    pb.qualified_ns = machine->qualified_ns;
+    pb.paired_ns = machine->paired_ns;
+    pb.qualifying = machine->qualifying;
     pb.state_since_ns = machine->state_since_ns;
     pb.changed_seq = machine->changed_seq;
     pb.uid = machine->uid;
@@ -442,8 +445,10 @@ void core_snapshot_write(const struct core *core, struct buf *out)
         const struct jobset *jobset = core->jobs.jobsets.items[i];
         write_jobset(&writer, jobset);
         snapshot_write_pace(jobset, put_record, &writer);
-        for (size_t g = 0; g < jobset->gangs.len; g++)
+        for (size_t g = 0; g < jobset->gangs.len; g++) {
             write_gang(&writer, jobset->gangs.items[g]);
+            snapshot_write_preflight(jobset->gangs.items[g], put_record, &writer);
+        }
         for (size_t j = 0; j < jobset->old_jobs.len; j++)
             write_job(&writer, jobset->old_jobs.items[j], false);
         for (uint32_t j = 0; j < jobset->job_count; j++)

@@ -8,6 +8,9 @@
 void spec_cluster(struct world *world, struct buf *out)
 {
     const struct swarm *swarm = &world->swarm;
+    const char *preflight = world_chance(world, 700000)   ? "false"
+                            : world_chance(world, 500000) ? "pairs"
+                                                          : "true";
     buf_printf(out,
                "{\"apiVersion\":\"phalanx.dev/"
                "v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"torture\"},\"spec\":{"
@@ -21,15 +24,17 @@ void spec_cluster(struct world *world, struct buf *out)
                "\"repair\":{\"hooks\":[{\"action\":\"reset-gpu\",\"timeout\":\"3s\",\"backoff\":\"1s\"},"
                "{\"action\":\"reboot\",\"timeout\":\"10s\",\"backoff\":\"1s\"},{\"action\":\"power-cycle\","
                "\"timeout\":\"10s\",\"backoff\":\"1s\",\"machine\":\"m-1\"}],\"absent\":\"5s\","
-               "\"watch\":\"10s\",\"history\":20},\"qualification\":{\"timeout\":\"5s\"},"
+               "\"watch\":\"10s\",\"history\":20},"
+               "\"qualification\":{\"preflight\":\"%s\",\"validFor\":\"20s\",\"timeout\":\"5s\","
+               "\"pairTimeout\":\"2s\"},"
                "\"machineNames\":\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{\"racks\":[{\"count\":%u,"
                "\"namePattern\":\"rack-{rack}\",\"machines\":%u,\"chips\":%u,\"spares\":%u}]}]}}",
                (long long)(swarm->lease_ns / NS_PER_MS), (long long)(swarm->heartbeat_ns / NS_PER_MS),
                (long long)(swarm->backfill_ns / NS_PER_SECOND), swarm->lemon_outs ? "true" : "false",
                swarm->lemon_outs, (long long)swarm->min_run_s, (long long)swarm->max_life_s,
                swarm->wait_ready ? "true" : "false", swarm->block_admission ? "true" : "false",
-               swarm->fair ? "true" : "false", swarm->racks, swarm->machines / swarm->racks, swarm->chips,
-               swarm->machines / swarm->racks > 1 ? swarm->spares : 0);
+               swarm->fair ? "true" : "false", preflight, swarm->racks, swarm->machines / swarm->racks,
+               swarm->chips, swarm->machines / swarm->racks > 1 ? swarm->spares : 0);
 }
 
 /* --- a Job's template ------------------------------------------------------------------------- */

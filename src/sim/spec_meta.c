@@ -35,6 +35,8 @@ static void put_annotations(struct world *world, struct json_writer *json, enum 
     if (world_chance(world, 100000))
         json_pair_text(json, "phalanx.dev/act-on-failure-target",
                        world_chance(world, 500000) ? "true" : "false");
+    if (world_chance(world, 150000))
+        json_pair_text(json, "phalanx.dev/preflight", world_chance(world, 500000) ? "pairs" : "true");
     if (kind == OBJECT_JOB && world_chance(world, 200000))
         json_pair_text(json, "kueue.x-k8s.io/job-min-parallelism", "1");
     json_end_object(json);

@@ -25,6 +25,8 @@
  *   lemon/repeated-failures             what was counted of a machine (core/lemon/lemon.h)
  *   pace/slow                           its ranks take longer than their peers, or than before (pace/pace.h)
  *   hang/absent  hang/stuck  hang/silent  hang/stopped  hang/behind  hang/network   ranks of a job that hung
+ *   qualify/TEST                        it failed a test before work: cpu memory disk loopback gpu pair, or
+ *     qualify/straggler qualify/unanswered   was far slower than its peers, gave no answer (docs/qualify.md)
  *   check/NAME                          an external check of that name
  *   public/CODE                         said by another system
  *

@@ -103,6 +103,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("xid/154-drain-reset", FREE_RESET, HARDWARE, LOW("reset-gpu")),
     ROW("sxid/*", SUB_HEALTH, HARDWARE, LOW("inspect")),
 
+    ROW("qualify/*", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("lemon/*", PRE_SEPARATE, HARDWARE, LOW("inspect")),
     ROW("mce/corrected", NOT_HANDLE, HARDWARE, .times = 9, .window_ns = HOUR, .frequent = LEVEL_PRE_SEPARATE,
         .release_ns = DAY),

@@ -8,7 +8,7 @@
 static const char *const gang_names[GANG_STATES] = {"Queued", "Placed", "Running", "Ended"};
 static const uint32_t gang_next[GANG_STATES] = {
     [GANG_QUEUED] = LIFECYCLE_TO(GANG_PLACED) | LIFECYCLE_TO(GANG_ENDED),
-    [GANG_PLACED] = LIFECYCLE_TO(GANG_RUNNING) | LIFECYCLE_TO(GANG_ENDED),
+    [GANG_PLACED] = LIFECYCLE_TO(GANG_RUNNING) | LIFECYCLE_TO(GANG_ENDED) | LIFECYCLE_TO(GANG_QUEUED),
     [GANG_RUNNING] = LIFECYCLE_TO(GANG_PLACED) | LIFECYCLE_TO(GANG_ENDED),
 };
 _Static_assert(GANG_QUEUED == 0 && TASK_PENDING == 0, "what was just made waits");
@@ -202,13 +202,54 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
     ledger_account_set(&gang->account, owner, gang->account.chips, now_us);
     lifecycle_move(&gang_lifecycle, &gang->state, GANG_PLACED);
     gang->placed_ns = step->now_ns;
-    for (size_t t = 0; t < gang->tasks.len; t++)
-        task_start_if_free(step, gang->tasks.items[t]);
     buf_clear(&gang->why_text);
     gang->why = (struct str){0};
+    preflight_begin(step, gang);
+    for (size_t t = 0; t < gang->tasks.len; t++)
+        task_start_if_free(step, gang->tasks.items[t]);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
     if (!one_waits(gang->jobset))
         jobset_reserve_later(step, gang->jobset); /* it has what was kept for it */
+    jobset_mark(step, gang->jobset);
+}
+
+static void unplace_task(struct step *step, struct task *task)
+{
+    CHECK(task->state == TASK_PLACED && !task->parked && !task->counted);
+    list_remove(&task->on_machine);
+    task_release_chips(step, task);
+    lifecycle_move(&task_lifecycle, &task->state, TASK_PENDING);
+    task->machine = MACHINE_NONE;
+    task->chips_were = 0;
+    task->placed_ns = 0;
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+}
+
+void gang_unplace(struct step *step, struct gang *gang)
+{
+    CHECK(gang->state == GANG_PLACED && gang->alive > 0 && !gang->preflight);
+    int64_t chips = 0;
+    for (size_t t = 0; t < gang->tasks.len; t++) {
+        struct task *task = gang->tasks.items[t];
+        if (task->gang != gang)
+            continue;
+        if (task_ended(task->state)) {
+            gang_leave(task);
+            continue;
+        }
+        unplace_task(step, task);
+        chips += task->asked_chips;
+    }
+    gang_thin(gang);
+    CHECK(gang->tasks.len == gang->alive);
+    lifecycle_move(&gang_lifecycle, &gang->state, GANG_QUEUED);
+    gang->waiting = gang->alive;
+    gang->placed_ns = 0;
+    gang->replaces = true; /* spares are for this */
+    ledger_account_set(&gang->account, OWNER_RESTARTING, chips, step_now_us(step));
+    sched_queue_add(&step->jobs->queue, &gang->queued);
+    step->schedule = true;
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
     jobset_mark(step, gang->jobset);
 }
 

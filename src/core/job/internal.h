@@ -147,6 +147,16 @@ void gang_schedule(struct step *step);                                         /
 /* The cluster's owner of a machine's free chips. */
 enum ledger_owner machine_free_owner(const struct machine *machine);
 
+/* Takes the places back from a placed gang of which nothing has been told to start. */
+void gang_unplace(struct step *step, struct gang *gang);
+
+/* preflight.c */
+struct preflight;
+void preflight_begin(struct step *step, struct gang *gang); /* it was just placed */
+void preflight_settle(struct step *step);                   /* goes on where nothing is waited for any more */
+void preflight_free(struct preflight *preflight);           /* NULL: nothing */
+void preflight_remap(struct job_store *store, const machine_id *map); /* after tasks were */
+
 /* progress.c */
 /* A fault ends an attempt, or one job of it: what was not kept is lost, and the record of restart `attempt`
  * begins. `culprit` NULL: `cause` says. */

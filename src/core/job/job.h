@@ -199,11 +199,12 @@ struct gang {
     bool feasible;              /* private: it could be placed on the empty cluster of this shape */
     uint64_t feasible_shape;    /* private: job_store.shape + 1 when that was judged; 0: never */
     VEC(struct task *) tasks;
-    struct str why;             /* QUEUED: why it waits, in numbers */
+    struct str why;             /* why it waits, in numbers: QUEUED, or in its preflight */
     struct buf why_text;        /* private: owns `why` */
     uint32_t min_count;         /* QUEUED: it may start with so many of its tasks; 0: only with all */
     uint32_t waiting, alive;    /* tasks neither running nor ended; tasks not ended */
     bool thinned;               /* private: some of `tasks` have left it; taken out before the step ends */
+    struct preflight *preflight; /* PLACED: its machines are tested first (job/preflight.h); NULL: no */
     struct ledger_account account;
     int64_t queued_ns, placed_ns, running_ns; /* running: every task runs */
 };
@@ -363,6 +364,12 @@ static inline bool job_is_hidden(const struct job *job) /* its pods are nobody's
     return job->jobset->form == FORM_JOB && job->jobset->hidden;
 }
 
+/* A machine failed a test before a gang's start: to be made a fault of. */
+struct preflight_verdict {
+    machine_id machine;
+    struct buf code, evidence; /* own */
+};
+
 struct object_store;
 struct health;
 struct job_store {
@@ -397,6 +404,9 @@ struct job_store {
     struct str_map job_names;     /* "namespace/job-name" -> struct job (the current one) */
     uint64_t completed_total, failed_total; /* JobSets that have ended, ever */
     struct sched_queue queue;
+    VEC(struct gang *) preflights;  /* private: those that wait for tests, by uid */
+    VEC(machine_id) testing;        /* private: machines with a test for them, ascending */
+    VEC(struct preflight_verdict) verdicts; /* not heard of yet; empty between steps */
     /* private: placed tasks that wait for a ConfigMap or Secret; when they were looked at last (config.c) */
     VEC(obj_id) config_waiters;
     uint64_t config_version;

@@ -77,6 +77,22 @@ void jobs_end_hung(struct step *step, struct task *task, struct str why);
  * `reason` stays. */
 void jobs_fail_hung(struct step *step, struct job *job, const char *reason, struct str why);
 
+/* Preflight (preflight.c): errands of ERRAND_OF_PREFLIGHT. */
+struct errand;
+struct errand_end;
+void preflight_errand_ended(struct step *step, const struct errand *errand, const struct errand_end *end);
+/* The next machine that failed; its texts are the caller's then. To be asked until it says false. */
+bool preflight_next_verdict(struct step *step, struct preflight_verdict *ret);
+/* It was not taken away for that: it counts as tested. */
+void preflight_excuse(struct step *step, struct machine *machine);
+/* Gangs whose preflight is on the machine look for other places; `why` is what users read. */
+void preflight_leave(struct step *step, const struct machine *machine, struct str why);
+/* After a snapshot was read, errands and all. False: it does not fit. */
+bool preflight_restored(struct job_store *store, const struct cluster *cluster,
+                        const struct errands *errands);
+void preflight_check(const struct job_store *store, const struct cluster *cluster,
+                     const struct errands *errands); /* aborts through CHECK */
+
 /* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped; returns the
  * longest grace among them, 0: nobody was told. */
 int64_t jobset_notice_end(struct step *step, const struct jobset *jobset);

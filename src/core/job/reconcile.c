@@ -426,6 +426,7 @@ void jobs_settle(struct step *step)
         reconcile_marked(step);
         wake_name_waiters(step);
     }
+    preflight_settle(step);
     step->jobs->names_freed = false;
     belongings_make(step);
     CHECK(step->jobs->dirty.len == 0 && !step->schedule);

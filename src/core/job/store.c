@@ -270,6 +270,7 @@ void store_free_gang(struct gang *gang)
 {
     vec_done(&gang->tasks);
     buf_done(&gang->why_text);
+    preflight_free(gang->preflight);
     mem_free(gang);
 }
 
@@ -341,6 +342,10 @@ void job_store_done(struct job_store *store)
     vec_done(&store->lacking);
     vec_done(&store->touched);
     vec_done(&store->config_waiters);
+    vec_done(&store->preflights);
+    vec_done(&store->testing);
+    CHECK(store->verdicts.len == 0);
+    vec_done(&store->verdicts);
     vec_done(&store->dead_tasks);
     vec_done(&store->dead_jobs);
     vec_done(&store->dead_gangs);
@@ -404,4 +409,5 @@ void jobs_remap_machines(struct job_store *store, const machine_id *map)
         move_remap(jobset, map);
         jobset_remap_reserved(store, jobset, map);
     }
+    preflight_remap(store, map);
 }

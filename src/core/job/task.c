@@ -8,7 +8,7 @@ static const char *const task_names[TASK_STATES] = {"Pending",  "Placed",    "St
                                                     "Stopping", "Succeeded", "Failed"};
 static const uint32_t task_next[TASK_STATES] = {
     [TASK_PENDING] = LIFECYCLE_TO(TASK_PLACED) | LIFECYCLE_TO(TASK_FAILED),
-    [TASK_PLACED] = LIFECYCLE_TO(TASK_STARTING) | LIFECYCLE_TO(TASK_FAILED),
+    [TASK_PLACED] = LIFECYCLE_TO(TASK_STARTING) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PENDING),
     [TASK_STARTING] = LIFECYCLE_TO(TASK_RUNNING) | LIFECYCLE_TO(TASK_STOPPING) |
                       LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
     [TASK_RUNNING] = LIFECYCLE_TO(TASK_STOPPING) | LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) |
@@ -182,6 +182,8 @@ void task_start_if_free(struct step *step, struct task *task)
     if (task->state != TASK_PLACED || task->job->jobset->parking || name_is_taken(task))
         return;
     CHECK(task->machine != MACHINE_NONE && task->gang);
+    if (task->gang->preflight)
+        return;
     if (task->job->rjob->job.pod.uses_config && task_config_waits(step, task))
         return;
     lifecycle_move(&task_lifecycle, &task->state, TASK_STARTING);
@@ -478,6 +480,7 @@ void jobs_end_hung(struct step *step, struct task *task, struct str why)
 
 void jobs_vacate(struct step *step, const struct machine *machine, struct str why)
 {
+    preflight_leave(step, machine, why);
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
     {
         struct task *task = container_of(node, struct task, on_machine);
@@ -491,6 +494,8 @@ void jobs_vacate(struct step *step, const struct machine *machine, struct str wh
 void jobs_machine_lost(struct step *step, struct machine *machine, struct str evidence)
 {
     CHECK(machine->state == MACHINE_LOST);
+    machine->qualified_ns = machine->paired_ns = 0; /* what comes back may be another machine */
+    preflight_leave(step, machine, evidence);
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
     {
         struct task *task = container_of(node, struct task, on_machine);

@@ -78,6 +78,10 @@ struct machine {
     uint32_t task_count;       /* tasks placed here, chips or not */
     uint64_t incarnation;      /* of the agent that registered last; larger is newer */
     bool errands;              /* that agent understands errands (errand/errand.h) */
+    /* When it passed its tests (qualification.h), alone and with a partner, as far as that still counts; 0:
+     * it does not. And the errand that tests it before a gang starts; 0: none. */
+    int64_t qualified_ns, paired_ns;
+    obj_id qualifying;
     int64_t state_since_ns;
     uint64_t changed_seq;      /* log position of the last change: resourceVersion */
     obj_id uid;

@@ -13,7 +13,7 @@ struct str render_jobset_why(const struct jobset *jobset)
 {
     for (size_t i = 0; i < jobset->gangs.len; i++) {
         const struct gang *gang = jobset->gangs.items[i];
-        if (gang->state == GANG_QUEUED && gang->why.len)
+        if ((gang->state == GANG_QUEUED || gang->preflight) && gang->why.len)
             return gang->why;
     }
     return (struct str){0};
