@@ -13,35 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/json.h"
-#include "base/yaml.h"
-#include "core/core.h"
+#include "core.h"
 #include "core/record.h"
 #include "host/store/store.h"
 
-enum { MACHINES = 16384, JOBSETS = 10000, GROUP = 100, NO_OPS = 4000 };
-
-struct bench {
-    struct core *core;
-    struct effects effects;
-    uint64_t events;
-    int64_t now_ns;
-};
-
-static int64_t mono_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
-static void apply(struct bench *bench, struct event *event)
-{
-    event->seq = core_seq(bench->core) + 1;
-    event->stamp_ns = bench->now_ns += NS_PER_MS;
-    core_step(bench->core, event, &bench->effects);
-    bench->events++;
-}
+enum { JOBSETS = 10000, GROUP = 100, NO_OPS = 4000 };
 
 static void say(const char *name, double value, const char *unit)
 {
@@ -54,108 +30,6 @@ static void say_rate(struct bench *bench, const char *name, int64_t start_ns)
 {
     say(name, (double)bench->events * 1e9 / (double)(mono_ns() - start_ns), "events/s");
     bench->events = 0;
-}
-
-static void start_on(struct bench *bench, const char *pods, size_t machines)
-{
-    static const char head[] = "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: big}\nspec:\n"
-                               "  machineNames: p{pod:02}-c{cube:02}-{n:02}\n  addresses: 10.0.0.1\n";
-    char text[512];
-    snprintf(text, sizeof(text), "%s  pods: [%s]\n", head, pods);
-    *bench = (struct bench){.core = core_new(), .now_ns = NS_PER_SECOND};
-    struct arena arena ARENA_CLEANUP = {0};
-    struct buf json BUF_CLEANUP = {0};
-    struct doc_list docs;
-    CHECK(yaml_parse_all(&arena, str_from(text), &docs, NULL) == 0);
-    json_write(&json, docs.items[0]);
-    struct event event = {.kind = EVENT_CLUSTER};
-    event.cluster.document = buf_str(&json);
-    apply(bench, &event);
-    CHECK(core_cluster(bench->core)->machine_count == machines);
-    bench->events = 0;
-}
-
-static void start(struct bench *bench)
-{
-    start_on(bench, "{count: 16, cubes: 64}", MACHINES);
-}
-
-static void stop(struct bench *bench)
-{
-    core_free(bench->core);
-    vec_done(&bench->effects.list);
-}
-
-static void hello_all(struct bench *bench)
-{
-    const struct cluster *cluster = core_cluster(bench->core);
-    for (size_t i = 0; i < cluster->machine_count; i++) {
-        struct event event = {.kind = EVENT_MACHINE_HELLO};
-        event.machine_hello.hello =
-            (struct hello){.version = WIRE_VERSION, .machine = cluster->machines[i].name, .chips = 4};
-        apply(bench, &event);
-    }
-}
-
-static struct str jobset_json(struct buf *out, int number, int replicas, int tasks, int chips,
-                              const char *more)
-{
-    buf_clear(out);
-    buf_printf(out,
-               "{\"apiVersion\":\"jobset.x-k8s.io/"
-               "v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"s%d\"},\"spec\":{"
-               "%s\"failurePolicy\":{\"maxRestarts\":3},\"replicatedJobs\":[{\"name\":\"w\","
-               "\"replicas\":%d,"
-               "\"template\":{\"spec\":{\"parallelism\":%d,\"completions\":%d,\"backoffLimit\":0,"
-               "\"template\":{\"spec\":{"
-               "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"image\":\"none\","
-               "\"command\":[\"true\"],"
-               "\"resources\":{\"limits\":{\"google.com/tpu\":%d}}}]}}}}}]}}",
-               number, more, replicas, tasks, tasks, chips);
-    return buf_str(out);
-}
-
-static void create(struct bench *bench, struct str json)
-{
-    struct event event = {.kind = EVENT_WRITE};
-    event.write = (struct write_event){.verb = WRITE_CREATE,
-                                       .object = OBJECT_JOBSET,
-                                       .namespace_ = STR("default"),
-                                       .body = json,
-                                       .grace_s = -1};
-    apply(bench, &event);
-    CHECK(bench->effects.list.len > 0);
-}
-
-/* The same report about every living task, in order of uid as an agent's first words come. */
-static void report_all(struct bench *bench, const obj_id *tasks, size_t count, enum report_kind kind,
-                       int64_t step, int exit_code)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct task *task = jobs_find_task(core_jobs(bench->core), tasks[i]);
-        if (!task || task_ended(task->state))
-            continue;
-        struct task_report report = {.kind = kind, .task = task->uid, .step = step, .exit_code = exit_code};
-        struct event event = {.kind = EVENT_REPORTS};
-        event.reports.machine = core_cluster(bench->core)->machines[task->machine].name;
-        event.reports.reports = (struct reports){.number = 1, .items = &report, .count = 1};
-        apply(bench, &event);
-    }
-}
-
-static void collect(void *context, const struct task *task)
-{
-    VEC(obj_id) *list = context;
-    if (!task_ended(task->state))
-        vec_push(list, task->uid);
-}
-
-static void progress(struct bench *bench, const struct jobset *jobset, int64_t step)
-{
-    struct event event = {.kind = EVENT_PROGRESS};
-    event.progress = (struct progress_event){
-        .jobset = jobset->uid, .attempt = jobset->attempt, .step = step, .total = 1 << 30};
-    apply(bench, &event);
 }
 
 /* Created, run, one checkpoint, one restart of all, ended. Microseconds an event. */

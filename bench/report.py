@@ -15,6 +15,7 @@ TARGETS = [
     ("api", r"memory growth$", "value", "<=", 20),
     ("api", r"idle watches: memory each$", "value", "<=", 8),
     ("diagnose", r"^judge 16384 ranks", "value", "<=", 2),
+    ("hang", r"^judge 16384 ranks", "value", "<=", 2),
     ("detect", r"^(xid|unc|Inf).* -> (fault, quarantined|job is told), p99$", "value", "<=", 150),
     ("detect", r"^(reported|broken).* -> (fault, quarantined|loss noticed|job is told)", "value", "<", 50),
     ("storm", r"turn of the loop", "value", "<=", 10),
