@@ -254,7 +254,7 @@ static bool all_run(const struct jobset *jobset)
                 continue;
             if (task->state != TASK_RUNNING || task->attempt != jobset->attempt)
                 return false;
-            any = any || task->joined;
+            any = true;
         }
     }
     return any;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/health/attribute.h"
+#include "core/hang/hang.h"
 #include "host/api/render.h"
 
 bool render_condition_holds(const struct jobset *jobset, enum condition_kind kind)
@@ -264,6 +265,25 @@ static void put_why(struct render *render, const struct jobset *jobset)
         json_pair_str(&render->out, "why", why);
 }
 
+/* The last diagnosis, where there was one. */
+static void put_hang(struct render *render, const struct jobset *jobset)
+{
+    const struct hang_watch *watch = hang_find(core_hang_watches(render->core), jobset->uid);
+    struct json_writer *out = &render->out;
+    if (!watch || watch->number == 0)
+        return;
+    json_key(out, "diagnosis");
+    json_begin_object(out);
+    json_pair_text(out, "state", watch->phase == HANG_COLLECTING ? "Collecting" : "Judged");
+    json_pair_text(out, "reason", watch->asked ? "Asked" : "NoSteps");
+    render_time(render, "startTime", watch->begun_ns);
+    if (watch->phase == HANG_WATCHING) {
+        json_pair_text(out, "verdict", hang_verdict_names[watch->verdict]);
+        json_pair_str(out, "message", watch->text);
+    }
+    json_end_object(out);
+}
+
 /* What Kubernetes has no field for. */
 static void put_phalanx(struct render *render, const struct jobset *jobset)
 {
@@ -274,6 +294,7 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
     json_pair_int(out, "attempt", jobset->attempt);
     put_why(render, jobset);
     put_steps(render, jobset);
+    put_hang(render, jobset);
     uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
     if (kept) {
         json_key(out, "restarts");
