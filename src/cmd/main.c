@@ -22,6 +22,7 @@
 #pragma weak cmd_get
 #pragma weak cmd_inject
 #pragma weak cmd_lemons
+#pragma weak cmd_mindcluster
 #pragma weak cmd_report
 #pragma weak cmd_log
 #pragma weak cmd_exec
@@ -59,6 +60,7 @@ static const struct command commands[] = {
     {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
     {"inject", cmd_inject, "make a machine of a local cluster fail"},
+    {"mindcluster", cmd_mindcluster, "print and read the JSON objects of MindCluster"},
     {"report", cmd_report, "report a fault of this machine to its agent"},
     {"diagnose", cmd_diagnose, "say which rank made a job's collectives hang"},
     {"explain", cmd_explain, "say why a jobset restarted, and what that cost"},
