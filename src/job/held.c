@@ -283,7 +283,7 @@ int held_seal(struct held *held, int index, uint64_t step, size_t len, struct ph
     if (status != 0)
         return status;
     atomic_thread_fence(memory_order_release);
-    shard_header_encode(&header, slot->map);
+    shard_header_put(&header, job_crc32c, slot->map);
     look_at(held, slot);
     return slot->sealed
                ? 0

@@ -16,10 +16,7 @@
 #include "job/settings.h"
 #include "job/wire.h"
 
-#define VERSION     1
 #define PATH_SIZE   4096
-
-static const char magic[8] = {'P', 'H', 'X', 'S', 'H', 'A', 'R', 'D'};
 
 static void step_path(const struct shard_id *id, char *path)
 {
@@ -125,42 +122,16 @@ static int write_file(const struct shard_id *id, const char *name, struct iovec 
     return sync_directory(directory, error);
 }
 
-void shard_header_encode(const struct shard_header *header, uint8_t ret_bytes[SHARD_HEADER_SIZE])
-{
-    struct jobwire_writer writer = {.data = ret_bytes, .cap = SHARD_HEADER_SIZE};
-    static const uint8_t zero[12];
-    jobwire_put_bytes(&writer, magic, sizeof magic);
-    jobwire_put(&writer, VERSION, 4);
-    jobwire_put(&writer, SHARD_HEADER_SIZE, 4);
-    jobwire_put(&writer, header->step, 8);
-    jobwire_put(&writer, header->attempt, 4);
-    jobwire_put(&writer, header->rank, 4);
-    jobwire_put(&writer, header->world, 4);
-    jobwire_put(&writer, header->data_crc, 4);
-    jobwire_put(&writer, header->len, 8);
-    jobwire_put_bytes(&writer, zero, sizeof zero);
-    jobwire_put(&writer, job_crc32c(0, ret_bytes, writer.len), 4);
-}
-
 int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path,
                         struct shard_header *ret_header, struct phx_error *error)
 {
-    struct jobwire_reader reader = {.data = bytes, .pos = sizeof magic, .len = SHARD_HEADER_SIZE};
     struct shard_header header;
-    uint64_t version = jobwire_get(&reader, 4), size = jobwire_get(&reader, 4);
-    header.step = jobwire_get(&reader, 8);
-    header.attempt = (uint32_t)jobwire_get(&reader, 4);
-    header.rank = (uint32_t)jobwire_get(&reader, 4);
-    header.world = (uint32_t)jobwire_get(&reader, 4);
-    header.data_crc = (uint32_t)jobwire_get(&reader, 4);
-    header.len = jobwire_get(&reader, 8);
-    jobwire_get_bytes(&reader, 12);
-    if (memcmp(bytes, magic, sizeof magic) != 0 ||
-        jobwire_get(&reader, 4) != job_crc32c(0, bytes, SHARD_HEADER_SIZE - 4))
+    uint32_t version;
+    if (!shard_header_get(bytes, job_crc32c, &header, &version))
         return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is not a shard, or its header is damaged", path);
-    if (version != VERSION || size != SHARD_HEADER_SIZE)
-        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s has format version %llu, this library reads %d",
-                        path, (unsigned long long)version, VERSION);
+    if (version != SHARD_VERSION)
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s has format version %u, this library reads %d", path,
+                        version, SHARD_VERSION);
     *ret_header = header;
     return 0;
 }
@@ -180,7 +151,7 @@ int shard_write(const struct shard_id *id, const struct iovec *data, size_t coun
         header.len += data[i].iov_len;
         parts[i + 1] = data[i];
     }
-    shard_header_encode(&header, bytes);
+    shard_header_put(&header, job_crc32c, bytes);
     parts[0] = (struct iovec){bytes, sizeof bytes};
     shard_path(id, "", path);
     int status = write_file(id, path, parts, count + 1, error);

@@ -29,17 +29,9 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "job/shard_format.h"
 #include "phalanx/phalanx.h"
 
-#define SHARD_HEADER_SIZE 64
-
-struct shard_header {
-    uint64_t step;
-    uint32_t attempt, rank, world;
-    uint32_t data_crc;
-    uint64_t len; /* of the data */
-};
-void shard_header_encode(const struct shard_header *header, uint8_t ret_bytes[SHARD_HEADER_SIZE]);
 /* PHX_ERROR_CORRUPT names `path`. */
 int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path,
                         struct shard_header *ret_header, struct phx_error *error);
