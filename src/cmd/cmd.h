@@ -19,6 +19,7 @@ int cmd_agent(int argc, char **argv);
 int cmd_apply(int argc, char **argv);
 int cmd_certs(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_checkpoint(int argc, char **argv);
 int cmd_cluster(int argc, char **argv);
 int cmd_controller(int argc, char **argv);
 int cmd_delete(int argc, char **argv);

@@ -11,6 +11,7 @@
 #pragma weak cmd_apply
 #pragma weak cmd_certs
 #pragma weak cmd_check
+#pragma weak cmd_checkpoint
 #pragma weak cmd_cluster
 #pragma weak cmd_controller
 #pragma weak cmd_delete
@@ -57,6 +58,7 @@ static const struct command commands[] = {
     {"lemons", cmd_lemons, "machines that fail again and again"},
     {"check", cmd_check, "look at this machine's health"},
     {"qualify", cmd_qualify, "test this machine, or two, against thresholds"},
+    {"checkpoint", cmd_checkpoint, "list, show, verify or export the checkpoints in a folder"},
     {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
     {"inject", cmd_inject, "make a machine of a local cluster fail"},

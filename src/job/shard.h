@@ -3,8 +3,8 @@
  *     DIR/step-<N>/attempt-<A>-rank-<R>.shard   one rank's part of step N, written by attempt A
  *     DIR/step-<N>/attempt-<A>.commit           stand-alone only: step N of attempt A is whole. Under Phalanx
  * the controller's log says so, and no file does. N, A and R are decimal without leading zeros. An attempt
- * never touches the files that a newer one writes, since its number is in the name: that is the fence on the
- * storage side.
+ * never touches the files that a newer one writes, since its number is in the name: that is the fence on
+ * the storage side.
  *
  * A shard file (little-endian):
  *     offset  0  8 bytes "PHXSHARD"
@@ -14,10 +14,11 @@
  *            36  u32 CRC-32C of the data   40  u64 data length
  *            48  12 bytes, zero            60  u32 CRC-32C of the 60 bytes before
  *            64  data
- * It is valid if and only if its size is 64 + data length, both checksums are right, magic, version and
- * header size are these, and step, attempt and rank are those of its name. A file gets its name (rename) only
- * after its contents are durable, and the name is durable (fsync of the directory) before shard_write
- * returns. A file that ends in ".tmp" is a write that didn't finish.
+ * (docs/formats/checkpoint.md has all of it.) It is valid if and only if its size is 64 + data length, both
+ * checksums are right, magic, version and header size are these, and step, attempt and rank are those of
+ * its name. A file gets its name (rename) only after its contents are durable, and the name is durable
+ * (fsync of the directory) before shard_write returns. A file that ends in ".tmp" is a write that didn't
+ * finish.
  *
  * Blocking file operations; no state; any thread.
  */

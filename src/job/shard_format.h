@@ -1,5 +1,5 @@
-/* shard_format.h - the header of a shard file, for the library that writes it and for tools that read it. The file's
- * contract is at the top of shard.h.
+/* shard_format.h - the header of a shard file, for the library that writes it and for tools that read it.
+ * The file's contract is at the top of shard.h.
  *
  * Header-only and without state; each side brings its own CRC-32C (start with 0; it chains).
  */

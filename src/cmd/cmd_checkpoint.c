@@ -1,0 +1,343 @@
+/* phalanx checkpoint: what a folder of checkpoints holds, whether it is whole, and its regions as a file
+ * for others. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "cmd/client.h"
+#include "cmd/export.h"
+
+static const char usage[] =
+    "Usage: phalanx checkpoint list DIR [--json]\n"
+    "       phalanx checkpoint show DIR [--step N] [--json]\n"
+    "       phalanx checkpoint verify DIR [--step N] [--json]\n"
+    "       phalanx checkpoint export DIR [--step N] --output FILE\n"
+    "\n"
+    "DIR is what a job's programs have in PHX_CHECKPOINT_DIR.\n"
+    "  list    each step that is there, and whether every rank's part of it is; parts are not read through\n"
+    "  show    the parts of one step, and the regions in them\n"
+    "  verify  reads every part through; exit status 1 if one is damaged or missing\n"
+    "  export  one safetensors file of all regions of one step; parts along an axis are put together\n"
+    "\n"
+    "Options:\n"
+    "  --step N        this one (show, export: the newest that is complete; verify: all)\n"
+    "  --output FILE   made whole or not at all\n"
+    "  --json          one JSON object\n"
+    "  -h, --help      this text\n"
+    "\n"
+    "Exit status: 0 well, 1 damaged, missing or not written, 2 wrong usage, 3 there is no such checkpoint.\n";
+
+struct options {
+    const char *verb, *folder, *output;
+    int64_t step; /* -1: none was named */
+    bool json;
+};
+
+static struct str number(struct text_table *table, uint64_t value)
+{
+    return arena_printf(&table->arena, "%llu", (unsigned long long)value);
+}
+
+static struct str size_text(struct text_table *table, uint64_t bytes)
+{
+    char text[24];
+    bytes_format(bytes, text);
+    return arena_printf(&table->arena, "%s", text);
+}
+
+static struct str set_state(struct arena *arena, const struct shard_set *set)
+{
+    if (!set->world)
+        return STR("unreadable");
+    if (!set->missing)
+        return STR("complete");
+    return arena_printf(arena, "%u missing: rank %u%s", set->missing, set->missing_first,
+                        set->missing > 1 ? ", ..." : "");
+}
+
+static int print(struct buf *out, int status)
+{
+    output_write(out);
+    buf_done(out);
+    return status;
+}
+
+/* --- list ----------------------------------------------------------------------------------------- */
+
+static void json_set(struct json_writer *writer, const struct shards *shards, const struct shard_set *set)
+{
+    const struct shard *first = &shards->list.items[set->first];
+    json_pair_int(writer, "step", (int64_t)first->step);
+    json_pair_int(writer, "attempt", first->attempt);
+    json_pair_int(writer, "world", set->world);
+    json_pair_int(writer, "bytes", (int64_t)set->bytes);
+    json_pair_int(writer, "missing", set->missing);
+    json_pair_bool(writer, "complete", set->world > 0 && !set->missing);
+}
+
+static int list(const struct options *options, struct shards *shards)
+{
+    static const char *const names[] = {"STEP", "ATTEMPT", "RANKS", "SIZE", "STATE"};
+    struct buf out = {0};
+    struct json_writer writer = {.out = &out};
+    struct text_table table = {.columns = 5};
+    for (size_t i = 0; i < 5; i++)
+        table_add(&table, str_from(names[i]));
+    if (options->json) {
+        json_begin_object(&writer);
+        json_key(&writer, "checkpoints");
+        json_begin_array(&writer);
+    }
+    for (size_t i = 0; i < shards->sets.len; i++) {
+        const struct shard_set *set = &shards->sets.items[i];
+        const struct shard *first = &shards->list.items[set->first];
+        if (options->json) {
+            json_begin_object(&writer);
+            json_set(&writer, shards, set);
+            json_end_object(&writer);
+            continue;
+        }
+        table_add(&table, number(&table, first->step));
+        table_add(&table, number(&table, first->attempt));
+        table_add(&table, number(&table, set->world));
+        table_add(&table, size_text(&table, set->bytes));
+        table_add(&table, set_state(&table.arena, set));
+    }
+    if (options->json) {
+        json_end_array(&writer);
+        json_end_object(&writer);
+        buf_add_char(&out, '\n');
+    } else {
+        table_print(&table, &out, output_colors());
+    }
+    table_done(&table);
+    return print(&out, EXIT_OK);
+}
+
+/* --- show ----------------------------------------------------------------------------------------- */
+
+static void show_regions(struct text_table *table, struct shards *shards, const struct shard *shard)
+{
+    const uint8_t *data;
+    const struct doc *header = shard_regions(shards, shard, &data),
+                     *metadata = doc_get(header, "__metadata__");
+    for (size_t i = 0; i < doc_len(header); i++) {
+        const struct doc_member *member = &header->object.members[i];
+        const struct doc *offsets = doc_get(member->value, "data_offsets");
+        struct buf shape BUF_CLEANUP = {0};
+        if (str_is(member->key, "__metadata__"))
+            continue;
+        json_write(&shape, doc_get(member->value, "shape"));
+        struct str key = arena_printf(&table->arena, "phalanx.shard." STR_FORMAT, STR_ARG(member->key));
+        table_add(table, number(table, shard->rank));
+        table_add(table, arena_str(&table->arena, member->key));
+        table_add(table, doc_str(doc_get(member->value, "dtype"), STR("?")));
+        table_add(table, arena_str(&table->arena, buf_str(&shape)));
+        table_add(table, size_text(table, (uint64_t)(doc_int(doc_at(offsets, 1), 0) -
+                                                     doc_int(doc_at(offsets, 0), 0))));
+        table_add(table, doc_str(doc_get_str(metadata, key), STR("whole")));
+    }
+    if (!header) {
+        table_add(table, number(table, shard->rank));
+        table_add(table, STR("-"));
+        table_add(table, STR("-"));
+        table_add(table, STR("-"));
+        table_add(table, size_text(table, shard->header.len));
+        table_add(table, shard->damage ? str_from(shard->damage) : STR("without named regions"));
+    }
+}
+
+static void json_shards(struct json_writer *writer, struct shards *shards, const struct shard_set *set)
+{
+    json_begin_object(writer);
+    json_set(writer, shards, set);
+    json_key(writer, "shards");
+    json_begin_array(writer);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct shard *shard = &shards->list.items[set->first + i];
+        const uint8_t *data;
+        const struct doc *header = shard->data ? shard_regions(shards, shard, &data) : NULL;
+        json_begin_object(writer);
+        json_pair_int(writer, "rank", shard->rank);
+        json_pair_str(writer, "file", shard->path);
+        json_pair_int(writer, "bytes", (int64_t)shard->header.len);
+        if (shard->damage)
+            json_pair_text(writer, "damage", shard->damage);
+        if (header) {
+            json_key(writer, "regions");
+            json_put_doc(writer, header);
+        }
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+    json_end_object(writer);
+}
+
+static int show(const struct options *options, struct shards *shards, const struct shard_set *set)
+{
+    static const char *const names[] = {"RANK", "REGION", "DTYPE", "SHAPE", "SIZE", "PART"};
+    struct buf out = {0};
+    for (size_t i = 0; i < set->count; i++)
+        shard_open(&shards->list.items[set->first + i]);
+    if (options->json) {
+        json_shards(&(struct json_writer){.out = &out}, shards, set);
+        buf_add_char(&out, '\n');
+        return print(&out, EXIT_OK);
+    }
+    struct text_table table = {.columns = 6};
+    struct str state = set_state(&table.arena, set);
+    buf_printf(&out, "step %llu, attempt %u, %u ranks: " STR_FORMAT "\n",
+               (unsigned long long)shards->list.items[set->first].step,
+               shards->list.items[set->first].attempt, set->world, STR_ARG(state));
+    for (size_t i = 0; i < 6; i++)
+        table_add(&table, str_from(names[i]));
+    for (size_t i = 0; i < set->count; i++)
+        show_regions(&table, shards, &shards->list.items[set->first + i]);
+    table_print(&table, &out, output_colors());
+    table_done(&table);
+    return print(&out, EXIT_OK);
+}
+
+/* --- verify --------------------------------------------------------------------------------------- */
+
+static int verify(const struct options *options, struct shards *shards)
+{
+    struct buf out = {0};
+    struct json_writer writer = {.out = &out};
+    size_t damaged = 0, read = 0, incomplete = 0;
+    for (size_t i = 0; i < shards->sets.len; i++) {
+        struct shard_set *set = &shards->sets.items[i];
+        uint64_t step = shards->list.items[set->first].step;
+        if (options->step >= 0 && step != (uint64_t)options->step)
+            continue;
+        incomplete += !set->world || set->missing > 0;
+        if (!options->json && (!set->world || set->missing))
+            buf_printf(&out, "step %llu, attempt %u: " STR_FORMAT "\n", (unsigned long long)step,
+                       shards->list.items[set->first].attempt, STR_ARG(set_state(&shards->arena, set)));
+        for (size_t k = 0; k < set->count; k++, read++) {
+            struct shard *shard = &shards->list.items[set->first + k];
+            if (shard_verify(shard))
+                continue;
+            damaged++;
+            if (!options->json)
+                buf_printf(&out, STR_FORMAT ": %s\n", STR_ARG(shard->path), shard->damage);
+        }
+        for (size_t k = 0; k < set->count; k++)
+            shard_close(&shards->list.items[set->first + k]);
+    }
+    if (options->json) {
+        json_begin_object(&writer);
+        json_pair_int(&writer, "shards", (int64_t)read);
+        json_pair_int(&writer, "damaged", (int64_t)damaged);
+        json_pair_int(&writer, "incomplete", (int64_t)incomplete);
+        json_end_object(&writer);
+        buf_add_char(&out, '\n');
+    } else {
+        buf_printf(&out, "%zu parts read, %zu damaged, %zu checkpoints incomplete\n", read, damaged,
+                   incomplete);
+    }
+    return print(&out, damaged || incomplete ? EXIT_FAILED : EXIT_OK);
+}
+
+/* --- export --------------------------------------------------------------------------------------- */
+
+static int export_regions(const struct options *options, struct shards *shards, const struct shard_set *set)
+{
+    struct error error;
+    if (!set->world || set->missing) {
+        say("step %llu: " STR_FORMAT, (unsigned long long)shards->list.items[set->first].step,
+            STR_ARG(set_state(&shards->arena, set)));
+        return EXIT_FAILED;
+    }
+    for (size_t i = 0; i < set->count; i++) {
+        struct shard *shard = &shards->list.items[set->first + i];
+        if (!shard_verify(shard)) {
+            say(STR_FORMAT ": %s", STR_ARG(shard->path), shard->damage);
+            return EXIT_FAILED;
+        }
+    }
+    if (checkpoint_export(shards, set, options->output, &error) < 0) {
+        say("%s", error.text);
+        return EXIT_FAILED;
+    }
+    printf("%s: step %llu of %u ranks\n", options->output,
+           (unsigned long long)shards->list.items[set->first].step, set->world);
+    return EXIT_OK;
+}
+
+/* --- the command line ----------------------------------------------------------------------------- */
+
+static int parse(struct options *options, int argc, char **argv)
+{
+    static const struct option known[] = {{"step", required_argument, NULL, 's'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return -1;
+        } else if (option == 's' && !str_to_i64(str_from(optarg), 0, INT64_MAX, &options->step)) {
+            say("--step %s: a number from 0 is wanted", optarg);
+            return EXIT_USAGE;
+        } else if (option == 'o') {
+            options->output = optarg;
+        } else if (option == 'j') {
+            options->json = true;
+        } else if (option == '?') {
+            return EXIT_USAGE;
+        }
+    }
+    if (argc - optind != 2) {
+        say("checkpoint needs a verb and a folder; see phalanx checkpoint --help");
+        return EXIT_USAGE;
+    }
+    options->verb = argv[optind];
+    options->folder = argv[optind + 1];
+    bool export = strcmp(options->verb, "export") == 0;
+    if (!export && strcmp(options->verb, "list") != 0 && strcmp(options->verb, "show") != 0 &&
+        strcmp(options->verb, "verify") != 0) {
+        say("checkpoint %s: list, show, verify or export is wanted", options->verb);
+        return EXIT_USAGE;
+    }
+    if (export != (options->output != NULL)) {
+        say(export ? "export needs --output FILE" : "--output is for export");
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+int cmd_checkpoint(int argc, char **argv)
+{
+    struct options options = {.step = -1};
+    struct shards shards;
+    struct error error;
+    int status = parse(&options, argc, argv);
+    if (status != EXIT_OK)
+        return status < 0 ? EXIT_OK : status;
+    if (shards_scan(options.folder, &shards, &error) < 0) {
+        say("%s", error.text);
+        return error.code == ERROR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_FAILED;
+    }
+    bool one = options.verb[0] == 's' || options.verb[0] == 'e';
+    const struct shard_set *set = one || options.step >= 0 ? shards_choose(&shards, options.step) : NULL;
+    if (!set && options.step >= 0) {
+        say("%s: there is no step %lld", options.folder, (long long)options.step);
+        status = EXIT_NOT_FOUND;
+    } else if (!set && one) {
+        say("%s: no checkpoint is complete; --step N names one", options.folder);
+        status = EXIT_NOT_FOUND;
+    } else if (options.verb[0] == 'l') {
+        status = list(&options, &shards);
+    } else if (options.verb[0] == 'v') {
+        status = verify(&options, &shards);
+    } else {
+        status =
+            options.verb[0] == 's' ? show(&options, &shards, set) : export_regions(&options, &shards, set);
+    }
+    shards_done(&shards);
+    return status;
+}
