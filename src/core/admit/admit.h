@@ -256,7 +256,7 @@ void admit_bury(struct admit *admit); /* before anything else in a step */
  * and where it names no queue it is given the LocalQueue "default" of its namespace, if there is one. */
 void admit_default(const struct admit *admit, const struct jobset *jobset, struct arena *arena,
                    struct doc *document);
-/* A new Job's annotations for partial admission. */
+/* A new Job's annotations for partial admission, a new Pod's for its group. */
 void admit_validate_new(const struct doc *document, const struct jobset_spec *spec,
                         struct field_errors *errors);
 /* What may not change while it runs. */

@@ -415,12 +415,34 @@ static void refuse_note(struct field_errors *errors, struct str key, struct str 
                     STR_ARG(value), STR_ARG(why));
 }
 
+#define BOTH                                                                                                 \
+    "Required value: both the 'kueue.x-k8s.io/pod-group-total-count' annotation and the "                    \
+    "'kueue.x-k8s.io/pod-group-name' label should be set"
+
+static void check_pod_group(const struct jobset_spec *spec, struct field_errors *errors)
+{
+    struct str name = labels_get(&spec->labels, STR("kueue.x-k8s.io/pod-group-name"), STR(""));
+    struct str key = STR("kueue.x-k8s.io/pod-group-total-count");
+    struct str total = labels_get(&spec->annotations, key, (struct str){0});
+    int64_t number;
+    if (total.data && !name.len)
+        field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/pod-group-name]"), "FieldValueRequired",
+                        NULL, BOTH);
+    if (name.len && !total.data)
+        field_error_add(errors, STR("metadata.annotations[kueue.x-k8s.io/pod-group-total-count]"),
+                        "FieldValueRequired", NULL, BOTH);
+    if (total.data && !str_to_i64(total, 1, TASKS_PER_JOBSET_MAX, &number))
+        refuse_note(errors, key, total, STR("group total count should be a number greater than zero"));
+}
+
 void admit_validate_new(const struct doc *document, const struct jobset_spec *spec,
                         struct field_errors *errors)
 {
     struct str least = labels_get(&spec->annotations, NOTE_LEAST, (struct str){0});
     struct str follow = labels_get(&spec->annotations, NOTE_FOLLOW, (struct str){0});
     int64_t number;
+    if (workload_form(document) == FORM_POD)
+        check_pod_group(spec, errors);
     if (workload_form(document) != FORM_JOB)
         return;
     const struct job_spec *job = &spec->rjobs[0].job;

@@ -2,6 +2,7 @@
  * JobSets and tasks for each reading; nothing is kept. The counters of JobSets have upstream's names. */
 #include "base/units.h"
 #include "core/health/fault.h"
+#include "core/lemon/lemon.h"
 #include "core/repair/repair.h"
 #include "host/api/render.h"
 #include "host/api/request.h"
@@ -143,6 +144,17 @@ static void put_isolation(struct buf *out, const struct cluster *cluster)
         put_of(out, "phalanx_machines_isolated", "isolation", isolation_lifecycle.names[i], counts[i]);
 }
 
+static void put_lemons(struct buf *out, const struct core *core)
+{
+    const struct cluster *cluster = core_cluster(core);
+    uint64_t count = 0;
+    for (size_t i = 0; i < cluster->machine_count; i++) {
+        const struct lemon *lemon = lemon_find(core_lemons(core), cluster->machines[i].name);
+        count += lemon && lemon->is_lemon;
+    }
+    put_one(out, "phalanx_lemons", "gauge", "Machines that fail again and again.", count);
+}
+
 static void put_repairs(struct buf *out, const struct repairs *repairs)
 {
     uint64_t counts[REPAIR_STATES] = {0};
@@ -212,6 +224,7 @@ void handle_metrics(struct api_request *request)
     put_chips(out, core_ledger(core));
     put_isolation(out, core_cluster(core));
     put_faults(out, core_health(core));
+    put_lemons(out, core);
     put_repairs(out, core_repairs(core));
     put_turns(out, &request->api->turns);
     put_one(out, "phalanx_log_position", "counter", "Position in the log.", core_seq(core));

@@ -371,6 +371,34 @@ static void test_roles(void **state)
     harness_done(&h);
 }
 
+/* Name and size go together. */
+static void test_form(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"labels: {kueue.x-k8s.io/pod-group-name: g}", "annotations[kueue.x-k8s.io/pod-group-total-count]"},
+        {"annotations: {kueue.x-k8s.io/pod-group-total-count: '2'}", "labels[kueue.x-k8s.io/pod-group-name]"},
+        {"labels: {kueue.x-k8s.io/pod-group-name: g}, annotations: {kueue.x-k8s.io/pod-group-total-count: "
+         "'0'}",
+         "greater than zero"},
+        {"labels: {kueue.x-k8s.io/pod-group-name: g}, annotations: {kueue.x-k8s.io/pod-group-total-count: "
+         "two}",
+         "greater than zero"},
+    };
+    struct harness h;
+    setup(&h, 2, "8", "Never");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml),
+                 "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: default, %s}\nspec: {containers: "
+                 "[{name: c, image: i, command: [run]}]}\n",
+                 wrong[i][0]);
+        assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "", yaml), 422);
+        assert_non_null(strstr(h.last_message, wrong[i][1]));
+    }
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_fast_admission),
         cmocka_unit_test(test_one_workload),
         cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
