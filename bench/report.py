@@ -9,6 +9,7 @@ TARGETS = [
     ("gang", r"^64 tasks, by the command.*sbatch", "ratio_peer", ">=", 10),
     ("recover", r"^every rank past its barrier, 16 machines", "value", "<", 500),
     ("recover", r"^kill to detection", "value", "<", 50),
+    ("preflight", r"all are valid$", "ratio_limit", "<=", 1.2),
     ("scale", r"^16000 machines: controller CPU at", "value", "<=", 50),
     ("scale", r"^16000 machines: controller memory", "value", "<=", 600),
     ("scale", r"^16000 machines: all back after", "value", "<=", 10),
