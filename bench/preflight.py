@@ -1,8 +1,8 @@
 """What tests of machines cost a gang of 16: nothing asked for, all machines valid, each tested, and in pairs.
 
-apply -> first instruction on all 16 tasks. Limit of "all are valid": the same gang without a preflight, in turns with it,
-so that both see the same computer. The tests are as short as they can be asked for (the loopback's alone), all 16 machines
-on this one computer.
+apply -> first instruction on all 16 tasks. Limit of "all are valid": the same gang without a preflight, in turns with
+it, so that both see the same computer. The tests are as short as they can be asked for (the loopback's alone), all 16
+machines on this one computer.
 """
 import os
 import time
