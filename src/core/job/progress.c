@@ -31,6 +31,13 @@ void progress_suspect(struct jobset *jobset, machine_id machine)
     jobset->suspects[jobset->suspect_count++] = machine;
 }
 
+/* Where it began, as far as the clues say: victims may have been heard of first. */
+static struct str blamed(const struct end_clues *clues, struct str otherwise)
+{
+    const struct end_clue *root = end_clues_root(clues);
+    return root ? str_from(root->machine) : clues->count ? STR("") : otherwise;
+}
+
 /* A process that ended may run again where it was, next to what it holds in memory there. A machine where
  * that has happened before, or that is at fault itself, is avoided. */
 static bool is_to_avoid(const struct step *step, const struct jobset *jobset, const struct task *culprit)
@@ -38,11 +45,15 @@ static bool is_to_avoid(const struct step *step, const struct jobset *jobset, co
     struct str machine = step->cluster->machines[culprit->machine].name;
     if (culprit->end != END_EXIT)
         return true;
+    if (!str_equal(blamed(&jobset->clues, machine), machine))
+        return false;
     size_t first =
         jobset->record_count > RESTART_RECORDS_MAX ? jobset->record_count - RESTART_RECORDS_MAX : 0;
-    for (size_t i = first; i < jobset->record_count; i++)
-        if (str_is(machine, jobset->records[i % RESTART_RECORDS_MAX].machine))
+    for (size_t i = first; i < jobset->record_count; i++) {
+        const struct restart_record *record = &jobset->records[i % RESTART_RECORDS_MAX];
+        if (str_equal(machine, blamed(&record->clues, str_from(record->machine))))
             return true;
+    }
     return false;
 }
 

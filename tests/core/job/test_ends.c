@@ -172,6 +172,29 @@ static void windows(void **state)
     harness_done(&h);
 }
 
+/* A machine whose ranks are victims again and again is not avoided; the one where it begins is. */
+static void victims_are_not_avoided(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    for (int i = 0; i < 3; i++) {
+        harness_run_all(&h);
+        struct task *root = harness_task(&h, "a-x-0-2");
+        machine_id machine = root->machine;
+        fails(&h, harness_task(&h, "a-x-0-0"), CLUE_PEER, "Connection reset by peer");
+        assert_int_equal(jobset->suspect_count, 0);
+        fails(&h, root, CLUE_TRACEBACK, "ValueError: x");
+        if (i < 2)
+            continue;
+        harness_run_all(&h);
+        fails(&h, harness_task(&h, "a-x-0-2"), CLUE_TRACEBACK, "ValueError: x");
+        assert_int_equal(jobset->suspect_count, 1);
+        assert_int_equal(jobset->suspects[0], machine);
+    }
+    harness_done(&h);
+}
+
 static struct end_clue clue_of(enum clue_kind kind, const char *machine, uint32_t rank, int64_t at_ns)
 {
     struct end_clue clue = {.kind = kind, .rank = rank, .tasks = 1, .at_ns = at_ns};
@@ -212,6 +235,7 @@ int main(void)
         cmocka_unit_test(bare_exits),
         cmocka_unit_test(faults_and_roots),
         cmocka_unit_test(windows),
+        cmocka_unit_test(victims_are_not_avoided),
         cmocka_unit_test(merging),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

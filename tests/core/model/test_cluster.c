@@ -303,7 +303,8 @@ static void test_sub_health(void **state)
     assert_true(cluster.sub_health == SUB_HEALTH_HOT_SWITCH && cluster.pace_window_ns == 5 * NS_PER_SECOND);
     cluster_done(&cluster);
     expect_errors(HEAD "  settings: {subHealth: maybe, paceWindow: 1ms}\n",
-                  "spec.settings.subHealth: Unsupported value: \"maybe\"", "spec.settings.paceWindow: ", NULL);
+                  "spec.settings.subHealth: Unsupported value: \"maybe\"", "spec.settings.paceWindow: ",
+                  NULL);
 }
 
 static void test_cross_errors(void **state)
