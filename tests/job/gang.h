@@ -391,6 +391,15 @@ static inline phx_context *gang_join(void)
     return ctx;
 }
 
+/* Below `below`, by xorshift; *state is not 0. */
+static inline uint32_t gang_draw(uint32_t *state, uint32_t below)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state % below;
+}
+
 enum gang_damage { GANG_FLIP_DATA, GANG_FLIP_HEADER, GANG_CUT, GANG_REMOVE, GANG_DAMAGES };
 
 /* Harms a rank's shard at rest. */

@@ -73,14 +73,6 @@ static void prepare(struct gang *gang)
     gang->commit_attempt = 0;
 }
 
-static uint32_t draw(uint32_t *state, uint32_t below) /* xorshift */
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state % below;
-}
-
 /* Any shards damaged in any way: what comes out is the newest step without a damaged shard. */
 static void test_newest_whole(void **unused)
 {
@@ -89,13 +81,13 @@ static void test_newest_whole(void **unused)
         struct gang gang;
         uint64_t wanted = 0;
         prepare(&gang);
-        uint32_t share = 2 + draw(&state, 7); /* one shard of so many is damaged */
+        uint32_t share = 2 + gang_draw(&state, 7); /* one shard of so many is damaged */
         for (uint64_t step = OLDEST; step <= NEWEST; step += 10) {
             bool whole = true;
             for (uint32_t rank = 0; rank < WORLD; rank++) {
-                if (draw(&state, share) != 0)
+                if (gang_draw(&state, share) != 0)
                     continue;
-                gang_damage_shard(&gang, step, 0, rank, (enum gang_damage)draw(&state, GANG_DAMAGES));
+                gang_damage_shard(&gang, step, 0, rank, (enum gang_damage)gang_draw(&state, GANG_DAMAGES));
                 whole = false;
             }
             wanted = whole ? step : wanted;

@@ -83,14 +83,6 @@ static void test_mistakes(void **unused)
     refuse(twice, 0, "regions are wanted");
 }
 
-static uint32_t draw(uint32_t *state, uint32_t below) /* xorshift */
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state % below;
-}
-
 /* What is gathered is what is filled in again; a byte more or less, or another shape of the same size, is
  * not. */
 static void test_round_trip(void **unused)
@@ -102,18 +94,18 @@ static void test_round_trip(void **unused)
         struct phx_region list[MAX] = {0};
         uint8_t *memory[MAX];
         char names[MAX][8];
-        size_t count = 1 + draw(&seed, MAX), bytes[MAX], at = 0;
+        size_t count = 1 + gang_draw(&seed, MAX), bytes[MAX], at = 0;
         for (size_t i = 0; i < count; i++) {
             snprintf(names[i], sizeof names[i], "r%zu", i);
             list[i].name = names[i];
-            list[i].dtype = (int)draw(&seed, PHX_DTYPES);
-            list[i].dims = draw(&seed, 4);
+            list[i].dtype = (int)gang_draw(&seed, PHX_DTYPES);
+            list[i].dims = gang_draw(&seed, 4);
             bytes[i] = sizes[list[i].dtype];
             for (uint32_t d = 0; d < list[i].dims; d++)
-                bytes[i] *= list[i].shape[d] = draw(&seed, 6);
+                bytes[i] *= list[i].shape[d] = gang_draw(&seed, 6);
             list[i].data = memory[i] = malloc(bytes[i] + 1);
             for (size_t k = 0; k < bytes[i]; k++)
-                memory[i][k] = (uint8_t)draw(&seed, 256);
+                memory[i][k] = (uint8_t)gang_draw(&seed, 256);
         }
         struct job_regions regions;
         struct phx_error error;
@@ -126,7 +118,7 @@ static void test_round_trip(void **unused)
             memset(memory[i], 0, bytes[i]);
         assert_int_equal(job_regions_fill(&regions, gathered, regions.len + 1, &error), PHX_ERROR_INVALID);
         assert_int_equal(job_regions_fill(&regions, gathered, regions.len - 1, &error), PHX_ERROR_INVALID);
-        gathered[8 + draw(&seed, 40)] ^= 1;
+        gathered[8 + gang_draw(&seed, 40)] ^= 1;
         assert_int_equal(job_regions_fill(&regions, gathered, regions.len, &error), PHX_ERROR_INVALID);
         memcpy(gathered, regions.parts[0].iov_base, regions.parts[0].iov_len);
         assert_int_equal(job_regions_fill(&regions, gathered, regions.len, &error), 0);

@@ -60,19 +60,11 @@ static void undisturbed(uint32_t world, char *line, size_t size)
     gang_done(&gang);
 }
 
-static uint32_t draw(uint32_t *state, uint32_t below) /* xorshift */
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state % below;
-}
-
 /* Kills a random rank at a random step behind the last commit, unless it is through already. */
 static void kill_one(struct gang *gang, uint32_t *state)
 {
-    uint32_t victim = draw(state, gang->world);
-    uint64_t target = gang->commit_step + draw(state, 18);
+    uint32_t victim = gang_draw(state, gang->world);
+    uint64_t target = gang->commit_step + gang_draw(state, 18);
     target = target > 55 ? 55 : target;
     gang_until(gang,
                (gang->steps[victim].step >= target && gang->step_frames[victim] > 0) || gang_ended(gang));

@@ -13,36 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/agent/agent_process.h"
-#include "host/agent/fake.h"
-
-struct bed {
-    struct fake fake;
-    char state[64];
-    pid_t agent;
-};
-
-static void begin_agent(struct bed *bed)
-{
-    int hellos = bed->fake.hellos;
-    bed->agent = agent_spawn(bed->fake.port, bed->state);
-    RUN_UNTIL(&bed->fake, bed->fake.agent && bed->fake.hellos > hellos);
-}
-
-static void bed_init(struct bed *bed)
-{
-    fake_init(&bed->fake);
-    snprintf(bed->state, sizeof bed->state, "/tmp/phx-memory-test-XXXXXX");
-    assert_non_null(mkdtemp(bed->state));
-    begin_agent(bed);
-}
-
-static void bed_done(struct bed *bed)
-{
-    assert_int_equal(agent_end(bed->agent, SIGTERM), 0);
-    agent_remove_state(bed->state);
-    fake_done(&bed->fake);
-}
+#include "host/agent/bed.h"
 
 /* The agent's folder below its --memory-dir, "": none. */
 static void upper_folder(const struct bed *bed, char *path, size_t size)
@@ -142,8 +113,7 @@ static void an_empty_folder_goes_with_the_agent(void **state)
     assert_int_equal(agent_end(bed.agent, SIGTERM), 0);
     upper_folder(&bed, upper, sizeof upper);
     assert_string_equal(upper, "");
-    agent_remove_state(bed.state);
-    fake_done(&bed.fake);
+    bed_clear(&bed);
 }
 
 int main(int argc, char **argv)

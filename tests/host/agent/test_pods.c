@@ -12,41 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host/agent/agent_process.h"
-#include "host/agent/fake.h"
-
-struct bed {
-    struct fake fake;
-    char state[64];
-    pid_t agent;
-};
-
-static void begin_agent(struct bed *bed)
-{
-    int hellos = bed->fake.hellos;
-    bed->agent = agent_spawn(bed->fake.port, bed->state);
-    RUN_UNTIL(&bed->fake, bed->fake.agent && bed->fake.hellos > hellos);
-}
-
-static void bed_prepare(struct bed *bed)
-{
-    fake_init(&bed->fake);
-    snprintf(bed->state, sizeof bed->state, "/tmp/phx-pods-test-XXXXXX");
-    assert_non_null(mkdtemp(bed->state));
-}
-
-static void bed_init(struct bed *bed)
-{
-    bed_prepare(bed);
-    begin_agent(bed);
-}
-
-static void bed_done(struct bed *bed)
-{
-    assert_int_equal(agent_end(bed->agent, SIGTERM), 0);
-    agent_remove_state(bed->state);
-    fake_done(&bed->fake);
-}
+#include "host/agent/bed.h"
 
 /* --- pods ----------------------------------------------------------------------------------------- */
 
