@@ -26,6 +26,8 @@ void test_figure(struct test_answer *answer, const char *figure, double value);
 /* False, with the reason: "return test_fail(...)". */
 bool test_fail(struct test_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int64_t test_now_ns(void);                          /* CLOCK_MONOTONIC */
+/* How much longer than it should a test may take before it counts as hung. */
+int64_t test_patience_ns(const struct qualify_options *options);
 uint64_t test_noise(uint64_t seed);                 /* well-mixed bits of a number */
 int64_t test_median(int64_t *values, size_t count); /* sorts them; count > 0 */
 

@@ -212,6 +212,11 @@ static void take_answer(const struct test_answer *answer, struct qualify_result 
         }
 }
 
+int64_t test_patience_ns(const struct qualify_options *options)
+{
+    return options->patience_ns ? options->patience_ns : PATIENCE_DEFAULT_NS;
+}
+
 static void run_test(const struct qualify_options *options, enum qualify_test test,
                      struct qualify_report *report)
 {
@@ -220,9 +225,8 @@ static void run_test(const struct qualify_options *options, enum qualify_test te
     int fds[2];
     int64_t begun_ns = test_now_ns();
     result->ran = true;
-    int64_t patience_ns = options->patience_ns ? options->patience_ns : PATIENCE_DEFAULT_NS;
-    result->limit_ns =
-        patience_ns + (test == QUALIFY_PAIR ? options->pair.deadline_ns : 2 * options->budget_ns);
+    result->limit_ns = test_patience_ns(options) +
+                       (test == QUALIFY_PAIR ? options->pair.deadline_ns : 2 * options->budget_ns);
     if (pipe2(fds, O_CLOEXEC) < 0) {
         snprintf(result->why, sizeof result->why, "no pipe: %s", strerror(errno));
         return;
