@@ -181,11 +181,9 @@ static inline void harness_lose(struct harness *h, const char *machine)
     harness_news(h, EVENT_MACHINE_GONE, machine);
 }
 
-/* `more`: further members of the cluster file's spec, each with its comma. */
-static inline void harness_init_with(struct harness *h, int machines, int chips, int spares,
-                                     const char *more)
+/* The cluster file, as it is or becomes. `more`: further members of its spec, each with its comma. */
+static inline void harness_cluster(struct harness *h, int machines, int chips, int spares, const char *more)
 {
-    *h = (struct harness){.core = core_new(), .now_ns = INT64_C(1700000000) * NS_PER_SECOND};
     char json[2048];
     snprintf(
         json, sizeof(json),
@@ -194,13 +192,20 @@ static inline void harness_init_with(struct harness *h, int machines, int chips,
         "\"machineNames\":\"m-{n}\",\"addresses\":\"127.0.1.1\","
         "\"pods\":[{\"racks\":[{\"machines\":%d,\"chips\":%d,\"spares\":%d}]}]}}",
         more, machines, chips, spares);
+    struct event cluster = {.kind = EVENT_CLUSTER};
+    cluster.cluster.document = str_from(json);
+    harness_step(h, &cluster);
+}
+
+static inline void harness_init_with(struct harness *h, int machines, int chips, int spares,
+                                     const char *more)
+{
+    *h = (struct harness){.core = core_new(), .now_ns = INT64_C(1700000000) * NS_PER_SECOND};
     struct event boot = {.kind = EVENT_BOOT};
     boot.boot.epoch = 1;
     boot.boot.version = STR("test");
     harness_step(h, &boot);
-    struct event cluster = {.kind = EVENT_CLUSTER};
-    cluster.cluster.document = str_from(json);
-    harness_step(h, &cluster);
+    harness_cluster(h, machines, chips, spares, more);
     assert_int_equal((int)core_cluster(h->core)->machine_count, machines);
     for (int i = 0; i < machines; i++)
         harness_hello(h, core_cluster(h->core)->machines[i].name.data, NULL, 0);

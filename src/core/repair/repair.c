@@ -501,10 +501,10 @@ static void go_on(struct step *step, struct repair *repair)
         choose(step, repair, -1);
     } else if (repair->testing) {
         begin_test(step, repair);
-    } else if (hook_of(step, repair)) {
+    } else if (hook_of(step, repair) && runner_of(step, repair)) {
         begin_hook(step, repair);
     } else {
-        make_ticket(step, repair, "its hook is not in the cluster file any more");
+        make_ticket(step, repair, "its hook, or who runs it, is not in the cluster file any more");
     }
 }
 

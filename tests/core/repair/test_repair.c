@@ -406,6 +406,24 @@ static void a_window_may_run_a_hook(void **state)
     harness_done(&h);
 }
 
+static void what_leaves_the_cluster_is_not_repaired(void **state)
+{
+    struct harness h;
+    begin(&h, 4);
+    say(&h, "m-4", "xid/79", "", SIGNAL_ONCE);
+    say(&h, "m-1", "edac/ue", "", SIGNAL_OCCUR);
+    harness_cluster(&h, 3, 4, 0, SHORT);
+    core_check_invariants(h.core);
+    assert_null(open_of(&h, "m-4"));
+    assert_status(&h, newest(&h), "state", "Ticketed");
+    assert_isolation(&h, "m-1", ISOLATION_TICKETED);
+    harness_cluster(&h, 4, 4, 0, SHORT); /* it is back, and its fault was never cleared */
+    assert_isolation(&h, "m-4", ISOLATION_QUARANTINED);
+    harness_hello(&h, "m-4", NULL, 0);
+    assert_true(runs_hook(&h, "m-4", "reboot"));
+    harness_done(&h);
+}
+
 static void bad_windows_are_refused(void **state)
 {
     struct harness h;
@@ -463,7 +481,9 @@ static void live(struct harness *h, struct rng *rng)
     static const char *const codes[] = {"xid/79", "xid/95", "gpu/row-remap-failed", "ib/port-down", "odd/x"};
     char machine[8], window[16];
     snprintf(machine, sizeof(machine), "m-%u", 1 + (unsigned)rng_below(rng, 4));
-    switch (rng_below(rng, 9)) {
+    if (!machine_of(h, machine))
+        return harness_cluster(h, 4, 4, 0, SHORT);
+    switch (rng_below(rng, 10)) {
     case 0:
     case 1:
         say(h, machine, codes[rng_below(rng, 5)], "",
@@ -494,6 +514,9 @@ static void live(struct harness *h, struct rng *rng)
     case 7:
         harness_run_all(h);
         break;
+    case 8: /* machines and hooks come and go */
+        harness_cluster(h, (int)rng_range(rng, 3, 4), 4, 0, rng_chance(rng, 800000) ? SHORT : "");
+        break;
     default:
         harness_wait(h, rng_range(rng, 0, 3) * rng_range(rng, 0, 100) * NS_PER_SECOND);
     }
@@ -502,7 +525,7 @@ static void live(struct harness *h, struct rng *rng)
 
 static void random_lives_hold(void **state)
 {
-    for (uint64_t seed = 1; seed <= 16; seed++) {
+    for (uint64_t seed = 1; seed <= 12; seed++) {
         struct harness h;
         struct rng rng = {0};
         rng_seed(&rng, seed);
@@ -531,6 +554,7 @@ int main(void)
         cmocka_unit_test(ended_repairs_are_bounded),
         cmocka_unit_test(machines_are_empty_within_the_window),
         cmocka_unit_test(a_window_may_run_a_hook),
+        cmocka_unit_test(what_leaves_the_cluster_is_not_repaired),
         cmocka_unit_test(bad_windows_are_refused),
         cmocka_unit_test(random_lives_hold),
     };
