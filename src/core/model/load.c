@@ -175,6 +175,8 @@ static void read_spec(struct loader *loader, const struct field *root)
     if (expand)
         load_expand(loader);
     load_amend(loader, &machines, expand);
+    if (expand)
+        load_repair_machines(loader, &repair);
 }
 
 /* What follows from everything that was read. */

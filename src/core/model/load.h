@@ -101,6 +101,8 @@ void load_lemons(struct loader *loader, const struct field *lemons);
 void load_qualification(struct loader *loader, const struct field *qualification);
 void load_hangs(struct loader *loader, const struct field *hangs);
 void load_repair(struct loader *loader, const struct field *repair);
+/* Machines that its hooks name are there. */
+void load_repair_machines(struct loader *loader, const struct field *repair);
 void load_expand(struct loader *loader);
 void load_amend(struct loader *loader, const struct field *machines, bool expanded);
 

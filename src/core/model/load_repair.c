@@ -89,8 +89,8 @@ static void read_hooks(struct loader *loader, const struct field *hooks, struct 
 
 void load_repair(struct loader *loader, const struct field *field)
 {
-    static const char *const known[] = {"hooks",  "qualification", "absent",  "watch",
-                                        "recall", "reboots",       "history", NULL};
+    static const char *const known[] = {"hooks",  "qualify", "absent",  "watch",
+                                        "recall", "reboots", "history", NULL};
     struct repair_settings *repair = &loader->cluster->repair;
     struct field hooks = field_get(field, "hooks"), qualify = field_get(field, "qualify");
     struct field absent = field_get(field, "absent"), watch = field_get(field, "watch");
@@ -115,4 +115,16 @@ void load_repair(struct loader *loader, const struct field *field)
     load_duration(loader, &recall, 0, YEAR_NS, &repair->recall_ns);
     load_int(loader, &reboots, 0, RETRIES_MAX, &repair->reboots_max);
     load_int(loader, &history, 0, HISTORY_MAX, &repair->history_max);
+}
+
+void load_repair_machines(struct loader *loader, const struct field *field)
+{
+    struct field hooks = field_get(field, "hooks");
+    for (size_t i = 0; i < loader->cluster->repair.hook_count && i < doc_len(hooks.doc); i++) {
+        struct field item = field_at(&hooks, i), machine = field_get(&item, "machine");
+        struct str name;
+        if (load_text(loader, &machine, &name) && !str_map_get(&loader->cluster->by_name, name))
+            load_fail(loader, &machine, "FieldValueNotFound", "Not found: \"" STR_FORMAT "\"",
+                      STR_ARG(load_excerpt(name)));
+    }
 }

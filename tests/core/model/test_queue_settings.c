@@ -1,29 +1,7 @@
 /* spec.queues of the cluster file: what it gives, and where a mistake in it is. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "settings.h"
 
-#include "base/yaml.h"
-#include "core/model/model.h"
-
-#define HEAD                                                                                                 \
-    "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n"                                \
-    "  pods: [{addresses: 127.0.1.1, racks: [{machines: 1, chips: 4}]}]\n  queues:\n"
-
-static bool load(const char *text, struct cluster *ret_cluster, struct buf *out)
-{
-    struct arena arena ARENA_CLEANUP = {0}, messages ARENA_CLEANUP = {0};
-    struct error error;
-    struct doc_list docs;
-    struct field_errors errors = {.arena = &messages};
-    assert_int_equal(yaml_parse_all(&arena, str_from(text), &docs, &error), 0);
-    bool good = cluster_load(docs.items[0], ret_cluster, &errors);
-    field_errors_print(&errors, out);
-    field_errors_done(&errors);
-    return good;
-}
+#define HEAD SECTION("queues")
 
 static void test_what_is_given(void **state)
 {
@@ -53,9 +31,7 @@ static void test_what_is_given(void **state)
 static void test_mistakes_have_a_place(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *message;
-    } cases[] = {
+    static const struct mistake cases[] = {
         {"    minimumRunTime: soon\n", "7:21: spec.queues.minimumRunTime: Invalid value: \"soon\""},
         {"    minimumRunTime: -1s\n", "7:21: spec.queues.minimumRunTime: Invalid value"},
         {"    minimumRunTime: 5 m\n", "7:21: spec.queues.minimumRunTime: Invalid value: \"5 m\""},
@@ -79,15 +55,7 @@ static void test_mistakes_have_a_place(void **state)
         {"    fairSharing: {enabled: true}\n", "7:19: spec.queues.fairSharing.enabled: unknown field"},
         {"    - 1\n", "7:5: spec.queues: Invalid value: array"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct cluster cluster;
-        struct buf out BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
-        buf_printf(&text, "%s%s", HEAD, cases[i].text);
-        if (load(text.data, &cluster, &out))
-            fail_msg("%s is taken", cases[i].text);
-        if (!strstr(out.data, cases[i].message))
-            fail_msg("%s: %s", cases[i].text, out.data);
-    }
+    assert_mistakes(HEAD, cases, sizeof(cases) / sizeof(*cases));
 }
 
 int main(void)
