@@ -337,10 +337,50 @@ static void plan_maintenance(struct world *world)
     world_trace(world, "client: %s %s", drop ? "delete" : "maintenance:", drop ? name : body.data);
 }
 
+/* How much other systems may report. */
+static void limit_senders(struct world *world)
+{
+    struct buf body BUF_CLEANUP = {0};
+    const struct object_store *objects = core_objects(world->controller.core);
+    bool there = object_find(objects, OBJECT_FAULT_TABLE, STR(""), STR(FAULT_TABLE_NAME)) != NULL;
+    buf_printf(&body,
+               "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"FaultTable\",\"metadata\":{\"name\":\"%s\"},"
+               "\"spec\":{\"public\":{\"perSecond\":%d,\"burst\":%d,\"perSender\":%d,\"total\":%d}}}",
+               FAULT_TABLE_NAME, (int)world_draw(world, 1, 5), (int)world_draw(world, 1, 4),
+               (int)world_draw(world, 1, 4), (int)world_draw(world, 1, 8));
+    client_send(world, there ? WRITE_REPLACE : WRITE_CREATE, OBJECT_FAULT_TABLE, STR(""),
+                STR(FAULT_TABLE_NAME), buf_str(&body));
+    world_trace(world, "client: %s", body.data);
+}
+
+/* Other systems say what they saw. */
+static void report_fault(struct world *world)
+{
+    static const char *const assertions[] = {"occur", "occur", "recover", "once"};
+    static const char *const severities[] = {"notice", "minor", "major", "critical"};
+    struct buf body BUF_CLEANUP = {0};
+    if (world_chance(world, 100000)) {
+        limit_senders(world);
+        return;
+    }
+    buf_printf(&body,
+               "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Fault\",\"metadata\":{},\"spec\":{\"machine\":"
+               "\"%s\",\"code\":\"public/%d\",\"assertion\":\"%s\",\"severity\":\"%s\",\"sender\":\"s-%d\"}}",
+               world->machines[rng_below(&world->rng, world->swarm.machines)].name,
+               (int)world_draw(world, 1, 3), assertions[rng_below(&world->rng, 4)],
+               severities[rng_below(&world->rng, 4)], (int)world_draw(world, 1, 3));
+    client_send(world, WRITE_CREATE, OBJECT_FAULT, STR(""), STR(""), buf_str(&body));
+    world_trace(world, "client: %s", body.data);
+}
+
 /* What operators do about machines. */
 static void care_for_machines(struct world *world)
 {
-    switch (world_draw(world, 0, 5)) {
+    switch (world_draw(world, 0, 7)) {
+    case 6:
+    case 7:
+        report_fault(world);
+        break;
     case 0:
         ask_for_repair(world);
         break;
