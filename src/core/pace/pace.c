@@ -27,7 +27,7 @@ struct peers {
     size_t count;
     size_t normal;         /* the first of them: the lower cluster */
     uint64_t sum, squares; /* of these */
-    uint64_t median;       /* of all */
+    uint64_t median;       /* of all; of two the smaller */
 };
 
 static int ascending(const void *a, const void *b)
@@ -77,7 +77,7 @@ static bool is_apart(const struct peers *peers, size_t split, size_t len)
 static void find_normal(struct peers *peers)
 {
     qsort(peers->sorted, peers->count, sizeof(*peers->sorted), ascending);
-    peers->median = peers->sorted[peers->count / 2];
+    peers->median = peers->sorted[peers->count == 2 ? 0 : peers->count / 2];
     peers->normal = peers->count;
     while (peers->normal >= 2) {
         size_t split = best_split(peers->sorted, peers->normal);
@@ -94,8 +94,8 @@ static void find_normal(struct peers *peers)
 
 static bool bad_by_peers(const struct peers *peers, uint64_t own)
 {
-    return peers->normal < peers->count && own > peers->sorted[peers->normal - 1] &&
-           is_far((__int128)own * peers->normal, peers->sum) &&
+    return peers->count >= PACE_PEERS_MIN && peers->normal < peers->count &&
+           own > peers->sorted[peers->normal - 1] && is_far((__int128)own * peers->normal, peers->sum) &&
            is_odd(own, peers->normal, peers->sum, peers->squares);
 }
 
@@ -157,23 +157,18 @@ static uint64_t own_of(const struct judging *judging, size_t slot)
 static void judge_rank(struct judging *judging, const struct peers *peers, uint32_t slot)
 {
     struct pace_rank *rank = &judging->pace->ranks[slot];
-    uint64_t own = own_of(judging, slot);
-    bool lonely = peers->count < PACE_PEERS_MIN;
-    uint64_t value = lonely ? own : own * RELATIVE / peers->median;
+    uint64_t own = own_of(judging, slot), value = own * RELATIVE / peers->median;
     value = value < PACE_OWN_MAX_US ? value : PACE_OWN_MAX_US;
-    bool by_peers = !lonely && bad_by_peers(peers, own), by_past = bad_by_past(rank, value);
-    uint64_t usual = !by_peers && by_past ? rank->sum / rank->known
-                     : lonely             ? own
-                                          : peers->sum / peers->normal;
-    if (!by_peers && by_past && !lonely)
-        usual = usual * peers->median / RELATIVE;
+    bool by_peers = bad_by_peers(peers, own), by_past = !by_peers && bad_by_past(rank, value);
+    uint64_t usual =
+        by_past ? rank->sum / rank->known * peers->median / RELATIVE : peers->sum / peers->normal;
     if (!by_peers && !by_past)
         remember(rank, value);
     if (take(rank, by_peers || by_past))
         judging->findings[judging->count++] =
             (struct pace_finding){.slot = slot,
                                   .slow = rank->slow,
-                                  .by_past = rank->slow && !by_peers,
+                                  .by_past = rank->slow && by_past,
                                   .own_us = (uint32_t)own,
                                   .usual_us = usual < UINT32_MAX ? (uint32_t)usual : UINT32_MAX};
 }
@@ -184,7 +179,7 @@ static void judge_group(struct judging *judging, uint64_t *room, uint32_t first,
     for (uint32_t slot = first; slot < end; slot++)
         if (judging->own_us[slot])
             peers.sorted[peers.count++] = own_of(judging, slot);
-    if (peers.count == 0 || 2 * peers.count < end - first)
+    if (peers.count < 2 || 2 * peers.count < end - first)
         return;
     find_normal(&peers);
     for (uint32_t slot = first; slot < end; slot++)

@@ -11,8 +11,9 @@
  *          smaller half; and the rank is more than 30 % and more than 3 sigma above the lower. What is left
  *          is split again, so that ranks that are slow in different degrees are all found.
  *   past   it is more than 30 % and more than 3 sigma above its own last PACE_BASELINE windows that were not
- *          bad, each taken relative to the median of its peers of that window: when all become slower, nobody
- *          is. With fewer than PACE_PEERS_MIN peers its time itself is taken.
+ *          bad, each taken relative to the median of its peers of that window (of two the faster one): when
+ *          all become slower, nobody is. A rank alone is not judged: a slow machine looks as another phase
+ *          of the program does.
  * PACE_WINDOWS bad windows in a row make a rank slow, as many good ones in a row well again. A window in
  * which a rank made no step says nothing about it; one in which fewer than half of the peers made one says
  * nothing about any of them.

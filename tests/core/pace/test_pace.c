@@ -115,11 +115,12 @@ static void test_noise_is_no_reason(void **state)
 {
     (void)state;
     static const uint32_t noises[] = {10, 50, 100};
-    for (size_t n = 0; n < 3; n++) {
-        struct world world = world_of(8, noises[n], 42 + n);
-        settle(&world, 10000);
-        world_done(&world);
-    }
+    for (size_t n = 0; n < 3; n++)
+        for (uint32_t ranks = 2; ranks <= 32; ranks *= 4) {
+            struct world world = world_of(ranks, noises[n], 42 + n);
+            settle(&world, 10000);
+            world_done(&world);
+        }
 }
 
 /* Stages with work of their own kinds, and a job that becomes slower as a whole. */
@@ -145,16 +146,23 @@ static void test_everyone_slower_is_nobody_slow(void **state)
     world_done(&world);
 }
 
-/* Alone, or with an even half, only a rank's own past can say something. */
+/* Of two, or with an even half, only a rank's own past can say something; of one nobody can. */
 static void test_own_past(void **state)
 {
     (void)state;
     struct world world = world_of(1, 20, 5);
     settle(&world, PACE_BASELINE);
     world.permille[0] = 1600;
+    settle(&world, 20);
+    world_done(&world);
+    world = world_of(2, 20, 8);
+    settle(&world, 25);
+    world.permille[0] = world.permille[1] = 2000; /* another phase of the program */
+    settle(&world, 10);
+    world.permille[0] = 3600;
     settle(&world, 2);
     assert_int_equal(slow_of(&world, window(&world)), 1);
-    assert_true(world.findings[0].by_past);
+    assert_true(world.findings[0].by_past && world.findings[0].slot == 0);
     world_done(&world);
     world = world_of(8, 10, 6); /* half are slower by nature: the clusters say nothing ... */
     for (uint32_t i = 4; i < 8; i++)
