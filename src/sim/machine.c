@@ -133,20 +133,36 @@ static void errand_begin(struct world *world, struct sim_machine *machine, const
     /* Once all has healed, tests before a gang's start leave it time to become ready. */
     int64_t limit_ns = world->healing ? NS_PER_SECOND / 4 : 4 * NS_PER_SECOND;
     int64_t most_ns = start->timeout_ns < limit_ns ? start->timeout_ns : limit_ns;
-    vec_push(&machine->errands, start->errand);
+    struct sim_errand errand = {start->errand, start->kind};
+    vec_push(&machine->errands, errand);
     world_trace(world, "%s: errand of kind %d", machine->name, (int)start->kind);
     world_after(world, world_draw(world, 0, most_ns), SIM_ERRAND_ENDED, machine->index, start->errand,
                 machine->agent_life);
 }
 
-static bool errand_stop(struct sim_machine *machine, obj_id errand)
+/* False: it does not run (any more). */
+static bool errand_stop(struct sim_machine *machine, obj_id errand, enum errand_kind *ret_kind)
 {
     for (size_t i = 0; i < machine->errands.len; i++)
-        if (machine->errands.items[i] == errand) {
+        if (machine->errands.items[i].uid == errand) {
+            *ret_kind = machine->errands.items[i].kind;
             vec_remove(&machine->errands, i);
             return true;
         }
     return false;
+}
+
+/* What is said of a task's ranks, some of it nonsense. */
+static struct str errand_record(struct world *world, struct buf *out)
+{
+    static const char states[] = "RSSSTD";
+    if (!world->healing && world_chance(world, world->swarm.probe_fail_ppm))
+        return STR("{\"ranks\":[{\"rank\":\"0\"},");
+    buf_printf(out, "{\"ranks\":[{\"rank\":%lld,\"state\":\"%c\",\"step\":%lld,\"stepAgeMs\":9000}]}",
+               (long long)world_draw(world, 0, 3),
+               world->healing ? 'S' : states[world_draw(world, 0, (int64_t)sizeof states - 2)],
+               (long long)world_draw(world, 1, world->healing ? 1 : 2));
+    return buf_str(out);
 }
 
 void machine_errand_ended(struct world *world, const struct sim_event *event)
@@ -158,13 +174,17 @@ void machine_errand_ended(struct world *world, const struct sim_event *event)
         world_after(world, 50 * NS_PER_MS, SIM_ERRAND_ENDED, event->machine, event->id, event->number);
         return;
     }
-    if (!errand_stop(machine, event->id))
+    enum errand_kind kind;
+    if (!errand_stop(machine, event->id, &kind))
         return; /* it was stopped */
     char output[128];
     int64_t slow = world->healing || world_chance(world, 950000) ? 1 : 20;
     snprintf(output, sizeof output, "{\"tests\":[{\"test\":\"cpu\",\"workNanoseconds\":%lld}]}",
              (long long)(slow * world_draw(world, 100, 150)));
+    struct buf record BUF_CLEANUP = {0};
     struct errand_end end = {.errand = event->id, .outcome = ERRAND_OK, .output = str_from(output)};
+    if (kind == ERRAND_DIAGNOSE)
+        end.output = errand_record(world, &record);
     if (!world->healing && world_chance(world, world->swarm.probe_fail_ppm)) {
         bool late = world_chance(world, 300000);
         end.outcome = late ? ERRAND_TIMED_OUT : ERRAND_FAILED;
@@ -248,7 +268,7 @@ static void carry_out(struct world *world, struct sim_machine *machine, const st
         world_after(world, world_draw(world, 0, NS_PER_SECOND), SIM_SAY_AGAIN, machine->index, 0, 0);
         break;
     case AGENT_ERRAND_STOP:
-        errand_stop(machine, effect->task);
+        (void)errand_stop(machine, effect->task, &(enum errand_kind){0});
         break;
     }
 }

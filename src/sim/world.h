@@ -195,6 +195,11 @@ struct sim_act {
     uint32_t container, run;
     enum container_act act;
 };
+struct sim_errand {
+    obj_id uid;
+    enum errand_kind kind;
+};
+
 struct sim_machine {
     uint32_t index;
     char name[16];
@@ -204,7 +209,7 @@ struct sim_machine {
     uint64_t fence_boot_ns; /* the shims' shared memory; 0: none */
     VEC(struct process *) processes;
     VEC(struct sim_act) acts; /* of the agent's process */
-    VEC(obj_id) errands;      /* likewise: those that run */
+    VEC(struct sim_errand) errands; /* likewise: those that run */
     uint64_t standing;        /* conditions that its probes saw begin and not end: fault.c's bits */
     /* the agent's process */
     struct agent *agent; /* NULL: not running */
