@@ -34,7 +34,7 @@ test: all
 sanitize: deps
 	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPHX_SANITIZE=ON > /dev/null
 	@cmake --build $(BUILD)-asan -j $(JOBS)
-	@BUILD=$(BUILD)-asan tests/run
+	@BUILD=$(BUILD)-asan QUIET_SECONDS=0 tests/run
 
 fuzz: deps
 	@BUILD=$(BUILD)-fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run

@@ -16,7 +16,7 @@ void spec_cluster(struct world *world, struct buf *out)
                "v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"torture\"},\"spec\":{"
                "\"settings\":{\"lease\":\"%lldms\",\"heartbeat\":\"%lldms\",\"backfillWindow\":\"%llds\","
                "\"checkpointDir\":\"/checkpoints\",\"priorityClasses\":{\"high\":1000,\"low\":-1000},"
-               "\"hangs\":{\"minimum\":\"1s\",\"firstStep\":\"%s\",\"checkpoint\":\"3s\",\"answer\":\"1s\"},"
+               "\"hangs\":{\"minimum\":\"1s\",\"firstStep\":\"3s\",\"checkpoint\":\"3s\",\"answer\":\"1s\"},"
                "\"lemons\":{\"remove\":%s,\"thresholds\":{\"outCount\":%u}}},"
                "\"queues\":{\"minimumRunTime\":\"%llds\",\"maximumLifetime\":\"%llds\","
                "\"waitForPodsReady\":{\"enable\":%s,\"timeout\":\"5s\",\"recoveryTimeout\":\"5s\","
@@ -31,12 +31,11 @@ void spec_cluster(struct world *world, struct buf *out)
                "\"machineNames\":\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{\"racks\":[{\"count\":%u,"
                "\"namePattern\":\"rack-{rack}\",\"machines\":%u,\"chips\":%u,\"spares\":%u}]}]}}",
                (long long)(swarm->lease_ns / NS_PER_MS), (long long)(swarm->heartbeat_ns / NS_PER_MS),
-               (long long)(swarm->backfill_ns / NS_PER_SECOND), "3s",
-               swarm->lemon_outs ? "true" : "false", swarm->lemon_outs, (long long)swarm->min_run_s,
-               (long long)swarm->max_life_s, swarm->wait_ready ? "true" : "false",
-               swarm->block_admission ? "true" : "false", swarm->fair ? "true" : "false", preflight,
-               swarm->racks, swarm->machines / swarm->racks, swarm->chips,
-               swarm->machines / swarm->racks > 1 ? swarm->spares : 0);
+               (long long)(swarm->backfill_ns / NS_PER_SECOND), swarm->lemon_outs ? "true" : "false",
+               swarm->lemon_outs, (long long)swarm->min_run_s, (long long)swarm->max_life_s,
+               swarm->wait_ready ? "true" : "false", swarm->block_admission ? "true" : "false",
+               swarm->fair ? "true" : "false", preflight, swarm->racks, swarm->machines / swarm->racks,
+               swarm->chips, swarm->machines / swarm->racks > 1 ? swarm->spares : 0);
 }
 
 /* --- a Job's template ------------------------------------------------------------------------- */
