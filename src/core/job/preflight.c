@@ -54,6 +54,13 @@ static int compare_machines(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of nothing, too, which C leaves undefined. */
+static void sort(void *items, size_t count, size_t size, int (*compare)(const void *a, const void *b))
+{
+    if (count > 1)
+        qsort(items, count, size, compare);
+}
+
 static void collect_machines(const struct gang *gang, struct preflight *preflight)
 {
     vec_clear(&preflight->machines);
@@ -62,7 +69,7 @@ static void collect_machines(const struct gang *gang, struct preflight *prefligh
         if (!task_ended(gang->tasks.items[t]->state) && gang->tasks.items[t]->machine != MACHINE_NONE)
             vec_push(&preflight->machines, gang->tasks.items[t]->machine);
     machine_id *items = preflight->machines.items;
-    qsort(items, preflight->machines.len, sizeof *items, compare_machines);
+    sort(items, preflight->machines.len, sizeof *items, compare_machines);
     size_t kept = 0;
     for (size_t i = 0; i < preflight->machines.len; i++)
         if (kept == 0 || items[kept - 1] != items[i])
@@ -484,8 +491,8 @@ void preflight_remap(struct job_store *store, const machine_id *map)
             for (int r = 0; r < PREFLIGHT_ROUNDS; r++)
                 member->partners[r] = mapped(member->partners[r], map);
         }
-        qsort(preflight->members.items, preflight->members.len, sizeof *preflight->members.items,
-              compare_members);
+        sort(preflight->members.items, preflight->members.len, sizeof *preflight->members.items,
+             compare_members);
         for (size_t p = 0; p < preflight->pairs.len; p++)
             for (int e = 0; e < 2; e++)
                 preflight->pairs.items[p].machines[e] = mapped(preflight->pairs.items[p].machines[e], map);
@@ -497,5 +504,5 @@ void preflight_remap(struct job_store *store, const machine_id *map)
             store->testing.items[kept++] = machine;
     }
     store->testing.len = kept;
-    qsort(store->testing.items, kept, sizeof *store->testing.items, compare_machines);
+    sort(store->testing.items, kept, sizeof *store->testing.items, compare_machines);
 }
