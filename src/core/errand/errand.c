@@ -40,12 +40,12 @@ void errands_free(struct errands *errands)
     if (!errands)
         return;
     errands_bury(errands);
+    heap_done(&errands->due); /* resets what is in it */
     for (size_t i = 0; i < errands->list.len; i++)
         errand_free(errands->list.items[i]);
     vec_done(&errands->list);
     vec_done(&errands->ended);
     vec_done(&errands->dead);
-    heap_done(&errands->due);
     mem_free(errands);
 }
 

@@ -20,11 +20,11 @@ void hangs_free(struct hangs *hangs)
 {
     if (!hangs)
         return;
+    heap_done(&hangs->due); /* resets what is in it */
     for (size_t i = 0; i < hangs->list.len; i++)
         watch_free(hangs->list.items[i]);
     vec_done(&hangs->list);
     vec_done(&hangs->to_judge);
-    heap_done(&hangs->due);
     arena_done(&hangs->order);
     mem_free(hangs);
 }
