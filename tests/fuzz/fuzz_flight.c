@@ -1,6 +1,6 @@
-/* Any dumps and logs to a flight: parts between bytes 0xff are, rank by rank, a pickle, a JSON dump or a log.
- * No crash; a refusal names its rank; what is judged names ranks that exist, and the same again when judged
- * again. */
+/* Any dumps and logs to a flight: parts between bytes 0xff are, rank by rank, a pickle, a JSON dump, what an
+ * agent collected, or a log. No crash; a refusal names its rank; what a dump is summed up to is a dump; what
+ * is judged names ranks that exist, and the same again when judged again. */
 #include <stdint.h>
 #include <stdio.h>
 
@@ -13,12 +13,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LIMIT = 16 << 20, PARTS_MAX = 16 };
 
+/* Of a dump that was taken. */
+static void sum_up(uint32_t rank, const struct doc *dump)
+{
+    struct arena ARENA_CLEANUP arena = {.limit_bytes = LIMIT};
+    struct buf BUF_CLEANUP text = {0};
+    struct error error = {0};
+    struct doc *doc = NULL;
+    struct flight *whole = flight_new(), *brief = flight_new();
+    CHECK(flight_add_dump(whole, rank, dump, &error) == 0);
+    flight_summarise(whole, rank, 2048, &text);
+    CHECK(json_parse(&arena, buf_str(&text), &doc, &error) == 0);
+    CHECK(flight_add_dump(brief, rank, doc, &error) == 0);
+    flight_free(whole);
+    flight_free(brief);
+}
+
 static void take(struct flight *flight, uint32_t rank, struct str part)
 {
     struct arena ARENA_CLEANUP arena = {.limit_bytes = LIMIT};
     struct error error = {0};
     struct doc *doc = NULL;
     char start[24];
+    if (flight_add_answer(flight, part, &error) >= 0)
+        return;
+    error = (struct error){0};
     int code =
         pickle_is(part) ? pickle_parse(&arena, part, &doc, NULL) : json_parse(&arena, part, &doc, NULL);
     if (code < 0) {
@@ -26,6 +45,8 @@ static void take(struct flight *flight, uint32_t rank, struct str part)
         return;
     }
     code = flight_add_dump(flight, rank, doc, &error);
+    if (code == 0)
+        sum_up(rank, doc);
     snprintf(start, sizeof start, "rank %u: ", rank);
     CHECK(code == 0 || (error.code == code && strncmp(error.text, start, strlen(start)) == 0));
 }

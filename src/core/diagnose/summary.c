@@ -167,18 +167,26 @@ static void put_name(struct json_writer *writer, const struct op *op, uint32_t r
     json_pair_str(writer, "profiling_name", buf_str(&name));
 }
 
+/* A dump of old may not say which group it was; then there is no name. */
+static void put_op_group(const struct summary *summary, struct json_writer *writer, const struct group *group)
+{
+    if (!group->name.len)
+        return;
+    json_pair_int(writer, "pg_id", group_id(summary, group));
+    json_key(writer, "process_group");
+    json_begin_array(writer);
+    json_put_str(writer, group->name);
+    json_put_str(writer, group->desc);
+    json_end_array(writer);
+}
+
 static void put_op(const struct summary *summary, struct buf *out, const struct op *op)
 {
     static const char *const states[] = {"scheduled", "started", "completed"};
     struct json_writer writer = {.out = out};
     json_begin_object(&writer);
     json_pair_int(&writer, "record_id", op->record_id);
-    json_pair_int(&writer, "pg_id", group_id(summary, op->group));
-    json_key(&writer, "process_group");
-    json_begin_array(&writer);
-    json_put_str(&writer, op->group->name);
-    json_put_str(&writer, op->group->desc);
-    json_end_array(&writer);
+    put_op_group(summary, &writer, op->group);
     put_number(&writer, op->p2p ? "p2p_seq_id" : "collective_seq_id", op->seq);
     put_number(&writer, op->p2p ? "collective_seq_id" : "p2p_seq_id", op->other_seq);
     put_name(&writer, op, summary->record->rank);
@@ -193,16 +201,12 @@ static void put_op(const struct summary *summary, struct buf *out, const struct 
 }
 
 /* What makes the parts of a batch one again when they are read. */
-static void put_batch_end(struct buf *out, const struct op *last)
+static void put_batch_end(const struct summary *summary, struct buf *out, const struct op *last)
 {
     struct json_writer writer = {.out = out};
     json_begin_object(&writer);
     json_pair_int(&writer, "record_id", last->record_id + 1);
-    json_key(&writer, "process_group");
-    json_begin_array(&writer);
-    json_put_str(&writer, last->group->name);
-    json_put_str(&writer, last->group->desc);
-    json_end_array(&writer);
+    put_op_group(summary, &writer, last->group);
     put_number(&writer, last->p2p ? "p2p_seq_id" : "collective_seq_id", last->seq);
     json_pair_text(&writer, "profiling_name", ":coalesced");
     json_pair_bool(&writer, "is_p2p", last->p2p);
@@ -244,7 +248,7 @@ static void keep(struct summary *summary, size_t place)
         buf_add_char(&summary->scratch, ',');
     }
     if (is_open_batch(record, first, end))
-        put_batch_end(&summary->scratch, &record->ops.items[end - 1]);
+        put_batch_end(summary, &summary->scratch, &record->ops.items[end - 1]);
     if (summary->scratch.len + 2 > summary->left)
         return;
     summary->left -= summary->scratch.len + 2;
@@ -305,7 +309,7 @@ static void put_entries(const struct summary *summary, struct buf *out)
         }
         if (summary->kept[i] && is_open_batch(record, i, end)) {
             buf_add_char(out, ',');
-            put_batch_end(out, &record->ops.items[end - 1]);
+            put_batch_end(summary, out, &record->ops.items[end - 1]);
         }
         i = end;
     }
