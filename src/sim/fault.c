@@ -194,7 +194,7 @@ static void see_storm(struct world *world, struct sim_machine *machine)
         return;
     world_trace(world, "%s: its probes see %lld things at once", machine->name, (long long)count);
     for (int64_t i = 0; i < count; i++) {
-        char place[32];
+        char place[48];
         snprintf(place, sizeof(place), "process/rank-%lld", (long long)i);
         struct signal signal = {
             .code = STR("mem/oom"),

@@ -19,10 +19,12 @@ static struct task_report reports[] = {
 };
 enum { REPORTS = sizeof(reports) / sizeof(*reports) };
 
-static void each_kind(struct event events[EVENT_PROGRESS + 1])
+enum { EVENT_LAST = EVENT_PACE };
+
+static void each_kind(struct event events[EVENT_LAST + 1])
 {
-    memset(events, 0, (EVENT_PROGRESS + 1) * sizeof(*events));
-    for (int kind = EVENT_BOOT; kind <= EVENT_PROGRESS; kind++)
+    memset(events, 0, (EVENT_LAST + 1) * sizeof(*events));
+    for (int kind = EVENT_BOOT; kind <= EVENT_LAST; kind++)
         events[kind].kind = (enum event_kind)kind;
     events[EVENT_BOOT].boot.epoch = 9;
     events[EVENT_BOOT].boot.version = STR("0.1");
@@ -50,6 +52,9 @@ static void each_kind(struct event events[EVENT_PROGRESS + 1])
     events[EVENT_PROGRESS].progress =
         (struct progress_event){.jobset = 3, .attempt = 2, .step = -1, .total = 100, .metric_count = 1};
     events[EVENT_PROGRESS].progress.metrics[0] = (struct step_metric){STR("loss"), -5};
+    static uint32_t own_us[] = {0, 7, UINT32_MAX};
+    events[EVENT_PACE].pace =
+        (struct pace_event){.jobset = 3, .attempt = 4, .window_ns = 5, .own_us = own_us, .count = 3};
 }
 
 static void assert_same_reports(const struct task_report *a, const struct task_report *b, size_t count)
@@ -110,14 +115,19 @@ static void assert_same(const struct event *a, const struct event *b)
         assert_true(str_equal(a->progress.metrics[0].name, b->progress.metrics[0].name) &&
                     a->progress.metrics[0].micro == b->progress.metrics[0].micro);
         break;
+    case EVENT_PACE:
+        assert_true(a->pace.jobset == b->pace.jobset && a->pace.attempt == b->pace.attempt &&
+                    a->pace.window_ns == b->pace.window_ns && a->pace.count == b->pace.count);
+        assert_memory_equal(a->pace.own_us, b->pace.own_us, a->pace.count * sizeof *a->pace.own_us);
+        break;
     }
 }
 
 static void there_and_back(void **state)
 {
-    struct event events[EVENT_PROGRESS + 1];
+    struct event events[EVENT_LAST + 1];
     each_kind(events);
-    for (int kind = EVENT_BOOT; kind <= EVENT_PROGRESS; kind++) {
+    for (int kind = EVENT_BOOT; kind <= EVENT_LAST; kind++) {
         struct buf bytes = {0}, again = {0}, line = {0};
         struct arena arena = {0};
         struct event back = {.seq = 3, .stamp_ns = 4};
@@ -197,6 +207,7 @@ static void numbers_stay(void **state)
     assert_int_equal(EVENT_MACHINE_SILENT, LOG__EVENT__KIND_MACHINE_SILENT);
     assert_int_equal(EVENT_REPORTS, LOG__EVENT__KIND_REPORTS);
     assert_int_equal(EVENT_PROGRESS, LOG__EVENT__KIND_PROGRESS);
+    assert_int_equal(EVENT_PACE, LOG__EVENT__KIND_PACE);
     static const char old[] =
         "\x22\x0c\x08\x01\x10\x01\x1a\x02ns*\x02{}"; /* a create of a JobSet, as version 0.1 wrote it */
     struct arena arena = {0};

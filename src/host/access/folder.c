@@ -97,7 +97,7 @@ int folder_client(const char *folder, const char *user, const char *const *group
 
 int folder_revoke(const char *folder, const char *user, const char *machine, struct error *error)
 {
-    char authority[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX], cert[FOLDER_PATH_MAX];
+    char authority[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX + 4], cert[FOLDER_PATH_MAX];
     int rc = check_name(user ? user : machine, error);
     if (rc < 0)
         return rc;

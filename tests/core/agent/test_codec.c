@@ -288,6 +288,8 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
                        : rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_STOP
                                                  : FROM_CONTROLLER_SAY_AGAIN;
     switch (message.kind) {
+    case FROM_CONTROLLER_SAY_AGAIN: /* nothing but its kind */
+        break;
     case FROM_CONTROLLER_WELCOME:
         message.welcome = (struct welcome){rng_next(rng), rng_range(rng, 1, 3600 * NS_PER_SECOND),
                                            rng_range(rng, 1, NS_PER_SECOND)};

@@ -1,7 +1,7 @@
 /* What follows from a deletion: dependents, finalizers, namespaces that end. */
 #include "object_test.h"
 
-static const char job[] =
+static const char trained[] =
     "apiVersion: jobset.x-k8s.io/v1alpha2\n"
     "kind: JobSet\n"
     "metadata: {name: train}\n"
@@ -148,7 +148,7 @@ static void what_a_jobset_owns_goes_with_it(void **state)
     (void)state;
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    struct jobset *jobset = harness_create(&h, job);
+    struct jobset *jobset = harness_create(&h, trained);
     harness_run_all(&h);
     struct owner owner = {"jobset.x-k8s.io/v1alpha2", "JobSet", "train", jobset->uid, true};
     own(&h, "default", "settings", &owner, 1);
@@ -176,7 +176,7 @@ static void a_namespace_ends_with_its_content(void **state)
                        "finalizers: [example.com/wait]}}";
     assert_int_equal(put(&h, WRITE_CREATE, OBJECT_SECRET, "team", "s", held), 201);
     struct buf workload BUF_CLEANUP = {0};
-    buf_add_str(&workload, str_from(job));
+    buf_add_str(&workload, str_from(trained));
     assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "team", "", workload.data), 201);
     harness_run_all(&h);
     assert_int_equal(drop(&h, OBJECT_NAMESPACE, "", "team", 0), 200);
@@ -235,7 +235,7 @@ static void an_old_log_makes_its_namespaces(void **state)
     (void)state;
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "legacy", "", job), 201);
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "legacy", "", trained), 201);
     assert_non_null(found(&h, OBJECT_NAMESPACE, "", "legacy"));
     harness_done(&h);
 }
