@@ -30,4 +30,34 @@ static void desk_done(struct desk *desk)
     agent_effects_done(&desk->effects);
 }
 
+static inline void desk_step(struct desk *desk, struct agent_event event)
+{
+    event.boot_ns = desk->now_ns;
+    event.wall_ns = WALL_NS + desk->now_ns;
+    agent_step(desk->agent, &event, &desk->effects);
+    agent_check_invariants(desk->agent);
+}
+
+static inline void desk_say(struct desk *desk, struct from_controller message)
+{
+    desk_step(desk, (struct agent_event){.kind = AGENT_MESSAGE, .message = &message});
+}
+
+/* Of the last step; NULL: nothing of that kind. */
+static inline const struct from_agent *desk_sent(const struct desk *desk, enum from_agent_kind kind)
+{
+    for (size_t i = 0; i < desk->effects.list.len; i++) {
+        const struct agent_effect *effect = &desk->effects.list.items[i];
+        if (effect->kind == AGENT_SEND && effect->send.kind == kind)
+            return &effect->send;
+    }
+    return NULL;
+}
+
+static inline void desk_welcome(struct desk *desk)
+{
+    desk_say(desk,
+             (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+}
+
 #endif

@@ -9,23 +9,10 @@
 
 #include "core/agent/desk.h"
 
-static void step(struct desk *desk, struct agent_event event)
-{
-    event.boot_ns = desk->now_ns;
-    event.wall_ns = WALL_NS + desk->now_ns;
-    agent_step(desk->agent, &event, &desk->effects);
-    agent_check_invariants(desk->agent);
-}
-
-static void say(struct desk *desk, struct from_controller message)
-{
-    step(desk, (struct agent_event){.kind = AGENT_MESSAGE, .message = &message});
-}
-
 static void tick_to(struct desk *desk, int64_t now_ns)
 {
     desk->now_ns = now_ns;
-    step(desk, (struct agent_event){.kind = AGENT_TICK});
+    desk_step(desk, (struct agent_event){.kind = AGENT_TICK});
 }
 
 /* The `index`-th effect of a kind; NULL when there are fewer. */
@@ -43,21 +30,11 @@ static const struct agent_effect *effect_of(const struct desk *desk, enum agent_
     return effect_at(desk, kind, 0);
 }
 
-static const struct from_agent *sent_of(const struct desk *desk, enum from_agent_kind kind)
-{
-    for (size_t i = 0; i < desk->effects.list.len; i++) {
-        const struct agent_effect *effect = &desk->effects.list.items[i];
-        if (effect->kind == AGENT_SEND && effect->send.kind == kind)
-            return &effect->send;
-    }
-    return NULL;
-}
-
 /* The report about a task in the last step's messages; NULL: none. */
 static const struct task_report *report_of(const struct desk *desk, obj_id task, enum report_kind kind)
 {
-    const struct from_agent *reports = sent_of(desk, FROM_AGENT_REPORTS),
-                            *hello = sent_of(desk, FROM_AGENT_HELLO);
+    const struct from_agent *reports = desk_sent(desk, FROM_AGENT_REPORTS),
+                            *hello = desk_sent(desk, FROM_AGENT_HELLO);
     for (size_t i = 0; reports && i < reports->reports.count; i++)
         if (reports->reports.items[i].task == task && reports->reports.items[i].kind == kind)
             return &reports->reports.items[i];
@@ -69,12 +46,11 @@ static const struct task_report *report_of(const struct desk *desk, obj_id task,
 
 static void meet(struct desk *desk)
 {
-    step(desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_step(desk, (struct agent_event){.kind = AGENT_BOOT});
     assert_non_null(effect_of(desk, AGENT_CONNECT));
-    step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    assert_non_null(sent_of(desk, FROM_AGENT_HELLO));
-    say(desk,
-        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    desk_step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_non_null(desk_sent(desk, FROM_AGENT_HELLO));
+    desk_welcome(desk);
     assert_true(agent_is_welcome(desk->agent));
 }
 
@@ -90,17 +66,17 @@ static void start(struct desk *desk, obj_id task, obj_id jobset, int32_t attempt
                                  .grace_ns = 5 * NS_PER_SECOND,
                                  .restore_step = -1,
                                  .world = 1};
-    say(desk, (struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
+    desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
 }
 
 static void started(struct desk *desk, obj_id task)
 {
-    step(desk, (struct agent_event){.kind = AGENT_TASK_STARTED, .started = {task, 100, WALL_NS}});
+    desk_step(desk, (struct agent_event){.kind = AGENT_TASK_STARTED, .started = {task, 100, WALL_NS}});
 }
 
 static void exited(struct desk *desk, obj_id task, int32_t code)
 {
-    step(desk, (struct agent_event){.kind = AGENT_TASK_EXITED, .exited = {.task = task, .exit_code = code}});
+    desk_step(desk, (struct agent_event){.kind = AGENT_TASK_EXITED, .exited = {.task = task, .exit_code = code}});
 }
 
 /* --- scenarios ------------------------------------------------------------------------------------ */
@@ -119,16 +95,16 @@ static void test_life_of_a_task(void **state)
     assert_int_equal(report_of(&desk, 11, REPORT_STARTED)->pid, 100);
     exited(&desk, 11, 3);
     assert_int_equal(report_of(&desk, 11, REPORT_EXITED)->exit_code, 3);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 99});
-    step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED}); /* until FORGET every Hello says it */
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 99});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED}); /* until FORGET every Hello says it */
     tick_to(&desk, agent_deadline(desk.agent));
     assert_non_null(effect_of(&desk, AGENT_CONNECT));
-    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     assert_int_equal(report_of(&desk, 11, REPORT_EXITED)->exit_code, 3);
-    say(&desk,
+    desk_say(&desk,
         (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
-    assert_null(sent_of(&desk, FROM_AGENT_REPORTS));
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 11});
+    assert_null(desk_sent(&desk, FROM_AGENT_REPORTS));
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 11});
     assert_int_equal(effect_of(&desk, AGENT_FORGET)->task, 11);
     desk_done(&desk);
 }
@@ -144,18 +120,18 @@ static void test_lease(void **state)
     start(&desk, 11, 1, 0, 1);
     assert_null(effect_of(&desk, AGENT_FENCE));
     tick_to(&desk, agent_deadline(desk.agent));
-    const struct from_agent *heartbeat = sent_of(&desk, FROM_AGENT_HEARTBEAT);
+    const struct from_agent *heartbeat = desk_sent(&desk, FROM_AGENT_HEARTBEAT);
     assert_non_null(heartbeat);
     int64_t sent_ns = heartbeat->heartbeat.sent_ns;
     assert_int_equal(sent_ns, desk.now_ns);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
                                         .sent_ns = sent_ns + 1}); /* never sent */
     assert_int_equal(agent_fence(desk.agent), fence_ns);
     desk.now_ns += 200 * NS_PER_MS; /* the answer's delay does not lengthen the lease */
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = sent_ns});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = sent_ns});
     fence_ns = sent_ns + LEASE_NS - AGENT_KILL_ALLOWANCE_NS;
     assert_int_equal(effect_of(&desk, AGENT_FENCE)->fence_ns, fence_ns);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
                                         .sent_ns = hello_ns}); /* late: not back */
     assert_int_equal(agent_fence(desk.agent), fence_ns);
     while (agent_deadline(desk.agent) < fence_ns) {
@@ -167,7 +143,7 @@ static void test_lease(void **state)
     assert_non_null(effect_of(&desk, AGENT_CLOSE));
     exited(&desk, 11, -1);
     tick_to(&desk, agent_deadline(desk.agent));
-    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     assert_true(report_of(&desk, 11, REPORT_EXITED)->fenced);
     desk_done(&desk);
 }
@@ -179,17 +155,17 @@ static void test_clocks_are_compared(void **state)
     meet(&desk);
     tick_to(&desk, agent_deadline(desk.agent));
     struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
-                                  .sent_ns = sent_of(&desk, FROM_AGENT_HEARTBEAT)->heartbeat.sent_ns};
-    say(&desk, ack); /* of a controller that does not say */
+                                  .sent_ns = desk_sent(&desk, FROM_AGENT_HEARTBEAT)->heartbeat.sent_ns};
+    desk_say(&desk, ack); /* of a controller that does not say */
     assert_null(effect_of(&desk, AGENT_CLOCK));
     int64_t middle_ns = desk.now_ns + 40 * NS_PER_MS;
     desk.now_ns += 80 * NS_PER_MS;
     ack.clock_ns = WALL_NS + middle_ns + 700 * NS_PER_MS;
-    say(&desk, ack);
+    desk_say(&desk, ack);
     assert_int_equal(effect_of(&desk, AGENT_CLOCK)->clock.ahead_ns, -700 * NS_PER_MS);
     assert_int_equal(effect_of(&desk, AGENT_CLOCK)->clock.error_ns, 40 * NS_PER_MS);
     ack.sent_ns = desk.now_ns; /* never sent: it measures nothing */
-    say(&desk, ack);
+    desk_say(&desk, ack);
     assert_null(effect_of(&desk, AGENT_CLOCK));
     desk_done(&desk);
 }
@@ -205,14 +181,14 @@ static void test_order_on_chips(void **state)
     const struct task_report *failed = report_of(&desk, 12, REPORT_START_FAILED);
     assert_non_null(failed);
     assert_true(failed->message.len > 10);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {11, NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {11, NS_PER_SECOND}});
     assert_int_equal(effect_of(&desk, AGENT_STOP)->stop.grace_ns, NS_PER_SECOND);
     start(&desk, 13, 1, 1, 1); /* waits for 11 */
     start(&desk, 14, 3, 0, 4); /* other chips: at once */
     assert_int_equal(effect_of(&desk, AGENT_LAUNCH)->launch->task, 14);
     start(&desk, 15, 1, 1, 2);
     assert_null(effect_of(&desk, AGENT_LAUNCH));
-    say(&desk,
+    desk_say(&desk,
         (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {15, 0}}); /* ends where it waits */
     assert_int_equal(report_of(&desk, 15, REPORT_EXITED)->signal, SIGTERM);
     exited(&desk, 11, 0);
@@ -236,7 +212,7 @@ static void test_attempts(void **state)
     assert_int_equal(effect_of(&desk, AGENT_LAUNCH)->launch->task, 13);
     start(&desk, 14, 2, 0, 0x10); /* a chip that is not here */
     assert_non_null(report_of(&desk, 14, REPORT_START_FAILED));
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {777, 0}});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {777, 0}});
     assert_non_null(report_of(&desk, 777, REPORT_EXITED));
     desk_done(&desk);
 }
@@ -246,10 +222,10 @@ static void test_old_controller(void **state)
     struct desk desk;
     desk_init(&desk);
     meet(&desk);
-    step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
     tick_to(&desk, agent_deadline(desk.agent));
-    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    say(&desk,
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    desk_say(&desk,
         (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {4, LEASE_NS, NS_PER_SECOND}});
     assert_false(agent_is_welcome(desk.agent));
     assert_non_null(effect_of(&desk, AGENT_CLOSE));
@@ -258,7 +234,7 @@ static void test_old_controller(void **state)
 
 static void join(struct desk *desk, uint64_t client, obj_id task, int32_t attempt)
 {
-    step(desk, (struct agent_event){.kind = AGENT_CLIENT_JOIN,
+    desk_step(desk, (struct agent_event){.kind = AGENT_CLIENT_JOIN,
                                     .client = {.client = client, .task = task, .attempt = attempt}});
 }
 
@@ -267,7 +243,7 @@ static void client_step(struct desk *desk, uint64_t client, int64_t number)
     struct agent_event event = {.kind = AGENT_CLIENT_STEP, .client = {.client = client}};
     event.client.step = (struct task_step){
         .step = number, .total = 100, .metrics = {{STR("loss"), 2500000}}, .metric_count = 1};
-    step(desk, event);
+    desk_step(desk, event);
 }
 
 static void test_clients(void **state)
@@ -285,37 +261,37 @@ static void test_clients(void **state)
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, -1);
     assert_non_null(report_of(&desk, 11, REPORT_JOINED));
     client_step(&desk, 3, 1); /* the first goes at once */
-    const struct from_agent *steps = sent_of(&desk, FROM_AGENT_STEPS);
+    const struct from_agent *steps = desk_sent(&desk, FROM_AGENT_STEPS);
     assert_int_equal(steps->heartbeat.steps[0].step, 1);
     assert_int_equal(steps->heartbeat.steps[0].metrics[0].micro, 2500000);
     client_step(&desk, 3, 2);
-    assert_null(sent_of(&desk, FROM_AGENT_STEPS));
+    assert_null(desk_sent(&desk, FROM_AGENT_STEPS));
     assert_true(agent_deadline(desk.agent) <= desk.now_ns + AGENT_STEPS_INTERVAL_NS);
     client_step(&desk, 1, 50); /* a stranger has no say */
     tick_to(&desk, desk.now_ns + AGENT_STEPS_INTERVAL_NS);
-    steps = sent_of(&desk, FROM_AGENT_STEPS);
-    steps = steps ? steps : sent_of(&desk, FROM_AGENT_HEARTBEAT);
+    steps = desk_sent(&desk, FROM_AGENT_STEPS);
+    steps = steps ? steps : desk_sent(&desk, FROM_AGENT_HEARTBEAT);
     assert_int_equal(steps->heartbeat.steps[0].step, 2);
-    step(&desk,
+    desk_step(&desk,
          (struct agent_event){.kind = AGENT_CLIENT_SHARD_SAVED, .client = {.client = 3, .saved_step = 2}});
     assert_int_equal(report_of(&desk, 11, REPORT_SHARD_SAVED)->step, 2);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE,
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE,
                                         .notice = {NOTICE_CHECKPOINT_COMMITTED, 11, 2, 0}});
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_COMMITTED)->client.step, 2);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = {NOTICE_DRAIN, 11, 0, 9}});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = {NOTICE_DRAIN, 11, 0, 9}});
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_DRAIN)->client.deadline_ns, 9);
     join(&desk, 4, 11, 2); /* again, after a reconnect: it learns all of it */
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, 2);
     assert_non_null(effect_of(&desk, AGENT_CLIENT_DRAIN));
-    step(&desk,
+    desk_step(&desk,
          (struct agent_event){.kind = AGENT_DISCONNECTED}); /* the shard was not acknowledged: said again */
     tick_to(&desk, agent_deadline(desk.agent));
-    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    say(&desk,
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    desk_say(&desk,
         (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
     assert_non_null(report_of(&desk, 11, REPORT_SHARD_SAVED));
-    assert_int_equal(sent_of(&desk, FROM_AGENT_REPORTS)->reports.number, 1);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 1});
+    assert_int_equal(desk_sent(&desk, FROM_AGENT_REPORTS)->reports.number, 1);
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 1});
     client_step(&desk, 4, 3);
     exited(&desk, 11, 0); /* the last step stands before the end */
     desk_done(&desk);
@@ -327,14 +303,14 @@ static void test_adoption(void **state)
     desk_init(&desk);
     struct task_launch launch = {
         .task = 11, .jobset = 1, .attempt = 3, .chips = 5, .restore_step = 8, .argc = 1};
-    step(&desk, (struct agent_event){.kind = AGENT_ADOPTED,
+    desk_step(&desk, (struct agent_event){.kind = AGENT_ADOPTED,
                                      .adopted = {11, 3, STR("work-0-abcde"), 55, WALL_NS, &launch}});
-    step(&desk, (struct agent_event){
+    desk_step(&desk, (struct agent_event){
                     .kind = AGENT_TASK_EXITED,
                     .exited = {.task = 12, .exit_code = 7, .finished_ns = WALL_NS, .message = STR("why")}});
     assert_int_equal(agent_deadline(desk.agent), INT64_MAX); /* not before BOOT */
-    step(&desk, (struct agent_event){.kind = AGENT_BOOT});
-    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     assert_int_equal(report_of(&desk, 11, REPORT_STARTED)->pid, 55);
     assert_int_equal(report_of(&desk, 12, REPORT_EXITED)->exit_code, 7);
     assert_int_equal(agent_busy_chips(desk.agent), 5);
@@ -347,11 +323,11 @@ static void test_back_off(void **state)
 {
     struct desk desk;
     desk_init(&desk);
-    step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
     int64_t longest_ns = 0;
     for (int i = 0; i < 30; i++) {
         assert_non_null(effect_of(&desk, AGENT_CONNECT));
-        step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+        desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
         int64_t wait_ns = agent_deadline(desk.agent) - desk.now_ns;
         assert_true(wait_ns > 0 && wait_ns <= 2 * NS_PER_SECOND);
         longest_ns = wait_ns > longest_ns ? wait_ns : longest_ns;
@@ -365,13 +341,13 @@ static void test_back_off(void **state)
 static void errand(struct desk *desk, obj_id uid)
 {
     struct errand_start order = {uid, ERRAND_HOOK, STR("{\"hook\":\"reset\"}"), 60 * NS_PER_SECOND};
-    say(desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_START, .errand_start = order});
+    desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_START, .errand_start = order});
 }
 
 static void errand_ended(struct desk *desk, obj_id uid, struct str output)
 {
     struct errand_end end = {uid, ERRAND_FAILED, 3, output};
-    step(desk, (struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
+    desk_step(desk, (struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
 }
 
 /* Its end is said until the controller has it, on every connection; what is known is not begun again. */
@@ -386,22 +362,22 @@ static void test_an_errand_is_told_until_it_is_acknowledged(void **state)
     errand(&desk, 21);
     assert_null(effect_of(&desk, AGENT_ERRAND_START));
     errand_ended(&desk, 22, STR("nobody asked"));
-    assert_null(sent_of(&desk, FROM_AGENT_REPORTS));
+    assert_null(desk_sent(&desk, FROM_AGENT_REPORTS));
     errand_ended(&desk, 21, STR("no such device"));
-    const struct reports *reports = &sent_of(&desk, FROM_AGENT_REPORTS)->reports;
+    const struct reports *reports = &desk_sent(&desk, FROM_AGENT_REPORTS)->reports;
     assert_int_equal(reports->errand_count, 1);
     assert_int_equal(reports->errands[0].exit_code, 3);
     assert_true(str_is(reports->errands[0].output, "no such device"));
-    step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
     tick_to(&desk, agent_deadline(desk.agent));
-    step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    const struct hello *hello = &sent_of(&desk, FROM_AGENT_HELLO)->hello;
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    const struct hello *hello = &desk_sent(&desk, FROM_AGENT_HELLO)->hello;
     assert_true(hello->errands && hello->errand_count == 1 && hello->errand_ids[0] == 21);
-    say(&desk,
+    desk_say(&desk,
         (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
-    reports = &sent_of(&desk, FROM_AGENT_REPORTS)->reports;
+    reports = &desk_sent(&desk, FROM_AGENT_REPORTS)->reports;
     assert_true(reports->errand_count == 1 && reports->errands[0].errand == 21);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = reports->number});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = reports->number});
     errand(&desk, 21); /* gone from memory: it is another errand to us */
     assert_non_null(effect_of(&desk, AGENT_ERRAND_START));
     desk_done(&desk);
@@ -420,15 +396,15 @@ static void test_errands_wait_for_their_turn(void **state)
     errand(&desk, 101);
     errand(&desk, 102);
     assert_null(effect_of(&desk, AGENT_ERRAND_START));
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_STOP, .number = 100});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_STOP, .number = 100});
     assert_null(effect_of(&desk, AGENT_ERRAND_STOP)); /* it had not begun */
     errand_ended(&desk, 3, STR(""));
     assert_true(effect_of(&desk, AGENT_ERRAND_START)->errand_start->errand == 101);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_STOP, .number = 5});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_ERRAND_STOP, .number = 5});
     assert_true(effect_of(&desk, AGENT_ERRAND_STOP)->task == 5);
     assert_true(effect_of(&desk, AGENT_ERRAND_START)->errand_start->errand == 102);
     errand_ended(&desk, 5, STR("too late"));
-    assert_null(sent_of(&desk, FROM_AGENT_REPORTS));
+    assert_null(desk_sent(&desk, FROM_AGENT_REPORTS));
     desk_done(&desk);
 }
 

@@ -14,41 +14,23 @@
 
 enum { KEPT = AGENT_SIGNALS_MAX - 2 }; /* two are kept free for what tells of the lost */
 
-static void step(struct desk *desk, struct agent_event event)
-{
-    event.boot_ns = desk->now_ns;
-    event.wall_ns = WALL_NS + desk->now_ns;
-    agent_step(desk->agent, &event, &desk->effects);
-    agent_check_invariants(desk->agent);
-}
-
-static void say(struct desk *desk, struct from_controller message)
-{
-    step(desk, (struct agent_event){.kind = AGENT_MESSAGE, .message = &message});
-}
-
 static void meet_again(struct desk *desk)
 {
-    step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    say(desk,
-        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    desk_step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    desk_welcome(desk);
 }
 
 static void meet(struct desk *desk)
 {
-    step(desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_step(desk, (struct agent_event){.kind = AGENT_BOOT});
     meet_again(desk);
 }
 
 /* The reports of the last step; NULL: none. */
 static const struct reports *reports_of(const struct desk *desk)
 {
-    for (size_t i = 0; i < desk->effects.list.len; i++) {
-        const struct agent_effect *effect = &desk->effects.list.items[i];
-        if (effect->kind == AGENT_SEND && effect->send.kind == FROM_AGENT_REPORTS)
-            return &effect->send.reports;
-    }
-    return NULL;
+    const struct from_agent *sent = desk_sent(desk, FROM_AGENT_REPORTS);
+    return sent ? &sent->reports : NULL;
 }
 
 /* Number `n` in a place of its own. */
@@ -64,7 +46,7 @@ static void see(struct desk *desk, size_t n, enum signal_assertion assertion, en
                             .first_ns = 1,
                             .last_ns = 1,
                             .count = 1};
-    step(desk, (struct agent_event){.kind = AGENT_SAW, .saw = &signal});
+    desk_step(desk, (struct agent_event){.kind = AGENT_SAW, .saw = &signal});
 }
 
 static bool tells_lost(const struct signal *signal)
@@ -142,7 +124,7 @@ static void test_a_storm_does_not_displace_the_grave_one(void **state)
     for (size_t n = 0; n < 10; n++)
         see(&desk, n, SIGNAL_ONCE, SEVERITY_NOTICE);
     uint64_t number = 1;
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = number++});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = number++});
     assert_int_equal(reports_of(&desk)->signal_count, 9); /* are under way from now on */
     see(&desk, 10, SIGNAL_OCCUR, SEVERITY_CRITICAL);
     for (size_t n = 11; n < 20000; n++) {
@@ -151,12 +133,12 @@ static void test_a_storm_does_not_displace_the_grave_one(void **state)
     }
     bool breaks = *state != NULL;
     if (breaks) {
-        step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+        desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
         desk.now_ns = agent_deadline(desk.agent);
-        step(&desk, (struct agent_event){.kind = AGENT_TICK});
+        desk_step(&desk, (struct agent_event){.kind = AGENT_TICK});
         meet_again(&desk);
     } else {
-        say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = number});
+        desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = number});
     }
     const struct reports *reports = reports_of(&desk);
     assert_non_null(reports);
@@ -166,7 +148,7 @@ static void test_a_storm_does_not_displace_the_grave_one(void **state)
     for (size_t i = 0; i < reports->signal_count; i++)
         found = found || reports->signals[i].severity == SEVERITY_CRITICAL;
     assert_true(found);
-    say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = reports->number});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = reports->number});
     assert_null(reports_of(&desk));
     desk_done(&desk);
 }

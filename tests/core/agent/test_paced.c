@@ -11,24 +11,10 @@
 
 #include "core/agent/desk.h"
 
-static void step(struct desk *desk, struct agent_event event)
-{
-    event.boot_ns = desk->now_ns;
-    event.wall_ns = WALL_NS + desk->now_ns;
-    agent_step(desk->agent, &event, &desk->effects);
-    agent_check_invariants(desk->agent);
-}
-
-static void say(struct desk *desk, struct from_controller message)
-{
-    step(desk, (struct agent_event){.kind = AGENT_MESSAGE, .message = &message});
-}
-
 static void meet(struct desk *desk)
 {
-    step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    say(desk,
-        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    desk_step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    desk_welcome(desk);
 }
 
 static void run(struct desk *desk, obj_id task)
@@ -41,11 +27,11 @@ static void run(struct desk *desk, obj_id task)
                                        .argc = 1,
                                        .restore_step = -1,
                                        .world = 1};
-    say(desk, start);
+    desk_say(desk, start);
     struct agent_event started = {.kind = AGENT_TASK_STARTED};
     started.started.task = task;
     started.started.pid = 7;
-    step(desk, started);
+    desk_step(desk, started);
 }
 
 static void pace(struct desk *desk, obj_id task, int64_t steps)
@@ -53,7 +39,7 @@ static void pace(struct desk *desk, obj_id task, int64_t steps)
     struct agent_event event = {.kind = AGENT_TASK_PACED};
     event.paced.task = task;
     event.paced.pace = (struct pace_sums){steps, steps * 100, steps * 60};
-    step(desk, event);
+    desk_step(desk, event);
 }
 
 static const struct task_step *sent_now(const struct desk *desk)
@@ -73,9 +59,9 @@ static const struct task_step *sent(struct desk *desk)
 {
     const struct task_step *said = sent_now(desk);
     for (int i = 0; i < 20 && !said; i++) {
-        say(desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = desk->now_ns});
+        desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = desk->now_ns});
         desk->now_ns += 60 * NS_PER_MS;
-        step(desk, (struct agent_event){.kind = AGENT_TICK});
+        desk_step(desk, (struct agent_event){.kind = AGENT_TICK});
         said = sent_now(desk);
     }
     return said;
@@ -85,7 +71,7 @@ static void steps_of_logs_are_sent(void **state)
 {
     struct desk desk;
     desk_init(&desk);
-    step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
     meet(&desk);
     pace(&desk, 9, 1); /* of nobody */
     run(&desk, 9);
@@ -97,13 +83,13 @@ static void steps_of_logs_are_sent(void **state)
     struct agent_event join = {.kind = AGENT_CLIENT_JOIN};
     join.client.client = 1;
     join.client.task = 9;
-    step(&desk, join);
+    desk_step(&desk, join);
     pace(&desk, 9, 6);
     assert_null(sent(&desk)); /* it speaks for itself now */
     struct agent_event own = {.kind = AGENT_CLIENT_STEP};
     own.client.client = 1;
     own.client.step = (struct task_step){.step = 2, .pace = {1, 20, 10}};
-    step(&desk, own);
+    desk_step(&desk, own);
     said = sent(&desk);
     assert_true(said && said->step == 2 && said->pace.own_us == 10);
     desk_done(&desk);
@@ -131,23 +117,23 @@ static void clues_stay_until_forgotten(void **state)
 {
     struct desk desk;
     desk_init(&desk);
-    step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
     meet(&desk);
     run(&desk, 9);
     char line[] = "ValueError: x";
     struct clue clue = {CLUE_TRACEBACK, str_from(line)};
     struct agent_event ended = {.kind = AGENT_TASK_EXITED};
     ended.exited = (struct agent_exit){.task = 9, .exit_code = 1, .clues = &clue, .clue_count = 1};
-    step(&desk, ended);
+    desk_step(&desk, ended);
     memset(line, 'y', sizeof line - 1); /* it was copied */
     for (int i = 0; i < 2; i++) {
         const struct task_report *report = end_of(&desk);
         assert_true(report && report->clue_count == 1 && report->clues[0].kind == CLUE_TRACEBACK &&
                     str_is(report->clues[0].line, "ValueError: x"));
-        step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+        desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
         desk.now_ns += NS_PER_SECOND;
-        step(&desk, (struct agent_event){.kind = AGENT_TICK});
-        step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+        desk_step(&desk, (struct agent_event){.kind = AGENT_TICK});
+        desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     }
     desk_done(&desk);
 }

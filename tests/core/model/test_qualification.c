@@ -1,31 +1,11 @@
 /* spec.qualification of the cluster file: classes, what they inherit, the body of an errand that tests one of
  * their machines, and where a mistake is. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "base/yaml.h"
-#include "core/model/model.h"
+#include "settings.h"
 
 #define HEAD                                                                                                 \
     "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n"                                \
     "  pods: [{addresses: 127.0.1.1, racks: [{machines: 2, chips: 4}, {machines: 1, chips: 8,\n"             \
     "    labels: {gpu: h100}}]}]\n  qualification:\n"
-
-static bool load(const char *text, struct cluster *ret_cluster, struct buf *out)
-{
-    struct arena arena ARENA_CLEANUP = {0}, messages ARENA_CLEANUP = {0};
-    struct error error;
-    struct doc_list docs;
-    struct field_errors errors = {.arena = &messages};
-    assert_int_equal(yaml_parse_all(&arena, str_from(text), &docs, &error), 0);
-    bool good = cluster_load(docs.items[0], ret_cluster, &errors);
-    field_errors_print(&errors, out);
-    field_errors_done(&errors);
-    return good;
-}
 
 static const struct qualify_class *class_of(const struct cluster *cluster, const char *machine)
 {
