@@ -56,8 +56,9 @@ static inline const struct from_agent *desk_sent(const struct desk *desk, enum f
 
 static inline void desk_welcome(struct desk *desk)
 {
-    desk_say(desk,
-             (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    struct from_controller welcome = {.kind = FROM_CONTROLLER_WELCOME};
+    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND};
+    desk_say(desk, welcome);
 }
 
 #endif

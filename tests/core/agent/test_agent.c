@@ -76,7 +76,8 @@ static void started(struct desk *desk, obj_id task)
 
 static void exited(struct desk *desk, obj_id task, int32_t code)
 {
-    desk_step(desk, (struct agent_event){.kind = AGENT_TASK_EXITED, .exited = {.task = task, .exit_code = code}});
+    desk_step(desk,
+              (struct agent_event){.kind = AGENT_TASK_EXITED, .exited = {.task = task, .exit_code = code}});
 }
 
 /* --- scenarios ------------------------------------------------------------------------------------ */
@@ -278,7 +279,8 @@ static void test_clients(void **state)
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE,
                                         .notice = {NOTICE_CHECKPOINT_COMMITTED, 11, 2, 0}});
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_COMMITTED)->client.step, 2);
-    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = {NOTICE_DRAIN, 11, 0, 9}});
+    desk_say(&desk,
+             (struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = {NOTICE_DRAIN, 11, 0, 9}});
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_DRAIN)->client.deadline_ns, 9);
     join(&desk, 4, 11, 2); /* again, after a reconnect: it learns all of it */
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, 2);

@@ -279,14 +279,18 @@ static void random_launch(struct rng *rng, struct arena *arena, struct task_laun
                                                  random_text(rng, arena, 1), rng_next(rng), (uint32_t)i};
 }
 
+static enum from_controller_kind random_controller_kind(struct rng *rng)
+{
+    if (!rng_chance(rng, 100000))
+        return (enum from_controller_kind)rng_range(rng, FROM_CONTROLLER_WELCOME, FROM_CONTROLLER_SHEET);
+    return rng_chance(rng, 500000)   ? FROM_CONTROLLER_ERRAND_START
+           : rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_STOP
+                                     : FROM_CONTROLLER_SAY_AGAIN;
+}
+
 static struct from_controller random_controller(struct rng *rng, struct arena *arena)
 {
-    struct from_controller message = {
-        .kind = (enum from_controller_kind)rng_range(rng, FROM_CONTROLLER_WELCOME, FROM_CONTROLLER_SHEET)};
-    if (rng_chance(rng, 100000))
-        message.kind = rng_chance(rng, 500000)   ? FROM_CONTROLLER_ERRAND_START
-                       : rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_STOP
-                                                 : FROM_CONTROLLER_SAY_AGAIN;
+    struct from_controller message = {.kind = random_controller_kind(rng)};
     switch (message.kind) {
     case FROM_CONTROLLER_SAY_AGAIN: /* nothing but its kind */
         break;

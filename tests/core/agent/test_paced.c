@@ -59,7 +59,8 @@ static const struct task_step *sent(struct desk *desk)
 {
     const struct task_step *said = sent_now(desk);
     for (int i = 0; i < 20 && !said; i++) {
-        desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = desk->now_ns});
+        desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                                .sent_ns = desk->now_ns});
         desk->now_ns += 60 * NS_PER_MS;
         desk_step(desk, (struct agent_event){.kind = AGENT_TICK});
         said = sent_now(desk);
