@@ -13,9 +13,15 @@ static const char usage[] =
     "       phalanx mindcluster import FILE|- [options]\n"
     "\n"
     "Speaks the JSON of Huawei's MindCluster (docs/mindcluster.md). export prints one of its objects as the\n"
-    "cluster is now. import reads a public-fault message, or a ConfigMap with one, a device-info or a\n"
-    "node-info, and creates the Faults.\n"
+    "cluster is now. import reads a public-fault message, or a ConfigMap with one, a device-info, a "
+    "node-info\n"
+    "or a reset.json, and creates the Faults. A rank table (hccl.json) is compared with where the job's "
+    "ranks\n"
+    "are: it prints what differs, and fails if anything does.\n"
     "\n"
+    "      --job JOBSET       import of reset.json, hccl.json: whose ranks (default: by the ConfigMap's "
+    "name; of\n"
+    "                         a rank table by the addresses and devices of running Pods)\n"
     "      --resource NAME    what devices are called (default Ascend910)\n"
     "      --dry-run          import: print the Faults instead of creating them\n" CLIENT_HELP
         CLIENT_EXIT_HELP;
@@ -24,6 +30,7 @@ struct mindcluster {
     struct client_options options;
     struct client client;
     const char *resource;
+    const char *job; /* NULL: not said */
     bool dry_run;
     struct arena arena;
 };
@@ -38,6 +45,22 @@ static int fetch(struct mindcluster *command, const char *kind, struct str name,
     kind_path(&path, kind_find(str_from(kind)), client_namespace(&command->options), name);
     buf_add_str(&path, str_from(query));
     return client_get(&command->client, buf_str(&path), reply);
+}
+
+/* Pods of a JobSet that exists; of all when there is no name. */
+static int fetch_pods(struct mindcluster *command, struct str job, struct client_reply *reply)
+{
+    struct buf query BUF_CLEANUP = {0};
+    struct client_reply object = {0};
+    int rc = job.len ? fetch(command, "jobsets", job, "", &object) : EXIT_OK;
+    client_reply_done(&object);
+    if (rc != EXIT_OK)
+        return rc;
+    if (job.len) {
+        buf_add_str(&query, STR("?labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D"));
+        url_add(&query, job);
+    }
+    return fetch(command, "pods", (struct str){0}, job.len ? query.data : "", reply);
 }
 
 static struct doc *convert(struct mindcluster *command, const char *what, struct str name,
@@ -69,14 +92,10 @@ static int export(struct mindcluster *command, const char *what, const char *abo
     }
     struct str name = about ? str_from(about) : (struct str){0};
     int rc = fetch(command, "faults", (struct str){0}, "", &faults);
-    if (rc == EXIT_OK && (of_node || of_job))
-        rc = fetch(command, of_node ? "nodes" : "jobsets", name, "", &object);
-    if (rc == EXIT_OK && of_job) {
-        struct buf query BUF_CLEANUP = {0};
-        buf_add_str(&query, STR("?labelSelector=jobset.sigs.k8s.io%2Fjobset-name%3D"));
-        url_add(&query, name);
-        rc = fetch(command, "pods", (struct str){0}, query.data, &pods);
-    }
+    if (rc == EXIT_OK && of_node)
+        rc = fetch(command, "nodes", name, "", &object);
+    if (rc == EXIT_OK && of_job)
+        rc = fetch_pods(command, name, &pods);
     if (rc == EXIT_OK) {
         struct buf out BUF_CLEANUP = {0};
         view.faults = doc_get(faults.doc, "items");
@@ -115,15 +134,9 @@ static int create(struct mindcluster *command, const struct doc *fault)
     return rc;
 }
 
-static int import_one(struct mindcluster *command, const char *file, const struct doc *object)
+static int create_all(struct mindcluster *command, const struct doc *faults)
 {
-    struct doc *faults;
-    struct error error = {0};
     int failed = EXIT_OK;
-    if (mindcluster_import(&command->arena, object, &faults, &error) < 0) {
-        say("%s: %s", file, error.text);
-        return EXIT_FAILED;
-    }
     if (command->dry_run) {
         struct buf out BUF_CLEANUP = {0};
         json_write_pretty(&out, faults);
@@ -137,6 +150,103 @@ static int import_one(struct mindcluster *command, const char *file, const struc
         failed = rc != EXIT_OK ? rc : failed;
     }
     return failed;
+}
+
+static int import_faults(struct mindcluster *command, const char *file, const struct doc *object)
+{
+    struct doc *faults;
+    struct error error = {0};
+    if (mindcluster_import(&command->arena, object, &faults, &error) < 0) {
+        say("%s: %s", file, error.text);
+        return EXIT_FAILED;
+    }
+    return create_all(command, faults);
+}
+
+/* Whose ranks an object's are: --job, else by its name. */
+static struct str job_of(const struct mindcluster *command, const struct doc *object)
+{
+    return command->job ? str_from(command->job) : mindcluster_job(object);
+}
+
+static int import_reset(struct mindcluster *command, const char *file, const struct doc *object)
+{
+    struct client_reply faults = {0}, pods = {0};
+    struct str job = job_of(command, object);
+    struct error error = {0};
+    struct doc *made;
+    if (!job.len) {
+        say("%s: whose ranks these are is not said: give --job JOBSET", file);
+        return EXIT_USAGE;
+    }
+    int rc = fetch(command, "faults", (struct str){0}, "", &faults);
+    rc = rc == EXIT_OK ? fetch_pods(command, job, &pods) : rc;
+    if (rc == EXIT_OK) {
+        struct mindcluster_view view = {.faults = doc_get(faults.doc, "items"),
+                                        .pods = doc_get(pods.doc, "items")};
+        rc = mindcluster_import_reset(&command->arena, &view, job, object, &made, &error);
+        if (rc < 0)
+            say("%s: %s", file, error.text);
+        rc = rc < 0 ? EXIT_FAILED : create_all(command, made);
+    }
+    client_reply_done(&faults);
+    client_reply_done(&pods);
+    return rc;
+}
+
+/* `pods` are those of `job`. */
+static int compare(const char *file, struct str job, const struct mindcluster_table *table,
+                   const struct doc *pods)
+{
+    struct buf lines BUF_CLEANUP = {0};
+    struct mindcluster_view view = {.pods = pods};
+    size_t differences = mindcluster_compare(&view, table, &lines);
+    if (differences == 0)
+        buf_printf(&lines, "%zu ranks of " STR_FORMAT " are where the table has them\n", table->count,
+                   STR_ARG(job));
+    output_write(&lines);
+    if (differences)
+        say("%s: %zu ranks of " STR_FORMAT " differ", file, differences, STR_ARG(job));
+    return differences ? EXIT_FAILED : EXIT_OK;
+}
+
+static int import_table(struct mindcluster *command, const char *file, const struct doc *object)
+{
+    struct client_reply all = {0}, pods = {0};
+    struct str job = job_of(command, object);
+    struct mindcluster_table table;
+    struct error error = {0};
+    int rc = EXIT_OK;
+    if (mindcluster_read_table(&command->arena, object, &table, &error) < 0) {
+        say("%s: %s", file, error.text);
+        return EXIT_FAILED;
+    }
+    if (!job.len) {
+        rc = fetch_pods(command, job, &all);
+        job = rc == EXIT_OK ? mindcluster_find_job(&table, doc_get(all.doc, "items")) : job;
+        if (rc == EXIT_OK && !job.len) {
+            say("%s: no one job runs where this table has its ranks: give --job JOBSET", file);
+            rc = EXIT_FAILED;
+        }
+    }
+    rc = rc == EXIT_OK ? fetch_pods(command, job, &pods) : rc;
+    rc = rc == EXIT_OK ? compare(file, job, &table, doc_get(pods.doc, "items")) : rc;
+    client_reply_done(&all);
+    client_reply_done(&pods);
+    return rc;
+}
+
+static int import_one(struct mindcluster *command, const char *file, const struct doc *object)
+{
+    switch (mindcluster_kind(object)) {
+    case MINDCLUSTER_RESET:
+        return import_reset(command, file, object);
+    case MINDCLUSTER_HCCL:
+        return import_table(command, file, object);
+    case MINDCLUSTER_OF_FAULTS:
+        break;
+    }
+    return import_faults(command, file, object);
 }
 
 static int import(struct mindcluster *command, const char *path)
@@ -157,6 +267,7 @@ int cmd_mindcluster(int argc, char **argv)
 {
     static const struct option options[] = {CLIENT_LONG_OPTIONS,
                                             {"resource", required_argument, NULL, 'r'},
+                                            {"job", required_argument, NULL, 'j'},
                                             {"dry-run", no_argument, NULL, 'd'},
                                             {0}};
     struct mindcluster command = {.resource = "Ascend910"};
@@ -164,6 +275,8 @@ int cmd_mindcluster(int argc, char **argv)
     while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
         if (letter == 'r')
             command.resource = optarg;
+        else if (letter == 'j')
+            command.job = optarg;
         else if (letter == 'd')
             command.dry_run = true;
         else if (!client_option(&command.options, letter, optarg))

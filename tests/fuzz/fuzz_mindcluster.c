@@ -29,6 +29,26 @@ static void fuzz_export(struct arena *arena, const struct doc *any)
     CHECK(mindcluster_public_faults(arena, &view));
 }
 
+/* reset.json and hccl.json, against Pods and Faults that are anybody's too. */
+static void fuzz_ranks(struct arena *arena, const struct doc *any)
+{
+    struct mindcluster_view view = {.faults = doc_get(any, "faults"), .pods = doc_get(any, "pods")};
+    struct buf lines BUF_CLEANUP = {0};
+    struct mindcluster_table table;
+    struct doc *faults;
+    struct error error;
+    if (mindcluster_import_reset(arena, &view, STR("job"), any, &faults, &error) == 0)
+        for (size_t i = 0; i < doc_len(faults); i++)
+            CHECK(doc_str(doc_path(doc_at(faults, i), "spec", "place", NULL), STR("")).len > 0);
+    if (mindcluster_read_table(arena, any, &table, &error) < 0)
+        return;
+    for (size_t i = 0; i < table.count; i++)
+        CHECK(table.ranks[i].server_id.len > 0); /* none is left out */
+    size_t count = mindcluster_compare(&view, &table, &lines);
+    CHECK((count > 0) == (lines.len > 0));
+    mindcluster_find_job(&table, view.pods);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -39,5 +59,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena.limit_bytes = 0;
     fuzz_import(&arena, document);
     fuzz_export(&arena, document);
+    fuzz_ranks(&arena, document);
     return 0;
 }

@@ -27,6 +27,8 @@
  *   hang/absent  hang/stuck  hang/silent  hang/stopped  hang/behind  hang/network   ranks of a job that hung
  *   qualify/TEST                        it failed a test before work: cpu memory disk loopback gpu pair, or
  *     qualify/straggler qualify/unanswered   was far slower than its peers, gave no answer (docs/qualify.md)
+ *   reset/POLICY                        another system wants it of a rank: restart-request restart free-reset
+ *                                       reset isolate (docs/mindcluster.md)
  *   check/NAME                          an external check of that name
  *   public/CODE                         said by another system
  *

@@ -195,6 +195,13 @@ const struct fault_rule fault_default_rules[] = {
     ROW("gpu/peermem", SUB_HEALTH, SOFTWARE),
     ROW("gpu/clocks", SUB_HEALTH, HARDWARE),
     ROW("gpu/temperature", SUB_HEALTH, HARDWARE),
+
+    /* What MindCluster's reset.json wants: the level is that of the policy. */
+    ROW("reset/restart-request", RESTART_REQUEST, HARDWARE, .high = true),
+    ROW("reset/restart", RESTART_BUSINESS, HARDWARE, .high = true),
+    ROW("reset/free-reset", FREE_RESET, HARDWARE, LOW("reset-gpu")),
+    ROW("reset/reset", RESET, HARDWARE, HIGH("reset-gpu")),
+    ROW("reset/isolate", SEPARATE, HARDWARE, HIGH("inspect")),
 };
 const size_t fault_default_rule_count = sizeof(fault_default_rules) / sizeof(*fault_default_rules);
 

@@ -7,11 +7,6 @@
 #include "base/units.h"
 #include "base/vec.h"
 
-static struct str text_at(const struct doc *object, const char *first, const char *second)
-{
-    return doc_str(doc_path(object, first, second, NULL), STR(""));
-}
-
 static void set_text(struct arena *arena, struct doc *object, const char *key, struct str text)
 {
     doc_set(arena, object, str_from(key), doc_new_str(arena, text));
@@ -58,18 +53,6 @@ static struct doc *config_map(struct arena *arena, const char *prefix, struct st
 
 /* --- faults --------------------------------------------------------------------------------------------- */
 
-typedef VEC(const struct doc *) fault_list;
-
-static bool is_open(const struct doc *fault)
-{
-    return str_is(text_at(fault, "status", "state"), "Open");
-}
-
-static int64_t chip_of(const struct doc *fault)
-{
-    return doc_int(doc_path(fault, "spec", "chip", NULL), -1);
-}
-
 static bool is_public(const struct doc *fault)
 {
     return str_is(code_family(text_at(fault, "spec", "code")), "public");
@@ -85,25 +68,11 @@ static bool is_network(const struct doc *fault)
     return false;
 }
 
-static int level_at(const struct doc *fault)
-{
-    return level_of(text_at(fault, "status", "level"));
-}
-
 static int64_t seconds_of(const struct doc *fault, const char *key)
 {
     int64_t ns = 0;
     struct str text = text_at(fault, "status", key);
     return text.len && time_parse(text, &ns) ? ns / NS_PER_SECOND : 0;
-}
-
-static void collect(const struct mindcluster_view *view, struct str machine, fault_list *ret_list)
-{
-    for (size_t i = 0; i < doc_len(view->faults); i++) {
-        const struct doc *fault = doc_at(view->faults, i);
-        if (is_open(fault) && str_equal(text_at(fault, "spec", "machine"), machine))
-            vec_push(ret_list, fault);
-    }
 }
 
 /* --- device-info ---------------------------------------------------------------------------------------- */
@@ -124,11 +93,11 @@ static struct doc *device_fault(struct arena *arena, const struct mindcluster_vi
     int worst = -1;
     for (size_t i = 0; i < faults->len; i++) {
         const struct doc *fault = faults->items[i];
-        if (chip_of(fault) != chip || strcmp(type_of(fault), type) != 0)
+        if (fault_chip(fault) != chip || strcmp(type_of(fault), type) != 0)
             continue;
         struct str code = code_out(arena, text_at(fault, "spec", "code"));
         struct doc *own = doc_new(arena, DOC_OBJECT);
-        int level = level_at(fault);
+        int level = fault_level(fault);
         if (doc_get_str(times, code))
             continue; /* the same at another place of the device */
         worst = level > worst ? level : worst;
@@ -166,7 +135,7 @@ static void look_at_device(struct arena *arena, const struct mindcluster_view *v
     static const char *const types[] = {"CardUnhealthy", "CardNetworkUnhealthy", "PublicFault"};
     bool card = false, network = false, manual = false;
     for (size_t i = 0; i < faults->len; i++) {
-        int level = chip_of(faults->items[i]) == chip ? level_at(faults->items[i]) : 0;
+        int level = fault_chip(faults->items[i]) == chip ? fault_level(faults->items[i]) : 0;
         bool counts = level >= 4; /* PreSeparate */
         card = card || (counts && !is_network(faults->items[i]));
         network = network || (counts && is_network(faults->items[i]));
@@ -216,7 +185,7 @@ struct doc *mindcluster_device_info(struct arena *arena, const struct mindcluste
     struct devices devices = {.faults = doc_new(arena, DOC_ARRAY)};
     fault_list faults = {0};
     int64_t chips = doc_int(doc_path(node, "status", "phalanx", "chips", NULL), 0);
-    collect(view, name, &faults);
+    faults_of_machine(view, name, &faults);
     for (int64_t chip = 0; chip < chips; chip++)
         look_at_device(arena, view, &faults, chip, &devices);
     doc_set(arena, info, STR("DeviceList"), device_list(arena, view, &devices));
@@ -256,17 +225,17 @@ struct doc *mindcluster_node_info(struct arena *arena, const struct mindcluster_
     struct doc *whole = doc_new(arena, DOC_OBJECT), *info = doc_new(arena, DOC_OBJECT);
     struct doc *devices = doc_new(arena, DOC_ARRAY);
     fault_list faults = {0};
-    collect(view, name, &faults);
+    faults_of_machine(view, name, &faults);
     for (size_t i = 0; i < faults.len; i++) {
         struct str code = text_at(faults.items[i], "spec", "code");
         struct doc *device = doc_new(arena, DOC_OBJECT), *codes = doc_new(arena, DOC_ARRAY);
-        if (chip_of(faults.items[i]) >= 0)
+        if (fault_chip(faults.items[i]) >= 0)
             continue; /* of a device: device-info has it */
         set_int(arena, device, "DeviceId", 0);
         set_text(arena, device, "DeviceType", str_from(device_type(code_family(code))));
         doc_push(arena, codes, doc_new_str(arena, code_out(arena, code)));
         doc_set(arena, device, STR("FaultCode"), codes);
-        set_text(arena, device, "FaultLevel", str_from(level_names[level_at(faults.items[i])].node));
+        set_text(arena, device, "FaultLevel", str_from(level_names[fault_level(faults.items[i])].node));
         doc_push(arena, devices, device);
     }
     vec_done(&faults);
@@ -289,14 +258,14 @@ static struct doc *public_fault(struct arena *arena, const struct doc *fault)
     struct doc *influence = doc_new(arena, DOC_ARRAY), *devices = doc_new(arena, DOC_ARRAY);
     struct str id = text_at(fault, "metadata", "uid");
     set_text(arena, entry, "faultId", id);
-    set_text(arena, entry, "faultType", chip_of(fault) >= 0 ? STR("NPU") : STR("Node"));
+    set_text(arena, entry, "faultType", fault_chip(fault) >= 0 ? STR("NPU") : STR("Node"));
     set_text(arena, entry, "faultCode", code_out(arena, text_at(fault, "spec", "code")));
     set_int(arena, entry, "faultTime", seconds_of(fault, "firstSeen") * 1000);
     set_text(arena, entry, "assertion", STR("occur"));
     doc_set(arena, entry, STR("faultLocation"), doc_new(arena, DOC_OBJECT));
     set_text(arena, place, "nodeName", text_at(fault, "spec", "machine"));
-    if (chip_of(fault) >= 0)
-        doc_push(arena, devices, doc_new_int(arena, chip_of(fault)));
+    if (fault_chip(fault) >= 0)
+        doc_push(arena, devices, doc_new_int(arena, fault_chip(fault)));
     doc_set(arena, place, STR("deviceIds"), devices);
     doc_push(arena, influence, place);
     doc_set(arena, entry, STR("influence"), influence);
@@ -309,7 +278,7 @@ struct doc *mindcluster_public_faults(struct arena *arena, const struct mindclus
     struct doc *message = doc_new(arena, DOC_OBJECT), *faults = doc_new(arena, DOC_ARRAY);
     for (size_t i = 0; i < doc_len(view->faults) && doc_len(faults) < MINDCLUSTER_FAULTS_MAX; i++) {
         const struct doc *fault = doc_at(view->faults, i);
-        if (is_open(fault) && is_public(fault))
+        if (fault_is_open(fault) && is_public(fault))
             doc_push(arena, faults, public_fault(arena, fault));
     }
     set_text(arena, message, "id", arena_printf(arena, "phalanx-%lld", (long long)view->now_s));
@@ -322,46 +291,19 @@ struct doc *mindcluster_public_faults(struct arena *arena, const struct mindclus
 
 /* --- ranks ---------------------------------------------------------------------------------------------- */
 
-static int64_t phalanx_int(const struct doc *pod, const char *key)
-{
-    return doc_int(doc_path(pod, "status", "phalanx", key, NULL), -1);
-}
-
-/* Pods by their rank, those with one. */
-typedef VEC(const struct doc *) pod_list;
-
-static void sort_pods(const struct mindcluster_view *view, pod_list *ret_pods)
-{
-    for (size_t i = 0; i < doc_len(view->pods); i++) {
-        const struct doc *pod = doc_at(view->pods, i);
-        if (phalanx_int(pod, "rank") < 0)
-            continue;
-        vec_push(ret_pods, pod);
-        size_t at = ret_pods->len - 1;
-        for (; at > 0 && phalanx_int(ret_pods->items[at - 1], "rank") > phalanx_int(pod, "rank"); at--)
-            ret_pods->items[at] = ret_pods->items[at - 1];
-        ret_pods->items[at] = pod;
-    }
-}
-
-static size_t device_count(const struct doc *chips)
-{
-    return doc_len(chips) ? doc_len(chips) : 1; /* a Pod without chips is a rank too */
-}
-
 struct doc *mindcluster_hccl(struct arena *arena, const struct mindcluster_view *view)
 {
     struct doc *table = doc_new(arena, DOC_OBJECT), *servers = doc_new(arena, DOC_ARRAY);
     pod_list pods = {0};
     int64_t rank = 0;
-    sort_pods(view, &pods);
+    pods_by_rank(view->pods, &pods);
     bool whole = pods.len > 0;
     for (size_t i = 0; i < pods.len; i++) {
         const struct doc *pod = pods.items[i], *chips = doc_path(pod, "status", "phalanx", "chips", NULL);
         struct doc *server = doc_new(arena, DOC_OBJECT), *devices = doc_new(arena, DOC_ARRAY);
         struct str address = text_at(pod, "status", "hostIP");
         whole = whole && str_is(text_at(pod, "status", "phase"), "Running");
-        for (size_t k = 0; k < device_count(chips); k++) {
+        for (size_t k = 0; k < ranks_of_pod(chips); k++) {
             struct doc *device = doc_new(arena, DOC_OBJECT);
             set_text(arena, device, "device_id",
                      arena_printf(arena, "%lld", (long long)doc_int(doc_at(chips, k), 0)));
@@ -409,9 +351,8 @@ static struct doc *rank_entry(struct arena *arena, const fault_list *faults, int
     struct buf hex BUF_CLEANUP = {0};
     int worst = 0;
     for (size_t i = 0; i < faults->len; i++) {
-        int64_t at = chip_of(faults->items[i]);
-        int level = level_at(faults->items[i]);
-        if ((at >= 0 && at != chip) || level < 2) /* what asks for nothing */
+        int level = fault_level(faults->items[i]);
+        if (!fault_strikes(faults->items[i], chip))
             continue;
         int64_t number = code_number(text_at(faults->items[i], "spec", "code"));
         worst = level > worst ? level : worst;
@@ -436,12 +377,12 @@ struct doc *mindcluster_reset_config(struct arena *arena, const struct mindclust
     struct doc *reset = doc_new(arena, DOC_OBJECT), *ranks = doc_new(arena, DOC_ARRAY);
     pod_list pods = {0};
     int64_t rank = 0;
-    sort_pods(view, &pods);
+    pods_by_rank(view->pods, &pods);
     for (size_t i = 0; i < pods.len; i++) {
         const struct doc *chips = doc_path(pods.items[i], "status", "phalanx", "chips", NULL);
         fault_list faults = {0};
-        collect(view, text_at(pods.items[i], "spec", "nodeName"), &faults);
-        for (size_t k = 0; k < device_count(chips); k++, rank++) {
+        faults_of_machine(view, text_at(pods.items[i], "spec", "nodeName"), &faults);
+        for (size_t k = 0; k < ranks_of_pod(chips); k++, rank++) {
             struct doc *entry = rank_entry(arena, &faults, rank, doc_int(doc_at(chips, k), 0));
             if (entry)
                 doc_push(arena, ranks, entry);

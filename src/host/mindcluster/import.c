@@ -9,6 +9,8 @@ enum {
     ID_MAX = 128,
     CODE_DIGITS = 9,
     TEXT_MAX = 512,
+    PLACE_MAX = 127, /* of a Fault */
+    RANKS_NAMED_MAX = 16,
     FAULTS_OUT_MAX = 100000,
     MEMORY_MAX = 64 << 20
 };
@@ -183,17 +185,6 @@ static int import_public(struct import *import, const struct doc *message)
 
 /* --- device-info and node-info -------------------------------------------------------------------------- */
 
-/* The JSON in a member of a ConfigMap's data; NULL (and said so): it is none. */
-static const struct doc *inner(struct import *import, const struct doc *data, const char *key)
-{
-    struct doc *document;
-    struct error why = {0};
-    if (json_parse(import->arena, text_of(data, key), &document, &why) == 0)
-        return document;
-    error_set(import->error, ERROR_INVALID, "data.%s: %s", key, why.text);
-    return NULL;
-}
-
 /* "Ascend910-3" -> 3; -1: it ends in no number. */
 static int64_t number_behind(struct str name)
 {
@@ -254,18 +245,10 @@ static int add_device_faults(struct import *import, struct str machine, struct s
     return 0;
 }
 
-/* The name behind "mindx-dl-deviceinfo-". */
-static struct str machine_of(const struct doc *map, const char *prefix)
-{
-    struct str name = doc_str(doc_path(map, "metadata", "name", NULL), STR("")), begin = str_from(prefix);
-    return str_starts(name, begin) ? (struct str){name.data + begin.len, name.len - begin.len}
-                                   : (struct str){0};
-}
-
 static int import_devices(struct import *import, const struct doc *map, const struct doc *data)
 {
-    const struct doc *cfg = inner(import, data, "DeviceInfoCfg");
-    struct str machine = machine_of(map, "mindx-dl-deviceinfo-");
+    const struct doc *cfg = data_inner(import->arena, data, "DeviceInfoCfg", import->error);
+    struct str machine = name_behind(map, "mindx-dl-deviceinfo-");
     const struct doc *list = doc_path(cfg, "DeviceInfo", "DeviceList", NULL);
     if (!cfg)
         return ERROR_INVALID;
@@ -286,8 +269,8 @@ static int import_devices(struct import *import, const struct doc *map, const st
 
 static int import_node(struct import *import, const struct doc *map, const struct doc *data)
 {
-    const struct doc *info = inner(import, data, "NodeInfo");
-    struct str machine = machine_of(map, "mindx-dl-nodeinfo-");
+    const struct doc *info = data_inner(import->arena, data, "NodeInfo", import->error);
+    struct str machine = name_behind(map, "mindx-dl-nodeinfo-");
     if (!info)
         return ERROR_INVALID;
     if (doc_get(info, "NodeInfo"))
@@ -314,6 +297,226 @@ static int import_node(struct import *import, const struct doc *map, const struc
     return 0;
 }
 
+/* --- reset.json ----------------------------------------------------------------------------------------- */
+
+struct reset {
+    struct import import;
+    const struct mindcluster_view *view;
+    struct str job;
+    seat_list seats;   /* by rank */
+    bool *listed;      /* by rank */
+    struct str time;   /* when it was written */
+    struct buf absent; /* ranks that do not exist, for the message */
+    size_t absent_count;
+};
+
+static int wrong_rank(struct reset *reset, size_t index, const char *member, const char *why)
+{
+    return error_set(reset->import.error, ERROR_INVALID, "RankList[%zu].%s: %s", index, member, why);
+}
+
+/* What has the kind that is wanted, or is absent where it may be. */
+static bool is_kind(const struct doc *object, const char *key, enum doc_kind kind, bool needed)
+{
+    const struct doc *member = doc_get(object, key);
+    return member ? member->kind == kind : !needed;
+}
+
+static bool is_one_of(struct str text, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_is(text, names[i]))
+            return true;
+    return false;
+}
+
+static int check_entry(struct reset *reset, size_t index, const struct doc *entry)
+{
+    static const char *const states[] = {"unrecovered", "recovered", "failed"};
+    const struct doc *codes = doc_get(entry, "ErrorCode");
+    int64_t rank = doc_int(doc_get(entry, "RankId"), -1);
+    if (!entry || entry->kind != DOC_OBJECT)
+        return error_set(reset->import.error, ERROR_INVALID, "RankList[%zu]: an object is needed", index);
+    if (!is_kind(entry, "RankId", DOC_INT, true) || rank < 0 || rank > INT32_MAX)
+        return wrong_rank(reset, index, "RankId", "a number that is not negative is needed");
+    if (!is_kind(entry, "LogicId", DOC_INT, false))
+        return wrong_rank(reset, index, "LogicId", "a number is needed");
+    if (!is_one_of(text_of(entry, "Status"), states, sizeof states / sizeof *states))
+        return wrong_rank(reset, index, "Status", "unrecovered, recovered or failed is needed");
+    if (level_of_policy(text_of(entry, "Policy")) < 0)
+        return wrong_rank(reset, index, "Policy",
+                          "empty, ignore, restart_request, restart, free_reset, reset or isolate is needed");
+    if (doc_get(entry, "InitialPolicy") && level_of_policy(text_of(entry, "InitialPolicy")) < 0)
+        return wrong_rank(reset, index, "InitialPolicy", "a policy is needed");
+    if (!is_kind(entry, "ErrorCodeHex", DOC_STRING, false))
+        return wrong_rank(reset, index, "ErrorCodeHex", "a text is needed");
+    if (!is_kind(entry, "ErrorCode", DOC_ARRAY, false))
+        return wrong_rank(reset, index, "ErrorCode", "a list is needed");
+    for (size_t i = 0; i < doc_len(codes); i++)
+        if (doc_at(codes, i)->kind != DOC_INT)
+            return wrong_rank(reset, index, "ErrorCode", "a list of numbers is needed");
+    return 0;
+}
+
+/* The open Fault that an earlier import made of this rank and code, wherever the rank was then. */
+static const struct doc *made_before(const struct reset *reset, struct str place, struct str code)
+{
+    for (size_t i = 0; i < doc_len(reset->view->faults); i++) {
+        const struct doc *fault = doc_at(reset->view->faults, i);
+        if (fault_is_open(fault) && str_equal(text_at(fault, "spec", "place"), place) &&
+            str_equal(text_at(fault, "spec", "code"), code))
+            return fault;
+    }
+    return NULL;
+}
+
+/* What export would say of the rank now is the policy already. */
+static bool has_policy(const struct reset *reset, const struct seat *seat, struct str policy)
+{
+    fault_list faults = {0};
+    int worst = 0;
+    faults_of_machine(reset->view, seat->machine, &faults);
+    for (size_t i = 0; i < faults.len; i++) {
+        int level = fault_level(faults.items[i]);
+        if (fault_strikes(faults.items[i], seat->chip < 0 ? 0 : seat->chip) && level > worst)
+            worst = level;
+    }
+    vec_done(&faults);
+    return worst > 0 && str_is(policy, level_names[worst].policy);
+}
+
+/* The codes of the family "reset": those of the policies, with the sign that codes have. */
+static struct str code_of_policy(struct arena *arena, struct str policy)
+{
+    char *name = arena_strdup(arena, policy);
+    for (size_t i = 0; i < policy.len; i++)
+        name[i] = name[i] == '_' ? '-' : name[i];
+    return arena_printf(arena, "reset/%s", name);
+}
+
+/* A rank that is well again: the Fault that an earlier import made ends. */
+static int end_of(struct reset *reset, const struct doc *made)
+{
+    struct said said = {.machine = text_at(made, "spec", "machine"),
+                        .code = text_at(made, "spec", "code"),
+                        .place = text_at(made, "spec", "place"),
+                        .assertion = STR("recover"),
+                        .time = reset->time,
+                        .chip = fault_chip(made)};
+    return add(&reset->import, &said);
+}
+
+static int end_rank(struct reset *reset, struct str place)
+{
+    for (int level = 2; level < LEVEL_NAMES - 1; level++) {
+        struct str policy = str_from(level_names[level].policy);
+        const struct doc *made = level_of_policy(policy) == level /* each policy once */
+                                     ? made_before(reset, place, code_of_policy(reset->import.arena, policy))
+                                     : NULL;
+        int rc = made ? end_of(reset, made) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int add_entry(struct reset *reset, size_t index, const struct doc *entry)
+{
+    struct arena *arena = reset->import.arena;
+    int64_t rank = doc_int(doc_get(entry, "RankId"), -1);
+    struct str policy = text_of(entry, "Policy"), hex = text_of(entry, "ErrorCodeHex");
+    int level = level_of_policy(policy);
+    if (rank >= (int64_t)reset->seats.len) {
+        if (reset->absent_count++ < RANKS_NAMED_MAX)
+            buf_printf(&reset->absent, "%s%lld", reset->absent.len ? ", " : "", (long long)rank);
+        return 0;
+    }
+    if (reset->listed[rank])
+        return wrong_rank(reset, index, "RankId", "the rank is listed twice");
+    reset->listed[rank] = true;
+    const struct seat *seat = &reset->seats.items[rank];
+    struct str space = text_at(seat->pod, "metadata", "namespace");
+    struct str place =
+        arena_printf(arena, "rank/" STR_FORMAT "/" STR_FORMAT "/%lld",
+                     STR_ARG(space.len ? space : STR("default")), STR_ARG(reset->job), (long long)rank);
+    if (str_is(text_of(entry, "Status"), "recovered"))
+        return end_rank(reset, place);
+    struct str code = code_of_policy(arena, policy);
+    if (level < 2 || made_before(reset, place, code) || has_policy(reset, seat, policy))
+        return 0; /* asks for nothing, or has it */
+    if (place.len > PLACE_MAX)
+        return error_set(reset->import.error, ERROR_LIMIT, "namespace and job: longer than a place may be");
+    if (!seat->machine.len)
+        return wrong_rank(reset, index, "RankId", "the Pod of this rank has no machine now");
+    struct said said = {.machine = seat->machine,
+                        .code = code,
+                        .place = place,
+                        .assertion = STR("occur"),
+                        .severity = severity_of(level),
+                        .evidence = hex.len ? arena_printf(arena, "reset.json: " STR_FORMAT,
+                                                           STR_ARG(str_head_utf8(hex, TEXT_MAX - 16)))
+                                            : STR("reset.json"),
+                        .time = reset->time,
+                        .chip = seat->chip};
+    return add(&reset->import, &said);
+}
+
+static int add_ranks(struct reset *reset, const struct doc *object)
+{
+    static const char *const numbers[] = {"GracefulExit", "UpdateTime", "RetryTime"};
+    static const char *const flags[] = {"FaultFlushing", "RestartFaultProcess"};
+    const struct doc *list = doc_get(object, "RankList");
+    struct error *error = reset->import.error;
+    if (!list || list->kind != DOC_ARRAY || doc_len(list) > FAULTS_OUT_MAX)
+        return error_set(error, ERROR_INVALID, "RankList: a list of at most %d ranks is needed",
+                         FAULTS_OUT_MAX);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!is_kind(object, numbers[i], DOC_INT, false))
+            return error_set(error, ERROR_INVALID, "%s: a number is needed", numbers[i]);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (!is_kind(object, flags[i], DOC_BOOL, false))
+            return error_set(error, ERROR_INVALID, "%s: true or false is needed", flags[i]);
+    int64_t update_s = doc_int(doc_get(object, "UpdateTime"), 0);
+    reset->time = time_of(reset->import.arena, update_s > INT64_MAX / 1000 ? 0 : update_s * 1000);
+    for (size_t i = 0; i < doc_len(list); i++) {
+        int rc = check_entry(reset, i, doc_at(list, i));
+        rc = rc < 0 ? rc : add_entry(reset, i, doc_at(list, i));
+        if (rc < 0)
+            return rc;
+    }
+    if (reset->absent_count)
+        return error_set(error, ERROR_NOT_FOUND, "RankList: %s has %zu ranks now, and none that is %s%s",
+                         reset->job.data, reset->seats.len, reset->absent.data,
+                         reset->absent_count > RANKS_NAMED_MAX ? ", ..." : "");
+    return 0;
+}
+
+int mindcluster_import_reset(struct arena *arena, const struct mindcluster_view *view, struct str job,
+                             const struct doc *object, struct doc **ret_faults, struct error *error)
+{
+    struct reset reset = {.import = {.arena = arena,
+                                     .faults = doc_new(arena, DOC_ARRAY),
+                                     .sender = STR("clusterd"),
+                                     .error = error},
+                          .view = view,
+                          .job = arena_str(arena, job)};
+    size_t limit_bytes = arena->limit_bytes;
+    arena->limit_bytes = arena->used_bytes + MEMORY_MAX;
+    if (!doc_get(object, "RankList"))
+        object = data_inner(arena, doc_get(object, "data"), "reset.json", error);
+    seats_of(view, &reset.seats);
+    reset.listed = arena_alloc(arena, reset.seats.len + 1);
+    int rc = object ? add_ranks(&reset, object) : ERROR_INVALID;
+    vec_done(&reset.seats);
+    buf_done(&reset.absent);
+    arena->limit_bytes = limit_bytes;
+    if (rc == 0)
+        *ret_faults = reset.import.faults;
+    return rc;
+}
+
+/* --- all ------------------------------------------------------------------------------------------------ */
+
 int mindcluster_import(struct arena *arena, const struct doc *object, struct doc **ret_faults,
                        struct error *error)
 {
@@ -325,7 +528,7 @@ int mindcluster_import(struct arena *arena, const struct doc *object, struct doc
     if (doc_get(object, "faults")) {
         rc = import_public(&import, object);
     } else if (doc_get(data, "PublicFault")) {
-        const struct doc *message = inner(&import, data, "PublicFault");
+        const struct doc *message = data_inner(arena, data, "PublicFault", error);
         rc = message ? import_public(&import, message) : ERROR_INVALID;
     } else if (doc_get(data, "DeviceInfoCfg")) {
         rc = import_devices(&import, object, data);

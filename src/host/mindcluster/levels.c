@@ -39,6 +39,14 @@ int level_of_node(struct str name)
     return -1;
 }
 
+int level_of_policy(struct str name)
+{
+    int level = LEVEL_NAMES - 2; /* the last is by escalation */
+    while (level >= 0 && !str_is(name, level_names[level].policy))
+        level--;
+    return level;
+}
+
 struct str code_family(struct str code)
 {
     struct str family, rest;
