@@ -72,6 +72,20 @@ static struct str time_of(struct arena *arena, int64_t ms)
     return arena_str(arena, str_from(text));
 }
 
+static struct str time_of_seconds(struct arena *arena, const struct doc *member)
+{
+    int64_t seconds = doc_int(member, 0);
+    return time_of(arena, seconds < 0 || seconds > INT64_MAX / 1000 ? 0 : seconds * 1000);
+}
+
+static bool is_one_of(struct str text, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_is(text, names[i]))
+            return true;
+    return false;
+}
+
 /* For codes that the fault table does not know. */
 static struct str severity_of(int level)
 {
@@ -129,19 +143,14 @@ static int add_public(struct import *import, size_t index, const struct doc *fau
     struct str id = text_of(fault, "faultId"), code = text_of(fault, "faultCode");
     struct str type = text_of(fault, "faultType"), assertion = text_of(fault, "assertion");
     const struct doc *influence = doc_get(fault, "influence");
-    bool known = false, asserted = false;
     int64_t number;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        known = known || str_is(type, types[i]);
-    for (size_t i = 0; i < sizeof assertions / sizeof *assertions; i++)
-        asserted = asserted || str_is(assertion, assertions[i]);
     if (id.len < ID_MIN || id.len > ID_MAX - 16 || !is_printable(id))
         return wrong(import, index, "faultId", "8 to 112 printable characters are needed");
     if (code.len != CODE_DIGITS || !str_to_i64(code, 0, INT64_MAX, &number))
         return wrong(import, index, "faultCode", "nine digits are needed");
-    if (!known)
+    if (!is_one_of(type, types, sizeof types / sizeof *types))
         return wrong(import, index, "faultType", "NPU, Node, Network or Storage is needed");
-    if (!asserted)
+    if (!is_one_of(assertion, assertions, sizeof assertions / sizeof *assertions))
         return wrong(import, index, "assertion", "occur, recover or once is needed");
     if (text_of(fault, "description").len > TEXT_MAX)
         return wrong(import, index, "description", "at most 512 bytes");
@@ -209,7 +218,7 @@ static int add_codes(struct import *import, struct str codes, struct said said, 
         int named = own ? level_of_chip(text_of(own, "fault_level")) : level;
         said.code = code_in(import->arena, code);
         said.severity = severity_of(named < 0 ? level : named);
-        said.time = time_of(import->arena, doc_int(doc_get(own, "fault_time"), 0) * 1000);
+        said.time = time_of_seconds(import->arena, doc_get(own, "fault_time"));
         if (!said.code.len)
             return error_set(import->error, ERROR_INVALID, "\"%.*s\" is no code of a fault",
                              (int)(code.len < 60 ? code.len : 60), code.data);
@@ -320,14 +329,6 @@ static bool is_kind(const struct doc *object, const char *key, enum doc_kind kin
 {
     const struct doc *member = doc_get(object, key);
     return member ? member->kind == kind : !needed;
-}
-
-static bool is_one_of(struct str text, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (str_is(text, names[i]))
-            return true;
-    return false;
 }
 
 static int check_entry(struct reset *reset, size_t index, const struct doc *entry)
@@ -476,8 +477,7 @@ static int add_ranks(struct reset *reset, const struct doc *object)
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (!is_kind(object, flags[i], DOC_BOOL, false))
             return error_set(error, ERROR_INVALID, "%s: true or false is needed", flags[i]);
-    int64_t update_s = doc_int(doc_get(object, "UpdateTime"), 0);
-    reset->time = time_of(reset->import.arena, update_s > INT64_MAX / 1000 ? 0 : update_s * 1000);
+    reset->time = time_of_seconds(reset->import.arena, doc_get(object, "UpdateTime"));
     for (size_t i = 0; i < doc_len(list); i++) {
         int rc = check_entry(reset, i, doc_at(list, i));
         rc = rc < 0 ? rc : add_entry(reset, i, doc_at(list, i));
