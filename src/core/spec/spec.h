@@ -290,9 +290,11 @@ void jobset_validate_new(const struct doc *object, const struct jobset_spec *spe
 /* spec.scheduling, likewise. */
 void jobset_validate_scheduling(const struct doc *object, const struct jobset_spec *spec,
                                 struct field_errors *errors);
-/* The topology annotations and nodeAffinity, which earlier versions kept without a look. */
+/* The topology annotations and nodeAffinity, which earlier versions kept without a look. `before`: what is
+ * replaced, NULL on create: numbers that stay as they are are not judged again, because partial admission may
+ * have made them. */
 void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
-                                struct field_errors *errors);
+                                const struct jobset_spec *before, struct field_errors *errors);
 /* `started`: a Job that runs: its template is fixed. */
 void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
                               struct field_errors *errors);

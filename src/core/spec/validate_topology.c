@@ -24,6 +24,14 @@ static int64_t tasks_of(const struct rjob_spec *rjob)
     return (int64_t)rjob->replicas * (fewer ? job->completions : job->parallelism);
 }
 
+static bool same_sizes(const struct rjob_spec *a, const struct rjob_spec *b)
+{
+    const struct topology_rule *x = &a->job.pod.topology, *y = &b->job.pod.topology;
+    return a->replicas == b->replicas && a->job.parallelism == b->job.parallelism &&
+           a->job.completions == b->job.completions && x->slice_count == y->slice_count &&
+           (!x->slice_count || x->slices[0].size == y->slices[0].size);
+}
+
 static void check_sizes(const struct rjob_spec *rjob, const struct topology_rule *rule, struct place *place)
 {
     const struct job_spec *job = &rjob->job;
@@ -96,7 +104,7 @@ static bool same_group(const struct topology_rule *a, const struct topology_rule
 }
 
 void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
-                                struct field_errors *errors)
+                                const struct jobset_spec *before, struct field_errors *errors)
 {
     enum form form = workload_form(object);
     const struct field_path *list = AT(AT(NULL, "spec"), "replicatedJobs");
@@ -111,7 +119,8 @@ void workload_validate_topology(const struct doc *object, const struct jobset_sp
         check_node_name(doc_get(template, "spec"), AT(pod, "spec"), errors);
         if (!read_topology(errors->arena, &spec->rjobs[r].job.pod.annotations, &rule, problem, &place))
             continue;
-        check_sizes(&spec->rjobs[r], &rule, &place);
+        if (!before || r >= before->rjob_count || !same_sizes(&spec->rjobs[r], &before->rjobs[r]))
+            check_sizes(&spec->rjobs[r], &rule, &place);
         for (size_t other = 0; other < r; other++) {
             const struct topology_rule *earlier = &spec->rjobs[other].job.pod.topology;
             if (same_group(earlier, &rule) &&

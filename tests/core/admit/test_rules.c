@@ -295,6 +295,38 @@ static void test_partial_admission_of_indexed(void **state)
     }
 }
 
+/* The number of Pods that admission chose is in the object that clients read and write back: rules of how
+ * slices divide it are for numbers that a user changes. */
+static void test_partial_admission_of_slices(void **state)
+{
+    (void)state;
+    static const char sliced[] =
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x, namespace: default, finalizers: [a.b/c],\n"
+        "  labels: {kueue.x-k8s.io/queue-name: lq}, annotations: {kueue.x-k8s.io/job-min-parallelism: '2'}}\n"
+        "spec: {parallelism: 4, completions: %d, completionMode: Indexed, template: {metadata: {\n"
+        "  annotations: {kueue.x-k8s.io/podset-preferred-topology: phalanx.dev/pod,\n"
+        "  kueue.x-k8s.io/podset-slice-required-topology: kubernetes.io/hostname,\n"
+        "  kueue.x-k8s.io/podset-slice-size: '1'}}, spec: {restartPolicy: Never, containers: [{name: c,\n"
+        "  image: i, command: [run], resources: {limits: {google.com/tpu: 4}}}]}}}\n";
+    struct harness h;
+    char yaml[1024];
+    begin(&h, 4, "{}", PLAIN("12"));
+    snprintf(yaml, sizeof(yaml), sliced, 5);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", yaml), 422);
+    snprintf(yaml, sizeof(yaml), sliced, 4);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", yaml), 201);
+    struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("x"));
+    assert_int_equal(job->rjob->job.parallelism, 3);
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf json BUF_CLEANUP = {0};
+    struct doc *read = doc_clone(&arena, job->jobset->document);
+    doc_unset(doc_get(read, "metadata"), "finalizers");
+    json_write(&json, read);
+    buf_add_char(&json, 0);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "x", json.data), 200);
+    harness_done(&h);
+}
+
 static void test_partial_admission_is_checked(void **state)
 {
     (void)state;
@@ -449,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_batch_job),
         cmocka_unit_test(test_partial_admission),
         cmocka_unit_test(test_partial_admission_of_indexed),
+        cmocka_unit_test(test_partial_admission_of_slices),
         cmocka_unit_test(test_partial_admission_is_checked),
         cmocka_unit_test(test_default_queue),
         cmocka_unit_test(test_podsets_of_one),

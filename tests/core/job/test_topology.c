@@ -307,7 +307,7 @@ static void refused(const char *fields, const char *annotations, const char *wan
     assert_int_equal(yaml_parse_all(&arena, str_from(yaml), &docs, NULL), 0);
     workload_default(&arena, docs.items[0]);
     assert_true(workload_read(&arena, docs.items[0], &spec, &errors)); /* a log may hold it */
-    workload_validate_topology(docs.items[0], &spec, &errors);
+    workload_validate_topology(docs.items[0], &spec, NULL, &errors);
     jobset_validate_scheduling(docs.items[0], &spec, &errors);
     struct buf text BUF_CLEANUP = {0};
     field_errors_print(&errors, &text);
@@ -361,7 +361,7 @@ static void affinity_is_checked(void **state)
     assert_int_equal(yaml_parse_all(&arena, str_from(yaml), &docs, NULL), 0);
     workload_default(&arena, docs.items[0]);
     assert_true(workload_read(&arena, docs.items[0], &spec, &errors));
-    workload_validate_topology(docs.items[0], &spec, &errors);
+    workload_validate_topology(docs.items[0], &spec, NULL, &errors);
     assert_int_equal((int)errors.list.len, 3);
     assert_string_equal(errors.list.items[0].path.data,
                         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
