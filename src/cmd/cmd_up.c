@@ -2,6 +2,7 @@
  * cluster file, watched over until SIGINT or SIGTERM. */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "base/hash.h"
 #include "cmd/cluster_file.h"
 #include "cmd/cmd.h"
 #include "cmd/log_options.h"
@@ -72,6 +74,7 @@ struct up {
     const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
     const char *hooks;                                   /* NULL: the agents' default */
     char data[PATH_BYTES], self[PATH_BYTES];
+    char memory[64]; /* the agents' --memory-dir: goes with the cluster */
     char api_at[128], agents_at[128];  /* with the ports that were taken */
     const char *log_bytes, *log_files; /* options of the agents */
     int64_t revive_ns;
@@ -264,7 +267,7 @@ static void start_agent(struct child *child)
     /* clang-format off */
     const char *words[] = {"phalanx", "agent", "--machine", name, "--controller", up->agents_at,
                            "--state", state, "--address", address, "--chips", chips, "--volumes-dir", volumes,
-                           "--stop-tasks",
+                           "--memory-dir", up->memory, "--stop-tasks",
                            "--log-bytes", up->log_bytes, "--log-files", up->log_files};
     const char *rooted[] = {"--probe-root", root}, *unprobed[] = {"--no-probes"};
     const char *settings[] = {"--probe-settings", up->probe_settings};
@@ -434,6 +437,29 @@ static bool make_state_folder(const struct up *up)
     return false;
 }
 
+/* Each agent would keep what its tasks hold in memory for its next life. A cluster here has none when it
+ * ends. */
+static void make_memory(struct up *up)
+{
+    snprintf(up->memory, sizeof(up->memory), "/dev/shm/phalanx-up-%08x",
+             (unsigned)hash64(0, up->data, strlen(up->data)));
+    if (mkdir(up->memory, 0755) < 0 && errno != EEXIST)
+        snprintf(up->memory, sizeof(up->memory), "none");
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info, (void)kind, (void)at;
+    (void)remove(path); /* what stays is nobody's loss */
+    return 0;
+}
+
+static void remove_memory(const struct up *up)
+{
+    if (up->memory[0] == '/')
+        (void)nftw(up->memory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
 static bool make_folders(struct up *up, const char *data)
 {
     char path[PATH_BYTES + 32];
@@ -443,6 +469,7 @@ static bool make_folders(struct up *up, const char *data)
         return false;
     snprintf(path, sizeof(path), "%s/ready", up->data);
     unlink(path);
+    make_memory(up);
     return true;
 }
 
@@ -601,6 +628,7 @@ int cmd_up(int argc, char **argv)
     snprintf(up.api_at, sizeof(up.api_at), "%s", up.api);
     snprintf(up.agents_at, sizeof(up.agents_at), "%s", up.agents);
     int status = run(&up);
+    remove_memory(&up);
     cluster_done(&up.cluster);
     return status;
 }
