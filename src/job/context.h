@@ -188,6 +188,9 @@ int64_t job_now_ns(void); /* monotonic */
 int64_t job_deadline_ns(int64_t timeout_ms);
 
 void *job_service(void *ctx); /* the thread */
+/* Starts one of the context's threads unless *started; it blocks all signals. Its owner joins it. */
+int job_thread_start(struct phx_context *ctx, void *(*serve)(void *ctx), pthread_t *thread, bool *started,
+                     struct phx_error *error);
 void job_wake(struct phx_context *ctx);
 void job_changed(struct phx_context *ctx);
 

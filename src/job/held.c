@@ -220,7 +220,7 @@ static void unseal(struct held_slot *slot)
     atomic_thread_fence(memory_order_release); /* the data only after it */
 }
 
-int held_reserve(struct held *held, int index, size_t len, struct phx_error *error)
+static int reserve(struct held *held, int index, size_t len, struct phx_error *error)
 {
     struct held_slot *slot = &held->slots[index];
     size_t size = SHARD_HEADER_SIZE + len;
@@ -253,7 +253,7 @@ int held_copy(struct held *held, int index, const struct iovec *data, size_t cou
     size_t len = 0;
     for (size_t i = 0; i < count; i++)
         len += data[i].iov_len;
-    int status = held_reserve(held, index, len, error);
+    int status = reserve(held, index, len, error);
     uint8_t *to = held->slots[index].map + SHARD_HEADER_SIZE;
     for (size_t i = 0; i < count && status == 0; i++) {
         if (data[i].iov_len > 0)

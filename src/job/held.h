@@ -62,10 +62,8 @@ bool held_verify(struct held *held, int slot);
 int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len,
               struct phx_error *error);
 
-/* Makes room for `len` bytes, now, where the slot is shorter. Takes the header away. PHX_ERROR_SPACE: there
- * is no memory for it. */
-int held_reserve(struct held *held, int slot, size_t len, struct phx_error *error);
-/* As held_reserve, then the copy of `count` parts, one after the other. */
+/* Takes the header away, makes room where the slot is shorter, and copies `count` parts, one after the other.
+ * PHX_ERROR_SPACE: there is no memory for it. */
 int held_copy(struct held *held, int slot, const struct iovec *data, size_t count, struct phx_error *error);
 /* The data of a slot that was copied or sealed. */
 const uint8_t *held_data(const struct held *held, int slot);

@@ -1,7 +1,6 @@
 /* Beginning and end of a context. */
 #include "job/context.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,19 +85,6 @@ static int look_in_memory(struct phx_context *ctx, struct phx_error *error)
     return status == PHX_ERROR_FENCED ? status : 0;
 }
 
-static int start_thread(struct phx_context *ctx, struct phx_error *error)
-{
-    sigset_t all, before;
-    sigfillset(&all); /* the program's signals are for the program's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int status = pthread_create(&ctx->thread, NULL, job_service, ctx);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (status != 0)
-        return job_fail_errno(error, status, "start the library's thread");
-    ctx->thread_started = true;
-    return 0;
-}
-
 static int join_timed_out(struct phx_context *ctx, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -150,7 +136,7 @@ int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct ph
     if (status == 0 && settings.rank == 0)
         status = job_hub_new(ctx, error);
     if (status == 0)
-        status = start_thread(ctx, error);
+        status = job_thread_start(ctx, job_service, &ctx->thread, &ctx->thread_started, error);
     if (status == 0)
         status = wait_for_gang(ctx, error);
     if (status != 0) {

@@ -9,7 +9,6 @@
  * That a step is held by all is nobody's to remember: at the next join the ranks ask each other (agree.c). */
 #include "job/context.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "job/error.h"
@@ -138,28 +137,13 @@ static void *serve_stores(void *argument)
     return NULL;
 }
 
-static int start_thread(struct phx_context *ctx, void *(*serve)(void *), pthread_t *thread, bool *started,
-                        struct phx_error *error)
-{
-    sigset_t all, before;
-    if (*started)
-        return 0;
-    sigfillset(&all); /* the program's signals are for the program's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int status = pthread_create(thread, NULL, serve, ctx);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (status != 0)
-        return job_fail_errno(error, status, "start a thread for checkpoints in memory");
-    *started = true;
-    return 0;
-}
-
 static int start_threads(struct phx_context *ctx, bool and_store, struct phx_error *error)
 {
     struct job_keep *keep = &ctx->keep;
-    int status = start_thread(ctx, serve_seals, &keep->thread, &keep->thread_started, error);
+    int status = job_thread_start(ctx, serve_seals, &keep->thread, &keep->thread_started, error);
     if (status == 0 && and_store)
-        status = start_thread(ctx, serve_stores, &keep->store_thread, &keep->store_thread_started, error);
+        status =
+            job_thread_start(ctx, serve_stores, &keep->store_thread, &keep->store_thread_started, error);
     return status;
 }
 

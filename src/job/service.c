@@ -1,11 +1,14 @@
 #include "job/context.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "job/error.h"
 
 #define BACKOFF_MIN_NS 5000000   /* 5 ms */
 #define BACKOFF_MAX_NS 100000000 /* 100 ms: a restarted agent or hub is found again soon */
@@ -30,6 +33,22 @@ int64_t job_backoff(int64_t *backoff_ns)
     int64_t wait_ns = *backoff_ns < BACKOFF_MIN_NS ? BACKOFF_MIN_NS : *backoff_ns;
     *backoff_ns = wait_ns * 2 < BACKOFF_MAX_NS ? wait_ns * 2 : BACKOFF_MAX_NS;
     return job_now_ns() + wait_ns;
+}
+
+int job_thread_start(struct phx_context *ctx, void *(*serve)(void *ctx), pthread_t *thread, bool *started,
+                     struct phx_error *error)
+{
+    sigset_t all, before;
+    if (*started)
+        return 0;
+    sigfillset(&all); /* the program's signals are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int status = pthread_create(thread, NULL, serve, ctx);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (status != 0)
+        return job_fail_errno(error, status, "start a thread of the library");
+    *started = true;
+    return 0;
 }
 
 void job_wake(struct phx_context *ctx)
