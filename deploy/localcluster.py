@@ -153,7 +153,7 @@ class Cluster:
     def inject(self, action, machine):
         """Hits the machine's processes, once there are some; the moment just before, in seconds since 1970."""
         def hit():
-            done = subprocess.run([PHALANX, "inject", action, machine, "--data", self.folder],
+            done = subprocess.run([PHALANX, "inject", action, machine, "--data", self.folder, "--silent", "--yes"],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             if done.returncode not in (0, 3):
                 raise GaveUp(f"inject {action} {machine}: status {done.returncode}: {done.stderr}")

@@ -60,11 +60,12 @@ enum phx_code {
     PHX_ERROR_IO = -3,      /* a system call failed; the message has its reason */
     PHX_ERROR_TIMEOUT = -4, /* call again to go on waiting */
     PHX_ERROR_PEER =
-        -5, /* a rank is lost: this attempt can't go on. End the process; Phalanx restarts the gang */
+        -5, /* a rank is lost: this attempt can't go on. phx_rejoin, or end; Phalanx restarts the gang */
     PHX_ERROR_FENCED = -6,  /* a newer attempt exists: end the process at once */
     PHX_ERROR_NONE = -7,    /* there is no such checkpoint or key; often not a failure at all */
     PHX_ERROR_CORRUPT = -8, /* a stored shard is not what was saved */
     PHX_ERROR_SPACE = -9,   /* the caller's buffer is too small; *ret_len says what is needed */
+    PHX_ERROR_REJOIN = -10, /* the membership changes: call phx_rejoin */
 };
 
 /* Static text for a code ("peer lost"), never NULL. */
@@ -86,12 +87,16 @@ struct phx_options {
     const char *address;        /* where peers reach this rank, instead of what the rendezvous sees; copied */
     int64_t join_timeout_ms;    /* default 120 s: agent found and every rank of the gang present */
     int64_t leave_timeout_ms; /* default 10 s: last reports sent; rank 0 also waits for the others to leave */
+    /* not 0: the program calls phx_rejoin (or phx_run_steps) instead of ending with its attempt */
+    int rejoins;
 };
 
 /* ---- membership ---- */
 
 /* Connects to the agent and to the other ranks; returns when the whole gang is present and has agreed on the
  * checkpoint to restore, for which each rank reads its shard once. options may be NULL.
+ * A spare (PHX_SPARE is 1, PHX_RANK absent) first waits, without a limit, until it is given a rank; it finds
+ * its environment changed as by phx_rejoin then.
  * On success *ret_ctx must be given to phx_leave or phx_close. */
 int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct phx_error *error);
 
@@ -107,20 +112,43 @@ uint32_t phx_rank(const phx_context *ctx);
 uint32_t phx_world_size(const phx_context *ctx);
 uint32_t phx_attempt(const phx_context *ctx); /* number of restarts before this run of the gang */
 
+/* How many ranks the job has when none is missing; more than phx_world_size while whole replicas are away
+ * for want of machines. For what depends on all of them, as the scale of a sum of gradients. */
+uint32_t phx_full_world_size(const phx_context *ctx);
+
+/* Goes on under the next attempt within this process, with all of its memory: after PHX_ERROR_PEER, where a
+ * rank is lost and its place is taken by a new process, and after PHX_ERROR_REJOIN. Only with
+ * phx_options.rejoins.
+ *
+ * Leaves the other ranks, waits until the agent says where and as which rank this process goes on, meets the
+ * others there, and agrees with them on the checkpoint to restore, as phx_join. Returns 0 when the gang is
+ * whole; rank, world, attempt and peers may all be other ones, and barriers, keys and notices begin anew.
+ * What was registered stays registered. More losses on the way prolong it. PHX_ERROR_TIMEOUT: call again, or
+ * end. PHX_ERROR_NONE: all of the job begins anew, and a dying checkpoint was refused; the message says what
+ * is missing. End. (One that was written lets nobody return: the process is stopped.)
+ *
+ * On success the environment of this process says the new place: PHX_RANK, RANK, PHX_WORLD_SIZE, WORLD_SIZE,
+ * PHX_FULL_WORLD_SIZE, PHX_ATTEMPT, TORCHELASTIC_RESTART_COUNT, PHX_RENDEZVOUS, MASTER_ADDR and MASTER_PORT
+ * are set by setenv(), so no other thread may be in getenv() meanwhile. Other threads may ask for rank,
+ * world, attempt and peers and may be blocked in calls of the old attempt, which fail; they may not begin to
+ * save or restore. One thread calls phx_rejoin. */
+int phx_rejoin(phx_context *ctx, int64_t timeout_ms, struct phx_error *error);
+
 struct phx_peer {
     const char *name;    /* host name as that rank sees it */
     const char *address; /* numeric */
 };
 
-/* The strings live as long as the context. rank may be one's own. */
+/* The strings live until the context ends or phx_rejoin is called twice. rank may be one's own. */
 int phx_peer(const phx_context *ctx, uint32_t rank, struct phx_peer *ret_peer, struct phx_error *error);
 
-/* 0 while the attempt is whole, else PHX_ERROR_PEER or PHX_ERROR_FENCED. Cheap: call it as often as you like.
+/* 0 while the attempt is whole, else PHX_ERROR_PEER, PHX_ERROR_REJOIN or PHX_ERROR_FENCED. Cheap: call it as
+ * often as you like.
  */
 int phx_check(phx_context *ctx, struct phx_error *error);
 
-/* A descriptor that becomes readable, and stays so, when phx_check stops to give 0: for a poll() beside the
- * program's own sockets. Belongs to the context; don't read or close it. */
+/* A descriptor that becomes readable, and stays so until phx_rejoin, when phx_check stops to give 0: for a
+ * poll() beside the program's own sockets. Belongs to the context; don't read or close it. */
 int phx_failure_fd(const phx_context *ctx);
 
 /* ---- together ---- */
@@ -199,6 +227,10 @@ int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
 int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_t len,
                         struct phx_error *error);
 
+/* Waits until every rank's copy of `step` (PHX_IN_PEER), or of a newer one, lies on another machine.
+ * PHX_ERROR_INVALID: there is no other machine. Not needed for correctness. */
+int phx_checkpoint_copied(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error);
+
 /* Waits until every rank holds `step`, or a newer one. Not needed for correctness. */
 int phx_checkpoint_held(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error);
 
@@ -258,14 +290,22 @@ int phx_checkpoint_register(phx_context *ctx, const struct phx_region *regions, 
 
 #define PHX_IN_MEMORY  1u /* as phx_checkpoint_hold */
 #define PHX_IN_STORAGE 2u /* as phx_checkpoint_save */
+#define PHX_IN_PEER    4u /* in memory, and a copy in that of another machine */
 
 /* Keeps the registered regions as they are after `step` steps. With both places the program waits for the
  * copy into memory alone, and a thread of the library writes it from there; where that fails, the next call
- * says so. Where there is no PHX_MEMORY_DIR both mean storage. */
+ * says so. Where there is no PHX_MEMORY_DIR both mean storage.
+ * PHX_IN_PEER holds in memory, and a thread of the library sends the copy to a rank on another machine, so
+ * that the loss of a machine loses nothing; two copies can't be on their way at once. On a single machine
+ * it means memory. */
 int phx_checkpoint_take(phx_context *ctx, uint64_t step, unsigned where, struct phx_error *error);
 
-/* As phx_checkpoint_restore, into the registered regions. PHX_ERROR_INVALID when the checkpoint is of other
- * ones. */
+/* As phx_checkpoint_restore, into the registered regions, whose memory is undefined after a failure. Another
+ * number of ranks, or a program that cuts its regions otherwise, may have kept them: then each part is put
+ * together from the old parts that have something of it, all of the one step. Old parts may be of any
+ * lengths; of an axis of L elements the new part i of n begins at i * (L / n) + min(i, L % n). Regions that
+ * are not registered are passed over. PHX_ERROR_INVALID names a region that the checkpoint has not, or has
+ * with another dtype or shape. */
 int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *error);
 
 /* ---- notice ---- */
@@ -284,6 +324,66 @@ enum phx_drain_reason {
 /* 1 when the agent announced that this task will be stopped, else 0. ret_drain may be NULL. The ranks of a
  * gang hear of it at different times: let them agree on the step at which they save. */
 int phx_notice(phx_context *ctx, struct phx_drain *ret_drain);
+
+/* ---- the loop ---- */
+
+/* For hold_every and save_every: the library chooses, by what it measures and how often machines fail
+ * (docs/ettr.md), the same on all ranks; where there is no place for them, none are made. The environment's
+ * PHX_CHECKPOINT_INTERVAL takes its place where that is a number. */
+#define PHX_AUTO UINT64_MAX
+
+/* A training loop that outlives the loss of other ranks. Its state is the registered regions; everything
+ * else is made again by `begin`. Callbacks are called in the thread of phx_run_steps, but for `abort`, and
+ * return 0 or a phx_code with its description in *error. Zero means the default for each field that may be
+ * left out. */
+struct phx_loop {
+    size_t size;         /* sizeof(struct phx_loop) */
+    uint64_t steps;      /* of the job, from its beginning */
+    uint64_t hold_every; /* steps between checkpoints in memory; 0: none are made; or PHX_AUTO */
+    uint64_t save_every; /* to storage, and after the last step; 0: only for a notice; or PHX_AUTO */
+    void *job;           /* for the callbacks */
+
+    /* May be NULL. Rank and world are known, nothing is loaded yet: the place to register regions whose parts
+     * depend on them. */
+    int (*arrange)(void *job, phx_context *ctx, struct phx_error *error);
+    /* There is no checkpoint: sets the regions to what they are before the first step; at the start, and
+     * when a rank was lost before the first checkpoint. NULL: they are so when phx_run_steps is called, and
+     * such a loss ends the loop. */
+    int (*reset)(void *job, phx_context *ctx, struct phx_error *error);
+    /* May be NULL. The regions are those after `step` steps: make connections and communicators for this
+     * attempt. */
+    int (*begin)(void *job, phx_context *ctx, uint64_t step, struct phx_error *error);
+    /* Makes one step, `step` being made before it. All ranks make the same ones. PHX_ERROR_PEER and
+     * PHX_ERROR_REJOIN (from calls of this library, or of its own when a connection breaks) end the attempt;
+     * any other failure does so too where word of a loss follows within seconds, as what a collective says
+     * then is often about itself; otherwise it ends the loop. */
+    int (*step)(void *job, phx_context *ctx, uint64_t step, struct phx_error *error);
+    /* May be NULL. Undoes `begin`, also one that failed; not after the last step. */
+    void (*end)(void *job, phx_context *ctx);
+    /* May be NULL. The attempt is over: makes `begin` or `step` return, if it blocks in something that
+     * doesn't hear of it, as a collective of NCCL or gloo. Called by the library's thread, at most once
+     * between a `begin` and its `end`, never beside `end`; it may not call the library, but for phx_rank and
+     * the like. */
+    void (*abort)(void *job);
+
+    /* Sent with each step, as they are when `step` has returned; at most PHX_METRICS_MAX. */
+    const struct phx_metric *metrics;
+    size_t metric_count;
+    /* Not 0: a step that fails leaves the regions as they were before it. Then what they hold needn't be
+     * loaded where the gang goes back to no earlier step. */
+    int whole_steps;
+    /* For regions that are copies in the host's memory of what lives elsewhere, as on a device. May be NULL.
+     * fetch: they are about to be kept, bring there what the state is now; deliver: they were loaded. */
+    int (*fetch)(void *job, phx_context *ctx, struct phx_error *error);
+    int (*deliver)(void *job, phx_context *ctx, struct phx_error *error);
+};
+
+/* Loads the newest checkpoint, or starts from the beginning, and makes the steps; holds, saves, reports.
+ * Where a rank is lost or the membership changes, it ends the attempt, goes on with phx_rejoin as soon as
+ * the agent says so (a context without `rejoins` returns PHX_ERROR_PEER), and takes it from the newest step
+ * that all ranks have. A notice is answered by one save, of a step on which the ranks agree. Returns 0 when
+ * all steps are made and every rank knows it. */
+int phx_run_steps(phx_context *ctx, const struct phx_loop *loop, struct phx_error *error);
 
 #pragma GCC visibility pop
 

@@ -30,6 +30,22 @@ void vec_grow(void **items, size_t *cap, size_t need, size_t size);
     (CHECK((i) < (v)->len),                                                                                  \
      memmove(&(v)->items[i], &(v)->items[(i) + 1], ((v)->len - 1 - (i)) * sizeof *(v)->items),               \
      (void)(v)->len--)
+/* The first place i in [0, count) whose `key`, an expression of i that never falls, is not below `wanted`;
+ * count: there is none.
+ *     size_t at = sorted_place(list.len, i, list.items[i]->uid, uid);
+ */
+#define sorted_place(count, i, key, wanted)                                                                  \
+    __extension__({                                                                                          \
+        size_t low_ = 0, high_ = (count);                                                                    \
+        while (low_ < high_) {                                                                               \
+            size_t i = low_ + (high_ - low_) / 2;                                                            \
+            if ((key) < (wanted))                                                                            \
+                low_ = i + 1;                                                                                \
+            else                                                                                             \
+                high_ = i;                                                                                   \
+        }                                                                                                    \
+        low_;                                                                                                \
+    })
 #define vec_clear(v) ((void)((v)->len = 0))
 #define vec_done(v)  (mem_free((v)->items), (v)->items = NULL, (v)->len = (v)->cap = 0)
 

@@ -25,6 +25,8 @@ static const char usage[] =
     "  --memory-dir DIR      on a file system in memory: tasks hold checkpoints below it (default "
     "/dev/shm);\n"
     "                        none: they hold none\n"
+    "  --checkpoint-store S  s3://BUCKET/PREFIX?OPTIONS or file:///DIR: tasks' checkpoints go there, not\n"
+    "                        into a directory, by way of --memory-dir (docs/checkpoints.md)\n"
     "  --hooks DIR           operators' scripts that the controller may have run (default\n"
     "                        /etc/phalanx/hooks; docs/errands.md)\n"
     "  --address A           own address: connections leave from it\n"
@@ -60,6 +62,7 @@ enum agent_option {
     OPTION_VOLUMES,
     OPTION_HOOKS,
     OPTION_MEMORY_DIR,
+    OPTION_CHECKPOINT_STORE,
     OPTION_ADDRESS,
     OPTION_CHIPS,
     OPTION_CPU,
@@ -89,6 +92,7 @@ static const struct option long_options[] = {
     {"state", required_argument, NULL, OPTION_STATE},
     {"volumes-dir", required_argument, NULL, OPTION_VOLUMES},
     {"memory-dir", required_argument, NULL, OPTION_MEMORY_DIR},
+    {"checkpoint-store", required_argument, NULL, OPTION_CHECKPOINT_STORE},
     {"hooks", required_argument, NULL, OPTION_HOOKS},
     {"address", required_argument, NULL, OPTION_ADDRESS},
     {"chips", required_argument, NULL, OPTION_CHIPS},
@@ -198,8 +202,9 @@ static bool take_option(struct arguments *arguments, int option, const char *val
     case OPTION_MEMORY_DIR:
         host->memory_dir = strcmp(value, "none") == 0 ? "" : value;
         return value[0] != 0;
+    case OPTION_CHECKPOINT_STORE:
     case OPTION_HOOKS:
-        host->hooks_dir = value;
+        *(option == OPTION_HOOKS ? &host->hooks_dir : &host->checkpoint_store) = value;
         return value[0] != 0;
     case OPTION_ADDRESS:
         host->address = value;

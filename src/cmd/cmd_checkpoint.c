@@ -1,30 +1,44 @@
 /* phalanx checkpoint: what a folder of checkpoints holds, whether it is whole, and its regions as a file
  * for others. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/units.h"
+#include "cmd/checkpoint_gc.h"
+#include "cmd/checkpoint_mirror.h"
 #include "cmd/client.h"
 #include "cmd/export.h"
+#include "cmd/memory_list.h"
+#include "host/objectstore/objectstore.h"
 
 static const char usage[] =
     "Usage: phalanx checkpoint list DIR [--json]\n"
     "       phalanx checkpoint show DIR [--step N] [--json]\n"
     "       phalanx checkpoint verify DIR [--step N] [--json]\n"
     "       phalanx checkpoint export DIR [--step N] --output FILE\n"
+    "       phalanx checkpoint gc DIR|ADDRESS [--dry-run]\n"
     "\n"
-    "DIR is what a job's programs have in PHX_CHECKPOINT_DIR.\n"
-    "  list    each step that is there, and whether every rank's part of it is; parts are not read through\n"
+    "DIR is what a job's programs have in PHX_CHECKPOINT_DIR, or the address of a store with the job's "
+    "folder\n"
+    "in it (docs/checkpoints.md); what is wanted of that is fetched to /tmp first.\n"
+    "  list    each step that is there, and whether every rank's part of it is; parts are not read through;\n"
+    "          of a folder in memory (PHX_MEMORY_DIR): what its ranks hold, and copies of other machines'\n"
     "  show    the parts of one step, and the regions in them\n"
     "  verify  reads every part through; exit status 1 if one is damaged or missing\n"
     "  export  one safetensors file of all regions of one step; parts along an axis are put together\n"
+    "  gc      deletes what no restore can want: unfinished and incomplete ones below the newest that is\n"
+    "          complete; in a store (s3://..., file:///...; docs/checkpoints.md) also uploads a day old\n"
     "\n"
     "Options:\n"
     "  --step N        this one (show, export: the newest that is complete; verify: all)\n"
     "  --output FILE   made whole or not at all\n"
     "  --json          one JSON object\n"
+    "  --dry-run       gc: only say what would go\n"
     "  -h, --help      this text\n"
     "\n"
     "Exit status: 0 well, 1 damaged, missing or not written, 2 wrong usage, 3 there is no such checkpoint.\n";
@@ -32,7 +46,7 @@ static const char usage[] =
 struct options {
     const char *verb, *folder, *output;
     int64_t step; /* -1: none was named */
-    bool json;
+    bool json, dry_run;
 };
 
 static struct str number(struct text_table *table, uint64_t value)
@@ -271,11 +285,10 @@ static int export_regions(const struct options *options, struct shards *shards, 
 
 static int parse(struct options *options, int argc, char **argv)
 {
-    static const struct option known[] = {{"step", required_argument, NULL, 's'},
-                                          {"output", required_argument, NULL, 'o'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
+    static const struct option known[] = {
+        {"step", required_argument, NULL, 's'}, {"output", required_argument, NULL, 'o'},
+        {"json", no_argument, NULL, 'j'},       {"dry-run", no_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},       {0}};
     for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
         if (option == 'h') {
             fputs(usage, stdout);
@@ -285,6 +298,8 @@ static int parse(struct options *options, int argc, char **argv)
             return EXIT_USAGE;
         } else if (option == 'o') {
             options->output = optarg;
+        } else if (option == 'd') {
+            options->dry_run = true;
         } else if (option == 'j') {
             options->json = true;
         } else if (option == '?') {
@@ -299,8 +314,8 @@ static int parse(struct options *options, int argc, char **argv)
     options->folder = argv[optind + 1];
     bool export = strcmp(options->verb, "export") == 0;
     if (!export && strcmp(options->verb, "list") != 0 && strcmp(options->verb, "show") != 0 &&
-        strcmp(options->verb, "verify") != 0) {
-        say("checkpoint %s: list, show, verify or export is wanted", options->verb);
+        strcmp(options->verb, "verify") != 0 && strcmp(options->verb, "gc") != 0) {
+        say("checkpoint %s: list, show, verify, export or gc is wanted", options->verb);
         return EXIT_USAGE;
     }
     if (export != (options->output != NULL)) {
@@ -310,34 +325,91 @@ static int parse(struct options *options, int argc, char **argv)
     return EXIT_OK;
 }
 
-int cmd_checkpoint(int argc, char **argv)
+static int inspect(const struct options *options)
 {
-    struct options options = {.step = -1};
     struct shards shards;
     struct error error;
-    int status = parse(&options, argc, argv);
-    if (status != EXIT_OK)
-        return status < 0 ? EXIT_OK : status;
-    if (shards_scan(options.folder, &shards, &error) < 0) {
+    struct buf held = {0};
+    int status;
+    if (options->verb[0] == 'l' && memory_list(options->folder, options->json, &held))
+        return print(&held, EXIT_OK);
+    if (shards_scan(options->folder, &shards, &error) < 0) {
         say("%s", error.text);
         return error.code == ERROR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
-    bool one = options.verb[0] == 's' || options.verb[0] == 'e';
-    const struct shard_set *set = one || options.step >= 0 ? shards_choose(&shards, options.step) : NULL;
-    if (!set && options.step >= 0) {
-        say("%s: there is no step %lld", options.folder, (long long)options.step);
+    bool one = options->verb[0] == 's' || options->verb[0] == 'e';
+    const struct shard_set *set = one || options->step >= 0 ? shards_choose(&shards, options->step) : NULL;
+    if (!set && options->step >= 0) {
+        say("%s: there is no step %lld", options->folder, (long long)options->step);
         status = EXIT_NOT_FOUND;
     } else if (!set && one) {
-        say("%s: no checkpoint is complete; --step N names one", options.folder);
+        say("%s: no checkpoint is complete; --step N names one", options->folder);
         status = EXIT_NOT_FOUND;
-    } else if (options.verb[0] == 'l') {
-        status = list(&options, &shards);
-    } else if (options.verb[0] == 'v') {
-        status = verify(&options, &shards);
+    } else if (options->verb[0] == 'l') {
+        status = list(options, &shards);
+    } else if (options->verb[0] == 'v') {
+        status = verify(options, &shards);
     } else {
         status =
-            options.verb[0] == 's' ? show(&options, &shards, set) : export_regions(&options, &shards, set);
+            options->verb[0] == 's' ? show(options, &shards, set) : export_regions(options, &shards, set);
     }
     shards_done(&shards);
     return status;
+}
+
+/* Headers say which step is meant, and all that a list needs; then what is meant comes as a whole. */
+static int fetch(struct options *options, const char *folder, struct error *error)
+{
+    struct shards shards;
+    bool one = options->verb[0] == 's' || options->verb[0] == 'e';
+    int rc = checkpoint_mirror(options->folder, folder, options->step, false, error);
+    if (rc < 0 || options->verb[0] == 'l')
+        return rc;
+    if (one && options->step < 0 && shards_scan(folder, &shards, NULL) == 0) {
+        const struct shard_set *set = shards_choose(&shards, -1);
+        options->step = set ? (int64_t)shards.list.items[set->first].step : -1;
+        shards_done(&shards);
+        if (!set)
+            return 0; /* said by who looks for it again */
+    }
+    return checkpoint_mirror(options->folder, folder, options->step, true, error);
+}
+
+static int inspect_store(struct options *options)
+{
+    char folder[] = "/tmp/phalanx-checkpoint-XXXXXX";
+    struct error error;
+    struct buf output BUF_CLEANUP = {0};
+    char *here = getcwd(NULL, 0);
+    if (!here || !mkdtemp(folder)) {
+        say("%s: %s", folder, strerror(errno));
+        free(here);
+        return EXIT_FAILED;
+    }
+    buf_printf(&output, "%s/%s", here, options->output ? options->output : "");
+    if (options->output && options->output[0] != '/')
+        options->output = output.data;
+    int rc = fetch(options, folder, &error), status = EXIT_FAILED;
+    if (rc == 0 && chdir(folder) == 0) { /* what is said of files are their keys then */
+        options->folder = ".";
+        status = inspect(options);
+        rc = chdir(here);
+    } else if (rc < 0) {
+        say("%s", error.text);
+        status = rc == ERROR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_FAILED;
+    }
+    checkpoint_mirror_remove(folder);
+    free(here);
+    return status;
+}
+
+int cmd_checkpoint(int argc, char **argv)
+{
+    struct options options = {.step = -1};
+    int status = parse(&options, argc, argv);
+    if (status != EXIT_OK)
+        return status < 0 ? EXIT_OK : status;
+    if (options.verb[0] == 'g')
+        return checkpoint_gc(options.folder, options.dry_run);
+    return store_place_is(options.folder) ? inspect_store(&options) : inspect(&options);
 }

@@ -191,6 +191,14 @@ static void put_replicated(struct describing *describing, const struct doc *obje
     put_table(describing, &table);
 }
 
+static void put_spares(struct describing *describing, const struct doc *phalanx)
+{
+    int64_t wanted = doc_number(phalanx, "spares.wanted", 0);
+    if (wanted > 0)
+        buf_printf(&describing->out, "%-14s %lld of %lld ready\n", "Spares",
+                   (long long)doc_number(phalanx, "spares.ready", 0), (long long)wanted);
+}
+
 static void put_jobset(struct describing *describing, const struct doc *object)
 {
     const struct doc *phalanx = doc_dotted(object, "status.phalanx");
@@ -203,6 +211,8 @@ static void put_jobset(struct describing *describing, const struct doc *object)
     put_at(describing, "Steps/s", phalanx, "stepsPerSecond");
     put_at(describing, "Metrics", phalanx, "metrics");
     put_at(describing, "Checkpoint", phalanx, "checkpointStep");
+    put_at(describing, "Interval", phalanx, "checkpoint");
+    put_spares(describing, phalanx);
     put_ledger(describing, phalanx);
     put_replicated(describing, object);
     put_restarts(describing, phalanx);

@@ -111,6 +111,12 @@ static void put_restart(struct buf *out, const struct doc *record)
     put_cause(out, doc_get(record, "attribution"));
     if (doc_text(record, "detail").len)
         buf_printf(out, "  first sign " STR_FORMAT "\n", STR_ARG(doc_text(record, "detail")));
+    struct str rung = doc_text(record, "rung"), passed = doc_text(record, "passedOver");
+    if (rung.len)
+        buf_printf(out,
+                   passed.len ? "  answer     " STR_FORMAT " (" STR_FORMAT ")\n"
+                              : "  answer     " STR_FORMAT "\n",
+                   STR_ARG(rung), STR_ARG(passed));
     buf_printf(out, "  cost       ");
     if (down >= 0)
         put_duration(out, down);

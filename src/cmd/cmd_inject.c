@@ -1,141 +1,318 @@
 /* phalanx inject: failures on purpose, in a cluster that runs on this computer (`phalanx up`). */
-#include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
-#include "base/str.h"
-#include "cmd/cmd.h"
-#include "cmd/processes.h"
+#include "base/units.h"
+#include "cmd/inject.h"
 
 static const char usage[] =
-    "Usage: phalanx inject kill|stop|continue|kill-agent MACHINE --data DIR\n"
+    "Usage: phalanx inject ACTION OBJECT... --data DIR [options]\n"
+    "       phalanx inject list --data DIR [--output json]\n"
+    "       phalanx inject heal NUMBER...|all --data DIR\n"
+    "       phalanx inject run FILE --data DIR [--dry-run] [--seed N] [--output json]\n"
     "\n"
-    "Makes a machine of a local cluster fail (`phalanx up --data DIR`):\n"
-    "  kill        SIGKILL to every process of it, agent and tasks, all standing still: power loss\n"
-    "  kill-agent  SIGKILL to its agent alone\n"
-    "  stop        SIGSTOP to every process of it: it goes silent\n"
-    "  continue    SIGCONT: it comes back\n"
+    "Breaks parts of the cluster of `phalanx up --data DIR` on purpose (docs/inject.md). All objects are\n"
+    "hit in one moment.\n"
     "\n"
-    "Prints how many processes were hit, and when, in seconds since 1970.\n"
+    "Objects: controller, machine/NAME (or NAME), agent/NAME, rack/NAME, pod/NAME, jobset/NAME (all of\n"
+    "its ranks), \"rank 2\", \"machine of rank 2\", \"agent of rank 2\", \"rack of rank 2\",\n"
+    "\"checkpoint of rank 2\"; \"random rank\" instead of \"rank 2\"; \"random machine\".\n"
     "\n"
-    "Exit status: 0 done, 1 failed, 2 usage, 3 no process of that machine runs.\n";
+    "Actions:\n"
+    "  kill        SIGKILL; to a machine: to every process of it, all standing still, and what it has in\n"
+    "              memory is gone: power loss\n"
+    "  kill-agent  kill agent/NAME\n"
+    "  stop        SIGSTOP: it goes silent;  continue: SIGCONT, it comes back\n"
+    "  partition   machines: packets are dropped, --direction in, out or both (default)\n"
+    "  slow        --cpu 70%: it stands still in so much of its time; --loss 15%: of a machine's packets\n"
+    "  corrupt     bits of a checkpoint, --tier memory (default) or storage\n"
+    "  chip, link, switch   the fault is reported of a machine: --chip N, --code C, --place P\n"
+    "  lie         a machine is said to have a fault that it has not: --code C\n"
+    "  fill-disk   of a machine's state or of a checkpoint's storage, if at most 2 GiB are free there\n"
+    "  oom         a rank with a memory limit meets it\n"
+    "\n"
+    "Options:\n"
+    "  --data DIR        the cluster's folder\n"
+    "  --job NAME        the JobSet whose ranks are meant; --rank N: this rank of OBJECT jobset/NAME\n"
+    "  --for DURATION    undo it after this, or at Ctrl-C, and end then\n"
+    "  --yes             also when more machines are hit than --max-share (default 25%) of all\n"
+    "  --silent          do not tell the controller that it is done on purpose\n"
+    "  --seed N          what is left to chance is this choice\n"
+    "  --dry-run         say what would be hit\n"
+    "  --output json     list, run: JSON on standard output\n"
+    "  -h, --help        this text\n"
+    "\n"
+    "Prints how many processes (or files, faults, ...) were hit, and when, in seconds since 1970.\n"
+    "\n"
+    "Exit status: 0 done, 1 failed or refused, 2 usage, 3 nothing of that name runs (run: an expectation is\n"
+    "broken), 4 no controller answers.\n";
 
-enum { PIDS_MAX = 4096 };
-
-struct victims {
-    pid_t pids[PIDS_MAX];
-    size_t count;
-    bool agent_only;
+struct arguments {
+    const char *data, *job;
+    int64_t rank; /* -1: none */
+    double max_share;
+    bool sure, silent;
+    struct inject_how how;
+    struct run_options run;
 };
 
-static bool is_agent(pid_t pid)
+enum { OPTION_HOW = 256 };
+
+static const struct option options[] = {{"data", required_argument, NULL, 'd'},
+                                        {"job", required_argument, NULL, 'j'},
+                                        {"rank", required_argument, NULL, 'r'},
+                                        {"yes", no_argument, NULL, 'y'},
+                                        {"max-share", required_argument, NULL, 'm'},
+                                        {"silent", no_argument, NULL, 'q'},
+                                        {"seed", required_argument, NULL, 's'},
+                                        {"dry-run", no_argument, NULL, 'n'},
+                                        {"output", required_argument, NULL, 'o'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {"direction", required_argument, NULL, OPTION_HOW},
+                                        {"for", required_argument, NULL, OPTION_HOW},
+                                        {"cpu", required_argument, NULL, OPTION_HOW},
+                                        {"loss", required_argument, NULL, OPTION_HOW},
+                                        {"tier", required_argument, NULL, OPTION_HOW},
+                                        {"code", required_argument, NULL, OPTION_HOW},
+                                        {"place", required_argument, NULL, OPTION_HOW},
+                                        {"chip", required_argument, NULL, OPTION_HOW},
+                                        {0}};
+
+/* "25%"; of machines. */
+static bool take_share(const char *text, double *ret_share)
 {
-    char path[64], line[64] = {0};
-    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t got = file ? fread(line, 1, sizeof(line) - 1, file) : 0;
-    if (file)
-        fclose(file);
-    size_t first = strnlen(line, got);
-    return first + 1 < got && strcmp(line + first + 1, "agent") == 0;
+    char *end;
+    double percent = strtod(text, &end);
+    if (end == text || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 100))
+        return false;
+    *ret_share = percent / 100;
+    return true;
 }
 
-static void choose(void *context, pid_t pid)
+static bool take_option(struct arguments *arguments, int option, const char *value)
 {
-    struct victims *victims = context;
-    if (victims->count < PIDS_MAX && (!victims->agent_only || is_agent(pid)))
-        victims->pids[victims->count++] = pid;
+    int64_t number = 0;
+    switch (option) {
+    case 'd':
+        arguments->data = value;
+        return true;
+    case 'j':
+        arguments->job = value;
+        return value[0] != 0 && strlen(value) < 300;
+    case 'r':
+        return str_to_i64(str_from(value), 0, INT32_MAX, &arguments->rank);
+    case 'y':
+        return arguments->sure = true;
+    case 'm':
+        return take_share(value, &arguments->max_share);
+    case 'q':
+        return arguments->silent = true;
+    case 's':
+        arguments->run.has_seed = str_to_i64(str_from(value), 0, INT64_MAX, &number);
+        arguments->run.seed = (uint64_t)number;
+        return arguments->run.has_seed;
+    case 'n':
+        return arguments->run.dry = true;
+    default: /* 'o' */
+        arguments->run.json = strcmp(value, "json") == 0;
+        return arguments->run.json;
+    }
 }
 
-/* To all of them; agents come last. -1: not allowed. */
-static int signal_all(const struct victims *victims, int number)
+/* EXIT_USAGE (and said so); -1: go on. */
+static int parse(struct arguments *arguments, int argc, char **argv)
 {
-    for (int agents = 0; agents < 2; agents++)
-        for (size_t i = 0; i < victims->count; i++) {
-            pid_t pid = victims->pids[i];
-            if (is_agent(pid) == agents && kill(pid, number) < 0 && errno != ESRCH) {
-                fprintf(stderr, "phalanx inject: process %d: %s\n", (int)pid, strerror(errno));
-                return -1;
-            }
-        }
-    return 0;
-}
-
-/* The power of a machine fails for all of its processes in one moment: none lives to see another one's end
- * and tell of it. So they all stand still before the first is killed, those too that are born meanwhile. */
-static int stop_all(const char *state, struct victims *victims)
-{
-    size_t before;
-    do {
-        before = victims->count;
-        if (signal_all(victims, SIGSTOP) < 0)
-            return -1;
-        victims->count = 0;
-        processes_visit(state, choose, victims);
-    } while (victims->count > before);
-    return 0;
-}
-
-static int hit(const char *state, bool agent_only, int number)
-{
-    struct victims victims = {.agent_only = agent_only};
-    processes_visit(state, choose, &victims);
-    if (number == SIGKILL && !agent_only && stop_all(state, &victims) < 0)
-        return EXIT_FAILED;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (signal_all(&victims, number) < 0)
-        return EXIT_FAILED;
-    printf("%zu processes at %lld.%09ld\n", victims.count, (long long)now.tv_sec, now.tv_nsec);
-    return victims.count ? EXIT_OK : EXIT_NOT_FOUND;
-}
-
-int cmd_inject(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"data", required_argument, NULL, 'd'}, {"help", no_argument, NULL, 'h'}, {0}};
-    const char *data = NULL;
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    int option, index;
+    while ((option = getopt_long(argc, argv, "h", options, &index)) != -1) {
+        struct error error;
         if (option == 'h') {
             fputs(usage, stdout);
             return EXIT_OK;
         }
-        if (option != 'd')
+        if (option == '?')
             return EXIT_USAGE;
-        data = optarg;
+        if (option == OPTION_HOW) {
+            if (inject_how_set(&arguments->how, str_from(options[index].name), str_from(optarg), &error) <
+                0) {
+                say("inject: --%s", error.text);
+                return EXIT_USAGE;
+            }
+        } else if (!take_option(arguments, option, optarg)) {
+            say("inject: --%s: \"%s\" is not a valid value", options[index].name, optarg);
+            return EXIT_USAGE;
+        }
     }
-    static const struct {
-        const char *name;
-        int number;
-        bool agent_only;
-    } actions[] = {{"kill", SIGKILL, false},
-                   {"kill-agent", SIGKILL, true},
-                   {"stop", SIGSTOP, false},
-                   {"continue", SIGCONT, false}};
-    if (!data || argc - optind != 2) {
-        fprintf(stderr, "phalanx inject: an action, a machine and --data are needed; see --help\n");
+    if (!arguments->data || optind >= argc) {
+        say("inject: an action, an object and --data are needed; see --help");
         return EXIT_USAGE;
     }
-    char folder[4096], state[4400];
-    if (!realpath(data, folder)) {
-        fprintf(stderr, "phalanx inject: %s: %s\n", data, strerror(errno));
-        return EXIT_FAILED;
+    return -1;
+}
+
+/* --- one injection -------------------------------------------------------------------------------------- */
+
+/* Names are taken one by one, so that a mistake in the last one is known before the first is hit. */
+static int resolve(struct ground *ground, const struct arguments *arguments, enum inject_action action,
+                   bool agents, char **texts, int count, target_list *targets)
+{
+    for (int i = 0; i < count; i++) {
+        struct inject_selector selector;
+        struct error error;
+        if (inject_selector_parse(str_from(texts[i]), &selector, &error) < 0) {
+            say("inject: %s", error.text);
+            return EXIT_USAGE;
+        }
+        if (agents && selector.kind == INJECT_MACHINE)
+            selector.kind = INJECT_AGENT;
+        if (arguments->rank >= 0 && selector.choice == CHOICE_ALL) {
+            selector.choice = CHOICE_RANK;
+            selector.rank = arguments->rank;
+        }
+        if (selector.by_rank && selector.kind == INJECT_RANK && action == ACTION_CORRUPT)
+            selector.kind = INJECT_CHECKPOINT;
+        const char *why = inject_action_refuses(action, selector.kind);
+        if (why) {
+            say("inject: %s %s: %s", inject_action_names[action], texts[i], why);
+            return EXIT_USAGE;
+        }
+        int rc = ground_resolve(ground, &selector, targets);
+        if (rc == EXIT_NOT_FOUND && selector.choice != CHOICE_NAME)
+            say("inject: nothing runs that is \"%s\"", texts[i]);
+        if (rc != EXIT_OK)
+            return rc;
     }
-    struct stat found;
-    snprintf(state, sizeof(state), "%s/machines/%s", folder, argv[optind + 1]);
-    if (strchr(argv[optind + 1], '/') || stat(state, &found) < 0) {
-        fprintf(stderr, "phalanx inject: no machine \"%s\" below %s\n", argv[optind + 1], folder);
-        return EXIT_NOT_FOUND;
+    return EXIT_OK;
+}
+
+static bool is_complete(enum inject_action action, const struct inject_how *how)
+{
+    if (action == ACTION_SLOW && !how->cpu_percent && !how->loss_ppm)
+        say("inject: slow needs --cpu or --loss");
+    else if (action == ACTION_LIE && !how->code.len)
+        say("inject: lie needs --code: what is reported");
+    else if (how->for_ns && !inject_stands(action))
+        say("inject: %s cannot be undone: no --for", inject_action_names[action]);
+    else
+        return true;
+    return false;
+}
+
+/* Until the time is over or somebody asks to end; then all of it is undone. */
+static int undo_after(struct ground *ground, const struct injected *done, int64_t for_ns)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    int64_t until_ns = client_clock() + for_ns, left_ns;
+    fflush(stdout);
+    while ((left_ns = until_ns - client_clock()) > 0) {
+        struct timespec left = {left_ns / NS_PER_SECOND, left_ns % NS_PER_SECOND};
+        if (sigtimedwait(&ends, NULL, &left) > 0)
+            break;
     }
-    for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
-        if (strcmp(argv[optind], actions[i].name) == 0)
-            return hit(state, actions[i].agent_only, actions[i].number);
-    fprintf(stderr, "phalanx inject: \"%s\" is not an action; see --help\n", argv[optind]);
-    return EXIT_USAGE;
+    int rc = EXIT_OK;
+    for (size_t i = 0; i < done->records.len; i++)
+        if (inject_heal(ground, done->records.items[i]) != EXIT_OK)
+            rc = EXIT_FAILED;
+    return rc;
+}
+
+static int inject_one(struct ground *ground, const struct arguments *arguments, char **words, int count)
+{
+    enum inject_action action = ACTION_KILL;
+    struct str name = str_from(words[0]);
+    struct injected done = {0};
+    target_list targets = {0};
+    bool agents = str_is(name, "kill-agent");
+    if (!agents && !inject_action_find(name, &action)) {
+        say("inject: \"%s\" is not an action; see --help", words[0]);
+        return EXIT_USAGE;
+    }
+    if (count < 2 || !is_complete(action, &arguments->how)) {
+        if (count < 2)
+            say("inject: an action, an object and --data are needed; see --help");
+        return EXIT_USAGE;
+    }
+    int rc = resolve(ground, arguments, action, agents, words + 1, count - 1, &targets);
+    for (size_t i = 0; i < targets.len && rc == EXIT_OK && arguments->run.dry; i++) {
+        char text[TARGET_NAME_MAX + 32];
+        target_text(&targets.items[i], text);
+        printf("%s %s\n", inject_action_names[action], text);
+    }
+    if (rc == EXIT_OK && !arguments->run.dry) {
+        rc = inject_do(ground, action, &arguments->how, &targets, &done);
+        if (rc == EXIT_OK || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE))
+            printf("%zu %s at %lld.%09lld\n", done.count, done.noun, (long long)(done.at_ns / NS_PER_SECOND),
+                   (long long)(done.at_ns % NS_PER_SECOND));
+        if (rc == EXIT_OK && arguments->how.for_ns)
+            rc = undo_after(ground, &done, arguments->how.for_ns);
+    }
+    injected_done(&done);
+    vec_done(&targets);
+    return rc;
+}
+
+/* --- list, heal, run ------------------------------------------------------------------------------------ */
+
+static int heal(struct ground *ground, char **words, int count)
+{
+    record_list standing = {0};
+    int rc = EXIT_OK, one;
+    int64_t number;
+    if (count == 1 && strcmp(words[0], "all") == 0) {
+        inject_standing(ground, &standing);
+    } else {
+        for (int i = 0; i < count && rc == EXIT_OK; i++) {
+            if (str_to_i64(str_from(words[i]), 1, INT32_MAX, &number)) {
+                vec_push(&standing, number);
+            } else {
+                say("inject: heal: \"%s\" is no number; `phalanx inject list` has them", words[i]);
+                rc = EXIT_USAGE;
+            }
+        }
+        if (count == 0) {
+            say("inject: heal what? a number of `phalanx inject list`, or all");
+            rc = EXIT_USAGE;
+        }
+    }
+    for (size_t i = 0; i < standing.len && rc != EXIT_USAGE; i++)
+        if ((one = inject_heal(ground, standing.items[i])) != EXIT_OK)
+            rc = one;
+    vec_done(&standing);
+    return rc;
+}
+
+int cmd_inject(int argc, char **argv)
+{
+    struct arguments arguments = {.rank = -1, .max_share = 0.25, .how = inject_how_default()};
+    struct ground ground;
+    int rc = parse(&arguments, argc, argv);
+    if (rc >= 0)
+        return rc;
+    char **words = argv + optind;
+    int count = argc - optind;
+    rc = ground_open(&ground, arguments.data, arguments.job);
+    if (rc != EXIT_OK)
+        return rc;
+    ground.max_share = arguments.max_share;
+    ground.sure = arguments.sure;
+    ground.silent = arguments.silent;
+    if (arguments.run.has_seed)
+        rng_seed(&ground.rng, arguments.run.seed);
+    if (strcmp(words[0], "list") == 0) {
+        inject_print_standing(&ground, arguments.run.json);
+    } else if (strcmp(words[0], "heal") == 0) {
+        rc = heal(&ground, words + 1, count - 1);
+    } else if (strcmp(words[0], "run") == 0 && count == 2) {
+        arguments.run.file = words[1];
+        rc = inject_run(&ground, &arguments.run);
+    } else {
+        rc = inject_one(&ground, &arguments, words, count);
+    }
+    ground_close(&ground);
+    return rc;
 }

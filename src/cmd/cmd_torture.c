@@ -29,7 +29,8 @@ static const char usage[] =
     "  --plant BUG        with a known bug: skip-fence, apply-before-log, forget-release, "
     "start-before-dead,\n"
     "                     lose-report, quota-twice, skip-finalizer, ignore-reservation, "
-    "lose-readiness\n"
+    "lose-readiness,\n"
+    "                     old-shard\n"
     "  --help             this text\n"
     "\n"
     "Exit status: 0 all held, 1 could not run, 2 usage, 3 an invariant is broken, 4 something that can go "
@@ -167,7 +168,8 @@ static void print_sum(const struct campaign_outcome *outcome)
     double wall_s = (double)outcome->wall_ns / 1e9;
     printf("%llu seeds in %.1f s (%.1f a second): %llu events of %llu worlds' %.0f virtual seconds, %llu "
            "records; %llu "
-           "faults, %llu controller starts, %llu task starts, %llu JobSets, %llu ended, %llu restarts; %zu "
+           "faults, %llu controller starts, %llu task starts, %llu JobSets, %llu ended, %llu restarts, %llu "
+           "Rejoins, %llu spares used, %llu dying checkpoints; %zu "
            "failed\n",
            (unsigned long long)outcome->seeds, wall_s, (double)outcome->seeds / (wall_s > 0 ? wall_s : 1),
            (unsigned long long)outcome->events, (unsigned long long)outcome->seeds,
@@ -175,7 +177,8 @@ static void print_sum(const struct campaign_outcome *outcome)
            (unsigned long long)outcome->faults, (unsigned long long)outcome->boots,
            (unsigned long long)outcome->starts, (unsigned long long)outcome->jobsets,
            (unsigned long long)outcome->finished, (unsigned long long)outcome->restarts,
-           outcome->failure_count);
+           (unsigned long long)outcome->rejoins, (unsigned long long)outcome->spares_used,
+           (unsigned long long)outcome->dumps, outcome->failure_count);
 }
 
 int cmd_torture(int argc, char **argv)

@@ -18,6 +18,7 @@
 #include "cmd/log_options.h"
 #include "cmd/processes.h"
 #include "host/access/folder.h"
+#include "host/inject/inject.h"
 
 static const char usage[] =
     "Usage: phalanx up [--cluster FILE] [--data DIR] [options]\n"
@@ -45,6 +46,7 @@ static const char usage[] =
     "none,\n"
     "                         as the machines are all this one\n"
     "  --probe-settings FILE  limits of the probes (docs/probes.md)\n"
+    "  --checkpoint-store S   s3://... or file:///...: the agents' (docs/checkpoints.md)\n"
     "  --hooks DIR            scripts that repair machines (docs/repair.md)\n"
     "  --quiet                no messages of machines coming and going\n"
     "  --help                 this text\n"
@@ -72,9 +74,11 @@ struct up {
     struct buf ready_text;
     const char *cluster_path, *api, *agents, *state_dir; /* state_dir NULL: DATA/machines */
     const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
+    const char *checkpoint_store;                        /* NULL: none */
     const char *hooks;                                   /* NULL: the agents' default */
     char data[PATH_BYTES], self[PATH_BYTES];
     char memory[64]; /* the agents' --memory-dir: goes with the cluster */
+    char own_group[INJECT_PATH_MAX], groups[INJECT_PATH_MAX + 64]; /* control groups; empty: none */
     char api_at[128], agents_at[128];  /* with the ports that were taken */
     const char *log_bytes, *log_files; /* options of the agents */
     int64_t revive_ns;
@@ -248,6 +252,59 @@ static void add_words(struct words *line, const char *const *words, size_t count
         line->items[line->len++] = (char *)words[i];
 }
 
+/* --- control groups ------------------------------------------------------------------------------------- */
+
+/* Each machine has one of its own where we may make them, with no limits: so that its network can be cut
+ * (`phalanx inject partition`). Sockets belong to the group in which they were made. */
+static void make_groups(struct up *up)
+{
+    if (!inject_cgroup_of(getpid(), up->own_group))
+        return;
+    snprintf(up->groups, sizeof(up->groups), "%s/phalanx-up-%08x", up->own_group,
+             (unsigned)hash64(0, up->data, strlen(up->data)));
+    if (mkdir(up->groups, 0755) < 0 && errno != EEXIST)
+        up->groups[0] = 0;
+}
+
+static void group_of(const struct up *up, const struct machine *machine, char ret_path[LONG_PATH_BYTES])
+{
+    snprintf(ret_path, LONG_PATH_BYTES, "%s/" STR_FORMAT, up->groups, STR_ARG(machine->name));
+}
+
+static bool enter_group(const char *group)
+{
+    char path[LONG_PATH_BYTES + 32];
+    snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool entered = fd >= 0 && write(fd, "0", 1) == 1;
+    if (fd >= 0)
+        close(fd);
+    return entered;
+}
+
+static void remove_groups(const struct up *up)
+{
+    char path[LONG_PATH_BYTES];
+    for (size_t i = 0; up->groups[0] && i < up->cluster.machine_count; i++) {
+        group_of(up, &up->cluster.machines[i], path);
+        rmdir(path); /* what still dies keeps it; the next cluster of this folder uses it */
+    }
+    if (up->groups[0])
+        rmdir(up->groups);
+}
+
+/* A child is born in the group of its parent. */
+static void spawn_in_group(struct child *child, char **argv)
+{
+    struct up *up = child->up;
+    char path[LONG_PATH_BYTES];
+    group_of(up, child->machine, path);
+    bool entered = up->groups[0] && (mkdir(path, 0755) == 0 || errno == EEXIST) && enter_group(path);
+    spawn(child, argv, -1);
+    if (entered && !enter_group(up->own_group))
+        fprintf(stderr, "phalanx up: %s: %s\n", up->own_group, strerror(errno));
+}
+
 static void start_agent(struct child *child)
 {
     struct up *up = child->up;
@@ -272,6 +329,7 @@ static void start_agent(struct child *child)
     const char *rooted[] = {"--probe-root", root}, *unprobed[] = {"--no-probes"};
     const char *settings[] = {"--probe-settings", up->probe_settings};
     const char *hooks[] = {"--hooks", up->hooks};
+    const char *store[] = {"--checkpoint-store", up->checkpoint_store};
     const char *tls[] = {"--tls-ca", ca, "--tls-cert", cert, "--tls-key", key};
     /* clang-format on */
     struct words argv = {0};
@@ -284,9 +342,11 @@ static void start_agent(struct child *child)
         ADD_WORDS(&argv, settings);
     if (up->hooks)
         ADD_WORDS(&argv, hooks);
+    if (up->checkpoint_store)
+        ADD_WORDS(&argv, store);
     if (up->secure)
         ADD_WORDS(&argv, tls);
-    spawn(child, argv.items, -1);
+    spawn_in_group(child, argv.items);
 }
 
 static void write_text(const struct up *up, const char *name, const char *text)
@@ -470,6 +530,7 @@ static bool make_folders(struct up *up, const char *data)
     snprintf(path, sizeof(path), "%s/ready", up->data);
     unlink(path);
     make_memory(up);
+    make_groups(up);
     return true;
 }
 
@@ -544,6 +605,7 @@ static const struct option options[] = {
     {"probe-root", required_argument, NULL, 'p'},
     {"probe-settings", required_argument, NULL, 'o'},
     {"hooks", required_argument, NULL, 'k'},
+    {"checkpoint-store", required_argument, NULL, 'K'},
     {0},
 };
 
@@ -587,6 +649,9 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
         case 'k':
             up->hooks = optarg;
             break;
+        case 'K':
+            up->checkpoint_store = optarg;
+            break;
         case 'm':
             up->state_dir = optarg;
             break;
@@ -629,6 +694,7 @@ int cmd_up(int argc, char **argv)
     snprintf(up.agents_at, sizeof(up.agents_at), "%s", up.agents);
     int status = run(&up);
     remove_memory(&up);
+    remove_groups(&up);
     cluster_done(&up.cluster);
     return status;
 }

@@ -271,6 +271,12 @@ const struct repairs *core_repairs(const struct core *core)
     return core->repairs;
 }
 
+int64_t core_machine_mttf_s(const struct core *core)
+{
+    int64_t age_us = core->now_ns / 1000 - core->ledger.opened_us;
+    return machine_mttf_s(&core->cluster, core->lemons, age_us / 1000000);
+}
+
 const struct ledger *core_ledger(const struct core *core)
 {
     return &core->ledger;

@@ -10,6 +10,7 @@
  *     STOP       likewise
  *     NOTICE     best effort; a lost one is harmless
  *     FORGET     after the log write; the report's end is durable
+ *     REJOIN     after the log write; repeated when a machine says hello with the task in an older attempt
  *     ERRAND_START, ERRAND_STOP   as START and STOP of tasks
  *     SAY_AGAIN  best effort: a Hello has the same effect
  */
@@ -38,6 +39,7 @@ enum effect_kind {
     EFFECT_ERRAND_START = 7,
     EFFECT_ERRAND_STOP = 8,
     EFFECT_SAY_AGAIN = 75,
+    EFFECT_TASK_REJOIN = 105,
 };
 enum change_type { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_DELETED = 3 };
 
@@ -75,7 +77,8 @@ struct effect {
             enum change_type type;
             struct object_ref object;
         } changed;
-        const struct task *start;   /* task_launch_build() makes the message */
+        const struct task *start;  /* task_launch_build() makes the message */
+        const struct task *rejoin; /* task_rejoin_build() does */
         struct {
             machine_id machine;
             struct task_stop stop;

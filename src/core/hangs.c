@@ -16,17 +16,10 @@ static void report(struct core *core, struct step *step, const struct hang_blame
     buf_printf(&place, "process/" STR_FORMAT "/" STR_FORMAT, STR_ARG(blame->task->job->jobset->namespace_),
                STR_ARG(blame->task->name));
     struct str where = buf_str(&place);
-    struct signal signal = {.code = str_from(blame->code),
-                            .place = where.len <= SIGNAL_PLACE_MAX ? where : STR(""),
-                            .evidence = blame->evidence,
-                            .assertion = SIGNAL_ONCE,
-                            .severity = SEVERITY_MAJOR,
-                            .chip = -1,
-                            .first_ns = step->now_ns,
-                            .last_ns = step->now_ns,
-                            .count = 1};
+    struct signal signal =
+        signal_now(str_from(blame->code), SIGNAL_ONCE, SEVERITY_MAJOR, blame->evidence, step->now_ns);
+    signal.place = where.len <= SIGNAL_PLACE_MAX ? where : STR("");
     struct sighting sighting = {.machine = machine->name, .signal = &signal};
-    CHECK(signal_is_valid(&signal));
     core_sighted(core, step, &sighting);
 }
 

@@ -12,7 +12,7 @@ struct audit {
     uint32_t *living;  /* [machine_count] tasks that live there */
     int64_t *cpu_milli, *memory_bytes;
     int64_t owned[LEDGER_OWNERS];
-    size_t queued;
+    size_t queued, spares;
 };
 
 /* --- tasks ------------------------------------------------------------------------------------ */
@@ -37,7 +37,7 @@ static void audit_task(struct audit *audit, const struct job *job, const struct 
     const struct core *core = audit->core;
     bool lives = !task_ended(task->state), placed = lives && task->state != TASK_PENDING;
     CHECK(task->job == job && task->uid && task->state < TASK_STATES);
-    CHECK((uint32_t)task->index < job->index_count);
+    CHECK(task->index < (int64_t)job->index_count);
     CHECK(u64_map_get(&core->jobs.tasks, task->uid) == task);
     CHECK(jobs_find_pod(&core->jobs, job->jobset->namespace_, task->name) == task);
     CHECK(task->holds || !task->chips);
@@ -84,25 +84,42 @@ static void audit_indexes(const struct job *job)
     CHECK(job->succeeded == decided && job->failed_indexes == failed);
 }
 
+/* They wait, each for itself, away from the ranks' machines but for a moment, and count for nothing. */
+static size_t audit_spares(struct audit *audit, const struct job *job)
+{
+    for (size_t s = 0; s < job->spares.len; s++) {
+        const struct task *task = job->spares.items[s];
+        audit_task(audit, job, task);
+        CHECK(task_is_spare(task) && task->index >= -SPARES_PER_JOB_MAX && !task_ended(task->state));
+        CHECK(gang_is_spare(task->gang) && task->gang->account.owner == OWNER_SPARE);
+        CHECK(task->keep == KEEP_NO && !task->parked && task->was_spare && task->saved_step < 0);
+        CHECK(!job->doomed || task->doomed);
+        for (size_t other = 0; other < s; other++)
+            CHECK(job->spares.items[other]->index != task->index);
+    }
+    return job->spares.len;
+}
+
 static void audit_job(struct audit *audit, const struct jobset *jobset, const struct job *job)
 {
-    uint32_t active = 0, ready = 0, succeeded = 0, failed = 0;
+    uint32_t active = 0, ready = 0, succeeded = 0;
     CHECK(job->jobset == jobset && job->uid && job->state < JOB_STATES);
     CHECK(job->rjob == &jobset->spec.rjobs[job->rjob_index]);
     CHECK(job->first_slot + job->index_count <= jobset->slot_count);
     for (size_t t = 0; t < job->tasks.len; t++) {
         const struct task *task = job->tasks.items[t];
         audit_task(audit, job, task);
+        CHECK(!task_is_spare(task));
         active += !task_ended(task->state);
         ready += task->ready;
         succeeded += task->state == TASK_SUCCEEDED;
-        failed += task->state == TASK_FAILED;
         CHECK(!job->doomed || task_ended(task->state) || task->doomed);
     }
     CHECK(job->active == active && job->ready == ready && job->succeeded == succeeded);
     CHECK((job->state != JOB_COMPLETE && job->state != JOB_FAILED) || active == 0);
     CHECK((job->state == JOB_FAILING || job->state == JOB_FAILED) == (job->reason != NULL));
     audit_indexes(job);
+    audit->spares += audit_spares(audit, job);
 }
 
 static bool told(const struct task *task)
@@ -175,18 +192,25 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
         audit_job(audit, jobset, job);
     }
     for (size_t i = 0; i < jobset->old_jobs.len; i++) {
-        CHECK(jobset->old_jobs.items[i]->doomed && jobset->old_jobs.items[i]->active > 0);
+        CHECK(jobset->old_jobs.items[i]->doomed &&
+              jobset->old_jobs.items[i]->active + jobset->old_jobs.items[i]->spares.len > 0);
         audit_job(audit, jobset, jobset->old_jobs.items[i]);
         audit_names(jobset, jobset->old_jobs.items[i]);
     }
     for (size_t g = 0; g < jobset->gangs.len; g++)
         audit_gang(audit, jobset, jobset->gangs.items[g]);
     CHECK(ledger_account_balanced(&jobset->closed) && jobset->closed.chips == 0);
+    shrink_check(jobset);
     CHECK(jobset->attempt == jobset->restarts + jobset->in_place_restarts + jobset->parking);
     CHECK(jobset->restarts_counted + jobset->in_place_counted <=
           jobset->attempt + (int32_t)jobset->record_count);
     CHECK(jobset->checkpoint.committed_step < 0 || jobset->checkpoint.committed_attempt <= jobset->attempt);
     CHECK(!jobset->terminal_state[0] || jobset->finished_ns > 0);
+    CHECK(jobset->ladder.rung < RUNGS && jobset->ladder.best_step >= -1 && jobset->ladder.stalled >= 0);
+    CHECK(jobset->ladder.uses.len <= LADDER_USES_MAX);
+    CHECK(jobset->dump < DUMP_STATES);
+    CHECK(jobset->dump != DUMP_UNDER_WAY ||
+          (jobset->parking && jobset->keeping && jobset->absence.replicas.len == 0));
 }
 
 static void audit_queue(const struct audit *audit)
@@ -264,6 +288,7 @@ void core_check_invariants(const struct core *core)
     CHECK(core->jobs.machine_count == machines);
     for (size_t i = 0; i < core->jobs.jobsets.len; i++)
         audit_jobset(&audit, core->jobs.jobsets.items[i]);
+    CHECK(audit.spares == core->jobs.spares);
     audit_queue(&audit);
     audit_machines(&audit);
     audit_ledger(&audit);

@@ -63,16 +63,8 @@ void core_excluded_by(struct core *core, struct step *step, const struct jobset_
 static bool signal_it(struct step *step, const struct machine *machine, enum signal_assertion assertion,
                       struct str evidence)
 {
-    struct signal signal = {.code = STR(LEMON_FAULT),
-                            .evidence = evidence,
-                            .assertion = assertion,
-                            .severity = SEVERITY_MINOR,
-                            .chip = -1,
-                            .first_ns = step->now_ns,
-                            .last_ns = step->now_ns,
-                            .count = 1};
+    struct signal signal = signal_now(STR(LEMON_FAULT), assertion, SEVERITY_MINOR, evidence, step->now_ns);
     struct sighting sighting = {.machine = machine->name, .signal = &signal};
-    CHECK(signal_is_valid(&signal));
     return health_signal(step, &sighting) != NULL;
 }
 

@@ -5,13 +5,14 @@
 #include "base/units.h"
 
 enum {
-    MACHINES_MAX = 131072,                /* machines of one cluster file */
-    CHIPS_PER_MACHINE_MAX = 64,           /* a machine's chips are one 64-bit mask */
-    LABELS_MAX = 64,                      /* labels of one machine or object */
-    JOBSETS_MAX = 100000,                 /* live JobSet objects */
-    REPLICATED_JOBS_MAX = 256,            /* of one JobSet */
-    TASKS_PER_JOBSET_MAX = 65536,         /* sum of parallelism x replicas */
-    OBJECT_BYTES_MAX = 3 * 512 * 1024,    /* one API object as JSON (etcd's and Kubernetes' 1.5 MiB) */
+    MACHINES_MAX = 131072,             /* machines of one cluster file */
+    CHIPS_PER_MACHINE_MAX = 64,        /* a machine's chips are one 64-bit mask */
+    LABELS_MAX = 64,                   /* labels of one machine or object */
+    JOBSETS_MAX = 100000,              /* live JobSet objects */
+    REPLICATED_JOBS_MAX = 256,         /* of one JobSet */
+    TASKS_PER_JOBSET_MAX = 65536,      /* sum of parallelism x replicas */
+    SPARES_PER_JOB_MAX = 64,           /* tasks of one Job that wait for a rank */
+    OBJECT_BYTES_MAX = 3 * 512 * 1024, /* one API object as JSON (etcd's and Kubernetes' 1.5 MiB) */
     REPAIRS_MAX = MACHINES_MAX + 8192, /* Repairs: an open one of each machine, ended ones, room for people */
     MAINTENANCES_MAX = 1000,
     USER_EVENTS_MAX = 4096,               /* Events that clients wrote, in all and ... */

@@ -32,6 +32,8 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->isolated_ns = old->isolated_ns;
     machine->last_job = old->last_job;
     machine->last_job_ns = old->last_job_ns;
+    machine->blamed_job = old->blamed_job;
+    machine->blamed_ns = old->blamed_ns;
     machine->noticed_ns = old->noticed_ns;
     machine->leave_ns = old->leave_ns;
     machine->incarnation = old->incarnation;

@@ -38,7 +38,7 @@ static bool all_are_well(const struct core *core, const struct jobset *jobset, c
     {
         const struct task *task = container_of(node, struct task, on_machine);
         uint32_t slot = task->job->first_slot + (uint32_t)task->index;
-        if (task->job->jobset == jobset && slot < jobset->pace.count &&
+        if (task->job->jobset == jobset && !task_is_spare(task) && slot < jobset->pace.count &&
             (jobset->pace.ranks[slot].slow || jobset->pace.ranks[slot].bad))
             return false;
     }
@@ -72,15 +72,8 @@ static void take_finding(struct core *core, struct step *step, const struct pace
         return;
     struct buf evidence BUF_CLEANUP = {0};
     describe(window, jobset, task, finding, &evidence);
-    struct signal signal = {.code = PACE_CODE,
-                            .evidence = buf_str(&evidence),
-                            .assertion = finding->slow ? SIGNAL_OCCUR : SIGNAL_RECOVER,
-                            .severity = SEVERITY_MINOR,
-                            .chip = -1,
-                            .first_ns = step->now_ns,
-                            .last_ns = step->now_ns,
-                            .count = 1};
-    CHECK(signal_is_valid(&signal));
+    struct signal signal = signal_now(PACE_CODE, finding->slow ? SIGNAL_OCCUR : SIGNAL_RECOVER,
+                                      SEVERITY_MINOR, buf_str(&evidence), step->now_ns);
     struct sighting sighting = {.machine = machine->name, .signal = &signal};
     bool suspect = machine->isolation != ISOLATION_HEALTHY && machine->isolation != ISOLATION_RETURNED;
     struct fault *fault = core_sighted(core, step, &sighting);

@@ -23,13 +23,19 @@ static int corrupt(struct reader *reader, const char *what, uint64_t id)
     return error_set(reader->error, ERROR_CORRUPT, "%s %" PRIx64 " does not fit", what, id);
 }
 
+/* Snapshots from before there were spares do not know the last owner: it owned nothing. */
+static bool owners_fit(size_t count)
+{
+    return count == LEDGER_OWNERS || count == OWNER_SPARE;
+}
+
 static int read_header(struct reader *reader, const Snapshot__Header *pb)
 {
     struct core *core = reader->core;
     if (pb->version > SNAPSHOT_VERSION)
         return error_set(reader->error, ERROR_UNSUPPORTED, "it has version %u, this build knows %d",
                          pb->version, SNAPSHOT_VERSION);
-    if (pb->n_chips != LEDGER_OWNERS || pb->n_chip_us != LEDGER_OWNERS || pb->now_ns < 0 ||
+    if (!owners_fit(pb->n_chips) || pb->n_chip_us != pb->n_chips || pb->now_ns < 0 ||
         pb->since_us > pb->now_ns / NS_PER_US || pb->opened_us > pb->since_us)
         return corrupt(reader, "ledger", pb->n_chips);
     if (reader->has_header || pb->first_note > UINT64_MAX / 2)
@@ -40,8 +46,8 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     core->ledger.all_chip_us = pb->all_chip_us;
     core->ledger.since_us = pb->since_us;
     core->ledger.opened_us = pb->opened_us;
-    mem_copy(core->ledger.chips, pb->chips, sizeof(core->ledger.chips));
-    mem_copy(core->ledger.chip_us, pb->chip_us, sizeof(core->ledger.chip_us));
+    mem_copy(core->ledger.chips, pb->chips, pb->n_chips * sizeof(*pb->chips));
+    mem_copy(core->ledger.chip_us, pb->chip_us, pb->n_chip_us * sizeof(*pb->chip_us));
     core->notes.first = core->notes.next = pb->first_note;
     core->jobs.completed_total = pb->jobsets_completed;
     core->jobs.failed_total = pb->jobsets_failed;
@@ -85,10 +91,10 @@ static int read_note(struct reader *reader, const Snapshot__Note *pb)
 
 static int read_account(struct reader *reader, const Snapshot__Account *pb, struct ledger_account *ret)
 {
-    if (!pb || pb->n_chip_us != LEDGER_OWNERS || pb->owner >= LEDGER_OWNERS || pb->chips < 0 ||
+    if (!pb || !owners_fit(pb->n_chip_us) || pb->owner >= LEDGER_OWNERS || pb->chips < 0 ||
         pb->since_us > reader->core->now_ns / NS_PER_US || pb->opened_us > pb->since_us)
         return corrupt(reader, "account", pb ? pb->n_chip_us : 0);
-    mem_copy(ret->chip_us, pb->chip_us, sizeof(ret->chip_us));
+    mem_copy(ret->chip_us, pb->chip_us, pb->n_chip_us * sizeof(*pb->chip_us));
     ret->chips = pb->chips;
     ret->since_us = pb->since_us;
     ret->opened_us = pb->opened_us;
@@ -134,6 +140,7 @@ static void read_restarts(struct jobset *jobset, const Snapshot__Jobset *pb)
         record->stepped_ns = item->stepped_ns;
         record->step_at_fault = item->step_at_fault;
         record->step_resumed_from = item->step_resumed_from;
+        record->redone_us = item->redone_us > 0 ? item->redone_us : 0;
     }
 }
 
@@ -251,6 +258,21 @@ static void read_runs(struct jobset *jobset, const Snapshot__Jobset *pb)
     jobset->backing_off = pb->parking && pb->runs && pb->runs->backing_off;
 }
 
+/* How it recovers: false: that does not fit together. */
+static bool read_absence(struct jobset *jobset, const Snapshot__Jobset *pb)
+{
+    for (size_t i = 0; i < pb->n_away_replicas; i++)
+        vec_push(&jobset->absence.replicas, pb->away_replicas[i]);
+    jobset->absence.size = pb->away_size;
+    jobset->absence.since_ns = pb->away_since_ns;
+    jobset->absence.grow_ns = pb->away_grow_ns;
+    jobset->planned = pb->change & 1;
+    jobset->absence.overdue = pb->change >> 1 & 1;
+    jobset->dump = (uint8_t)pb->dump;
+    bool waits = jobset->parking && jobset->keeping && pb->n_away_replicas == 0;
+    return pb->dump < DUMP_STATES && (pb->dump != DUMP_UNDER_WAY || waits) && shrink_restored(jobset);
+}
+
 static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -262,9 +284,11 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     field_errors_done(&errors);
     bool hidden = pb->runs && pb->runs->hidden;
     if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid, hidden) ||
-        !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) || pb->loose_tasks != 0 ||
-        pb->in_place_restarts < 0 || pb->restarts < 0 || pb->restarts - pb->in_place_restarts < pb->parking ||
-        pb->in_place_counted < 0 || pb->in_place_counted > pb->restarts_counted)
+        !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) ||
+        !is_past(reader, pb->rejoin_since_ns) || !is_past(reader, pb->apart_ns) ||
+        !is_past(reader, pb->away_since_ns) || pb->loose_tasks != 0 || pb->in_place_restarts < 0 ||
+        pb->restarts < 0 || pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
+        pb->in_place_counted > pb->restarts_counted)
         return corrupt(reader, "jobset", pb->uid);
     struct jobset *jobset =
         jobs_restore_jobset(&reader->core->jobs, pb->uid, &arena, document, &spec, hidden);
@@ -290,6 +314,11 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     jobset->parking = pb->parking;
     jobset->failures_wait = pb->failures_wait;
     jobset->parking_since_ns = pb->parking_since_ns;
+    jobset->keeping = pb->keeping;
+    jobset->rejoin_since_ns = pb->rejoin_since_ns;
+    jobset->apart_ns = pb->apart_ns;
+    if (!read_absence(jobset, pb))
+        return corrupt(reader, "the recovery of jobset", pb->uid);
     read_runs(jobset, pb);
     jobset->shown_ns = pb->shown_ns;
     if (pb->foreign_status[0] && json_parse(&jobset->foreign_arena, str_from(pb->foreign_status),
@@ -380,6 +409,8 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
     job->success_rule = pb->success_rule - 1;
     job->job_attempt = pb->job_attempt;
     job->execution = pb->execution;
+    job->spare_failures = pb->spare_failures;
+    job->spare_due_ns = pb->spare_due_ns;
     read_meta(&job->meta, pb->meta);
     job->changed_seq = pb->changed_seq;
     if (pb->dirty)
@@ -424,13 +455,34 @@ static void read_task_flags(struct task *task, uint32_t flags)
         *bits[i] = flags >> i & 1;
 }
 
+/* How it goes on, and why it does not. */
+static void read_ways_on(struct task *task, const Snapshot__Task *pb)
+{
+    task->parked = pb->parked;
+    task->can_rejoin = pb->rejoin & 1;
+    task->spare = pb->rejoin >> 1 & 1;
+    task->was_spare = pb->was_spare;
+    task->keep = (uint8_t)pb->keep;
+    task->loss = (uint8_t)pb->loss;
+}
+
+static bool task_fits(const struct job *job, const Snapshot__Task *pb)
+{
+    bool spare = pb->index < 0;
+    return pb->index >= -SPARES_PER_JOB_MAX && pb->index < (int64_t)job->index_count &&
+           pb->state < TASK_STATES && pb->n_times == SNAPSHOT_TASK_TIMES_COUNT &&
+           pb->n_saved_before <= SAVED_BEFORE_MAX && pb->keep <= KEEP_TOLD && pb->loss < LOSS_CAUSES &&
+           (pb->keep == KEEP_NO || (!pb->parked && pb->state >= TASK_RUNNING && !spare)) &&
+           (!spare ||
+            (pb->was_spare && !pb->parked && pb->saved_step < 0 && !task_ended((uint8_t)pb->state)));
+}
+
 static int read_task(struct reader *reader, const Snapshot__Task *pb)
 {
     struct job *job = reader->job;
     uint32_t machine = pb->machine;
-    if (!job || pb->index < 0 || (uint32_t)pb->index >= job->index_count || pb->state >= TASK_STATES ||
-        pb->n_times != SNAPSHOT_TASK_TIMES_COUNT || pb->n_saved_before > SAVED_BEFORE_MAX ||
-        !machines_exist(reader, &machine, 1) || !pb->uid || jobs_find_task(&reader->core->jobs, pb->uid))
+    if (!job || !task_fits(job, pb) || !machines_exist(reader, &machine, 1) || !pb->uid ||
+        jobs_find_task(&reader->core->jobs, pb->uid))
         return corrupt(reader, "task", pb->uid);
     struct task *task =
         jobs_restore_task(&reader->core->jobs, job, pb->uid, pb->index, str_from(pb->name));
@@ -448,7 +500,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     bool said = pb->n_held == 2;
     task->cpu_milli = said ? pb->held[0] : job->rjob->job.pod.cpu_request_milli;
     task->memory_bytes = said ? pb->held[1] : job->rjob->job.pod.memory_request_bytes;
-    task->parked = pb->parked;
+    read_ways_on(task, pb);
     if (pb->attempt > 0)
         task->attempt = pb->attempt - 1;
     task->state = (uint8_t)pb->state;
@@ -477,7 +529,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     containers_restore(task, containers, (uint32_t)pb->n_containers);
     if (task->state == TASK_PLACED && job->rjob->job.pod.uses_config)
         vec_push(&reader->core->jobs.config_waiters, task->uid);
-    if (u64_map_get(&reader->core->restore_newest, task->uid) == job) {
+    if (!task_is_spare(task) && u64_map_get(&reader->core->restore_newest, task->uid) == job) {
         job->indexes[pb->index].task = task;
         if (job->indexes[pb->index].made <= task->retry)
             job->indexes[pb->index].made = task->retry + 1; /* an older snapshot does not say */
@@ -512,8 +564,7 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     if (pb->id >= core->cluster.machine_count || pb->state >= MACHINE_STATES ||
         pb->isolation >= ISOLATIONS || pb->isolated_ns > core->now_ns || pb->qualified_ns > core->now_ns ||
         pb->paired_ns > core->now_ns || pb->noticed_ns > core->now_ns ||
-        pb->n_labels > LABELS_MAX ||
-        pb->n_taints > LABELS_MAX)
+        pb->blamed_ns > core->now_ns || pb->n_labels > LABELS_MAX || pb->n_taints > LABELS_MAX)
         return corrupt(reader, "machine", pb->id);
     struct machine *machine = &core->cluster.machines[pb->id];
     machine->state = (uint8_t)pb->state;
@@ -524,6 +575,8 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     machine->leave_ns = pb->leave_ns;
     machine->last_job = pb->last_job;
     machine->last_job_ns = pb->last_job_ns;
+    machine->blamed_job = pb->blamed_job;
+    machine->blamed_ns = pb->blamed_ns;
     machine->incarnation = pb->incarnation;
     machine->errands = pb->errands;
     machine->qualified_ns = pb->qualified_ns;

@@ -125,6 +125,9 @@ static void write_restarts(struct arena *arena, const struct jobset *jobset, Sna
         item->stepped_ns = record->stepped_ns;
         item->step_at_fault = record->step_at_fault;
         item->step_resumed_from = record->step_resumed_from;
+        item->rung = record->rung;
+        item->passed = codec_text(arena, str_from(record->passed));
+        item->redone_us = record->redone_us;
     }
 }
 
@@ -211,6 +214,16 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.parking = jobset->parking;
     pb.failures_wait = jobset->failures_wait;
     pb.parking_since_ns = jobset->parking_since_ns;
+    pb.keeping = jobset->keeping;
+    pb.rejoin_since_ns = jobset->rejoin_since_ns;
+    pb.apart_ns = jobset->apart_ns;
+    pb.away_replicas = jobset->absence.replicas.items;
+    pb.n_away_replicas = jobset->absence.replicas.len;
+    pb.away_size = jobset->absence.size;
+    pb.away_since_ns = jobset->absence.since_ns;
+    pb.away_grow_ns = jobset->absence.grow_ns;
+    pb.change = (uint32_t)jobset->planned | (uint32_t)jobset->absence.overdue << 1;
+    pb.dump = jobset->dump;
     runs.backing_off = jobset->backing_off;
     runs.executions = jobset->executions;
     runs.hidden = jobset->hidden;
@@ -330,6 +343,10 @@ static void write_task(struct writer *writer, const struct task *task)
     pb.n_held = task->holds ? 2 : 0;
     pb.held = held;
     pb.parked = task->parked;
+    pb.rejoin = (uint32_t)task->can_rejoin | (uint32_t)task->spare << 1;
+    pb.was_spare = task->was_spare;
+    pb.keep = task->keep;
+    pb.loss = task->loss;
     pb.reason = codec_text(&writer->arena, task->reason);
     pb.attempt = task->attempt == task->job->jobset->attempt ? 0 : task->attempt + 1;
     pb.saved_step = task->saved_step;
@@ -371,12 +388,16 @@ static void write_job(struct writer *writer, const struct job *job, bool current
     pb.success_rule = job->success_rule + 1;
     pb.job_attempt = job->job_attempt;
     pb.execution = job->execution;
+    pb.spare_failures = job->spare_failures;
+    pb.spare_due_ns = job->spare_due_ns;
     pb.meta = write_meta(&writer->arena, job->meta);
     pb.changed_seq = job->changed_seq;
     pb.dirty = job->dirty;
     put(writer, &record);
     for (size_t t = 0; t < job->tasks.len; t++)
         write_task(writer, job->tasks.items[t]);
+    for (size_t s = 0; s < job->spares.len; s++)
+        write_task(writer, job->spares.items[s]);
 }
 
 static void write_labels(struct arena *arena, const struct machine *machine, Snapshot__Machine *pb)
@@ -410,6 +431,8 @@ static void write_machine(struct writer *writer, const struct core *core, const 
     pb.leave_ns = machine->leave_ns;
     pb.last_job = machine->last_job;
     pb.last_job_ns = machine->last_job_ns;
+    pb.blamed_job = machine->blamed_job;
+    pb.blamed_ns = machine->blamed_ns;
     pb.incarnation = machine->incarnation;
     pb.errands = machine->errands;
     pb.qualified_ns = machine->qualified_ns;

@@ -240,6 +240,14 @@ static bool orphan_workload(const struct writing *writing, struct jobset *jobset
     return write_accept(writing, 200, ref);
 }
 
+/* From a machine that is drained: not the user's wish about this Pod. */
+static void evict(const struct writing *writing, struct task *task)
+{
+    if (task->machine != MACHINE_NONE && writing->core->cluster.machines[task->machine].cordoned)
+        task->loss = LOSS_EVICTED;
+    task_evict(writing->step, task, writing->write->grace_s);
+}
+
 /* A child: its JobSet or Job makes it anew. */
 static bool delete_workload(const struct writing *writing)
 {
@@ -257,7 +265,7 @@ static bool delete_workload(const struct writing *writing)
     if (writing->dry)
         return true;
     if (ref.kind == OBJECT_POD)
-        task_evict(writing->step, (struct task *)ref.task, writing->write->grace_s);
+        evict(writing, (struct task *)ref.task);
     else if (jobset->form == form_of(writing))
         core_delete_jobset(writing->step, jobset, writing->write->propagation);
     else

@@ -1,18 +1,19 @@
-/* Which checkpoint a gang restores: the newest that every rank can read.
+/* Which checkpoint a gang restores, a rank's side (rank 0's other side is council.c, what is chosen plan.c).
  *
- * The table of ranks proposes the newest committed one, or a newer one that rank 0 holds in memory. Each
- * rank reads its own part of the proposal through, from memory or storage, and answers whether it is whole,
- * and which older one of its own comes next. When all can read it, it is agreed. Otherwise rank 0 proposes
- * the oldest of the next ones named: a checkpoint that all ranks can read is not newer than what any of
- * them named, so none is passed over. Proposals only get older, so this ends.
+ * With the table of ranks comes the newest commit. Each rank offers what it can give: what lies in its
+ * machine's folder in memory, its shard of that commit, and older ones. It is told its source, gets the shard
+ * and says whether it is whole. A source that is damaged is struck, and all are told anew. When everybody has
+ * a whole shard of one checkpoint, that is agreed.
  *
- * An older checkpoint needs no word of the controller. It commits (N, A) when every rank of attempt A has a
- * durable shard of step N, and that every rank finds a whole shard of (N, A) says the same. The two newest
- * commits are never deleted, so one damaged shard costs the steps between them.
+ * A checkpoint in storage that is older than the newest commit needs no word of the controller. It commits
+ * (N, A) when every rank of attempt A has a durable shard of step N, and that every rank finds a whole shard
+ * of (N, A) says the same. The two newest commits are never deleted, so one damaged shard costs the steps
+ * between them. Nothing in storage that is newer than the newest commit is offered.
  *
- * A job set of several gangs must restore one step in all of them, and a gang sees only itself: there
- * nothing older is proposed.
- */
+ * A job set of several gangs must restore one step in all of them, and a gang sees only itself: there only
+ * the newest commit is offered.
+ *
+ * All of it belongs to an attempt: job_agree_reset begins anew. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -20,175 +21,300 @@
 #include <string.h>
 
 #include "job/error.h"
-#include "job/shard.h"
-
-#define ANSWER_WHOLE 1 /* bits of the status */
-#define ANSWER_OLDER 2
-
-/* Nothing was ever committed, and not all ranks have what is in memory: that is a beginning, no damage. */
-enum agreed { AGREED_BROKEN = 0, AGREED_FOUND = 1, AGREED_NONE = 2 };
+#include "job/offer.h"
+#include "job/recut.h"
+#include "job/transfer.h"
 
 bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than)
 {
-    return ref->step < than->step || (ref->step == than->step && ref->attempt < than->attempt);
+    return plan_compare(ref->step, ref->attempt, than->step, than->attempt) < 0;
 }
 
 /* What is in memory is not committed: older files must stay until something newer is. */
-static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore)
-{
-    struct job_checkpoint_ref stored = job_keep_find(ctx, &restore) >= 0 ? ctx->restore : restore;
-    ctx->restore = restore;
-    ctx->agreement.asked = false;
-    ctx->agreement.settled = true;
-    if (stored.valid && !ctx->agreement.broken)
-        job_committed(ctx, stored.step, stored.attempt);
-    job_changed(ctx);
-}
-
-static void consider(struct phx_context *ctx, struct job_checkpoint_ref proposal)
+static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, bool stored)
 {
     struct job_agreement *agreement = &ctx->agreement;
-    agreement->proposal = proposal;
-    agreement->round++;
-    agreement->asked = true;
-    agreement->answers = 0;
-    agreement->refused = agreement->exhausted = false;
-    agreement->next.valid = false;
+    struct job_checkpoint_ref committed = stored ? restore : agreement->committed;
+    ctx->restore = restore;
+    agreement->asked = AGREE_NOTHING;
+    agreement->settled = true;
+    if (committed.valid && !agreement->broken)
+        job_committed(ctx, committed.step, committed.attempt);
+    job_keys_told_own(ctx);
     job_changed(ctx);
 }
 
-void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref proposal)
+void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref committed)
 {
-    if (ctx->hub != NULL && ctx->agreement.answered == NULL)
-        ctx->agreement.answered = calloc(ctx->settings.world, sizeof *ctx->agreement.answered);
-    if (ctx->hub != NULL && ctx->agreement.answered == NULL)
+    struct job_agreement *agreement = &ctx->agreement;
+    agreement->committed = committed;
+    if (ctx->server != NULL)
+        transfer_serve_attempt(ctx->server, ctx->attempt);
+    agreement->asked = AGREE_OFFER;
+    if (ctx->hub != NULL && !job_council_start(ctx))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
-    else if (proposal.valid)
-        consider(ctx, proposal);
-    else
-        settle(ctx, proposal);
+    job_changed(ctx);
 }
 
-void job_agree_stop(struct phx_context *ctx)
+void job_agree_reset(struct phx_context *ctx)
 {
-    free(ctx->agreement.answered);
-    ctx->agreement.answered = NULL;
+    free(ctx->agreement.data);
+    free(ctx->agreement.dump);
+    ctx->agreement = (struct job_agreement){0};
+    job_council_stop(ctx);
 }
 
-/* ---- a rank's answer ---- */
+/* ---- offers ---- */
 
-/* What storage has before `before`: the newest committed one, and behind that whatever has a name. */
-static struct job_checkpoint_ref stored_before(const struct phx_context *ctx,
-                                               const struct job_checkpoint_ref *before)
+static struct shard_id stored_shard(const struct phx_context *ctx, const struct offer *offer)
 {
-    struct shard_id id = {ctx->settings.checkpoint_dir, before->step, before->attempt, ctx->settings.rank,
-                          ctx->settings.world};
-    if (ctx->restore.valid && job_ref_older(&ctx->restore, before))
-        return ctx->restore;
-    bool found = id.dir[0] != '\0' && ctx->settings.worlds == 1 && shard_find_older(&id);
-    return (struct job_checkpoint_ref){found, id.step, id.attempt};
+    return (struct shard_id){.dir = ctx->settings.checkpoint_dir,
+                             .step = offer->step,
+                             .attempt = offer->attempt,
+                             .rank = offer->rank};
 }
 
-/* The newer of what memory and storage have before `before`. */
-static bool find_older(struct phx_context *ctx, const struct job_checkpoint_ref *before,
-                       struct job_checkpoint_ref *ret_ref)
+/* The rank's own shard of a checkpoint, or, where another number of ranks has saved it, its share of that. */
+static int inspect(const struct phx_context *ctx, const struct shard_id *id, struct offer *ret_offer,
+                   struct phx_error *error)
 {
-    struct job_checkpoint_ref held = *before, stored = stored_before(ctx, before);
-    held.valid = ctx->keep.open && held_find_older(&ctx->keep.held, &held.step, &held.attempt);
-    *ret_ref = !held.valid || (stored.valid && job_ref_older(&held, &stored)) ? stored : held;
-    return ret_ref->valid;
+    struct shard_header header;
+    uint32_t world = ctx->settings.world;
+    size_t none;
+    int status = shard_front(id, NULL, 0, &header, &none, error);
+    bool own = status == 0 && header.world == world;
+    if (status != 0 && recut_world(id, &world, NULL) == 0 && world != ctx->settings.world)
+        status = 0;
+    if (status == 0)
+        *ret_offer = own ? offer_of(&header, OFFER_STORED, 0)
+                         : (struct offer){.step = id->step,
+                                          .attempt = id->attempt,
+                                          .rank = id->rank,
+                                          .world = ctx->settings.world,
+                                          .place = OFFER_STORED};
+    return status;
 }
 
-/* Only damage speaks against a shard; another world size is the caller's to hear of, and so is a committed
- * checkpoint without a folder to read it from. */
-static bool can_restore(struct phx_context *ctx, const struct job_checkpoint_ref *ref,
-                        struct phx_error *error)
+/* What storage has of the newest commit, and what else has a name behind it. *error: why it has nothing of
+ * the newest commit; its code is 0 where it has. */
+static void offer_stored(const struct phx_context *ctx, struct offer_list *list, struct phx_error *error)
 {
-    struct shard_id id = {ctx->settings.checkpoint_dir, ref->step, ref->attempt, ctx->settings.rank,
-                          ctx->settings.world};
-    int slot = job_keep_find(ctx, ref);
-    if (slot >= 0 && held_verify(&ctx->keep.held, slot))
-        return true;
-    if (id.dir[0] == '\0')
-        return ctx->restore.valid && !job_ref_older(&ctx->restore, ref);
-    int status = shard_verify(&id, error);
-    return status != PHX_ERROR_CORRUPT && status != PHX_ERROR_IO;
+    const struct job_settings *settings = &ctx->settings;
+    const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
+    struct offer offer = {.step = committed->step,
+                          .attempt = committed->attempt,
+                          .rank = settings->rank,
+                          .world = settings->world,
+                          .place = OFFER_STORED};
+    struct phx_error ignored;
+    *error = (struct phx_error){0};
+    if (!committed->valid)
+        return;
+    if (settings->checkpoint_dir[0] ==
+        '\0') { /* the agent's store is asked; none is for the caller to hear */
+        list->items[list->count++] = offer;
+        return;
+    }
+    struct shard_id id = stored_shard(ctx, &offer);
+    for (size_t count = 0; count < OFFER_STORED_MAX; count++) {
+        if (inspect(ctx, &id, &offer, count == 0 ? error : &ignored) == 0) {
+            list->items[list->count++] = offer;
+            if (count == 0)
+                error->code = 0;
+        }
+        if (settings->worlds != 1 || !shard_find_older(&id))
+            break;
+    }
+}
+
+uint64_t *job_list_machines(const struct phx_context *ctx)
+{
+    uint64_t *machines = malloc(ctx->settings.world * sizeof *machines);
+    for (uint32_t rank = 0; machines != NULL && rank < ctx->settings.world; rank++)
+        machines[rank] = ctx->names[rank].machine;
+    return machines;
 }
 
 /* Without the mutex. */
-static struct star_message examine(struct phx_context *ctx, struct job_checkpoint_ref proposal,
-                                   struct phx_error *error)
+static void make_offers(struct phx_context *ctx, struct offer_list *list, struct phx_error *error)
 {
-    struct star_message answer = {.type = STAR_ANSWER};
-    struct job_checkpoint_ref next;
-    (void)job_keep_open(ctx, false, NULL); /* nothing is held then */
-    if (can_restore(ctx, &proposal, error))
-        answer.status = ANSWER_WHOLE;
-    if (find_older(ctx, &proposal, &next)) {
-        answer.status |= ANSWER_OLDER;
-        answer.number = next.step;
-        answer.rank = next.attempt;
+    const struct job_settings *settings = &ctx->settings;
+    uint64_t *machines = job_list_machines(ctx);
+    (void)job_keep_open(ctx, settings->store, NULL); /* nothing is held then */
+    if (machines != NULL && settings->memory_dir[0] != '\0' && settings->worlds == 1) {
+        struct offer_share share = offer_share_of(settings->rank, settings->world, machines);
+        offer_scan(settings->memory_dir, &share, list);
     }
-    return answer;
+    free(machines);
+    offer_stored(ctx, list, error);
+}
+
+static void send_offers(struct phx_context *ctx)
+{
+    struct job_agreement *agreement = &ctx->agreement;
+    struct offer_list list = {0};
+    struct phx_error error = {0};
+    struct keys keys = {0};
+    uint8_t bytes[OFFER_MAX * OFFER_SIZE];
+    bool read = ctx->keys.list == NULL && ctx->settings.memory_dir[0] != '\0';
+    pthread_mutex_unlock(&ctx->mutex);
+    make_offers(ctx, &list, &error);
+    read = read && keys_load(ctx->settings.memory_dir, &keys);
+    pthread_mutex_lock(&ctx->mutex);
+    if (read && ctx->keys.list == NULL)
+        ctx->keys = keys;
+    else if (read)
+        keys_done(&keys);
+    if (error.code != 0)
+        snprintf(agreement->text, sizeof agreement->text, "%.170s", error.message);
+    for (size_t i = 0; i < list.count; i++)
+        offer_put(&list.items[i], bytes + i * OFFER_SIZE);
+    struct star_message message = {.type = STAR_OFFERS,
+                                   .status = ctx->keys.list != NULL,
+                                   .attempt = ctx->keys.attempt,
+                                   .number = ctx->regions.key,
+                                   .value = bytes,
+                                   .value_len = (uint32_t)(list.count * OFFER_SIZE)};
+    job_spoke_send(ctx, &message);
+}
+
+/* ---- the source ---- */
+
+/* Room for a shard that comes from elsewhere: a slot, or, where there is none, this process's memory. */
+static uint8_t *make_room(struct phx_context *ctx, const struct offer *offer, int *ret_slot)
+{
+    struct held *held = &ctx->keep.held;
+    *ret_slot = -1;
+    if (job_keep_open(ctx, true, NULL) == 0) {
+        int slot = held_spare(held, offer->step, offer->attempt);
+        if (slot >= 0 && held_reserve(held, slot, offer->len, NULL) == 0) {
+            *ret_slot = slot;
+            return held_data(held, slot);
+        }
+    }
+    free(ctx->agreement.data);
+    ctx->agreement.data = malloc(offer->len + 1);
+    return ctx->agreement.data;
+}
+
+static int fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
+                 struct phx_error *error)
+{
+    const struct star_name *from = &ctx->names[holder];
+    if (from->machine == ctx->names[ctx->settings.rank].machine)
+        return offer_read(ctx->settings.memory_dir, offer, to, error);
+    struct transfer_peer peer = {
+        .address = from->address, .port = from->port, .rate = ctx->settings.fetch_rate};
+    struct transfer_request request = {.type = TRANSFER_GET,
+                                       .attempt = ctx->attempt,
+                                       .gang = transfer_gang(ctx->settings.jobset),
+                                       .offer = *offer};
+    return transfer_get(&peer, &request, to, error);
+}
+
+static int take_from_memory(struct phx_context *ctx, const struct offer *offer, uint32_t holder,
+                            struct phx_error *error)
+{
+    int slot = job_keep_find(ctx, &(struct job_checkpoint_ref){true, offer->step, offer->attempt});
+    bool own = holder == ctx->settings.rank && offer->place == OFFER_SLOT && offer->rank == holder;
+    if (own && slot >= 0)
+        return held_verify(&ctx->keep.held, slot)
+                   ? 0
+                   : job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",
+                              (unsigned long long)offer->step);
+    uint8_t *to = make_room(ctx, offer, &slot);
+    if (to == NULL)
+        return job_fail(error, PHX_ERROR_MEMORY, "there is no memory for %llu bytes of step %llu",
+                        (unsigned long long)offer->len, (unsigned long long)offer->step);
+    int status = fetch(ctx, offer, holder, to, error);
+    struct shard_header header = {.step = offer->step,
+                                  .attempt = offer->attempt,
+                                  .data_crc = offer->crc,
+                                  .len = offer->len,
+                                  .key = offer->key};
+    return status == 0 && slot >= 0 ? held_adopt(&ctx->keep.held, slot, &header, error) : status;
+}
+
+/* Only damage speaks against a checkpoint in storage; what else there is to say, the caller hears. */
+static int take_from_storage(struct phx_context *ctx, const struct offer *offer, struct phx_error *error)
+{
+    struct job_checkpoint_ref ref = {true, offer->step, offer->attempt};
+    struct shard_id id = stored_shard(ctx, offer);
+    id.world = ctx->settings.world;
+    if (ctx->settings.store)
+        return job_store_fetch(ctx, &ref, error);
+    if (id.dir[0] == '\0')
+        return 0;
+    int status = recut_verify(&id, error);
+    return status == PHX_ERROR_CORRUPT || status == PHX_ERROR_IO ? status : 0;
+}
+
+static void answer_source(struct phx_context *ctx)
+{
+    struct job_agreement *agreement = &ctx->agreement;
+    struct offer offer = agreement->source;
+    struct phx_error error = {0};
+    uint32_t round = agreement->round, holder = agreement->holder;
+    bool taken = agreement->taken;
+    pthread_mutex_unlock(&ctx->mutex);
+    int status = taken                         ? 0
+                 : offer.place == OFFER_STORED ? take_from_storage(ctx, &offer, &error)
+                                               : take_from_memory(ctx, &offer, holder, &error);
+    pthread_mutex_lock(&ctx->mutex);
+    agreement->taken = status == 0;
+    if (status != 0 && agreement->text[0] == '\0')
+        snprintf(agreement->text, sizeof agreement->text, "%.170s", error.message);
+    struct star_message answer = {.type = STAR_ANSWER, .world = round, .status = status == 0};
+    job_spoke_send(ctx, &answer);
 }
 
 void job_agree_answer(struct phx_context *ctx)
 {
-    struct job_agreement *agreement = &ctx->agreement;
-    uint32_t round = agreement->round;
-    struct phx_error error = {0};
-    agreement->asked = false;
-    pthread_mutex_unlock(&ctx->mutex);
-    struct star_message answer = examine(ctx, agreement->proposal, &error);
-    pthread_mutex_lock(&ctx->mutex);
-    if ((answer.status & ANSWER_WHOLE) == 0 && agreement->text[0] == '\0')
-        snprintf(agreement->text, sizeof agreement->text, "%.170s", error.message);
-    answer.world = round;
-    job_spoke_send(ctx, &answer);
-}
-
-/* ---- rank 0 ---- */
-
-static void conclude(struct phx_context *ctx)
-{
-    struct job_agreement *agreement = &ctx->agreement;
-    struct star_message message = {.type = STAR_AGREED, .status = AGREED_FOUND};
-    message.number = agreement->proposal.step;
-    message.rank = agreement->proposal.attempt;
-    if (agreement->refused && !agreement->exhausted) {
-        message.type = STAR_PROPOSE;
-        message.number = agreement->next.step;
-        message.rank = agreement->next.attempt;
-    } else if (agreement->refused) {
-        message.status = ctx->restore.valid ? AGREED_BROKEN : AGREED_NONE;
-        message.world = agreement->culprit;
-    }
-    job_hub_broadcast(ctx, &message);
-}
-
-void job_agree_receive(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
-{
-    struct job_agreement *agreement = &ctx->agreement;
-    if (!ctx->met || agreement->settled || message->world != agreement->round ||
-        agreement->answered[rank] == agreement->round)
-        return;
-    agreement->answered[rank] = agreement->round;
-    agreement->answers++;
-    if ((message->status & ANSWER_WHOLE) == 0) {
-        if (agreement->round == 1 && !agreement->refused)
-            agreement->culprit = rank;
-        agreement->refused = true;
-    }
-    struct job_checkpoint_ref next = {true, message->number, message->rank};
-    if ((message->status & ANSWER_OLDER) == 0 || !job_ref_older(&next, &agreement->proposal))
-        agreement->exhausted = true;
-    else if (!agreement->next.valid || job_ref_older(&next, &agreement->next))
-        agreement->next = next;
-    if (agreement->answers == ctx->settings.world)
-        conclude(ctx);
+    enum job_asked asked = ctx->agreement.asked;
+    ctx->agreement.asked = AGREE_NOTHING;
+    if (asked == AGREE_OFFER)
+        send_offers(ctx);
+    else if (asked == AGREE_SOURCE)
+        answer_source(ctx);
+    else if (asked == AGREE_DUMP)
+        job_dump_answer(ctx);
 }
 
 /* ---- what rank 0 says ---- */
+
+static void on_source(struct phx_context *ctx, const struct star_message *message)
+{
+    struct job_agreement *agreement = &ctx->agreement;
+    struct offer offer;
+    if (message->value_len != OFFER_SIZE || !offer_get(message->value, &offer) ||
+        message->status >= ctx->settings.world) {
+        job_join_failed(ctx, PHX_ERROR_IO, "rank 0 named an invalid source");
+        return;
+    }
+    uint8_t before[OFFER_SIZE];
+    offer_put(&agreement->source, before);
+    agreement->taken = agreement->taken && agreement->holder == message->status &&
+                       memcmp(before, message->value, sizeof before) == 0;
+    agreement->source = offer;
+    agreement->holder = message->status;
+    agreement->round = message->world;
+    agreement->asked = AGREE_SOURCE;
+    job_changed(ctx);
+}
+
+/* The rank's own words where it has some. */
+static void explain(struct job_agreement *agreement, uint32_t culprit)
+{
+    size_t len = strlen(agreement->text);
+    if (len == 0)
+        snprintf(agreement->text, sizeof agreement->text,
+                 "rank %u can't read its shard of the newest checkpoint, and there is no older one that "
+                 "all ranks can",
+                 culprit);
+    else
+        snprintf(agreement->text + len, sizeof agreement->text - len,
+                 "; there is no older one that all ranks can read");
+}
 
 void job_agree_told(struct phx_context *ctx, const struct star_message *message)
 {
@@ -196,22 +322,53 @@ void job_agree_told(struct phx_context *ctx, const struct star_message *message)
     struct job_checkpoint_ref ref = {true, message->number, message->rank};
     if (!ctx->met || agreement->settled)
         return;
-    if (message->type == STAR_PROPOSE) {
-        consider(ctx, ref);
+    if (message->type == STAR_SOURCE) {
+        on_source(ctx, message);
         return;
     }
-    ref.valid = message->status != AGREED_NONE;
-    agreement->broken = message->status == AGREED_BROKEN;
-    if (agreement->broken) {
-        size_t len = strlen(agreement->text);
-        if (len == 0)
-            snprintf(agreement->text, sizeof agreement->text,
-                     "rank %u can't read its shard of the newest checkpoint, and there is no older one that "
-                     "all ranks can",
-                     message->world);
-        else
-            snprintf(agreement->text + len, sizeof agreement->text - len,
-                     "; there is no older one that all ranks can read");
+    if (message->type == STAR_DUMP) {
+        job_dump_told(ctx, message);
+        return;
     }
-    settle(ctx, ref);
+    if (message->status == AGREED_REFUSED)
+        snprintf(agreement->text, sizeof agreement->text, "%.*s", (int)message->value_len,
+                 (const char *)message->value);
+    agreement->broken = message->status == AGREED_BROKEN;
+    if (message->status == AGREED_NONE || message->status == AGREED_REFUSED)
+        ref.valid = false;
+    else if (agreement->broken)
+        ref = agreement->committed;
+    if (agreement->broken)
+        explain(agreement, message->world);
+    settle(ctx, ref, message->status == AGREED_STORED);
+}
+
+/* ---- keys ---- */
+
+void job_keys_told_own(struct phx_context *ctx)
+{
+    if (ctx->agreement.settled && ctx->regions.key != 0)
+        job_spoke_send(ctx, &(struct star_message){.type = STAR_KEY, .number = ctx->regions.key});
+}
+
+void job_keys_asked(struct phx_context *ctx)
+{
+    struct star_message message = {.type = STAR_KEYS, .attempt = ctx->keys.attempt};
+    size_t len = 0;
+    uint8_t *bytes = ctx->keys.list != NULL ? keys_encode(&ctx->keys, &len) : NULL;
+    message.value = bytes;
+    message.value_len = bytes != NULL ? (uint32_t)len : 0;
+    job_spoke_send(ctx, &message);
+    free(bytes);
+}
+
+void job_keys_told(struct phx_context *ctx, const struct star_message *message)
+{
+    struct keys keys;
+    if (!keys_decode(message->value, message->value_len, message->attempt, &keys))
+        return;
+    keys_done(&ctx->keys);
+    ctx->keys = keys;
+    ctx->keys_saved = false;
+    job_changed(ctx);
 }

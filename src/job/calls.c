@@ -5,28 +5,46 @@
 
 #include "job/error.h"
 
+/* Other threads may ask while one changes the attempt. A context is never in read-only memory. */
+static uint32_t read_number(const phx_context *ctx, const uint32_t *number)
+{
+    pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&ctx->mutex;
+    pthread_mutex_lock(mutex);
+    uint32_t value = *number;
+    pthread_mutex_unlock(mutex);
+    return value;
+}
+
 uint32_t phx_rank(const phx_context *ctx)
 {
-    return ctx->settings.rank;
+    return read_number(ctx, &ctx->settings.rank);
 }
 
 uint32_t phx_world_size(const phx_context *ctx)
 {
-    return ctx->settings.world;
+    return read_number(ctx, &ctx->settings.world);
+}
+
+uint32_t phx_full_world_size(const phx_context *ctx)
+{
+    return read_number(ctx, &ctx->settings.full_world);
 }
 
 uint32_t phx_attempt(const phx_context *ctx)
 {
-    return ctx->attempt;
+    return read_number(ctx, &ctx->attempt);
 }
 
 int phx_peer(const phx_context *ctx, uint32_t rank, struct phx_peer *ret_peer, struct phx_error *error)
 {
-    if (ret_peer == NULL || rank >= ctx->settings.world)
-        return job_fail(error, PHX_ERROR_INVALID, "rank %u is outside a world of %u", rank,
-                        ctx->settings.world);
-    *ret_peer = (struct phx_peer){ctx->names[rank].name, ctx->names[rank].address};
-    return 0;
+    pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&ctx->mutex;
+    pthread_mutex_lock(mutex);
+    uint32_t world = ctx->settings.world;
+    bool inside = ret_peer != NULL && rank < world;
+    if (inside)
+        *ret_peer = (struct phx_peer){ctx->names[rank].name, ctx->names[rank].address};
+    pthread_mutex_unlock(mutex);
+    return inside ? 0 : job_fail(error, PHX_ERROR_INVALID, "rank %u is outside a world of %u", rank, world);
 }
 
 int phx_check(phx_context *ctx, struct phx_error *error)

@@ -2,36 +2,38 @@
  * stand-alone). */
 #include "job/context.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "job/error.h"
-#include "job/shard.h"
+#include "job/recut.h"
 
 static struct shard_id own_shard(const struct phx_context *ctx, uint64_t step, uint32_t attempt)
 {
-    return (struct shard_id){ctx->settings.checkpoint_dir, step, attempt, ctx->settings.rank,
-                             ctx->settings.world};
+    return (struct shard_id){.dir = ctx->settings.checkpoint_dir,
+                             .step = step,
+                             .attempt = attempt,
+                             .rank = ctx->settings.rank,
+                             .world = ctx->settings.world};
 }
 
-/* Keeps the last two committed checkpoints; with only one known, everything. */
+/* What PHX_CHECKPOINT_KEEP does not keep (retention.h). */
 static void delete_old(struct phx_context *ctx)
 {
     pthread_mutex_lock(&ctx->mutex);
-    uint64_t keep_from = ctx->before.valid ? ctx->before.step : 0;
+    uint64_t keep_from = retention_floor(&ctx->retention), every = ctx->retention.every;
     bool due = keep_from > ctx->deleted_before;
     if (due)
         ctx->deleted_before = keep_from;
     bool commits = ctx->settings.standalone && ctx->settings.rank == 0;
     pthread_mutex_unlock(&ctx->mutex);
     struct shard_id id = own_shard(ctx, 0, ctx->attempt);
-    if (due)
-        shard_delete_before(&id, keep_from, commits);
+    if (due && id.dir[0] != '\0') /* objects are the agent's to delete */
+        shard_delete_before(&id, keep_from, every, commits);
 }
 
 int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *error)
 {
-    if (ctx->settings.checkpoint_dir[0] == '\0')
+    if (ctx->settings.checkpoint_dir[0] == '\0' && !ctx->settings.store)
         return job_fail(error, PHX_ERROR_INVALID, "there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
     int status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
     uint64_t floor = ctx->last.valid ? ctx->last.step : ctx->restore.valid ? ctx->restore.step : 0;
@@ -43,7 +45,7 @@ int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *err
     return status;
 }
 
-static void report_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
+void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
 {
     struct jobwire_shard_saved saved = {step, bytes};
     ctx->last = (struct job_checkpoint_ref){true, step, ctx->attempt};
@@ -58,18 +60,20 @@ static void report_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
         job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = saved});
 }
 
-int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, uint64_t key,
              struct phx_error *error)
 {
     uint64_t bytes;
     struct shard_id id = own_shard(ctx, step, ctx->attempt);
-    int status = shard_write(&id, parts, count, &bytes, error);
+    id.key = key;
+    int status = ctx->settings.verify_writes ? shard_write_verified(&id, parts, count, &bytes, error)
+                                             : shard_write(&id, parts, count, &bytes, error);
     if (status != 0)
         return status;
     pthread_mutex_lock(&ctx->mutex);
     status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
     if (status == 0)
-        report_saved(ctx, step, bytes);
+        job_saved(ctx, step, bytes);
     pthread_mutex_unlock(&ctx->mutex);
     delete_old(ctx);
     return status;
@@ -84,7 +88,15 @@ static enum phx_phase change_phase(struct phx_context *ctx, enum phx_phase phase
     return phase;
 }
 
-static int save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+/* Through memory, where the agent takes it from. */
+static int save_to_store(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                         uint64_t key, struct phx_error *error)
+{
+    int status = job_keep_hold(ctx, step, parts, count, key, PHX_IN_STORAGE, error);
+    return status == 0 ? job_keep_stored(ctx, error) : status;
+}
+
+static int save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, uint64_t key,
                 struct phx_error *error)
 {
     pthread_mutex_lock(&ctx->mutex);
@@ -93,16 +105,17 @@ static int save(struct phx_context *ctx, uint64_t step, const struct iovec *part
     if (status != 0)
         return status;
     enum phx_phase phase = change_phase(ctx, PHX_PHASE_SAVE);
-    status = job_save(ctx, step, parts, count, error);
+    status = ctx->settings.store ? save_to_store(ctx, step, parts, count, key, error)
+                                 : job_save(ctx, step, parts, count, key, error);
     change_phase(ctx, phase);
     return status;
 }
 
-static int hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, bool store,
-                struct phx_error *error)
+static int hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, uint64_t key,
+                unsigned where, struct phx_error *error)
 {
     enum phx_phase phase = change_phase(ctx, PHX_PHASE_SAVE);
-    int status = job_keep_hold(ctx, step, parts, count, store, error);
+    int status = job_keep_hold(ctx, step, parts, count, key, where, error);
     change_phase(ctx, phase);
     return status;
 }
@@ -112,7 +125,7 @@ int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_
 {
     if (data == NULL && len > 0)
         return job_fail(error, PHX_ERROR_INVALID, "data is NULL");
-    return save(ctx, step, &(struct iovec){(void *)(uintptr_t)data, len}, 1, error);
+    return save(ctx, step, &(struct iovec){(void *)(uintptr_t)data, len}, 1, 0, error);
 }
 
 int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_t len,
@@ -120,7 +133,7 @@ int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_
 {
     if (data == NULL && len > 0)
         return job_fail(error, PHX_ERROR_INVALID, "data is NULL");
-    return hold(ctx, step, &(struct iovec){(void *)(uintptr_t)data, len}, 1, false, error);
+    return hold(ctx, step, &(struct iovec){(void *)(uintptr_t)data, len}, 1, 0, PHX_IN_MEMORY, error);
 }
 
 int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error)
@@ -142,52 +155,102 @@ int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
     return status;
 }
 
-/* What to restore: a slot in memory (*ret_slot from 0) or a shard. ctx->restore is constant after join. */
-static int restore_source(phx_context *ctx, int *ret_slot, struct shard_id *ret_id, struct phx_error *error)
+/* What is restored: data in memory, or a shard. */
+struct source {
+    const uint8_t *data; /* NULL: in storage */
+    size_t len;
+    struct shard_id id;
+};
+
+/* Its own, or, where that was damaged, a replica's. */
+static struct shard_id stored_source(const struct phx_context *ctx)
 {
+    const struct offer *offer = &ctx->agreement.source;
+    struct shard_id id = own_shard(ctx, ctx->restore.step, ctx->restore.attempt);
+    if (offer->place == OFFER_STORED)
+        id.rank = offer->rank;
+    return id;
+}
+
+/* ctx->restore is constant after join. What is CORRUPT has its identity in `ret_source` all the same. */
+static int restore_source(phx_context *ctx, struct source *ret_source, struct phx_error *error)
+{
+    struct source source = {0};
     if (!ctx->restore.valid)
         return job_fail(error, PHX_ERROR_NONE, "there is no committed checkpoint");
-    int slot = job_keep_find(ctx, &ctx->restore);
-    if (slot < 0 && ctx->settings.checkpoint_dir[0] == '\0')
-        return job_fail(error, PHX_ERROR_INVALID, "there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
-    int status = phx_check(ctx, error);
+    int slot = job_keep_find(ctx, &ctx->restore), status = phx_check(ctx, error);
     if (status == 0 && ctx->agreement.broken)
         status = job_fail(error, PHX_ERROR_CORRUPT, "%s", ctx->agreement.text);
-    if (status == 0) {
-        *ret_slot = slot;
-        *ret_id = own_shard(ctx, ctx->restore.step, ctx->restore.attempt);
+    if (slot >= 0) { /* the agreement has read it through */
+        source.data = held_data(&ctx->keep.held, slot);
+        source.len = ctx->keep.held.slots[slot].len;
+    } else if (ctx->agreement.data != NULL) {
+        source.data = ctx->agreement.data;
+        source.len = ctx->agreement.source.len;
+    } else if (status == 0 && ctx->settings.checkpoint_dir[0] == '\0' && !ctx->settings.store) {
+        status = job_fail(error, PHX_ERROR_INVALID, "there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
     }
+    source.id = stored_source(ctx);
+    *ret_source = source;
     return status;
+}
+
+/* A shard that is missing because fewer ranks have saved is no damage. */
+static int blame_world(const struct shard_id *id, int status, struct phx_error *error)
+{
+    uint32_t world;
+    if (recut_world(id, &world, NULL) != 0 || world == id->world)
+        return status;
+    return job_fail(error, PHX_ERROR_INVALID,
+                    "step %llu was saved by %u ranks, this world has %u: only named regions can be cut anew "
+                    "(phx_checkpoint_load)",
+                    (unsigned long long)id->step, world, id->world);
 }
 
 int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, struct phx_error *error)
 {
-    struct shard_id id;
+    struct source source;
     if (ret_len == NULL || ret_step == NULL)
         return job_fail(error, PHX_ERROR_INVALID, "ret_len or ret_step is NULL");
-    int slot, status = restore_source(ctx, &slot, &id, error);
-    if (status == 0 && slot >= 0)
-        *ret_len = ctx->keep.held.slots[slot].len;
-    else if (status == 0)
-        status = shard_length(&id, ret_len, error);
-    if (status == 0)
-        *ret_step = id.step;
+    int status = restore_source(ctx, &source, error);
+    if (status == 0 && source.data == NULL)
+        status = shard_length(&source.id, &source.len, error);
+    if (status == PHX_ERROR_CORRUPT)
+        status = blame_world(&source.id, status, error);
+    if (status == 0) {
+        *ret_len = source.len;
+        *ret_step = source.id.step;
+    }
     return status;
+}
+
+static int read_source(const struct source *source, void *buf, size_t cap, size_t *ret_len,
+                       struct phx_error *error)
+{
+    if (source->data == NULL)
+        return shard_read(&source->id, buf, cap, ret_len, error);
+    *ret_len = source->len;
+    if (source->len > cap)
+        return job_fail(error, PHX_ERROR_SPACE, "%zu bytes are held in memory, the buffer has %zu",
+                        source->len, cap);
+    if (source->len > 0)
+        memcpy(buf, source->data, source->len);
+    return 0;
 }
 
 int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_len, uint64_t *ret_step,
                            struct phx_error *error)
 {
-    struct shard_id id;
+    struct source source;
     if (ret_len == NULL || ret_step == NULL || (buf == NULL && cap > 0))
         return job_fail(error, PHX_ERROR_INVALID, "buf, ret_len or ret_step is NULL");
-    int slot, status = restore_source(ctx, &slot, &id, error);
-    if (status == 0 && slot >= 0) /* the agreement has read it through */
-        status = held_read(&ctx->keep.held, slot, buf, cap, ret_len, error);
-    else if (status == 0)
-        status = shard_read(&id, buf, cap, ret_len, error);
+    int status = restore_source(ctx, &source, error);
     if (status == 0)
-        *ret_step = id.step;
+        status = read_source(&source, buf, cap, ret_len, error);
+    if (status == PHX_ERROR_CORRUPT)
+        status = blame_world(&source.id, status, error);
+    if (status == 0)
+        *ret_step = source.id.step;
     return status;
 }
 
@@ -203,6 +266,7 @@ int phx_checkpoint_register(phx_context *ctx, const struct phx_region *regions, 
     pthread_mutex_lock(&ctx->mutex);
     job_regions_done(&ctx->regions);
     ctx->regions = described;
+    job_keys_told_own(ctx);
     pthread_mutex_unlock(&ctx->mutex);
     return 0;
 }
@@ -215,41 +279,27 @@ static int check_registered(const struct phx_context *ctx, struct phx_error *err
 int phx_checkpoint_take(phx_context *ctx, uint64_t step, unsigned where, struct phx_error *error)
 {
     const struct job_regions *regions = &ctx->regions;
-    bool store = (where & PHX_IN_STORAGE) != 0, held = (where & PHX_IN_MEMORY) != 0;
+    bool store = (where & PHX_IN_STORAGE) != 0, held = (where & (PHX_IN_MEMORY | PHX_IN_PEER)) != 0;
     int status = check_registered(ctx, error);
-    if (status == 0 && (where == 0 || (where & ~(PHX_IN_MEMORY | PHX_IN_STORAGE)) != 0))
-        status = job_fail(error, PHX_ERROR_INVALID, "where is neither memory nor storage");
+    if (status == 0 && (where == 0 || (where & ~(PHX_IN_MEMORY | PHX_IN_STORAGE | PHX_IN_PEER)) != 0))
+        status = job_fail(error, PHX_ERROR_INVALID, "where is neither memory, nor a peer, nor storage");
     if (status != 0)
         return status;
     if (held && !(store && ctx->settings.memory_dir[0] == '\0'))
-        return hold(ctx, step, regions->parts, regions->count + 1, store, error);
-    return save(ctx, step, regions->parts, regions->count + 1, error);
+        return hold(ctx, step, regions->parts, regions->count + 1, regions->key, where, error);
+    return save(ctx, step, regions->parts, regions->count + 1, regions->key, error);
 }
 
 int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *error)
 {
-    size_t len;
-    uint64_t step;
-    struct shard_id id;
-    int slot = -1, status = ret_step == NULL ? job_fail(error, PHX_ERROR_INVALID, "ret_step is NULL")
-                                             : check_registered(ctx, error);
+    struct source source;
+    int status = ret_step == NULL ? job_fail(error, PHX_ERROR_INVALID, "ret_step is NULL")
+                                  : check_registered(ctx, error);
     if (status == 0)
-        status = restore_source(ctx, &slot, &id, error);
-    if (status == 0 && slot >= 0) {
-        status = job_regions_fill(&ctx->regions, held_data(&ctx->keep.held, slot),
-                                  ctx->keep.held.slots[slot].len, error);
-        step = id.step;
-    } else if (status == 0) {
-        uint8_t *data = malloc(ctx->regions.len);
-        status = data == NULL ? job_fail(error, PHX_ERROR_MEMORY, "out of memory")
-                              : phx_checkpoint_restore(ctx, data, ctx->regions.len, &len, &step, error);
-        if (status == PHX_ERROR_SPACE || (status == 0 && len != ctx->regions.len))
-            status = job_regions_fill(&ctx->regions, data, 0, error); /* says that it is of others */
-        else if (status == 0)
-            status = job_regions_fill(&ctx->regions, data, len, error);
-        free(data);
-    }
+        status = restore_source(ctx, &source, error);
     if (status == 0)
-        *ret_step = step;
+        status = job_load(&ctx->regions, source.data, source.len, &source.id, error);
+    if (status == 0)
+        *ret_step = source.id.step;
     return status;
 }

@@ -1,33 +1,50 @@
 /* context.h - the inside of a phx_context, and who does what in the library.
  *
  *     calls.c, checkpoint.c, join.c    the public functions, in the caller's thread
+ *     rejoin.c                         from one attempt to the next within the process
+ *     steps.c                          the loop that does all of it, with the public functions
+ *     auto.c                           the steps at which it keeps the state, where nobody has set them
+ *     notice.c                         the step at which all ranks save after a notice
  *     service.c                        the context's thread: polls all descriptors, runs the timers
  *     link.c                           the connection to the agent
  *     spoke.c                          this rank's side of the star: its messages to and from the hub
  *     hub.c                            rank 0's other side: the meeting point of all ranks, itself included
- *     agree.c                          both sides of the question which checkpoint the gang restores
+ *     agree.c, council.c               both sides of the question which checkpoint the gang restores
+ *     store.c                          slots that the agent moves to and from an object store
  *     keep.c                           checkpoints in memory, and the thread that seals them
- *     conn, star, shard, held, crc, settings, flight, pace, error: without a context
+ *     dump.c                           a dying checkpoint: survivors write what all had
+ *     peer.c                           copies of what is held on other machines
+ *     load.c                           regions from a checkpoint, also one that was cut otherwise
+ *     conn, star, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, regions,
+ *     safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
  * resolution. Sending never blocks, so callers send under the mutex too, and wake the thread only when a
  * socket didn't take all. Whatever a caller may wait for ends with job_changed().
  *
- * Failure is sticky: the first lost rank (or the fence, which beats it) is what every later call reports.
+ * Failure is sticky: the first lost rank (or the fence, which beats it) is what every later call reports,
+ * until the process goes on under the next attempt. That change is made by the context's thread between two
+ * polls, when nobody waits for anything of the old attempt any more.
  */
 #ifndef PHX_JOB_CONTEXT_H
 #define PHX_JOB_CONTEXT_H
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "job/conn.h"
 #include "job/flight.h"
 #include "job/held.h"
+#include "job/keys.h"
+#include "job/machine.h"
+#include "job/offer.h"
 #include "job/pace.h"
+#include "job/plan.h"
 #include "job/regions.h"
+#include "job/retention.h"
 #include "job/settings.h"
 #include "job/star.h"
 #include "job/wire.h"
@@ -37,6 +54,8 @@
 #define JOB_SAVED_MAX 16        /* shards that may wait for their commit */
 
 struct job_hub;
+struct job_council;
+struct transfer_server;
 
 /* A caller in phx_kv_put or phx_kv_get, on its stack. */
 struct job_call {
@@ -86,19 +105,90 @@ struct job_checkpoint_ref {
     uint32_t attempt;
 };
 
+/* What rank 0 asks this rank; the thread in phx_join answers. */
+enum job_asked { AGREE_NOTHING, AGREE_OFFER, AGREE_SOURCE, AGREE_DUMP };
+
+/* Status of STAR_AGREED. */
+enum job_agreed {
+    AGREED_BROKEN = 0,
+    AGREED_FOUND = 1,
+    AGREED_NONE = 2,
+    AGREED_STORED = 3,
+    AGREED_REFUSED = 4
+};
+
+/* A shard that a survivor writes: of this rank of the whole world. */
+struct job_dump_item {
+    uint32_t rank;
+    struct offer offer;
+};
+#define DUMP_ITEM_SIZE (4 + OFFER_SIZE)
+
 /* Which checkpoint all ranks restore (agree.c). */
 struct job_agreement {
-    struct job_checkpoint_ref proposal;
-    uint32_t round; /* of the proposal, from 1 */
-    bool asked;     /* it waits for this rank's answer, which the thread in phx_join gives */
-    bool settled;   /* constant from here on; ctx->restore is set */
-    bool broken;    /* no checkpoint is whole on every rank; the text says what is wrong */
+    struct job_checkpoint_ref committed; /* the newest commit, as the table says */
+    enum job_asked asked;
+    uint32_t round; /* of the source, from 1 */
+    struct offer source;
+    uint32_t holder;
+    bool taken;   /* the source's shard is here, whole */
+    bool settled; /* constant from here on; ctx->restore is set */
+    bool broken;  /* no checkpoint is whole for every rank; the text says what is wrong */
     char text[240];
-    /* rank 0: the answers to the proposal */
-    uint32_t *answered; /* [world] the last round that each has answered */
-    uint32_t answers, culprit;
-    bool refused, exhausted;        /* somebody can't read it; somebody knows nothing older */
-    struct job_checkpoint_ref next; /* the oldest that was named */
+    /* A dying checkpoint: what to write, and the bytes that were written. */
+    struct job_dump_item *dump;
+    size_t dump_count;
+    uint64_t dumped;
+    uint8_t *data; /* a shard from elsewhere that had no room in a slot; NULL: it has, or is there itself */
+};
+
+/* The way to the next attempt (rejoin.c). */
+struct job_rejoin {
+    bool told; /* by the agent, and not gone there yet: */
+    struct jobwire_rejoin to;
+    bool due;                /* the context's thread is to make the change */
+    uint32_t waiters;        /* threads in job_wait: they have to leave before anything changes */
+    struct star_name *names; /* of the attempt before: callers of phx_peer may still read them */
+};
+
+/* Copies on another machine (peer.c). */
+struct job_peer {
+    bool looked;
+    uint32_t buddy; /* MACHINE_NONE: there is no other machine */
+    int sending;    /* slot that goes to the buddy once it is sealed; -1: none */
+    bool any;       /* this attempt has sent something, last: */
+    uint64_t step;
+    uint64_t holds; /* of this attempt, for every n-th */
+    bool any_told;  /* all ranks have said of this step whether their copy is there: */
+    uint64_t told;
+    bool any_by_all; /* every rank's is, newest: */
+    uint64_t by_all;
+    pthread_t thread;
+    bool thread_started;
+    atomic_bool stop;
+};
+
+/* The step at which all ranks save, after a notice that one of them got (notice.c). */
+struct job_pact {
+    bool running; /* phx_run_steps makes steps: */
+    uint64_t made;
+    bool asked;        /* rank 0 knows of the notice that stands, or a named step answers it */
+    bool open, agreed; /* a step is named; every rank can still save at it */
+    uint64_t at;
+    /* rank 0 */
+    bool under_way;        /* a step is named, and not every rank has saved at it; asking: nor is it agreed */
+    bool asking, again;    /* again: somebody who has saved at it asks for another one */
+    bool late;             /* a rank was past it */
+    uint32_t answers;      /* to the step named last */
+    uint32_t saved;        /* ranks that have saved at it */
+    uint64_t most, margin; /* steps that the furthest rank has made; how far ahead of it the step was */
+};
+
+/* What makes a blocked collective return when the attempt is over (phx_loop.abort). */
+struct job_abort {
+    void (*call)(void *job);
+    void *job;
+    bool due, running;
 };
 
 enum keep_state { KEEP_IDLE, KEEP_COPYING, KEEP_COPIED };
@@ -113,11 +203,11 @@ struct job_keep {
     int busy;           /* slot of the state */
     int newest, before; /* slots that were sealed last in this attempt; -1: none */
     bool any;           /* this attempt has held something, or could not, last: */
-    uint64_t step;
+    uint64_t step, key;
     size_t len;
     /* A slot that is being written to storage, -1: none; its thread writes when the slot is sealed. */
     int storing;
-    uint64_t store_step;
+    uint64_t store_step, store_key;
     size_t store_len;
     pthread_t store_thread;
     bool store_thread_started;
@@ -125,15 +215,31 @@ struct job_keep {
     uint64_t told;
     bool any_by_all; /* every rank of this attempt has sealed, newest: */
     uint64_t by_all;
+    uint32_t by_all_count; /* of this attempt */
+    bool swept;            /* what ranks that are no more here have left is gone */
+    struct job_peer peer;
     struct phx_error failure; /* code not 0: sealing or storing failed, nobody was told yet */
 };
 
+/* What the agent was asked to move; once more after each reconnect, until it has answered. */
+struct job_move {
+    bool asked, answered;
+    struct jobwire_slot slot;
+    struct jobwire_moved answer;
+};
+enum job_move_kind { JOB_MOVE_STORE, JOB_MOVE_FETCH, JOB_MOVE_KINDS };
+
 struct phx_context {
-    /* set before the thread starts or before join returns, constant after that */
+    /* set before the thread starts or before join returns, constant within an attempt; rank, world,
+     * full_world, host and port of the settings, too */
     struct job_settings settings;
     uint32_t attempt;
     struct job_checkpoint_ref restore; /* the same on all ranks */
     struct star_name *names;           /* [world] */
+    struct machine machine;
+    struct transfer_server *server; /* NULL: this rank has no folder in memory to serve */
+    pthread_t server_thread;
+    bool server_started;
     int wake_fd, failure_fd;
     pthread_t thread;
     bool thread_started;
@@ -150,9 +256,14 @@ struct phx_context {
     struct job_hub *hub; /* rank 0 only */
     uint8_t *members;    /* [world] enum member_state, as far as this rank knows */
 
+    bool dumping; /* this attempt writes a dying checkpoint, and nothing else */
     struct job_agreement agreement;
+    struct job_council *council; /* rank 0 only */
+    struct keys keys;            /* of all ranks, as far as known */
+    bool keys_saved;             /* in the folder in memory, by this rank or a neighbour */
 
-    int failure; /* 0, PHX_ERROR_PEER, PHX_ERROR_FENCED */
+    int failure; /* 0, PHX_ERROR_PEER, PHX_ERROR_REJOIN, PHX_ERROR_FENCED */
+    struct job_rejoin rejoin;
     uint32_t lost_rank, left_rank;
     bool any_left;
     bool leaving; /* in phx_leave: an end of the star is no loss */
@@ -169,11 +280,15 @@ struct phx_context {
 
     struct jobwire_shard_saved saved[JOB_SAVED_MAX]; /* not yet known to be committed, oldest first */
     size_t saved_count;
-    struct job_checkpoint_ref last, committed, before; /* last saved here; last two committed */
-    uint64_t deleted_before;                           /* shards of lower steps are gone already */
+    struct job_checkpoint_ref last, committed; /* newest saved here; newest committed */
+    struct retention retention;                /* what is kept of what was committed */
+    uint64_t deleted_before;                   /* shards of lower steps are gone already */
 
     struct job_keep keep;
+    struct job_move moves[JOB_MOVE_KINDS];
     struct job_regions regions;
+    struct job_pact pact;
+    struct job_abort abort;
 
     bool drain;
     uint32_t drain_reason;
@@ -194,8 +309,11 @@ int job_thread_start(struct phx_context *ctx, void *(*serve)(void *ctx), pthread
 void job_wake(struct phx_context *ctx);
 void job_changed(struct phx_context *ctx);
 
-/* Waits, with the mutex held, for the next change; false when the deadline is over. */
+/* Waits, with the mutex held, for the next change; false when the deadline is over. Who calls it looks for
+ * job_failure then: the attempt may have changed behind it otherwise. */
 bool job_wait(struct phx_context *ctx, int64_t deadline_ns);
+/* The same for who changes the attempt. */
+bool job_wait_apart(struct phx_context *ctx, int64_t deadline_ns);
 
 /* 0, or the sticky failure described in *error. Mutex held. */
 int job_failure(const struct phx_context *ctx, struct phx_error *error);
@@ -203,11 +321,43 @@ int job_failure(const struct phx_context *ctx, struct phx_error *error);
 /* A rank is lost: sticky failure, evidence to the agent. Mutex held, as for all below. */
 void job_lose(struct phx_context *ctx, uint32_t rank);
 void job_fence(struct phx_context *ctx);
+/* The membership changes: sticky failure of a process that can go on. */
+void job_end_attempt(struct phx_context *ctx);
+/* From here on, and for a failure that stands, the context's thread calls it once; NULL: no more, and it
+ * doesn't run. Not from within it. */
+void job_abort_set(struct phx_context *ctx, void (*call)(void *job), void *job);
 void job_join_failed(struct phx_context *ctx, int code, const char *text);
 void job_committed(struct phx_context *ctx, uint64_t step, uint32_t attempt);
 
 /* Doubles a back-off up to its limit and returns the time of the next try. */
 int64_t job_backoff(int64_t *backoff_ns);
+
+/* ---- join.c ---- */
+
+/* Waits until the gang is whole and has agreed on the checkpoint. 0 or what came in between. */
+int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_error *error);
+/* What this rank finds for its attempt on storage and in memory. */
+int job_take_stock(struct phx_context *ctx, struct phx_error *error);
+
+/* ---- rejoin.c ---- */
+
+/* The agent's word; mutex held. */
+void job_rejoin_told(struct phx_context *ctx, const struct jobwire_rejoin *rejoin);
+/* By the context's thread, mutex held: makes the change that is due. */
+void job_rejoin_change(struct phx_context *ctx);
+/* Waits for the agent's word until the deadline, and goes where it says: there the gang has join_ms to come
+ * together, negative: until the deadline too. Without the mutex. */
+int job_rejoin(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms, struct phx_error *error);
+
+/* ---- notice.c: mutex held ---- */
+
+void job_pact_notice(struct phx_context *ctx); /* this rank has got one, or begins to make steps */
+void job_pact_asked(struct phx_context *ctx);  /* rank 0: by a member */
+void job_pact_answered(struct phx_context *ctx, const struct star_message *message); /* rank 0 */
+void job_pact_told(struct phx_context *ctx, const struct star_message *message);
+/* So many steps are made: is this the one at which all save? Waits while that is being found out; 0 or the
+ * failure. */
+int job_pact_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error);
 
 /* ---- link.c ---- */
 
@@ -217,6 +367,7 @@ short job_link_events(const struct phx_context *ctx);
 void job_link_ready(struct phx_context *ctx, short events); /* poll said so */
 int64_t job_link_timer(const struct phx_context *ctx);      /* when job_link_tick has something to do */
 void job_link_tick(struct phx_context *ctx, int64_t now_ns);
+void job_link_join(struct phx_context *ctx); /* JOIN again: the attempt is another one */
 void job_link_step(struct phx_context *ctx); /* a new step is in ctx->step */
 void job_link_send(struct phx_context *ctx, const struct jobwire_message *message);
 void job_link_leave(struct phx_context *ctx);
@@ -226,6 +377,7 @@ bool job_link_drained(const struct phx_context *ctx); /* everything, LEAVE inclu
 
 void job_spoke_start(struct phx_context *ctx);
 void job_spoke_stop(struct phx_context *ctx);
+void job_spoke_give_up(struct phx_context *ctx); /* tells the other side that the end is no loss */
 short job_spoke_events(const struct phx_context *ctx);
 void job_spoke_ready(struct phx_context *ctx, short events);
 int64_t job_spoke_timer(const struct phx_context *ctx);
@@ -252,6 +404,7 @@ void job_hub_tick(struct phx_context *ctx, int64_t now_ns);
 void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
 void job_hub_announce(struct phx_context *ctx, uint16_t type, uint32_t rank); /* to all members */
 void job_hub_broadcast(struct phx_context *ctx, const struct star_message *message);
+void job_hub_send(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
 bool job_hub_alone(const struct phx_context *ctx); /* no other member is connected */
 bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap); /* who hasn't joined */
 
@@ -260,34 +413,99 @@ bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap); /* 
 /* Looks at what the rank's folder holds, once; later calls do nothing. Needs ctx->attempt. `make`: as in
  * held.h. Mutex held, or nobody else there yet. */
 int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error);
-/* False: nothing is held. */
-bool job_keep_newest(const struct phx_context *ctx, struct job_checkpoint_ref *ret_ref);
 /* Its slot; -1: it is not held here. */
 int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref);
 /* Every rank holds it, or at least one could not; mutex held. */
 void job_keep_told(struct phx_context *ctx, uint64_t step, bool by_all);
 void job_keep_stop(struct phx_context *ctx, bool discard); /* without the mutex */
-/* Holds these parts as `step`; with `store` they are written to storage from there. Without the mutex. */
-int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, bool store,
-                  struct phx_error *error);
+/* Holds these parts, of regions with this key (0: bytes), as `step`; `where`: PHX_IN_STORAGE and PHX_IN_PEER
+ * say where they go on to from there. Without the mutex. */
+int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                  uint64_t key, unsigned where, struct phx_error *error);
+/* Waits until what was held last is in storage too; without the mutex. */
+int job_keep_stored(struct phx_context *ctx, struct phx_error *error);
 void job_keep_finish(struct phx_context *ctx); /* waits until nothing is under way; mutex held */
 
+/* ---- store.c: settings.store ---- */
+
+/* Has the agent store a sealed slot, waits, and reports it. Without the mutex. */
+int job_store_put(struct phx_context *ctx, int slot, uint64_t step, struct phx_error *error);
+/* Has the agent bring the shard into a slot, which then holds it. PHX_ERROR_CORRUPT: it is missing or
+ * damaged; PHX_ERROR_IO: the store can't be reached. Without the mutex; for the thread in phx_join. */
+int job_store_fetch(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct phx_error *error);
+/* Mutex held: the agent's answer; a new connection to it. */
+void job_store_moved(struct phx_context *ctx, enum job_move_kind kind, const struct jobwire_moved *moved);
+void job_store_again(struct phx_context *ctx);
+
+/* ---- peer.c: mutex held, but for start and stop ---- */
+
+/* Serves this rank's folder in memory to the ranks of other machines, for the life of the context. */
+int job_serve_start(struct phx_context *ctx, struct phx_error *error);
+void job_serve_stop(struct phx_context *ctx);
+/* Fills in where this rank is and what it serves. */
+void job_own_place(const struct phx_context *ctx, struct star_name *name);
+bool job_peer_exists(struct phx_context *ctx);                        /* there is another machine */
+int job_peer_start(struct phx_context *ctx, struct phx_error *error); /* the thread that sends */
+void job_peer_stop(struct phx_context *ctx);
+/* The copy of `step` is there, or never will be. */
+void job_peer_done(struct phx_context *ctx, uint64_t step, bool there);
+/* Every rank's copy is there, or at least one's is not. */
+void job_peer_told(struct phx_context *ctx, uint64_t step, bool by_all);
+
 /* ---- checkpoint.c ---- */
+
+/* It is durable: to be reported until it is committed. Mutex held. */
+void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes);
 
 /* May this rank save `step` now? Mutex held. */
 int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *error);
 /* Writes it and reports it. Without the mutex. */
-int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, uint64_t key,
+             struct phx_error *error);
+
+/* ---- load.c ---- */
+
+struct shard_id;
+/* Fills the registered regions from the shard that this rank was given, `len` bytes of data in memory (NULL:
+ * it is in storage, as `id` says), and, where that is of other parts, from the others of its checkpoint in
+ * storage. Without the mutex. */
+int job_load(const struct job_regions *regions, const uint8_t *held, size_t len, const struct shard_id *id,
              struct phx_error *error);
 
 /* ---- agree.c: mutex held ---- */
 
 /* Both are valid. */
 bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than);
-void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref proposal); /* from the table */
-void job_agree_stop(struct phx_context *ctx);
+/* From the table; committed: the newest commit. */
+void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref committed);
+/* Back to before the table, for another attempt or the end. What was restored to lies in ctx->restore. */
+void job_agree_reset(struct phx_context *ctx);
+/* [world] equal for ranks of one machine; the caller's. NULL: no memory. */
+uint64_t *job_list_machines(const struct phx_context *ctx);
 void job_agree_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */
-void job_agree_receive(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
 void job_agree_told(struct phx_context *ctx, const struct star_message *message);
+/* The keys of all ranks (keys.h): this rank's own to the hub, all to the hub, all from the hub. */
+void job_keys_told_own(struct phx_context *ctx);
+void job_keys_asked(struct phx_context *ctx);
+void job_keys_told(struct phx_context *ctx, const struct star_message *message);
+
+/* ---- dump.c: mutex held ---- */
+
+void job_dump_put(const struct job_dump_item *item, uint8_t ret_bytes[DUMP_ITEM_SIZE]);
+/* What this rank writes; false: the list is invalid, and joining has failed. */
+bool job_dump_told(struct phx_context *ctx, const struct star_message *message);
+void job_dump_answer(struct phx_context *ctx); /* writes it, without the mutex meanwhile */
+/* All is agreed: reports it (PHX_ERROR_REJOIN: there is nothing to go on with), or says why nothing was
+ * written (PHX_ERROR_NONE). */
+int job_dump_end(struct phx_context *ctx, struct phx_error *error);
+
+/* ---- council.c: rank 0; mutex held ---- */
+
+bool job_council_start(struct phx_context *ctx); /* false: no memory */
+void job_council_stop(struct phx_context *ctx);
+void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
+void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
+void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
+void job_council_key(struct phx_context *ctx, uint32_t rank, uint64_t key);
 
 #endif

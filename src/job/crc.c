@@ -112,3 +112,28 @@ uint32_t job_crc32c(uint32_t crc, const void *data, size_t len)
 #endif
     return ~by_tables(~crc, data, len);
 }
+
+/* ---- joining ---- */
+
+/* a * b modulo the polynomial; of remainders, whose highest bit is the coefficient of x^0. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
+        if ((a & bit) != 0)
+            product ^= b;
+        b = (b >> 1) ^ ((b & 1) != 0 ? POLYNOMIAL : 0);
+    }
+    return product;
+}
+
+uint32_t job_crc32c_join(uint32_t first, uint32_t second, size_t len)
+{
+    uint32_t power = 1u << 23; /* x^8: one byte; squared, two */
+    for (; len > 0; len >>= 1) {
+        if ((len & 1) != 0)
+            first = multiply(power, first);
+        power = multiply(power, power);
+    }
+    return first ^ second;
+}

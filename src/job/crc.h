@@ -9,4 +9,8 @@
 
 uint32_t job_crc32c(uint32_t crc, const void *data, size_t len); /* start with 0; chains */
 
+/* Of the bytes behind `first` followed by the `len` bytes behind `second`, each summed from 0: parts that
+ * were summed by several threads. */
+uint32_t job_crc32c_join(uint32_t first, uint32_t second, size_t len);
+
 #endif

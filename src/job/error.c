@@ -25,6 +25,8 @@ const char *phx_code_name(int code)
         return "not found";
     case PHX_ERROR_CORRUPT:
         return "corrupt";
+    case PHX_ERROR_REJOIN:
+        return "membership changes";
     case PHX_ERROR_SPACE:
         return "buffer too small";
     default:

@@ -15,7 +15,7 @@ static int64_t wall_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-bool job_flight_open(struct job_flight *flight, const struct job_settings *settings)
+bool job_flight_open(struct job_flight *flight)
 {
     size_t size = sizeof *flight->record;
     flight->fd = memfd_create(JOBWIRE_FLIGHT_NAME, MFD_CLOEXEC);
@@ -29,11 +29,7 @@ bool job_flight_open(struct job_flight *flight, const struct job_settings *setti
         memory = calloc(1, size);
     }
     flight->record = memory;
-    if (memory == NULL)
-        return false;
-    flight->record->rank = settings->rank;
-    flight->record->world = settings->world;
-    return true;
+    return memory != NULL;
 }
 
 void job_flight_close(struct job_flight *flight)
@@ -47,8 +43,12 @@ void job_flight_close(struct job_flight *flight)
     flight->record = NULL;
 }
 
-void job_flight_show(struct job_flight *flight, uint32_t attempt)
+void job_flight_show(struct job_flight *flight, const struct job_settings *settings, uint32_t attempt)
 {
+    __atomic_store_n(&flight->record->magic, 0, __ATOMIC_RELEASE);
+    memset(flight->record, 0, sizeof *flight->record);
+    flight->record->rank = settings->rank;
+    flight->record->world = settings->world;
     flight->record->attempt = attempt;
     flight->record->pid = (uint32_t)getpid();
     __atomic_store_n(&flight->record->magic, JOBWIRE_FLIGHT_MAGIC, __ATOMIC_RELEASE);

@@ -22,10 +22,10 @@ struct job_flight {
 };
 
 /* False: out of memory. */
-bool job_flight_open(struct job_flight *flight, const struct job_settings *settings);
+bool job_flight_open(struct job_flight *flight);
 void job_flight_close(struct job_flight *flight);
-/* From joining on: whose record it is, for readers. */
-void job_flight_show(struct job_flight *flight, uint32_t attempt);
+/* From joining on: whose record it is, for readers. A further attempt begins without barriers and steps. */
+void job_flight_show(struct job_flight *flight, const struct job_settings *settings, uint32_t attempt);
 
 /* This rank has come to barrier `number`; everybody has. Again for the same one: nothing (several threads may
  * wait for one barrier). */

@@ -60,6 +60,7 @@ static void look_at(const struct held *held, struct held_slot *slot)
     slot->attempt = header.attempt;
     slot->data_crc = header.data_crc;
     slot->len = (size_t)header.len;
+    slot->key = header.key;
 }
 
 static int fenced(const struct held *held, struct phx_error *error)
@@ -90,8 +91,7 @@ static int raise_fence(struct held *held, struct phx_error *error)
     return fenced(held, error);
 }
 
-/* A folder whose name others can guess, in a place that others can write to. */
-static int own_folder(const char *dir, bool make, struct phx_error *error)
+int held_folder(const char *dir, bool make, struct phx_error *error)
 {
     struct stat info;
     if (make && mkdir(dir, 0700) != 0 && errno != EEXIST)
@@ -115,7 +115,7 @@ int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, 
     if (len >= sizeof held->dir)
         return job_fail(error, PHX_ERROR_INVALID, "the path of held checkpoints is too long");
     memcpy(held->dir, dir, len + 1);
-    int status = own_folder(dir, make, error);
+    int status = held_folder(dir, make, error);
     if (status == 0)
         status = raise_fence(held, error);
     for (int i = 0; i < HELD_SLOTS && status == 0; i++) {
@@ -211,6 +211,25 @@ int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *
     return 0;
 }
 
+int held_reload(struct held *held, int index, struct phx_error *error)
+{
+    struct held_slot *slot = &held->slots[index];
+    struct stat info;
+    slot->sealed = false;
+    if (fstat(slot->fd, &info) != 0)
+        return job_fail_errno(error, errno, "inspect %.120s", held->dir);
+    size_t size = (size_t)info.st_size;
+    if (size > slot->mapped) {
+        uint8_t *map = mremap(slot->map, slot->mapped, size, MREMAP_MAYMOVE);
+        if (map == MAP_FAILED)
+            return job_fail_errno(error, errno, "map %zu bytes", size);
+        slot->map = map;
+        slot->mapped = size;
+    }
+    look_at(held, slot);
+    return 0;
+}
+
 /* ---- writing ---- */
 
 static void unseal(struct held_slot *slot)
@@ -220,7 +239,7 @@ static void unseal(struct held_slot *slot)
     atomic_thread_fence(memory_order_release); /* the data only after it */
 }
 
-static int reserve(struct held *held, int index, size_t len, struct phx_error *error)
+int held_reserve(struct held *held, int index, size_t len, struct phx_error *error)
 {
     struct held_slot *slot = &held->slots[index];
     size_t size = SHARD_HEADER_SIZE + len;
@@ -253,7 +272,7 @@ int held_copy(struct held *held, int index, const struct iovec *data, size_t cou
     size_t len = 0;
     for (size_t i = 0; i < count; i++)
         len += data[i].iov_len;
-    int status = reserve(held, index, len, error);
+    int status = held_reserve(held, index, len, error);
     uint8_t *to = held->slots[index].map + SHARD_HEADER_SIZE;
     for (size_t i = 0; i < count && status == 0; i++) {
         if (data[i].iov_len > 0)
@@ -263,29 +282,60 @@ int held_copy(struct held *held, int index, const struct iovec *data, size_t cou
     return status;
 }
 
-const uint8_t *held_data(const struct held *held, int slot)
+uint8_t *held_data(const struct held *held, int slot)
 {
     return held->slots[slot].map + SHARD_HEADER_SIZE;
 }
 
-int held_seal(struct held *held, int index, uint64_t step, size_t len, struct phx_error *error)
+/* The data stands; from the header on it counts. */
+static int put_header(struct held *held, int index, const struct shard_header *header,
+                      struct phx_error *error)
 {
     struct held_slot *slot = &held->slots[index];
+    int status = fenced(held, error);
+    if (status != 0)
+        return status;
+    atomic_thread_fence(memory_order_release);
+    shard_header_put(header, job_crc32c, slot->map);
+    look_at(held, slot);
+    return slot->sealed
+               ? 0
+               : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s was overwritten", held->dir);
+}
+
+int held_seal(struct held *held, int index, uint64_t step, size_t len, uint64_t key, struct phx_error *error)
+{
     struct shard_header header = {
         .step = step,
         .attempt = held->attempt,
         .rank = held->rank,
         .world = held->world,
-        .data_crc = job_crc32c(0, slot->map + SHARD_HEADER_SIZE, len),
+        .data_crc = job_crc32c(0, held_data(held, index), len),
         .len = len,
+        .key = key,
     };
-    int status = fenced(held, error);
-    if (status != 0)
-        return status;
-    atomic_thread_fence(memory_order_release);
-    shard_header_put(&header, job_crc32c, slot->map);
-    look_at(held, slot);
-    return slot->sealed
-               ? 0
-               : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s was overwritten", held->dir);
+    return put_header(held, index, &header, error);
+}
+
+int held_adopt(struct held *held, int index, const struct shard_header *header, struct phx_error *error)
+{
+    struct shard_header own = *header;
+    own.rank = held->rank;
+    own.world = held->world;
+    return put_header(held, index, &own, error);
+}
+
+int held_spare(const struct held *held, uint64_t step, uint32_t attempt)
+{
+    int best = -1;
+    for (int i = 0; i < HELD_SLOTS; i++) {
+        const struct held_slot *slot = &held->slots[i];
+        if (slot->sealed && slot->step == step && slot->attempt == attempt)
+            continue;
+        if (best < 0 || (held->slots[best].sealed &&
+                         (!slot->sealed || is_older(slot->step, slot->attempt, held->slots[best].step,
+                                                    held->slots[best].attempt))))
+            best = i;
+    }
+    return best;
 }

@@ -1,8 +1,11 @@
-/* held.h - a rank's checkpoints in memory: two slots, each a file of a folder that the machine's agent
- * keeps on a file system in memory, so that they outlive the process.
+/* held.h - a rank's checkpoints in memory: slots, each a file of a folder that the machine's agent keeps on a
+ * file system in memory, so that they outlive the process.
  *
- *     DIR/rank-<R>.0, DIR/rank-<R>.1   each a shard file (shard.h), of whichever step was held there last
- *     DIR/rank-<R>.fence               u32: the newest attempt that has opened them
+ *     DIR/rank-<R>.0, .1, .2   each a shard file (shard.h), of whichever step was held there last
+ *     DIR/rank-<R>.fence       u32: the newest attempt that has opened them
+ *
+ * Two are in use by turns; the third gets its memory only while another one is on its way to storage or to a
+ * peer, or while a shard comes from elsewhere.
  *
  * A slot counts while its header is whole ("sealed"). Writing takes the header away, copies, computes the
  * checksum and puts the header back, so a crash at any point leaves the other slot as it was. The copy is
@@ -23,9 +26,10 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "job/shard_format.h"
 #include "phalanx/phalanx.h"
 
-#define HELD_SLOTS 2
+#define HELD_SLOTS 3
 
 struct held_slot {
     int fd; /* -1: none */
@@ -35,6 +39,7 @@ struct held_slot {
     uint64_t step;
     uint32_t attempt, data_crc;
     size_t len;
+    uint64_t key;
 };
 
 struct held {
@@ -43,6 +48,10 @@ struct held {
     uint32_t *fence; /* mapped */
     struct held_slot slots[HELD_SLOTS];
 };
+
+/* Is this a folder of this user's? Others could guess its name, in a place that they can write to. `make`: as
+ * below. */
+int held_folder(const char *dir, bool make, struct phx_error *error);
 
 /* Raises the fence to `attempt` and looks at what is there. The folder is made where it is absent, for this
  * user alone, or, without `make`, its absence is PHX_ERROR_NONE. PHX_ERROR_FENCED when a newer attempt has
@@ -62,12 +71,23 @@ bool held_verify(struct held *held, int slot);
 int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len,
               struct phx_error *error);
 
+/* Looks again at a slot that somebody else has written meanwhile. */
+int held_reload(struct held *held, int slot, struct phx_error *error);
+
 /* Takes the header away, makes room where the slot is shorter, and copies `count` parts, one after the other.
  * PHX_ERROR_SPACE: there is no memory for it. */
 int held_copy(struct held *held, int slot, const struct iovec *data, size_t count, struct phx_error *error);
 /* The data of a slot that was copied or sealed. */
-const uint8_t *held_data(const struct held *held, int slot);
-/* Makes what was copied count. */
-int held_seal(struct held *held, int slot, uint64_t step, size_t len, struct phx_error *error);
+uint8_t *held_data(const struct held *held, int slot);
+/* Makes what was copied count, as this attempt's. key: shard_format.h. */
+int held_seal(struct held *held, int slot, uint64_t step, size_t len, uint64_t key, struct phx_error *error);
+
+/* Room for `len` bytes that come from elsewhere: takes the header away; the caller writes to held_data. */
+int held_reserve(struct held *held, int slot, size_t len, struct phx_error *error);
+/* Makes it count under the step, attempt, key, length and checksum of `header`, as this rank's. The caller
+ * has compared the checksum. */
+int held_adopt(struct held *held, int slot, const struct shard_header *header, struct phx_error *error);
+/* The slot that loses least: none sealed, else the oldest, but never (step, attempt); -1: there is none. */
+int held_spare(const struct held *held, uint64_t step, uint32_t attempt);
 
 #endif

@@ -26,6 +26,13 @@
 /* No rank is a whole hold ahead of another one (keep.c), so two steps are under way at most. */
 #define HELD_STEPS 2
 
+/* Who holds a step in memory, or has a copy at a peer. */
+struct tally {
+    uint64_t step;
+    uint32_t ranks; /* that have it, or could not */
+    bool failed;    /* one could not */
+};
+
 struct job_hub {
     int listen_fd;
     int64_t retry_ns, backoff_ns;
@@ -39,11 +46,7 @@ struct job_hub {
     struct job_kv kv;
     uint64_t (*saved)[JOB_SAVED_MAX]; /* [world] stand-alone: last saved steps + 1, as a ring */
     uint8_t *saved_next;              /* [world] */
-    struct {
-        uint64_t step;
-        uint32_t ranks; /* that hold it in memory, or could not */
-        bool failed;    /* one could not */
-    } held[HELD_STEPS];
+    struct tally held[HELD_STEPS], copied[HELD_STEPS];
 };
 
 int job_hub_new(struct phx_context *ctx, struct phx_error *error)
@@ -69,6 +72,7 @@ int job_hub_new(struct phx_context *ctx, struct phx_error *error)
     ctx->members[0] = MEMBER_PRESENT;
     memcpy(ctx->names[0].name, ctx->settings.name, sizeof ctx->settings.name);
     memcpy(ctx->names[0].address, ctx->settings.address, sizeof ctx->settings.address);
+    job_own_place(ctx, &ctx->names[0]);
     return 0;
 }
 
@@ -132,6 +136,11 @@ static void send_message(struct phx_context *ctx, uint32_t rank, const struct st
 void job_hub_broadcast(struct phx_context *ctx, const struct star_message *message)
 {
     send_message(ctx, ctx->settings.world, message);
+}
+
+void job_hub_send(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+{
+    send_message(ctx, rank, message);
 }
 
 void job_hub_announce(struct phx_context *ctx, uint16_t type, uint32_t rank)
@@ -212,7 +221,10 @@ static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
     for (uint32_t i = 0; i < ctx->settings.world; i++)
         if (!has_saved(hub, i, step))
             return;
-    struct shard_id id = {ctx->settings.checkpoint_dir, step, ctx->attempt, 0, ctx->settings.world};
+    struct shard_id id = {.dir = ctx->settings.checkpoint_dir,
+                          .step = step,
+                          .attempt = ctx->attempt,
+                          .world = ctx->settings.world};
     if (shard_mark_committed(&id, NULL) != 0)
         return;
     struct star_message message = {.type = STAR_COMMITTED, .number = step, .attempt = ctx->attempt};
@@ -220,32 +232,31 @@ static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
 }
 
 /* Where the step is counted. Ranks that hold different steps, which they should not, push out the oldest. */
-static size_t held_place(const struct job_hub *hub, uint64_t step)
+static struct tally *tally_place(struct tally tallies[HELD_STEPS], uint64_t step)
 {
     size_t best = 0;
     for (size_t i = 0; i < HELD_STEPS; i++) {
-        if (hub->held[i].ranks > 0 && hub->held[i].step == step)
-            return i;
-        if (hub->held[i].ranks == 0 ||
-            (hub->held[best].ranks > 0 && hub->held[i].step < hub->held[best].step))
+        if (tallies[i].ranks > 0 && tallies[i].step == step)
+            return &tallies[i];
+        if (tallies[i].ranks == 0 || (tallies[best].ranks > 0 && tallies[i].step < tallies[best].step))
             best = i;
     }
-    return best;
+    return &tallies[best];
 }
 
-/* Each rank says so once for each step. */
-static void on_held(struct phx_context *ctx, uint64_t step, bool failed)
+/* Each rank says so once for each step; `type` tells all. */
+static void on_held(struct phx_context *ctx, struct tally tallies[HELD_STEPS], uint16_t type,
+                    const struct star_message *said)
 {
-    struct job_hub *hub = ctx->hub;
-    size_t at = held_place(hub, step);
-    if (hub->held[at].step != step)
-        hub->held[at].ranks = 0;
-    hub->held[at].step = step;
-    hub->held[at].failed = failed || (hub->held[at].failed && hub->held[at].ranks > 0);
-    if (++hub->held[at].ranks < ctx->settings.world)
+    struct tally *tally = tally_place(tallies, said->number);
+    if (tally->step != said->number)
+        tally->ranks = 0;
+    tally->step = said->number;
+    tally->failed = said->status != 0 || (tally->failed && tally->ranks > 0);
+    if (++tally->ranks < ctx->settings.world)
         return;
-    hub->held[at].ranks = 0;
-    struct star_message message = {.type = STAR_HELD_BY_ALL, .number = step, .status = hub->held[at].failed};
+    tally->ranks = 0;
+    struct star_message message = {.type = type, .number = tally->step, .status = tally->failed};
     send_message(ctx, ctx->settings.world, &message);
 }
 
@@ -279,10 +290,28 @@ void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct star_m
         on_saved(ctx, rank, message->number);
         break;
     case STAR_HELD:
-        on_held(ctx, message->number, message->status != 0);
+        on_held(ctx, ctx->hub->held, STAR_HELD_BY_ALL, message);
+        break;
+    case STAR_COPIED:
+        on_held(ctx, ctx->hub->copied, STAR_COPIED_BY_ALL, message);
+        break;
+    case STAR_NOTICE:
+        job_pact_asked(ctx);
+        break;
+    case STAR_SAVE_AT:
+        job_pact_answered(ctx, message);
         break;
     case STAR_ANSWER:
-        job_agree_receive(ctx, rank, message);
+        job_council_answer(ctx, rank, message);
+        break;
+    case STAR_OFFERS:
+        job_council_offers(ctx, rank, message);
+        break;
+    case STAR_KEYS:
+        job_council_keys(ctx, rank, message);
+        break;
+    case STAR_KEY:
+        job_council_key(ctx, rank, message->number);
         break;
     case STAR_LEAVE:
         on_leave(ctx, rank);
@@ -312,14 +341,11 @@ static void start_gang(struct phx_context *ctx)
     size_t len = 0;
     for (uint32_t rank = 0; rank < world; rank++)
         len += star_put_name(&ctx->names[rank], table + len);
-    struct job_checkpoint_ref newest = ctx->restore, held;
-    if (job_keep_newest(ctx, &held) && (!newest.valid || job_ref_older(&newest, &held)))
-        newest = held;
     struct star_message message = {.type = STAR_TABLE,
                                    .attempt = ctx->attempt,
-                                   .status = newest.valid,
-                                   .number = newest.step,
-                                   .rank = newest.attempt,
+                                   .status = ctx->restore.valid,
+                                   .number = ctx->restore.step,
+                                   .rank = ctx->restore.attempt,
                                    .value = table,
                                    .value_len = (uint32_t)len};
     if (len > STAR_BODY_MAX - STAR_FIXED_SIZE)

@@ -14,10 +14,12 @@
 static void destroy(struct phx_context *ctx)
 {
     job_keep_stop(ctx, false);
+    job_serve_stop(ctx);
     job_link_stop(ctx);
     job_spoke_stop(ctx);
     job_hub_free(ctx);
-    job_agree_stop(ctx);
+    job_agree_reset(ctx);
+    keys_done(&ctx->keys);
     job_flight_close(&ctx->flight);
     job_regions_done(&ctx->regions);
     if (ctx->wake_fd >= 0)
@@ -27,6 +29,7 @@ static void destroy(struct phx_context *ctx)
     pthread_cond_destroy(&ctx->changed);
     pthread_mutex_destroy(&ctx->mutex);
     free(ctx->names);
+    free(ctx->rejoin.names);
     free(ctx->members);
     free(ctx);
 }
@@ -43,14 +46,17 @@ static struct phx_context *create(const struct job_settings *settings)
     pthread_cond_init(&ctx->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     ctx->settings = *settings;
+    ctx->retention = settings->keep;
     ctx->attempt = settings->attempt;
+    ctx->machine = machine_of(settings->memory_dir, settings->name);
     ctx->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     ctx->failure_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    ctx->names = calloc(settings->world, sizeof *ctx->names);
-    ctx->members = calloc(settings->world, sizeof *ctx->members);
+    size_t world = settings->world > 0 ? settings->world : 1; /* a spare's is not known yet */
+    ctx->names = calloc(world, sizeof *ctx->names);
+    ctx->members = calloc(world, sizeof *ctx->members);
     job_link_start(ctx);
     job_spoke_start(ctx);
-    bool recorded = job_flight_open(&ctx->flight, settings);
+    bool recorded = job_flight_open(&ctx->flight);
     if (ctx->wake_fd < 0 || ctx->failure_fd < 0 || ctx->names == NULL || ctx->members == NULL || !recorded) {
         destroy(ctx);
         return NULL;
@@ -59,17 +65,17 @@ static struct phx_context *create(const struct job_settings *settings)
 }
 
 /* Stand-alone, rank 0 says which attempt this is and which checkpoint counts: the directory tells it. */
-static int take_stock(struct phx_context *ctx, struct phx_error *error)
+static int survey(struct phx_context *ctx, struct phx_error *error)
 {
-    struct shard_survey survey;
+    struct shard_survey found;
     if (!ctx->settings.standalone || ctx->settings.rank != 0 || ctx->settings.checkpoint_dir[0] == '\0')
         return 0;
-    int status = shard_survey(ctx->settings.checkpoint_dir, &survey, error);
+    int status = shard_survey(ctx->settings.checkpoint_dir, &found, error);
     if (status != 0)
         return status;
-    if (survey.next_attempt > ctx->attempt)
-        ctx->attempt = survey.next_attempt;
-    ctx->restore = (struct job_checkpoint_ref){survey.committed, survey.step, survey.attempt};
+    if (found.next_attempt > ctx->attempt)
+        ctx->attempt = found.next_attempt;
+    ctx->restore = (struct job_checkpoint_ref){found.committed, found.step, found.attempt};
     return 0;
 }
 
@@ -83,6 +89,12 @@ static int look_in_memory(struct phx_context *ctx, struct phx_error *error)
         return 0;
     int status = job_keep_open(ctx, false, error);
     return status == PHX_ERROR_FENCED ? status : 0;
+}
+
+int job_take_stock(struct phx_context *ctx, struct phx_error *error)
+{
+    int status = survey(ctx, error);
+    return status == 0 ? look_in_memory(ctx, error) : status;
 }
 
 static int join_timed_out(struct phx_context *ctx, struct phx_error *error)
@@ -99,9 +111,8 @@ static int join_timed_out(struct phx_context *ctx, struct phx_error *error)
                     ctx->spoke.state == SPOKE_JOINING ? "still waits for other ranks" : "can't be reached");
 }
 
-static int wait_for_gang(struct phx_context *ctx, struct phx_error *error)
+int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_error *error)
 {
-    int64_t deadline_ns = job_deadline_ns(ctx->settings.join_timeout_ms);
     int status = 0;
     pthread_mutex_lock(&ctx->mutex);
     while (status == 0 && !(ctx->welcomed && ctx->agreement.settled)) {
@@ -109,12 +120,26 @@ static int wait_for_gang(struct phx_context *ctx, struct phx_error *error)
         status = job_failure(ctx, error);
         if (status == 0 && ctx->join_code != 0)
             status = job_fail(error, ctx->join_code, "%s", ctx->join_text);
-        else if (status == 0 && ctx->agreement.asked)
+        else if (status == 0 && ctx->agreement.asked != AGREE_NOTHING)
             job_agree_answer(ctx);
         else if (status == 0 && !job_wait(ctx, present ? JOB_NEVER : deadline_ns))
             status = join_timed_out(ctx, error);
     }
     pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
+/* A spare has no gang yet. Who can rejoin is not ended by a loss of a rank that comes as early as this. */
+static int meet(struct phx_context *ctx, struct phx_error *error)
+{
+    const struct job_settings *settings = &ctx->settings;
+    if (settings->spare)
+        return job_rejoin(ctx, JOB_NEVER, settings->join_timeout_ms, error);
+    int64_t deadline_ns = job_deadline_ns(settings->join_timeout_ms);
+    int status = job_wait_for_gang(ctx, deadline_ns, error);
+    if (settings->rejoins && !settings->standalone &&
+        (status == PHX_ERROR_PEER || status == PHX_ERROR_REJOIN))
+        status = job_rejoin(ctx, deadline_ns, -1, error);
     return status;
 }
 
@@ -129,16 +154,16 @@ int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct ph
     struct phx_context *ctx = create(&settings);
     if (ctx == NULL)
         return job_fail(error, PHX_ERROR_MEMORY, "out of memory or descriptors");
-    status = take_stock(ctx, error);
-    if (status == 0)
-        status = look_in_memory(ctx, error);
-    job_flight_show(&ctx->flight, ctx->attempt);
-    if (status == 0 && settings.rank == 0)
+    status = job_serve_start(ctx, error);
+    if (status == 0 && !settings.spare)
+        status = job_take_stock(ctx, error);
+    job_flight_show(&ctx->flight, &settings, ctx->attempt);
+    if (status == 0 && settings.rank == 0 && !settings.spare)
         status = job_hub_new(ctx, error);
     if (status == 0)
         status = job_thread_start(ctx, job_service, &ctx->thread, &ctx->thread_started, error);
     if (status == 0)
-        status = wait_for_gang(ctx, error);
+        status = meet(ctx, error);
     if (status != 0) {
         phx_close(ctx);
         return status;

@@ -1,17 +1,20 @@
 /* keep.c - checkpoints in memory: the public calls, the thread that seals what was copied, and who has
  * what.
  *
- * A hold is: copy into the slot that is not the newest (the caller waits for that alone), seal (the
- * thread), tell the hub. When the hub has heard of a step from every rank it tells all: from then on a
- * whole gang could restore it, and the slot before it may be overwritten. So of the two slots one always
- * belongs to a step that every rank holds; a rank that is a whole hold ahead of another one waits for it.
+ * A hold is: copy into a slot that is not the newest (the caller waits for that alone), seal (the thread),
+ * tell the hub. When the hub has heard of a step from every rank it tells all: from then on a whole gang
+ * could restore it, and the slot before it may be overwritten. So one slot always belongs to a step that
+ * every rank holds; a rank that is a whole hold ahead of another one waits for it. A slot that is on its
+ * way to storage stays until it is there: then the third one takes its turn.
  *
  * That a step is held by all is nobody's to remember: at the next join the ranks ask each other (agree.c). */
 #include "job/context.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/error.h"
+#include "job/offer.h"
 
 int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error)
 {
@@ -28,22 +31,26 @@ int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error)
     int status = held_open(&keep->held, settings->memory_dir, make, settings->rank, settings->world,
                            ctx->attempt, error);
     keep->open = status == 0;
-    keep->newest = keep->before = keep->storing = -1;
+    keep->newest = keep->before = keep->storing = keep->peer.sending = -1;
     return status;
-}
-
-bool job_keep_newest(const struct phx_context *ctx, struct job_checkpoint_ref *ret_ref)
-{
-    struct job_checkpoint_ref ref = {true, UINT64_MAX, UINT32_MAX};
-    if (!ctx->keep.open || !held_find_older(&ctx->keep.held, &ref.step, &ref.attempt))
-        return false;
-    *ret_ref = ref;
-    return true;
 }
 
 int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref)
 {
     return ctx->keep.open && ref->valid ? held_find(&ctx->keep.held, ref->step, ref->attempt) : -1;
+}
+
+/* What this rank holds, and its part of what others have left on the machine. */
+static void discard_all(struct phx_context *ctx)
+{
+    const struct job_settings *settings = &ctx->settings;
+    uint64_t *machines = job_list_machines(ctx);
+    if (machines != NULL) {
+        struct offer_share share = offer_share_of(settings->rank, settings->world, machines);
+        offer_discard(settings->memory_dir, &share);
+    }
+    free(machines);
+    held_discard(&ctx->keep.held);
 }
 
 void job_keep_stop(struct phx_context *ctx, bool discard)
@@ -53,13 +60,14 @@ void job_keep_stop(struct phx_context *ctx, bool discard)
     keep->stop = true;
     job_changed(ctx);
     pthread_mutex_unlock(&ctx->mutex);
+    job_peer_stop(ctx);
     if (keep->thread_started)
         pthread_join(keep->thread, NULL);
     if (keep->store_thread_started)
         pthread_join(keep->store_thread, NULL);
     keep->thread_started = keep->store_thread_started = false;
     if (keep->open && discard)
-        held_discard(&keep->held);
+        discard_all(ctx);
     else if (keep->open)
         held_close(&keep->held);
     keep->open = false;
@@ -73,17 +81,51 @@ static void end_hold(struct phx_context *ctx, uint64_t step, bool held)
     struct job_keep *keep = &ctx->keep;
     if (!held && keep->storing == keep->busy)
         keep->storing = -1;
+    if (!held && keep->peer.sending == keep->busy)
+        job_peer_done(ctx, step, false);
     keep->state = KEEP_IDLE;
     job_spoke_send(ctx, &(struct star_message){.type = STAR_HELD, .number = step, .status = !held});
     job_changed(ctx);
+}
+
+/* The first rank of each machine writes them for all that may come to it. */
+static void save_keys(struct phx_context *ctx)
+{
+    const struct star_name *names = ctx->names;
+    uint32_t first = 0;
+    if (ctx->keys_saved || ctx->keys.list == NULL || !ctx->met)
+        return;
+    while (names[first].machine != names[ctx->settings.rank].machine)
+        first++;
+    ctx->keys_saved = true;
+    if (first == ctx->settings.rank)
+        (void)keys_save(ctx->settings.memory_dir, &ctx->keys, NULL); /* replicas are not known of, then */
+}
+
+/* With two newer steps that all hold, nobody goes back to what others have left on this machine. Without the
+ * mutex. */
+static void sweep(const struct phx_context *ctx)
+{
+    const struct job_settings *settings = &ctx->settings;
+    uint64_t *machines = job_list_machines(ctx);
+    if (machines == NULL)
+        return;
+    struct offer_share share = offer_share_of(settings->rank, settings->world, machines);
+    offer_sweep(settings->memory_dir, &share, ctx->attempt);
+    free(machines);
 }
 
 static void seal(struct phx_context *ctx)
 {
     struct job_keep *keep = &ctx->keep;
     struct phx_error error;
+    save_keys(ctx);
+    bool due = keep->by_all_count >= 2 && !keep->swept;
+    keep->swept = keep->swept || due;
     pthread_mutex_unlock(&ctx->mutex);
-    int status = held_seal(&keep->held, keep->busy, keep->step, keep->len, &error);
+    if (due)
+        sweep(ctx);
+    int status = held_seal(&keep->held, keep->busy, keep->step, keep->len, keep->key, &error);
     pthread_mutex_lock(&ctx->mutex);
     if (status == 0) {
         keep->before = keep->newest;
@@ -98,7 +140,7 @@ static void *serve_seals(void *argument)
 {
     struct phx_context *ctx = argument;
     pthread_mutex_lock(&ctx->mutex);
-    while (!ctx->keep.stop) {
+    while (!ctx->keep.stop || ctx->keep.state == KEEP_COPIED) { /* what was copied may be what is restored */
         if (ctx->keep.state == KEEP_COPIED)
             seal(ctx);
         else
@@ -112,9 +154,10 @@ static void store(struct phx_context *ctx)
 {
     struct job_keep *keep = &ctx->keep;
     struct phx_error error;
-    struct iovec data = {(void *)(uintptr_t)held_data(&keep->held, keep->storing), keep->store_len};
+    struct iovec data = {held_data(&keep->held, keep->storing), keep->store_len};
     pthread_mutex_unlock(&ctx->mutex);
-    int status = job_save(ctx, keep->store_step, &data, 1, &error);
+    int status = ctx->settings.store ? job_store_put(ctx, keep->storing, keep->store_step, &error)
+                                     : job_save(ctx, keep->store_step, &data, 1, keep->store_key, &error);
     pthread_mutex_lock(&ctx->mutex);
     if (status != 0)
         keep->failure = error;
@@ -127,8 +170,8 @@ static void *serve_stores(void *argument)
     struct phx_context *ctx = argument;
     pthread_mutex_lock(&ctx->mutex);
     while (!ctx->keep.stop) {
-        if (ctx->keep.storing >= 0 && ctx->keep.held.slots[ctx->keep.storing].sealed &&
-            ctx->keep.state == KEEP_IDLE)
+        if (ctx->keep.state == KEEP_IDLE && ctx->keep.storing >= 0 &&
+            ctx->keep.held.slots[ctx->keep.storing].sealed) /* sealing is the other thread's, else */
             store(ctx);
         else
             job_wait(ctx, JOB_NEVER);
@@ -137,19 +180,23 @@ static void *serve_stores(void *argument)
     return NULL;
 }
 
-static int start_threads(struct phx_context *ctx, bool and_store, struct phx_error *error)
+static int start_threads(struct phx_context *ctx, unsigned where, struct phx_error *error)
 {
     struct job_keep *keep = &ctx->keep;
     int status = job_thread_start(ctx, serve_seals, &keep->thread, &keep->thread_started, error);
-    if (status == 0 && and_store)
+    if (status == 0 && (where & PHX_IN_STORAGE) != 0)
         status =
             job_thread_start(ctx, serve_stores, &keep->store_thread, &keep->store_thread_started, error);
+    if (status == 0 && (where & PHX_IN_PEER) != 0)
+        status = job_peer_start(ctx, error);
     return status;
 }
 
 void job_keep_finish(struct phx_context *ctx)
 {
-    while (ctx->keep.open && ctx->failure == 0 && (ctx->keep.state != KEEP_IDLE || ctx->keep.storing >= 0))
+    const struct job_keep *keep = &ctx->keep;
+    while (keep->open && ctx->failure == 0 &&
+           (keep->state != KEEP_IDLE || keep->storing >= 0 || keep->peer.sending >= 0))
         job_wait(ctx, JOB_NEVER);
 }
 
@@ -160,25 +207,46 @@ static bool by_all(const struct job_keep *keep, uint64_t step)
     return keep->any_by_all && keep->by_all >= step;
 }
 
-/* The one that holds nothing that is still wanted: not the newest of this attempt, nor what it began with. */
+/* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what it began with, nor
+ * what is on its way elsewhere. Of several, one that has its memory; -1: none. */
 static int free_slot(const struct phx_context *ctx)
 {
-    int taken = ctx->keep.newest >= 0 ? ctx->keep.newest : job_keep_find(ctx, &ctx->restore);
-    return taken == 0 ? 1 : 0;
+    const struct job_keep *keep = &ctx->keep;
+    int wanted = keep->newest >= 0 ? keep->newest : job_keep_find(ctx, &ctx->restore), best = -1;
+    for (int i = 0; i < HELD_SLOTS; i++) {
+        if (i == wanted || i == keep->storing || i == keep->peer.sending)
+            continue;
+        if (best < 0 || keep->held.slots[i].mapped > keep->held.slots[best].mapped)
+            best = i;
+    }
+    return best;
 }
 
-/* A slot may be taken when the one before is sealed here and everywhere, and its own contents are not on
- * their way to storage; two can't be on that way at once. */
-static bool must_wait(const struct phx_context *ctx, bool to_store)
+/* A slot may be taken when the one before is sealed here and everywhere; two can't be on their way to storage
+ * at once, nor to a peer. */
+static bool must_wait(const struct phx_context *ctx, unsigned where)
 {
     const struct job_keep *keep = &ctx->keep;
+    const struct job_peer *peer = &keep->peer;
     if (keep->failure.code != 0)
         return false;
     return keep->state != KEEP_IDLE || (keep->any && !(keep->any_told && keep->told >= keep->step)) ||
-           keep->storing == free_slot(ctx) || (to_store && keep->storing >= 0);
+           free_slot(ctx) < 0 || ((where & PHX_IN_STORAGE) != 0 && keep->storing >= 0) ||
+           ((where & PHX_IN_PEER) != 0 &&
+            (peer->sending >= 0 || (peer->any && !(peer->any_told && peer->told >= peer->step))));
 }
 
-static int wait_for_slot(struct phx_context *ctx, uint64_t step, bool to_store, struct phx_error *error)
+/* What a thread met, once. */
+static int take_failure(struct job_keep *keep, struct phx_error *error)
+{
+    int status = keep->failure.code;
+    if (status != 0 && error != NULL)
+        *error = keep->failure;
+    keep->failure = (struct phx_error){0};
+    return status;
+}
+
+static int wait_for_slot(struct phx_context *ctx, uint64_t step, unsigned where, struct phx_error *error)
 {
     struct job_keep *keep = &ctx->keep;
     const uint64_t *floor = keep->any ? &keep->step : ctx->restore.valid ? &ctx->restore.step : NULL;
@@ -186,28 +254,23 @@ static int wait_for_slot(struct phx_context *ctx, uint64_t step, bool to_store, 
         return job_fail(error, PHX_ERROR_INVALID, "step %llu doesn't rise above %llu, which is held already",
                         (unsigned long long)step, (unsigned long long)*floor);
     int status = job_failure(ctx, error);
-    while (status == 0 && must_wait(ctx, to_store)) {
+    while (status == 0 && must_wait(ctx, where)) {
         if (ctx->any_left)
             return job_fail_peer(error, ctx->left_rank, "has left; no further step is held by all");
         job_wait(ctx, JOB_NEVER);
         status = job_failure(ctx, error);
     }
-    if (status == 0 && keep->failure.code != 0) {
-        status = keep->failure.code;
-        if (error != NULL)
-            *error = keep->failure;
-        keep->failure = (struct phx_error){0};
-    }
-    return status;
+    return status == 0 ? take_failure(keep, error) : status;
 }
 
 /* The part that the program waits for. Mutex held, but for the copy. */
-static int copy(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+static int copy(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, uint64_t key,
                 struct phx_error *error)
 {
     struct job_keep *keep = &ctx->keep;
     keep->any = true;
     keep->step = step;
+    keep->key = key;
     keep->len = 0;
     for (size_t i = 0; i < count; i++)
         keep->len += parts[i].iov_len;
@@ -223,30 +286,81 @@ static int copy(struct phx_context *ctx, uint64_t step, const struct iovec *part
     return status;
 }
 
-int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
-                  bool to_store, struct phx_error *error)
+/* What was copied goes on to storage and to the peer when it is sealed. */
+static void send_on(struct phx_context *ctx, uint64_t step, uint64_t key, unsigned where)
 {
     struct job_keep *keep = &ctx->keep;
+    if ((where & PHX_IN_STORAGE) != 0) {
+        keep->storing = keep->busy;
+        keep->store_step = step;
+        keep->store_key = key;
+        keep->store_len = keep->len;
+    }
+    if ((where & PHX_IN_PEER) != 0) {
+        keep->peer.sending = keep->busy;
+        keep->peer.any = true;
+        keep->peer.step = step;
+    }
+}
+
+/* As copy(); a copy at a peer that there will not be is said, too. */
+static int copy_and_send_on(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                            uint64_t key, unsigned where, struct phx_error *error)
+{
+    int status = copy(ctx, step, parts, count, key, error);
+    if (status == 0)
+        send_on(ctx, step, key, where);
+    else if ((where & PHX_IN_PEER) != 0)
+        job_peer_done(ctx, step, false);
+    return status;
+}
+
+/* Where this hold goes; every rank comes to the same answer. */
+static unsigned decide_where(struct phx_context *ctx, unsigned where)
+{
+    struct job_peer *peer = &ctx->keep.peer;
+    uint64_t every = ctx->settings.peer_every;
+    if (every > 0 && ++peer->holds % every == 0)
+        where |= PHX_IN_PEER;
+    return (where & PHX_IN_PEER) != 0 && !job_peer_exists(ctx) ? where & ~PHX_IN_PEER : where;
+}
+
+int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                  uint64_t key, unsigned where, struct phx_error *error)
+{
     pthread_mutex_lock(&ctx->mutex);
     enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_SAVE, job_now_ns());
     int status = job_keep_open(ctx, true, error);
+    where = decide_where(ctx, where);
     if (status != 0)
         job_spoke_send(ctx, &(struct star_message){.type = STAR_HELD, .number = step, .status = 1});
-    if (status == 0 && to_store)
+    if (status != 0 && (where & PHX_IN_PEER) != 0)
+        job_peer_done(ctx, step, false);
+    if (status == 0 && (where & PHX_IN_STORAGE) != 0)
         status = job_save_check(ctx, step, error);
     if (status == 0)
-        status = start_threads(ctx, to_store, error);
+        status = start_threads(ctx, where, error);
     if (status == 0)
-        status = wait_for_slot(ctx, step, to_store, error);
+        status = wait_for_slot(ctx, step, where, error);
     if (status == 0)
-        status = copy(ctx, step, parts, count, error);
-    if (status == 0 && to_store) {
-        keep->storing = keep->busy;
-        keep->store_step = step;
-        keep->store_len = keep->len;
-    }
+        status = copy_and_send_on(ctx, step, parts, count, key, where, error);
     job_pace_phase(&ctx->pace, phase, job_now_ns());
     job_changed(ctx);
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
+int job_keep_stored(struct phx_context *ctx, struct phx_error *error)
+{
+    struct job_keep *keep = &ctx->keep;
+    pthread_mutex_lock(&ctx->mutex);
+    int status = job_failure(ctx, error);
+    while (status == 0 && keep->failure.code == 0 && (keep->state != KEEP_IDLE || keep->storing >= 0)) {
+        job_wait(ctx, JOB_NEVER);
+        status = job_failure(ctx, error);
+    }
+    if (status == 0)
+        status = take_failure(keep, error);
     pthread_mutex_unlock(&ctx->mutex);
     return status;
 }
@@ -277,6 +391,7 @@ void job_keep_told(struct phx_context *ctx, uint64_t step, bool all)
     if (all) {
         keep->any_by_all = true;
         keep->by_all = step;
+        keep->by_all_count++;
     } else if (keep->newest >= 0 && keep->held.slots[keep->newest].step == step) {
         keep->newest = keep->before;
     }

@@ -8,7 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define STEP_INTERVAL_NS 50000000 /* 20 heartbeats per second */
+#define STEP_INTERVAL_NS 50000000   /* 20 heartbeats per second */
+#define SAME_DRAIN_NS    1000000000 /* a deadline that moves less is the same one */
 
 static void close_link(struct phx_context *ctx)
 {
@@ -84,9 +85,17 @@ static void join(struct phx_context *ctx)
     message.join.attempt = ctx->attempt;
     message.join.rank = ctx->settings.rank;
     message.join.world = ctx->settings.world;
+    message.join.flags = (ctx->settings.rejoins ? JOBWIRE_JOIN_CAN_REJOIN : 0) |
+                         (ctx->settings.spare ? JOBWIRE_JOIN_SPARE : 0);
     message.join.pid = (uint32_t)getpid();
     ctx->link.state = LINK_JOINING;
     send_now(ctx, &message);
+}
+
+void job_link_join(struct phx_context *ctx)
+{
+    if (ctx->link.state == LINK_READY || ctx->link.state == LINK_JOINING)
+        join(ctx);
 }
 
 static void connect_agent(struct phx_context *ctx)
@@ -115,6 +124,8 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
 {
     if (ctx->link.state != LINK_JOINING)
         return;
+    if (welcome->attempt < ctx->attempt)
+        return; /* the answer to an earlier attempt's JOIN */
     if (welcome->attempt != ctx->attempt) {
         job_fence(ctx);
         return;
@@ -135,11 +146,27 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
     for (size_t i = 0; i < ctx->saved_count; i++)
         job_link_send(ctx,
                       &(struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = ctx->saved[i]});
+    job_store_again(ctx);
     if (ctx->step_known)
         send_step(ctx, job_now_ns());
     if (ctx->link.leaving)
         send_leave(ctx);
     job_changed(ctx);
+}
+
+/* An agent says it again on a new connection; only what is another notice is to be answered again. */
+static void on_drain(struct phx_context *ctx, const struct jobwire_drain *drain)
+{
+    int64_t wait_ms = drain->deadline_ms > INT32_MAX ? INT32_MAX : (int64_t)drain->deadline_ms;
+    int64_t deadline_ns = job_deadline_ns(wait_ms);
+    int64_t moved_ns = deadline_ns - ctx->drain_deadline_ns;
+    if (!ctx->drain || drain->reason != ctx->drain_reason || moved_ns > SAME_DRAIN_NS ||
+        moved_ns < -SAME_DRAIN_NS)
+        ctx->pact.asked = false;
+    ctx->drain = ctx->flight.due = true;
+    ctx->drain_reason = drain->reason;
+    ctx->drain_deadline_ns = deadline_ns;
+    job_pact_notice(ctx);
 }
 
 static void on_message(struct phx_context *ctx, const struct jobwire_message *message)
@@ -154,14 +181,18 @@ static void on_message(struct phx_context *ctx, const struct jobwire_message *me
     case JOBWIRE_CHECKPOINT_COMMITTED:
         job_committed(ctx, message->committed.step, message->committed.attempt);
         break;
-    case JOBWIRE_DRAIN: {
-        int64_t wait_ms =
-            message->drain.deadline_ms > INT32_MAX ? INT32_MAX : (int64_t)message->drain.deadline_ms;
-        ctx->drain = ctx->flight.due = true;
-        ctx->drain_reason = message->drain.reason;
-        ctx->drain_deadline_ns = job_deadline_ns(wait_ms);
+    case JOBWIRE_STORED:
+        job_store_moved(ctx, JOB_MOVE_STORE, &message->moved);
         break;
-    }
+    case JOBWIRE_FETCHED:
+        job_store_moved(ctx, JOB_MOVE_FETCH, &message->moved);
+        break;
+    case JOBWIRE_DRAIN:
+        on_drain(ctx, &message->drain);
+        break;
+    case JOBWIRE_REJOIN:
+        job_rejoin_told(ctx, &message->rejoin);
+        break;
     default: /* of a later version, or for agents */
         break;
     }

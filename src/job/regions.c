@@ -6,19 +6,10 @@
 #include <string.h>
 
 #include "job/error.h"
+#include "job/safetensors.h"
 #include "job/wire.h"
 
 #define HEADER_ALIGN 64
-
-static const struct {
-    const char *name;
-    size_t size;
-} dtypes[PHX_DTYPES] = {
-    [PHX_BOOL] = {"BOOL", 1}, [PHX_U8] = {"U8", 1},   [PHX_I8] = {"I8", 1},     [PHX_U16] = {"U16", 2},
-    [PHX_I16] = {"I16", 2},   [PHX_F16] = {"F16", 2}, [PHX_BF16] = {"BF16", 2}, [PHX_U32] = {"U32", 4},
-    [PHX_I32] = {"I32", 4},   [PHX_F32] = {"F32", 4}, [PHX_U64] = {"U64", 8},   [PHX_I64] = {"I64", 8},
-    [PHX_F64] = {"F64", 8},
-};
 
 /* ---- what may be described ---- */
 
@@ -42,7 +33,7 @@ static int region_size(const struct phx_region *region, size_t *ret_size, struct
     if (region->dtype < 0 || region->dtype >= PHX_DTYPES || region->dims > PHX_REGION_DIMS_MAX)
         return job_fail(error, PHX_ERROR_INVALID, "region %s: unknown dtype, or more than %d dimensions",
                         region->name, PHX_REGION_DIMS_MAX);
-    size_t size = dtypes[region->dtype].size;
+    size_t size = safetensors_dtypes[region->dtype].size;
     for (uint32_t i = 0; i < region->dims; i++)
         if (__builtin_mul_overflow(size, region->shape[i], &size))
             return job_fail(error, PHX_ERROR_INVALID, "region %s: its shape is too large", region->name);
@@ -91,7 +82,8 @@ static void write_metadata(FILE *out, const struct phx_region *regions, size_t c
 
 static void write_region(FILE *out, const struct phx_region *region, size_t begin, size_t end)
 {
-    fprintf(out, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", region->name, dtypes[region->dtype].name);
+    fprintf(out, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", region->name,
+            safetensors_dtypes[region->dtype].name);
     for (uint32_t i = 0; i < region->dims; i++)
         fprintf(out, "%s%llu", i > 0 ? "," : "", (unsigned long long)region->shape[i]);
     fprintf(out, "],\"data_offsets\":[%zu,%zu]}", begin, end);
@@ -127,6 +119,15 @@ static char *make_header(const struct phx_region *regions, size_t count, size_t 
     return text;
 }
 
+/* FNV-1a. It tells regions of one program apart; whoever reads compares the headers themselves. */
+static uint64_t hash_header(const char *header, size_t len)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (uint8_t)header[i]) * 0x100000001b3u;
+    return hash != 0 ? hash : 1;
+}
+
 int job_regions_describe(const struct phx_region *regions, size_t count, struct job_regions *ret_regions,
                          struct phx_error *error)
 {
@@ -147,6 +148,7 @@ int job_regions_describe(const struct phx_region *regions, size_t count, struct 
         region_size(&regions[i], &made.parts[i + 1].iov_len, NULL);
     }
     made.len = header_len + data_len;
+    made.key = hash_header(header, header_len);
     *ret_regions = made;
     return 0;
 }

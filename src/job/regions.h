@@ -5,8 +5,9 @@
  *     {"__metadata__":{"phalanx.shard.w":"axis 0, part 1 of 4"},"w":{"dtype":"F32","shape":[8,16],
  *      "data_offsets":[0,512]}, ...}   then blanks up to a multiple of 64
  *
- * The header is a function of the description alone. So reading needs no parser: the same description gives
- * the same bytes, and any other header is another state, which the library does not turn into this one.
+ * The header is a function of the description alone: the same description gives the same bytes. Any other
+ * header is of other regions, or of the same ones in other parts (safetensors.h reads it, reshard.h puts them
+ * together).
  *
  * No state but the struct. Any thread.
  */
@@ -24,6 +25,7 @@ struct job_regions {
         *parts;   /* [count + 1]; the first is the header, owned; the others are the program's memory */
     size_t count; /* of regions; 0: none are registered */
     size_t len;   /* of all parts */
+    uint64_t key; /* of the header: equal for ranks whose regions are the same parts (replicas); not 0 */
 };
 
 /* Copies the description, not the data. PHX_ERROR_INVALID names the region. *ret_regions need not be valid

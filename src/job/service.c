@@ -61,7 +61,7 @@ void job_changed(struct phx_context *ctx)
     pthread_cond_broadcast(&ctx->changed);
 }
 
-bool job_wait(struct phx_context *ctx, int64_t deadline_ns)
+bool job_wait_apart(struct phx_context *ctx, int64_t deadline_ns)
 {
     if (deadline_ns == JOB_NEVER)
         return pthread_cond_wait(&ctx->changed, &ctx->mutex) == 0;
@@ -72,10 +72,21 @@ bool job_wait(struct phx_context *ctx, int64_t deadline_ns)
     return true; /* the caller looks once more, whatever ended the wait */
 }
 
+bool job_wait(struct phx_context *ctx, int64_t deadline_ns)
+{
+    ctx->rejoin.waiters++;
+    bool again = job_wait_apart(ctx, deadline_ns);
+    if (--ctx->rejoin.waiters == 0 && ctx->failure != 0)
+        job_changed(ctx); /* the next attempt may wait for this */
+    return again;
+}
+
 int job_failure(const struct phx_context *ctx, struct phx_error *error)
 {
     if (ctx->failure == 0)
         return 0;
+    if (ctx->failure == PHX_ERROR_REJOIN)
+        return job_fail(error, PHX_ERROR_REJOIN, "the membership changes: call phx_rejoin");
     if (ctx->failure == PHX_ERROR_FENCED) {
         if (error != NULL)
             *error = (struct phx_error){PHX_ERROR_FENCED, -1, "a newer attempt of this task exists"};
@@ -92,7 +103,36 @@ static void fail(struct phx_context *ctx, int code)
 {
     if (ctx->failure == 0)
         (void)!eventfd_write(ctx->failure_fd, 1);
+    if (ctx->failure == 0 && ctx->abort.call != NULL) {
+        ctx->abort.due = true;
+        job_wake(ctx);
+    }
     ctx->failure = code;
+    job_changed(ctx);
+}
+
+void job_abort_set(struct phx_context *ctx, void (*call)(void *job), void *job)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    ctx->abort.due = false;
+    while (ctx->abort.running)
+        job_wait_apart(ctx, JOB_NEVER);
+    ctx->abort = (struct job_abort){.call = call, .job = job, .due = call != NULL && ctx->failure != 0};
+    if (ctx->abort.due)
+        job_wake(ctx);
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
+/* Without the mutex meanwhile: it may take the time that a library of communication takes. */
+static void call_abort(struct phx_context *ctx)
+{
+    struct job_abort abort = ctx->abort;
+    ctx->abort.due = false;
+    ctx->abort.running = true;
+    pthread_mutex_unlock(&ctx->mutex);
+    abort.call(abort.job);
+    pthread_mutex_lock(&ctx->mutex);
+    ctx->abort.running = false;
     job_changed(ctx);
 }
 
@@ -116,6 +156,12 @@ void job_fence(struct phx_context *ctx)
         fail(ctx, PHX_ERROR_FENCED);
 }
 
+void job_end_attempt(struct phx_context *ctx)
+{
+    if (ctx->failure == 0)
+        fail(ctx, PHX_ERROR_REJOIN);
+}
+
 void job_join_failed(struct phx_context *ctx, int code, const char *text)
 {
     if (ctx->join_code == 0) {
@@ -129,8 +175,8 @@ void job_committed(struct phx_context *ctx, uint64_t step, uint32_t attempt)
 {
     if (ctx->committed.valid && step <= ctx->committed.step)
         return;
-    ctx->before = ctx->committed;
     ctx->committed = (struct job_checkpoint_ref){true, step, attempt};
+    retention_commit(&ctx->retention, step);
     size_t kept = 0;
     for (size_t i = 0; i < ctx->saved_count; i++)
         if (attempt != ctx->attempt || ctx->saved[i].step > step)
@@ -198,9 +244,13 @@ void *job_service(void *argument)
     size_t cap = 0, count = 0;
     pthread_mutex_lock(&ctx->mutex);
     while (!ctx->stop) {
+        job_rejoin_change(ctx);
+        if (ctx->abort.due)
+            call_abort(ctx);
         struct pollfd *filled = fill(ctx, fds, &cap, &count);
         if (filled == NULL) {
             job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
+            ctx->stop = true;
             job_lose(ctx, ctx->settings.rank); /* nobody serves the connections any more */
             break;
         }

@@ -1,5 +1,6 @@
 #include "job/settings.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static int load_rendezvous(struct job_settings *settings, struct phx_error *erro
 
 static int load_identity(struct job_settings *settings, struct phx_error *error)
 {
-    uint64_t rank, world, attempt, worlds;
+    uint64_t rank, world, full_world, attempt, worlds;
     int status = number("PHX_RANK", "RANK", JOB_WORLD_MAX - 1, 0, &rank, error);
     if (status == 0)
         status = number("PHX_WORLD_SIZE", "WORLD_SIZE", JOB_WORLD_MAX, 1, &world, error);
@@ -113,44 +114,164 @@ static int load_identity(struct job_settings *settings, struct phx_error *error)
         status = number("PHX_WORLDS", NULL, UINT32_MAX, 1, &worlds, error);
     if (status == 0)
         status = number("PHX_TASK_UID", NULL, UINT64_MAX, 0, &settings->task_uid, error);
+    if (status == 0)
+        status = number("PHX_FULL_WORLD_SIZE", NULL, JOB_WORLD_MAX, world, &full_world, error);
     if (status != 0)
         return status;
-    if (rank >= world)
+    if (settings->spare)
+        rank = world = full_world = 0;
+    else if (rank >= world)
         return job_fail(error, PHX_ERROR_INVALID, "rank %llu is outside a world of %llu",
                         (unsigned long long)rank, (unsigned long long)world);
     if (!settings->standalone && variable("PHX_TASK_UID") == NULL)
         return job_fail(error, PHX_ERROR_INVALID, "PHX_AGENT_SOCKET is set, PHX_TASK_UID is not");
     settings->rank = (uint32_t)rank;
     settings->world = (uint32_t)world;
+    settings->full_world = (uint32_t)(full_world > world ? full_world : world);
     settings->attempt = (uint32_t)attempt;
     settings->worlds = (uint32_t)worlds;
     return world > 1 ? load_rendezvous(settings, error) : 0;
 }
 
-int job_settings_load(const struct phx_options *options, struct job_settings *ret_settings,
-                      struct phx_error *error)
+/* How checkpoints are written and which of them stay. The agent's store comes before a directory that the
+ * program has not named itself. */
+static int load_storage(struct job_settings *settings, bool dir_named, struct phx_error *error)
 {
-    static const struct phx_options none = {.size = sizeof none};
+    const char *keep = variable("PHX_CHECKPOINT_KEEP");
+    uint64_t verify;
+    int status = number("PHX_CHECKPOINT_VERIFY", NULL, 1, 0, &verify, error);
+    settings->verify_writes = status == 0 && verify == 1;
+    settings->store = !settings->standalone && variable("PHX_CHECKPOINT_STORE") != NULL && !dir_named &&
+                      settings->memory_dir[0] != '\0' && settings->worlds == 1;
+    if (settings->store)
+        settings->checkpoint_dir[0] = '\0';
+    if (status == 0 && !retention_parse(keep, &settings->keep))
+        status = job_fail(error, PHX_ERROR_INVALID,
+                          "PHX_CHECKPOINT_KEEP is \"%.60s\", not last=N (1 to %d), every=N or both", keep,
+                          RETENTION_LAST_MAX);
+    return status;
+}
+
+int job_settings_move(struct job_settings *settings, const struct jobwire_rejoin *to, struct phx_error *error)
+{
+    struct job_settings next = *settings;
+    next.rank = to->rank;
+    next.world = to->world;
+    next.full_world = to->full_world;
+    next.spare = false;
+    int status = to->world > 1 ? split_rendezvous(&next, to->rendezvous, error) : 0;
+    if (status == 0)
+        *settings = next;
+    return status;
+}
+
+static void export_number(const char *name, uint64_t value)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)value);
+    setenv(name, number, 1);
+}
+
+void job_settings_export(const struct job_settings *settings, uint32_t attempt)
+{
+    char rendezvous[sizeof settings->host + sizeof settings->port + 4];
+    uint64_t port;
+    export_number("PHX_RANK", settings->rank);
+    export_number("RANK", settings->rank);
+    export_number("PHX_WORLD_SIZE", settings->world);
+    export_number("WORLD_SIZE", settings->world);
+    export_number("PHX_FULL_WORLD_SIZE", settings->full_world);
+    export_number("PHX_ATTEMPT", attempt);
+    export_number("TORCHELASTIC_RESTART_COUNT", attempt);
+    if (!job_parse_number(settings->port, 65535, &port) || port < 2)
+        return;
+    bool v6 = strchr(settings->host, ':') != NULL;
+    snprintf(rendezvous, sizeof rendezvous, v6 ? "[%s]:%s" : "%s:%s", settings->host, settings->port);
+    setenv("PHX_RENDEZVOUS", rendezvous, 1);
+    setenv("MASTER_ADDR", settings->host, 1);
+    export_number("MASTER_PORT", port - 1);
+}
+
+/* Fields behind the caller's are zero: it was built for a library that had none of them. */
+static int take_options(const struct phx_options *options, struct phx_options *ret, struct phx_error *error)
+{
+    *ret = (struct phx_options){.size = sizeof *ret};
     if (options == NULL)
-        options = &none;
-    if (options->size < sizeof none)
+        return 0;
+    if (options->size < offsetof(struct phx_options, rejoins))
         return job_fail(error, PHX_ERROR_INVALID, "phx_options.size is %zu, not sizeof(struct phx_options)",
                         options->size);
-    struct job_settings settings = {0};
-    const char *agent = variable("PHX_AGENT_SOCKET");
+    memcpy(ret, options, options->size < sizeof *ret ? options->size : sizeof *ret);
+    return 0;
+}
+
+/* What doesn't come from the environment alone. */
+static int load_options(const struct phx_options *options, struct job_settings *settings,
+                        struct phx_error *error)
+{
     const char *dir =
         options->checkpoint_dir != NULL ? options->checkpoint_dir : variable("PHX_CHECKPOINT_DIR");
+    settings->join_timeout_ms = options->join_timeout_ms != 0 ? options->join_timeout_ms : JOIN_TIMEOUT_MS;
+    settings->leave_timeout_ms =
+        options->leave_timeout_ms != 0 ? options->leave_timeout_ms : LEAVE_TIMEOUT_MS;
+    settings->rejoins = options->rejoins != 0;
+    int status = text("the checkpoint directory", dir, settings->checkpoint_dir,
+                      sizeof settings->checkpoint_dir, error);
+    return status == 0
+               ? text("the address", options->address, settings->address, sizeof settings->address, error)
+               : status;
+}
+
+/* Copies of what is held on other machines. */
+static int load_peer(struct job_settings *settings, struct phx_error *error)
+{
+    const char *spread = variable("PHX_PEER_SPREAD");
+    int status = number("PHX_PEER_EVERY", NULL, UINT32_MAX, 0, &settings->peer_every, error);
+    if (status == 0)
+        status = number("PHX_PEER_RATE", NULL, UINT64_MAX, 0, &settings->peer_rate, error);
+    if (status == 0)
+        status = number("PHX_FETCH_RATE", NULL, UINT64_MAX, 0, &settings->fetch_rate, error);
+    settings->spread_racks = spread != NULL && strcmp(spread, "rack") == 0;
+    if (status == 0 && spread != NULL && !settings->spread_racks && strcmp(spread, "machine") != 0)
+        status = job_fail(error, PHX_ERROR_INVALID, "PHX_PEER_SPREAD is \"%.60s\", neither machine nor rack",
+                          spread);
+    return status;
+}
+
+/* What decides the interval of checkpoints that the program doesn't. */
+static int load_interval(struct job_settings *settings, struct phx_error *error)
+{
+    const char *interval = variable("PHX_CHECKPOINT_INTERVAL");
+    int status = number("PHX_MTTF_S", NULL, UINT32_MAX, 0, &settings->mttf_s, error);
+    if (status == 0 && interval != NULL && strcmp(interval, "auto") != 0 &&
+        (!job_parse_number(interval, INT64_MAX / 16, &settings->interval) || settings->interval == 0))
+        status =
+            job_fail(error, PHX_ERROR_INVALID,
+                     "PHX_CHECKPOINT_INTERVAL is \"%.60s\", neither auto nor a number of steps", interval);
+    return status;
+}
+
+int job_settings_load(const struct phx_options *given, struct job_settings *ret_settings,
+                      struct phx_error *error)
+{
+    struct phx_options options;
+    struct job_settings settings = {0};
+    const char *agent = variable("PHX_AGENT_SOCKET");
+    const char *spare = variable("PHX_SPARE");
     settings.standalone = agent == NULL;
-    settings.join_timeout_ms = options->join_timeout_ms != 0 ? options->join_timeout_ms : JOIN_TIMEOUT_MS;
-    settings.leave_timeout_ms = options->leave_timeout_ms != 0 ? options->leave_timeout_ms : LEAVE_TIMEOUT_MS;
+    settings.spare = spare != NULL && strcmp(spare, "1") == 0 && variable("PHX_RANK") == NULL;
+    if (settings.spare && settings.standalone)
+        return job_fail(error, PHX_ERROR_INVALID, "PHX_SPARE is set, PHX_AGENT_SOCKET is not");
+    int status = take_options(given, &options, error);
+    if (status != 0)
+        return status;
     if (gethostname(settings.name, sizeof settings.name - 1) != 0)
         settings.name[0] = '\0';
-    int status = text("PHX_AGENT_SOCKET", agent, settings.agent_socket, sizeof settings.agent_socket, error);
+    status = text("PHX_AGENT_SOCKET", agent, settings.agent_socket, sizeof settings.agent_socket, error);
     if (status == 0)
         status = text("PHX_JOBSET", variable("PHX_JOBSET"), settings.jobset, sizeof settings.jobset, error);
     if (status == 0)
-        status = text("the checkpoint directory", dir, settings.checkpoint_dir,
-                      sizeof settings.checkpoint_dir, error);
+        status = load_options(&options, &settings, error);
     if (status == 0)
         status = text("PHX_MEMORY_DIR", variable("PHX_MEMORY_DIR"), settings.memory_dir,
                       sizeof settings.memory_dir, error);
@@ -158,9 +279,13 @@ int job_settings_load(const struct phx_options *options, struct job_settings *re
         status = text("PHX_FLIGHT_PREFIX", variable("PHX_FLIGHT_PREFIX"), settings.flight_prefix,
                       sizeof settings.flight_prefix, error);
     if (status == 0)
-        status = text("the address", options->address, settings.address, sizeof settings.address, error);
+        status = load_peer(&settings, error);
+    if (status == 0)
+        status = load_interval(&settings, error);
     if (status == 0)
         status = load_identity(&settings, error);
+    if (status == 0)
+        status = load_storage(&settings, options.checkpoint_dir != NULL, error);
     if (status == 0)
         *ret_settings = settings;
     return status;

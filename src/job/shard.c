@@ -11,12 +11,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "job/blocks.h"
 #include "job/crc.h"
 #include "job/error.h"
 #include "job/settings.h"
 #include "job/wire.h"
 
-#define PATH_SIZE   4096
+#define PATH_SIZE 4096
 
 static void step_path(const struct shard_id *id, char *path)
 {
@@ -63,64 +64,13 @@ static int make_directory(const struct shard_id *id, struct phx_error *error)
 {
     char path[PATH_SIZE];
     step_path(id, path);
-    if (mkdir(path, 0777) == 0)
-        return sync_directory(id->dir, error);
-    if (errno == ENOENT) {
-        int status = make_directories(path, error);
-        return status != 0 ? status : sync_directory(id->dir, error);
-    }
-    return errno == EEXIST ? 0 : job_fail_errno(error, errno, "create %.120s", path);
+    if (mkdir(path, 0777) == 0 || errno == EEXIST)
+        return 0;
+    return errno == ENOENT ? make_directories(path, error)
+                           : job_fail_errno(error, errno, "create %.120s", path);
 }
 
-static int write_all(int fd, struct iovec *parts, size_t count)
-{
-    while (count > 0) {
-        ssize_t written = writev(fd, parts, count < IOV_MAX ? (int)count : IOV_MAX);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return -1;
-        size_t rest = (size_t)written;
-        while (count > 0 && rest >= parts->iov_len) {
-            rest -= parts->iov_len;
-            parts++;
-            count--;
-        }
-        if (count > 0) {
-            parts->iov_base = (uint8_t *)parts->iov_base + rest;
-            parts->iov_len -= rest;
-        }
-    }
-    return 0;
-}
-
-/* Creates `name` with these contents: all of them, durable, or not at all. */
-static int write_file(const struct shard_id *id, const char *name, struct iovec *parts, size_t count,
-                      struct phx_error *error)
-{
-    char temporary[PATH_SIZE + 8], directory[PATH_SIZE];
-    int status = make_directory(id, error);
-    if (status != 0)
-        return status;
-    snprintf(temporary, sizeof temporary, "%s.tmp", name);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return job_fail_errno(error, errno, "create %.120s", temporary);
-    if (write_all(fd, parts, count) != 0)
-        status = job_fail_errno(error, errno, "write %.120s", temporary);
-    else if (fsync(fd) != 0)
-        status = job_fail_errno(error, errno, "sync %.120s", temporary);
-    if (close(fd) != 0 && status == 0) /* a network file system may say only now that it is full */
-        status = job_fail_errno(error, errno, "close %.120s", temporary);
-    if (status == 0 && rename(temporary, name) != 0)
-        status = job_fail_errno(error, errno, "rename %.120s", temporary);
-    if (status != 0) {
-        unlink(temporary);
-        return status;
-    }
-    step_path(id, directory);
-    return sync_directory(directory, error);
-}
+/* ---- reading ---- */
 
 int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path,
                         struct shard_header *ret_header, struct phx_error *error)
@@ -136,31 +86,6 @@ int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path
     return 0;
 }
 
-int shard_write(const struct shard_id *id, const struct iovec *data, size_t count, uint64_t *ret_size,
-                struct phx_error *error)
-{
-    uint8_t bytes[SHARD_HEADER_SIZE];
-    char path[PATH_SIZE];
-    struct shard_header header = {
-        .step = id->step, .attempt = id->attempt, .rank = id->rank, .world = id->world};
-    struct iovec *parts = malloc((count + 1) * sizeof *parts);
-    if (parts == NULL)
-        return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        header.data_crc = job_crc32c(header.data_crc, data[i].iov_base, data[i].iov_len);
-        header.len += data[i].iov_len;
-        parts[i + 1] = data[i];
-    }
-    shard_header_put(&header, job_crc32c, bytes);
-    parts[0] = (struct iovec){bytes, sizeof bytes};
-    shard_path(id, "", path);
-    int status = write_file(id, path, parts, count + 1, error);
-    free(parts);
-    if (status == 0)
-        *ret_size = SHARD_HEADER_SIZE + header.len;
-    return status;
-}
-
 /* Are these the header of this shard? */
 static int check_header(const struct shard_id *id, const uint8_t *bytes, const char *path,
                         struct shard_header *ret_header, struct phx_error *error)
@@ -170,7 +95,7 @@ static int check_header(const struct shard_id *id, const uint8_t *bytes, const c
         return status;
     if (ret_header->step != id->step || ret_header->attempt != id->attempt || ret_header->rank != id->rank)
         return job_fail(error, PHX_ERROR_CORRUPT, "%.160s holds another shard than its name says", path);
-    if (ret_header->world != id->world)
+    if (id->world != 0 && ret_header->world != id->world)
         return job_fail(error, PHX_ERROR_INVALID, "%.120s was saved by %u ranks, this world has %u", path,
                         ret_header->world, id->world);
     return 0;
@@ -195,10 +120,9 @@ static bool read_all(int fd, void *buf, size_t len)
 }
 
 /* Opens the file and reads its header; the descriptor stands behind it. */
-static int open_shard(const struct shard_id *id, char *path, struct shard_header *ret_header, int *ret_fd,
-                      struct phx_error *error)
+static int open_file(const struct shard_id *id, const char *path, struct shard_header *ret_header,
+                     int *ret_fd, struct phx_error *error)
 {
-    shard_path(id, "", path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is missing", path);
@@ -225,6 +149,28 @@ static int open_shard(const struct shard_id *id, char *path, struct shard_header
     return 0;
 }
 
+static int open_shard(const struct shard_id *id, char *path, struct shard_header *ret_header, int *ret_fd,
+                      struct phx_error *error)
+{
+    shard_path(id, "", path);
+    return open_file(id, path, ret_header, ret_fd, error);
+}
+
+/* Into `buf`, or, NULL, only through the checksum. */
+static int read_data(int fd, const char *path, const struct shard_header *header, uint8_t *buf,
+                     struct phx_error *error)
+{
+    uint32_t crc;
+    int reason = blocks_read(fd, buf, (size_t)header->len, &crc);
+    if (reason > 0)
+        return job_fail_errno(error, reason, "read %.120s", path);
+    if (reason < 0)
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
+    return crc == header->data_crc
+               ? 0
+               : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is damaged: the checksum is wrong", path);
+}
+
 int shard_length(const struct shard_id *id, size_t *ret_len, struct phx_error *error)
 {
     char path[PATH_SIZE];
@@ -235,6 +181,22 @@ int shard_length(const struct shard_id *id, size_t *ret_len, struct phx_error *e
     close(fd);
     *ret_len = (size_t)header.len;
     return 0;
+}
+
+int shard_front(const struct shard_id *id, void *buf, size_t cap, struct shard_header *ret_header,
+                size_t *ret_got, struct phx_error *error)
+{
+    char path[PATH_SIZE];
+    int fd, status = open_shard(id, path, ret_header, &fd, error);
+    if (status != 0)
+        return status;
+    size_t len = ret_header->len < cap ? (size_t)ret_header->len : cap;
+    if (!read_all(fd, buf, len))
+        status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
+                            : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
+    close(fd);
+    *ret_got = len;
+    return status;
 }
 
 int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len, struct phx_error *error)
@@ -248,11 +210,8 @@ int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len
     if (len > cap) {
         *ret_len = len;
         status = job_fail(error, PHX_ERROR_SPACE, "%.120s holds %zu bytes, the buffer %zu", path, len, cap);
-    } else if (!read_all(fd, buf, len)) {
-        status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
-                            : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
-    } else if (job_crc32c(0, buf, len) != header.data_crc) {
-        status = job_fail(error, PHX_ERROR_CORRUPT, "%.160s is damaged: the checksum is wrong", path);
+    } else if (len > 0) {
+        status = read_data(fd, path, &header, buf, error);
     }
     close(fd);
     if (status == 0)
@@ -260,29 +219,189 @@ int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len
     return status;
 }
 
+static int verify_file(const struct shard_id *id, const char *path, struct phx_error *error)
+{
+    struct shard_header header;
+    int fd, status = open_file(id, path, &header, &fd, error);
+    if (status != 0)
+        return status;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    status = read_data(fd, path, &header, NULL, error);
+    close(fd);
+    return status;
+}
+
 int shard_verify(const struct shard_id *id, struct phx_error *error)
 {
     char path[PATH_SIZE];
-    uint8_t part[65536];
-    struct shard_header header;
-    int fd, status = open_shard(id, path, &header, &fd, error);
+    shard_path(id, "", path);
+    return verify_file(id, path, error);
+}
+
+/* ---- writing ---- */
+
+static int write_all(int fd, struct iovec *parts, size_t count)
+{
+    while (count > 0) {
+        ssize_t written = writev(fd, parts, count < IOV_MAX ? (int)count : IOV_MAX);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return -1;
+        size_t rest = (size_t)written;
+        while (count > 0 && rest >= parts->iov_len) {
+            rest -= parts->iov_len;
+            parts++;
+            count--;
+        }
+        if (count > 0) {
+            parts->iov_base = (uint8_t *)parts->iov_base + rest;
+            parts->iov_len -= rest;
+        }
+    }
+    return 0;
+}
+
+/* From the disk, where the kernel can be brought to it: what it has in its cache proves nothing. */
+static int read_back(const struct shard_id *id, const char *path, struct phx_error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return job_fail_errno(error, errno, "open %.120s", path);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    return verify_file(id, path, error);
+}
+
+/* Ends what was begun at "NAME.tmp": gives it its name, durable, or takes it away. */
+static int publish(const struct shard_id *id, bool verify, const char *name, const char *temporary, int fd,
+                   int status, struct phx_error *error)
+{
+    char directory[PATH_SIZE];
+    if (status == 0 && fsync(fd) != 0)
+        status = job_fail_errno(error, errno, "sync %.120s", temporary);
+    if (status == 0 && verify)
+        status = read_back(id, temporary, error);
+    if (close(fd) != 0 && status == 0) /* a network file system may say only now that it is full */
+        status = job_fail_errno(error, errno, "close %.120s", temporary);
+    if (status == 0 && rename(temporary, name) != 0)
+        status = job_fail_errno(error, errno, "rename %.120s", temporary);
+    if (status != 0) {
+        unlink(temporary);
+        return status;
+    }
+    step_path(id, directory);
+    status = sync_directory(directory, error);
+    return status != 0 ? status : sync_directory(id->dir, error);
+}
+
+/* Creates `name` with these contents: all of them, durable, or not at all. */
+static int write_file(const struct shard_id *id, bool verify, const char *name, struct iovec *parts,
+                      size_t count, struct phx_error *error)
+{
+    char temporary[PATH_SIZE + 8];
+    int status = make_directory(id, error);
     if (status != 0)
         return status;
-    uint32_t crc = 0;
-    uint64_t left = header.len;
-    while (status == 0 && left > 0) {
-        size_t len = left < sizeof part ? (size_t)left : sizeof part;
-        if (!read_all(fd, part, len))
-            status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
-                                : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
-        else
-            crc = job_crc32c(crc, part, len);
-        left -= len;
+    snprintf(temporary, sizeof temporary, "%s.tmp", name);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return job_fail_errno(error, errno, "create %.120s", temporary);
+    if (write_all(fd, parts, count) != 0)
+        status = job_fail_errno(error, errno, "write %.120s", temporary);
+    return publish(id, verify, name, temporary, fd, status, error);
+}
+
+/* *direct: past the page cache, where this file system can. */
+static int open_large(const char *temporary, bool *ret_direct)
+{
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0666);
+    *ret_direct = fd >= 0;
+    return fd >= 0 || errno != EINVAL ? fd : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+/* The data, then the header, when the checksum is known. 0, or errno. */
+static int fill_large(int fd, bool direct, const struct iovec *data, size_t count,
+                      struct shard_header *header)
+{
+    _Alignas(BLOCKS_ALIGN) uint8_t first[BLOCKS_ALIGN];
+    off_t size = (off_t)(SHARD_HEADER_SIZE + header->len);
+    if (fallocate(fd, 0, 0, size) != 0 && errno == ENOSPC) /* not all file systems can reserve */
+        return errno;
+    int reason = blocks_write(fd, direct, data, count, (size_t)header->len, &header->data_crc, first);
+    if (reason == EINVAL && direct && fcntl(fd, F_SETFL, 0) == 0) /* it said too much when it was opened */
+        reason = blocks_write(fd, false, data, count, (size_t)header->len, &header->data_crc, first);
+    if (reason != 0)
+        return reason;
+    shard_header_put(header, job_crc32c, first);
+    if (pwrite(fd, first, sizeof first, 0) != (ssize_t)sizeof first || ftruncate(fd, size) != 0)
+        return errno;
+    return 0;
+}
+
+/* As write_file, for a shard that is worth several threads. */
+static int write_large(const struct shard_id *id, bool verify, const char *name, const struct iovec *data,
+                       size_t count, struct shard_header *header, struct phx_error *error)
+{
+    char temporary[PATH_SIZE + 8];
+    bool direct;
+    int status = make_directory(id, error);
+    if (status != 0)
+        return status;
+    snprintf(temporary, sizeof temporary, "%s.tmp", name);
+    int fd = open_large(temporary, &direct);
+    if (fd < 0)
+        return job_fail_errno(error, errno, "create %.120s", temporary);
+    int reason = fill_large(fd, direct, data, count, header);
+    if (reason != 0)
+        status = job_fail_errno(error, reason, "write %.120s", temporary);
+    return publish(id, verify, name, temporary, fd, status, error);
+}
+
+static int write_small(const struct shard_id *id, bool verify, const char *path, const struct iovec *data,
+                       size_t count, struct shard_header *header, struct phx_error *error)
+{
+    uint8_t bytes[SHARD_HEADER_SIZE];
+    struct iovec *parts = malloc((count + 1) * sizeof *parts);
+    if (parts == NULL)
+        return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        header->data_crc = job_crc32c(header->data_crc, data[i].iov_base, data[i].iov_len);
+        parts[i + 1] = data[i];
     }
-    close(fd);
-    if (status == 0 && crc != header.data_crc)
-        status = job_fail(error, PHX_ERROR_CORRUPT, "%.160s is damaged: the checksum is wrong", path);
+    shard_header_put(header, job_crc32c, bytes);
+    parts[0] = (struct iovec){bytes, sizeof bytes};
+    int status = write_file(id, verify, path, parts, count + 1, error);
+    free(parts);
     return status;
+}
+
+static int write_shard(const struct shard_id *id, bool verify, const struct iovec *data, size_t count,
+                       uint64_t *ret_size, struct phx_error *error)
+{
+    char path[PATH_SIZE];
+    struct shard_header header = {
+        .step = id->step, .attempt = id->attempt, .rank = id->rank, .world = id->world, .key = id->key};
+    for (size_t i = 0; i < count; i++)
+        header.len += data[i].iov_len;
+    shard_path(id, "", path);
+    int status = header.len < BLOCKS_SMALL ? write_small(id, verify, path, data, count, &header, error)
+                                           : write_large(id, verify, path, data, count, &header, error);
+    if (status == 0)
+        *ret_size = SHARD_HEADER_SIZE + header.len;
+    return status;
+}
+
+int shard_write(const struct shard_id *id, const struct iovec *data, size_t count, uint64_t *ret_size,
+                struct phx_error *error)
+{
+    return write_shard(id, false, data, count, ret_size, error);
+}
+
+int shard_write_verified(const struct shard_id *id, const struct iovec *data, size_t count,
+                         uint64_t *ret_size, struct phx_error *error)
+{
+    return write_shard(id, true, data, count, ret_size, error);
 }
 
 /* ---- the directory ---- */
@@ -338,13 +457,13 @@ static DIR *open_step(DIR *parent, const char *name)
     return dir;
 }
 
-void shard_delete_before(const struct shard_id *id, uint64_t keep_from, bool commits)
+void shard_delete_before(const struct shard_id *id, uint64_t keep_from, uint64_t every, bool commits)
 {
     DIR *parent = opendir(id->dir);
     struct dirent *entry;
     while (parent != NULL && (entry = readdir(parent)) != NULL) {
         uint64_t step;
-        if (!parse_step(entry->d_name, &step) || step >= keep_from)
+        if (!parse_step(entry->d_name, &step) || step >= keep_from || (every > 0 && step % every == 0))
             continue;
         DIR *dir = open_step(parent, entry->d_name);
         struct dirent *file;
@@ -353,7 +472,7 @@ void shard_delete_before(const struct shard_id *id, uint64_t keep_from, bool com
             enum file_kind kind = parse_file(file->d_name, &attempt, &rank);
             if (kind == FILE_OTHER || attempt > id->attempt)
                 continue;
-            if (kind == FILE_COMMIT ? commits : rank == id->rank)
+            if (kind == FILE_COMMIT ? commits : rank % id->world == id->rank)
                 unlinkat(dirfd(dir), file->d_name, 0);
         }
         if (dir != NULL)
@@ -383,8 +502,8 @@ bool shard_find_older(struct shard_id *id)
         DIR *dir = open_step(parent, entry->d_name);
         while (dir != NULL && (file = readdir(dir)) != NULL) {
             uint32_t attempt, rank;
-            if (parse_file(file->d_name, &attempt, &rank) != FILE_SHARD || rank != id->rank ||
-                is_temporary(file->d_name) || (step == id->step && attempt >= id->attempt))
+            if (parse_file(file->d_name, &attempt, &rank) != FILE_SHARD || is_temporary(file->d_name) ||
+                (step == id->step && attempt >= id->attempt))
                 continue;
             if (!found || step > best.step || attempt > best.attempt) {
                 found = true;
@@ -409,7 +528,7 @@ int shard_mark_committed(const struct shard_id *id, struct phx_error *error)
     int len = snprintf(contents, sizeof contents, "phalanx checkpoint\nstep %llu\nattempt %u\nworld %u\n",
                        (unsigned long long)id->step, id->attempt, id->world);
     struct iovec part = {contents, (size_t)len};
-    return write_file(id, path, &part, 1, error);
+    return write_file(id, false, path, &part, 1, error);
 }
 
 static void survey_step(DIR *dir, uint64_t step, struct shard_survey *survey)

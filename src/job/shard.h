@@ -12,7 +12,8 @@
  *            16  u64 step                  24  u32 attempt
  *            28  u32 rank                  32  u32 world
  *            36  u32 CRC-32C of the data   40  u64 data length
- *            48  12 bytes, zero            60  u32 CRC-32C of the 60 bytes before
+ *            48  u64 key of the regions (regions.h; 0: bytes)
+ *            56  4 bytes, zero             60  u32 CRC-32C of the 60 bytes before
  *            64  data
  * (docs/formats/checkpoint.md has all of it.) It is valid if and only if its size is 64 + data length, both
  * checksums are right, magic, version and header size are these, and step, attempt and rank are those of
@@ -41,14 +42,25 @@ struct shard_id {
     const char *dir;
     uint64_t step;
     uint32_t attempt, rank, world;
+    uint64_t key; /* for writing alone; 0: none */
 };
 
-/* The data is `count` parts, one after the other. ret_size: of the file. */
+/* The data is `count` parts, one after the other. ret_size: of the file. From BLOCKS_SMALL on several threads
+ * write it, past the page cache where the file system can (blocks.h). */
 int shard_write(const struct shard_id *id, const struct iovec *data, size_t count, uint64_t *ret_size,
                 struct phx_error *error);
+/* As shard_write; what was written is read back before it gets its name. PHX_ERROR_CORRUPT: it is not the
+ * same, and is taken away. */
+int shard_write_verified(const struct shard_id *id, const struct iovec *data, size_t count,
+                         uint64_t *ret_size, struct phx_error *error);
 
 /* Length of the data, from a valid header. PHX_ERROR_CORRUPT when the file is missing or not as above. */
 int shard_length(const struct shard_id *id, size_t *ret_len, struct phx_error *error);
+
+/* The header and the first bytes of the data, at most `cap`, which are not verified. With id->world 0 the
+ * shard may be of any world. */
+int shard_front(const struct shard_id *id, void *buf, size_t cap, struct shard_header *ret_header,
+                size_t *ret_got, struct phx_error *error);
 
 /* Reads and verifies. PHX_ERROR_SPACE sets *ret_len too. */
 int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len, struct phx_error *error);
@@ -56,13 +68,14 @@ int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len
 /* Reads the whole file and forgets it: what shard_read would say, but for the buffer's size. */
 int shard_verify(const struct shard_id *id, struct phx_error *error);
 
-/* Moves step and attempt to the rank's newest shard that is older (a lower step, or the same and a lower
- * attempt), by name alone; false when there is none. */
+/* Moves step and attempt to those of the newest shard of any rank that is older (a lower step, or the same
+ * and a lower attempt), by name alone; false when there is none. */
 bool shard_find_older(struct shard_id *id);
 
-/* Deletes the rank's files of steps before keep_from, of attempts up to id->attempt; with `commits` the
- * commit marks too. What can't be deleted now stays for the next time. */
-void shard_delete_before(const struct shard_id *id, uint64_t keep_from, bool commits);
+/* Deletes the rank's files of steps before keep_from, of attempts up to id->attempt, and those of ranks that
+ * are no more (its own number modulo the world), but for multiples of `every` (0: none are kept); with
+ * `commits` the commit marks too. What can't be deleted now stays for the next time. */
+void shard_delete_before(const struct shard_id *id, uint64_t keep_from, uint64_t every, bool commits);
 
 /* ---- stand-alone ---- */
 

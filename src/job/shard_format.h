@@ -17,6 +17,7 @@ struct shard_header {
     uint32_t attempt, rank, world;
     uint32_t data_crc;
     uint64_t len; /* of the data */
+    uint64_t key; /* of its regions (job/regions.h); 0: bytes, or written before there were keys */
 };
 
 typedef uint32_t (*shard_crc)(uint32_t crc, const void *data, size_t len);
@@ -25,7 +26,7 @@ static inline void shard_header_put(const struct shard_header *header, shard_crc
                                     uint8_t ret_bytes[SHARD_HEADER_SIZE])
 {
     struct jobwire_writer writer = {.data = ret_bytes, .cap = SHARD_HEADER_SIZE};
-    static const uint8_t zero[12];
+    static const uint8_t zero[4];
     jobwire_put_bytes(&writer, SHARD_MAGIC, 8);
     jobwire_put(&writer, SHARD_VERSION, 4);
     jobwire_put(&writer, SHARD_HEADER_SIZE, 4);
@@ -35,6 +36,7 @@ static inline void shard_header_put(const struct shard_header *header, shard_crc
     jobwire_put(&writer, header->world, 4);
     jobwire_put(&writer, header->data_crc, 4);
     jobwire_put(&writer, header->len, 8);
+    jobwire_put(&writer, header->key, 8);
     jobwire_put_bytes(&writer, zero, sizeof zero);
     jobwire_put(&writer, crc(0, ret_bytes, writer.len), 4);
 }
@@ -51,7 +53,8 @@ static inline bool shard_header_get(const uint8_t bytes[SHARD_HEADER_SIZE], shar
     ret_header->world = (uint32_t)jobwire_get(&reader, 4);
     ret_header->data_crc = (uint32_t)jobwire_get(&reader, 4);
     ret_header->len = jobwire_get(&reader, 8);
-    jobwire_get_bytes(&reader, 12);
+    ret_header->key = jobwire_get(&reader, 8);
+    jobwire_get_bytes(&reader, 4);
     *ret_version = size == SHARD_HEADER_SIZE ? (uint32_t)version : 0;
     return memcmp(bytes, SHARD_MAGIC, 8) == 0 &&
            jobwire_get(&reader, 4) == crc(0, bytes, SHARD_HEADER_SIZE - 4);

@@ -59,6 +59,15 @@ void job_spoke_send(struct phx_context *ctx, const struct star_message *message)
         send_encoded(ctx, message);
 }
 
+void job_spoke_give_up(struct phx_context *ctx)
+{
+    struct star_message message = {.type = STAR_GAVE_UP, .rank = ctx->settings.rank};
+    if (ctx->hub != NULL)
+        job_hub_broadcast(ctx, &message);
+    else if (ctx->spoke.state == SPOKE_READY)
+        send_encoded(ctx, &message);
+}
+
 static void hello(struct phx_context *ctx)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -66,6 +75,7 @@ static void hello(struct phx_context *ctx)
     uint8_t bytes[STAR_NAME_SIZE_MAX];
     memcpy(name.name, settings->name, sizeof settings->name);
     memcpy(name.address, settings->address, sizeof settings->address);
+    job_own_place(ctx, &name);
     struct star_message message = {.type = STAR_HELLO,
                                    .rank = settings->rank,
                                    .world = settings->world,
@@ -207,6 +217,10 @@ void job_spoke_receive(struct phx_context *ctx, const struct star_message *messa
             job_spoke_send(ctx, &(struct star_message){.type = STAR_GAVE_UP});
         job_lose(ctx, rank);
         break;
+    case STAR_GAVE_UP: /* the hub goes on under another attempt */
+        if (ctx->hub == NULL)
+            job_end_attempt(ctx);
+        break;
     case STAR_LEFT:
         ctx->members[rank] = MEMBER_LEFT;
         if (!ctx->any_left)
@@ -214,12 +228,25 @@ void job_spoke_receive(struct phx_context *ctx, const struct star_message *messa
         ctx->any_left = true;
         job_changed(ctx);
         break;
-    case STAR_PROPOSE:
+    case STAR_DUMP:
+    case STAR_SOURCE:
     case STAR_AGREED:
         job_agree_told(ctx, message);
         break;
+    case STAR_ASK_KEYS:
+        job_keys_asked(ctx);
+        break;
+    case STAR_KEYS:
+        job_keys_told(ctx, message);
+        break;
     case STAR_HELD_BY_ALL:
         job_keep_told(ctx, message->number, message->status == 0);
+        break;
+    case STAR_COPIED_BY_ALL:
+        job_peer_told(ctx, message->number, message->status == 0);
+        break;
+    case STAR_SAVE_AT:
+        job_pact_told(ctx, message);
         break;
     case STAR_COMMITTED:
         job_committed(ctx, message->number, message->attempt);

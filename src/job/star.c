@@ -67,6 +67,9 @@ size_t star_put_name(const struct star_name *name, uint8_t *out)
     jobwire_put_bytes(&writer, name->name, name_len);
     jobwire_put(&writer, address_len, 1);
     jobwire_put_bytes(&writer, name->address, address_len);
+    jobwire_put(&writer, name->port, 2);
+    jobwire_put(&writer, name->machine, 8);
+    jobwire_put(&writer, name->rack, 8);
     assert(!writer.full);
     return writer.len;
 }
@@ -89,6 +92,9 @@ size_t star_get_name(const uint8_t *data, size_t len, struct star_name *ret_name
     struct star_name name;
     get_text(&reader, name.name, sizeof name.name);
     get_text(&reader, name.address, sizeof name.address);
+    name.port = (uint16_t)jobwire_get(&reader, 2);
+    name.machine = jobwire_get(&reader, 8);
+    name.rack = jobwire_get(&reader, 8);
     if (reader.broken)
         return 0;
     *ret_name = name;

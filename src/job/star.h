@@ -6,9 +6,10 @@
  * difference is refused at HELLO u32 rank, u32 world, u32 attempt, u32 status, u64 number u32 key length (<=
  * PHX_KEY_MAX), u32 value length, key, value      these two fill the rest exactly
  *
- * Life of a connection: HELLO -> (REJECT and close | TABLE, when the whole gang is there). A table with a
- * checkpoint is the first proposal of what to restore: ANSWER of each rank -> (PROPOSE, and again | AGREED).
- * Then anything; LEAVE -> close by the hub. A connection that ends without LEAVE or GAVE_UP is a lost rank.
+ * Life of a connection: HELLO -> (REJECT and close | TABLE, when the whole gang is there). Then all agree on
+ * what they restore: OFFERS of each rank -> (ASK_KEYS -> KEYS of one rank, where the hub needs them) ->
+ * (SOURCE to each rank -> ANSWER of each, again while somebody's source is damaged) -> AGREED. Then
+ * anything; LEAVE -> close by the hub. A connection that ends without LEAVE or GAVE_UP is a lost rank.
  */
 #ifndef PHX_JOB_STAR_H
 #define PHX_JOB_STAR_H
@@ -18,7 +19,7 @@
 
 #include "phalanx/phalanx.h"
 
-#define STAR_VERSION     2
+#define STAR_VERSION     3
 #define STAR_HEADER_SIZE 8
 #define STAR_FIXED_SIZE  32 /* of the body: everything in front of key and value */
 #define STAR_HELLO_MAX   4096
@@ -28,7 +29,7 @@ enum star_type {
     STAR_HELLO =
         0x5001,  /* rank, world, attempt; status 1: stand-alone; key: job set; value: names (see star_name) */
     STAR_REJECT, /* status: a phx_code without its sign; value: why */
-    STAR_TABLE,  /* attempt; status 1: there is a checkpoint of step `number`, attempt `rank`; value: names */
+    STAR_TABLE,  /* attempt; status 1: the newest commit is step `number`, attempt `rank`; value: names */
     STAR_ARRIVE, /* at barrier `number` (1, 2, ...) */
     STAR_RELEASE,   /* barrier `number` is complete */
     STAR_PUT,       /* number: call id; key, value */
@@ -38,17 +39,31 @@ enum star_type {
     STAR_GONE,      /* `rank` is lost */
     STAR_LEFT,      /* `rank` said goodbye */
     STAR_LEAVE,     /* goodbye */
-    STAR_GAVE_UP,   /* the sender ends because of somebody's loss: don't count its own end as another loss */
+    STAR_GAVE_UP,   /* the sender ends, or goes on under another attempt: its end here is not another loss */
     STAR_SAVED,     /* stand-alone: the shard of step `number` is durable */
     STAR_COMMITTED, /* stand-alone: the checkpoint of step `number`, attempt `attempt` */
-    STAR_ANSWER, /* to proposal `world` (1, 2, ...); status bits 1: my shard is whole, 2: my next older one is
-                       of step `number`, attempt `rank` */
-    STAR_PROPOSE, /* the checkpoint of step `number`, attempt `rank` */
-    /* status 1: on that one; 2: on none, begin anew; 0: on none, `world` is a rank that can't read the
-     * newest, and there is no older one that all can. */
+    STAR_ANSWER,    /* to the SOURCE of round `world` (1, 2, ...); status 1: I have it, whole */
+    STAR_SOURCE,    /* restore step `number`, attempt `rank`, round `world`; status: the rank that has your
+                    shard; value: its offer (offer.h) */
+    /* status 1: on step `number`, attempt `rank`; 3: on that, and it is in storage, whole; 2: on none, begin
+     * anew; 0: on none, `world` is a rank that has no whole shard of the newest, and there is no older one
+     * that all have; 4: a dying checkpoint is refused; value: why. */
     STAR_AGREED,
-    STAR_HELD,        /* this rank holds step `number` in memory; status 1: it could not */
-    STAR_HELD_BY_ALL, /* all have said so; status 1: not all hold it */
+    STAR_HELD,          /* this rank holds step `number` in memory; status 1: it could not */
+    STAR_HELD_BY_ALL,   /* all have said so; status 1: not all hold it */
+    STAR_COPIED,        /* a peer has this rank's step `number`; status 1: it has not */
+    STAR_COPIED_BY_ALL, /* all have said so; status 1: not all are copied */
+    STAR_DUMP,     /* write these shards of step `number`, round `world`; value: for each u32 rank, offer;
+                      then ANSWER: status 0: that of `rank` is damaged; 2: it could not be written (value) */
+    STAR_OFFERS,   /* what I can give; value: offers (offer.h); number: key of my regions, 0: none yet; status
+                         1: I know the keys of all, of attempt `attempt` */
+    STAR_ASK_KEYS, /* tell them */
+    STAR_KEYS,     /* of all ranks of a world; value: u64 each. Of attempt `attempt` */
+    STAR_KEY,      /* number: key of the regions that were registered */
+    STAR_NOTICE,   /* the sender will be stopped: at which step do all save? */
+    /* From the hub: at step `number`; status 0: can you? 1: do. From a rank: status 1: I can, 0: too late,
+     * `number` steps are made; 2: I have come to it and save. */
+    STAR_SAVE_AT,
 };
 
 /* key and value point into the sender's or the receiver's memory; they aren't copied. */
@@ -72,14 +87,18 @@ void star_encode(const struct star_message *message, uint8_t *out);
 int star_decode(const uint8_t *data, size_t len, size_t body_max, struct star_message *ret_message,
                 size_t *ret_used);
 
-/* A rank's names, as HELLO and TABLE carry them: u8 length, host name, u8 length, numeric address. */
+/* A rank as HELLO and TABLE carry it: u8 length, host name, u8 length, numeric address, u16 port, u64
+ * machine, u64 rack. */
 struct star_name {
     char name[256];
     char address[64];
+    uint16_t port;    /* where it gives what it holds (transfer.h); 0: nowhere */
+    uint64_t machine; /* equal for ranks that see one folder in memory */
+    uint64_t rack;    /* 0: not known */
 };
 
 /* Appends at most STAR_NAME_SIZE_MAX bytes to out; returns how many. */
-#define STAR_NAME_SIZE_MAX (2 + 255 + 63)
+#define STAR_NAME_SIZE_MAX (2 + 255 + 63 + 18)
 size_t star_put_name(const struct star_name *name, uint8_t *out);
 
 /* Returns the bytes used, 0 when they are invalid. */

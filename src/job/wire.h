@@ -44,6 +44,9 @@
 #define JOBWIRE_METRICS_MAX 16
 #define JOBWIRE_NAME_MAX    32 /* with the NUL */
 
+#define JOBWIRE_REASON_MAX     200 /* with the NUL */
+#define JOBWIRE_RENDEZVOUS_MAX 272 /* with the NUL: a host name, a colon, a port */
+
 enum jobwire_type {
     /* task -> agent */
     JOBWIRE_JOIN = 1,
@@ -51,20 +54,32 @@ enum jobwire_type {
     JOBWIRE_SHARD_SAVED = 3,
     JOBWIRE_PEER_GONE = 4,
     JOBWIRE_LEAVE = 5,
+    JOBWIRE_STORE = 6,
+    JOBWIRE_FETCH = 7,
     /* agent -> task */
     JOBWIRE_WELCOME = 64,
     JOBWIRE_FENCED = 65,
     JOBWIRE_CHECKPOINT_COMMITTED = 66,
     JOBWIRE_DRAIN = 67,
+    JOBWIRE_REJOIN = 68,
+    JOBWIRE_STORED = 69,
+    JOBWIRE_FETCHED = 70,
 };
 
-/* First frame of a connection. The pid is the task's own view of it. */
+enum jobwire_join_flags {
+    JOBWIRE_JOIN_CAN_REJOIN = 1, /* the process goes on under a later attempt when it is told to */
+    JOBWIRE_JOIN_SPARE = 2,      /* it has no rank yet (rank and world are 0) and waits for its REJOIN */
+};
+
+/* First frame of a connection, and again on it for each attempt that the process goes on under. The pid is
+ * the task's own view of it. */
 struct jobwire_join {
     uint64_t task_uid; /* PHX_TASK_UID */
-    uint32_t attempt;  /* PHX_ATTEMPT */
+    uint32_t attempt;  /* PHX_ATTEMPT, or that of the last REJOIN */
     uint32_t rank;
     uint32_t world;
     uint32_t pid;
+    uint32_t flags; /* enum jobwire_join_flags; absent in frames of the first version: 0 */
 };
 
 struct jobwire_metric {
@@ -133,6 +148,54 @@ struct jobwire_drain {
     uint32_t reason;      /* enum jobwire_drain_reason; unknown values are kept as they are */
 };
 
+enum jobwire_rejoin_flags {
+    JOBWIRE_REJOIN_DUMP = 1, /* the ranks write what they have to storage, nothing else */
+};
+
+/* The process goes on as this rank of a later attempt: it leaves its peers and sends JOIN with the new
+ * attempt. Only for a process whose JOIN said that it can. May come again; one whose attempt isn't above the
+ * process's own says nothing new. */
+struct jobwire_rejoin {
+    uint32_t attempt, rank, world;
+    uint32_t full_world; /* ranks before any left for want of machines; >= world */
+    uint32_t flags;      /* enum jobwire_rejoin_flags */
+    bool has_restore;
+    uint64_t restore_step;    /* 0 without has_restore */
+    uint32_t restore_attempt; /* 0 without has_restore */
+    /* host:port of rank 0, printable ASCII without blanks; on the wire u16 length and the bytes. May be empty
+     * in a world of one. */
+    char rendezvous[JOBWIRE_RENDEZVOUS_MAX];
+};
+
+/* Where the agent has an object store (PHX_CHECKPOINT_STORE), it moves shards between it and the rank's
+ * slots in PHX_MEMORY_DIR (job/held.h), so the library knows files alone.
+ *     STORE   the sealed slot goes to the store as the shard (step, attempt) of this rank. The task leaves
+ *             the slot as it is until STORED.
+ *     FETCH   the shard (step, attempt) of this rank comes from the store into the slot, sealed. The task
+ *             does not look into the slot until FETCHED.
+ * Each is answered once, and may be asked again: after a reconnect the task says it again, and an agent that
+ * was restarted goes on where the one before it had come to. One STORE and one FETCH at a time. */
+struct jobwire_slot {
+    uint64_t step;
+    uint32_t attempt, slot;
+};
+
+enum jobwire_moved_status {
+    JOBWIRE_MOVED = 0,
+    JOBWIRE_MOVE_FAILED = 1,  /* the reason says why; unknown values mean this too */
+    JOBWIRE_MOVE_MISSING = 2, /* FETCH: there is no such shard */
+    JOBWIRE_MOVE_DAMAGED = 3, /* its checksums are wrong */
+};
+
+/* The answer to the same three numbers. STORED: the shard is durable; the task reports it as SHARD_SAVED. */
+struct jobwire_moved {
+    uint64_t step;
+    uint32_t attempt, slot;
+    uint32_t status;                 /* enum jobwire_moved_status */
+    uint64_t bytes;                  /* of the shard */
+    char reason[JOBWIRE_REASON_MAX]; /* printable ASCII; on the wire u16 length and the bytes */
+};
+
 /* A message of either direction. LEAVE has no body: the task ends cleanly after it. */
 struct jobwire_message {
     uint16_t type; /* enum jobwire_type, or a later one */
@@ -145,6 +208,9 @@ struct jobwire_message {
         struct jobwire_fenced fenced;
         struct jobwire_checkpoint_committed committed;
         struct jobwire_drain drain;
+        struct jobwire_rejoin rejoin;
+        struct jobwire_slot slot;   /* STORE, FETCH */
+        struct jobwire_moved moved; /* STORED, FETCHED */
     };
 };
 
@@ -274,6 +340,96 @@ static inline bool jobwire_get_bool(struct jobwire_reader *reader)
     return value == 1;
 }
 
+static inline bool jobwire_rendezvous_valid(const uint8_t *text, size_t len)
+{
+    if (len >= JOBWIRE_RENDEZVOUS_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (text[i] <= ' ' || text[i] > '~')
+            return false;
+    return true;
+}
+
+static inline void jobwire_put_rejoin(struct jobwire_writer *writer, const struct jobwire_rejoin *rejoin)
+{
+    size_t len = strnlen(rejoin->rendezvous, JOBWIRE_RENDEZVOUS_MAX);
+    jobwire_put(writer, rejoin->attempt, 4);
+    jobwire_put(writer, rejoin->rank, 4);
+    jobwire_put(writer, rejoin->world, 4);
+    jobwire_put(writer, rejoin->full_world, 4);
+    jobwire_put(writer, rejoin->flags, 4);
+    jobwire_put(writer, rejoin->has_restore, 1);
+    jobwire_put(writer, rejoin->restore_step, 8);
+    jobwire_put(writer, rejoin->restore_attempt, 4);
+    jobwire_put(writer, len, 2);
+    if (!jobwire_rendezvous_valid((const uint8_t *)rejoin->rendezvous, len))
+        writer->full = true;
+    jobwire_put_bytes(writer, rejoin->rendezvous, len);
+}
+
+/* A rank outside its world is no message. */
+static inline void jobwire_get_rejoin(struct jobwire_reader *reader, struct jobwire_rejoin *ret_rejoin)
+{
+    ret_rejoin->attempt = (uint32_t)jobwire_get(reader, 4);
+    ret_rejoin->rank = (uint32_t)jobwire_get(reader, 4);
+    ret_rejoin->world = (uint32_t)jobwire_get(reader, 4);
+    ret_rejoin->full_world = (uint32_t)jobwire_get(reader, 4);
+    ret_rejoin->flags = (uint32_t)jobwire_get(reader, 4);
+    ret_rejoin->has_restore = jobwire_get_bool(reader);
+    ret_rejoin->restore_step = jobwire_get(reader, 8);
+    ret_rejoin->restore_attempt = (uint32_t)jobwire_get(reader, 4);
+    size_t len = (size_t)jobwire_get(reader, 2);
+    const uint8_t *text = jobwire_get_bytes(reader, len);
+    if (text == NULL || !jobwire_rendezvous_valid(text, len) || ret_rejoin->rank >= ret_rejoin->world ||
+        ret_rejoin->full_world < ret_rejoin->world) {
+        reader->broken = true;
+        return;
+    }
+    memcpy(ret_rejoin->rendezvous, text, len);
+    ret_rejoin->rendezvous[len] = '\0';
+}
+
+static inline bool jobwire_reason_valid(const uint8_t *text, size_t len)
+{
+    if (len >= JOBWIRE_REASON_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            return false;
+    return true;
+}
+
+static inline void jobwire_put_moved(struct jobwire_writer *writer, const struct jobwire_moved *moved)
+{
+    size_t len = strnlen(moved->reason, JOBWIRE_REASON_MAX);
+    jobwire_put(writer, moved->step, 8);
+    jobwire_put(writer, moved->attempt, 4);
+    jobwire_put(writer, moved->slot, 4);
+    jobwire_put(writer, moved->status, 4);
+    jobwire_put(writer, moved->bytes, 8);
+    jobwire_put(writer, len, 2);
+    if (!jobwire_reason_valid((const uint8_t *)moved->reason, len))
+        writer->full = true;
+    jobwire_put_bytes(writer, moved->reason, len);
+}
+
+static inline void jobwire_get_moved(struct jobwire_reader *reader, struct jobwire_moved *ret_moved)
+{
+    ret_moved->step = jobwire_get(reader, 8);
+    ret_moved->attempt = (uint32_t)jobwire_get(reader, 4);
+    ret_moved->slot = (uint32_t)jobwire_get(reader, 4);
+    ret_moved->status = (uint32_t)jobwire_get(reader, 4);
+    ret_moved->bytes = jobwire_get(reader, 8);
+    size_t len = (size_t)jobwire_get(reader, 2);
+    const uint8_t *text = jobwire_get_bytes(reader, len);
+    if (text == NULL || !jobwire_reason_valid(text, len)) {
+        reader->broken = true;
+        return;
+    }
+    memcpy(ret_moved->reason, text, len);
+    ret_moved->reason[len] = '\0';
+}
+
 static inline void jobwire_put_body(struct jobwire_writer *writer, const struct jobwire_message *message)
 {
     switch (message->type) {
@@ -283,6 +439,7 @@ static inline void jobwire_put_body(struct jobwire_writer *writer, const struct 
         jobwire_put(writer, message->join.rank, 4);
         jobwire_put(writer, message->join.world, 4);
         jobwire_put(writer, message->join.pid, 4);
+        jobwire_put(writer, message->join.flags, 4);
         break;
     case JOBWIRE_STEP:
         jobwire_put_step(writer, &message->step);
@@ -313,6 +470,19 @@ static inline void jobwire_put_body(struct jobwire_writer *writer, const struct 
         jobwire_put(writer, message->drain.deadline_ms, 8);
         jobwire_put(writer, message->drain.reason, 4);
         break;
+    case JOBWIRE_REJOIN:
+        jobwire_put_rejoin(writer, &message->rejoin);
+        break;
+    case JOBWIRE_STORE:
+    case JOBWIRE_FETCH:
+        jobwire_put(writer, message->slot.step, 8);
+        jobwire_put(writer, message->slot.attempt, 4);
+        jobwire_put(writer, message->slot.slot, 4);
+        break;
+    case JOBWIRE_STORED:
+    case JOBWIRE_FETCHED:
+        jobwire_put_moved(writer, &message->moved);
+        break;
     default: /* only a known type has a body to write */
         writer->full = true;
     }
@@ -327,6 +497,8 @@ static inline void jobwire_get_body(struct jobwire_reader *reader, struct jobwir
         message->join.rank = (uint32_t)jobwire_get(reader, 4);
         message->join.world = (uint32_t)jobwire_get(reader, 4);
         message->join.pid = (uint32_t)jobwire_get(reader, 4);
+        if (!reader->broken && reader->pos < reader->len)
+            message->join.flags = (uint32_t)jobwire_get(reader, 4);
         break;
     case JOBWIRE_STEP:
         jobwire_get_step(reader, &message->step);
@@ -354,6 +526,19 @@ static inline void jobwire_get_body(struct jobwire_reader *reader, struct jobwir
     case JOBWIRE_DRAIN:
         message->drain.deadline_ms = jobwire_get(reader, 8);
         message->drain.reason = (uint32_t)jobwire_get(reader, 4);
+        break;
+    case JOBWIRE_REJOIN:
+        jobwire_get_rejoin(reader, &message->rejoin);
+        break;
+    case JOBWIRE_STORE:
+    case JOBWIRE_FETCH:
+        message->slot.step = jobwire_get(reader, 8);
+        message->slot.attempt = (uint32_t)jobwire_get(reader, 4);
+        message->slot.slot = (uint32_t)jobwire_get(reader, 4);
+        break;
+    case JOBWIRE_STORED:
+    case JOBWIRE_FETCHED:
+        jobwire_get_moved(reader, &message->moved);
         break;
     default: /* LEAVE has no body; a later type is passed on by its number alone */
         break;

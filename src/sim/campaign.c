@@ -156,6 +156,9 @@ static void add_verdict(struct campaign *campaign, const struct verdict_message 
     sum->events += one->events;
     sum->records += one->records;
     sum->starts += one->starts;
+    sum->rejoins += one->rejoins;
+    sum->spares_used += one->spares_used;
+    sum->dumps += one->dumps;
     sum->faults += one->faults;
     sum->boots += one->boots;
     sum->jobsets += one->jobsets;

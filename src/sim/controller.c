@@ -82,6 +82,14 @@ static void send_to(struct world *world, machine_id machine, const struct from_c
         net_send_controller(world, conn, message);
 }
 
+static void send_rejoin(struct world *world, const struct task *task)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct from_controller message = {.kind = FROM_CONTROLLER_REJOIN};
+    task_rejoin_build(task, core_cluster(world->controller.core), &arena, &message.rejoin);
+    send_to(world, task->machine, &message);
+}
+
 static void carry_out(struct world *world, const struct pending *pending, const struct effect *effect)
 {
     struct from_controller message = {0};
@@ -103,6 +111,9 @@ static void carry_out(struct world *world, const struct pending *pending, const 
         message.kind = FROM_CONTROLLER_NOTICE;
         message.notice = effect->notice.notice;
         send_to(world, effect->notice.machine, &message);
+        break;
+    case EFFECT_TASK_REJOIN:
+        send_rejoin(world, effect->rejoin);
         break;
     case EFFECT_TASK_FORGET:
         message.kind = FROM_CONTROLLER_FORGET;

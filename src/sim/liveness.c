@@ -50,7 +50,7 @@ static bool waits_for_ever(const struct world *world, const struct jobset *jobse
 {
     const struct core *core = world->controller.core;
     for (size_t g = 0; g < jobset->gangs.len; g++)
-        if (jobset->gangs.items[g]->state == GANG_QUEUED)
+        if (jobset->gangs.items[g]->state == GANG_QUEUED && !gang_is_spare(jobset->gangs.items[g]))
             return !gang_feasible(core_jobs(core), core_cluster(core), jobset->gangs.items[g]);
     return false;
 }
@@ -148,8 +148,9 @@ bool liveness_reached(const struct world *world, char *ret_why, size_t size)
 
 static void trace_task(void *context, const struct task *task)
 {
-    world_trace(context, "  task " STR_FORMAT ": %s%s on m-%d, chips %llx, gang %llx", STR_ARG(task->name),
-                task_lifecycle.names[task->state], task->doomed ? " (doomed)" : "",
+    world_trace(context, "  task " STR_FORMAT " %d of attempt %d: %s%s%s%s on m-%d, chips %llx, gang %llx",
+                STR_ARG(task->name), task->index, task->attempt, task_lifecycle.names[task->state],
+                task->doomed ? " (doomed)" : "", task->joined ? ", joined" : "", task->keep ? ", keeps" : "",
                 task->machine == MACHINE_NONE ? 0 : (int)task->machine + 1, (unsigned long long)task->chips,
                 (unsigned long long)(task->gang ? task->gang->uid : 0));
 }

@@ -241,6 +241,9 @@ static void carry_out(struct world *world, struct sim_machine *machine, const st
     case AGENT_CLIENT_WELCOME:
         process_welcome(world, machine, effect->client.client, effect->client.restore_step);
         break;
+    case AGENT_CLIENT_REJOIN:
+        process_rejoin(world, machine, effect->rejoin.client, effect->rejoin.order);
+        break;
     case AGENT_CLIENT_FENCED:
         process_fenced_client(world, machine, effect->client.client);
         break;
@@ -368,7 +371,7 @@ static void adopt_task(struct world *world, struct sim_machine *machine, const s
 {
     struct agent_event event = {.kind = AGENT_ADOPTED};
     event.adopted.task = process->task;
-    event.adopted.attempt = process->attempt;
+    event.adopted.attempt = process->launch.attempt; /* its record is of its start */
     event.adopted.name = process->launch.name;
     event.adopted.launch = &process->launch;
     if (process->launch.container_count == 0) {

@@ -39,6 +39,28 @@ static uint64_t task_name_hash(const struct task *task)
     return hash64(task->job->jobset->uid, task->hostname.data, task->hostname.len);
 }
 
+void oracle_takes_rank(struct world *world, const struct sim_machine *machine, const struct process *spare)
+{
+    const struct gang_sheet *sheet = &spare->launch.sheet;
+    uint64_t name_hash = 0;
+    for (size_t i = 0; i < sheet->count; i++)
+        if (sheet->entries[i].rank == spare->told_rank)
+            name_hash =
+                hash64(spare->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
+    if (!name_hash)
+        world_fail(world, TORTURE_SAFETY, "%s: " STR_FORMAT " is given rank %u, which its gang does not have",
+                   machine->name, STR_ARG(spare->launch.name), spare->told_rank);
+    for (uint32_t m = 0; m < world->swarm.machines; m++)
+        for (size_t i = 0; i < world->machines[m].processes.len; i++) {
+            const struct process *other = world->machines[m].processes.items[i];
+            if (other != spare && process_lives(other) && !other->spare && other->name_hash == name_hash)
+                world_fail(world, TORTURE_SAFETY,
+                           STR_FORMAT " on %s is given rank %u while " STR_FORMAT " lives on %s",
+                           STR_ARG(spare->launch.name), machine->name, spare->told_rank,
+                           STR_ARG(other->launch.name), world->machines[m].name);
+        }
+}
+
 void oracle_told_start(struct world *world, const struct task *task)
 {
     uint64_t name_hash = task_name_hash(task);
@@ -98,7 +120,7 @@ void oracle_saved(struct world *world, const struct process *process)
 {
     static int present;
     u64_map_put(&world->shards,
-                shard_key(process->jobset, process->attempt, process->name_hash, process->saved_step),
+                shard_key(process->jobset, process->writes_as, process->name_hash, process->saved_step),
                 &present);
 }
 
@@ -128,8 +150,8 @@ static void check_commit(struct world *world, const struct jobset *jobset, int32
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
-            if (!task->joined || task->state == TASK_FAILED)
-                continue;
+            if (!task->joined || task->state == TASK_FAILED || task->attempt != jobset->attempt)
+                continue; /* of a dying checkpoint only survivors are members */
             uint64_t key = shard_key(jobset->uid, checkpoint->committed_attempt, task_name_hash(task),
                                      checkpoint->committed_step);
             if (!u64_map_get(&world->shards, key))

@@ -81,6 +81,7 @@ static void arm(struct world *world, struct sim_machine *machine, struct process
 {
     int64_t due_ns = earliest(process->kill_ns, process->ends_ns);
     due_ns = earliest(due_ns, process->due_ns);
+    due_ns = earliest(due_ns, process->rejoin_ns);
     if (!process->fenced)
         due_ns = earliest(due_ns, fence_due(world, machine));
     process->armed = ++world->next_id;
@@ -172,12 +173,29 @@ static bool runs_for_ever(const struct process *process)
                          (container->role == CONTAINER_MAIN && container->restart == RERUN_ALWAYS));
 }
 
+/* Of some JobSets all can, of some none, of a few some can. */
+static bool draw_rejoin(struct world *world, const struct process *process)
+{
+    uint32_t share = (uint32_t)(hash_mix(process->jobset ^ world->options.seed) % 1000000);
+    if (share < world->swarm.rejoin_ppm)
+        return true;
+    return share < world->swarm.rejoin_ppm + world->swarm.rejoin_ppm / 8 && world_chance(world, 500000);
+}
+
+static bool is_spare(const struct process *process)
+{
+    return process->container == 0 && process->launch.rank >= process->launch.world;
+}
+
 static void draw_life(struct world *world, struct process *process)
 {
     const struct swarm *swarm = &world->swarm;
     const struct container_launch *container = container_of_process(process);
     int64_t run_ns = argument(process, 1, 1000) * NS_PER_MS;
-    run_ns = world_draw(world, run_ns / 2, run_ns);
+    process->can_rejoin = process->container == 0 && draw_rejoin(world, process);
+    process->spare = is_spare(process);
+    if (!process->can_rejoin) /* else all ranks end at about the same time: there is more to rejoin */
+        run_ns = world_draw(world, run_ns / 2, run_ns);
     if (container && container->role == CONTAINER_INIT)
         run_ns = world_draw(world, 0, run_ns / 4);
     if (runs_for_ever(process) && world_chance(world, world->healing ? 1000000 : 700000))
@@ -192,11 +210,13 @@ static void draw_life(struct world *world, struct process *process)
         run_ns = world_draw(world, 0, run_ns);
     }
     process->due_ns = world->now_ns + world_draw(world, NS_PER_MS, 30 * NS_PER_MS);
-    process->ends_ns = process->due_ns + run_ns;
+    process->run_ns = run_ns;
+    process->ends_ns = process->spare && process->exit_code == 0 ? INT64_MAX : process->due_ns + run_ns;
     process->kill_ns = INT64_MAX;
     process->step_ns = process->container == 0 ? argument(process, 3, 0) * NS_PER_MS : 0;
     process->checkpoint_every = (uint32_t)argument(process, 4, 0);
     process->step = process->saved_step = -1;
+    process->rejoin_ns = INT64_MAX;
     process->total = process->step_ns ? run_ns / process->step_ns : 0;
 }
 
@@ -236,7 +256,7 @@ void process_spawn(struct world *world, struct sim_machine *machine, const struc
     process->run = run;
     process->task = launch->task;
     process->jobset = launch->jobset;
-    process->attempt = launch->attempt;
+    process->attempt = process->writes_as = launch->attempt;
     process->rank = launch->rank;
     process->chips = launch->chips;
     process->number = ++world->next_id;
@@ -286,6 +306,8 @@ static void say(struct world *world, struct sim_machine *machine, struct process
     event.client.client = process->client;
     event.client.task = process->task;
     event.client.attempt = process->attempt;
+    event.client.can_rejoin = process->can_rejoin;
+    event.client.spare = process->spare;
     event.client.step.step = process->step;
     event.client.step.total = process->total;
     event.client.saved_step = process->saved_step;
@@ -298,7 +320,7 @@ static void say(struct world *world, struct sim_machine *machine, struct process
 static void tell_peers(struct world *world, const struct sim_machine *machine, const struct process *dead)
 {
     bool left = dead->exit_code == 0; /* with a goodbye */
-    if (!dead->joined || left || !net_reachable(world, machine))
+    if (!dead->joined || dead->spare || left || !net_reachable(world, machine))
         return;
     for (uint32_t m = 0; m < world->swarm.machines; m++) {
         struct sim_machine *other_machine = &world->machines[m];
@@ -306,7 +328,7 @@ static void tell_peers(struct world *world, const struct sim_machine *machine, c
             continue;
         for (size_t i = 0; i < other_machine->processes.len; i++) {
             struct process *peer = other_machine->processes.items[i];
-            if (peer == dead || peer->state != PROCESS_RUNNING || !peer->joined ||
+            if (peer == dead || peer->state != PROCESS_RUNNING || !peer->joined || peer->spare ||
                 peer->jobset != dead->jobset || peer->attempt != dead->attempt ||
                 peer->launch.world != dead->launch.world)
                 continue;
@@ -340,6 +362,113 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
     }
 }
 
+#define REJOIN_SLOW_NS (40 * NS_PER_SECOND)
+
+/* It takes its time; meanwhile it goes on as what it was. */
+void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t client,
+                    const struct task_rejoin *order)
+{
+    for (size_t i = 0; i < machine->processes.len; i++) {
+        struct process *process = machine->processes.items[i];
+        if (process->client != client || !process_lives(process) || order->attempt <= process->attempt)
+            continue;
+        if (!process->can_rejoin)
+            world_fail(world, TORTURE_SAFETY, "%s: " STR_FORMAT " is told to rejoin and cannot",
+                       machine->name, STR_ARG(process->launch.name));
+        bool slow = !world->healing && world_chance(world, world->swarm.rejoin_slow_ppm);
+        process->told_attempt = order->attempt;
+        process->told_rank = order->rank;
+        process->told_step = order->restore_step;
+        process->told_dump = order->flags & REJOIN_DUMP ? order->world : 0;
+        process->rejoin_ns = world->now_ns + world_draw(world, 0, slow ? REJOIN_SLOW_NS : 50 * NS_PER_MS);
+        world_trace(world, "%s: " STR_FORMAT " is told of attempt %d, rank %u", machine->name,
+                    STR_ARG(process->launch.name), order->attempt, order->rank);
+        if (process->spare)
+            oracle_takes_rank(world, machine, process);
+        arm(world, machine, process);
+    }
+}
+
+/* A spare becomes the rank that it was told of, which the sheet of its start names. */
+static void take_rank(struct world *world, struct process *process)
+{
+    const struct gang_sheet *sheet = &process->launch.sheet;
+    process->spare = false;
+    process->step = process->told_step;
+    for (size_t i = 0; i < sheet->count; i++)
+        if (sheet->entries[i].rank == process->told_rank)
+            process->name_hash =
+                hash64(process->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
+    if (process->ends_ns == INT64_MAX)
+        process->ends_ns =
+            world->now_ns + (world->healing ? earliest(process->run_ns, HASTE_NS) : process->run_ns);
+    world->outcome->spares_used++;
+}
+
+static bool dumps_with(const struct process *process, const struct process *other)
+{
+    return other->state == PROCESS_RUNNING && other->jobset == process->jobset &&
+           other->attempt == process->attempt && other->dump_world > 0;
+}
+
+/* All that it takes have met: the newest step that any of them holds is whole, or is not. */
+static void dump(struct world *world, struct process *process)
+{
+    uint32_t met = 0;
+    int64_t newest = -1;
+    for (uint32_t m = 0; m < world->swarm.machines; m++)
+        for (size_t i = 0; i < world->machines[m].processes.len; i++) {
+            const struct process *other = world->machines[m].processes.items[i];
+            if (!dumps_with(process, other))
+                continue;
+            met++;
+            newest = other->step > newest ? other->step : newest;
+        }
+    if (met < process->dump_world)
+        return;
+    bool whole = newest > process->told_step && world_chance(world, 800000);
+    world->outcome->dumps += whole;
+    for (uint32_t m = 0; m < world->swarm.machines; m++)
+        for (size_t i = 0; i < world->machines[m].processes.len; i++) {
+            struct process *other = world->machines[m].processes.items[i];
+            if (!dumps_with(process, other))
+                continue;
+            if (whole) {
+                other->saved_step = newest;
+                oracle_saved(world, other);
+                say(world, &world->machines[m], other, AGENT_CLIENT_SHARD_SAVED);
+            } else {
+                other->ends_ns = world->now_ns + NS_PER_MS;
+                other->exit_code = 75;
+                arm(world, &world->machines[m], other);
+            }
+        }
+}
+
+/* It goes on from what it holds in memory. */
+static void rejoin(struct world *world, struct sim_machine *machine, struct process *process)
+{
+    CHECK(process->told_attempt > process->attempt);
+    process->rejoin_ns = INT64_MAX;
+    process->attempt = process->told_attempt;
+    if (world->options.plant != PLANT_OLD_SHARD)
+        process->writes_as = process->attempt;
+    process->rank = process->told_rank;
+    process->saved_step = -1;
+    if (process->spare)
+        take_rank(world, process);
+    process->dump_world = process->told_dump;
+    world->outcome->rejoins++;
+    world_trace(world, "%s: " STR_FORMAT " goes on as attempt %d", machine->name,
+                STR_ARG(process->launch.name), process->attempt);
+    say(world, machine, process, AGENT_CLIENT_JOIN);
+    if (process->dump_world == 0)
+        return;
+    if (!world->healing && !process->stopping)
+        process->ends_ns = INT64_MAX; /* it waits for its end */
+    dump(world, process);
+}
+
 void process_fenced_client(struct world *world, struct sim_machine *machine, uint64_t client)
 {
     for (size_t i = 0; i < machine->processes.len; i++) {
@@ -357,7 +486,7 @@ static void make_step(struct world *world, struct sim_machine *machine, struct p
 {
     process->due_ns = world->now_ns + world_draw(world, process->step_ns / 2, process->step_ns);
     join(world, machine, process);
-    if (!process->joined)
+    if (!process->joined || process->spare || process->dump_world > 0)
         return;
     process->step++;
     say(world, machine, process, AGENT_CLIENT_STEP);
@@ -399,6 +528,8 @@ void process_act(struct world *world, const struct sim_event *event)
         if (process->exit_code == 0 && process->joined)
             say(world, machine, process, AGENT_CLIENT_LEFT);
         die(world, machine, process, process->exit_code, 0);
+    } else if (process->state == PROCESS_RUNNING && process->rejoin_ns <= world->now_ns) {
+        rejoin(world, machine, process);
     } else if (process->state == PROCESS_RUNNING && process->due_ns <= world->now_ns) {
         make_step(world, machine, process);
     }
@@ -413,7 +544,7 @@ void process_hasten(struct world *world)
         for (size_t i = 0; i < machine->processes.len; i++) {
             struct process *process = machine->processes.items[i];
             int64_t soon_ns = world->now_ns + world_draw(world, 0, HASTE_NS);
-            if (!process_lives(process) || process->state != PROCESS_RUNNING ||
+            if (!process_lives(process) || process->state != PROCESS_RUNNING || process->spare ||
                 process->ends_ns <= soon_ns || runs_for_ever(process))
                 continue;
             process->ends_ns = soon_ns;

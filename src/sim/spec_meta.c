@@ -22,6 +22,30 @@ static void put_labels(struct world *world, struct json_writer *json)
     json_end_object(json);
 }
 
+/* The ladder in many forms; wrong ones are refused. */
+static void put_recovery(struct world *world, struct json_writer *json)
+{
+    static const char *const rungs[] = {
+        "restart-process,replace-machine", "requeue", "replace-machine", "restart-process, shrink,dump",
+        "retry,restart-process,requeue",   "off",     "reboot"};
+    static const char *const limits[] = {"restart-process=2s", "replace-machine=500ms, restart-process=1s",
+                                         "shrink=1m,dump=5s", "requeue=1s"};
+    static const char *const budgets[] = {"restart-process=1/10s", "process-exit=2/1h,machine-lost=1/5s",
+                                          "restart-process=0/1h", "replace-machine=3/1m", "nothing=1/1s"};
+    static const char *const attempts[] = {"0", "2", "3", "1000", "x"};
+    int64_t usual = world_chance(world, 900000) ? 5 : 6;
+    if (world_chance(world, 850000))
+        json_pair_text(json, "phalanx.dev/recovery", rungs[world_draw(world, 0, usual)]);
+    if (world_chance(world, 300000))
+        json_pair_text(json, "phalanx.dev/recovery-limits", limits[world_draw(world, 0, usual > 5 ? 3 : 2)]);
+    if (world_chance(world, 300000))
+        json_pair_text(json, "phalanx.dev/recovery-budgets",
+                       budgets[world_draw(world, 0, usual > 5 ? 4 : 3)]);
+    if (world_chance(world, 400000))
+        json_pair_text(json, "phalanx.dev/no-progress-attempts",
+                       attempts[world_draw(world, 0, usual > 5 ? 4 : 3)]);
+}
+
 static void put_annotations(struct world *world, struct json_writer *json, enum object_kind kind)
 {
     json_key(json, "annotations");
@@ -37,6 +61,15 @@ static void put_annotations(struct world *world, struct json_writer *json, enum 
                        world_chance(world, 500000) ? "true" : "false");
     if (world_chance(world, 150000))
         json_pair_text(json, "phalanx.dev/preflight", world_chance(world, 500000) ? "pairs" : "true");
+    if (kind != OBJECT_POD && world_chance(world, 200000))
+        put_recovery(world, json);
+    if (kind != OBJECT_POD && world_chance(world, world->swarm.spare_tasks_ppm)) {
+        json_pair_text(json, "phalanx.dev/spares", world_chance(world, 700000) ? "1" : "2");
+        if (world_chance(world, 300000))
+            json_pair_text(json, "phalanx.dev/spare-kind", "cold");
+    }
+    if (kind != OBJECT_POD && world_chance(world, 400000)) /* what does not fit is refused */
+        json_pair_text(json, "phalanx.dev/replica-size", world_chance(world, 700000) ? "1" : "2");
     if (kind == OBJECT_JOB && world_chance(world, 200000))
         json_pair_text(json, "kueue.x-k8s.io/job-min-parallelism", "1");
     json_end_object(json);

@@ -8,7 +8,7 @@
 /* sim RUN_MS FAIL_PPM STEP_MS CHECKPOINT_EVERY: what process.c makes of it. */
 void spec_command(struct world *world, struct json_writer *json)
 {
-    bool joins = world_chance(world, 500000);
+    bool joins = world_chance(world, world->swarm.rejoin_ppm ? 850000 : 500000);
     char text[32];
     json_key(json, "command");
     json_begin_array(json);

@@ -45,7 +45,8 @@ static int64_t lowest_step(struct sim_steps *steps, const struct jobset *jobset)
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
-            if (task->state < TASK_RUNNING || task->state == TASK_FAILED || !task->joined)
+            if (task->state < TASK_RUNNING || task->state == TASK_FAILED ||
+                (!task->joined && task->keep != KEEP_TOLD))
                 continue;
             int64_t step = *slot_of(steps, task);
             if (step < 0)
@@ -102,7 +103,7 @@ void steps_report(struct world *world, const struct heartbeat *heartbeat)
     for (size_t i = 0; i < heartbeat->step_count; i++) {
         const struct task_step *step = &heartbeat->steps[i];
         const struct task *task = jobs_find_task(core_jobs(world->controller.core), step->task);
-        if (!task || task_ended(task->state) || task->job->doomed)
+        if (!task || !task_step_counts(task, step))
             continue;
         const struct jobset *jobset = task->job->jobset;
         struct sim_steps *steps = steps_of(world, jobset);

@@ -72,6 +72,9 @@ static void draw_features(struct swarm *swarm, struct rng *rng)
     for (int feature = 0; feature < FEATURES; feature++)
         swarm->features[feature] = rng_chance(rng, 500000) ? (uint32_t)PICK(rng, 200000, 500000, 900000) : 0;
     swarm->probe_fail_ppm = (uint32_t)PICK(rng, 0, 20000, 300000);
+    swarm->rejoin_ppm = (uint32_t)PICK(rng, 0, 600000, 850000);
+    swarm->rejoin_slow_ppm = (uint32_t)PICK(rng, 0, 50000, 500000);
+    swarm->spare_tasks_ppm = (uint32_t)PICK(rng, 0, 300000, 800000);
     swarm->min_run_s = PICK(rng, 0, 0, 1, 7200);
     swarm->max_life_s = PICK(rng, 0, 0, 4, 60);
     swarm->fair = rng_chance(rng, 300000);
@@ -121,6 +124,10 @@ void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
                    swarm->wait_ready && swarm->block_admission ? " block" : "");
     if (swarm->lemon_outs)
         buf_printf(&text, " lemons>=%u", swarm->lemon_outs);
+    if (swarm->rejoin_ppm)
+        buf_printf(&text, " rejoin=%uppm slow=%uppm", swarm->rejoin_ppm, swarm->rejoin_slow_ppm);
+    if (swarm->spare_tasks_ppm)
+        buf_printf(&text, " spare-tasks=%uppm", swarm->spare_tasks_ppm);
     if (swarm->features[FEATURE_CONTAINERS])
         buf_printf(&text, " probe-fail=%uppm", swarm->probe_fail_ppm);
     snprintf(ret_text, size, "%s", text.data);

@@ -30,15 +30,16 @@ enum torture_result {
 /* Known bugs that are planted in the hosts to see that they are caught. */
 enum torture_plant {
     PLANT_NONE,
-    PLANT_SKIP_FENCE,        /* no task is killed when the lease runs out */
-    PLANT_APPLY_BEFORE_LOG,  /* effects leave before their event is durable */
-    PLANT_FORGET_RELEASE,    /* a task that ends keeps its chips in the core's books */
-    PLANT_START_BEFORE_DEAD, /* an agent that dies alone is taken for a dead machine */
-    PLANT_LOSE_REPORT,       /* reports are acknowledged but not logged */
-    PLANT_QUOTA_TWICE,       /* quota of an admitted workload is given back while it runs */
-    PLANT_SKIP_FINALIZER,    /* what was deleted loses its finalizers and stays */
+    PLANT_SKIP_FENCE,         /* no task is killed when the lease runs out */
+    PLANT_APPLY_BEFORE_LOG,   /* effects leave before their event is durable */
+    PLANT_FORGET_RELEASE,     /* a task that ends keeps its chips in the core's books */
+    PLANT_START_BEFORE_DEAD,  /* an agent that dies alone is taken for a dead machine */
+    PLANT_LOSE_REPORT,        /* reports are acknowledged but not logged */
+    PLANT_QUOTA_TWICE,        /* quota of an admitted workload is given back while it runs */
+    PLANT_SKIP_FINALIZER,     /* what was deleted loses its finalizers and stays */
     PLANT_IGNORE_RESERVATION, /* what is kept for a preemptor is given to others */
-    PLANT_LOSE_READINESS,    /* that a task is ready is acknowledged but not logged */
+    PLANT_LOSE_READINESS,     /* that a task is ready is acknowledged but not logged */
+    PLANT_OLD_SHARD,          /* a process that has joined again writes its shards as the attempt before */
     PLANTS
 };
 const char *torture_plant_name(enum torture_plant plant); /* "skip-fence" ... */
@@ -57,7 +58,8 @@ struct torture_outcome {
     char why[TORTURE_WHY_MAX];    /* "" when ok */
     char drawn[TORTURE_DRAW_MAX]; /* the options that the seed drew, for people */
     uint64_t events, records;     /* of the world; of the core's log */
-    uint64_t starts, faults, boots, jobsets, finished, restarts;
+    uint64_t starts, faults, boots, jobsets, finished, restarts, rejoins, spares_used;
+    uint64_t dumps; /* dying checkpoints that were whole */
     int64_t virtual_ns;
     uint64_t digest; /* of the core at the end: equal for equal options */
 };

@@ -123,6 +123,9 @@ struct swarm {
     uint32_t jobsets_max;
     uint32_t features[FEATURES]; /* chance of each where it can be; 0: this run has none */
     uint32_t probe_fail_ppm;
+    uint32_t rejoin_ppm;           /* of JobSets whose processes can rejoin */
+    uint32_t spare_tasks_ppm;      /* of JobSets and Jobs that want spares */
+    uint32_t rejoin_slow_ppm;      /* of Rejoins that are taken late, or not at all */
     int64_t min_run_s, max_life_s; /* spec.queues; max 0: none */
     bool fair, wait_ready, block_admission;
     uint32_t lemon_outs; /* times out of service that make a lemon, which is drained; 0: none is */
@@ -170,6 +173,14 @@ struct process {
     enum process_state state;
     bool told_started, told_exited; /* the living agent knows */
     bool joined, rejoins, stopping;
+    bool can_rejoin, spare; /* spare: it has no rank yet */
+    int32_t told_attempt; /* of the last Rejoin */
+    uint32_t told_dump;   /* it is for a dying checkpoint of so many ranks; 0: it is not */
+    uint32_t dump_world;  /* it makes no steps, and saves when so many have met; 0: no */
+    int32_t writes_as;    /* attempt of the shards that it writes */
+    uint32_t told_rank;
+    int64_t told_step;    /* that it is to begin with, of a spare */
+    int64_t rejoin_ns;    /* true: when it goes on as it; INT64_MAX: it has */
     uint64_t armed; /* number of the SIM_PROCESS event that counts */
     uint64_t chips;
     uint64_t name_hash; /* of its host name */
@@ -181,6 +192,7 @@ struct process {
     int64_t due_ns;  /* true time of its next act */
     int64_t ends_ns; /* true: when it ends by itself */
     int64_t kill_ns; /* true: when it is killed; INT64_MAX: not */
+    int64_t run_ns;  /* from its start, or from when a spare gets a rank, to ends_ns */
     int64_t step_ns; /* between steps; 0: makes none */
     int64_t step, total, saved_step;
     uint32_t checkpoint_every;
@@ -443,6 +455,8 @@ void process_tell(struct world *world, struct sim_machine *machine,
 void process_kill(struct world *world, struct sim_machine *machine,
                   struct process *process); /* dead now, SIGKILL */
 void process_welcome(struct world *world, struct sim_machine *machine, uint64_t client, int64_t restore_step);
+void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t client,
+                    const struct task_rejoin *order);
 void process_fenced_client(struct world *world, struct sim_machine *machine, uint64_t client);
 void process_forget(struct world *world, struct sim_machine *machine, obj_id task);
 void process_bury_all(struct world *world);
@@ -496,6 +510,8 @@ void fault_partition_end(struct world *world, const struct sim_event *event);
 /* oracle.c: each fails the world when it finds something wrong */
 void oracle_spawned(struct world *world, const struct sim_machine *machine, const struct process *process);
 void oracle_told_start(struct world *world, const struct task *task);
+/* A spare is told of its rank: nobody lives under that rank's name. */
+void oracle_takes_rank(struct world *world, const struct sim_machine *machine, const struct process *spare);
 void oracle_applied(struct world *world, const struct event *event); /* after the step */
 void oracle_before(struct world *world, const struct event *event);  /* before it */
 /* oracle_objects.c: before and after an event of the core's log */

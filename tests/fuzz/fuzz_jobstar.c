@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         free(again);
         size_t names = star_get_name(message.value, message.value_len, &name);
-        if (names > message.value_len || (names > 0 && strlen(name.name) + strlen(name.address) + 2 != names))
+        if (names > message.value_len ||
+            (names > 0 && strlen(name.name) + strlen(name.address) + 20 != names))
             abort();
         data += used;
         size -= used;

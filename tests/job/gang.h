@@ -35,8 +35,8 @@
 
 struct gang_client {
     int fd;
-    bool joined;
-    uint32_t rank;
+    bool joined, can_rejoin, spare;
+    uint32_t rank, task, attempt; /* of its JOIN; task: its uid - 100 */
     uint8_t in[8192];
     size_t in_len;
 };
@@ -46,10 +46,18 @@ struct gang {
     uint32_t world, attempt;
     int listen_fd, port, port_fd;
     struct gang_client clients[GANG_MAX];
+    /* By task; a task's rank is its own number until gang_rejoin moves it. */
     pid_t pids[GANG_MAX];
     int statuses[GANG_MAX]; /* of waitpid; valid when pid is 0 */
+    uint32_t ranks[GANG_MAX], full_world, rejoin_flags;
+    size_t spares_waiting;
     /* what the agent knows */
     bool has_commit, hold_commits;
+    /* It has an object store, the folder "store"; with hold_moves it does not answer, with a reason it fails.
+     */
+    bool store, hold_moves;
+    const char *store_reason;
+    size_t move_count;
     uint64_t commit_step;
     uint32_t commit_attempt;
     uint64_t saved[GANG_MAX]; /* newest step of each rank in this attempt, + 1 */
@@ -109,7 +117,9 @@ static inline void gang_stop_agent(struct gang *gang)
 static inline void gang_init(struct gang *gang, uint32_t world)
 {
     memset(gang, 0, sizeof *gang);
-    gang->world = world;
+    gang->world = gang->full_world = world;
+    for (uint32_t i = 0; i < GANG_MAX; i++)
+        gang->ranks[i] = i;
     gang->listen_fd = gang->port_fd = -1;
     for (size_t i = 0; i < GANG_MAX; i++)
         gang->clients[i].fd = -1;
@@ -185,19 +195,90 @@ static inline void gang_commit(struct gang *gang)
     gang_send_all(gang, &message);
 }
 
+/* To the process of a task, which is a rank of this attempt. */
+static inline void gang_send_rejoin(struct gang *gang, size_t client)
+{
+    uint32_t rank = gang->ranks[gang->clients[client].task];
+    struct jobwire_message message = {.type = JOBWIRE_REJOIN};
+    message.rejoin = (struct jobwire_rejoin){.attempt = gang->attempt,
+                                             .rank = rank,
+                                             .world = gang->world,
+                                             .full_world = gang->full_world,
+                                             .flags = gang->rejoin_flags,
+                                             .has_restore = gang->has_commit,
+                                             .restore_step = gang->commit_step,
+                                             .restore_attempt = gang->commit_attempt};
+    snprintf(message.rejoin.rendezvous, sizeof message.rejoin.rendezvous, "127.0.0.1:%d", gang->port);
+    if (rank < gang->world)
+        gang_send(gang, client, &message);
+}
+
 static inline void gang_on_join(struct gang *gang, size_t client, const struct jobwire_join *join)
 {
+    struct gang_client *from = &gang->clients[client];
     struct jobwire_message answer = {.type = JOBWIRE_FENCED, .fenced = {gang->attempt}};
-    if (join->attempt == gang->attempt && join->rank < gang->world && join->task_uid == 100 + join->rank) {
-        gang->clients[client].joined = true;
-        gang->clients[client].rank = join->rank;
-        gang->joins[join->rank]++;
+    from->task = (uint32_t)(join->task_uid - 100);
+    from->can_rejoin = (join->flags & JOBWIRE_JOIN_CAN_REJOIN) != 0;
+    from->spare = (join->flags & JOBWIRE_JOIN_SPARE) != 0;
+    assert_true(from->task < GANG_MAX);
+    if (from->spare) {
+        from->joined = true;
+        from->attempt = join->attempt;
+        gang->spares_waiting++;
+    } else if (join->attempt < gang->attempt && from->can_rejoin && gang->ranks[from->task] < gang->world) {
+        gang_send_rejoin(gang, client);
+        return;
+    }
+    if (from->spare || (join->attempt == gang->attempt && join->rank < gang->world &&
+                        join->rank == gang->ranks[from->task] && join->world == gang->world)) {
+        from->joined = true;
+        from->rank = join->rank;
+        from->attempt = join->attempt;
+        gang->joins[join->rank] += !from->spare;
         answer = (struct jobwire_message){.type = JOBWIRE_WELCOME};
         answer.welcome.attempt = gang->attempt;
         answer.welcome.has_restore = gang->has_commit;
         answer.welcome.restore_step = gang->commit_step;
         answer.welcome.restore_attempt = gang->commit_attempt;
     }
+    gang_send(gang, client, &answer);
+}
+
+static inline bool gang_copy_file(const char *from, const char *to)
+{
+    FILE *in = fopen(from, "r"), *out = in != NULL ? fopen(to, "r+") : NULL;
+    out = in != NULL && out == NULL ? fopen(to, "w") : out;
+    char bytes[4096];
+    for (size_t len; out != NULL && (len = fread(bytes, 1, sizeof bytes, in)) > 0;)
+        assert_int_equal(fwrite(bytes, 1, len, out), len);
+    if (in != NULL)
+        fclose(in);
+    return out != NULL && fclose(out) == 0;
+}
+
+/* STORE and FETCH. */
+static inline void gang_move(struct gang *gang, size_t client, const struct jobwire_message *asked)
+{
+    struct jobwire_message answer = {.type = asked->type == JOBWIRE_STORE ? JOBWIRE_STORED : JOBWIRE_FETCHED};
+    char slot[128], object[192];
+    gang->move_count++;
+    if (gang->hold_moves)
+        return;
+    snprintf(slot, sizeof slot, "%s/memory/rank-%u.%u", gang->dir, gang->clients[client].rank,
+             asked->slot.slot);
+    snprintf(object, sizeof object, "%s/store", gang->dir);
+    mkdir(object, 0700);
+    snprintf(object, sizeof object, "%s/store/step-%llu-attempt-%u-rank-%u", gang->dir,
+             (unsigned long long)asked->slot.step, asked->slot.attempt, gang->clients[client].rank);
+    answer.moved =
+        (struct jobwire_moved){.step = asked->slot.step, asked->slot.attempt, asked->slot.slot, .bytes = 100};
+    bool store = asked->type == JOBWIRE_STORE;
+    if (gang->store_reason != NULL)
+        answer.moved.status = JOBWIRE_MOVE_FAILED;
+    else if (!gang_copy_file(store ? slot : object, store ? object : slot))
+        answer.moved.status = JOBWIRE_MOVE_MISSING;
+    snprintf(answer.moved.reason, sizeof answer.moved.reason, "%s",
+             gang->store_reason != NULL ? gang->store_reason : "");
     gang_send(gang, client, &answer);
 }
 
@@ -209,6 +290,8 @@ static inline void gang_on_message(struct gang *gang, size_t client, const struc
         return;
     }
     assert_true(gang->clients[client].joined);
+    if (gang->clients[client].attempt != gang->attempt)
+        return; /* an old attempt's report */
     switch (message->type) {
     case JOBWIRE_STEP:
         gang->steps[rank] = message->step;
@@ -226,6 +309,10 @@ static inline void gang_on_message(struct gang *gang, size_t client, const struc
         break;
     case JOBWIRE_LEAVE:
         gang->leaves[rank]++;
+        break;
+    case JOBWIRE_STORE:
+    case JOBWIRE_FETCH:
+        gang_move(gang, client, message);
         break;
     default:
         fail_msg("a task sent a frame of type %u", message->type);
@@ -322,20 +409,29 @@ static inline void gang_setenv(const char *name, const char *format, ...)
     setenv(name, value, 1);
 }
 
-static inline void gang_environment(const struct gang *gang, uint32_t rank)
+/* A task beyond the world is a spare. */
+static inline void gang_environment(const struct gang *gang, uint32_t task)
 {
+    uint32_t rank = gang->ranks[task];
     gang_setenv("PHX_AGENT_SOCKET", "%s", gang->socket);
-    gang_setenv("PHX_TASK_UID", "%u", 100 + rank);
+    gang_setenv("PHX_TASK_UID", "%u", 100 + task);
     gang_setenv("PHX_JOBSET", "default/test");
     gang_setenv("PHX_ATTEMPT", "%u", gang->attempt);
-    gang_setenv("PHX_RANK", "%u", rank);
-    gang_setenv("PHX_WORLD_SIZE", "%u", gang->world);
-    gang_setenv("PHX_RENDEZVOUS", "127.0.0.1:%d", gang->port);
-    gang_setenv("PHX_CHECKPOINT_DIR", "%s/checkpoints", gang->dir);
+    if (rank < gang->world) {
+        gang_setenv("PHX_RANK", "%u", rank);
+        gang_setenv("PHX_WORLD_SIZE", "%u", gang->world);
+        gang_setenv("PHX_RENDEZVOUS", "127.0.0.1:%d", gang->port);
+    } else {
+        gang_setenv("PHX_SPARE", "1");
+    }
+    if (gang->store)
+        gang_setenv("PHX_CHECKPOINT_STORE", "1");
+    else
+        gang_setenv("PHX_CHECKPOINT_DIR", "%s/checkpoints", gang->dir);
     gang_setenv("PHX_MEMORY_DIR", "%s/memory", gang->dir);
 }
 
-/* Forks one rank; `body` runs in it and its result is the exit code. */
+/* Forks one task; `body` runs in it and its result is the exit code. */
 static inline void gang_fork(struct gang *gang, uint32_t rank, int (*body)(void *), void *argument)
 {
     assert_int_equal(gang->pids[rank], 0);
@@ -437,6 +533,17 @@ static inline void gang_next_attempt(struct gang *gang)
     memset(gang->leaves, 0, sizeof gang->leaves);
     memset(gang->step_frames, 0, sizeof gang->step_frames);
     gang_take_port(gang);
+}
+
+/* The next attempt, with the processes that live: they are told. gang->ranks and gang->world may have been
+ * changed before; who has no process is the caller's to start. */
+static inline void gang_rejoin(struct gang *gang)
+{
+    gang_next_attempt(gang);
+    for (size_t i = 0; i < GANG_MAX; i++)
+        if (gang->clients[i].fd >= 0 && gang->clients[i].joined &&
+            (gang->clients[i].can_rejoin || gang->clients[i].spare) && gang->pids[gang->clients[i].task] > 0)
+            gang_send_rejoin(gang, i);
 }
 
 #endif

@@ -282,12 +282,12 @@ static int dial(const struct gang *gang)
 /* Sends a HELLO and gives the answer's type and status; 0 when the hub just closes. */
 static uint16_t greet(struct gang *gang, struct star_message hello, uint32_t *ret_status)
 {
-    uint8_t frame[4096], names[] = {1, 'x', 0};
+    uint8_t frame[4096], names[STAR_NAME_SIZE_MAX];
     struct star_message answer = {0};
     size_t used, len = 0;
     hello.type = STAR_HELLO;
     hello.value = names;
-    hello.value_len = sizeof names;
+    hello.value_len = (uint32_t)star_put_name(&(struct star_name){.name = "x"}, names);
     star_encode(&hello, frame);
     int fd = dial(gang);
     assert_true(fd >= 0);

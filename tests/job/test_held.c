@@ -44,7 +44,7 @@ static void hold(struct held *held, int slot, uint64_t step, size_t len)
     fill(state, len, held->rank, step);
     assert_int_equal(copy(held, slot, state, len, &error), 0);
     assert_int_equal(held_find(held, step, held->attempt), -1); /* not before it is sealed */
-    assert_int_equal(held_seal(held, slot, step, len, &error), 0);
+    assert_int_equal(held_seal(held, slot, step, len, 0, &error), 0);
 }
 
 static void test_two_slots(void **unused)
@@ -101,7 +101,7 @@ static void test_fence(void **unused)
     hold(&old, 0, 10, 100);
     assert_int_equal(copy(&old, 1, "old", 3, &error), 0);
     assert_int_equal(held_open(&new, gang.dir, false, 0, 1, 4, &error), 0);
-    assert_int_equal(held_seal(&old, 1, 20, 3, &error), PHX_ERROR_FENCED);
+    assert_int_equal(held_seal(&old, 1, 20, 3, 0, &error), PHX_ERROR_FENCED);
     assert_int_equal(copy(&old, 0, "old", 3, &error), PHX_ERROR_FENCED);
     held_discard(&old);
     assert_int_equal(held_open(&old, gang.dir, false, 0, 1, 3, &error), PHX_ERROR_FENCED);
@@ -376,11 +376,17 @@ struct model {
     int64_t counter;
 };
 
-static void describe(struct model *model, struct phx_region regions[2])
+/* Each rank has a part of its own of the weights. */
+static void describe(struct model *model, uint32_t rank, struct phx_region regions[2])
 {
     memset(regions, 0, 2 * sizeof *regions);
-    regions[0] = (struct phx_region){
-        .name = "weights", .data = model->weights, .dtype = PHX_F32, .dims = 2, .shape = {1000, 8}};
+    regions[0] = (struct phx_region){.name = "weights",
+                                     .data = model->weights,
+                                     .dtype = PHX_F32,
+                                     .dims = 2,
+                                     .shape = {1000, 8},
+                                     .shard_index = rank,
+                                     .shard_count = WORLD};
     regions[1] = (struct phx_region){.name = "counter", .data = &model->counter, .dtype = PHX_I64};
 }
 
@@ -395,7 +401,7 @@ static int take_regions(void *argument)
     phx_context *ctx = gang_join();
     EXPECT(phx_checkpoint_take(ctx, 1, PHX_IN_MEMORY, &error) ==
            PHX_ERROR_INVALID); /* nothing is registered */
-    describe(&model, regions);
+    describe(&model, phx_rank(ctx), regions);
     EXPECT(phx_checkpoint_register(ctx, regions, 2, &error) == 0);
     int status = phx_checkpoint_load(ctx, &step, &error);
     EXPECT(status == (range[0] > 0 ? 0 : PHX_ERROR_NONE) && step == range[0]);
@@ -438,6 +444,47 @@ static void test_regions(void **unused)
     gang_done(&gang);
 }
 
+/* Replicas: every rank has the whole. The argument: the step to begin with, the last one to take. */
+static int take_replicated(void *argument)
+{
+    static float weights[5000];
+    uint64_t *range = argument, step = 0;
+    struct phx_error error = {0};
+    struct phx_region region = {
+        .name = "weights", .data = weights, .dtype = PHX_F32, .dims = 1, .shape = {5000}};
+    phx_context *ctx = gang_join();
+    EXPECT(phx_checkpoint_register(ctx, &region, 1, &error) == 0);
+    int status = phx_checkpoint_load(ctx, &step, &error);
+    EXPECT(status == (range[0] > 0 ? 0 : PHX_ERROR_NONE) && step == range[0]);
+    EXPECT(weights[0] == (float)step && weights[4999] == (float)step);
+    EXPECT(phx_barrier(ctx, FOREVER, &error) == 0);
+    for (step++; step <= range[1]; step++) {
+        for (int i = 0; i < 5000; i++)
+            weights[i] = (float)step;
+        EXPECT(phx_checkpoint_take(ctx, step, PHX_IN_MEMORY, &error) == 0);
+        EXPECT(phx_checkpoint_held(ctx, step, FOREVER, &error) == 0);
+    }
+    EXPECT(phx_barrier(ctx, FOREVER, &error) == 0);
+    phx_close(ctx);
+    return 0;
+}
+
+/* What one of them still holds is enough for all, and is not taken for another state's. */
+static void test_replicas(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, WORLD);
+    uint64_t ranges[][2] = {{0, 5}, {5, 8}, {8, 9}, {0, 2}};
+    for (size_t i = 0; i < 4; i++) {
+        for (uint32_t rank = 0; rank < WORLD && i > 0; rank++)
+            if (rank != i % WORLD || i == 3) /* at last nobody's */
+                lose_memory_of(&gang, rank);
+        gang_run(&gang, take_replicated, ranges[i]);
+        gang_next_attempt(&gang);
+    }
+    gang_done(&gang);
+}
+
 static int hold_nowhere(void *unused)
 {
     struct phx_error error = {0};
@@ -474,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_lost_before_anything_was_saved),
         cmocka_unit_test(test_one_has_no_room),
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

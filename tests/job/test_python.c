@@ -53,10 +53,60 @@ static void test_python(void **unused)
     run(&gang, "restore");
     for (uint32_t rank = 0; rank < 3; rank++)
         assert_int_equal(gang_exit(&gang, rank), 0);
+    for (int stage = 0; stage < 2; stage++) { /* regions: kept, and back from memory */
+        gang_next_attempt(&gang);
+        run(&gang, stage == 0 ? "keep" : "load");
+        for (uint32_t rank = 0; rank < 3; rank++)
+            assert_int_equal(gang_exit(&gang, rank), 0);
+    }
     gang_next_attempt(&gang);
     run(&gang, "lose");
     for (uint32_t rank = 0; rank < 3; rank++)
         assert_int_equal(gang_exit(&gang, rank), rank == 1 ? 256 + SIGKILL : 0);
+    gang_done(&gang);
+}
+
+/* Rank 1 kills itself; the processes of the others go on in the next attempt beside a new one. */
+static void outlive(const char *first, const char *again)
+{
+    struct gang gang;
+    gang_init(&gang, 3);
+    gang_fork_all(&gang, exec_python, (void *)(uintptr_t)first);
+    pid_t before[3] = {gang.pids[0], gang.pids[1], gang.pids[2]};
+    gang_until(&gang, gang.pids[1] == 0);
+    assert_int_equal(gang_exit(&gang, 1), 256 + SIGKILL);
+    gang_rejoin(&gang);
+    assert_true(gang.pids[0] == before[0] && gang.pids[2] == before[2]);
+    gang_fork(&gang, 1, exec_python, (void *)(uintptr_t)again);
+    gang_until(&gang, gang_ended(&gang));
+    for (uint32_t rank = 0; rank < 3; rank++)
+        assert_int_equal(gang_exit(&gang, rank), 0);
+    gang_done(&gang);
+}
+
+static void test_rejoin(void **unused)
+{
+    outlive("rejoin", "rejoined");
+}
+
+static void test_loop(void **unused)
+{
+    struct gang gang;
+    outlive("loop", "looped");
+    gang_init(&gang, 3);
+    run(&gang, "raise");
+    for (uint32_t rank = 0; rank < 3; rank++)
+        assert_int_equal(gang_exit(&gang, rank), 0);
+    gang_done(&gang);
+}
+
+static void test_group(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, 3);
+    run(&gang, "group");
+    for (uint32_t rank = 0; rank < 3; rank++)
+        assert_int_equal(gang_exit(&gang, rank), 0);
     gang_done(&gang);
 }
 
@@ -69,6 +119,7 @@ int main(void)
         printf("skipped: no /usr/bin/python3, or no %s\n", library);
         return SKIPPED;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_python)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_python), cmocka_unit_test(test_rejoin),
+                                       cmocka_unit_test(test_loop), cmocka_unit_test(test_group)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

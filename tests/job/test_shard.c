@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "job/crc.h"
+#include "job/retention.h"
 #include "job/shard.h"
 
 static void test_checksum(void **unused)
@@ -37,7 +38,7 @@ static void test_damage(void **unused)
 {
     struct gang gang;
     gang_init(&gang, 1);
-    struct shard_id id = {gang.dir, 12, 3, 1, 2};
+    struct shard_id id = {.dir = gang.dir, .step = 12, .attempt = 3, .rank = 1, .world = 2};
     struct phx_error error;
     char data[100], back[100], path[256];
     uint64_t size;
@@ -89,13 +90,15 @@ static void test_deletion(void **unused)
     for (uint64_t step = 8; step <= 12; step++)
         for (uint32_t attempt = 0; attempt < 3; attempt++)
             for (uint32_t rank = 0; rank < 2; rank++) {
-                struct shard_id id = {gang.dir, step, attempt, rank, 2};
+                struct shard_id id = {
+                    .dir = gang.dir, .step = step, .attempt = attempt, .rank = rank, .world = 2};
                 assert_int_equal(write_one(&id, "x", 1, &size, &error), 0);
             }
-    struct shard_id mark = {gang.dir, 8, 0, 0, 2};
+    struct shard_id mark = {.dir = gang.dir, .step = 8, .attempt = 0, .rank = 0, .world = 2};
     assert_int_equal(shard_mark_committed(&mark, &error), 0);
-    struct shard_id own = {gang.dir, 0, 1, 1, 2}; /* rank 1 of attempt 1 */
-    shard_delete_before(&own, 10, false);
+    struct shard_id own = {
+        .dir = gang.dir, .step = 0, .attempt = 1, .rank = 1, .world = 2}; /* rank 1 of attempt 1 */
+    shard_delete_before(&own, 10, 0, false);
     assert_false(has(gang.dir, "step-9/attempt-0-rank-1.shard"));
     assert_false(has(gang.dir, "step-8/attempt-1-rank-1.shard"));
     assert_true(has(gang.dir, "step-9/attempt-2-rank-1.shard")); /* a newer attempt's */
@@ -106,13 +109,106 @@ static void test_deletion(void **unused)
     struct shard_survey survey;
     assert_int_equal(shard_survey(gang.dir, &survey, &error), 0);
     assert_true(survey.committed && survey.step == 8 && survey.attempt == 0 && survey.next_attempt == 3);
-    own = (struct shard_id){gang.dir, 0, 2, 0, 2};
-    shard_delete_before(&own, 10, true);
+    own = (struct shard_id){.dir = gang.dir, .step = 0, .attempt = 2, .rank = 0, .world = 2};
+    shard_delete_before(&own, 10, 4, true);
+    assert_true(has(gang.dir, "step-8/attempt-0-rank-0.shard")); /* a multiple of 4 */
+    assert_false(has(gang.dir, "step-9/attempt-0-rank-0.shard"));
+    shard_delete_before(&own, 10, 0, true);
     own.rank = 1;
-    shard_delete_before(&own, 10, false);
+    shard_delete_before(&own, 10, 0, false);
     assert_false(has(gang.dir, "step-8") ||
                  has(gang.dir, "step-9")); /* the last one out removes the directory */
     gang_done(&gang);
+}
+
+/* Several threads, in blocks, past the page cache where that is possible: every length around the sizes that
+ * they work in gives the file that the page of the format says. */
+static void test_large(void **unused)
+{
+    enum { BLOCK = 4 << 20, MIB = 1 << 20 };
+    static const size_t lengths[] = {MIB - 1,        MIB,   MIB + 1,           BLOCK - 65,    BLOCK - 64,
+                                     BLOCK - 64 + 1, BLOCK, 2 * BLOCK + 12345, 3 * BLOCK - 64};
+    struct gang gang;
+    gang_init(&gang, 1);
+    uint8_t *data = malloc(3 * BLOCK), *back = malloc(3 * BLOCK);
+    assert_true(data != NULL && back != NULL);
+    for (size_t i = 0; i < 3 * BLOCK; i++)
+        data[i] = (uint8_t)(i * 2654435761u >> 13);
+    for (uint64_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct shard_id id = {.dir = gang.dir, .step = i, .attempt = 0, .rank = 0, .world = 1};
+        struct iovec parts[3] = {{data, 1000}, {NULL, 0}, {data + 1000, lengths[i] - 1000}};
+        struct phx_error error;
+        char path[256];
+        uint64_t size;
+        size_t len;
+        assert_int_equal((i % 2 ? shard_write : shard_write_verified)(&id, parts, 3, &size, &error), 0);
+        assert_int_equal(size, lengths[i] + 64);
+        memset(back, 0, lengths[i]);
+        assert_int_equal(shard_read(&id, back, 3 * BLOCK, &len, &error), 0);
+        assert_int_equal(len, lengths[i]);
+        assert_memory_equal(data, back, len);
+        assert_int_equal(shard_verify(&id, &error), 0);
+        shard_file(&id, path, sizeof path);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        uint8_t header[64], wrong;
+        uint32_t crc = job_crc32c(0, data, len);
+        assert_int_equal(pread(fd, header, 64, 0), 64);
+        assert_int_equal((uint32_t)header[36] | (uint32_t)header[37] << 8 | (uint32_t)header[38] << 16 |
+                             (uint32_t)header[39] << 24,
+                         crc);
+        assert_int_equal(lseek(fd, 0, SEEK_END), (off_t)size);
+        off_t at = (off_t)(size - 1 - size / 3);
+        wrong = (uint8_t)~data[at - 64];
+        assert_int_equal(pwrite(fd, &wrong, 1, at), 1);
+        close(fd);
+        assert_int_equal(shard_verify(&id, &error), PHX_ERROR_CORRUPT);
+        assert_int_equal(shard_read(&id, back, 3 * BLOCK, &len, &error), PHX_ERROR_CORRUPT);
+    }
+    free(data);
+    free(back);
+    gang_done(&gang);
+}
+
+static void test_joined_sums(void **unused)
+{
+    uint8_t data[1000];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i * i);
+    for (size_t cut = 0; cut <= sizeof data; cut += 37)
+        assert_int_equal(job_crc32c_join(job_crc32c(0, data, cut),
+                                         job_crc32c(0, data + cut, sizeof data - cut), sizeof data - cut),
+                         job_crc32c(0, data, sizeof data));
+}
+
+static void test_retention(void **unused)
+{
+    struct retention keep;
+    static const char *const wrong[] = {
+        "last=0", "last=65",       "every=0",         "last=3,", "last=3 every=4",
+        "3",      "last=1,last=2", "every=2,every=3", "last=",   "every=99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(retention_parse(wrong[i], &keep));
+    assert_true(retention_parse("", &keep) && keep.last == 2 && keep.every == 0);
+    assert_true(retention_parse("every=1000,last=64", &keep) && keep.last == 64 && keep.every == 1000);
+    assert_true(retention_parse("last=3,every=100", &keep));
+    retention_commit(&keep, 90);
+    retention_commit(&keep, 100);
+    assert_true(retention_keeps(&keep, 1)); /* two are known: who knows what else there is */
+    retention_commit(&keep, 110);
+    assert_true(!retention_keeps(&keep, 89) && retention_keeps(&keep, 90));
+    retention_commit(&keep, 120);
+    retention_commit(&keep, 120);
+    retention_commit(&keep, 130);
+    assert_int_equal(retention_floor(&keep), 110);
+    assert_true(retention_keeps(&keep, 100) && !retention_keeps(&keep, 90)); /* a multiple of 100 */
+    retention_commit(&keep, 115); /* a restart: what was above it counts no more */
+    assert_int_equal(retention_floor(&keep), 0);
+    retention_commit(&keep, 116);
+    assert_int_equal(retention_floor(&keep), 110);
+    assert_true(retention_parse("last=1", &keep));
+    retention_commit(&keep, 5);
+    retention_commit(&keep, 6);
+    assert_int_equal(retention_floor(&keep), 6);
 }
 
 static void test_nowhere(void **unused)
@@ -120,7 +216,7 @@ static void test_nowhere(void **unused)
     struct phx_error error;
     struct shard_survey survey;
     uint64_t size;
-    struct shard_id id = {"/dev/null/below", 1, 0, 0, 1};
+    struct shard_id id = {.dir = "/dev/null/below", .step = 1, .attempt = 0, .rank = 0, .world = 1};
     assert_int_equal(write_one(&id, "x", 1, &size, &error), PHX_ERROR_IO);
     assert_non_null(strstr(error.message, "Not a directory"));
     assert_int_equal(shard_survey("/nonexistent", &survey, &error), 0);
@@ -130,9 +226,8 @@ static void test_nowhere(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checksum),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_deletion),
+        cmocka_unit_test(test_checksum), cmocka_unit_test(test_damage),      cmocka_unit_test(test_deletion),
+        cmocka_unit_test(test_large),    cmocka_unit_test(test_joined_sums), cmocka_unit_test(test_retention),
         cmocka_unit_test(test_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,8 +22,10 @@ static uint64_t draw(void) /* splitmix64 */
 }
 
 static const uint16_t types[] = {
-    JOBWIRE_JOIN,    JOBWIRE_STEP,   JOBWIRE_SHARD_SAVED,          JOBWIRE_PEER_GONE, JOBWIRE_LEAVE,
-    JOBWIRE_WELCOME, JOBWIRE_FENCED, JOBWIRE_CHECKPOINT_COMMITTED, JOBWIRE_DRAIN};
+    JOBWIRE_JOIN,   JOBWIRE_STEP,    JOBWIRE_SHARD_SAVED, JOBWIRE_PEER_GONE,
+    JOBWIRE_LEAVE,  JOBWIRE_WELCOME, JOBWIRE_FENCED,      JOBWIRE_CHECKPOINT_COMMITTED,
+    JOBWIRE_DRAIN,  JOBWIRE_REJOIN,  JOBWIRE_STORE,       JOBWIRE_FETCH,
+    JOBWIRE_STORED, JOBWIRE_FETCHED};
 
 static struct jobwire_message random_message(void)
 {
@@ -32,7 +34,8 @@ static struct jobwire_message random_message(void)
     message.type = types[draw() % (sizeof types / sizeof *types)];
     switch (message.type) {
     case JOBWIRE_JOIN:
-        message.join = (struct jobwire_join){draw(), (uint32_t)draw(), (uint32_t)draw(), 7, (uint32_t)draw()};
+        message.join = (struct jobwire_join){draw(), (uint32_t)draw(), (uint32_t)draw(),
+                                             7,      (uint32_t)draw(), (uint32_t)draw()};
         break;
     case JOBWIRE_STEP:
         message.step.step = draw();
@@ -55,6 +58,33 @@ static struct jobwire_message random_message(void)
     case JOBWIRE_DRAIN:
         message.drain = (struct jobwire_drain){.deadline_ms = draw(), .reason = 3};
         break;
+    case JOBWIRE_REJOIN: {
+        struct jobwire_rejoin *rejoin = &message.rejoin;
+        rejoin->attempt = (uint32_t)draw();
+        rejoin->world = 1 + (uint32_t)(draw() % UINT32_MAX);
+        rejoin->rank = (uint32_t)(draw() % rejoin->world);
+        rejoin->full_world = rejoin->world + (uint32_t)(draw() % (UINT32_MAX - rejoin->world + UINT64_C(1)));
+        rejoin->flags = (uint32_t)draw();
+        rejoin->has_restore = draw() % 2 == 1;
+        rejoin->restore_step = draw();
+        rejoin->restore_attempt = (uint32_t)draw();
+        size_t len = draw() % JOBWIRE_RENDEZVOUS_MAX;
+        for (size_t c = 0; c < len; c++)
+            rejoin->rendezvous[c] = (char)('!' + draw() % ('~' - '!' + 1));
+        break;
+    }
+    case JOBWIRE_STORE:
+    case JOBWIRE_FETCH:
+        message.slot = (struct jobwire_slot){draw(), (uint32_t)draw(), (uint32_t)draw()};
+        break;
+    case JOBWIRE_STORED:
+    case JOBWIRE_FETCHED: {
+        struct jobwire_moved *moved = &message.moved;
+        *moved = (struct jobwire_moved){draw(), (uint32_t)draw(), (uint32_t)draw(), draw() % 4, draw(), ""};
+        for (size_t c = 0, len = draw() % JOBWIRE_REASON_MAX; c < len; c++)
+            moved->reason[c] = (char)(' ' + draw() % ('~' - ' ' + 1));
+        break;
+    }
     case JOBWIRE_LEAVE:
         break;
     default: /* the others are a step and a number, or a number */
@@ -167,12 +197,45 @@ static void test_values(void **unused)
     assert_int_equal(jobwire_decode(frame, len - 16, &back, &used), -1);
 }
 
+/* A JOIN of the first version has no flags; a REJOIN says a place in a world. */
+static void test_rejoin(void **unused)
+{
+    struct jobwire_message message = {.type = JOBWIRE_JOIN, .join = {1, 2, 3, 4, 5, JOBWIRE_JOIN_CAN_REJOIN}},
+                           back;
+    uint8_t frame[JOBWIRE_FRAME_MAX];
+    size_t used, len = jobwire_encode(&message, frame, sizeof frame);
+    assert_int_equal(jobwire_decode(frame, len, &back, &used), 1);
+    assert_int_equal(back.join.flags, JOBWIRE_JOIN_CAN_REJOIN);
+    frame[0] -= 4;
+    assert_int_equal(jobwire_decode(frame, len - 4, &back, &used), 1);
+    assert_true(back.join.flags == 0 && back.join.pid == 5);
+
+    message = (struct jobwire_message){.type = JOBWIRE_REJOIN,
+                                       .rejoin = {.attempt = 3, .rank = 1, .world = 2, .full_world = 2}};
+    memcpy(message.rejoin.rendezvous, "host:1", 7);
+    len = jobwire_encode(&message, frame, sizeof frame);
+    assert_int_equal(len, JOBWIRE_HEADER_SIZE + 5 * 4 + 1 + 8 + 4 + 2 + 6);
+    assert_int_equal(jobwire_decode(frame, len, &back, &used), 1);
+    assert_string_equal(back.rejoin.rendezvous, "host:1");
+    frame[len - 1] = ' ';
+    assert_int_equal(jobwire_decode(frame, len, &back, &used), -1);
+    message.rejoin.rank = 2;
+    len = jobwire_encode(&message, frame, sizeof frame);
+    assert_int_equal(jobwire_decode(frame, len, &back, &used), -1);
+    message.rejoin.rank = 0;
+    message.rejoin.full_world = 1;
+    len = jobwire_encode(&message, frame, sizeof frame);
+    assert_int_equal(jobwire_decode(frame, len, &back, &used), -1);
+    memset(message.rejoin.rendezvous, 'x', sizeof message.rejoin.rendezvous);
+    assert_int_equal(jobwire_encode(&message, frame, sizeof frame), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_later_versions_append),
         cmocka_unit_test(test_invalid),    cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_rejoin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

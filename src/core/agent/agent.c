@@ -29,7 +29,7 @@ const struct lifecycle link_lifecycle = {"link", LINK_STATES, link_names, link_n
 
 struct agent_effect *agent_effect_add(struct agent_effects *effects, enum agent_effect_kind kind)
 {
-    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_SAY_AGAIN);
+    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_CLIENT_REJOIN);
     struct agent_effect effect = {.kind = kind};
     vec_push(&effects->list, effect);
     return &vec_last(&effects->list);
@@ -261,6 +261,9 @@ static void on_message(struct agent *agent, const struct from_controller *messag
         break;
     case FROM_CONTROLLER_NOTICE:
         agent_client_notice(agent, &message->notice, effects);
+        break;
+    case FROM_CONTROLLER_REJOIN:
+        agent_task_rejoin(agent, &message->rejoin, effects);
         break;
     case FROM_CONTROLLER_FORGET:
         agent_task_forget(agent, message->task, effects);

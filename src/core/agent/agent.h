@@ -28,6 +28,13 @@
  * same JobSet) that a stopping task holds waits for its end, and for the controller where that is away; an
  * older attempt of the same JobSet is told to stop then; any other holder is a START_FAILED that names it. An
  * attempt older than one seen of its JobSet is fenced.
+ *
+ * Rejoin. A process that can go on under another attempt says so when it joins. REJOIN raises the attempt of
+ * its task, and that seen of the JobSet: what a connection says that joined as an older one is refused from
+ * then on, and what is not acknowledged yet of it is dropped. The process is told, and told again whenever it
+ * joins with an older attempt, until it joins with this one on the same connection or another. After a
+ * restart of the agent the record has the attempt of the START again; a process that can rejoin and joins
+ * with a newer one raises it, and so does the REJOIN that answers Hello.
  */
 #ifndef PHX_CORE_AGENT_AGENT_H
 #define PHX_CORE_AGENT_AGENT_H
@@ -139,6 +146,7 @@ struct agent_event {
             struct task_step step; /* STEP; .task is ignored */
             int64_t saved_step;
             uint32_t peer_rank;
+            bool can_rejoin, spare; /* JOIN */
         } client;
     };
 };
@@ -157,15 +165,16 @@ enum agent_effect_kind {
     AGENT_CLIENT_FENCED,
     AGENT_CLIENT_COMMITTED,
     AGENT_CLIENT_DRAIN,
-    AGENT_LOG_OPEN,     /* `log_open`: stream it as LOG_DATA here; streams end with the connection */
-    AGENT_LOG_CLOSE,    /* `stream` */
-    AGENT_NOTE,         /* `note`: a line for the operator's log */
-    AGENT_ACT,          /* `act`: run a container's probe or hook and say ACTED */
-    AGENT_ACT_CANCEL,   /* `task` and `container`: end all its acts without a word */
-    AGENT_CLOCK,        /* `clock`: how far this machine's clock is from the controller's */
-    AGENT_ERRAND_START, /* `errand_start`: run it, at most for its time-out, and say ERRAND_ENDED */
-    AGENT_ERRAND_STOP,  /* `task`: the errand; kill it without a word */
-    AGENT_SAY_AGAIN,    /* probes look, and SAW comes for all that stands, said before or not */
+    AGENT_LOG_OPEN,      /* `log_open`: stream it as LOG_DATA here; streams end with the connection */
+    AGENT_LOG_CLOSE,     /* `stream` */
+    AGENT_NOTE,          /* `note`: a line for the operator's log */
+    AGENT_ACT,           /* `act`: run a container's probe or hook and say ACTED */
+    AGENT_ACT_CANCEL,    /* `task` and `container`: end all its acts without a word */
+    AGENT_CLOCK,         /* `clock`: how far this machine's clock is from the controller's */
+    AGENT_ERRAND_START,  /* `errand_start`: run it, at most for its time-out, and say ERRAND_ENDED */
+    AGENT_ERRAND_STOP,   /* `task`: the errand; kill it without a word */
+    AGENT_SAY_AGAIN,     /* probes look, and SAW comes for all that stands, said before or not */
+    AGENT_CLIENT_REJOIN, /* `rejoin`: its process is to join again as that attempt */
 };
 
 struct agent_effect {
@@ -187,6 +196,10 @@ struct agent_effect {
             int64_t step;        /* COMMITTED */
             int64_t deadline_ns; /* DRAIN: time left */
         } client;
+        struct {
+            uint64_t client;
+            const struct task_rejoin *order; /* `task` is the client's */
+        } rejoin;
         struct log_open log_open;
         uint64_t stream;
         struct str note;

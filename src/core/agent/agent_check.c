@@ -65,6 +65,15 @@ static void put_task(uint64_t *digest, const struct local_task *task)
                                task->step,      task->total,  task->drain_deadline_ns, (int64_t)task->client};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put(digest, (uint64_t)numbers[i]);
+    put(digest, (uint64_t)task->adopted << 34 | (uint64_t)task->can_rejoin << 33 |
+                    (uint64_t)task->spare << 32 | (uint32_t)task->client_attempt);
+    if (task->rejoin.task != 0) {
+        put(digest, (uint64_t)task->rejoin.attempt << 32 | task->rejoin.rank);
+        put(digest, (uint64_t)task->rejoin.world << 32 | task->rejoin.full_world);
+        put(digest, (uint64_t)task->rejoin.flags << 32 | (uint32_t)task->rejoin.restore_attempt);
+        put(digest, (uint64_t)task->rejoin.restore_step);
+        put_text(digest, task->rejoin_text);
+    }
     put(digest, task->container_count);
     for (size_t i = 0; i < task->container_count; i++)
         put_container(digest, &task->containers[i]);
@@ -145,6 +154,8 @@ uint64_t agent_digest(const struct agent *agent)
         put(&digest, pending->report.task);
         put(&digest, (uint64_t)pending->report.kind << 32 | pending->report.peer_rank);
         put(&digest, (uint64_t)pending->report.step);
+        put(&digest, (uint64_t)pending->report.attempt_plus_1 << 2 |
+                         (uint64_t)pending->report.can_rejoin << 1 | pending->report.spare);
         put_text(&digest, pending->text ? pending->text : "");
     }
     for (size_t i = 0; i < agent->signals.len; i++)
@@ -188,7 +199,11 @@ static void check_task(const struct agent *agent, const struct local_task *task)
 {
     CHECK(task->uid != 0 && task->state < LOCAL_STATES && task->metric_count <= METRICS_MAX);
     CHECK(task->name && task->hostname && task->message);
-    CHECK(task->client == 0 || (local_live(task) && task->state != LOCAL_WAITING && task->joined));
+    CHECK(task->client == 0 || (local_live(task) && task->state != LOCAL_WAITING));
+    CHECK(task->client == 0 || task->joined == (task->client_attempt == task->attempt));
+    CHECK(task->client_attempt <= task->attempt);
+    CHECK((task->rejoin.task != 0) == (task->rejoin_text != NULL));
+    CHECK(task->rejoin.task == 0 || task->rejoin.attempt <= task->attempt);
     CHECK(task->state == LOCAL_WAITING || task->state == LOCAL_ENDED || task->launched ||
           task->container_count > 0);
     CHECK(task->state != LOCAL_WAITING || (!task->launched && task->launch.task == task->uid));

@@ -18,16 +18,78 @@ static void send_drain(const struct agent *agent, const struct local_task *task,
     effect->client.deadline_ns = left_ns > 0 ? left_ns : 0;
 }
 
+void agent_pend_joined(struct agent *agent, const struct local_task *task)
+{
+    struct task_report report = {.kind = REPORT_JOINED,
+                                 .task = task->uid,
+                                 .pid = task->pid,
+                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
+                                 .can_rejoin = task->can_rejoin,
+                                 .spare = task->spare};
+    agent_pend(agent, &report);
+}
+
+static void send_rejoin(const struct local_task *task, struct agent_effects *effects)
+{
+    CHECK(task->client != 0 && task->rejoin.attempt == task->attempt);
+    struct agent_effect *effect = agent_effect_add(effects, AGENT_CLIENT_REJOIN);
+    effect->rejoin.client = task->client;
+    effect->rejoin.order = &task->rejoin;
+}
+
+/* A newer attempt than this agent was told of: one before it, whose record is older, was. */
+static void raise_adopted(struct local_task *task, const struct agent_event *event)
+{
+    if (!task->adopted || !event->client.can_rejoin || event->client.attempt <= task->attempt)
+        return;
+    task->attempt = event->client.attempt;
+    task->joined = false;
+}
+
+/* It has not heard of the order that stands: it is told after its welcome. */
+static bool is_behind(const struct local_task *task, const struct agent_event *event)
+{
+    return event->client.can_rejoin && event->client.attempt < task->attempt && task->rejoin.task != 0 &&
+           !task->joined;
+}
+
+static void refuse(const struct agent *agent, const struct local_task *task, uint64_t client,
+                   struct agent_effects *effects)
+{
+    struct agent_effect *effect = agent_effect_add(effects, AGENT_CLIENT_FENCED);
+    effect->client.client = client;
+    int32_t seen = task && task->jobset ? agent_seen_attempt(agent, task->jobset) : -1;
+    effect->client.attempt = seen > 0 ? seen : 0;
+}
+
+static void welcome(const struct local_task *task, struct agent_effects *effects)
+{
+    struct agent_effect *effect = agent_effect_add(effects, AGENT_CLIENT_WELCOME);
+    effect->client.client = task->client;
+    effect->client.attempt = task->client_attempt;
+    effect->client.restore_step = task->restore_step;
+    effect->client.restore_attempt = task->restore_attempt;
+}
+
+static void join_counts(struct agent *agent, struct local_task *task, bool early)
+{
+    task->step_urgent = true;
+    if (early)
+        task->join_due = true; /* said once the controller has heard that it runs */
+    else if (!task->joined)
+        agent_pend_joined(agent, task);
+    task->joined = true;
+}
+
 static void on_join(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)
 {
     CHECK(event->client.client != 0);
     struct local_task *task = agent_task_find(agent, event->client.task);
     bool known = task && local_live(task) && task->state != LOCAL_WAITING && !task->fenced;
-    if (!known || task->attempt != event->client.attempt) {
-        struct agent_effect *effect = agent_effect_add(effects, AGENT_CLIENT_FENCED);
-        effect->client.client = event->client.client;
-        int32_t seen = task && task->jobset ? agent_seen_attempt(agent, task->jobset) : -1;
-        effect->client.attempt = seen > 0 ? seen : 0;
+    if (known)
+        raise_adopted(task, event);
+    if (!known || (task->attempt != event->client.attempt && !is_behind(task, event))) {
+        refuse(agent, task, event->client.client, effects);
         return;
     }
     bool early = task->container_count > 0 && !task->ran;
@@ -38,19 +100,15 @@ static void on_join(struct agent *agent, const struct agent_event *event, struct
     }
     CHECK(early || task->state == LOCAL_RUNNING || task->state == LOCAL_STOPPING);
     task->client = event->client.client; /* an older connection of it has no say any more */
-    task->step_urgent = true;
-    if (early) {
-        task->join_due = true; /* said once the controller has heard that it runs */
-    } else if (!task->joined) {
-        struct task_report report = {.kind = REPORT_JOINED, .task = task->uid, .pid = task->pid};
-        agent_pend(agent, &report);
-    }
-    task->joined = true;
-    struct agent_effect *effect = agent_effect_add(effects, AGENT_CLIENT_WELCOME);
-    effect->client.client = task->client;
-    effect->client.attempt = task->attempt;
-    effect->client.restore_step = task->restore_step;
-    effect->client.restore_attempt = task->restore_attempt;
+    task->client_attempt = event->client.attempt;
+    task->can_rejoin = event->client.can_rejoin;
+    task->spare = event->client.spare;
+    bool behind = task->client_attempt != task->attempt;
+    if (!behind)
+        join_counts(agent, task, early);
+    welcome(task, effects);
+    if (behind)
+        send_rejoin(task, effects);
     if (task->drain_deadline_ns != 0)
         send_drain(agent, task, effects);
 }
@@ -75,7 +133,7 @@ static void on_step(struct local_task *task, const struct task_step *step)
 void agent_task_paced(struct agent *agent, const struct agent_event *event)
 {
     struct local_task *task = agent_task_find(agent, event->paced.task);
-    if (!task || !local_live(task) || task->joined) /* one that joined speaks for itself */
+    if (!task || !local_live(task) || task->joined || task->client) /* one that joined speaks for itself */
         return;
     const struct task_step step = {.step = event->paced.pace.steps, .pace = event->paced.pace};
     on_step(task, &step);
@@ -89,9 +147,11 @@ void agent_client_event(struct agent *agent, const struct agent_event *event, st
     }
     struct local_task *task = find_by_client(agent, event->client.client);
     if (!task)
-        return;                              /* not joined, or replaced by a newer connection */
-    CHECK(local_live(task) && task->joined); /* the end of a task ends its connection's say */
-    struct task_report report = {.task = task->uid};
+        return;              /* not joined, or replaced by a newer connection */
+    CHECK(local_live(task)); /* the end of a task ends its connection's say */
+    if (task->client_attempt != task->attempt && event->kind != AGENT_CLIENT_LEFT)
+        return; /* it speaks for an attempt that is over */
+    struct task_report report = {.task = task->uid, .attempt_plus_1 = (uint32_t)task->attempt + 1};
     switch (event->kind) {
     case AGENT_CLIENT_STEP:
         on_step(task, &event->client.step);
@@ -139,4 +199,50 @@ void agent_client_notice(struct agent *agent, const struct task_notice *notice, 
     effect->client.client = task->client;
     effect->client.step = notice->step;
     effect->client.attempt = task->attempt;
+}
+
+/* What it said as an older attempt, and nobody has acknowledged, is no news of this one. */
+static void drop_older(struct agent *agent, const struct local_task *task)
+{
+    for (size_t i = agent->pending.len; i-- > 0;) {
+        const struct task_report *report = &agent->pending.items[i].report;
+        if (report->task == task->uid && report->attempt_plus_1 != 0 &&
+            report->attempt_plus_1 <= (uint32_t)task->attempt)
+            agent_unpend(agent, i);
+    }
+}
+
+static void keep_order(struct local_task *task, const struct task_rejoin *rejoin)
+{
+    CHECK(rejoin->rendezvous.len <= RENDEZVOUS_MAX); /* codec.c refuses others */
+    mem_free(task->rejoin_text);
+    task->rejoin_text = mem_alloc(rejoin->rendezvous.len + 1);
+    memcpy(task->rejoin_text, rejoin->rendezvous.data, rejoin->rendezvous.len);
+    task->rejoin = *rejoin;
+    task->rejoin.rendezvous = str_from(task->rejoin_text);
+}
+
+void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, struct agent_effects *effects)
+{
+    struct local_task *task = agent_task_find(agent, rejoin->task);
+    if (!task || rejoin->attempt < task->attempt || task->state == LOCAL_WAITING)
+        return;
+    if (!local_live(task)) { /* said again what became of it */
+        task->report_due = true;
+        return;
+    }
+    if (rejoin->attempt > task->attempt) {
+        task->attempt = rejoin->attempt;
+        task->joined = task->join_due = false;
+        task->step_due = task->step_urgent = task->has_step = false;
+        drop_older(agent, task);
+    }
+    agent_attempt_seen(agent, task->jobset, rejoin->attempt);
+    task->rank = rejoin->rank;
+    task->world = rejoin->world;
+    task->restore_step = rejoin->restore_step;
+    task->restore_attempt = rejoin->restore_attempt;
+    keep_order(task, rejoin);
+    if (task->client != 0 && task->client_attempt < task->attempt)
+        send_rejoin(task, effects);
 }

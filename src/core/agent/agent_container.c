@@ -265,8 +265,7 @@ static void note_running(struct agent *agent, struct local_task *task)
     lifecycle_move(&local_lifecycle, &task->state, LOCAL_RUNNING);
     task->ran = task->report_due = true;
     if (task->join_due) {
-        struct task_report report = {.kind = REPORT_JOINED, .task = task->uid, .pid = task->pid};
-        agent_pend(agent, &report);
+        agent_pend_joined(agent, task);
         task->join_due = false;
     }
 }
@@ -370,8 +369,8 @@ static bool runs_again(const struct local_task *task, uint32_t index)
 /* What the task's peers have lost with it is not mended here (container.h: ends_joined). */
 static bool ends_task(const struct local_task *task, uint32_t index)
 {
-    return spec_of(task, index)->ends_joined && task->joined && task->state != LOCAL_STOPPING &&
-           end_failed(&task->containers[index]);
+    return spec_of(task, index)->ends_joined && (task->joined || task->rejoin.task != 0) &&
+           task->state != LOCAL_STOPPING && end_failed(&task->containers[index]);
 }
 
 static void plan_run(struct agent *agent, struct local_task *task, uint32_t index)

@@ -110,7 +110,12 @@ struct local_task {
     int32_t culprit;                    /* container whose failure it ends with, -1: none yet */
     /* libphalanx */
     uint64_t client; /* 0: none */
-    bool joined;
+    bool joined;     /* as `attempt` */
+    bool adopted;    /* of an earlier agent */
+    bool can_rejoin, spare;    /* as its process said last */
+    int32_t client_attempt;    /* that the client joined with */
+    struct task_rejoin rejoin; /* that stands for `attempt`; task 0: none. rendezvous in `rejoin_text` */
+    char *rejoin_text;         /* own; NULL: none */
     int64_t drain_deadline_ns; /* boottime; 0: none */
     bool step_due, step_urgent, has_step;
     int64_t step, total;
@@ -200,6 +205,7 @@ void agent_disconnect(struct agent *agent, struct agent_effects *effects,
 /* agent_task.c */
 struct local_task *agent_task_find(const struct agent *agent, obj_id uid); /* NULL: unknown */
 int32_t agent_seen_attempt(const struct agent *agent, obj_id jobset);      /* -1: none */
+void agent_attempt_seen(struct agent *agent, obj_id jobset, int32_t attempt);
 void agent_task_start(struct agent *agent, const struct task_launch *launch, struct agent_effects *effects);
 void agent_task_stop(struct agent *agent, const struct task_stop *stop, struct agent_effects *effects);
 void agent_task_adopted(struct agent *agent, const struct agent_event *event);
@@ -268,6 +274,8 @@ void agent_client_event(struct agent *agent, const struct agent_event *event, st
 void agent_task_paced(struct agent *agent, const struct agent_event *event);
 void agent_client_notice(struct agent *agent, const struct task_notice *notice,
                          struct agent_effects *effects);
+void agent_pend_joined(struct agent *agent, const struct local_task *task); /* to be reported */
+void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, struct agent_effects *effects);
 
 /* agent_report.c */
 void agent_pend(struct agent *agent, const struct task_report *report); /* copies a NOTE's text */

@@ -10,7 +10,8 @@ _Static_assert(METRIC_NAME_MAX > 1, "a metric's name ends with NUL");
 
 static bool same_report(const struct task_report *a, const struct task_report *b)
 {
-    return a->kind == b->kind && a->task == b->task && a->step == b->step && a->peer_rank == b->peer_rank;
+    return a->kind == b->kind && a->task == b->task && a->step == b->step && a->peer_rank == b->peer_rank &&
+           a->attempt_plus_1 == b->attempt_plus_1;
 }
 
 void agent_pend(struct agent *agent, const struct task_report *report)
@@ -52,8 +53,11 @@ void agent_reports_acked(struct agent *agent, uint64_t number)
 
 static struct task_report report_of(const struct local_task *task, struct arena *arena)
 {
-    struct task_report report = {
-        .kind = REPORT_STARTED, .task = task->uid, .started_ns = task->started_ns, .pid = task->pid};
+    struct task_report report = {.kind = REPORT_STARTED,
+                                 .task = task->uid,
+                                 .started_ns = task->started_ns,
+                                 .pid = task->pid,
+                                 .attempt_plus_1 = (uint32_t)task->attempt + 1};
     if (task->container_count > 0) {
         agent_containers_report(task, arena, &report);
         if (!task->ran)
@@ -62,6 +66,7 @@ static struct task_report report_of(const struct local_task *task, struct arena 
     if (local_live(task))
         return report;
     report.kind = task->start_failed ? REPORT_START_FAILED : REPORT_EXITED;
+    report.attempt_plus_1 = 0;
     report.exit_code = task->exit_code;
     report.signal = task->signal;
     report.oom = task->oom;
@@ -232,6 +237,7 @@ static void fill_step(const struct local_task *task, struct task_step *ret)
     for (size_t i = 0; i < task->metric_count; i++)
         ret->metrics[i] = (struct step_metric){str_from(task->metrics[i].name), task->metrics[i].micro};
     ret->pace = task->pace;
+    ret->attempt_plus_1 = (uint32_t)task->attempt + 1;
 }
 
 /* All steps that changed, whichever of them was due. */

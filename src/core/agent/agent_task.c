@@ -33,6 +33,7 @@ void agent_task_free(struct local_task *task)
     mem_free(task->name);
     mem_free(task->hostname);
     mem_free(task->message);
+    mem_free(task->rejoin_text);
     arena_done(&task->clue_arena);
     mem_free(task);
 }
@@ -141,7 +142,7 @@ int32_t agent_seen_attempt(const struct agent *agent, obj_id jobset)
     return -1;
 }
 
-static void attempt_seen(struct agent *agent, obj_id jobset, int32_t attempt)
+void agent_attempt_seen(struct agent *agent, obj_id jobset, int32_t attempt)
 {
     if (jobset == 0)
         return;
@@ -313,7 +314,7 @@ void agent_task_start(struct agent *agent, const struct task_launch *launch, str
         start_failed(task, why);
         return;
     }
-    attempt_seen(agent, launch->jobset, launch->attempt);
+    agent_attempt_seen(agent, launch->jobset, launch->attempt);
     if (launch->container_count > 0)
         agent_containers_init(task, launch);
     task_admit(agent, task, launch, effects);
@@ -392,12 +393,13 @@ void agent_task_adopted(struct agent *agent, const struct agent_event *event)
     struct local_task *task = task_add(agent, event->adopted.task, event->adopted.name,
                                        launch ? own_hostname(launch) : (struct str){0});
     task->attempt = event->adopted.attempt;
+    task->adopted = true;
     if (launch) {
         uint64_t held = agent_busy_chips(agent); /* what is read back from a disk is not trusted */
         task_take_launch(task, launch);
         task->chips &=
             ~held & (agent->config.chips < 64 ? (UINT64_C(1) << agent->config.chips) - 1 : UINT64_MAX);
-        attempt_seen(agent, launch->jobset, launch->attempt);
+        agent_attempt_seen(agent, launch->jobset, launch->attempt);
     }
     lifecycle_move(&local_lifecycle, &task->state, LOCAL_LAUNCHING);
     task->report_due = true;

@@ -264,6 +264,7 @@ union controller_parts {
     Wire__ExecResize exec_resize;
     Wire__PackedSheet sheet;
     Wire__ErrandStart errand_start;
+    Wire__TaskRejoin rejoin;
 };
 
 static void write_log_open(struct arena *arena, const struct log_open *open, Wire__LogOpen *ret)
@@ -365,6 +366,10 @@ static void write_controller(struct arena *arena, const struct from_controller *
     case FROM_CONTROLLER_NOTICE:
         write_notice(&message->notice, &parts->notice);
         ret->notice = &parts->notice;
+        break;
+    case FROM_CONTROLLER_REJOIN:
+        codec_write_rejoin(arena, &message->rejoin, &parts->rejoin);
+        ret->rejoin = &parts->rejoin;
         break;
     case FROM_CONTROLLER_FORGET:
         ret->forget = message->task;
@@ -506,6 +511,9 @@ int codec_get_controller(struct arena *arena, struct str bytes, struct from_cont
         break;
     case FROM_CONTROLLER_NOTICE:
         rc = read_notice(pb->notice, &message.notice, error);
+        break;
+    case FROM_CONTROLLER_REJOIN:
+        rc = codec_read_rejoin(pb->rejoin, &message.rejoin, error);
         break;
     case FROM_CONTROLLER_FORGET:
         message.task = pb->forget;

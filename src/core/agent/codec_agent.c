@@ -50,6 +50,9 @@ static void write_report(struct arena *arena, const struct task_report *report, 
     ret->warning = report->warning;
     ret->n_clues = report->clue_count;
     ret->clues = write_clues(arena, report->clues, report->clue_count);
+    ret->attempt_plus_1 = report->attempt_plus_1;
+    ret->can_rejoin = report->can_rejoin;
+    ret->spare = report->spare;
 }
 
 static Wire__TaskReport **write_report_list(struct arena *arena, const struct task_report *reports,
@@ -106,6 +109,7 @@ static Wire__TaskStep *write_step(struct arena *arena, const struct task_step *s
     ret->task = step->task;
     ret->step = step->step;
     ret->total = step->total;
+    ret->attempt_plus_1 = step->attempt_plus_1;
     ret->n_metrics = step->metric_count;
     if (step->metric_count > 0)
         ret->metrics = ARENA_ARRAY(arena, Wire__StepMetric *, step->metric_count);
@@ -199,6 +203,9 @@ static int read_report(struct arena *arena, const Wire__TaskReport *pb, struct t
     if (pb->signal > 64 || pb->exit_code < -1 || pb->exit_code > 255)
         return error_set(error, ERROR_INVALID, "report of task %llu: exit code %d, signal %u",
                          (unsigned long long)pb->task, pb->exit_code, pb->signal);
+    if (pb->attempt_plus_1 > INT32_MAX)
+        return error_set(error, ERROR_INVALID, "report of task %llu: attempt %u",
+                         (unsigned long long)pb->task, pb->attempt_plus_1);
     *ret = (struct task_report){.kind = (enum report_kind)pb->kind,
                                 .task = pb->task,
                                 .exit_code = pb->exit_code,
@@ -214,7 +221,10 @@ static int read_report(struct arena *arena, const Wire__TaskReport *pb, struct t
                                 .not_ready = pb->not_ready,
                                 .container_count = pb->n_containers,
                                 .reason = str_from(pb->reason),
-                                .warning = pb->warning};
+                                .warning = pb->warning,
+                                .attempt_plus_1 = pb->attempt_plus_1,
+                                .can_rejoin = pb->can_rejoin,
+                                .spare = pb->spare};
     int rc = pb->n_clues ? read_clues(arena, pb, ret, error) : 0;
     if (rc < 0 || pb->n_containers == 0)
         return rc;
@@ -298,8 +308,11 @@ static int read_step(const Wire__TaskStep *pb, struct task_step *ret, struct err
     if (pb->n_metrics > METRICS_MAX)
         return error_set(error, ERROR_INVALID, "step of task %llu: %zu metrics (METRICS_MAX is %d)",
                          (unsigned long long)pb->task, pb->n_metrics, METRICS_MAX);
-    *ret = (struct task_step){
-        .task = pb->task, .step = pb->step, .total = pb->total, .metric_count = pb->n_metrics};
+    *ret = (struct task_step){.task = pb->task,
+                              .step = pb->step,
+                              .total = pb->total,
+                              .metric_count = pb->n_metrics,
+                              .attempt_plus_1 = pb->attempt_plus_1};
     if (pb->pace) {
         if (pb->pace->steps > INT64_MAX || pb->pace->elapsed_us > INT64_MAX || pb->pace->own_us > INT64_MAX)
             return error_set(error, ERROR_INVALID, "pace of task %llu: too large",

@@ -45,6 +45,22 @@ void codec_write_launch(struct arena *arena, const struct task_launch *launch, W
     codec_write_containers(arena, launch, ret);
 }
 
+void codec_write_rejoin(struct arena *arena, const struct task_rejoin *rejoin, Wire__TaskRejoin *ret)
+{
+    CHECK(rejoin->task != 0 && rejoin->attempt >= 0 && rejoin->restore_step >= -1);
+    CHECK(rejoin->rendezvous.len <= RENDEZVOUS_MAX && rejoin->rank < rejoin->world);
+    wire__task_rejoin__init(ret);
+    ret->task = rejoin->task;
+    ret->attempt = rejoin->attempt;
+    ret->rank = rejoin->rank;
+    ret->world = rejoin->world;
+    ret->full_world = rejoin->full_world;
+    ret->flags = rejoin->flags;
+    ret->rendezvous = codec_text(arena, rejoin->rendezvous);
+    ret->restore_step = rejoin->restore_step;
+    ret->restore_attempt = rejoin->restore_attempt;
+}
+
 /* --- reading -------------------------------------------------------------------------------------- */
 
 static int read_command(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
@@ -115,5 +131,37 @@ int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct ta
     if (rc < 0)
         return rc;
     *ret = launch;
+    return 0;
+}
+
+int codec_read_rejoin(const Wire__TaskRejoin *pb, struct task_rejoin *ret, struct error *error)
+{
+    struct task_rejoin rejoin = {.task = pb->task,
+                                 .attempt = pb->attempt,
+                                 .rank = pb->rank,
+                                 .world = pb->world,
+                                 .full_world = pb->full_world,
+                                 .flags = pb->flags,
+                                 .rendezvous = str_from(pb->rendezvous),
+                                 .restore_step = pb->restore_step,
+                                 .restore_attempt = pb->restore_attempt};
+    unsigned long long task = pb->task;
+    if (rejoin.task == 0)
+        return error_set(error, ERROR_INVALID, "rejoin without a task");
+    if (rejoin.attempt < 0 || rejoin.restore_step < -1 || rejoin.restore_attempt < 0)
+        return error_set(error, ERROR_INVALID, "rejoin of task %llu: attempt %d, restore step %lld of %d",
+                         task, rejoin.attempt, (long long)rejoin.restore_step, rejoin.restore_attempt);
+    if (rejoin.rank >= rejoin.world || rejoin.world > rejoin.full_world)
+        return error_set(error, ERROR_INVALID, "rejoin of task %llu: rank %u of %u, %u in full", task,
+                         rejoin.rank, rejoin.world, rejoin.full_world);
+    if (rejoin.rendezvous.len > RENDEZVOUS_MAX)
+        return error_set(error, ERROR_LIMIT,
+                         "rejoin of task %llu: a rendezvous of %zu bytes (RENDEZVOUS_MAX is %d)", task,
+                         rejoin.rendezvous.len, RENDEZVOUS_MAX);
+    for (size_t i = 0; i < rejoin.rendezvous.len; i++)
+        if (rejoin.rendezvous.data[i] <= ' ' || rejoin.rendezvous.data[i] > '~')
+            return error_set(error, ERROR_INVALID, "rejoin of task %llu: no host and port at byte %zu", task,
+                             i);
+    *ret = rejoin;
     return 0;
 }

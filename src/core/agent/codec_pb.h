@@ -29,6 +29,7 @@ void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hel
 void codec_write_reports(struct arena *arena, const struct reports *reports, Wire__Reports *ret);
 void codec_write_heartbeat(struct arena *arena, const struct heartbeat *heartbeat, Wire__Heartbeat *ret);
 void codec_write_launch(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret);
+void codec_write_rejoin(struct arena *arena, const struct task_rejoin *rejoin, Wire__TaskRejoin *ret);
 void codec_write_containers(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret);
 Wire__GangSheet *codec_write_sheet(struct arena *arena, const struct gang_sheet *sheet);
 Wire__ContainerStatus **codec_write_statuses(struct arena *arena, const struct container_status *statuses,
@@ -50,6 +51,7 @@ int codec_read_heartbeat(struct arena *arena, const Wire__Heartbeat *pb, struct 
                          struct error *error);
 int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
                       struct error *error);
+int codec_read_rejoin(const Wire__TaskRejoin *pb, struct task_rejoin *ret, struct error *error);
 int codec_read_sheet(struct arena *arena, const Wire__GangSheet *pb, struct gang_sheet *ret,
                      struct error *error);
 int codec_read_containers(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,

@@ -57,6 +57,9 @@ struct task_report {
     bool warning;
     struct clue *clues; /* EXITED: what the end of its log says; at most CLUES_MAX */
     size_t clue_count;
+    /* STARTED, JOINED, SHARD_SAVED, PEER_GONE: the attempt that it speaks for, plus 1; 0: not said */
+    uint32_t attempt_plus_1;
+    bool can_rejoin, spare; /* JOINED: it can go on under another attempt; it has no rank */
 };
 
 struct step_metric {
@@ -75,6 +78,7 @@ struct task_step {
     struct step_metric metrics[METRICS_MAX];
     size_t metric_count;
     struct pace_sums pace;
+    uint32_t attempt_plus_1; /* as task_report */
 };
 
 struct hello {
@@ -222,6 +226,20 @@ struct task_launch {
      * behind a match of the second is what a step took of the rank's own time, in milliseconds. */
     struct str step_pattern, work_pattern;
 };
+/* A living process goes on as another attempt: it leaves its connections, joins its agent anew with `attempt`
+ * and meets the others at the rendezvous. From then on what it said as an older attempt is refused. */
+enum rejoin_flag { REJOIN_DUMP = 1 };
+enum { RENDEZVOUS_MAX = 271 }; /* bytes of task_rejoin.rendezvous: a host name, a colon, a port */
+struct task_rejoin {
+    obj_id task;
+    int32_t attempt;
+    uint32_t rank, world;
+    uint32_t full_world;   /* before a shrink */
+    uint32_t flags;        /* enum rejoin_flag */
+    struct str rendezvous; /* "host:port" of rank 0, printable ASCII without blanks; empty: it has no place */
+    int64_t restore_step;  /* as task_launch */
+    int32_t restore_attempt;
+};
 struct task_stop {
     obj_id task;
     int64_t grace_ns; /* 0: kill at once */
@@ -282,6 +300,7 @@ enum from_controller_kind {
     FROM_CONTROLLER_SAY_AGAIN = 75, /* the machine's probes look again and say all that stands */
     FROM_CONTROLLER_ERRAND_START = 80,
     FROM_CONTROLLER_ERRAND_STOP = 81, /* `number`: the errand; no end is reported */
+    FROM_CONTROLLER_REJOIN = 105,
 };
 struct from_controller {
     enum from_controller_kind kind;
@@ -303,6 +322,7 @@ struct from_controller {
         struct exec_resize exec_resize;
         struct packed_sheet sheet;
         struct errand_start errand_start;
+        struct task_rejoin rejoin;
     };
 };
 

@@ -52,15 +52,7 @@ void errands_free(struct errands *errands)
 /* Where it is, or would be. */
 static size_t place_of(const struct errands *errands, obj_id uid)
 {
-    size_t low = 0, high = errands->list.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (errands->list.items[middle]->uid < uid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sorted_place(errands->list.len, i, errands->list.items[i]->uid, uid);
 }
 
 static struct errand *find(const struct errands *errands, obj_id uid)

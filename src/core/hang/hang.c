@@ -39,15 +39,7 @@ void hangs_bury(struct hangs *hangs)
 
 static size_t place_of(const struct hangs *hangs, obj_id jobset)
 {
-    size_t low = 0, high = hangs->list.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (hangs->list.items[middle]->jobset < jobset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sorted_place(hangs->list.len, i, hangs->list.items[i]->jobset, jobset);
 }
 
 struct hang_watch *hang_of(const struct hangs *hangs, obj_id jobset)

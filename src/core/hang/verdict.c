@@ -42,15 +42,8 @@ struct flight *hang_judge_world(const struct hang_part *parts, size_t count, str
 static const struct hang_part *part_of(const struct hang_part *parts, size_t count, uint32_t rank,
                                        uint32_t per_task)
 {
-    size_t low = 0, high = count;
-    while (low < high) { /* by rank (collect.c) */
-        size_t middle = low + (high - low) / 2;
-        if (parts[middle].rank < rank / per_task)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && parts[low].rank == rank / per_task ? &parts[low] : NULL;
+    size_t at = sorted_place(count, i, parts[i].rank, rank / per_task); /* by rank (collect.c) */
+    return at < count && parts[at].rank == rank / per_task ? &parts[at] : NULL;
 }
 
 /* --- what follows --------------------------------------------------------------------------------------- */

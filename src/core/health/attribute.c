@@ -28,9 +28,22 @@ static enum fault_domain domain_of(const struct fault *fault)
     return fault->software ? DOMAIN_SOFTWARE : fault->domain;
 }
 
+/* Somebody broke it on purpose, so shortly before the end that there is no doubt. */
+static bool is_injected(const struct search *search, const struct fault *fault)
+{
+    bool shortly = false;
+    for (uint32_t i = 0; i < fault->hit_count; i++)
+        shortly |= fault->hits[i].job == search->job &&
+                   fault->hits[i].at_ns >= search->end_ns - ATTRIBUTE_INJECTED_NS &&
+                   fault->hits[i].at_ns <= search->end_ns;
+    return shortly && str_starts(fault->code, STR("injected/"));
+}
+
 static bool goes_before(const struct search *search, const struct fault *a, int64_t a_ns,
                         const struct fault *b, int64_t b_ns)
 {
+    if (is_injected(search, a) != is_injected(search, b))
+        return is_injected(search, a);
     bool a_there = str_equal(a->machine, search->machine), b_there = str_equal(b->machine, search->machine);
     if (a_there != b_there)
         return a_there;
@@ -190,7 +203,7 @@ void attribute(const struct health *health, obj_id job, struct str machine, int6
     fault_visit(health, consider, &search);
     *ret = (struct attribution){.more = search.more};
     size_t first = 0;
-    if (search.count && fault_explains(search.worst[0], root)) {
+    if (search.count && (is_injected(&search, search.worst[0]) || fault_explains(search.worst[0], root))) {
         ret->primary = search.worst[first++];
         ret->domain = domain_of(ret->primary);
     } else if (root) {

@@ -11,6 +11,9 @@
  * support and are never the cause. The same root on several machines within SOFTWARE_WINDOW_NS is software
  * rather than hardware.
  *
+ * On purpose. What `phalanx inject` tells of before it does it (codes injected/...) explains every end within
+ * ATTRIBUTE_INJECTED_NS behind it, whatever else was seen: nobody is to look for a cause that is known.
+ *
  * Both. The fault is the cause when there is no root, when it is on the root's machine and more than
  * SUB_HEALTH, or when it takes its machine out of service wherever that is; else the root is.
  */
@@ -22,6 +25,7 @@
 
 #define ATTRIBUTE_BEFORE_NS (600 * NS_PER_SECOND)
 #define ATTRIBUTE_AFTER_NS  (300 * NS_PER_SECOND)
+#define ATTRIBUTE_INJECTED_NS (60 * NS_PER_SECOND)
 
 enum { ATTRIBUTE_SUPPORT_MAX = 7, END_CLUES_MAX = 8, END_MACHINE_MAX = 63 };
 

@@ -41,6 +41,9 @@
 struct step;
 struct sender;
 
+/* It ended attempts of different jobs (job/suspect.c): shown, and avoided by placement where it can be. */
+#define SUSPECT_FAULT "phalanx/suspect-machine"
+
 enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8, FAULT_HITS_MAX = 16 };
 #define SOFTWARE_WINDOW_NS (30 * NS_PER_SECOND)
 #define FAULT_SHOW_NS      (1 * NS_PER_SECOND)

@@ -73,6 +73,7 @@ void fault_arm(struct health *health, struct fault *fault);
 void ward_mark(struct health *health, struct ward *ward);
 /* What its open faults ask for; *ret_cause is the worst of them, NULL: none. */
 enum isolation ward_wanted(const struct ward *ward, const struct machine *machine, struct fault **ret_cause);
+bool ward_is_suspect(const struct ward *ward); /* SUSPECT_FAULT is open */
 void ward_wait(struct health *health, struct ward *ward, bool waits);
 void breaker_forget(struct health *health, int64_t now_ns); /* what is older than its window */
 

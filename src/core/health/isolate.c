@@ -77,6 +77,17 @@ enum isolation ward_wanted(const struct ward *ward, const struct machine *machin
     return most;
 }
 
+bool ward_is_suspect(const struct ward *ward)
+{
+    list_for_each(node, &ward->faults)
+    {
+        const struct fault *fault = container_of(node, struct fault, on_machine);
+        if (fault->open && str_is(fault->code, SUSPECT_FAULT))
+            return true;
+    }
+    return false;
+}
+
 /* --- the breaker ---------------------------------------------------------------------------------------- */
 
 void breaker_forget(struct health *health, int64_t now_ns)
@@ -147,6 +158,7 @@ static bool judge_ward(struct step *step, struct ward *ward, struct health_order
     struct fault *cause;
     enum isolation was = (enum isolation)machine->isolation, kept = (enum isolation)machine->kept;
     enum isolation asked = ward_wanted(ward, machine, &cause);
+    machine->suspect = ward_is_suspect(ward);
     bool held_back = isolation_is_out(asked) && !isolation_is_out(was) && !isolation_is_out(kept) &&
                      !breaker_has_room(step);
     bool told = held_back && cause->action == FAULT_HELD_BACK;

@@ -88,10 +88,11 @@ bool health_restored(struct health *health, const struct cluster *cluster)
 {
     health->isolated = 0;
     for (size_t i = 0; i < cluster->machine_count; i++) {
-        const struct machine *machine = &cluster->machines[i];
+        struct machine *machine = &cluster->machines[i];
         struct ward *ward = machine->kept ? store_ward(health, machine->name)
                                           : str_map_get(&health->wards, machine->name);
         health->isolated += isolation_is_out(machine->isolation);
+        machine->suspect = ward && ward_is_suspect(ward);
         if (ward && ward_waits(ward, machine))
             ward_wait(health, ward, true);
         if (!ward && machine->isolation != ISOLATION_HEALTHY)
@@ -144,6 +145,7 @@ static void check_machine(const struct health *health, const struct machine *mac
     bool held_back = is_held_back(asked, machine);
     CHECK(machine->isolation == wanted || held_back);
     CHECK(!ward || ward->waiting == (held_back || wanted == ISOLATION_DRAINING));
+    CHECK(machine->suspect == (ward && ward_is_suspect(ward)));
     CHECK(!machine->leave_ns || machine->isolation == ISOLATION_QUARANTINED);
 }
 

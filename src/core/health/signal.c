@@ -1,6 +1,8 @@
 /* signal.c - what makes a signal well formed. */
 #include "core/health/signal.h"
 
+#include "base/check.h"
+
 static bool is_code_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -44,4 +46,19 @@ bool signal_is_valid(const struct signal *signal)
            signal->assertion >= SIGNAL_OCCUR && signal->assertion <= SIGNAL_ONCE &&
            signal->severity >= SEVERITY_NOTICE && signal->severity <= SEVERITY_CRITICAL &&
            signal->chip >= -1 && signal->first_ns <= signal->last_ns && signal->count > 0;
+}
+
+struct signal signal_now(struct str code, enum signal_assertion assertion, enum signal_severity severity,
+                         struct str evidence, int64_t now_ns)
+{
+    struct signal signal = {.code = code,
+                            .evidence = evidence,
+                            .assertion = assertion,
+                            .severity = severity,
+                            .chip = -1,
+                            .first_ns = now_ns,
+                            .last_ns = now_ns,
+                            .count = 1};
+    CHECK(signal_is_valid(&signal));
+    return signal;
 }

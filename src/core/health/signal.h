@@ -69,5 +69,9 @@ struct signal {
 
 /* Code and place as above, assertion and severity of their enums, first_ns <= last_ns, count > 0. */
 bool signal_is_valid(const struct signal *signal);
+/* One that the core itself makes of what it knows, now: of the machine, no place and no chip of it. Code and
+ * evidence are not copied; aborts where they are no valid ones. */
+struct signal signal_now(struct str code, enum signal_assertion assertion, enum signal_severity severity,
+                         struct str evidence, int64_t now_ns);
 
 #endif

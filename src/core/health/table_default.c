@@ -104,7 +104,10 @@ const struct fault_rule fault_default_rules[] = {
     ROW("sxid/*", SUB_HEALTH, HARDWARE, LOW("inspect")),
 
     ROW("qualify/*", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("injected/*", NOT_HANDLE, USER), /* phalanx inject says so; what it breaks speaks for itself */
     ROW("lemon/*", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    /* Over a day after the newest attempt that it ended. */
+    ROW("phalanx/suspect-machine", NOT_HANDLE, UNKNOWN, LOW("inspect"), .recover_ns = DAY),
     ROW("mce/corrected", NOT_HANDLE, HARDWARE, .times = 9, .window_ns = HOUR, .frequent = LEVEL_PRE_SEPARATE,
         .release_ns = DAY),
     ROW("mce/uncorrected", SEPARATE, HARDWARE, HIGH("inspect")),

@@ -6,7 +6,7 @@ bool jobset_is_running(const struct jobset *jobset)
 {
     for (size_t g = 0; g < jobset->gangs.len; g++) {
         const struct gang *gang = jobset->gangs.items[g];
-        if (gang->state == GANG_PLACED || gang->state == GANG_RUNNING)
+        if ((gang->state == GANG_PLACED || gang->state == GANG_RUNNING) && !gang_is_spare(gang))
             return true;
     }
     return false;

@@ -94,7 +94,8 @@ static void note_action(struct step *step, struct jobset *jobset, enum failure_a
               STR_ARG(failed->name));
 }
 
-int64_t attempt_due(const struct jobset *jobset)
+/* Restarts that follow each other closely. */
+static int64_t loop_due(const struct jobset *jobset)
 {
     if (jobset->record_count < RESTART_RECORDS_MAX)
         return 0;
@@ -106,18 +107,47 @@ int64_t attempt_due(const struct jobset *jobset)
     return oldest->fault_ns + RESTART_WINDOW_NS;
 }
 
+int64_t attempt_due(const struct jobset *jobset)
+{
+    int64_t loop_ns = loop_due(jobset);
+    return jobset->ladder.wait_ns > loop_ns ? jobset->ladder.wait_ns : loop_ns;
+}
+
 static void note_wait(struct step *step, struct jobset *jobset)
 {
     int64_t wait_ns = attempt_due(jobset) - step->now_ns;
-    if (wait_ns > 0)
+    if (wait_ns > 0 && jobset->ladder.wait_ns > step->now_ns)
+        step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
+                  "%d attempts in a row ended without a new step: the next attempt begins in %d s",
+                  jobset->ladder.stalled, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+    else if (wait_ns > 0)
         step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
                   "%d restarts in less than %d s: the next attempt begins in %d s", RESTART_RECORDS_MAX,
                   (int)(RESTART_WINDOW_NS / NS_PER_SECOND),
                   (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
 }
 
+/* The ladder has come to its last rung: said and kept, as the other rungs are. */
+static void begin_requeue(struct step *step, struct jobset *jobset, const struct job *failed,
+                          const struct recovery *recovery, bool same)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    if (!recovery->holds)
+        return;
+    recovery_begin(step, jobset, recovery, same);
+    step_note(step, true, "RecoveryDecided", ref_jobset(jobset), "%s as attempt %d: " STR_FORMAT STR_FORMAT,
+              rung_name(recovery->rung), jobset->attempt + 1, STR_ARG(failed->name),
+              STR_ARG(recovery_passed(recovery, &arena)));
+}
+
+/* What infrastructure did is no failure of a JobSet that the ladder holds for. */
+static bool is_forgiven(const struct jobset *jobset, const struct recovery *recovery)
+{
+    return jobset->form == FORM_JOBSET && recovery->holds && loss_is_infrastructure(recovery->incident.cause);
+}
+
 static void restart_all(struct step *step, struct jobset *jobset, const struct failure_rule *rule,
-                        struct job *failed)
+                        struct job *failed, const struct recovery *recovery)
 {
     CHECK(jobset->attempt < INT32_MAX);
     char reason[160];
@@ -126,8 +156,11 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
     else
         snprintf(reason, sizeof(reason), "DefaultFailurePolicy");
     note_action(step, jobset, rule ? rule->action : FAILURE_RESTART_JOBSET, failed);
-    bool counted = progress_same_incident(step, jobset, failed->culprit);
+    bool same = progress_same_incident(step, jobset, failed->culprit);
+    bool counted = same || is_forgiven(jobset, recovery), saved = jobset->dump == DUMP_SAVED;
     progress_restart(step, jobset, jobset->attempt + 1, failed->reason, failed->culprit);
+    if (!saved) /* else all that was asked of the ladder is done */
+        begin_requeue(step, jobset, failed, recovery, same);
     note_wait(step, jobset);
     jobset->restarts++;
     jobset->attempt++;
@@ -138,16 +171,19 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
                   "applying RestartJobSet failure policy action (first failed job: " STR_FORMAT ")",
                   STR_ARG(failed->name));
     attempt_doom_jobs(step, jobset, 0, jobset->job_count);
+    shrink_forget(jobset);
     CHECK(jobset->made == 0 && jobset->attempt >= jobset->restarts);
 }
 
 static void restart_one(struct step *step, struct jobset *jobset, const struct failure_rule *rule,
-                        struct job *failed)
+                        struct job *failed, const struct recovery *recovery)
 {
     CHECK(rule && jobset->jobs[failed->global_index] == failed);
     note_action(step, jobset, rule->action, failed);
-    bool counted = progress_same_incident(step, jobset, failed->culprit);
+    bool same = progress_same_incident(step, jobset, failed->culprit);
+    bool counted = same || is_forgiven(jobset, recovery);
     progress_restart(step, jobset, jobset->attempt, failed->reason, failed->culprit);
+    begin_requeue(step, jobset, failed, recovery, same);
     note_wait(step, jobset);
     jobset->job_attempts[failed->global_index]++;
     if (!counted && rule->action == FAILURE_RESTART_JOB)
@@ -163,7 +199,14 @@ bool attempt_failure_policy(struct step *step, struct jobset *jobset)
     struct job *failed = count > 0 ? first_failed(jobset, NULL) : NULL;
     if (!failed)
         return false;
-    if (!jobset->spec.has_failure_policy) {
+    struct recovery recovery = recovery_of_failure(step, failed);
+    if (recovery.no_progress) {
+        struct arena arena ARENA_CLEANUP = {0};
+        jobset_finish(step, jobset, CONDITION_FAILED, NO_PROGRESS, STR_FORMAT,
+                      STR_ARG(recovery_give_up_text(jobset, &recovery, &arena)));
+        return true;
+    }
+    if (!jobset->spec.has_failure_policy && !is_forgiven(jobset, &recovery)) {
         jobset_finish(step, jobset, CONDITION_FAILED, "FailedJobs",
                       "jobset failed due to one or more job failures (first failed job: " STR_FORMAT ")",
                       STR_ARG(failed->name));
@@ -177,20 +220,23 @@ bool attempt_failure_policy(struct step *step, struct jobset *jobset)
             failed = match;
         }
     }
+    recovery = recovery_of_failure(step, failed);
     enum failure_action action = rule ? rule->action : FAILURE_RESTART_JOBSET;
     bool counts = action == FAILURE_RESTART_JOBSET || action == FAILURE_RESTART_JOB;
     if (action == FAILURE_FAIL_JOBSET)
         jobset_finish(step, jobset, CONDITION_FAILED, "FailJobSetFailurePolicyAction",
                       "applying FailJobSet failure policy action (first failed job: " STR_FORMAT ")",
                       STR_ARG(failed->name));
-    else if (counts && !attempt_within_max(jobset) && !progress_same_incident(step, jobset, failed->culprit))
+    else if (counts && !attempt_within_max(jobset) && !is_forgiven(jobset, &recovery) &&
+             !progress_same_incident(step, jobset, failed->culprit))
         jobset_finish(step, jobset, CONDITION_FAILED, "ReachedMaxRestarts",
                       "jobset failed due to reaching max number of restarts (first failed job: " STR_FORMAT
                       ")",
                       STR_ARG(failed->name));
-    else if (action == FAILURE_RESTART_JOB || action == FAILURE_RESTART_JOB_IGNORE_MAX)
-        restart_one(step, jobset, rule, failed);
+    else if ((action == FAILURE_RESTART_JOB || action == FAILURE_RESTART_JOB_IGNORE_MAX) &&
+             !inplace_left_some(jobset) && jobset->dump == DUMP_NONE)
+        restart_one(step, jobset, rule, failed, &recovery);
     else
-        restart_all(step, jobset, rule, failed);
+        restart_all(step, jobset, rule, failed, &recovery);
     return true;
 }

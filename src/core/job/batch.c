@@ -96,7 +96,7 @@ struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position,
 
 bool job_alive(const struct job *job)
 {
-    return job->active > 0;
+    return job->active > 0 || job->spares.len > 0;
 }
 
 /* --- failure ---------------------------------------------------------------------------------- */
@@ -109,6 +109,7 @@ static void stop_tasks(struct step *step, struct job *job, bool doom)
             task_stop(step, job->tasks.items[i], doom, job->rjob->job.pod.grace_s * NS_PER_SECOND);
         else
             job->tasks.items[i]->doomed |= doom;
+    spare_stop_all(step, job);
 }
 
 /* The Job controller's events about the pods that it made, or deleted, in one go: the first ones by name, of
@@ -303,6 +304,20 @@ static void index_waits(struct job *job, struct job_index *slot, int64_t due_ns)
         job->retry_due_ns = due_ns;
 }
 
+/* Runs that the ladder answered in the place of a Pod of its own Job count like Pods that failed. */
+static bool ladder_ran_out(const struct job *job, const struct task *task)
+{
+    return job->jobset->form == FORM_JOB && task->can_rejoin && task->end == END_EXIT &&
+           job->failed + job_container_restarts(job, task) > (uint64_t)job->rjob->job.backoff_limit;
+}
+
+static void give_up(struct step *step, struct job *job, const struct recovery *recovery)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    job_fail(step, job, NO_PROGRESS, STR_FORMAT,
+             STR_ARG(recovery_give_up_text(job->jobset, recovery, &arena)));
+}
+
 void job_task_ended(struct step *step, struct job *job, struct task *task)
 {
     CHECK(task->job == job && (uint32_t)task->index < job->index_count);
@@ -311,6 +326,9 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         CHECK(!slot->succeeded && job->succeeded < job->index_count);
         slot->succeeded = true;
         job->succeeded++;
+        shrink_some_through(job->jobset);
+        if (job->jobset->dump == DUMP_UNDER_WAY)
+            dump_lost(step, task);
         return;
     }
     job->sift |= task->doomed || may_hold_surplus(job);
@@ -322,17 +340,35 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
     if (task->end != END_REFUSED) /* it was said with its reason */
         step_note(step, true, task->end == END_MACHINE_LOST ? "MachineLost" : "Failed", ref_task(task),
                   STR_FORMAT, STR_ARG(task->message));
+    if (task_is_away(task)) /* nobody has lost it; another is made, and placed when there is room */
+        return;
+    if (job->jobset->dump == DUMP_UNDER_WAY) {
+        dump_lost(step, task);
+        return;
+    }
+    struct recovery recovery = recovery_decide(step, task, (enum task_end)task->end);
+    if (action != POD_FAIL_JOB && recovery.rung == RUNG_DUMP) {
+        dump_begin(step, job->jobset, task, &recovery);
+        return;
+    }
+    if (action != POD_FAIL_JOB && recovery.rung != RUNG_REQUEUE) {
+        inplace_begin(step, job->jobset, task, &recovery); /* it is made anew */
+        return;
+    }
     if (!job->culprit)
         job->culprit = task;
-    if (action == POD_FAIL_JOB)
+    if (recovery.no_progress)
+        give_up(step, job, &recovery);
+    else if (action == POD_FAIL_JOB)
         fail_by_policy(step, job, task, rule);
     else if (action != POD_IGNORE)
         count_failure(step, job, task, action);
     bool ran_out = inplace_is_asked(job->jobset) ||
-                   (task->end == END_EXIT && inplace_is_shared(task) && inplace_is_exhausted(task));
+                   (task->end == END_EXIT && inplace_is_shared(task) && inplace_is_exhausted(task)) ||
+                   ladder_ran_out(job, task);
     if (job->state == JOB_ACTIVE && (inplace_is_asked(job->jobset) || inplace_is_shared(task)) &&
         inplace_may(task))
-        inplace_begin(step, job->jobset, task); /* it is made anew, its peers run again */
+        inplace_begin(step, job->jobset, task, NULL); /* it is made anew, its peers run again */
     else if (job->state == JOB_ACTIVE && ran_out)
         job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     if (job->state == JOB_ACTIVE && (task->end == END_EXIT || task->end == END_REFUSED)) {
@@ -383,7 +419,8 @@ int64_t job_deadline(const struct job *job)
         due_ns = job->start_ns + job->rjob->job.active_deadline_s * NS_PER_SECOND;
     if (job->state == JOB_ACTIVE && job->retry_due_ns && job->retry_due_ns < due_ns)
         due_ns = job->retry_due_ns;
-    return due_ns;
+    int64_t spare_ns = spare_deadline(job);
+    return spare_ns < due_ns ? spare_ns : due_ns;
 }
 
 /* What the indexes that the spec has now say; those beyond it are over and do not count. */
@@ -439,8 +476,10 @@ static bool decide(struct step *step, struct job *job)
     struct tally sum = tally(job); /* an index ends in one of them, once */
     CHECK(sum.succeeded + sum.failed <= sum.wanted);
     bool queue = job->rjob->job.completions < 0;
+    /* Replicas that are away when the others are through have nothing left to do. */
+    uint32_t away = inplace_has_succeeded(job->jobset) ? shrink_away_in(job) : 0;
     if (success_policy(job) ||
-        (queue ? sum.succeeded > 0 && job->active == 0 : sum.succeeded == sum.wanted)) {
+        (queue ? sum.succeeded > 0 && job->active == 0 : sum.succeeded + away == sum.wanted)) {
         lifecycle_move(&job_lifecycle, &job->state, JOB_COMPLETING);
         job->finished_ns = step->now_ns;
         step_changed(step, CHANGE_MODIFIED, ref_job(job));
@@ -484,7 +523,7 @@ static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
 static void make_tasks(struct step *step, struct job *job)
 {
     bool each = job->rjob->job.backoff_limit_per_index >= 0;
-    if (job->retry_due_ns > step->now_ns && !each)
+    if ((job->retry_due_ns > step->now_ns && !each) || job->jobset->dump == DUMP_UNDER_WAY)
         return;
     job->retry_due_ns = 0;
     bool queue_is_draining = job->rjob->job.completions < 0 && job->succeeded > 0;
@@ -506,7 +545,8 @@ static void make_tasks(struct step *step, struct job *job)
             index_waits(job, slot, slot->retry_due_ns);
             continue;
         }
-        note_pod(step, &noted, task_create(step, job, (int32_t)i));
+        if (!spare_take(step, job, (int32_t)i))
+            note_pod(step, &noted, task_create(step, job, (int32_t)i));
         room--;
     }
     note_pods_done(step, &noted);
@@ -567,6 +607,7 @@ static void drop_ended(struct step *step, struct job *job)
 void job_reconcile(struct step *step, struct job *job)
 {
     job_count(job);
+    spare_look(step, job);
     if (job->doomed || job->jobset->deleted_ns) {
         if (!job->told_doom)
             stop_tasks(step, job, true); /* once: a doomed job makes no tasks */

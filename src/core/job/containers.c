@@ -89,12 +89,16 @@ void task_set_ready(struct step *step, struct task *task, bool ready)
     if (task->ready == ready)
         return;
     struct job *job = task->job;
-    CHECK(ready || job->ready > 0);
     task->ready = ready;
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+    if (task_is_spare(task))
+        return;
+    CHECK(ready || job->ready > 0);
     job->ready = ready ? job->ready + 1 : job->ready - 1;
     CHECK(job->ready <= job->active);
     job_count(job);
-    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+    if (job->rjob->spares > 0 && ready && (int32_t)job->ready >= job_wanted(job))
+        job_touch(job); /* now spares are made */
     jobset_mark(step, job->jobset);
 }
 

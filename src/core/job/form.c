@@ -112,6 +112,30 @@ static void close_gang(struct step *step, struct gang *gang)
     step->schedule = true;
 }
 
+void gang_form_spare(struct step *step, struct task *task)
+{
+    CHECK(task_is_spare(task) && task->state == TASK_PENDING && !task->gang);
+    struct gang *gang = open_gang(step, task->job->jobset); /* its priority is the lowest there is */
+    task->gang = gang;
+    task->asked_chips = task->job->rjob->job.pod.chips;
+    vec_push(&gang->tasks, task);
+    gang->replaces = true;
+    gang->waiting = gang->alive = 1;
+    gang->queued_ns = gang->queued.submitted_ns = step->now_ns;
+    ledger_account_open(&gang->account, OWNER_SPARE, task->asked_chips, step_now_us(step));
+    vec_push(&gang->jobset->gangs, gang);
+    sched_queue_add(&step->jobs->queue, &gang->queued);
+    step->schedule = true;
+}
+
+void gang_adopt_spare(struct step *step, struct gang *gang)
+{
+    CHECK(gang->tasks.len == 1 && !gang_is_spare(gang) && gang->state != GANG_QUEUED);
+    gang->queued.priority = job_priority(step->jobs, step->cluster, gang->tasks.items[0]->job->rjob);
+    gang->queued.submitted_ns = gang->jobset->first_queued_ns;
+    gang_book(step, gang, OWNER_RESTARTING);
+}
+
 /* Each loose task of the job for itself. */
 static void form_singles(struct step *step, struct job *job)
 {

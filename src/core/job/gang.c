@@ -36,6 +36,7 @@ void machine_book(struct step *step, const struct machine *machine, bool was_sch
 void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner)
 {
     CHECK(gang->state != GANG_ENDED); /* it holds nothing */
+    owner = gang_is_spare(gang) ? OWNER_SPARE : owner;
     int64_t now_us = step_now_us(step);
     if (gang->state != GANG_QUEUED && gang->account.owner != owner)
         ledger_move(step->ledger, gang->account.chips, gang->account.owner, owner, now_us);
@@ -53,7 +54,14 @@ static void gang_runs(struct step *step, struct gang *gang)
     CHECK(gang->waiting == 0 && gang->alive > 0);
     lifecycle_move(&gang_lifecycle, &gang->state, GANG_RUNNING);
     gang->running_ns = step->now_ns;
-    progress_running(step, gang);
+    if (!gang_is_spare(gang))
+        progress_running(step, gang);
+}
+
+void gang_go_on(struct step *step, struct gang *gang)
+{
+    if (gang->state == GANG_PLACED && gang->waiting == 0 && gang->alive > 0 && !gang_is_away(gang))
+        gang_runs(step, gang);
 }
 
 void gang_task_started(struct step *step, struct task *task)
@@ -154,7 +162,7 @@ static void take_over(struct step *step, const struct jobset *jobset, machine_id
 static bool one_waits(const struct jobset *jobset)
 {
     for (size_t g = 0; g < jobset->gangs.len; g++)
-        if (jobset->gangs.items[g]->state == GANG_QUEUED)
+        if (jobset->gangs.items[g]->state == GANG_QUEUED && !gang_is_spare(jobset->gangs.items[g]))
             return true;
     return false;
 }
@@ -162,7 +170,7 @@ static bool one_waits(const struct jobset *jobset)
 /* All of it on one machine: what becomes of it says something of that machine. */
 static void count_run(struct step *step, const struct gang *gang)
 {
-    machine_id first = gang->tasks.len ? gang->tasks.items[0]->machine : MACHINE_NONE;
+    machine_id first = gang->tasks.len && !gang_is_spare(gang) ? gang->tasks.items[0]->machine : MACHINE_NONE;
     for (size_t t = 1; t < gang->tasks.len; t++)
         if (gang->tasks.items[t]->machine != first)
             return;
@@ -172,7 +180,8 @@ static void count_run(struct step *step, const struct gang *gang)
 
 static void commit(struct step *step, struct gang *gang, const struct placement *places)
 {
-    enum ledger_owner owner = gang->replaces ? OWNER_RESTARTING : OWNER_STARTING;
+    bool is_spare = gang_is_spare(gang);
+    enum ledger_owner owner = is_spare ? OWNER_SPARE : gang->replaces ? OWNER_RESTARTING : OWNER_STARTING;
     int64_t now_us = step_now_us(step);
     CHECK(gang->waiting == gang->alive && gang->alive == gang->tasks.len); /* all of it, at once */
     for (size_t t = 0; t < gang->tasks.len; t++) {
@@ -191,7 +200,8 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
         task->chips = task->chips_were = places[t].chips;
         task->holds = true;
         task->placed_ns = step->now_ns;
-        gang->jobset->last_machines[task->job->first_slot + (uint32_t)task->index] = task->machine;
+        if (!is_spare)
+            gang->jobset->last_machines[task->job->first_slot + (uint32_t)task->index] = task->machine;
         list_append(&step->jobs->machine_tasks[task->machine], &task->on_machine);
         step_changed(step, CHANGE_MODIFIED, ref_task(task));
         step_note(step, false, "Scheduled", ref_task(task),
@@ -246,7 +256,8 @@ void gang_unplace(struct step *step, struct gang *gang)
     gang->waiting = gang->alive;
     gang->placed_ns = 0;
     gang->replaces = true; /* spares are for this */
-    ledger_account_set(&gang->account, OWNER_RESTARTING, chips, step_now_us(step));
+    ledger_account_set(&gang->account, gang_is_spare(gang) ? OWNER_SPARE : OWNER_RESTARTING, chips,
+                       step_now_us(step));
     sched_queue_add(&step->jobs->queue, &gang->queued);
     step->schedule = true;
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
@@ -265,7 +276,8 @@ static void keep_why(struct step *step, struct gang *gang, struct buf *why)
     gang->why_text = *why;
     gang->why = buf_str(&gang->why_text);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
-    if (first)
+    shrink_gang_waits(step, gang);
+    if (first && !gang_is_spare(gang))
         step_note(step, true, "FailedScheduling", ref_jobset(gang->jobset), STR_FORMAT, STR_ARG(gang->why));
 }
 
@@ -357,7 +369,8 @@ void gang_place_admitted(struct step *step, struct jobset *jobset)
         struct gang *gang = jobset->gangs.items[g];
         bool found = jobset->reserved_count > 0 || jobset->form == FORM_POD ||
                      (!gang->replaces && gang->queued_ns == step->now_ns);
-        if (gang->state == GANG_QUEUED && !gang->thinned && found && gang_try(step, gang))
+        if (gang->state == GANG_QUEUED && !gang->thinned && found && !gang_is_spare(gang) &&
+            gang_try(step, gang))
             sched_queue_remove(&step->jobs->queue, &gang->queued);
     }
 }
@@ -428,4 +441,5 @@ void gang_schedule(struct step *step)
         .attempts_max = SCHEDULE_ATTEMPTS_MAX,
     };
     sched_queue_pass(&step->jobs->queue, &pass);
+    spare_yield(step);
 }

@@ -13,6 +13,9 @@
  * into their attempt: so all of them run again with it, and the failure counts once towards the backoffLimit
  * of its Job, after the kubelet's back-off. It stands for a container's restart: maxRestarts is not asked.
  *
+ * Where the ladder answers (recovery.h), processes that can rejoin are not ended: they live on (rejoin.c)
+ * while what was lost is parked, or made anew, as above.
+ *
  * jobset.sigs.k8s.io/disable-in-place-restart: "true" on the JobSet makes its failures ordinary ones.
  */
 #include "core/job/internal.h"
@@ -30,13 +33,13 @@ bool inplace_is_asked(const struct jobset *jobset)
            jobset->spec.strategy == RESTART_IN_PLACE;
 }
 
-static bool is_disabled(const struct jobset *jobset)
+bool inplace_is_disabled(const struct jobset *jobset)
 {
     return str_is(labels_get(&jobset->spec.annotations, STR(DISABLE_KEY), STR("")), "true");
 }
 
 /* A rank that is through is not there for another attempt of its peers. */
-static bool has_succeeded_task(const struct jobset *jobset)
+bool inplace_has_succeeded(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++)
         if (jobset->jobs[i] && jobset->jobs[i]->succeeded > 0)
@@ -45,7 +48,7 @@ static bool has_succeeded_task(const struct jobset *jobset)
 }
 
 /* Every task that its Jobs want has a place, and none is through. */
-static bool is_whole(const struct jobset *jobset)
+bool inplace_is_whole(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
@@ -53,7 +56,7 @@ static bool is_whole(const struct jobset *jobset)
         if (active && job->succeeded > 0)
             return false;
         for (size_t t = 0; active && t < job->tasks.len; t++)
-            if (job->tasks.items[t]->state == TASK_PENDING)
+            if (job->tasks.items[t]->state == TASK_PENDING && !task_is_away(job->tasks.items[t]))
                 return false;
     }
     return true;
@@ -62,8 +65,8 @@ static bool is_whole(const struct jobset *jobset)
 bool inplace_is_shared(const struct task *task)
 {
     const struct jobset *jobset = task->job->jobset;
-    return jobset->form == FORM_JOBSET && !inplace_is_asked(jobset) && !is_disabled(jobset) && task->joined &&
-           task->job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
+    return jobset->form == FORM_JOBSET && !inplace_is_asked(jobset) && !inplace_is_disabled(jobset) &&
+           task->joined && task->job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
 }
 
 bool inplace_is_exhausted(const struct task *task)
@@ -74,13 +77,13 @@ bool inplace_is_exhausted(const struct task *task)
 bool inplace_may(const struct task *task)
 {
     const struct jobset *jobset = task->job->jobset;
-    if (jobset->deleted_ns || jobset_finished(jobset) || jobset->spec.suspend || is_disabled(jobset))
+    if (jobset->deleted_ns || jobset_finished(jobset) || jobset->spec.suspend || inplace_is_disabled(jobset))
         return false;
     if (jobset->parking)
         return true;
     if (inplace_is_asked(jobset))
-        return attempt_within_max(jobset) && !has_succeeded_task(jobset);
-    return inplace_is_shared(task) && !inplace_is_exhausted(task) && is_whole(jobset);
+        return attempt_within_max(jobset) && !inplace_has_succeeded(jobset);
+    return inplace_is_shared(task) && !inplace_is_exhausted(task) && inplace_is_whole(jobset);
 }
 
 static bool runs(const struct task *task)
@@ -98,33 +101,132 @@ static int64_t backoff_ns(const struct step *step, const struct task *culprit)
     return delay_ns < BACKOFF_MAX_NS ? delay_ns : BACKOFF_MAX_NS;
 }
 
-void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit)
+/* How a restart in place is counted. */
+struct charge {
+    bool jobset;      /* towards maxRestarts */
+    bool its_own;     /* towards the backoffLimit of the culprit's Job, and with its back-off */
+    int64_t delay_ns; /* before all run again */
+};
+
+static struct charge charge_of(const struct step *step, const struct jobset *jobset,
+                               const struct task *culprit, const struct recovery *recovery)
+{
+    struct charge charge = {0};
+    bool asked = inplace_is_asked(jobset);
+    if (recovery) {
+        charge.its_own = recovery->counted && recovery_charges_job(culprit);
+        charge.jobset = recovery->counted && !charge.its_own;
+    } else {
+        charge.its_own = !asked && !task_ended(culprit->state); /* it runs again itself */
+        charge.jobset = asked && !progress_same_incident(step, jobset, culprit);
+    }
+    charge.delay_ns = charge.its_own ? backoff_ns(step, culprit) : 0;
+    if (recovery && recovery->decision.wait_ns > charge.delay_ns)
+        charge.delay_ns = recovery->decision.wait_ns;
+    int64_t loop_ns = recovery ? attempt_due(jobset) - step->now_ns : 0; /* as for Jobs that are made anew */
+    if (loop_ns > charge.delay_ns)
+        charge.delay_ns = loop_ns;
+    return charge;
+}
+
+static void begin(struct step *step, struct jobset *jobset, const struct charge *charge)
+{
+    jobset->attempt++;
+    jobset->in_place_counted += charge->jobset;
+    jobset->parking = true;
+    jobset->planned = jobset->absence.overdue = false;
+    jobset->parking_counted = charge->jobset;
+    int64_t delay_ns = charge->delay_ns > 0 ? charge->delay_ns : 0;
+    jobset->parking_since_ns = step->now_ns + delay_ns;
+    jobset->backing_off = delay_ns > 0;
+}
+
+void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit,
+                   const struct recovery *recovery)
 {
     if (jobset->parking)
         return;
-    bool asked = inplace_is_asked(jobset);
-    bool its_own = !asked && !task_ended(culprit->state); /* it runs again itself */
-    int64_t delay_ns = its_own ? backoff_ns(step, culprit) : 0;
-    bool counted = !asked || progress_same_incident(step, jobset, culprit);
+    struct charge charge = charge_of(step, jobset, culprit, recovery);
+    bool same = progress_same_incident(step, jobset, culprit);
     progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
-    jobset->attempt++;
-    jobset->in_place_counted += !counted;
-    jobset->parking = true;
-    jobset->parking_counted = !counted;
-    jobset->parking_since_ns = step->now_ns + delay_ns;
-    jobset->backing_off = delay_ns > 0;
-    culprit->failed_runs += its_own;
-    step_note(step, true, "InPlaceRestart", ref_jobset(jobset),
-              "restarting all tasks in place as attempt %d (first failed task: " STR_FORMAT ")",
-              jobset->attempt, STR_ARG(culprit->name));
-    for (uint32_t i = 0; i < jobset->job_count; i++) {
-        struct job *job = jobset->jobs[i];
-        for (size_t t = 0; job && t < job->tasks.len; t++)
-            if (job->tasks.items[t] != culprit && runs(job->tasks.items[t]))
-                task_stop(step, job->tasks.items[t], false, job->rjob->job.pod.grace_s * NS_PER_SECOND);
-    }
+    begin(step, jobset, &charge);
+    jobset->keeping = recovery != NULL;
+    culprit->failed_runs += charge.its_own;
+    if (recovery) {
+        struct arena arena ARENA_CLEANUP = {0};
+        recovery_begin(step, jobset, recovery, same);
+        step_note(step, true, "RecoveryDecided", ref_jobset(jobset),
+                  "%s as attempt %d: " STR_FORMAT ": " STR_FORMAT STR_FORMAT, rung_name(recovery->rung),
+                  jobset->attempt, STR_ARG(culprit->name), STR_ARG(culprit->message),
+                  STR_ARG(recovery_passed(recovery, &arena)));
+    } else
+        step_note(step, true, "InPlaceRestart", ref_jobset(jobset),
+                  "restarting all tasks in place as attempt %d (first failed task: " STR_FORMAT ")",
+                  jobset->attempt, STR_ARG(culprit->name));
+    rejoin_keep_or_stop(step, jobset, culprit);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     jobset_mark(step, jobset);
+}
+
+void inplace_begin_planned(struct step *step, struct jobset *jobset, const char *cause, const char *why)
+{
+    const struct charge nothing = {0};
+    CHECK(!jobset->parking);
+    progress_restart(step, jobset, jobset->attempt + 1, cause, NULL);
+    begin(step, jobset, &nothing);
+    jobset->keeping = jobset->planned = true;
+    step_note(step, false, "PlannedChange", ref_jobset(jobset), "attempt %d: %s", jobset->attempt, why);
+    rejoin_keep_or_stop(step, jobset, NULL);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    jobset_mark(step, jobset);
+}
+
+/* The failure policy answers, or the job is given up. */
+static void give_all_up(struct step *step, struct jobset *jobset, const struct recovery *recovery)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct str why = recovery->no_progress ? recovery_give_up_text(jobset, recovery, &arena)
+                                           : STR("Job has reached the specified backoff limit");
+    inplace_cancel(jobset);
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        if (jobset->jobs[i] && jobset->jobs[i]->state == JOB_ACTIVE)
+            job_fail(step, jobset->jobs[i], recovery->no_progress ? NO_PROGRESS : "BackoffLimitExceeded",
+                     STR_FORMAT, STR_ARG(why));
+}
+
+/* No task has ended: all go on as the next attempt, but those that are no keepers any more. */
+static void begin_without_loss(struct step *step, struct jobset *jobset, const char *cause, bool all_live,
+                               const char *why)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct recovery recovery = recovery_without_loss(step, jobset, all_live);
+    if (recovery.rung == RUNG_REQUEUE) {
+        give_all_up(step, jobset, &recovery);
+        return;
+    }
+    const struct charge nothing = {.delay_ns = attempt_due(jobset) - step->now_ns};
+    progress_restart(step, jobset, jobset->attempt + 1, cause, NULL);
+    begin(step, jobset, &nothing);
+    jobset->keeping = true;
+    recovery_begin(step, jobset, &recovery, false);
+    step_note(step, true, "RecoveryDecided", ref_jobset(jobset), "%s as attempt %d: %s" STR_FORMAT,
+              rung_name(recovery.rung), jobset->attempt, why, STR_ARG(recovery_passed(&recovery, &arena)));
+    rejoin_keep_or_stop(step, jobset, NULL);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    jobset_mark(step, jobset);
+}
+
+static void look_at_keepers(struct step *step, struct jobset *jobset)
+{
+    bool late = rejoin_is_late(step, jobset), apart = rejoin_is_apart(step, jobset);
+    if (jobset_finished(jobset) || jobset->spec.suspend || jobset->deleted_ns || jobset->hidden)
+        return;
+    if (late)
+        begin_without_loss(step, jobset, "RejoinTimeout", false,
+                           "processes that were told to rejoin did not");
+    else if (apart && recovery_may_retry(jobset))
+        begin_without_loss(step, jobset, "PeersApart", true,
+                           "ranks lost their connection to each other, and all of them live");
 }
 
 static void park(struct step *step, struct task *task)
@@ -135,6 +237,7 @@ static void park(struct step *step, struct task *task)
     job->ready -= task->ready;
     task->end = END_NONE;
     task->parked = true;
+    task->keep = KEEP_NO;
     task->ready = task->joined = task->peers_lost = task->oom = task->fenced = false;
     task->exit_code = task->signal = 0;
     task->start_sent_ns = task->started_ns = task->ended_ns = task->stopping_since_ns = 0;
@@ -157,29 +260,54 @@ bool inplace_takes(struct step *step, struct task *task, enum task_end end)
     bool lost = task->machine != MACHINE_NONE && step->cluster->machines[task->machine].state == MACHINE_LOST;
     bool dead = !lost && (end == END_EXIT || end == END_STOPPED || end == END_START_FAILED);
     bool over = end == END_EXIT && task->exit_code == 0 && task->signal == 0;
-    if (!dead || !runs(task) || task->doomed || task->evicted || task->job->doomed ||
-        task->job->state != JOB_ACTIVE || !inplace_may(task) || (over && !jobset->parking) ||
-        job_policy_fails(task->job, task))
+    bool through = over && (!jobset->parking || (task->keep != KEEP_NO && task->state == TASK_RUNNING));
+    if (jobset->dump == DUMP_UNDER_WAY || !dead || !runs(task) || task->doomed || task->evicted ||
+        task->job->doomed || task->job->state != JOB_ACTIVE || through)
+        return false;
+    if (!jobset->parking && task_is_away(task)) {
+        park(step, task); /* nobody has lost it */
+        return true;
+    }
+    if (job_policy_fails(task->job, task))
+        return false;
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    if (!jobset->parking)
+        recovery = recovery_decide(step, task, end);
+    bool ladder = recovery.rung != RUNG_REQUEUE;
+    if (recovery.no_progress || (ladder && recovery.rung > RUNG_RESTART_PROCESS))
+        return false; /* its place is left: batch.c goes on */
+    if (!ladder && !inplace_may(task))
         return false;
     task->end = (uint8_t)end; /* for the record of the restart */
-    inplace_begin(step, jobset, task);
+    inplace_begin(step, jobset, task, ladder ? &recovery : NULL);
     step_note(step, true, "Restarting", ref_task(task), "Restarting in place: " STR_FORMAT,
               STR_ARG(task->message.len ? task->message : STR("stopped")));
     park(step, task);
     return true;
 }
 
-/* Every task that it wants has its place, and none runs. */
+/* Tasks that it wants at once of those whose index is not decided for good. */
+static int32_t open_tasks(const struct job *job)
+{
+    int32_t open = (int32_t)(job_index_count(job->rjob) - job->succeeded - job->failed_indexes);
+    int32_t most = job_wanted(job);
+    return job->rjob->job.completions < 0 || most < open ? most : open;
+}
+
+/* Every task that it wants has its place, and none runs but those that live on. */
 static bool job_is_parked(const struct job *job)
 {
     int32_t placed = 0;
     for (size_t t = 0; t < job->tasks.len; t++) {
         const struct task *task = job->tasks.items[t];
-        if (!task_ended(task->state) && task->state != TASK_PLACED)
+        bool keeps = task->keep == KEEP_WAITS && task->state == TASK_RUNNING;
+        bool moves = job->jobset->keeping && task->gang && task->gang->preflight; /* it may, yet */
+        bool tested = task->state == TASK_PLACED && !moves;
+        if (!task_ended(task->state) && !keeps && !tested)
             return false;
-        placed += task->state == TASK_PLACED;
+        placed += tested || keeps;
     }
-    return job->state != JOB_ACTIVE || placed >= job_wanted(job);
+    return job->state != JOB_ACTIVE || placed >= open_tasks(job);
 }
 
 static bool all_parked(const struct jobset *jobset)
@@ -193,9 +321,10 @@ static bool all_parked(const struct jobset *jobset)
 static void run_again(struct step *step, struct jobset *jobset)
 {
     jobset->parking = false;
+    jobset->ladder.wait_ns = 0;
     jobset->in_place_restarts++;
     for (size_t g = 0; g < jobset->gangs.len; g++)
-        if (jobset->gangs.items[g]->state == GANG_PLACED) {
+        if (jobset->gangs.items[g]->state == GANG_PLACED && !gang_is_away(jobset->gangs.items[g])) {
             jobset->gangs.items[g]->attempt = jobset->attempt;
             jobset->gangs.items[g]->replaces = true;
         }
@@ -203,38 +332,112 @@ static void run_again(struct step *step, struct jobset *jobset)
         struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             struct task *task = job->tasks.items[t];
-            if (task->state != TASK_PLACED)
+            if (task->state != TASK_PLACED || task_is_away(task))
                 continue;
             task_rename(step, task);
             task_start_if_free(step, task);
         }
     }
+    rejoin_tell(step, jobset);
+    spare_resized(jobset); /* spares may be made, and start, again */
+    for (size_t g = 0; g < jobset->gangs.len; g++)
+        gang_go_on(step, jobset->gangs.items[g]); /* what they waited for is away */
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
 void inplace_cancel(struct jobset *jobset)
 {
     jobset->in_place_restarts += jobset->parking; /* when it is resumed its tasks begin anew in any case */
-    jobset->parking = jobset->backing_off = false;
+    jobset->parking = jobset->backing_off = jobset->keeping = jobset->planned = false;
+    jobset->dump = DUMP_NONE;
+    jobset->rejoin_since_ns = jobset->apart_ns = 0;
+    shrink_forget(jobset);
+}
+
+bool inplace_left_some(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count && !jobset->parking; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            bool waits = task->parked || (task->keep == KEEP_WAITS && !task_ended(task->state));
+            if (waits && !task_is_away(task))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* What is stopped may take its time before its place is free. */
+static int64_t grace_max_ns(const struct jobset *jobset)
+{
+    int64_t most_s = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        int64_t grace_s = jobset->spec.rjobs[r].job.pod.grace_s;
+        most_s = grace_s > most_s ? grace_s : most_s;
+    }
+    return (most_s < PARK_LIMIT_NS / NS_PER_SECOND ? most_s : PARK_LIMIT_NS / NS_PER_SECOND) * NS_PER_SECOND;
+}
+
+/* All of it gives up waiting for places then, or begins to look for them. */
+static int64_t park_deadline(const struct jobset *jobset)
+{
+    if (jobset->backing_off)
+        return jobset->parking_since_ns;
+    /* The Pods of a Job of its own wait for a place, however long. */
+    bool waits = jobset->keeping && jobset->form == FORM_JOB && !jobset->hidden;
+    bool limited = jobset->keeping && !jobset->planned;
+    int64_t limit_ns = limited ? recovery_limit_ns(jobset) + grace_max_ns(jobset) : PARK_LIMIT_NS;
+    return waits ? INT64_MAX : jobset->parking_since_ns + limit_ns;
 }
 
 int64_t inplace_deadline(const struct jobset *jobset)
 {
-    if (!jobset->parking)
-        return INT64_MAX;
-    return jobset->parking_since_ns + (jobset->backing_off ? 0 : PARK_LIMIT_NS);
+    if (jobset->dump == DUMP_UNDER_WAY)
+        return dump_deadline(jobset);
+    if (!jobset->parking) {
+        int64_t rejoin_ns = rejoin_deadline(jobset), grow_ns = shrink_deadline(jobset);
+        return rejoin_ns < grow_ns ? rejoin_ns : grow_ns;
+    }
+    int64_t limit_ns = park_deadline(jobset), shrink_ns = shrink_deadline(jobset);
+    return shrink_ns < limit_ns && !jobset->backing_off ? shrink_ns : limit_ns;
 }
 
-/* A place is missing for too long. What was to be one restart of the whole becomes one; a container's becomes
- * the failure of the Jobs that are not whole. */
+static bool has_parked(const struct job *job)
+{
+    for (size_t t = 0; t < job->tasks.len; t++)
+        if (job->tasks.items[t]->parked)
+            return true;
+    return false;
+}
+
+/* What was placed meanwhile, and held back, belongs to the attempt that there is. */
+static void start_placed(struct step *step, struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && job->state == JOB_ACTIVE && t < job->tasks.len; t++)
+            if (!job->tasks.items[t]->parked)
+                task_start_if_free(step, job->tasks.items[t]);
+    }
+}
+
+/* A place is missing for too long, or a rank is through and will not come back. What was to be one restart of
+ * the whole becomes one; a container's, or what processes were to live through, becomes the failure of the
+ * Jobs that are not whole. */
 static void give_up(struct step *step, struct jobset *jobset)
 {
-    if (!inplace_is_asked(jobset)) {
+    bool kept = jobset->keeping;
+    if (kept || !inplace_is_asked(jobset)) {
+        bool through = inplace_has_succeeded(jobset), away = jobset->absence.replicas.len > 0;
+        jobset->in_place_counted -= kept && jobset->parking_counted; /* the policy counts it */
         inplace_cancel(jobset);
-        for (uint32_t i = 0; i < jobset->job_count; i++)
-            if (jobset->jobs[i] && !job_is_parked(jobset->jobs[i]))
-                job_fail(step, jobset->jobs[i], "BackoffLimitExceeded",
-                         "Job has reached the specified backoff limit");
+        for (uint32_t i = 0; i < jobset->job_count; i++) {
+            struct job *job = jobset->jobs[i];
+            if (job && (away || !job_is_parked(job) || (through && has_parked(job))))
+                job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+        }
+        start_placed(step, jobset);
         return;
     }
     jobset->parking = false;
@@ -246,15 +449,45 @@ static void give_up(struct step *step, struct jobset *jobset)
     attempt_doom_jobs(step, jobset, 0, jobset->job_count);
 }
 
+/* Places are missing at the end of the rung's time: another rung may wait for them. */
+static bool falls(struct step *step, struct jobset *jobset)
+{
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    if (jobset->keeping)
+        recovery = recovery_of_missing(step, jobset);
+    if (recovery.rung == RUNG_REQUEUE)
+        return false;
+    if (recovery.rung == RUNG_DUMP) {
+        dump_begin(step, jobset, NULL, &recovery);
+        return true;
+    }
+    struct arena arena ARENA_CLEANUP = {0};
+    recovery_begin(step, jobset, &recovery, false);
+    jobset->parking_since_ns = step->now_ns;
+    step_note(step, true, "RecoveryDecided", ref_jobset(jobset),
+              "%s for attempt %d: places are missing" STR_FORMAT, rung_name(recovery.rung), jobset->attempt,
+              STR_ARG(recovery_passed(&recovery, &arena)));
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    return true;
+}
+
 void inplace_go_on(struct step *step, struct jobset *jobset)
 {
-    if (!jobset->parking)
-        return;
+    if (!jobset->parking) {
+        if (rejoin_deadline(jobset) <= step->now_ns)
+            look_at_keepers(step, jobset);
+        if (!jobset->parking)
+            return;
+    }
     jobset->backing_off = jobset->backing_off && step->now_ns < jobset->parking_since_ns;
     if (jobset_finished(jobset) || jobset->spec.suspend)
         inplace_cancel(jobset);
-    else if (!jobset->backing_off && all_parked(jobset))
+    else if (jobset->dump == DUMP_UNDER_WAY)
+        dump_go_on(step, jobset);
+    else if (jobset->keeping && inplace_has_succeeded(jobset))
+        give_up(step, jobset);
+    else if (!jobset->backing_off && (shrink_settle(step, jobset) || all_parked(jobset)))
         run_again(step, jobset);
-    else if (inplace_deadline(jobset) <= step->now_ns)
+    else if (park_deadline(jobset) <= step->now_ns && !falls(step, jobset))
         give_up(step, jobset);
 }

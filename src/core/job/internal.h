@@ -3,6 +3,10 @@
 #define PHX_CORE_JOB_INTERNAL_H
 
 #include "core/job/life.h"
+#include "core/job/recovery.h"
+
+#define NO_PROGRESS "NoProgress" /* reason of a Job, and of its JobSet, that is given up */
+#define SPARE_KEY "phalanx.dev/spare" /* label of Pods that wait for a rank */
 
 /* jobset.c */
 struct jobset *jobset_make(struct arena *arena, struct doc *document, const struct jobset_spec *spec);
@@ -58,13 +62,92 @@ bool inplace_may(const struct task *task);          /* its failure now is answer
  * rank that joined through libphalanx); and no more of them are allowed. */
 bool inplace_is_shared(const struct task *task);
 bool inplace_is_exhausted(const struct task *task);
-/* The JobSet's tasks are ended to run again; `culprit` failed, or was lost. */
-void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit);
+bool inplace_is_disabled(const struct jobset *jobset);   /* by its annotation */
+bool inplace_is_whole(const struct jobset *jobset);      /* every task has a place, and none is through */
+bool inplace_has_succeeded(const struct jobset *jobset); /* a rank of it is through */
+/* The JobSet's tasks are ended to run again; `culprit` failed, or was lost. With `recovery` (NULL: none) the
+ * processes that can rejoin live on. */
+void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit,
+                   const struct recovery *recovery);
+/* A change of the membership for which nobody was lost: those that can rejoin do, when they have made their
+ * step; the others are started again. `cause` stays; `why` is what users read. */
+void inplace_begin_planned(struct step *step, struct jobset *jobset, const char *cause, const char *why);
 /* A process ended: true when its task stays, parked. */
 bool inplace_takes(struct step *step, struct task *task, enum task_end end);
 void inplace_go_on(struct step *step, struct jobset *jobset); /* runs them again when all are parked */
 void inplace_cancel(struct jobset *jobset); /* nothing runs again in its place */
 int64_t inplace_deadline(const struct jobset *jobset);
+/* Some of its tasks were left in an attempt before, or parked, by a restart in place that was given up. */
+bool inplace_left_some(const struct jobset *jobset);
+
+/* dump.c */
+/* Why the survivors of a loss (`culprit`, NULL: it is gone already) cannot save what all had; NULL: they can.
+ */
+const char *dump_lacks(const struct step *step, const struct jobset *jobset, const struct task *culprit);
+/* They are to. `culprit` NULL: places are missing for too long. */
+void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
+                const struct recovery *recovery);
+void dump_lost(struct step *step, struct task *task);      /* meanwhile this one has ended */
+void dump_go_on(struct step *step, struct jobset *jobset); /* tells them; ends it when it is over */
+int64_t dump_deadline(const struct jobset *jobset);
+const struct task *dump_rank_zero(const struct jobset *jobset); /* of the survivors; NULL: nobody is there */
+
+/* recovery.c: a failure of this task counts towards the backoffLimit of its Job, not towards maxRestarts. */
+bool recovery_charges_job(const struct task *culprit);
+
+/* rejoin.c */
+/* Everybody else who runs: those that can rejoin stay, the others are stopped. */
+void rejoin_keep_or_stop(struct step *step, struct jobset *jobset, const struct task *culprit);
+void rejoin_tell(struct step *step, struct jobset *jobset); /* the attempt has begun: keepers are told */
+void rejoin_tell_one(struct step *step, struct task *task); /* this one */
+/* Does the report speak for an attempt before the task's own? */
+bool rejoin_is_old_word(const struct task *task, const struct task_report *report);
+void rejoin_say_again(struct step *step, const struct task *task, const struct task_report *report);
+/* `reporter` lost its connection to a rank that lives: if neither a loss nor a step explains it soon, the
+ * ranks must meet anew. */
+void rejoin_note_apart(struct step *step, const struct task *reporter);
+void rejoin_note_step(struct step *step, struct jobset *jobset); /* every rank has made one: they go on */
+/* Stamp at which the next two are to be asked; INT64_MAX: nothing is waited for. */
+int64_t rejoin_deadline(const struct jobset *jobset);
+/* Some did not join in time: they are to be ended, and are no keepers any more. */
+bool rejoin_is_late(const struct step *step, struct jobset *jobset);
+/* Ranks that live have been apart for too long. */
+bool rejoin_is_apart(const struct step *step, struct jobset *jobset);
+
+/* spare.c */
+void spare_look(struct step *step, struct job *job); /* makes those that are missing, ends those too many */
+void spare_stop_all(struct step *step, struct job *job);                   /* they end with their Job */
+void spare_ended(struct step *step, struct task *task, enum task_end end); /* the one place where one ends */
+void spare_joined(struct step *step, struct task *task); /* it has said that it has no rank */
+/* A spare takes the index whose task is lost, while the next attempt is prepared; NULL: none is ready. */
+struct task *spare_take(struct step *step, struct job *job, int32_t index);
+void spare_leave(struct step *step, struct task *task, struct str why); /* its machine is not well */
+/* Those whose chips the head of the queue needs, and may have, go if all that it needs is there then. */
+void spare_yield(struct step *step);
+bool spare_gives_way(const struct task *spare, const struct gang *gang); /* to this gang */
+bool spare_start_waits(const struct task *task); /* its room is all that is wanted of it */
+int64_t spare_deadline(const struct job *job);   /* INT64_MAX: none */
+void spare_resized(struct jobset *jobset);       /* the annotations may have changed */
+
+/* shrink.c */
+/* While all of it is to run again: true when it can, without replicas that are not whole (now absent); false:
+ * something is still waited for. */
+bool shrink_settle(struct step *step, struct jobset *jobset);
+/* Why it cannot go on while so many replicas are away, as the end of a sentence; NULL: it can. */
+const char *shrink_lacks(const struct jobset *jobset, size_t away);
+int64_t shrink_deadline(const struct jobset *jobset); /* INT64_MAX: none */
+/* Replicas that are whole again come back, when it is time. */
+void shrink_look(struct step *step, struct jobset *jobset);
+void shrink_forget(struct jobset *jobset); /* all take part: it begins anew, or has ended */
+/* Ranks of the job that are away. */
+uint32_t shrink_away_in(const struct job *job);
+/* Its first rank to be through: replicas that are away are not waited for. */
+void shrink_some_through(struct jobset *jobset);
+/* The rank of the full world's rank `full` among those that take part, and those that are away behind them;
+ * *ret_world: of the part that it belongs to. */
+uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_world, uint32_t *ret_world);
+/* A gang found no place: is that reason to go on without it? */
+void shrink_gang_waits(struct step *step, const struct gang *gang);
 
 /* batch.c */
 bool job_policy_fails(const struct job *job, const struct task *task); /* podFailurePolicy: FailJob */
@@ -91,7 +174,9 @@ void job_bury(struct step *step,
 /* task.c */
 /* `name` empty: it is generated. */
 struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str name);
+void task_name_anew(struct step *step, struct task *task); /* until no other Pod has its name */
 struct task *task_create(struct step *step, struct job *job, int32_t index);
+void task_rank(struct task *task); /* its rank, world and ports, by the spec and the attempt */
 void task_rename(struct step *step, struct task *task); /* a new uid and attempt for its next run */
 void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns);
 void task_start_if_free(struct step *step, struct task *task); /* PLACED -> STARTING when its name is free */
@@ -131,12 +216,17 @@ bool gang_try(struct step *step, struct gang *gang); /* places it; its `why` whe
 int32_t job_priority(const struct job_store *store, const struct cluster *cluster,
                      const struct rjob_spec *rjob);
 void gang_form(struct step *step, struct jobset *jobset); /* PENDING tasks without a gang become one */
+void gang_form_spare(struct step *step, struct task *task); /* a gang of its own, behind all others */
+/* It has a rank now, and so has its gang. */
+void gang_adopt_spare(struct step *step, struct gang *gang);
 /* The tasks after the first `count` leave a gang that waits: they are loose again. */
 void gang_shrink(struct step *step, struct gang *gang, uint32_t count);
 /* At once, what admission found places for. */
 void gang_place_admitted(struct step *step, struct jobset *jobset);
 void gang_leave(struct task *task);                       /* the task is not one of its gang any more */
 void gang_thin(struct gang *gang);                        /* takes out those that left */
+/* It may be that all that is left of it runs. */
+void gang_go_on(struct step *step, struct gang *gang);
 void gang_task_started(struct step *step, struct task *task);
 void gang_task_parked(struct step *step, struct task *task); /* it waits to run again */
 void gang_task_ended(struct step *step, struct task *task);
@@ -164,15 +254,23 @@ void preflight_remap(struct job_store *store, const machine_id *map); /* after t
 bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit);
 void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
                       const struct task *culprit);
+/* The attempt that the newest restart began has another number now. */
+void progress_follow(struct jobset *jobset);
+void restart_record_done(struct restart_record *record);
+/* How the ladder answered it, into the newest record; `passed` is copied. */
+void progress_decided(struct jobset *jobset, enum rung rung, struct str passed);
 void progress_suspended(struct step *step, struct jobset *jobset);
 void progress_resumed(struct step *step,
                       struct jobset *jobset); /* what was not kept before the suspension is lost */
 void progress_running(struct step *step, struct gang *gang); /* every task of the gang runs */
-void progress_joined(struct step *step, struct task *task);
+void progress_joined(struct step *step, struct task *task, const struct task_report *report);
 void progress_shard_saved(struct step *step, struct task *task, int64_t number);
 void progress_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
 
 void progress_suspect(struct jobset *jobset, machine_id machine); /* later gangs avoid it if they can */
+
+/* suspect.c: it ended an attempt; does its machine end those of other jobs too? */
+void suspect_blame(struct step *step, const struct jobset *jobset, const struct task *culprit);
 
 /* ends.c */
 /* A task has ended, and is about to be counted. `report` says how, NULL: `kind` does; words: its message. */

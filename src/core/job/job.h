@@ -17,12 +17,19 @@
  *   named.c     pods that name their machine
  *   request.c   what the scheduler is asked for a gang, or for a JobSet that is tried
  *   trial.c     would a JobSet find machines; terms and reservations of admission
+ *   mttf.c      how long a JobSet runs until a machine fails it
  *   launch.c    what an agent needs to start a task: environment, ranks, ports, the gang's sheet
  *   inplace.c   all tasks of a JobSet run again where they are
+ *   rejoin.c    those of them whose processes live on
+ *   spare.c     tasks that wait for a rank
+ *   shrink.c    replicas that leave for want of machines, and come back
+ *   dump.c      survivors save what all had, before all of it runs again
+ *   recovery.c  which losses the ladder answers
  *   belongings.c   the Service and the claims of a JobSet
  *   resize.c    room for Jobs and indexes; parallelism and completions that change
  *   progress.c  steps, checkpoints, restart records
  *   ends.c      what the ends of tasks leave behind, kept with the restart that they explain
+ *   suspect.c   machines that end attempts of different jobs
  *   move.c      a JobSet leaves a machine that is not well
  *   peers.c     what ranks say of each other
  * Everything here is read by the API between steps; only core.c's routing and the files above change it.
@@ -37,6 +44,7 @@
 #include "core/model/model.h"
 #include "core/note.h"
 #include "core/pace/pace.h"
+#include "core/recovery/ladder.h"
 #include "core/sched/sched.h"
 
 /* --- tasks (API: Pod) ----------------------------------------------------------------------------------- */
@@ -66,12 +74,19 @@ enum task_end {
     END_REFUSED,      /* the machine that it names would not take it; `reason` says why */
 };
 
+/* A process that lives through a restart in place of its JobSet (inplace.c). */
+enum keep_state {
+    KEEP_NO,
+    KEEP_WAITS, /* it goes on, and waits for the next attempt to begin */
+    KEEP_TOLD,  /* it was told of the attempt and has not joined it yet */
+};
+
 struct task {
     obj_id uid;                /* of this run of its processes: what agents know it by */
     obj_id pod_uid;            /* of the Pod: the first run's uid */
     struct job *job;
     struct gang *gang;
-    int32_t index;             /* completion index */
+    int32_t index;             /* completion index; below 0: a spare, -1 - its number (task_is_spare) */
     uint32_t retry;            /* how many tasks this index had before, in this job */
     uint32_t runs_before;      /* how often it ran in its place before */
     int32_t execution;         /* of its Job when it was made */
@@ -80,9 +95,14 @@ struct task {
     uint8_t state;             /* enum task_state */
     bool doomed;               /* to be deleted when it has ended (stop was ours) */
     bool ready;                /* running, and its containers' readiness probes pass */
-    bool joined;               /* speaks libphalanx */
+    bool joined;               /* speaks libphalanx, and has joined `attempt` */
+    bool can_rejoin,
+        spare;    /* as it said when it joined last: it can go on under another attempt; has no rank */
+    uint8_t keep; /* enum keep_state */
+    bool was_spare;            /* its process began as a spare: its agent knows it by another host name */
     bool parked;               /* PLACED again: it waits to run once more in its place (inplace.c) */
     bool evicted;              /* a user deleted the Pod */
+    uint8_t loss;              /* enum loss_cause: evicted because of; LOSS_NONE: a user's wish */
     bool peers_lost;           /* a peer's connection to it broke: evidence, until it is heard of again */
     bool counted;              /* private: its gang knows that it has started */
     bool holds;                /* counts on its machine: chips, cpu, memory */
@@ -96,7 +116,7 @@ struct task {
      * may change while its tasks still end. */
     int64_t cpu_milli, memory_bytes;
     uint32_t asked_chips;      /* PENDING: private, what its gang counts for it */
-    uint32_t rank, world;      /* within its group */
+    uint32_t rank, world;      /* within its group; of one that is away: behind all that take part, of all */
     int32_t attempt;           /* of its JobSet when its process was told to start: of its shards too */
     uint16_t port;             /* base of its attempt's two ports: MASTER_PORT, rendezvous + 1 */
     int64_t created_ns, placed_ns, start_sent_ns, started_ns, ended_ns, stopping_since_ns;
@@ -117,6 +137,12 @@ struct task {
     struct arena containers_arena; /* private: of `containers` */
     struct arena arena;        /* name, message */
 };
+
+/* It waits for a rank (spare.c): in its Job's `spares`, with a gang of its own, and counts for nothing. */
+static inline bool task_is_spare(const struct task *task)
+{
+    return task->index < 0;
+}
 
 /* What a replicated job's Jobs are, in numbers. */
 struct rjob_status {
@@ -161,6 +187,9 @@ struct job {
     uint32_t failed_indexes, first_open; /* private: of indexes; below first_open all are decided for good */
     struct job *before;        /* private: older one of its place that still ends (jobset->ending) */
     VEC(struct task *) tasks;  /* alive or ended, of this job, in creation order */
+    VEC(struct task *) spares; /* alive, in creation order (spare.c) */
+    uint32_t spare_failures;   /* of spares in a row that ended by themselves */
+    int64_t spare_due_ns;      /* no spare is made before; 0: none waits */
     uint32_t active, ready, succeeded, failed; /* of tasks; failed counts towards backoffLimit */
     /* FAILING/FAILED: BackoffLimitExceeded, DeadlineExceeded, PodFailurePolicy, ... */
     const char *reason;
@@ -233,7 +262,10 @@ struct restart_record {
     int64_t started_ns;         /* every task of the new attempt runs */
     int64_t stepped_ns;         /* every rank has made its next step */
     int64_t step_at_fault, step_resumed_from; /* -1: unknown */
+    int64_t redone_us;          /* chip-microseconds that it took: all since the newest checkpoint */
     struct end_clues clues;     /* of the attempt that it ended; grows for ATTRIBUTE_AFTER_NS */
+    uint8_t rung;               /* enum rung: how the ladder answered; RUNG_NONE: it was not asked */
+    char *passed;               /* owned: why it passed the finer ones over; NULL: nothing to say */
 };
 /* It is to leave a machine that is not well (enum sub_health), once its ranks have saved. */
 struct move {
@@ -253,6 +285,17 @@ struct progress {
     char metric_names[METRICS_MAX][32];
     size_t metric_count;
 };
+/* Replicas of it that take no part in its attempt (shrink.c). */
+struct absence {
+    VEC(uint32_t) replicas; /* by their number in the full world, ascending */
+    uint32_t size;          /* ranks of each; while there are none, of no meaning */
+    int64_t since_ns;       /* since when some are away */
+    int64_t grow_ns;        /* none comes back before this stamp; 0: it is over */
+    bool overdue;           /* places are missing for so long that replicas may leave */
+};
+/* A dying checkpoint (dump.c). What is over belongs to the restart that follows. Part of snapshots: numbers
+ * only grow. */
+enum dump_state { DUMP_NONE, DUMP_UNDER_WAY, DUMP_SAVED, DUMP_REFUSED, DUMP_STATES };
 struct checkpoint_state {
     int64_t committed_step;     /* -1: none */
     int32_t committed_attempt;
@@ -319,6 +362,14 @@ struct jobset {
     bool parking, parking_counted;               /* the one under way is among those that count */
     bool backing_off;                            /* they run again at parking_since_ns, not before */
     int64_t parking_since_ns;                    /* from then on places that are missing are waited for */
+    /* The last of them keeps the processes that can rejoin; until every rank has made its next step. Who is
+     * late is ended a while after rejoin_since_ns, the begin of its attempt; 0: none is waited for. */
+    bool keeping;
+    int64_t rejoin_since_ns;
+    uint8_t dump;     /* enum dump_state; UNDER_WAY: `parking` and `keeping`, and no rank is made anew */
+    int64_t apart_ns; /* a rank lost its connection to one that lives, and no step came since; 0: none has */
+    bool planned;     /* it was no loss: ranks come when their step is made, and nobody hurries them */
+    struct absence absence;
     struct ledger_account closed; /* sums of gangs that are gone */
     /* The whole account as it stood with the last change of the JobSet: what users see, so that one
      * resourceVersion is one text. */
@@ -329,6 +380,7 @@ struct jobset {
     struct doc *foreign_status;
     struct arena foreign_arena;
     struct end_clues clues;     /* of tasks that ended since the newest restart */
+    struct ladder ladder;
     struct move move;
     struct pace pace;           /* of its ranks, by slot: first_slot of their job and their index */
     struct restart_record records[RESTART_RECORDS_MAX];
@@ -370,6 +422,11 @@ struct preflight_verdict {
     struct buf code, evidence; /* own */
 };
 
+static inline bool gang_is_spare(const struct gang *gang)
+{
+    return gang->tasks.len == 1 && task_is_spare(gang->tasks.items[0]);
+}
+
 struct object_store;
 struct health;
 struct job_store {
@@ -399,6 +456,7 @@ struct job_store {
     struct u64_map tasks;         /* uid -> struct task */
     struct str_map task_names;    /* "namespace/pod-name" -> struct task */
     struct str_map job_stems;     /* private: "namespace/<jobset>-<replicated job>" -> the first of it */
+    size_t spares;                /* private: tasks that wait for a rank */
     size_t own_jobs;              /* private: Jobs without a JobSet */
     bool names_freed;             /* private: somebody may wait for a name (jobset->shares_names) */
     struct str_map job_names;     /* "namespace/job-name" -> struct job (the current one) */
@@ -427,6 +485,21 @@ void jobs_visit_jobs(const struct job_store *store, void (*visit)(void *context,
 void jobs_visit_tasks(const struct job_store *store, void (*visit)(void *context, const struct task *),
                       void *context);
 
+struct lemon_store;
+/* Expected seconds to the next failure of one machine of the cluster, which is `age_s` old (mttf.c). */
+int64_t machine_mttf_s(const struct cluster *cluster, const struct lemon_store *lemons, int64_t age_s);
+/* Of a JobSet on the machines that its ranks hold now, each failing once in `machine_s` on average: at least
+ * 1; 0: it holds none. */
+int64_t jobset_mttf_s(const struct jobset *jobset, const struct cluster *cluster, int64_t machine_s);
+
+/* How many spares its Jobs should have, and how many could take a rank now. */
+struct spare_counts {
+    uint32_t wanted, ready;
+};
+struct spare_counts jobset_spares(const struct jobset *jobset, const struct cluster *cluster);
+/* It could take a rank now: a warm one has joined as a spare, a cold one has its room. */
+bool task_is_ready_spare(const struct task *task, const struct cluster *cluster);
+
 /* Stamp at which the first of the machine's living tasks was told to start; INT64_MAX: none was
  * (health/evidence.h). */
 int64_t jobs_oldest_start(const struct job_store *store, machine_id machine);
@@ -442,6 +515,7 @@ void task_launch_build(const struct task *task, const struct cluster *cluster, s
  * applied: it may move tasks. */
 struct launch_common {
     struct arena *arena;
+    int64_t machine_mttf_s;             /* see machine_mttf_s(); 0: tasks are not told */
     const struct object_store *objects; /* for ConfigMaps and Secrets; NULL: there are none */
     const struct jobset *jobset;
     struct str group;
@@ -449,10 +523,24 @@ struct launch_common {
     struct launch_place *places; /* of the sheet's entries */
     uint32_t nodes;
     struct str hostnames;        /* "a.sub,b.sub,..." */
+    int64_t mttf_s;              /* of the JobSet; 0: not known */
 };
 void task_launch_build_next(struct launch_common *common, const struct task *task,
                             const struct cluster *cluster, struct arena *arena,
                             struct task_launch *ret_launch);
+/* It belongs to a replica that takes no part: it stands by, or has no place. */
+bool task_is_away(const struct task *task);
+bool gang_is_away(const struct gang *gang); /* its tasks are */
+/* Its rank, and the world of its group, when nobody is away. */
+uint32_t task_full_rank(const struct task *task, uint32_t *ret_world);
+/* Replicas of the JobSet, those that are away among them; 0: it is not divided. */
+uint32_t jobset_replicas(const struct jobset *jobset);
+/* What its living process needs to go on as its attempt; everything lives in `arena` or in the core. */
+void task_rejoin_build(const struct task *task, const struct cluster *cluster, struct arena *arena,
+                       struct task_rejoin *ret_rejoin);
+/* Is the step news of the attempt that the task is in now? Not what a process says that is still to go on as
+ * it, or of a JobSet whose next attempt has not begun. */
+bool task_step_counts(const struct task *task, const struct task_step *step);
 /* The JobSet's account over all gangs, at now. */
 struct ledger_account jobset_account(const struct jobset *jobset, int64_t now_ns);
 /* Annotations that a Job or pod carries besides those of its template; likewise. */

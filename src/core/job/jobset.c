@@ -136,6 +136,7 @@ struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc 
     jobset->progress.step = -1;
     jobset->progress.attempt = -1;
     jobset->checkpoint.committed_step = -1;
+    jobset->ladder.best_step = -1;
     ledger_account_open(&jobset->closed, OWNER_QUEUED, 0, step_now_us(step));
     set_failures_wait(step, jobset);
     store_add_jobset(step->jobs, jobset);
@@ -173,6 +174,7 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
         repoint(jobset, jobset->old_jobs.items[i]);
     jobset_fit(jobset);
     set_failures_wait(step, jobset);
+    spare_resized(jobset);
     for (uint32_t i = 0; i < jobset->job_count && jobset_is_elastic(jobset); i++)
         if (jobset->jobs[i])
             job_resized(jobset->jobs[i]);

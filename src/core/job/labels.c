@@ -120,7 +120,7 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
                 add(&list, key, value);
         }
     }
-    if (task && job->rjob->job.indexed && job->jobset->form != FORM_POD)
+    if (task && job->rjob->job.indexed && !task_is_spare(task) && job->jobset->form != FORM_POD)
         add_number(&list, arena, "batch.kubernetes.io/job-completion-index", (uint64_t)task->index);
     if (task && inplace_is_asked(job->jobset))
         add_number(&list, arena, "jobset.sigs.k8s.io/in-place-restart-attempt",
@@ -155,7 +155,9 @@ struct labels job_labels(const struct job *job, const struct task *task, struct 
         add_text(&list, arena, "controller-uid", uid);
         add(&list, STR("batch.kubernetes.io/job-name"), job->name);
         add(&list, STR("job-name"), job->name);
-        if (job->rjob->job.indexed)
+        if (task_is_spare(task))
+            add(&list, STR(SPARE_KEY), STR("true"));
+        else if (job->rjob->job.indexed)
             add_number(&list, arena, "batch.kubernetes.io/job-completion-index", (uint64_t)task->index);
     }
     const struct user_meta *meta = task ? task->meta : job->meta;

@@ -149,7 +149,8 @@ static void build_sheet(const struct task *task, const struct cluster *cluster, 
             continue;
         for (uint32_t s = 0; s < job->index_count; s++) {
             const struct task *member = job->indexes[s].task;
-            if (!member || member->machine == MACHINE_NONE || sheet->count == task->world)
+            if (!member || member->machine == MACHINE_NONE || task_is_away(member) ||
+                sheet->count == task->world)
                 continue;
             const struct machine *machine = &cluster->machines[member->machine];
             sheet->entries[sheet->count++] = (struct sheet_entry){
@@ -208,11 +209,14 @@ static void common_for(struct launch_common *common, const struct task *task, co
     CHECK(common->arena);
     *common = (struct launch_common){.arena = common->arena,
                                      .objects = common->objects,
+                                     .machine_mttf_s = common->machine_mttf_s,
                                      .jobset = task->job->jobset,
                                      .group = task->job->rjob->group};
     build_sheet(task, cluster, common->arena, &common->sheet);
     find_places(common);
     join_hostnames(common);
+    if (common->machine_mttf_s > 0)
+        common->mttf_s = jobset_mttf_s(common->jobset, cluster, common->machine_mttf_s);
 }
 
 static struct launch_place place_of(const struct launch_common *common, uint32_t rank)
@@ -239,6 +243,10 @@ static const struct sheet_entry *rank_zero(const struct gang_sheet *sheet)
 static void env_world(env_list *env, struct arena *arena, const struct task *task,
                       const struct launch_common *common)
 {
+    if (task_is_spare(task)) {
+        env_set(env, STR("PHX_SPARE"), STR("1"));
+        return;
+    }
     struct launch_place standing = place_of(common, task->rank);
     const struct sheet_entry *master = rank_zero(&common->sheet);
     env_setf(env, arena, "RANK", "%u", task->rank);
@@ -253,6 +261,10 @@ static void env_world(env_list *env, struct arena *arena, const struct task *tas
     env_setf(env, arena, "JAX_NUM_PROCESSES", "%u", task->world);
     env_setf(env, arena, "PHX_RANK", "%u", task->rank);
     env_setf(env, arena, "PHX_WORLD_SIZE", "%u", task->world);
+    uint32_t full_world;
+    (void)task_full_rank(task, &full_world);
+    if (full_world > task->world)
+        env_setf(env, arena, "PHX_FULL_WORLD_SIZE", "%u", full_world);
     if (master) {
         env_set(env, STR("MASTER_ADDR"), master->address);
         env_setf(env, arena, "MASTER_PORT", "%u", task->port);
@@ -289,12 +301,19 @@ static void env_task(env_list *env, struct arena *arena, const struct task *task
     const struct jobset *jobset = job->jobset;
     char suffix[SUFFIX_TEXT_MAX];
     uid_suffix(jobset->uid, suffix);
-    env_setf(env, arena, "JOB_COMPLETION_INDEX", "%d", task->index);
+    if (!task_is_spare(task))
+        env_setf(env, arena, "JOB_COMPLETION_INDEX", "%d", task->index);
     env_setf(env, arena, "PHX_TASK_UID", "%" PRIu64, task->uid);
     env_setf(env, arena, "PHX_JOBSET", STR_FORMAT, STR_ARG(jobset->key));
     env_setf(env, arena, "PHX_ATTEMPT", "%d", jobset->attempt);
     env_setf(env, arena, "PHX_WORLDS", "%u", count_worlds(&jobset->spec));
     env_setf(env, arena, "TORCHELASTIC_RESTART_COUNT", "%d", jobset->attempt);
+    struct str keep = labels_get(&jobset->spec.annotations, STR(CHECKPOINT_KEEP_KEY), STR(""));
+    if (keep.len)
+        env_setf(env, arena, "PHX_CHECKPOINT_KEEP", STR_FORMAT, STR_ARG(keep));
+    struct str interval = labels_get(&jobset->spec.annotations, STR(CHECKPOINT_INTERVAL_KEY), STR(""));
+    if (interval.len)
+        env_setf(env, arena, "PHX_CHECKPOINT_INTERVAL", STR_FORMAT, STR_ARG(interval));
     if (jobset->checkpoint.committed_step >= 0) {
         env_setf(env, arena, "PHX_RESTORE_STEP", "%" PRId64, jobset->checkpoint.committed_step);
         env_setf(env, arena, "PHX_RESTORE_ATTEMPT", "%d", jobset->checkpoint.committed_attempt);
@@ -321,6 +340,8 @@ void env_ours(env_list *env, struct arena *arena, const struct task *task, const
 {
     env_world(env, arena, task, common);
     env_task(env, arena, task, cluster);
+    if (common->mttf_s > 0)
+        env_setf(env, arena, "PHX_MTTF_S", "%" PRId64, common->mttf_s);
 }
 
 /* One process and nothing around it: the fast way, and nearly every rank's. */
@@ -385,4 +406,40 @@ void task_launch_build(const struct task *task, const struct cluster *cluster, s
 {
     struct launch_common common = {.arena = arena};
     task_launch_build_next(&common, task, cluster, arena, ret_launch);
+}
+
+static const struct task *rank_zero_of(const struct task *task)
+{
+    const struct jobset *jobset = task->job->jobset;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        const struct task *first = job && job->index_count ? job->indexes[0].task : NULL;
+        if (first && first->rank == 0 && str_equal(job->rjob->group, task->job->rjob->group))
+            return first; /* the first Job of the group: nothing is searched in a large one */
+    }
+    return NULL;
+}
+
+void task_rejoin_build(const struct task *task, const struct cluster *cluster, struct arena *arena,
+                       struct task_rejoin *ret_rejoin)
+{
+    const struct jobset *jobset = task->job->jobset;
+    bool dump = jobset->dump == DUMP_UNDER_WAY;
+    const struct task *first = dump ? dump_rank_zero(jobset) : rank_zero_of(task);
+    uint32_t full_world;
+    (void)task_full_rank(task, &full_world);
+    CHECK(task->rank < task->world);
+    *ret_rejoin = (struct task_rejoin){
+        .task = task->uid,
+        .attempt = task->attempt,
+        .rank = task->rank,
+        .world = task->world,
+        .full_world = full_world,
+        .flags = dump ? REJOIN_DUMP : 0,
+        .restore_step = jobset->checkpoint.committed_step,
+        .restore_attempt = jobset->checkpoint.committed_attempt,
+    };
+    if (first && first->machine != MACHINE_NONE)
+        ret_rejoin->rendezvous = arena_printf(
+            arena, STR_FORMAT ":%u", STR_ARG(cluster->machines[first->machine].address), task->port + 1u);
 }

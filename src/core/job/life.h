@@ -93,6 +93,10 @@ bool preflight_restored(struct job_store *store, const struct cluster *cluster,
 void preflight_check(const struct job_store *store, const struct cluster *cluster,
                      const struct errands *errands); /* aborts through CHECK */
 
+void shrink_check(const struct jobset *jobset); /* aborts through CHECK */
+/* After a snapshot was read. False: it does not fit. */
+bool shrink_restored(const struct jobset *jobset);
+
 /* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped; returns the
  * longest grace among them, 0: nobody was told. */
 int64_t jobset_notice_end(struct step *step, const struct jobset *jobset);
@@ -125,6 +129,8 @@ uint32_t job_index_count(const struct rjob_spec *rjob); /* indexes of each of it
 /* The job is to be looked at and counted again before the step ends; its JobSet must be marked too. */
 void job_touch(struct job *job);
 struct gang *jobs_restore_gang(struct jobset *jobset, obj_id uid);
+/* How the ladder answered a restart; `passed` is copied. */
+void restart_record_decided(struct restart_record *record, enum rung rung, struct str passed);
 /* Everything is there: timers, queue, chips taken on machines. False: the tasks do not fit where they are. */
 bool jobs_restored(struct job_store *store, struct cluster *cluster);
 

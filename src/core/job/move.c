@@ -21,7 +21,8 @@ static bool works_there(const struct step *step, const struct machine *machine, 
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        if (task->job->jobset == jobset && !task->doomed && task->state != TASK_STOPPING)
+        if (task->job->jobset == jobset && !task->doomed && task->state != TASK_STOPPING &&
+            !task_is_spare(task))
             return true;
     }
     return false;
@@ -34,7 +35,7 @@ static uint64_t chips_there(const struct step *step, const struct machine *machi
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        if (task->job->jobset == jobset && !task->job->doomed)
+        if (task->job->jobset == jobset && !task->job->doomed && !task_is_spare(task))
             chips |= task->chips;
     }
     return chips;
@@ -66,13 +67,28 @@ static void leave(struct step *step, struct jobset *jobset, const struct machine
         if (task->job->jobset != jobset || task->state == TASK_STOPPING || task->doomed)
             continue;
         task_message(task, "moved away from " STR_FORMAT ": %s", STR_ARG(machine->name), why);
+        task->loss = LOSS_SLOW;
         task_evict(step, task, grace_s);
+    }
+}
+
+/* They have nothing to save and nobody waits for them: another one is made elsewhere. */
+static void move_spares(struct step *step, const struct machine *machine, const struct jobset *jobset,
+                        struct str why)
+{
+    list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
+    {
+        struct task *task = container_of(node, struct task, on_machine);
+        if (task->job->jobset == jobset && task_is_spare(task))
+            spare_leave(step, task, why);
     }
 }
 
 void jobs_move(struct step *step, const struct machine *machine, struct jobset *jobset, struct str why)
 {
     enum sub_health policy = jobset_sub_health(jobset, step->cluster);
+    if (policy != SUB_HEALTH_IGNORE)
+        move_spares(step, machine, jobset, why);
     if (policy == SUB_HEALTH_IGNORE || jobset->move.under_way || jobset_finished(jobset) ||
         !works_there(step, machine, jobset) || jobset->deleted_ns || jobset->spec.suspend || jobset->parking)
         return;

@@ -20,6 +20,8 @@ static struct task *rank_of(const struct task *reporter, uint32_t rank)
 
 void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank)
 {
+    if (task_is_spare(reporter))
+        return;
     step_note(step, true, "PeerGone", ref_task(reporter), "rank %u lost its connection to rank %u",
               reporter->rank, rank);
     struct task *gone = reporter->job->doomed ? NULL : rank_of(reporter, rank);
@@ -30,6 +32,7 @@ void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank)
         return;
     CHECK(gone->machine < step->cluster->machine_count);
     gone->peers_lost = true;
+    rejoin_note_apart(step, reporter);
     step->suspect = gone->machine;
 }
 
@@ -41,7 +44,7 @@ bool jobs_peers_say_lost(const struct job_store *store, const struct machine *ma
     list_for_each(node, &store->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        if (task->state < TASK_STARTING)
+        if (task->state < TASK_STARTING || task_is_spare(task))
             continue;
         if (!task->peers_lost || task->container_count > 0)
             return false;

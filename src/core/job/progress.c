@@ -21,6 +21,37 @@ static void copy_text(char *to, size_t size, struct str from)
     snprintf(to, size, STR_FORMAT, (int)(from.len < size ? from.len : size - 1), from.data ? from.data : "");
 }
 
+void restart_record_done(struct restart_record *record)
+{
+    end_clues_done(&record->clues);
+    mem_free(record->passed);
+    record->passed = NULL;
+}
+
+void restart_record_decided(struct restart_record *record, enum rung rung, struct str passed)
+{
+    mem_free(record->passed);
+    record->rung = (uint8_t)rung;
+    record->passed = NULL;
+    if (passed.len == 0)
+        return;
+    record->passed = mem_alloc(passed.len + 1);
+    mem_copy(record->passed, passed.data, passed.len);
+    record->passed[passed.len] = 0;
+}
+
+void progress_decided(struct jobset *jobset, enum rung rung, struct str passed)
+{
+    if (newest_record(jobset))
+        restart_record_decided(newest_record(jobset), rung, passed);
+}
+
+void progress_follow(struct jobset *jobset)
+{
+    CHECK(jobset->record_count > 0);
+    newest_record(jobset)->attempt = jobset->attempt;
+}
+
 void progress_suspect(struct jobset *jobset, machine_id machine)
 {
     CHECK(machine != MACHINE_NONE);
@@ -74,11 +105,21 @@ static const char *cause_of(const struct task *culprit)
 }
 
 /* What no checkpoint kept is lost, in every gang. */
-static void lose_unkept(struct step *step, struct jobset *jobset)
+static int64_t lose_unkept(struct step *step, struct jobset *jobset)
 {
+    int64_t lost_us = 0;
     for (size_t i = 0; i < jobset->gangs.len; i++)
-        ledger_account_lose(&jobset->gangs.items[i]->account, step->ledger, step_now_us(step));
-    ledger_account_lose(&jobset->closed, step->ledger, step_now_us(step));
+        lost_us += ledger_account_lose(&jobset->gangs.items[i]->account, step->ledger, step_now_us(step));
+    return lost_us + ledger_account_lose(&jobset->closed, step->ledger, step_now_us(step));
+}
+
+/* Ranks went on from what they held in memory: that part of it is not made again. */
+static void regain(struct step *step, struct jobset *jobset, int64_t chip_us)
+{
+    for (size_t i = 0; i < jobset->gangs.len && chip_us > 0; i++)
+        chip_us -=
+            ledger_account_regain(&jobset->gangs.items[i]->account, step->ledger, chip_us, step_now_us(step));
+    (void)ledger_account_regain(&jobset->closed, step->ledger, chip_us, step_now_us(step));
 }
 
 /* Chips that are held now change their owner. */
@@ -93,6 +134,8 @@ static void book_held(struct step *step, struct jobset *jobset, enum ledger_owne
 
 void progress_suspended(struct step *step, struct jobset *jobset)
 {
+    ladder_stop(&jobset->ladder);
+    jobset->dump = DUMP_NONE;
     book_held(step, jobset, OWNER_STOPPING);
 }
 
@@ -129,20 +172,42 @@ static struct restart_record *open_record(struct step *step, struct jobset *jobs
     return record;
 }
 
+/* What the restart before took, if it has not come to a step: it is this one's now. */
+static int64_t unstepped_us(struct jobset *jobset)
+{
+    struct restart_record *before = newest_record(jobset);
+    if (!before || before->stepped_ns)
+        return 0;
+    int64_t redone_us = before->redone_us;
+    before->redone_us = 0;
+    return redone_us;
+}
+
 void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
                       const struct task *culprit)
 {
     CHECK(culprit || cause);
     int64_t fault_ns;
+    bool dumped = jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED;
+    jobset->dump = DUMP_NONE;
+    if (dumped && newest_record(jobset)) { /* it was for this restart, and its record is there */
+        newest_record(jobset)->attempt = attempt;
+        ends_give(step, jobset, newest_record(jobset));
+        return;
+    }
     bool same = progress_same_incident(step, jobset, culprit);
     bool somewhere = culprit && culprit->machine != MACHINE_NONE;
     bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* by the records before this one */
+    int64_t redone_us = unstepped_us(jobset);
     struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
-    struct end_clues clues = record->clues; /* what an older one in this place had is gone with it */
     if (!same)
-        end_clues_done(&clues);
+        restart_record_done(record); /* what an older one in this place had is gone with it */
+    struct end_clues clues = record->clues;
+    char *passed = record->passed;
     *record = (struct restart_record){
         .clues = clues,
+        .rung = same ? record->rung : RUNG_NONE,
+        .passed = passed,
         .attempt = attempt,
         .fault_ns = fault_ns,
         /* Steps are reported now and then: a newer checkpoint proves that they were made. */
@@ -154,6 +219,8 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     copy_text(record->cause, sizeof(record->cause), str_from(culprit ? cause_of(culprit) : cause));
     if (somewhere)
         copy_text(record->machine, sizeof(record->machine), step->cluster->machines[culprit->machine].name);
+    if (somewhere)
+        suspect_blame(step, jobset, culprit);
     if (avoid)
         progress_suspect(jobset, culprit->machine);
     if (culprit) {
@@ -165,7 +232,9 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     }
     ends_give(step, jobset, record);
     jobset->move.under_way = false;
-    lose_unkept(step, jobset);
+    jobset->keeping = false; /* unless inplace.c says so after this */
+    jobset->rejoin_since_ns = jobset->apart_ns = 0;
+    record->redone_us = redone_us + lose_unkept(step, jobset);
     book_held(step, jobset, OWNER_RESTARTING);
 }
 
@@ -174,9 +243,18 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
 static bool counts_steps(const struct gang *gang)
 {
     for (size_t i = 0; i < gang->tasks.len; i++)
-        if (gang->tasks.items[i]->joined)
+        if (gang->tasks.items[i]->joined || gang->tasks.items[i]->keep == KEEP_TOLD)
             return true;
     return false;
+}
+
+static bool all_gangs_run(const struct jobset *jobset)
+{
+    for (size_t i = 0; i < jobset->gangs.len; i++)
+        if (jobset->gangs.items[i]->attempt == jobset->attempt &&
+            jobset->gangs.items[i]->state != GANG_RUNNING && !gang_is_away(jobset->gangs.items[i]))
+            return false;
+    return true;
 }
 
 void progress_running(struct step *step, struct gang *gang)
@@ -194,13 +272,26 @@ void progress_running(struct step *step, struct gang *gang)
             peer->account.owner == OWNER_RESTARTING && !counts_steps(peer))
             gang_book(step, peer, OWNER_UNKEPT);
     }
+    if (jobset->ladder.best_step < 0 &&
+        all_gangs_run(jobset)) /* it reports no steps: to run is all it does */
+        ladder_stepped(&jobset->ladder, -1);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-void progress_joined(struct step *step, struct task *task)
+void progress_joined(struct step *step, struct task *task, const struct task_report *report)
 {
     struct gang *gang = task->gang;
+    if (task->keep == KEEP_TOLD && report->attempt_plus_1 == (uint32_t)task->attempt + 1)
+        task->keep = KEEP_NO;
+    if (rejoin_is_old_word(task, report))
+        return;
     task->joined = true;
+    task->can_rejoin = report->can_rejoin;
+    task->spare = report->spare;
+    if (task_is_spare(task)) {
+        spare_joined(step, task);
+        return;
+    }
     if (gang && gang->account.owner == OWNER_UNKEPT && gang->jobset->progress.attempt != gang->attempt)
         gang_book(step, gang, gang->replaces ? OWNER_RESTARTING : OWNER_STARTING);
 }
@@ -215,11 +306,30 @@ static void copy_metrics(struct progress *progress, const struct progress_event 
     }
 }
 
+/* Ranks may go on from what they hold in memory, which is newer than what was committed: their first step
+ * says from where. */
+static void note_resumed(struct step *step, struct jobset *jobset, int64_t step_number)
+{
+    struct restart_record *record = newest_record(jobset);
+    if (!record || record->attempt != jobset->attempt || record->stepped_ns || step_number <= 1)
+        return;
+    int64_t resumed = step_number - 1;
+    if (resumed > record->step_at_fault)
+        resumed = record->step_at_fault;
+    int64_t kept = record->step_resumed_from > 0 ? record->step_resumed_from : 0;
+    if (resumed <= kept)
+        return;
+    regain(step, jobset,
+           (int64_t)((__int128)record->redone_us * (resumed - kept) / (record->step_at_fault - kept)));
+    record->step_resumed_from = resumed;
+}
+
 /* A step by every rank: whatever was starting or restarting is productive now. */
 static void steps_go_on(struct step *step, struct jobset *jobset)
 {
     struct restart_record *record = newest_record(jobset);
     bool fresh = jobset->progress.attempt != jobset->attempt;
+    jobset->keeping = jobset->keeping && (!fresh || jobset->parking); /* all are back */
     bool began = record && record->attempt == jobset->attempt && (fresh || record->started_ns);
     if (began && !record->stepped_ns) {
         record->stepped_ns = step->now_ns;
@@ -229,7 +339,8 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
         struct gang *gang = jobset->gangs.items[i];
         bool live =
             fresh ? gang->state == GANG_PLACED || gang->state == GANG_RUNNING : gang->state == GANG_RUNNING;
-        if (live && gang->attempt == jobset->attempt && gang->account.owner != OWNER_UNKEPT)
+        if (live && gang->attempt == jobset->attempt && gang->account.owner != OWNER_UNKEPT &&
+            !gang_is_away(gang))
             gang_book(step, gang, OWNER_UNKEPT);
     }
 }
@@ -243,7 +354,11 @@ void jobs_progress(struct step *step, const struct progress_event *event)
     struct progress *progress = &jobset->progress;
     if (progress->attempt == event->attempt && event->step <= progress->step)
         return;
+    if (progress->attempt != event->attempt)
+        note_resumed(step, jobset, event->step);
+    rejoin_note_step(step, jobset);
     steps_go_on(step, jobset);
+    ladder_stepped(&jobset->ladder, event->step);
     if (progress->attempt != event->attempt) {
         progress->attempt = event->attempt;
         progress->base_step = event->step;
@@ -357,7 +472,7 @@ static void notice_committed(struct step *step, const struct task *task, int64_t
 void progress_shard_saved(struct step *step, struct task *task, int64_t number)
 {
     struct jobset *jobset = task->job->jobset;
-    if (task->job->doomed || task->gang == NULL || task->attempt != jobset->attempt)
+    if (task->job->doomed || task->gang == NULL || task->attempt != jobset->attempt || task_is_spare(task))
         return;
     if (number <= jobset->checkpoint.committed_step &&
         jobset->checkpoint.committed_attempt == jobset->attempt)
@@ -382,14 +497,14 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
         ledger_account_keep(&gang->account, step->ledger, step_now_us(step));
         for (size_t t = 0; t < gang->tasks.len; t++) {
             const struct task *member = gang->tasks.items[t];
-            if (!member->joined || task_ended(member->state))
+            if (!member->joined || task_ended(member->state) || task_is_spare(member))
                 continue;
             notice_committed(step, member, complete);
         }
     }
     ledger_account_keep(&jobset->closed, step->ledger, step_now_us(step));
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
-    if (jobset->move.under_way)
+    if (jobset->move.under_way || jobset->dump == DUMP_UNDER_WAY)
         jobset_mark(step, jobset);
 }
 

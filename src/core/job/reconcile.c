@@ -183,6 +183,7 @@ static bool make_jobs(struct step *step, struct jobset *jobset)
 {
     if (!wants_jobs(jobset) || attempt_due(jobset) > step->now_ns)
         return false;
+    jobset->ladder.wait_ns = 0;
     uint32_t position = 0, made = jobset->made;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         bool exists = may_exist(jobset, r), runs = !jobset->spec.suspend && startup_allows(jobset, r);
@@ -279,7 +280,8 @@ static int64_t next_deadline(const struct jobset *jobset)
     if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns && !jobset->hidden)
         due_ns = jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND;
     bool managed = !jobset_finished(jobset) && !jobset->deleted_ns && !jobset->hidden;
-    if (managed && jobset->record_count >= RESTART_RECORDS_MAX && wants_jobs(jobset))
+    bool held = jobset->record_count >= RESTART_RECORDS_MAX || jobset->ladder.wait_ns;
+    if (managed && held && wants_jobs(jobset))
         due_ns = attempt_due(jobset);
     int64_t parked_ns = inplace_deadline(jobset), move_ns = managed ? move_deadline(jobset) : INT64_MAX;
     due_ns = parked_ns < due_ns ? parked_ns : due_ns;
@@ -316,6 +318,7 @@ static void move_on(struct step *step, struct jobset *jobset)
     for (;;) {
         move_look(step, jobset);
         reconcile_jobs(step, jobset);
+        shrink_look(step, jobset);
         inplace_go_on(step, jobset);
         jobset_recount(step, jobset);
         if (jobset_finished(jobset))
@@ -418,15 +421,17 @@ static void wake_name_waiters(struct step *step)
 void jobs_settle(struct step *step)
 {
     config_wake_waiters(step);
-    reconcile_marked(step);
-    wake_name_waiters(step);
-    while (step->schedule) {
-        step->schedule = false;
-        gang_schedule(step);
+    do {
         reconcile_marked(step);
         wake_name_waiters(step);
-    }
-    preflight_settle(step);
+        while (step->schedule) {
+            step->schedule = false;
+            gang_schedule(step);
+            reconcile_marked(step);
+            wake_name_waiters(step);
+        }
+        preflight_settle(step);
+    } while (step->jobs->dirty.len > 0);
     step->jobs->names_freed = false;
     belongings_make(step);
     CHECK(step->jobs->dirty.len == 0 && !step->schedule);

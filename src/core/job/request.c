@@ -110,6 +110,23 @@ static void add_task(struct request *request, uint32_t slot)
     vec_push(&request->ordinals, slot);
 }
 
+/* Near its Job's ranks, whose machines are closed to it, and behind them where they are counted in slices. */
+static void add_spare(struct request *request, const struct task *task)
+{
+    const struct job *job = task->job;
+    const struct jobset *jobset = request->jobset;
+    size_t count = request->cluster->machine_count;
+    vec_push(&request->prefer, job->index_count ? jobset->last_machines[job->first_slot] : MACHINE_NONE);
+    vec_push(&request->ordinals, jobset->slot_count);
+    request->closed = mem_alloc(count * sizeof(*request->closed));
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        for (size_t t = 0; jobset->jobs[i] && t < jobset->jobs[i]->tasks.len; t++) {
+            const struct task *rank = jobset->jobs[i]->tasks.items[t];
+            if (!task_ended(rank->state) && rank->machine != MACHINE_NONE)
+                request->closed[rank->machine] = 1;
+        }
+}
+
 /* Consecutive tasks of one job become one place_job. */
 static void add_tasks(struct request *request, const struct gang *gang, size_t count)
 {
@@ -118,8 +135,12 @@ static void add_tasks(struct request *request, const struct gang *gang, size_t c
     for (size_t t = 0; t < count; t++) {
         const struct task *task = gang->tasks.items[t];
         const struct job *job = task->job;
-        CHECK(job->first_slot + (uint32_t)task->index < jobset->slot_count);
-        add_task(request, job->first_slot + (uint32_t)task->index);
+        if (task_is_spare(task)) {
+            add_spare(request, task);
+        } else {
+            CHECK(job->first_slot + (uint32_t)task->index < jobset->slot_count);
+            add_task(request, job->first_slot + (uint32_t)task->index);
+        }
         if (request->jobs.len && vec_last(&request->jobs).job == job->uid)
             vec_last(&request->jobs).count++;
         else
@@ -238,22 +259,45 @@ static void make_own(struct request *request)
     request->own_memory_bytes = mem_alloc(count * sizeof(*request->own_memory_bytes));
 }
 
+static bool add_own_task(struct request *request, const struct task *task)
+{
+    if (!task->holds || !machine_schedulable(&request->cluster->machines[task->machine]))
+        return false;
+    make_own(request);
+    request->own_chips[task->machine] |= task->chips;
+    request->own_cpu_milli[task->machine] += task->cpu_milli;
+    request->own_memory_bytes[task->machine] += task->memory_bytes;
+    return true;
+}
+
 /* What this JobSet's own ending tasks hold: the next attempt may take it over. */
 static void add_own(struct request *request)
 {
     const struct jobset *jobset = request->jobset;
     for (size_t i = 0; i < jobset->old_jobs.len; i++) {
         const struct job *old = jobset->old_jobs.items[i];
-        for (size_t t = 0; t < old->tasks.len; t++) {
-            const struct task *task = old->tasks.items[t];
-            if (!task->holds || !machine_schedulable(&request->cluster->machines[task->machine]))
-                continue;
-            make_own(request);
-            request->own_chips[task->machine] |= task->chips;
-            request->own_cpu_milli[task->machine] += task->cpu_milli;
-            request->own_memory_bytes[task->machine] += task->memory_bytes;
-        }
+        for (size_t t = 0; t < old->tasks.len; t++)
+            add_own_task(request, old->tasks.items[t]);
+        for (size_t s = 0; s < old->spares.len; s++)
+            add_own_task(request, old->spares.items[s]);
     }
+}
+
+bool request_add_spares(struct request *request, const struct gang *gang)
+{
+    bool some = false;
+    for (size_t i = 0; i < request->store->jobsets.len; i++) {
+        const struct jobset *jobset = request->store->jobsets.items[i];
+        for (uint32_t j = 0; j < jobset->job_count; j++)
+            for (size_t s = 0; jobset->jobs[j] && s < jobset->jobs[j]->spares.len; s++) {
+                const struct task *task = jobset->jobs[j]->spares.items[s];
+                some |= spare_gives_way(task, gang) && add_own_task(request, task);
+            }
+    }
+    request->place.own_chips = request->own_chips;
+    request->place.own_cpu_milli = request->own_cpu_milli;
+    request->place.own_memory_bytes = request->own_memory_bytes;
+    return some;
 }
 
 /* What a trial's victims would free. */
@@ -438,6 +482,7 @@ static void bind(struct request *request, bool use_spares)
         .reserved_cpu_milli = request->reserved_cpu_milli,
         .reserved_memory_bytes = request->reserved_memory_bytes,
         .domain_owner = request->domain_owner,
+        .closed = request->closed,
         .holder_name = holder_name,
         .fault_name = fault_name,
     };
@@ -511,6 +556,7 @@ void request_drop(struct request *request)
     mem_free(request->own_cpu_milli);
     mem_free(request->own_memory_bytes);
     mem_free(request->domain_owner);
+    mem_free(request->closed);
 }
 
 bool request_place(const struct request *request, struct placement *ret_places, struct buf *why)

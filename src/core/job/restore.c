@@ -35,7 +35,11 @@ struct task *jobs_restore_task(struct job_store *store, struct job *job, obj_id 
                                struct str name)
 {
     struct task *task = task_make(job, uid, index, name);
-    vec_push(&job->tasks, task);
+    store->spares += task_is_spare(task);
+    if (task_is_spare(task))
+        vec_push(&job->spares, task);
+    else
+        vec_push(&job->tasks, task);
     store_add_task(store, task);
     return task;
 }
@@ -50,21 +54,29 @@ struct gang *jobs_restore_gang(struct jobset *jobset, obj_id uid)
 }
 
 /* What tasks hold is held once, and who lives on a machine is on its list. */
+static bool take_task(const struct job *job, struct task *task, struct cluster *cluster)
+{
+    task->asked_chips = job->rjob->job.pod.chips; /* a change of that ends what is PENDING at once */
+    bool listed = !list_empty(&task->on_machine);
+    if (listed != (!task_ended(task->state) && task->machine != MACHINE_NONE))
+        return false;
+    if (!task->holds)
+        return true;
+    struct machine *machine = &cluster->machines[task->machine];
+    if (task->chips & ~machine->free_mask)
+        return false;
+    machine_take(machine, task->chips, task->cpu_milli, task->memory_bytes);
+    return true;
+}
+
 static bool take_chips(const struct job *job, struct cluster *cluster)
 {
-    for (size_t t = 0; t < job->tasks.len; t++) {
-        struct task *task = job->tasks.items[t];
-        task->asked_chips = job->rjob->job.pod.chips; /* a change of that ends what is PENDING at once */
-        bool listed = !list_empty(&task->on_machine);
-        if (listed != (!task_ended(task->state) && task->machine != MACHINE_NONE))
+    for (size_t t = 0; t < job->tasks.len; t++)
+        if (!take_task(job, job->tasks.items[t], cluster))
             return false;
-        if (!task->holds)
-            continue;
-        struct machine *machine = &cluster->machines[task->machine];
-        if (task->chips & ~machine->free_mask)
+    for (size_t s = 0; s < job->spares.len; s++)
+        if (!take_task(job, job->spares.items[s], cluster))
             return false;
-        machine_take(machine, task->chips, task->cpu_milli, task->memory_bytes);
-    }
     return true;
 }
 
@@ -81,6 +93,14 @@ static bool job_adds_up(const struct job *job)
         active += lives;
         ready += task->ready;
         succeeded += task->state == TASK_SUCCEEDED;
+    }
+    for (size_t s = 0; s < job->spares.len; s++) {
+        const struct task *task = job->spares.items[s];
+        if (!task->gang || !gang_is_spare(task->gang) || task->gang->account.owner != OWNER_SPARE)
+            return false;
+        for (size_t other = 0; other < s; other++)
+            if (job->spares.items[other]->index == task->index)
+                return false;
     }
     for (uint32_t i = 0; i < job->index_count; i++)
         decided += job->indexes[i].succeeded;

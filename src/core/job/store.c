@@ -60,6 +60,8 @@ static void visit_job_tasks(const struct job *job, void (*visit)(void *context, 
 {
     for (size_t t = 0; t < job->tasks.len; t++)
         visit(context, job->tasks.items[t]);
+    for (size_t s = 0; s < job->spares.len; s++)
+        visit(context, job->spares.items[s]);
 }
 
 void jobs_visit_tasks(const struct job_store *store, void (*visit)(void *context, const struct task *),
@@ -259,7 +261,10 @@ static void free_job(struct job *job)
 {
     for (size_t i = 0; i < job->tasks.len; i++)
         free_task(job->tasks.items[i]);
+    for (size_t i = 0; i < job->spares.len; i++)
+        free_task(job->spares.items[i]);
     vec_done(&job->tasks);
+    vec_done(&job->spares);
     mem_free(job->indexes);
     user_meta_free(job->meta);
     arena_done(&job->arena);
@@ -290,6 +295,7 @@ static void free_jobset(struct jobset *jobset)
     vec_done(&jobset->dirty_jobs);
     vec_done(&jobset->uncounted);
     vec_done(&jobset->gangs);
+    vec_done(&jobset->absence.replicas);
     mem_free(jobset->rjob_status);
     mem_free(jobset->jobs);
     mem_free(jobset->ending);
@@ -297,7 +303,8 @@ static void free_jobset(struct jobset *jobset)
     mem_free(jobset->job_attempts_counted);
     mem_free(jobset->widths);
     for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
-        end_clues_done(&jobset->records[i].clues);
+        restart_record_done(&jobset->records[i]);
+    ladder_done(&jobset->ladder);
     end_clues_done(&jobset->clues);
     pace_done(&jobset->pace);
     mem_free(jobset->suspects);
@@ -392,6 +399,8 @@ static void remap_job(struct job *job, const machine_id *map)
 {
     for (size_t t = 0; job && t < job->tasks.len; t++)
         job->tasks.items[t]->machine = mapped(job->tasks.items[t]->machine, map);
+    for (size_t s = 0; job && s < job->spares.len; s++)
+        job->spares.items[s]->machine = mapped(job->spares.items[s]->machine, map);
 }
 
 void jobs_remap_machines(struct job_store *store, const machine_id *map)

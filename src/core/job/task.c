@@ -31,8 +31,7 @@ void task_message(struct task *task, const char *format, ...)
     task->message = arena_str(&task->arena, buf_str(&text));
 }
 
-/* Rank and world of a task are fixed by the spec: all tasks of the JobSet's group, in spec order. */
-static void task_rank(struct task *task)
+uint32_t task_full_rank(const struct task *task, uint32_t *ret_world)
 {
     const struct job *job = task->job;
     const struct jobset_spec *spec = &job->jobset->spec;
@@ -49,9 +48,20 @@ static void task_rank(struct task *task)
             rank += each * job->index + (uint32_t)task->index;
         world += each * (uint32_t)rjob->replicas;
     }
-    CHECK(rank < world && world <= TASKS_PER_JOBSET_MAX);
-    task->rank = rank;
-    task->world = world;
+    *ret_world = world;
+    return rank;
+}
+
+/* Rank and world of a task are fixed by the spec, all tasks of the JobSet's group in spec order, but for
+ * replicas that are away. */
+void task_rank(struct task *task)
+{
+    const struct job *job = task->job;
+    uint32_t world, rank = task_full_rank(task, &world);
+    CHECK((rank < world || task_is_spare(task)) && world <= TASKS_PER_JOBSET_MAX);
+    task->rank = task->world = world; /* a spare's: nobody's */
+    if (!task_is_spare(task))
+        task->rank = shrink_rank(job->jobset, rank, world, &task->world);
     uint64_t hash = hash_mix(job->jobset->uid * 31 + (uint64_t)job->jobset->attempt);
     hash = hash64(hash, job->rjob->group.data, job->rjob->group.len);
     task->port = (uint16_t)(PORT_FIRST + 2 * (hash % PORT_PAIRS));
@@ -76,7 +86,10 @@ static void name_task(struct task *task, struct str name)
         task->hostname = task->name;
         return;
     }
-    task->hostname = arena_printf(arena, STR_FORMAT "-%d", STR_ARG(job->name), task->index);
+    if (task_is_spare(task))
+        task->hostname = arena_printf(arena, STR_FORMAT "-spare-%d", STR_ARG(job->name), -1 - task->index);
+    else
+        task->hostname = arena_printf(arena, STR_FORMAT "-%d", STR_ARG(job->name), task->index);
     struct str stem = job->rjob->job.indexed ? task->hostname : job->name;
     task->name =
         name.len ? arena_str(arena, name) : arena_printf(arena, STR_FORMAT "-%s", STR_ARG(stem), suffix);
@@ -84,7 +97,7 @@ static void name_task(struct task *task, struct str name)
 
 struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str name)
 {
-    CHECK(uid != 0 && index >= 0 && (uint32_t)index < job->index_count);
+    CHECK(uid != 0 && index >= -SPARES_PER_JOB_MAX && index < (int64_t)job->index_count);
     struct task *task = mem_alloc(sizeof(*task));
     task->uid = task->pod_uid = uid;
     task->job = job;
@@ -98,10 +111,9 @@ struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str na
     return task;
 }
 
-struct task *task_create(struct step *step, struct job *job, int32_t index)
+void task_name_anew(struct step *step, struct task *task)
 {
-    CHECK(!job->doomed && job->state == JOB_ACTIVE);
-    struct task *task = task_make(job, step_uid(step), index, STR(""));
+    const struct job *job = task->job;
     for (obj_id salt = 1; jobs_find_pod(step->jobs, job->jobset->namespace_, task->name); salt++) {
         CHECK(job->jobset->form != FORM_POD); /* writes are refused when the name is taken */
         char suffix[SUFFIX_TEXT_MAX];
@@ -111,6 +123,13 @@ struct task *task_create(struct step *step, struct job *job, int32_t index)
         task->name = arena_printf(&task->arena, STR_FORMAT "%s", STR_ARG(stem), suffix);
         task->hostname = is_host ? task->name : task->hostname;
     }
+}
+
+struct task *task_create(struct step *step, struct job *job, int32_t index)
+{
+    CHECK(!job->doomed && job->state == JOB_ACTIVE && index >= 0);
+    struct task *task = task_make(job, step_uid(step), index, STR(""));
+    task_name_anew(step, task);
     struct job_index *slot = &job->indexes[index];
     task->retry = slot->made++;
     CHECK(!slot->task || task_ended(slot->task->state)); /* one process a name */
@@ -137,7 +156,7 @@ void task_rename(struct step *step, struct task *task)
         task->uid = step_uid(step);
         u64_map_put(&step->jobs->tasks, task->uid, task);
         task->runs_before++;
-        task->parked = false;
+        task->parked = task->was_spare = false;
     }
     task_rank(task); /* its ports are those of the attempt */
 }
@@ -164,14 +183,16 @@ void task_release_chips(struct step *step, struct task *task)
 }
 
 /* Same host name, alive, elsewhere: until that one is dead this one must not begin. On the same machine the
- * agent keeps the order. */
+ * agent keeps the order, if it knows that one by this name. */
 static bool name_is_taken(const struct task *task)
 {
+    if (task_is_spare(task))
+        return false;
     const struct job *old = task->job->jobset->ending[task->job->global_index];
     for (; old; old = old->before) {
         const struct task *other =
             old->indexes[task->index].task; /* its predecessors ended before it was made */
-        if (other && !task_ended(other->state) && other->machine != task->machine)
+        if (other && !task_ended(other->state) && (other->machine != task->machine || other->was_spare))
             return true;
     }
     return false;
@@ -179,7 +200,8 @@ static bool name_is_taken(const struct task *task)
 
 void task_start_if_free(struct step *step, struct task *task)
 {
-    if (task->state != TASK_PLACED || task->job->jobset->parking || name_is_taken(task))
+    if (task->state != TASK_PLACED || task->job->jobset->parking || task_is_away(task) ||
+        name_is_taken(task) || spare_start_waits(task))
         return;
     CHECK(task->machine != MACHINE_NONE && task->gang);
     if (task->gang->preflight)
@@ -263,6 +285,10 @@ void task_finish(struct step *step, struct task *task, enum task_end end)
 {
     CHECK(!task_ended(task->state));
     struct job *job = task->job;
+    if (task_is_spare(task)) {
+        spare_ended(step, task, end);
+        return;
+    }
     if (inplace_takes(step, task, end))
         return;
     CHECK(end != END_NONE && job->active > 0 && (!task->ready || job->ready > 0));
@@ -307,6 +333,7 @@ static void task_started(struct step *step, struct task *task, const struct task
         return;
     }
     if (task->state == TASK_RUNNING) {
+        rejoin_say_again(step, task, report);
         containers_take(step, task, report);
         task_set_ready(step, task, !report->not_ready);
         return;
@@ -382,13 +409,15 @@ static void apply_report(struct step *step, struct machine *machine, const struc
             task_exited(step, task, report);
             break;
         case REPORT_JOINED:
-            progress_joined(step, task);
+            progress_joined(step, task, report);
             break;
         case REPORT_SHARD_SAVED:
-            progress_shard_saved(step, task, report->step);
+            if (!rejoin_is_old_word(task, report))
+                progress_shard_saved(step, task, report->step);
             break;
         case REPORT_PEER_GONE:
-            peers_report_gone(step, task, report->peer_rank);
+            if (!rejoin_is_old_word(task, report))
+                peers_report_gone(step, task, report->peer_rank);
             break;
         case REPORT_PREPARING:
             task_preparing(step, task, report);
@@ -447,7 +476,7 @@ int64_t jobs_notice_drain(struct step *step, const struct machine *machine)
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        if (task->state != TASK_RUNNING || !task->joined)
+        if (task->state != TASK_RUNNING || !task->joined || task_is_spare(task))
             continue;
         int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
         struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
@@ -463,7 +492,7 @@ bool jobs_have_saved(const struct job_store *store, const struct machine *machin
     list_for_each(node, &store->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        bool told = task->state == TASK_RUNNING && task->joined;
+        bool told = task->state == TASK_RUNNING && task->joined && !task_is_spare(task);
         if (told && task->job->jobset->checkpoint.committed_ns <= noticed_ns)
             return false;
     }
@@ -475,6 +504,7 @@ void jobs_end_hung(struct step *step, struct task *task, struct str why)
     if (task_ended(task->state) || task->doomed)
         return;
     task_message(task, "its job hangs because of it: " STR_FORMAT, STR_ARG(why));
+    task->loss = LOSS_HANG;
     task_evict(step, task, 0);
 }
 
@@ -487,6 +517,7 @@ void jobs_vacate(struct step *step, const struct machine *machine, struct str wh
         if (task->state == TASK_STOPPING || task->doomed)
             continue;
         task_message(task, "evicted from " STR_FORMAT ": " STR_FORMAT, STR_ARG(machine->name), STR_ARG(why));
+        task->loss = LOSS_FAULT;
         task_evict(step, task, -1);
     }
 }

@@ -11,7 +11,7 @@ bool meta_is_controlled(struct str key)
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         if (str_starts(key, str_from(prefixes[i])))
             return true;
-    return str_is(key, "job-name") || str_is(key, "controller-uid");
+    return str_is(key, "job-name") || str_is(key, "controller-uid") || str_is(key, SPARE_KEY);
 }
 
 static int by_key(const void *a, const void *b)

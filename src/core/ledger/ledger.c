@@ -5,8 +5,8 @@
 const char *ledger_owner_name(enum ledger_owner owner)
 {
     static const char *const names[LEDGER_OWNERS] = {
-        "idle", "down", "queued", "starting", "productive-unkept",
-        "productive-kept", "redone", "restarting", "stopping",
+        "idle",   "down",       "queued",   "starting", "productive-unkept", "productive-kept",
+        "redone", "restarting", "stopping", "spare",
     };
     CHECK((unsigned)owner < LEDGER_OWNERS && names[owner]);
     return names[owner];
@@ -72,8 +72,8 @@ void ledger_account_set(struct ledger_account *account, enum ledger_owner owner,
     account->chips = chips;
 }
 
-static void reclassify(struct ledger_account *account, struct ledger *ledger, enum ledger_owner to,
-                       int64_t now_us)
+static int64_t reclassify(struct ledger_account *account, struct ledger *ledger, enum ledger_owner to,
+                          int64_t now_us)
 {
     CHECK(to == OWNER_KEPT || to == OWNER_REDONE);
     account_integrate(account, now_us);
@@ -84,6 +84,7 @@ static void reclassify(struct ledger_account *account, struct ledger *ledger, en
     CHECK(ledger->chip_us[OWNER_UNKEPT] >= chip_us);
     ledger->chip_us[OWNER_UNKEPT] -= chip_us;
     ledger->chip_us[to] += chip_us;
+    return chip_us;
 }
 
 void ledger_account_keep(struct ledger_account *account, struct ledger *ledger, int64_t now_us)
@@ -91,9 +92,24 @@ void ledger_account_keep(struct ledger_account *account, struct ledger *ledger, 
     reclassify(account, ledger, OWNER_KEPT, now_us);
 }
 
-void ledger_account_lose(struct ledger_account *account, struct ledger *ledger, int64_t now_us)
+int64_t ledger_account_lose(struct ledger_account *account, struct ledger *ledger, int64_t now_us)
 {
-    reclassify(account, ledger, OWNER_REDONE, now_us);
+    return reclassify(account, ledger, OWNER_REDONE, now_us);
+}
+
+int64_t ledger_account_regain(struct ledger_account *account, struct ledger *ledger, int64_t chip_us,
+                              int64_t now_us)
+{
+    CHECK(chip_us >= 0);
+    account_integrate(account, now_us);
+    integrate(ledger, now_us);
+    int64_t there = account->chip_us[OWNER_REDONE] < chip_us ? account->chip_us[OWNER_REDONE] : chip_us;
+    CHECK(ledger->chip_us[OWNER_REDONE] >= there);
+    account->chip_us[OWNER_REDONE] -= there;
+    account->chip_us[OWNER_UNKEPT] += there;
+    ledger->chip_us[OWNER_REDONE] -= there;
+    ledger->chip_us[OWNER_UNKEPT] += there;
+    return there;
 }
 
 struct ledger_account ledger_account_at(const struct ledger_account *account, int64_t now_us)
@@ -107,7 +123,7 @@ int64_t ledger_ettr_ppm(const struct ledger_account *account)
 {
     int64_t total = 0;
     for (int owner = 0; owner < LEDGER_OWNERS; owner++)
-        total += account->chip_us[owner];
+        total += owner == OWNER_SPARE ? 0 : account->chip_us[owner];
     if (total <= 0)
         return -1;
     /* 128 bits, because a large job's chip-microseconds times a million pass 63. */

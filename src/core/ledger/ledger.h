@@ -8,7 +8,7 @@
  * Productive time is booked as UNKEPT until a checkpoint (or the job's success) keeps it; a fault turns what
  * is still unkept into REDONE. It only listens: nothing asks it to decide.
  *   ETTR = KEPT / (KEPT + UNKEPT + REDONE + STARTING + RESTARTING + QUEUED + STOPPING)   (arXiv 2410.21680: R
- *   / W)
+ *   / W). What spares hold is no time of the job's ranks and has no part in it.
  */
 #ifndef PHX_CORE_LEDGER_LEDGER_H
 #define PHX_CORE_LEDGER_LEDGER_H
@@ -26,6 +26,7 @@ enum ledger_owner {
     OWNER_REDONE,     /* steps run and lost to a restart */
     OWNER_RESTARTING, /* from a fault to the next step: queueing, starting, loading */
     OWNER_STOPPING,   /* held while being told to end (suspend, delete, completion of the rest) */
+    OWNER_SPARE,      /* wanted or held by tasks that wait for a rank */
     LEDGER_OWNERS
 };
 /* "idle", "productive-unkept", "productive-kept", ... */
@@ -57,9 +58,14 @@ void ledger_account_open(struct ledger_account *account, enum ledger_owner owner
 /* Integrates up to now, then the account has `chips` under `owner`. */
 void ledger_account_set(struct ledger_account *account, enum ledger_owner owner, int64_t chips,
                         int64_t now_us);
-/* Moves what is UNKEPT up to now to KEPT (a checkpoint or success) / REDONE (a fault), in both books. */
+/* Moves what is UNKEPT up to now to KEPT (a checkpoint or success) / REDONE (a fault: returns how much), in
+ * both books. */
 void ledger_account_keep(struct ledger_account *account, struct ledger *ledger, int64_t now_us);
-void ledger_account_lose(struct ledger_account *account, struct ledger *ledger, int64_t now_us);
+int64_t ledger_account_lose(struct ledger_account *account, struct ledger *ledger, int64_t now_us);
+/* Part of what a fault took turns out not to be lost: moves up to `chip_us` from REDONE back to UNKEPT, in
+ * both books. Returns how much there was. */
+int64_t ledger_account_regain(struct ledger_account *account, struct ledger *ledger, int64_t chip_us,
+                              int64_t now_us);
 /* The account as it would stand at now. */
 struct ledger_account ledger_account_at(const struct ledger_account *account, int64_t now_us);
 /* ETTR in parts per million; -1 before anything was booked. */

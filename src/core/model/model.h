@@ -66,6 +66,9 @@ struct machine {
     int64_t isolated_ns;       /* stamp of its last change; 0: never */
     obj_id last_job;           /* JobSet of the task that ended here last; 0: none */
     int64_t last_job_ns;       /* when it did */
+    obj_id blamed_job;         /* JobSet whose attempt it ended last (job/suspect.c); 0: none */
+    int64_t blamed_ns;         /* when it did */
+    bool suspect;              /* it failed several jobs: others are placed elsewhere if they can; derived */
     int64_t noticed_ns, leave_ns; /* quarantined: its tasks were told, and are stopped then; 0: no */
     struct taint *taints;
     size_t taint_count;

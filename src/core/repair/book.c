@@ -55,15 +55,7 @@ void repairs_free(struct repairs *repairs)
 /* Where the uid stands, or would stand. */
 static size_t place_of(const struct repairs *repairs, obj_id uid)
 {
-    size_t low = 0, high = repairs->all.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (repairs->all.items[middle]->uid < uid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sorted_place(repairs->all.len, i, repairs->all.items[i]->uid, uid);
 }
 
 struct repair *book_new(struct repairs *repairs, obj_id uid, struct str machine)

@@ -228,15 +228,8 @@ void windows_sync(struct step *step)
 
 static bool has_machine(const struct maintenance *window, machine_id machine)
 {
-    size_t low = 0, high = window->machines.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (window->machines.items[middle] < machine)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < window->machines.len && window->machines.items[low] == machine;
+    size_t at = sorted_place(window->machines.len, i, window->machines.items[i], machine);
+    return at < window->machines.len && window->machines.items[at] == machine;
 }
 
 const struct maintenance *window_of(const struct repairs *repairs, machine_id machine)

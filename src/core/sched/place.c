@@ -100,6 +100,8 @@ static void prepare(struct placer *placer)
     for (size_t i = 0; i < placer->request->avoid_count; i++)
         if (placer->request->avoid[i] < machines)
             placer->avoid[placer->request->avoid[i]] = 1;
+    for (size_t id = 0; !placer->ideal && id < machines; id++)
+        placer->avoid[id] |= placer->cluster->machines[id].suspect;
 }
 
 /* Where a task was counts as the gang's neighbourhood even if its machine is gone: its replacement comes

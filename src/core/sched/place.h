@@ -35,6 +35,7 @@ enum refusal {
     REFUSED_QUARANTINED,
     REFUSED_TAINT,
     REFUSED_OWNED,    /* in a domain that another job holds exclusively */
+    REFUSED_CLOSED,   /* the request says so */
     REFUSED_GANG,     /* this gang's other tasks are on it */
     REFUSED_RESERVED, /* free, and kept for another gang */
     REFUSED_TAKEN,

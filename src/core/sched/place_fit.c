@@ -228,6 +228,8 @@ uint32_t place_fit(const struct placer *placer, const struct place_job *job, mac
     uint64_t wanted = most;
     if (refusal == FITS && !placer->ideal)
         refusal = judge_state(job, machine);
+    if (refusal == FITS && placer->request->closed && placer->request->closed[id])
+        refusal = REFUSED_CLOSED;
     if (refusal == FITS)
         refusal = judge_domain(placer, job, id);
     if (refusal == FITS)

@@ -26,6 +26,7 @@ static const char *const cause_text[REFUSALS] = {
     [REFUSED_QUARANTINED] = "quarantined",
     [REFUSED_TAINT] = "tainted",
     [REFUSED_OWNED] = "held exclusively by other jobs",
+    [REFUSED_CLOSED] = "used by its job's ranks",
     [REFUSED_GANG] = "used by this gang's other tasks",
     [REFUSED_RESERVED] = "reserved for others",
     [REFUSED_TAKEN] = "taken",
@@ -37,7 +38,7 @@ static const enum refusal cause_order[] = {
     REFUSED_TAKEN,    REFUSED_RESERVED, REFUSED_GANG,    REFUSED_CPU,         REFUSED_MEMORY,
     REFUSED_OWNED,    REFUSED_CORDONED, REFUSED_DRAINED, REFUSED_QUARANTINED, REFUSED_DRAINING,
     REFUSED_TAINT,    REFUSED_LOST,     REFUSED_AWAY,    REFUSED_UNSEEN,      REFUSED_SPARE,
-    REFUSED_SELECTOR, REFUSED_LABEL,    REFUSED_SMALL,   REFUSED_NAME,
+    REFUSED_SELECTOR, REFUSED_LABEL,    REFUSED_SMALL,   REFUSED_NAME,        REFUSED_CLOSED,
 };
 
 _Static_assert(sizeof cause_order / sizeof *cause_order == REFUSALS - 1, "every refusal is told");

@@ -67,6 +67,7 @@ struct place_request {
     const uint64_t *reserved;
     /* What else is kept for others of what is free: [machine_count] or NULL. */
     const int64_t *reserved_cpu_milli, *reserved_memory_bytes;
+    const uint8_t *closed; /* flags of machines that are not to be used: [machine_count] or NULL */
     /* Which job holds the machine's topology domain exclusively: [machine_count] uids (0: nobody) or NULL.
      * Such a machine is open to that job alone. */
     const obj_id *domain_owner;

@@ -282,6 +282,8 @@ bool jobset_read(struct arena *arena, const struct doc *object, struct jobset_sp
     spec.success_targets = read_targets(arena, &spec, doc_get(success, "targetReplicatedJobs"));
     read_failure_policy(arena, doc_get(node, "failurePolicy"), &spec);
     spec.coordinator = read_coordinator(arena, object, &spec);
+    read_recovery(&spec);
+    read_replicas(&spec);
     *ret_spec = spec;
     return true;
 }

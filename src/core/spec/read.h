@@ -25,6 +25,10 @@ void read_pod(struct arena *arena, const struct doc *pod_template, struct pod_sp
 void read_affinity(struct arena *arena, const struct doc *affinity, struct pod_spec *pod);
 /* spec.scheduling, after the replicated jobs. */
 void read_scheduling(struct arena *arena, const struct doc *node, struct jobset_spec *spec);
+/* The annotations of the recovery ladder, of the whole workload; last. */
+void read_recovery(struct jobset_spec *spec);
+/* How its world is divided into replicas; likewise. */
+void read_replicas(struct jobset_spec *spec);
 /* Its containers and volumes. */
 void read_containers(struct arena *arena, const struct doc *spec, struct pod_spec *pod);
 struct env_spec *read_env(struct arena *arena, const struct doc *list, size_t *ret_count);

@@ -17,6 +17,7 @@
 #include "base/doc.h"
 #include "base/error.h"
 #include "base/vec.h"
+#include "core/recovery/ladder.h"
 #include "core/spec/container.h"
 
 /* One broken rule, as a Kubernetes Status cause: kubectl prints "* spec.replicatedJobs[0].name: Invalid
@@ -45,6 +46,8 @@ void field_errors_done(struct field_errors *errors);
 /* Annotations of a JobSet, or of a Job or Pod of its own. */
 #define SUB_HEALTH_KEY   "phalanx.dev/sub-health"
 #define STEP_PATTERN_KEY "phalanx.dev/step-pattern" /* of log lines: each is a step */
+#define CHECKPOINT_INTERVAL_KEY "phalanx.dev/checkpoint-interval" /* steps, or auto */
+#define CHECKPOINT_KEEP_KEY "phalanx.dev/checkpoint-keep" /* what stays of what was committed */
 #define WORK_PATTERN_KEY "phalanx.dev/work-pattern" /* behind it stand the milliseconds of own work */
 
 struct label {
@@ -180,6 +183,8 @@ struct rjob_spec {
      * exclusive_topology then. */
     bool node_selector_strategy;
     struct str exclusive_topology;     /* node label key of the exclusive-topology annotation; empty: none */
+    uint32_t spares;                   /* of each Job: tasks that wait for a rank; 0 where it has no ranks */
+    bool cold_spares;                  /* only their room is kept */
     struct job_spec job;
 };
 
@@ -230,6 +235,9 @@ struct jobset_spec {
     struct str managed_by;
     int64_t ttl_s;               /* -1: never */
     struct labels labels, annotations; /* of the JobSet */
+    struct ladder_settings recovery; /* from the annotations */
+    /* Ranks of one data-parallel replica, 0: the world is not divided; never fewer replicas than these. */
+    uint32_t replica_size, min_replicas;
 };
 
 /* Fields of `object` that the schema of its apiVersion and kind does not know: strict decoding. The message

@@ -35,6 +35,8 @@ static void validate_object_meta(struct check *check)
         path_invalid(errors, AT(path, "namespace"), space, space->text, WHY_DNS1123_LABEL);
     validate_meta(meta, path, errors);
     validate_pace(meta, path, errors);
+    validate_recovery(meta, path, errors);
+    validate_replicas(check->spec, meta, path, errors);
 }
 
 static void validate_topology(const struct doc *meta, const struct field_path *path,

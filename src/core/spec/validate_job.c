@@ -174,6 +174,7 @@ void validate_job(const struct doc *job_template, const struct job_spec *job, co
     const struct doc *spec = doc_get(job_template, "spec");
     const struct field_path *here = AT(path, "spec");
     validate_meta(doc_get(job_template, "metadata"), AT(path, "metadata"), errors);
+    validate_spares(doc_get(job_template, "metadata"), AT(path, "metadata"), errors);
     if (spec && spec->kind == DOC_OBJECT)
         validate_job_spec(spec, job, here, errors);
     else

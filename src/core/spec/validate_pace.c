@@ -1,5 +1,5 @@
-/* validate_pace.c - the annotations by which a job says how its pace is seen, and what it does about a
- * machine that is not well (docs/pace.md). */
+/* validate_pace.c - the annotations by which a job says how its pace is seen, what it does about a machine
+ * that is not well (docs/pace.md), and which checkpoints it makes and keeps (docs/checkpoints.md). */
 #include "core/spec/validate.h"
 
 static void validate_pattern(const struct doc *annotations, struct str key, const struct field_path *path,
@@ -14,6 +14,49 @@ static void validate_pattern(const struct doc *annotations, struct str key, cons
         path_invalid(errors, AT_KEY(path, key), node, text, error.text);
 }
 
+/* "last=3,every=1000", either or both, as the library reads it (job/retention.h). */
+static bool is_retention(struct str text)
+{
+    enum { LAST_MAX = 64 };
+    bool last_seen = false, every_seen = false;
+    while (text.len > 0) {
+        struct str rule = text, rest = {0}, name, value;
+        int64_t number;
+        if (str_cut(text, ',', &rule, &rest) && rest.len == 0)
+            return false;
+        text = rest;
+        if (!str_cut(rule, '=', &name, &value))
+            return false;
+        bool *seen = str_is(name, "last") ? &last_seen : str_is(name, "every") ? &every_seen : NULL;
+        if (!seen || *seen || !str_to_i64(value, 1, seen == &last_seen ? LAST_MAX : INT64_MAX / 16, &number))
+            return false;
+        *seen = true;
+    }
+    return last_seen || every_seen;
+}
+
+static void validate_keep(const struct doc *annotations, const struct field_path *path,
+                          struct field_errors *errors)
+{
+    const struct doc *node = doc_get_str(annotations, STR(CHECKPOINT_KEEP_KEY));
+    struct str text = doc_str(node, STR(""));
+    if (node && !is_retention(text))
+        path_invalid(errors, AT_KEY(path, STR(CHECKPOINT_KEEP_KEY)), node, text,
+                     "must be last=N (1 to 64), every=N, or both with a comma between");
+}
+
+/* As the library reads it (job/settings.h). */
+static void validate_interval(const struct doc *annotations, const struct field_path *path,
+                              struct field_errors *errors)
+{
+    const struct doc *node = doc_get_str(annotations, STR(CHECKPOINT_INTERVAL_KEY));
+    struct str text = doc_str(node, STR(""));
+    int64_t steps;
+    if (node && !str_is(text, "auto") && !str_to_i64(text, 1, INT64_MAX / 16, &steps))
+        path_invalid(errors, AT_KEY(path, STR(CHECKPOINT_INTERVAL_KEY)), node, text,
+                     "must be auto or a number of steps, at least 1");
+}
+
 void validate_pace(const struct doc *meta, const struct field_path *path, struct field_errors *errors)
 {
     static const char policies[] = "ignore,graceExit,forceExit,hotSwitch";
@@ -25,4 +68,6 @@ void validate_pace(const struct doc *meta, const struct field_path *path, struct
                          policies);
     validate_pattern(annotations, STR(STEP_PATTERN_KEY), here, errors);
     validate_pattern(annotations, STR(WORK_PATTERN_KEY), here, errors);
+    validate_keep(annotations, here, errors);
+    validate_interval(annotations, here, errors);
 }

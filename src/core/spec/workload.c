@@ -102,6 +102,8 @@ bool workload_read(struct arena *arena, const struct doc *object, struct jobset_
     struct str key = STR("alpha.jobset.sigs.k8s.io/exclusive-topology");
     rjob->exclusive_topology =
         labels_get(&rjob->job.pod.annotations, key, labels_get(&spec.annotations, key, STR("")));
+    read_recovery(&spec);
+    read_replicas(&spec);
     *ret_spec = spec;
     return true;
 }
@@ -154,6 +156,8 @@ static void validate_own_job(const struct doc *object, const struct jobset_spec 
     if (doc_bool(doc_get(node, "manualSelector"), false))
         path_forbidden(errors, AT(path, "manualSelector"), node, "a Job's selector is generated");
     validate_managed_by(manager, AT(path, "managedBy"), errors);
+    validate_recovery(doc_get(object, "metadata"), AT(NULL, "metadata"), errors);
+    validate_replicas(spec, doc_get(object, "metadata"), AT(NULL, "metadata"), errors);
     validate_pod_mounts(doc_path(node, "template", "spec", NULL), pod, errors);
 }
 

@@ -12,6 +12,7 @@
  *     work/<uid>         working directory of tasks that name none; removed when forgotten if it is empty
  *     volumes/<uid>      its volumes (volumes.c)
  *     health             conditions that probes saw, and how far they had read the kernel log
+ *     uploads/           records of shards on their way to the object store (store.c)
  *     agent.sock         for libphalanx (job/wire.h); /tmp/phalanx-<hash>.sock where that path is too long
  *     faults.sock        for daemons that report faults (docs/faults.md); likewise
  *
@@ -47,6 +48,9 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
     /* A folder on a file system in memory, where tasks hold checkpoints (memory.c); NULL: /dev/shm; "":
      * none. */
     const char *memory_dir;
+    /* Where tasks' checkpoints go (objectstore.h), by way of memory_dir; NULL: into the directory that the
+     * controller names. */
+    const char *checkpoint_store;
     const char *hooks_dir;           /* operators' scripts (docs/errands.md); NULL: /etc/phalanx/hooks */
     const char *shim;                /* path of phalanx-shim; NULL: the launcher's search */
     /* Of each container's log, for runs that start from now on: as in launch.h. */

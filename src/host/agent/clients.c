@@ -17,6 +17,7 @@ struct client {
     uint64_t id;
     struct buf in; /* the beginning of a frame */
     bool closing;
+    struct store_client store; /* of its JOIN */
 };
 
 struct client_write {
@@ -97,8 +98,33 @@ static struct client *client_find(const struct live *live, uint64_t id)
     return NULL;
 }
 
+static void send_rejoin(struct live *live, uint64_t id, const struct task_rejoin *order)
+{
+    struct client *client = client_find(live, id);
+    struct jobwire_message message = {.type = JOBWIRE_REJOIN};
+    _Static_assert(RENDEZVOUS_MAX < JOBWIRE_RENDEZVOUS_MAX, "what the agent takes fits into a frame");
+    if (!client)
+        return;
+    message.rejoin = (struct jobwire_rejoin){.attempt = (uint32_t)order->attempt,
+                                             .rank = order->rank,
+                                             .world = order->world,
+                                             .full_world = order->full_world,
+                                             .flags = order->flags};
+    if (order->restore_step >= 0) {
+        message.rejoin.has_restore = true;
+        message.rejoin.restore_step = (uint64_t)order->restore_step;
+        message.rejoin.restore_attempt = (uint32_t)order->restore_attempt;
+    }
+    memcpy(message.rejoin.rendezvous, order->rendezvous.data, order->rendezvous.len);
+    client_send(client, &message);
+}
+
 void local_clients_send(struct live *live, const struct agent_effect *effect)
 {
+    if (effect->kind == AGENT_CLIENT_REJOIN) {
+        send_rejoin(live, effect->rejoin.client, effect->rejoin.order);
+        return;
+    }
     struct client *client = client_find(live, effect->client.client);
     if (!client)
         return;
@@ -131,6 +157,17 @@ void local_clients_send(struct live *live, const struct agent_effect *effect)
         CHECK_UNREACHABLE();
     }
     client_send(client, &message);
+    if (effect->kind == AGENT_CLIENT_WELCOME)
+        local_store_joined(live, &client->store);
+    else if (effect->kind == AGENT_CLIENT_COMMITTED)
+        local_store_committed(live, &client->store, message.committed.step, message.committed.attempt);
+}
+
+void local_clients_moved(struct live *live, uint64_t id, const struct jobwire_message *message)
+{
+    struct client *client = client_find(live, id);
+    if (client)
+        client_send(client, message);
 }
 
 /* --- receiving ------------------------------------------------------------------------------------ */
@@ -172,8 +209,12 @@ static void client_message(struct client *client, const struct jobwire_message *
     switch (message->type) {
     case JOBWIRE_JOIN:
         event.kind = AGENT_CLIENT_JOIN;
+        client->store = (struct store_client){
+            .id = client->id, .task = message->join.task_uid, .rank = message->join.rank};
         event.client.task = message->join.task_uid;
         event.client.attempt = message->join.attempt > INT32_MAX ? INT32_MAX : (int32_t)message->join.attempt;
+        event.client.can_rejoin = (message->join.flags & JOBWIRE_JOIN_CAN_REJOIN) != 0;
+        event.client.spare = (message->join.flags & JOBWIRE_JOIN_SPARE) != 0;
         break;
     case JOBWIRE_STEP:
         event.kind = AGENT_CLIENT_STEP;
@@ -190,6 +231,10 @@ static void client_message(struct client *client, const struct jobwire_message *
     case JOBWIRE_LEAVE:
         event.kind = AGENT_CLIENT_LEFT;
         break;
+    case JOBWIRE_STORE:
+    case JOBWIRE_FETCH:
+        local_store_move(client->live, &client->store, message->type, &message->slot);
+        return;
     default:
         return; /* of a later version */
     }

@@ -9,6 +9,7 @@
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers
  *   errand.c    errands of the controller: hooks, qualification
+ *   store.c     checkpoints in an object store
  *   volumes.c   volumes of tasks and where containers see them
  *   health.c    the machine's probes
  *   metrics.c   what it says of itself, over http.c
@@ -27,6 +28,8 @@
 #include "host/agent/agent_host.h"
 #include "host/launch/launch.h"
 #include "host/wire/wire.h"
+#include "job/retention.h"
+#include "job/wire.h"
 
 enum { PATH_BYTES = 512, CLIENTS_MAX = 4096, STREAMS_MAX = 256 };
 
@@ -109,6 +112,7 @@ struct live {
     char *volumes_dir; /* of claims; NULL: none */
     char *memory_dir;  /* memory.c; NULL: tasks hold nothing in memory */
     uv_timer_t memory_timer;
+    struct store_keeper *store; /* store.c; NULL: there is none */
     uint64_t log_bytes; /* of each container's log; see agent_host.h */
     uint32_t log_files;
     /* probe.c */
@@ -152,6 +156,8 @@ uint64_t local_container_uid(obj_id task, uint32_t index);
 /* The same by name (empty: the first main one's). ERROR_NOT_FOUND: the task has none of that name. */
 int local_container_find(struct live *live, obj_id task, struct str container, uint64_t *ret_uid,
                          struct error *error);
+/* What the task was started with, from `arena`; NULL: it is not known here. */
+const struct task_launch *local_tasks_launch_of(struct live *live, obj_id task, struct arena *arena);
 /* A task of the JobSet was started here and is not forgotten. */
 bool local_tasks_has_jobset(struct live *live, obj_id jobset);
 /* Container `index` of a launch, also of one that has a single process; strings stay the launch's. */
@@ -161,6 +167,8 @@ void local_container_launch(const struct task_launch *launch, uint32_t index, st
 int local_clients_listen(struct live *live, struct error *error);
 void local_clients_close(struct live *live);
 void local_clients_send(struct live *live, const struct agent_effect *effect);
+/* STORED or FETCHED, where the connection is still there. */
+void local_clients_moved(struct live *live, uint64_t client, const struct jobwire_message *message);
 
 /* paces.c: a task with patterns of steps runs (from the log's begin, or, adopted, from its end); it ended. */
 void local_pace_watch(struct live *live, const struct task_launch *launch, bool adopted);
@@ -248,6 +256,24 @@ void local_memory_close(struct live *live);
 void local_memory_sweep(struct live *live); /* those of JobSets that have not been here for long */
 /* A variable of a task's environment, from `arena`; NULL: none. */
 const char *local_memory_env(const struct live *live, const struct task_launch *launch, struct arena *arena);
+
+/* store.c: an object store of checkpoints, or, address NULL, none. ERROR_INVALID, ERROR_NOT_FOUND say what is
+ * wrong with the address or the credentials. */
+struct store_client { /* what a connection of libphalanx has said of itself */
+    bool welcome;     /* under this attempt */
+    uint64_t id;
+    obj_id task;
+    uint32_t rank;
+    struct retention retention; /* last 0: nothing is deleted */
+};
+int local_store_init(struct live *live, const char *address, struct error *error);
+void local_store_close(struct live *live);
+const char *local_store_env(const struct live *live); /* a variable of each task's environment; NULL: none */
+void local_store_joined(struct live *live, struct store_client *client);
+void local_store_committed(struct live *live, struct store_client *client, uint64_t step, uint32_t attempt);
+/* STORE or FETCH; its answer comes by local_clients_moved, perhaps at once. */
+void local_store_move(struct live *live, const struct store_client *client, uint16_t type,
+                      const struct jobwire_slot *slot);
 
 /* sim.c */
 void local_sim_launch(struct local_machine *machine, const struct agent_effect *effect);

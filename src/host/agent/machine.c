@@ -225,6 +225,7 @@ static void carry_out(struct local_machine *machine, const struct agent_effect *
     case AGENT_CLIENT_FENCED:
     case AGENT_CLIENT_COMMITTED:
     case AGENT_CLIENT_DRAIN:
+    case AGENT_CLIENT_REJOIN:
         if (live)
             local_clients_send(live, effect);
         break;

@@ -27,6 +27,11 @@ static void on_timer(uv_timer_t *timer)
     local_memory_sweep(timer->data);
 }
 
+static bool make_folder(const char *path)
+{
+    return (mkdir(path, 01777) == 0 || errno == EEXIST) && chmod(path, 01777) == 0;
+}
+
 void local_memory_init(struct live *live, const char *memory_dir)
 {
     struct local_machine *machine = live->machine;
@@ -36,7 +41,7 @@ void local_memory_init(struct live *live, const char *memory_dir)
         return;
     snprintf(path, sizeof path, "%s/phalanx-%s-%08x", memory_dir ? memory_dir : MEMORY_DIR_DEFAULT,
              machine->name, (unsigned)hash64(0, live->directory, strlen(live->directory)));
-    if ((mkdir(path, 01777) < 0 && errno != EEXIST) || chmod(path, 01777) < 0) {
+    if (!make_folder(path)) {
         error_set_errno(&error, errno, "tasks can hold no checkpoints in memory: making %s", path);
         local_note(machine, str_from(error.text));
         return;
@@ -53,6 +58,7 @@ const char *local_memory_env(const struct live *live, const struct task_launch *
 {
     if (!live->memory_dir)
         return NULL;
+    (void)make_folder(live->memory_dir); /* somebody may have cleaned up: no task could hold anything */
     return arena_printf(arena, "PHX_MEMORY_DIR=%s/%llu", live->memory_dir, (unsigned long long)launch->jobset)
         .data;
 }

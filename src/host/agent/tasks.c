@@ -93,6 +93,11 @@ static const struct task_launch *record_read(struct live *live, uint64_t task, s
     return &message->start;
 }
 
+const struct task_launch *local_tasks_launch_of(struct live *live, obj_id task, struct arena *arena)
+{
+    return record_read(live, task, arena);
+}
+
 bool local_tasks_has_jobset(struct live *live, obj_id jobset)
 {
     char path[PATH_BYTES + 64];
@@ -331,7 +336,7 @@ enum { MACHINE_ENV = sizeof machine_env / sizeof *machine_env };
 static const char *const *make_env(struct live *live, struct arena *arena, const struct task_launch *task,
                                    const struct container_launch *launch)
 {
-    const char **env = ARENA_ARRAY(arena, const char *, launch->env_count + MACHINE_ENV + 3);
+    const char **env = ARENA_ARRAY(arena, const char *, launch->env_count + MACHINE_ENV + 4);
     size_t count = 0;
     for (size_t i = 0; i < MACHINE_ENV; i++)
         if (getenv(machine_env[i]) && !has_env(launch, machine_env[i]))
@@ -342,6 +347,9 @@ static const char *const *make_env(struct live *live, struct arena *arena, const
                                         STR_ARG(launch->env[i].value))
                                .data;
     env[count++] = arena_printf(arena, "PHX_AGENT_SOCKET=%s", live->socket_path).data;
+    if (local_store_env(live) && !has_env(launch, "PHX_MEMORY_DIR") &&
+        !has_env(launch, "PHX_CHECKPOINT_STORE"))
+        env[count++] = local_store_env(live);
     env[count] = has_env(launch, "PHX_MEMORY_DIR") ? NULL : local_memory_env(live, task, arena);
     return env;
 }
@@ -561,9 +569,13 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     if (rc == 0)
         rc = make_subdirectory(live, "work", error);
     if (rc == 0)
+        rc = make_subdirectory(live, "uploads", error);
+    if (rc == 0)
         rc = local_volumes_init(live, options->volumes_dir, error);
     if (rc == 0)
         local_memory_init(live, options->memory_dir);
+    if (rc == 0)
+        rc = local_store_init(live, options->checkpoint_store, error);
     if (rc == 0)
         rc = local_clients_listen(live, error);
     if (rc == 0) {
@@ -626,6 +638,7 @@ int local_tasks_adopt(struct live *live, struct error *error)
 void local_tasks_close(struct live *live)
 {
     local_logs_shutdown(live);
+    local_store_close(live);
     local_memory_close(live);
     local_paces_close(live);
     local_health_close(live);

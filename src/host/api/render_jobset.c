@@ -14,7 +14,7 @@ struct str render_jobset_why(const struct jobset *jobset)
 {
     for (size_t i = 0; i < jobset->gangs.len; i++) {
         const struct gang *gang = jobset->gangs.items[i];
-        if ((gang->state == GANG_QUEUED || gang->preflight) && gang->why.len)
+        if ((gang->state == GANG_QUEUED || gang->preflight) && gang->why.len && !gang_is_spare(gang))
             return gang->why;
     }
     return (struct str){0};
@@ -33,6 +33,8 @@ const char *render_jobset_state(const struct jobset *jobset)
     size_t waiting = 0, starting = 0, running = 0;
     for (size_t i = 0; i < jobset->gangs.len; i++) {
         const struct gang *gang = jobset->gangs.items[i];
+        if (gang_is_spare(gang) || (gang_is_away(gang) && !jobset->parking))
+            continue;
         waiting += gang->state == GANG_QUEUED;
         starting += gang->state == GANG_PLACED;
         running += gang->state == GANG_RUNNING && gang->attempt == jobset->attempt;
@@ -212,6 +214,10 @@ static void put_restart(struct render *render, const struct jobset *jobset,
     json_begin_object(out);
     json_pair_int(out, "attempt", record->attempt);
     json_pair_text(out, "cause", record->cause);
+    if (record->rung != RUNG_NONE)
+        json_pair_text(out, "rung", rung_name((enum rung)record->rung));
+    if (record->passed)
+        json_pair_text(out, "passedOver", record->passed);
     if (record->machine[0])
         json_pair_text(out, "machine", record->machine);
     if (record->detail[0])
@@ -284,6 +290,69 @@ static void put_hang(struct render *render, const struct jobset *jobset)
     json_end_object(out);
 }
 
+static void put_spares(struct render *render, const struct jobset *jobset)
+{
+    struct json_writer *out = &render->out;
+    struct spare_counts counts = jobset_spares(jobset, core_cluster(render->core));
+    if (counts.wanted == 0)
+        return;
+    json_key(out, "spares");
+    json_begin_object(out);
+    json_pair_int(out, "wanted", counts.wanted);
+    json_pair_int(out, "ready", counts.ready);
+    json_end_object(out);
+}
+
+/* Replicas that left for want of machines. */
+static void put_shrunk(struct render *render, const struct jobset *jobset)
+{
+    struct json_writer *out = &render->out;
+    uint32_t away = (uint32_t)jobset->absence.replicas.len, all = jobset_replicas(jobset);
+    if (away == 0)
+        return;
+    json_key(out, "shrunk");
+    json_begin_object(out);
+    json_pair_int(out, "replicas", all > away ? all - away : 0);
+    json_pair_int(out, "of", all);
+    render_time(render, "since", jobset->absence.since_ns);
+    json_end_object(out);
+}
+
+static const struct step_metric *metric_of(const struct progress *progress, const char *name)
+{
+    for (size_t i = 0; i < progress->metric_count; i++)
+        if (strcmp(progress->metric_names[i], name) == 0)
+            return &progress->metrics[i];
+    return NULL;
+}
+
+/* How often it keeps its state: what rank 0 says of an interval that it has chosen (job/auto.h). */
+static void put_checkpoint(struct render *render, const struct jobset *jobset)
+{
+    static const struct {
+        const char *metric, *key;
+        int digits;
+    } shown[] = {
+        {"checkpoint_save_steps", "interval", 0},        {"checkpoint_hold_steps", "holdInterval", 0},
+        {"checkpoint_interval_s", "intervalSeconds", 6}, {"checkpoint_mttf_s", "mttfSeconds", 0},
+        {"checkpoint_write_s", "writeSeconds", 6},       {"checkpoint_restart_s", "restartSeconds", 6},
+        {"checkpoint_ettr", "expectedETTR", 6},
+    };
+    struct json_writer *out = &render->out;
+    if (!metric_of(&jobset->progress, "checkpoint_mttf_s"))
+        return;
+    json_key(out, "checkpoint");
+    json_begin_object(out);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        const struct step_metric *metric = metric_of(&jobset->progress, shown[i].metric);
+        if (!metric)
+            continue;
+        json_key(out, shown[i].key);
+        json_put_fixed(out, shown[i].digits ? metric->micro : metric->micro / 1000000, shown[i].digits);
+    }
+    json_end_object(out);
+}
+
 /* What Kubernetes has no field for. */
 static void put_phalanx(struct render *render, const struct jobset *jobset)
 {
@@ -294,6 +363,9 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
     json_pair_int(out, "attempt", jobset->attempt);
     put_why(render, jobset);
     put_steps(render, jobset);
+    put_checkpoint(render, jobset);
+    put_spares(render, jobset);
+    put_shrunk(render, jobset);
     put_hang(render, jobset);
     uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
     if (kept) {

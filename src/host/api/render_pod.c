@@ -101,9 +101,9 @@ static void put_status(struct render *render, const struct task *task)
     json_pair_text(out, "qosClass", "BestEffort");
     json_key(out, "phalanx");
     json_begin_object(out);
-    json_pair_int(out, "attempt",
-                  task->job->doomed ? task->job->attempt : task->job->jobset->attempt);
-    json_pair_int(out, "rank", task->rank);
+    json_pair_int(out, "attempt", task->job->doomed ? task->job->attempt : task->attempt);
+    if (!task_is_spare(task))
+        json_pair_int(out, "rank", task->rank);
     json_pair_int(out, "world", task->world);
     json_key(out, "chips");
     json_begin_array(out);

@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -18,6 +16,7 @@
 #include "host/api/entry.h"
 #include "host/api/hold.h"
 #include "host/api/linger.h"
+#include "host/api/listen.h"
 #include "host/api/podexec.h"
 #include "host/api/request.h"
 #include "host/api/slow.h"
@@ -25,7 +24,6 @@
 
 enum {
     STREAM_BLOCK_BYTES = 512, /* for clients that cannot read chunks (HTTP/1.0) */
-    BACKLOG = 1024,
     HANGUPS_A_TURN = 64,
     RUNS_A_TURN = 16, /* before other work of the loop gets its turn */
 };
@@ -583,41 +581,6 @@ void api_flush(struct api *api)
 
 /* --- opening and closing ----------------------------------------------------------------------- */
 
-static int listen_at(const char *address, uint16_t port, uint16_t *ret_port, struct error *error)
-{
-    char service[8];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
-    struct addrinfo *found;
-    int on = 1;
-    snprintf(service, sizeof service, "%u", port);
-    int rc = getaddrinfo(address, service, &hints, &found);
-    if (rc != 0)
-        return error_set(error, ERROR_INVALID, "listen address %s: %s", address, gai_strerror(rc));
-    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_storage bound;
-    socklen_t bound_len = sizeof bound;
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-        bind(fd, found->ai_addr, found->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0 ||
-        getsockname(fd, (struct sockaddr *)&bound, &bound_len) < 0) {
-        rc = error_set_errno(error, errno, "listening on %s port %u", address, port);
-        if (fd >= 0)
-            close(fd);
-        freeaddrinfo(found);
-        return rc;
-    }
-    /* Inherited by accepted sockets: a peer that vanished without a word is noticed within two minutes. */
-    int idle_s = 60, interval_s = 15, probes = 4;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-    freeaddrinfo(found);
-    *ret_port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&bound)->sin6_port)
-                                            : ntohs(((struct sockaddr_in *)&bound)->sin_port);
-    return fd;
-}
-
 static uint32_t connection_limit(uint32_t wanted)
 {
     struct rlimit limit;
@@ -723,7 +686,8 @@ int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret
         api_tls_new(options->tls_cert, options->tls_key, options->access && access_client_ca(options->access),
                     &tls, error) < 0)
         return error->code;
-    int listen_fd = listen_at(options->address ? options->address : "127.0.0.1", options->port, &port, error);
+    const char *address = options->address ? options->address : "127.0.0.1";
+    int listen_fd = api_listen(address, options->port, &port, error);
     if (listen_fd < 0) {
         api_tls_free(tls);
         return listen_fd;

@@ -57,6 +57,8 @@ static void send_start(struct controller *controller, struct starts *starts, con
         return;
     struct arena arena ARENA_CLEANUP = {0};
     struct from_controller message = {.kind = FROM_CONTROLLER_START};
+    if (starts->common.machine_mttf_s == 0)
+        starts->common.machine_mttf_s = core_machine_mttf_s(controller->core);
     task_launch_build_next(&starts->common, task, core_cluster(controller->core), &arena, &message.start);
     send_sheet(starts, &controller->links[task->machine], &message.start);
     wire_send_controller(conn, &message);
@@ -67,6 +69,14 @@ static void send_to(struct controller *controller, machine_id machine, const str
     struct wire_conn *conn = conn_of(controller, machine);
     if (conn)
         wire_send_controller(conn, message);
+}
+
+static void send_rejoin(struct controller *controller, const struct task *task)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct from_controller message = {.kind = FROM_CONTROLLER_REJOIN};
+    task_rejoin_build(task, core_cluster(controller->core), &arena, &message.rejoin);
+    send_to(controller, task->machine, &message);
 }
 
 /* What the core thinks of a new cluster file is for whoever starts the controller with it. */
@@ -106,6 +116,9 @@ static void carry_out(struct controller *controller, struct starts *starts, cons
         message.kind = FROM_CONTROLLER_NOTICE;
         message.notice = effect->notice.notice;
         send_to(controller, effect->notice.machine, &message);
+        break;
+    case EFFECT_TASK_REJOIN:
+        send_rejoin(controller, effect->rejoin);
         break;
     case EFFECT_TASK_FORGET:
         message.kind = FROM_CONTROLLER_FORGET;

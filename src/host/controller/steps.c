@@ -91,10 +91,11 @@ static void keep_metrics(struct job_steps *steps, const struct task_step *step)
     }
 }
 
-/* Does its step count? Only of tasks that run and speak libphalanx. */
+/* Does its step count? Only of tasks that run and speak libphalanx; one that is about to join again has none
+ * yet. */
 static bool counts(const struct task *task)
 {
-    return task->joined &&
+    return (task->joined || task->keep == KEEP_TOLD) &&
            (task->state == TASK_RUNNING || task->state == TASK_STOPPING || task->state == TASK_SUCCEEDED);
 }
 
@@ -173,8 +174,7 @@ void tracker_report(struct controller *controller, machine_id machine, const str
     for (size_t i = 0; i < heartbeat->step_count; i++) {
         const struct task_step *step = &heartbeat->steps[i];
         const struct task *task = jobs_find_task(core_jobs(controller->core), step->task);
-        if (task && task->machine == machine && !task_ended(task->state) && !task->job->doomed &&
-            step->step >= 0) {
+        if (task && task->machine == machine && task_step_counts(task, step) && step->step >= 0) {
             report(controller, task, step);
             if (step->pace.steps > 0)
                 paces_report(controller, task, &step->pace);

@@ -203,6 +203,23 @@ static void game_again(struct game *game, bool stop)
     }
 }
 
+/* Orders to go on as another attempt: newer, older, said twice, for what is not there. */
+static void game_rejoin(struct game *game)
+{
+    struct proc *proc = proc_find(game, any_uid(game));
+    if (proc && rng_chance(&game->rng, 500000))
+        proc->attempt++;
+    if (proc && !proc->alive)
+        proc->asked_again = true; /* it says what became of it */
+    struct task_rejoin rejoin = {.task = proc ? proc->uid : 7,
+                                 .attempt = proc ? proc->attempt : 1,
+                                 .world = 2,
+                                 .full_world = 2,
+                                 .rendezvous = rng_chance(&game->rng, 500000) ? STR("h:1") : STR(""),
+                                 .restore_step = rng_range(&game->rng, -1, 9)};
+    game_say(game, (struct from_controller){.kind = FROM_CONTROLLER_REJOIN, .rejoin = rejoin});
+}
+
 static void game_launcher(struct game *game)
 {
     struct proc *proc = proc_find(game, any_uid(game));
@@ -229,7 +246,9 @@ static void game_client(struct game *game)
         .kind = (enum agent_event_kind)rng_range(&game->rng, AGENT_CLIENT_JOIN, AGENT_CLIENT_LEFT)};
     event.client.client = uid;
     event.client.task = uid;
-    event.client.attempt = proc ? proc->attempt : 0;
+    event.client.attempt = proc ? proc->attempt + (int32_t)rng_range(&game->rng, -1, 1) : 0;
+    event.client.can_rejoin = rng_chance(&game->rng, 700000);
+    event.client.spare = rng_chance(&game->rng, 100000);
     event.client.step.step = (int64_t)rng_below(&game->rng, 100);
     event.client.saved_step = (int64_t)rng_below(&game->rng, 3);
     event.client.peer_rank = (uint32_t)rng_below(&game->rng, 3);
@@ -281,7 +300,10 @@ static void game_turn(struct game *game)
         game_start(game);
         break;
     case 10:
-        game_again(game, rng_chance(&game->rng, 700000));
+        if (rng_chance(&game->rng, 400000))
+            game_rejoin(game);
+        else
+            game_again(game, rng_chance(&game->rng, 700000));
         break;
     case 11: {
         struct proc *proc = proc_find(game, any_uid(game));

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/agent/codec.h"
+#include "core/agent/codec_pb.h"
 
 enum { ROUNDS = 400 };
 
@@ -57,7 +58,10 @@ static struct task_report random_report(struct rng *rng, struct arena *arena)
                                 .step = (int64_t)rng_below(rng, 1000),
                                 .peer_rank = (uint32_t)rng_next(rng),
                                 .pid = (int64_t)rng_below(rng, 100000),
-                                .message = random_text(rng, arena, 0)};
+                                .message = random_text(rng, arena, 0),
+                                .attempt_plus_1 = (uint32_t)rng_below(rng, 1000),
+                                .can_rejoin = rng_chance(rng, 500000),
+                                .spare = rng_chance(rng, 500000)};
 }
 
 static void random_hello(struct rng *rng, struct arena *arena, struct hello *hello)
@@ -283,9 +287,23 @@ static enum from_controller_kind random_controller_kind(struct rng *rng)
 {
     if (!rng_chance(rng, 100000))
         return (enum from_controller_kind)rng_range(rng, FROM_CONTROLLER_WELCOME, FROM_CONTROLLER_SHEET);
-    return rng_chance(rng, 500000)   ? FROM_CONTROLLER_ERRAND_START
+    return rng_chance(rng, 300000)   ? FROM_CONTROLLER_REJOIN
+           : rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_START
            : rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_STOP
                                      : FROM_CONTROLLER_SAY_AGAIN;
+}
+
+static struct task_rejoin random_rejoin(struct rng *rng)
+{
+    return (struct task_rejoin){.task = 1 + rng_next(rng) / 2,
+                                .attempt = (int32_t)rng_below(rng, 1000),
+                                .rank = (uint32_t)rng_below(rng, 8),
+                                .world = 8 + (uint32_t)rng_below(rng, 8),
+                                .full_world = 16,
+                                .flags = (uint32_t)rng_next(rng),
+                                .rendezvous = STR("10.0.0.1:20001"),
+                                .restore_step = rng_range(rng, -1, 50),
+                                .restore_attempt = (int32_t)rng_below(rng, 9)};
 }
 
 static struct from_controller random_controller(struct rng *rng, struct arena *arena)
@@ -328,6 +346,9 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
         break;
     case FROM_CONTROLLER_NOTICE:
         message.notice = (struct task_notice){NOTICE_DRAIN, rng_next(rng), 7, 8};
+        break;
+    case FROM_CONTROLLER_REJOIN:
+        message.rejoin = random_rejoin(rng);
         break;
     case FROM_CONTROLLER_FORGET:
         message.task = rng_next(rng);
@@ -643,6 +664,41 @@ static void test_times_fit(void **state)
     }
 }
 
+/* Orders that an agent cannot carry out. */
+static void test_rejoins_are_checked(void **state)
+{
+    static char long_host[RENDEZVOUS_MAX + 2];
+    memset(long_host, 'a', sizeof long_host - 1);
+    struct {
+        int32_t attempt;
+        uint32_t rank, world, full_world;
+        int64_t restore_step;
+        const char *rendezvous;
+        int rc;
+    } const cases[] = {
+        {1, 0, 2, 2, -1, "h:1", 0},
+        {1, 0, 2, 2, -1, "", 0},
+        {-1, 0, 2, 2, -1, "h:1", ERROR_INVALID},
+        {1, 2, 2, 2, -1, "h:1", ERROR_INVALID},
+        {1, 0, 2, 1, -1, "h:1", ERROR_INVALID},
+        {1, 0, 2, 2, -2, "h:1", ERROR_INVALID},
+        {1, 0, 2, 2, -1, "a b:1", ERROR_INVALID},
+        {1, 0, 2, 2, -1, long_host, ERROR_LIMIT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Wire__TaskRejoin pb = WIRE__TASK_REJOIN__INIT;
+        struct task_rejoin back;
+        pb.task = 7;
+        pb.attempt = cases[i].attempt;
+        pb.rank = cases[i].rank;
+        pb.world = cases[i].world;
+        pb.full_world = cases[i].full_world;
+        pb.restore_step = cases[i].restore_step;
+        pb.rendezvous = (char *)(uintptr_t)cases[i].rendezvous;
+        assert_int_equal(codec_read_rejoin(&pb, &back, NULL), cases[i].rc);
+    }
+}
+
 static void test_memory_is_bounded(void **state)
 {
     ARENA_CLEANUP struct arena source = {0};
@@ -669,6 +725,7 @@ int main(void)
         cmocka_unit_test(test_frames),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_times_fit),
+        cmocka_unit_test(test_rejoins_are_checked),
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_stream_fields_arrive),
     };

@@ -370,6 +370,27 @@ static void a_job_s_end_is_blamed_on_what_was_near(void **state)
     assert_false(blamed(5 * minute + NS_PER_SECOND, "xid/13"));
 }
 
+static void what_was_broken_on_purpose_is_the_cause(void **state)
+{
+    struct harness h;
+    struct attribution found;
+    char machine[16];
+    begin(&h, 40, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 5}, ", RJOB("w", 1, "", 4, "")));
+    harness_run_all(&h);
+    snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-1"));
+    say(&h, machine, "injected/kill", "", SIGNAL_ONCE);
+    say(&h, where(&h, "a-w-0-0"), "xid/13", "gpu/0", SIGNAL_ONCE);
+    attribute(core_health(h.core), jobset->uid, str_from(machine), h.now_ns, NULL, &found);
+    assert_true(str_is(found.primary->code, "injected/kill"));
+    assert_int_equal(found.domain, DOMAIN_USER);
+    harness_wait(&h, ATTRIBUTE_INJECTED_NS + NS_PER_SECOND); /* what ends later has another cause */
+    attribute(core_health(h.core), jobset->uid, STR(""), h.now_ns, NULL, &found);
+    assert_true(str_is(found.primary->code, "xid/13"));
+    harness_done(&h);
+}
+
 static void the_worst_one_is_the_cause_and_the_others_support_it(void **state)
 {
     struct harness h;
@@ -559,6 +580,7 @@ int main(void)
         cmocka_unit_test(a_storm_is_one_fault_told_once_a_second),
         cmocka_unit_test(the_oldest_closed_fault_makes_room),
         cmocka_unit_test(a_job_s_end_is_blamed_on_what_was_near),
+        cmocka_unit_test(what_was_broken_on_purpose_is_the_cause),
         cmocka_unit_test(the_worst_one_is_the_cause_and_the_others_support_it),
         cmocka_unit_test(other_systems_report_faults),
         cmocka_unit_test(bad_reports_are_refused_by_field),

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "base/rng.h"
+#include "core/health/fault.h"
 
 enum { MACHINES = 6, CHIPS = 4, SEEDS = 60, EVENTS = 160 };
 
@@ -390,6 +391,20 @@ static struct told *any_told(struct trial *t)
     return NULL;
 }
 
+/* Nearly always its own; an older one, or none, now and then. */
+static uint32_t attempt_said(struct trial *t, obj_id uid)
+{
+    const struct task *task = jobs_find_task(core_jobs(t->h.core), uid);
+    return chance(t, 90) && task ? (uint32_t)task->attempt + 1 : (uint32_t)below(t, 3);
+}
+
+/* Of most JobSets all can, of some none. */
+static bool can_rejoin(struct trial *t, obj_id uid)
+{
+    const struct task *task = jobs_find_task(core_jobs(t->h.core), uid);
+    return task && (task->job->jobset->uid % 3 || chance(t, 10));
+}
+
 /* An agent does what a true agent would: starts, stops, lets processes end. */
 static void agent_acts(struct trial *t)
 {
@@ -409,10 +424,17 @@ static void agent_acts(struct trial *t)
         report(t, machine,
                (struct task_report){.kind = told->ended ? REPORT_START_FAILED : REPORT_STARTED, .task = uid});
     } else if (chance(t, 30)) {
-        report(t, machine, (struct task_report){.kind = REPORT_JOINED, .task = uid});
+        report(t, machine,
+               (struct task_report){.kind = REPORT_JOINED,
+                                    .task = uid,
+                                    .attempt_plus_1 = attempt_said(t, uid),
+                                    .can_rejoin = can_rejoin(t, uid)});
     } else if (chance(t, 40)) {
         report(t, machine,
-               (struct task_report){.kind = REPORT_SHARD_SAVED, .task = uid, .step = (int64_t)below(t, 20)});
+               (struct task_report){.kind = REPORT_SHARD_SAVED,
+                                    .task = uid,
+                                    .step = (int64_t)below(t, 20),
+                                    .attempt_plus_1 = attempt_said(t, uid)});
     } else {
         told->ended = true;
         int code = chance(t, 75) ? 0 : chance(t, 50) ? 3 : 1;
@@ -454,6 +476,8 @@ static void machine_comes(struct trial *t, machine_id machine)
         told->ended = chance(t, 20);
         reports[count++] =
             (struct task_report){.kind = told->ended ? REPORT_EXITED : REPORT_STARTED, .task = told->task};
+        if (!told->ended)
+            reports[count - 1].attempt_plus_1 = attempt_said(t, told->task);
     }
     /* Tasks that had not begun are told again; those that were stopped meanwhile, or of which a lie said that
      * they had begun, never come. */
@@ -575,6 +599,24 @@ static void something_happens(struct trial *t)
         harness_wait(&t->h, (int64_t)below(t, 20) * NS_PER_SECOND);
 }
 
+struct fault_search {
+    obj_id uid;
+    bool found;
+};
+
+static void look_at_fault(void *context, const struct fault *fault)
+{
+    struct fault_search *search = context;
+    search->found |= fault->uid == search->uid;
+}
+
+static bool is_fault(const struct trial *t, obj_id uid)
+{
+    struct fault_search search = {.uid = uid};
+    fault_visit(core_health(t->h.core), look_at_fault, &search);
+    return search.found;
+}
+
 /* Afterwards everything heals: all machines are there, every JobSet is deleted, and all chips are free again.
  */
 static void heal(struct trial *t)
@@ -609,7 +651,8 @@ static void heal(struct trial *t)
         for (uint64_t slot = ring->first; slot < ring->next; slot++)
             note |= note_at(ring, slot)->uid == seen->uid;
         bool budget = object_find_uid(core_objects(t->h.core), seen->uid) != NULL;
-        REQUIRE(machine || note || budget || seen->last == CHANGE_DELETED);
+        bool fault = is_fault(t, seen->uid); /* of a machine: it stays */
+        REQUIRE(machine || note || budget || fault || seen->last == CHANGE_DELETED);
     }
 }
 

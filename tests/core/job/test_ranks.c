@@ -86,6 +86,29 @@ static void ranks_follow_the_spec(void **state)
     harness_done(&h);
 }
 
+/* What stays of committed checkpoints is an annotation, and the library's to hear. */
+static void kept_checkpoints(void **state)
+{
+#define KEEPING(keep)                                                                                        \
+    JOBSET("a, annotations: {phalanx.dev/checkpoint-keep: \"" keep "\"}", "",                                \
+           TASKS("1", "1", "command: [run]"))
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    static const char *const wrong[] = {KEEPING("last=0"), KEEPING("last=65"), KEEPING("3"),
+                                        KEEPING(""),       KEEPING("last=1,"), KEEPING("last=1,last=2"),
+                                        KEEPING("every=x")};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(harness_write(&h, WRITE_CREATE, "", wrong[i]), 422);
+        assert_non_null(strstr(h.last_message, "metadata.annotations[phalanx.dev/checkpoint-keep]"));
+    }
+    harness_create(&h, KEEPING("last=3,every=1000"));
+    struct launched l = launch(&h, "a-w-0-0");
+    assert_env(&l, "PHX_CHECKPOINT_KEEP", "last=3,every=1000");
+    arena_done(&l.arena);
+    harness_done(&h);
+#undef KEEPING
+}
+
 /* Each group is a world of its own, on its own ports. */
 static void groups_are_worlds(void **state)
 {
@@ -165,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_follow_the_spec),
+        cmocka_unit_test(kept_checkpoints),
         cmocka_unit_test(groups_are_worlds),
         cmocka_unit_test(users_words),
     };

@@ -20,6 +20,12 @@ static const struct sample {
      "gpu/0000:18:00.0", SEVERITY_CRITICAL},
     {"NVRM: GPU 0000:19:00.0: GPU has fallen off the bus.", "xid/79", "gpu/0000:19:00.0", SEVERITY_CRITICAL},
     {"NVRM: Xid (0000:03:00): 14, Channel 00000001", "xid/14", "gpu/0000:03:00.0", SEVERITY_MAJOR},
+    /* From an H100, driver 580 (open kernel modules). */
+    {"NVRM: Xid (PCI:0000:00:06): 31, pid=502, name=crash, channel 0x0000000a, intr 00000000. MMU Fault: "
+     "ENGINE "
+     "GRAPHICS GPC1 GPCCLIENT_T1_8 faulted @ 0x8326_05e00000. Fault is of type FAULT_PDE "
+     "ACCESS_TYPE_VIRT_WRITE",
+     "xid/31", "gpu/0000:00:06.0", SEVERITY_MINOR},
     {"NVRM: Xid (PCI:0000:05:00 GPU-I:05): 13, Graphics SM Warp Exception", "xid/13", "gpu/0000:05:00.0",
      SEVERITY_MINOR},
     {"NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000)",

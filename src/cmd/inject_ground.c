@@ -1,0 +1,433 @@
+/* Whom a selector means now, and which processes that is. */
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "cmd/inject.h"
+#include "cmd/processes.h"
+
+enum { ASK_MS = 3000, ASK_AGAIN_MS = 50, PATIENCE_S = 30 };
+
+#define POD_LABEL "jobset.sigs.k8s.io/jobset-name"
+
+/* --- the cluster ---------------------------------------------------------------------------------------- */
+
+static void copy_text(char *to, struct str text)
+{
+    size_t len = text.len < TARGET_NAME_MAX ? text.len : 0; /* no name of ours is as long */
+    mem_copy(to, text.data, len);
+    to[len] = 0;
+}
+
+/* "train" -> "default/train". */
+static void full_job(char *to, struct str job)
+{
+    bool bare = job.len && !memchr(job.data, '/', job.len);
+    snprintf(to, TARGET_NAME_MAX, "%s" STR_FORMAT, bare ? "default/" : "", (int)(job.len < 300 ? job.len : 0),
+             job.data);
+}
+
+int ground_open(struct ground *ground, const char *data, const char *job)
+{
+    char path[PATH_MAX + 16], url[512] = "";
+    struct client_options options = {0};
+    *ground = (struct ground){.max_share = 0.25};
+    if (!realpath(data, ground->data)) {
+        say("inject: %s: %s", data, strerror(errno));
+        return EXIT_FAILED;
+    }
+    if (job)
+        full_job(ground->job, str_from(job));
+    snprintf(path, sizeof path, "%s/ready", ground->data);
+    FILE *file = fopen(path, "re");
+    if (!file || !fgets(url, sizeof url, file)) {
+        say("inject: %s is not the folder of a cluster that is up (`phalanx up --data`)", ground->data);
+        if (file)
+            fclose(file);
+        return EXIT_NOT_FOUND;
+    }
+    fclose(file);
+    url[strcspn(url, "\n")] = 0;
+    if (strncmp(url, "https:", 6) == 0) {
+        snprintf(path, sizeof path, "%s/kubeconfig", ground->data);
+        setenv("PHALANX_CONFIG", path, 1);
+    }
+    options.server = url;
+    rng_seed(&ground->rng, (uint64_t)client_wall() ^ (uint64_t)getpid() << 40);
+    return client_open(&ground->client, &options);
+}
+
+void ground_close(struct ground *ground)
+{
+    client_close(&ground->client);
+    vec_done(&ground->pods);
+    vec_done(&ground->machines);
+}
+
+static void take_pod(struct ground *ground, const struct doc *pod)
+{
+    struct ground_pod found = {.rank = doc_number(pod, "status.phalanx.rank", -1)};
+    struct str phase = doc_text(pod, "status.phase"), namespace_ = doc_text(pod, "metadata.namespace");
+    struct str job = doc_str(doc_get(doc_dotted(pod, "metadata.labels"), POD_LABEL), STR(""));
+    if (str_is(phase, "Succeeded") || str_is(phase, "Failed") ||
+        doc_text(pod, "metadata.deletionTimestamp").len || !doc_text(pod, "spec.nodeName").len)
+        return;
+    struct str owner = job;
+    const struct doc *owners = doc_dotted(pod, "metadata.ownerReferences");
+    if (!owner.len && doc_len(owners))
+        owner = doc_str(doc_get(doc_at(owners, 0), "name"), STR(""));
+    snprintf(found.name, sizeof found.name, STR_FORMAT "/" STR_FORMAT, STR_ARG(namespace_),
+             STR_ARG(doc_text(pod, "metadata.name")));
+    snprintf(found.job, sizeof found.job, STR_FORMAT "/" STR_FORMAT, STR_ARG(namespace_), STR_ARG(owner));
+    copy_text(found.machine, doc_text(pod, "spec.nodeName"));
+    vec_push(&ground->pods, found);
+}
+
+/* The list at `path`; asked for again while nobody answers and the caller is patient. */
+static int list(struct ground *ground, const char *path, struct client_reply *ret)
+{
+    int64_t until_ns = client_clock() + PATIENCE_S * NS_PER_SECOND;
+    struct client_request request = {.path = str_from(path), .timeout_ms = ASK_MS};
+    for (;;) {
+        ground->client.quiet = ground->patient && client_clock() < until_ns;
+        int rc = client_call(&ground->client, &request, ret);
+        bool answered = rc == EXIT_OK && ret->code < 500 && ret->doc;
+        if (answered && ret->code < 400)
+            return EXIT_OK;
+        if (answered || !ground->client.quiet) {
+            if (rc == EXIT_OK) {
+                rc = client_refused(ret, "inject: reading");
+                client_reply_done(ret);
+            }
+            return rc;
+        }
+        if (rc == EXIT_OK)
+            client_reply_done(ret);
+        nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_MS * NS_PER_MS}, NULL);
+    }
+}
+
+int ground_look(struct ground *ground)
+{
+    struct client_reply reply;
+    int rc = list(ground, "/api/v1/nodes", &reply);
+    if (rc != EXIT_OK)
+        return rc;
+    vec_clear(&ground->machines);
+    vec_clear(&ground->pods);
+    const struct doc *items = doc_get(reply.doc, "items");
+    for (size_t i = 0; i < doc_len(items); i++) {
+        struct ground_machine machine;
+        const struct doc *labels = doc_dotted(doc_at(items, i), "metadata.labels");
+        copy_text(machine.name, doc_text(doc_at(items, i), "metadata.name"));
+        copy_text(machine.rack, doc_str(doc_get(labels, "phalanx.dev/rack"), STR("")));
+        vec_push(&ground->machines, machine);
+    }
+    client_reply_done(&reply);
+    rc = list(ground, "/api/v1/pods", &reply);
+    if (rc != EXIT_OK)
+        return rc;
+    items = doc_get(reply.doc, "items");
+    for (size_t i = 0; i < doc_len(items); i++)
+        take_pod(ground, doc_at(items, i));
+    client_reply_done(&reply);
+    return EXIT_OK;
+}
+
+/* --- selectors ------------------------------------------------------------------------------------------ */
+
+static void add_target(target_list *targets, const struct target *target)
+{
+    for (size_t i = 0; i < targets->len; i++)
+        if (targets->items[i].kind == target->kind && strcmp(targets->items[i].name, target->name) == 0)
+            return;
+    vec_push(targets, *target);
+}
+
+static void add_machine(target_list *targets, enum inject_kind kind, const char *name)
+{
+    struct target target = {.kind = kind == INJECT_RACK ? INJECT_MACHINE : kind, .rank = -1};
+    copy_text(target.name, str_from(name));
+    copy_text(target.machine, str_from(name));
+    add_target(targets, &target);
+}
+
+static void add_rack(const struct ground *ground, const char *rack, target_list *targets)
+{
+    for (size_t i = 0; i < ground->machines.len; i++)
+        if (rack[0] && strcmp(ground->machines.items[i].rack, rack) == 0)
+            add_machine(targets, INJECT_MACHINE, ground->machines.items[i].name);
+}
+
+static const char *rack_of(const struct ground *ground, const char *machine)
+{
+    for (size_t i = 0; i < ground->machines.len; i++)
+        if (strcmp(ground->machines.items[i].name, machine) == 0)
+            return ground->machines.items[i].rack;
+    return "";
+}
+
+/* What belongs to one rank. */
+static void add_of_pod(const struct ground *ground, const struct inject_selector *selector,
+                       const struct ground_pod *pod, target_list *targets)
+{
+    struct target target = {.kind = selector->kind, .rank = pod->rank};
+    copy_text(target.machine, str_from(pod->machine));
+    copy_text(target.name, str_from(pod->name));
+    copy_text(target.job, str_from(pod->job));
+    if (selector->kind == INJECT_RACK)
+        add_rack(ground, rack_of(ground, pod->machine), targets);
+    else if (selector->kind == INJECT_MACHINE || selector->kind == INJECT_AGENT)
+        add_machine(targets, selector->kind, pod->machine);
+    else
+        add_target(targets, &target);
+}
+
+static int resolve_ranks(struct ground *ground, const struct inject_selector *selector, target_list *targets)
+{
+    char job[TARGET_NAME_MAX];
+    VEC(const struct ground_pod *) found = {0};
+    if (selector->job.len)
+        full_job(job, selector->job);
+    else
+        copy_text(job, str_from(ground->job));
+    if (!job[0]) {
+        say("inject: a rank of which job? (--job NAME, or \"rank 3 of jobset/NAME\")");
+        return EXIT_USAGE;
+    }
+    for (size_t i = 0; i < ground->pods.len; i++) {
+        const struct ground_pod *pod = &ground->pods.items[i];
+        if (strcmp(pod->job, job) == 0 && (selector->choice != CHOICE_RANK || pod->rank == selector->rank))
+            vec_push(&found, pod);
+    }
+    if (found.len && selector->choice != CHOICE_ALL)
+        add_of_pod(ground, selector, found.items[rng_below(&ground->rng, found.len)], targets);
+    for (size_t i = 0; i < found.len && selector->choice == CHOICE_ALL; i++)
+        add_of_pod(ground, selector, found.items[i], targets);
+    bool any = found.len > 0;
+    vec_done(&found);
+    return any ? EXIT_OK : EXIT_NOT_FOUND;
+}
+
+static int resolve_pod(struct ground *ground, const struct inject_selector *selector, target_list *targets)
+{
+    char name[TARGET_NAME_MAX];
+    full_job(name, selector->name);
+    struct target target = {.kind = INJECT_RANK, .rank = -1};
+    copy_text(target.name, str_from(name));
+    for (size_t i = 0; i < ground->pods.len; i++)
+        if (strcmp(ground->pods.items[i].name, name) == 0) {
+            add_of_pod(ground, selector, &ground->pods.items[i], targets);
+            return EXIT_OK;
+        }
+    pid_list pids = {0}; /* one that the controller knows no more, or that nobody can be asked about */
+    ground_processes(ground, &target, &pids);
+    bool any = pids.len > 0;
+    vec_done(&pids);
+    if (any)
+        add_target(targets, &target);
+    return any ? EXIT_OK : EXIT_NOT_FOUND;
+}
+
+static bool machine_exists(const struct ground *ground, const char *name)
+{
+    char path[PATH_MAX + TARGET_NAME_MAX + 16];
+    snprintf(path, sizeof path, "%s/machines/%s", ground->data, name);
+    return access(path, F_OK) == 0;
+}
+
+int ground_resolve(struct ground *ground, const struct inject_selector *selector, target_list *targets)
+{
+    char name[TARGET_NAME_MAX];
+    size_t before = targets->len;
+    bool named = selector->choice == CHOICE_NAME;
+    copy_text(name, selector->name);
+    if (selector->kind == INJECT_CONTROLLER) {
+        add_target(targets, &(struct target){.kind = INJECT_CONTROLLER, .rank = -1});
+        return EXIT_OK;
+    }
+    if (named && (selector->kind == INJECT_MACHINE || selector->kind == INJECT_AGENT)) {
+        if (!machine_exists(ground, name)) {
+            say("inject: no machine \"%s\" below %s", name, ground->data);
+            return EXIT_NOT_FOUND;
+        }
+        add_machine(targets, selector->kind, name);
+        return EXIT_OK;
+    }
+    int rc = ground_look(ground);
+    if (rc != EXIT_OK && !selector->by_pod)
+        return rc;
+    if (selector->by_pod)
+        return resolve_pod(ground, selector, targets);
+    if (selector->by_rank)
+        return resolve_ranks(ground, selector, targets);
+    if (named)
+        add_rack(ground, name, targets);
+    else if (ground->machines.len)
+        add_machine(targets, selector->kind,
+                    ground->machines.items[rng_below(&ground->rng, ground->machines.len)].name);
+    return targets->len > before ? EXIT_OK : EXIT_NOT_FOUND;
+}
+
+size_t ground_machines_hit(const target_list *targets)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < targets->len; i++) {
+        bool seen = targets->items[i].kind != INJECT_MACHINE && targets->items[i].kind != INJECT_AGENT;
+        for (size_t k = 0; k < i && !seen; k++)
+            seen = strcmp(targets->items[i].machine, targets->items[k].machine) == 0 &&
+                   (targets->items[k].kind == INJECT_MACHINE || targets->items[k].kind == INJECT_AGENT);
+        count += !seen;
+    }
+    return count;
+}
+
+void target_text(const struct target *target, char ret_text[TARGET_NAME_MAX + 32])
+{
+    if (target->kind == INJECT_CONTROLLER)
+        snprintf(ret_text, TARGET_NAME_MAX + 32, "controller");
+    else
+        snprintf(ret_text, TARGET_NAME_MAX + 32, "%s/%s",
+                 target->kind == INJECT_RANK ? "pod" : inject_kind_names[target->kind], target->name);
+}
+
+/* --- processes ------------------------------------------------------------------------------------------ */
+
+enum { PROC_TEXT_MAX = 256 * 1024 };
+
+/* A file of /proc, with a NUL behind it; the caller owns it. */
+static char *read_proc(pid_t pid, const char *name, size_t *ret_len)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    FILE *file = fopen(path, "re");
+    char *text = mem_alloc(PROC_TEXT_MAX + 1);
+    *ret_len = file ? fread(text, 1, PROC_TEXT_MAX, file) : 0;
+    if (file)
+        fclose(file);
+    return text;
+}
+
+/* One of the NUL-ended words is `wanted`; `at` >= 0: that one. */
+static bool has_word(pid_t pid, const char *name, const char *wanted, int at)
+{
+    size_t len;
+    char *text = read_proc(pid, name, &len);
+    bool found = false;
+    int number = 0;
+    for (size_t i = 0; i < len && !found; i += strlen(text + i) + 1, number++)
+        found = (at < 0 || at == number) && strcmp(text + i, wanted) == 0;
+    mem_free(text);
+    return found;
+}
+
+static void every_process(void (*visit)(void *context, pid_t pid), void *context)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    int64_t pid;
+    while (proc && (entry = readdir(proc)))
+        if (str_to_i64(str_from(entry->d_name), 1, INT32_MAX, &pid) && pid != getpid())
+            visit(context, (pid_t)pid);
+    if (proc)
+        closedir(proc);
+}
+
+struct seeking {
+    const struct ground *ground;
+    const char *label;        /* of the shim */
+    char mark[PATH_MAX + 32]; /* in the environment of what it keeps */
+    pid_list *pids;
+    bool agents; /* agents alone */
+};
+
+static void seek_machine(void *context, pid_t pid)
+{
+    struct seeking *seeking = context;
+    if (!seeking->agents || has_word(pid, "cmdline", "agent", 1))
+        vec_push(seeking->pids, pid);
+}
+
+static void seek_controller(void *context, pid_t pid)
+{
+    struct seeking *seeking = context;
+    if (has_word(pid, "cmdline", "controller", 1) && has_word(pid, "cmdline", seeking->ground->data, 3))
+        vec_push(seeking->pids, pid);
+}
+
+static void seek_shim(void *context, pid_t pid)
+{
+    struct seeking *seeking = context;
+    char link[64], folder[PATH_MAX];
+    if (!has_word(pid, "cmdline", seeking->label, 1) || !has_word(pid, "cmdline", "phalanx-shim", 0))
+        return;
+    snprintf(link, sizeof link, "/proc/%d/cwd", (int)pid);
+    ssize_t len = readlink(link, folder, sizeof folder - 1);
+    folder[len > 0 ? len : 0] = 0;
+    char machines[PATH_MAX + 16], real[PATH_MAX];
+    snprintf(machines, sizeof machines, "%s/machines", seeking->ground->data);
+    if (realpath(machines, real) && strncmp(folder, real, strlen(real)) == 0)
+        snprintf(seeking->mark, sizeof seeking->mark, "PHX_TASK_DIR=%s", folder);
+}
+
+static void seek_task(void *context, pid_t pid)
+{
+    struct seeking *seeking = context;
+    if (has_word(pid, "environ", seeking->mark, -1))
+        vec_push(seeking->pids, pid);
+}
+
+static void machine_processes(const struct ground *ground, const char *machine, struct seeking *seeking)
+{
+    char state[PATH_MAX + TARGET_NAME_MAX + 16], real[PATH_MAX];
+    snprintf(state, sizeof state, "%s/machines/%s", ground->data, machine);
+    processes_visit(state, seek_machine, seeking);
+    if (realpath(state, real) && strcmp(real, state) != 0)
+        processes_visit(real, seek_machine, seeking);
+}
+
+void ground_processes(const struct ground *ground, const struct target *target, pid_list *ret_pids)
+{
+    struct seeking seeking = {.ground = ground, .pids = ret_pids, .agents = target->kind == INJECT_AGENT};
+    vec_clear(ret_pids);
+    if (target->kind == INJECT_CONTROLLER) {
+        every_process(seek_controller, &seeking);
+    } else if (target->kind == INJECT_MACHINE || target->kind == INJECT_AGENT) {
+        machine_processes(ground, target->name, &seeking);
+    } else if (target->kind == INJECT_RANK) {
+        char label[TARGET_NAME_MAX];
+        copy_text(label, str_from(target->name));
+        char *slash = strchr(label, '/');
+        if (slash)
+            *slash = '.';
+        seeking.label = label;
+        every_process(seek_shim, &seeking);
+        if (seeking.mark[0])
+            every_process(seek_task, &seeking);
+    }
+}
+
+/* --- memory --------------------------------------------------------------------------------------------- */
+
+bool ground_memory_of(const struct ground *ground, const char *machine, char ret_path[PATH_MAX])
+{
+    char pattern[TARGET_NAME_MAX + 96];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "/dev/shm/phalanx-up-%08x/phalanx-%s-????????",
+             (unsigned)hash64(0, ground->data, strlen(ground->data)), machine);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        return false;
+    bool fits = strlen(found.gl_pathv[0]) < PATH_MAX;
+    if (fits)
+        memcpy(ret_path, found.gl_pathv[0], strlen(found.gl_pathv[0]) + 1);
+    globfree(&found);
+    return fits;
+}

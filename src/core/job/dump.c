@@ -1,0 +1,222 @@
+/* dump.c - a dying checkpoint: before all of a JobSet runs again, those of its processes that live write what
+ * all ranks had in memory to storage (src/job/dump.c).
+ *
+ * It is an attempt of its own, in which only survivors are members: they are told to rejoin with the flag
+ * DUMP, as contiguous ranks of a smaller world, and each reports its part as saved. With the last report the
+ * step is committed, and the failure policy goes on from there. Meanwhile the JobSet is `parking`: nothing
+ * starts. A survivor that is lost begins another such attempt with those that are left; one that has joined
+ * and ends by itself says that the shards were not whole: what was committed before counts.
+ */
+#include "core/job/internal.h"
+
+static bool is_one_world(const struct jobset_spec *spec)
+{
+    for (size_t r = 1; r < spec->rjob_count; r++)
+        if (!str_equal(spec->rjobs[r].group, spec->rjobs[0].group))
+            return false;
+    return true;
+}
+
+/* A spare that was given a rank, and told nothing yet, has nothing. */
+static bool has_state(const struct task *task)
+{
+    return !task->was_spare || task->joined;
+}
+
+/* On a machine that is lost they all go, one after the other. */
+static bool can_save(const struct step *step, const struct task *task)
+{
+    return recovery_keeps(task) && has_state(task) &&
+           step->cluster->machines[task->machine].state != MACHINE_LOST;
+}
+
+const char *dump_lacks(const struct step *step, const struct jobset *jobset, const struct task *culprit)
+{
+    if (jobset->form != FORM_JOBSET)
+        return "only a JobSet begins anew as a whole";
+    if (step->cluster->checkpoint_dir.len == 0)
+        return "there is no storage for checkpoints";
+    if (!is_one_world(&jobset->spec))
+        return "its ranks are more than one world";
+    if (jobset->absence.replicas.len > 0)
+        return "replicas of it are away";
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++)
+            if (job->tasks.items[t] != culprit && can_save(step, job->tasks.items[t]))
+                return NULL;
+    }
+    return "nobody is left that can save";
+}
+
+/* --- beginning -------------------------------------------------------------------------------- */
+
+static void keep_or_stop(struct step *step, struct jobset *jobset, const struct task *culprit)
+{
+    rejoin_keep_or_stop(step, jobset, culprit);
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            struct task *task = job->tasks.items[t];
+            if (task->state != TASK_RUNNING || task->keep != KEEP_WAITS || has_state(task))
+                continue;
+            task->keep = KEEP_NO;
+            task_stop(step, task, false, job->rjob->job.pod.grace_s * NS_PER_SECOND);
+        }
+    }
+}
+
+void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
+                const struct recovery *recovery)
+{
+    CHECK(recovery->rung == RUNG_DUMP && jobset->dump != DUMP_UNDER_WAY);
+    struct arena arena ARENA_CLEANUP = {0};
+    bool same = progress_same_incident(step, jobset, culprit);
+    if (!jobset->parking) { /* else the attempt that is prepared has been nobody's yet */
+        progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
+        jobset->attempt++;
+        jobset->parking = true;
+        jobset->parking_counted = false;
+    }
+    jobset->keeping = true;
+    jobset->backing_off = false;
+    jobset->parking_since_ns = step->now_ns;
+    jobset->dump = DUMP_UNDER_WAY;
+    recovery_begin(step, jobset, recovery, same);
+    step_note(step, true, "RecoveryDecided", ref_jobset(jobset), "dump as attempt %d: " STR_FORMAT STR_FORMAT,
+              jobset->attempt, STR_ARG(culprit ? culprit->message : STR("places are missing")),
+              STR_ARG(recovery_passed(recovery, &arena)));
+    keep_or_stop(step, jobset, culprit);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    jobset_mark(step, jobset); /* they are told when all that this step takes away is known */
+}
+
+/* Who is a member of this attempt, and is there; they follow each other in the order of their ranks. */
+static bool is_member(const struct task *task, const struct jobset *jobset)
+{
+    return task && task->state == TASK_RUNNING && task->attempt == jobset->attempt;
+}
+
+static bool waits(const struct task *task)
+{
+    return task && task->state == TASK_RUNNING && task->keep == KEEP_WAITS;
+}
+
+static uint32_t count(const struct jobset *jobset, bool waiting)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (uint32_t s = 0; job && s < job->index_count; s++)
+            sum += waiting ? waits(job->indexes[s].task) : is_member(job->indexes[s].task, jobset);
+    }
+    return sum;
+}
+
+static void tell(struct step *step, struct jobset *jobset, uint32_t world)
+{
+    uint32_t rank = 0;
+    jobset->laggard = NULL;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (uint32_t s = 0; job && s < job->index_count; s++) {
+            struct task *task = job->indexes[s].task;
+            if (!waits(task))
+                continue;
+            rejoin_tell_one(step, task);
+            task->rank = rank++;
+            task->world = world;
+        }
+    }
+    CHECK(rank == world);
+}
+
+const struct task *dump_rank_zero(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (uint32_t s = 0; job && s < job->index_count; s++)
+            if (is_member(job->indexes[s].task, jobset)) /* the first of them is */
+                return job->indexes[s].task;
+    }
+    return NULL;
+}
+
+/* --- ending ----------------------------------------------------------------------------------- */
+
+static bool is_saved(const struct jobset *jobset)
+{
+    return jobset->checkpoint.committed_step >= 0 && jobset->checkpoint.committed_attempt == jobset->attempt;
+}
+
+/* The Jobs that have lost ranks have failed: that is what the policy answers. Where there is none any more,
+ * what is left of them would wait for ranks that nobody makes. */
+static void fail_lacking(struct step *step, struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        int32_t members = 0;
+        for (uint32_t s = 0; job && s < job->index_count; s++)
+            members += is_member(job->indexes[s].task, jobset);
+        if (job && job->state == JOB_ACTIVE && members < job_wanted(job))
+            job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+        else if (job)
+            job_touch(job);
+    }
+}
+
+static void finish(struct step *step, struct jobset *jobset, bool saved, struct str why)
+{
+    if (saved)
+        step_note(step, false, "DyingCheckpoint", ref_jobset(jobset),
+                  "step %lld is committed as attempt %d: what all ranks had, by those that were left",
+                  (long long)jobset->checkpoint.committed_step, jobset->attempt);
+    else
+        step_note(step, true, "DyingCheckpoint", ref_jobset(jobset),
+                  "refused as attempt %d, what was committed before counts: " STR_FORMAT, jobset->attempt,
+                  STR_ARG(why));
+    inplace_cancel(jobset);
+    jobset->dump = saved ? DUMP_SAVED : DUMP_REFUSED;
+    fail_lacking(step, jobset);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    jobset_mark(step, jobset);
+}
+
+void dump_lost(struct step *step, struct task *task)
+{
+    struct jobset *jobset = task->job->jobset;
+    CHECK(jobset->dump == DUMP_UNDER_WAY && jobset->parking && task_ended(task->state));
+    if (task->attempt != jobset->attempt || is_saved(jobset))
+        return;
+    if (task->end == END_EXIT && !task->signal && task->joined) {
+        struct arena arena ARENA_CLEANUP = {0};
+        finish(step, jobset, false,
+               arena_printf(&arena, STR_FORMAT " ended, " STR_FORMAT, STR_ARG(task->name),
+                            STR_ARG(task->message.len ? task->message : STR("exit code 0"))));
+        return;
+    }
+    jobset->attempt++; /* the others meet without it */
+    jobset->in_place_restarts++;
+    progress_follow(jobset);
+    keep_or_stop(step, jobset, task);
+    jobset_mark(step, jobset);
+}
+
+int64_t dump_deadline(const struct jobset *jobset)
+{
+    return jobset->parking_since_ns + jobset->spec.recovery.limit_ns[RUNG_DUMP];
+}
+
+void dump_go_on(struct step *step, struct jobset *jobset)
+{
+    CHECK(jobset->dump == DUMP_UNDER_WAY && jobset->parking && jobset->keeping);
+    uint32_t waiting = count(jobset, true);
+    if (is_saved(jobset))
+        finish(step, jobset, true, STR(""));
+    else if (waiting + count(jobset, false) == 0)
+        finish(step, jobset, false, STR("nobody is left"));
+    else if (dump_deadline(jobset) <= step->now_ns)
+        finish(step, jobset, false, STR("not all have saved in time"));
+    else if (waiting > 0)
+        tell(step, jobset, waiting);
+}

@@ -1,0 +1,53 @@
+/* mttf.c - how long a JobSet runs, on average, until a machine fails it.
+ *
+ * Failures of machines are a Poisson process of an unknown rate. Before anything was seen it is taken as if
+ * two failures had been seen at the published rate of 6.5 in 1,000 machine days (arXiv 2410.21680): a gamma
+ * prior, which the cluster's own n failures in T machine days outweigh as they come. The mean of the rate is
+ * (2 + n) / (2 / 0.0065 + T). n is how often machines have left service within lemon's window; T is machines
+ * times that window, or times the age of the cluster where that is shorter. Integers: every replay says the
+ * same. */
+#include "core/job/internal.h"
+#include "core/lemon/lemon.h"
+
+enum { PRIOR_FAILURES = 2 };
+#define PRIOR_S (PRIOR_FAILURES * INT64_C(1000) * 24 * 3600 * 10 / 65) /* machine seconds that they took */
+
+static void add_failures(void *sum, const struct lemon *lemon)
+{
+    *(int64_t *)sum += lemon->totals[LEMON_OUT];
+}
+
+int64_t machine_mttf_s(const struct cluster *cluster, const struct lemon_store *lemons, int64_t age_s)
+{
+    int64_t window_s = cluster->lemons.window_days * 24 * 3600;
+    int64_t failures = PRIOR_FAILURES;
+    lemon_visit(lemons, add_failures, &failures);
+    age_s = age_s < 0 ? 0 : age_s < window_s ? age_s : window_s;
+    return (PRIOR_S + (int64_t)cluster->machine_count * age_s) / failures;
+}
+
+static uint32_t machines_of(const struct jobset *jobset, const struct cluster *cluster)
+{
+    uint8_t *seen = mem_alloc(cluster->machine_count + 1);
+    uint32_t machines = 0;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (uint32_t s = 0; job && s < job->index_count; s++) {
+            const struct task *task = job->indexes[s].task;
+            if (!task || task->machine == MACHINE_NONE || seen[task->machine])
+                continue;
+            seen[task->machine] = 1;
+            machines++;
+        }
+    }
+    mem_free(seen);
+    return machines;
+}
+
+int64_t jobset_mttf_s(const struct jobset *jobset, const struct cluster *cluster, int64_t machine_s)
+{
+    uint32_t machines = machines_of(jobset, cluster);
+    if (machines == 0)
+        return 0;
+    return machine_s > machines ? machine_s / machines : 1;
+}

@@ -1,0 +1,293 @@
+/* recovery.c - which losses the ladder answers: those of a JobSet, or Job of its own, whose every rank has
+ * said that it can rejoin, or that asks for it by an annotation. All others go by their failure policy. What
+ * the ladder is asked is made here from tasks and machines; what it says is kept with the JobSet.
+ *
+ * A process that ends by itself counts towards maxRestarts (backoffLimit) of its JobSet, unless a budget of
+ * its cause bounds it; what infrastructure does never counts. */
+#include "core/job/recovery.h"
+
+#include "core/job/internal.h"
+
+bool recovery_keeps(const struct task *task)
+{
+    return task->state == TASK_RUNNING && task->can_rejoin && (task->joined || task->keep != KEEP_NO) &&
+           !task->doomed && !task->evicted;
+}
+
+/* Every rank but `culprit` has joined, and can go on under another attempt. `midst`: of an incident; those
+ * that are not back yet have said it before, or stand in for one that has. */
+static bool others_can_rejoin(const struct jobset *jobset, const struct task *culprit, bool midst)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (task == culprit || task_ended(task->state) || task_is_away(task))
+                continue;
+            bool met = task->joined || (midst && task->keep != KEEP_NO);
+            if (met ? !task->can_rejoin : !midst)
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool all_can_rejoin(const struct jobset *jobset, const struct task *culprit)
+{
+    if (jobset->keeping && jobset->parking) /* it was asked when the incident began */
+        return true;
+    return (jobset->keeping || (culprit->can_rejoin && culprit->joined)) &&
+           others_can_rejoin(jobset, culprit, jobset->keeping);
+}
+
+/* Before all of it has begun for the first time its Jobs make new Pods, and nobody waits for them. */
+static bool is_under_way(const struct jobset *jobset)
+{
+    return jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden && !jobset_finished(jobset) &&
+           !jobset->spec.suspend && !jobset_is_foreign(jobset) && !inplace_is_disabled(jobset) &&
+           (jobset->parking ? !inplace_has_succeeded(jobset) : inplace_is_whole(jobset));
+}
+
+bool recovery_may_retry(const struct jobset *jobset)
+{
+    return is_under_way(jobset) && !jobset->parking && !jobset->spec.recovery.off &&
+           others_can_rejoin(jobset, NULL, false);
+}
+
+static bool may_go_on(const struct task *culprit)
+{
+    const struct job *job = culprit->job;
+    return is_under_way(job->jobset) && !job->doomed && job->state == JOB_ACTIVE && !culprit->doomed &&
+           culprit->machine != MACHINE_NONE;
+}
+
+bool recovery_charges_job(const struct task *culprit)
+{
+    const struct job *job = culprit->job;
+    return job->jobset->form == FORM_JOB ||
+           (!inplace_is_asked(job->jobset) && job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE);
+}
+
+/* No more failures of its own are allowed. */
+static bool is_exhausted(const struct task *culprit)
+{
+    const struct job *job = culprit->job;
+    if (job->jobset->form == FORM_JOB)
+        return job->failed + job_container_restarts(job, culprit) >= (uint64_t)job->rjob->job.backoff_limit;
+    return recovery_charges_job(culprit) ? inplace_is_exhausted(culprit) : !attempt_within_max(job->jobset);
+}
+
+/* --- what happened ---------------------------------------------------------------------------- */
+
+static enum loss_cause cause_of(const struct task *task, enum task_end end)
+{
+    if (end == END_MACHINE_LOST)
+        return LOSS_MACHINE;
+    if (task->evicted)
+        return task->loss ? (enum loss_cause)task->loss : LOSS_USER;
+    if (end == END_START_FAILED)
+        return LOSS_START_FAILED;
+    if (end == END_STOPPED || task->fenced)
+        return LOSS_FAULT;
+    return task->oom ? LOSS_OUT_OF_MEMORY : LOSS_EXIT;
+}
+
+static const struct restart_record *newest(const struct jobset *jobset)
+{
+    return jobset->record_count ? &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX] : NULL;
+}
+
+/* The machine is out of service, or suspect; or the same start failed there before. */
+static bool place_is_bad(const struct step *step, const struct task *task, enum task_end end)
+{
+    const struct machine *machine = &step->cluster->machines[task->machine];
+    const struct restart_record *before = newest(task->job->jobset);
+    bool again = end == END_START_FAILED && before && str_is(machine->name, before->machine);
+    return isolation_is_out(machine->isolation) || machine->suspect || again;
+}
+
+static struct ladder_incident incident_of(const struct step *step, const struct task *task, enum task_end end)
+{
+    const struct jobset *jobset = task->job->jobset;
+    bool somewhere = task->machine != MACHINE_NONE;
+    return (struct ladder_incident){
+        .cause = cause_of(task, end),
+        .place_is_bad = somewhere && place_is_bad(step, task, end),
+        /* One that was to go on and ended meanwhile is one more loss of an incident that counts already. */
+        .again = jobset->keeping && task->keep != KEEP_NO,
+        .runs_long = jobset->ladder.best_step < 0 && task->started_ns &&
+                     step->now_ns - task->started_ns >= LADDER_RUN_NS,
+        .now_ns = step->now_ns,
+    };
+}
+
+/* --- what can be done about it ---------------------------------------------------------------- */
+
+static void means_of(const struct step *step, const struct task *culprit, bool counted,
+                     struct ladder_means *ret)
+{
+    *ret = (struct ladder_means){0};
+    ret->lacks[RUNG_RETRY] = "its ranks do it by themselves";
+    ret->lacks[RUNG_SHRINK] =
+        shrink_lacks(culprit->job->jobset, culprit->job->jobset->absence.replicas.len + 1);
+    ret->lacks[RUNG_DUMP] = dump_lacks(step, culprit->job->jobset, culprit);
+    if (culprit->evicted)
+        ret->lacks[RUNG_RESTART_PROCESS] = "its Pod is gone";
+    for (int rung = RUNG_RETRY; rung < RUNG_REQUEUE && counted && is_exhausted(culprit); rung++)
+        ret->lacks[rung] = "no failures of its own are left";
+}
+
+/* By the settings and the ladder's own memory, as if the incident were counted already. */
+static void ask(const struct jobset *jobset, const struct ladder_means *means, struct recovery *recovery)
+{
+    struct ladder ladder = jobset->ladder; /* what it owns is not touched */
+    const struct ladder_incident *incident = &recovery->incident;
+    if (!incident->again && incident->below == RUNG_NONE)
+        ladder_loss(&ladder, incident);
+    ladder_decide(&ladder, &jobset->spec.recovery, means, incident, &recovery->decision);
+    recovery->holds = true;
+    recovery->no_progress = recovery->decision.no_progress;
+    recovery->rung = recovery->no_progress ? RUNG_REQUEUE : recovery->decision.rung;
+}
+
+struct recovery recovery_decide(const struct step *step, const struct task *culprit, enum task_end end)
+{
+    const struct jobset *jobset = culprit->job->jobset;
+    const struct ladder_settings *settings = &jobset->spec.recovery;
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    bool success = end == END_EXIT && culprit->exit_code == 0 && culprit->signal == 0 && !culprit->evicted;
+    if (success || end == END_REFUSED || settings->off || !may_go_on(culprit) ||
+        (!settings->given && !all_can_rejoin(jobset, culprit)) || job_policy_fails(culprit->job, culprit))
+        return recovery;
+    recovery.incident = incident_of(step, culprit, end);
+    enum loss_cause cause = recovery.incident.cause;
+    recovery.counted = !recovery.incident.again && !settings->causes[cause].given &&
+                       (cause == LOSS_EXIT || cause == LOSS_OUT_OF_MEMORY || cause == LOSS_START_FAILED);
+    struct ladder_means means;
+    means_of(step, culprit, recovery.counted, &means);
+    ask(jobset, &means, &recovery);
+    return recovery;
+}
+
+static void means_not(const char *why, struct ladder_means *ret)
+{
+    ladder_means_none(ret);
+    for (int rung = RUNG_RETRY; rung < RUNG_REQUEUE; rung++)
+        ret->lacks[rung] = why;
+}
+
+struct recovery recovery_of_failure(const struct step *step, const struct job *failed)
+{
+    const struct jobset *jobset = failed->jobset;
+    const struct ladder *ladder = &jobset->ladder;
+    const struct task *culprit = failed->culprit;
+    bool under_way = ladder->rung != RUNG_NONE && ladder->rung < RUNG_REQUEUE;
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    struct ladder_means means;
+    if (jobset->spec.recovery.off || (!jobset->spec.recovery.given && !under_way))
+        return recovery;
+    if (culprit)
+        recovery.incident = incident_of(step, culprit, (enum task_end)culprit->end);
+    else
+        recovery.incident = (struct ladder_incident){
+            .cause = under_way ? (enum loss_cause)ladder->cause : LOSS_HANG,
+            .below = under_way ? (enum rung)ladder->rung : RUNG_NONE,
+            .now_ns = step->now_ns,
+        };
+    means_not("its Job has failed", &means);
+    if (dump_lacks(step, jobset, culprit))
+        means.lacks[RUNG_DUMP] = dump_lacks(step, jobset, culprit);
+    ask(jobset, &means, &recovery);
+    recovery.no_progress |= failed->reason && str_is(str_from(failed->reason), NO_PROGRESS);
+    CHECK(recovery.rung == RUNG_REQUEUE);
+    return recovery;
+}
+
+struct recovery recovery_without_loss(const struct step *step, const struct jobset *jobset, bool all_live)
+{
+    struct recovery recovery = {.incident = {.cause = all_live ? LOSS_FAULT : LOSS_HANG,
+                                             .processes_live = all_live,
+                                             .now_ns = step->now_ns}};
+    struct ladder_means means;
+    means_not("nobody has left", &means);
+    means.lacks[RUNG_RETRY] = means.lacks[RUNG_RESTART_PROCESS] = NULL;
+    ask(jobset, &means, &recovery);
+    recovery.decision.wait_ns = 0; /* they have waited */
+    return recovery;
+}
+
+struct recovery recovery_of_missing(const struct step *step, const struct jobset *jobset)
+{
+    const struct ladder *ladder = &jobset->ladder;
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    struct ladder_means means;
+    if (ladder->rung == RUNG_NONE || ladder->rung >= RUNG_REQUEUE || jobset->spec.recovery.off)
+        return recovery;
+    recovery.incident = (struct ladder_incident){
+        .cause = (enum loss_cause)ladder->cause, .below = (enum rung)ladder->rung, .now_ns = step->now_ns};
+    means_not("places are missing", &means);
+    means.lacks[RUNG_REPLACE_MACHINE] = NULL;
+    means.lacks[RUNG_DUMP] = dump_lacks(step, jobset, NULL);
+    ask(jobset, &means, &recovery);
+    return recovery;
+}
+
+struct recovery recovery_of_no_room(const struct step *step, const struct jobset *jobset)
+{
+    const struct ladder *ladder = &jobset->ladder;
+    bool under_way = ladder->rung != RUNG_NONE && ladder->rung < RUNG_SHRINK;
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    struct ladder_means means;
+    recovery.incident = (struct ladder_incident){
+        .cause = ladder->rung != RUNG_NONE ? (enum loss_cause)ladder->cause : LOSS_MACHINE,
+        .below = under_way ? (enum rung)ladder->rung : RUNG_NONE,
+        .now_ns = step->now_ns};
+    means_not("there is no room", &means);
+    means.lacks[RUNG_SHRINK] = NULL;
+    ask(jobset, &means, &recovery);
+    return recovery;
+}
+
+/* --- it is done ------------------------------------------------------------------------------- */
+
+void recovery_begin(struct step *step, struct jobset *jobset, const struct recovery *recovery, bool same)
+{
+    struct ladder_incident incident = recovery->incident;
+    if (!recovery->holds || recovery->no_progress)
+        return;
+    incident.again |= same;
+    if (!incident.again && incident.below == RUNG_NONE)
+        ladder_loss(&jobset->ladder, &incident);
+    ladder_begin(&jobset->ladder, &incident, &recovery->decision);
+    progress_decided(jobset, recovery->rung, str_from(recovery->decision.passed));
+}
+
+struct str recovery_passed(const struct recovery *recovery, struct arena *arena)
+{
+    return recovery->decision.passed[0] ? arena_printf(arena, " (%s)", recovery->decision.passed) : STR("");
+}
+
+int64_t recovery_limit_ns(const struct jobset *jobset)
+{
+    uint8_t rung = jobset->ladder.rung == RUNG_NONE || jobset->ladder.rung == RUNG_REQUEUE
+                       ? (uint8_t)RUNG_RESTART_PROCESS
+                       : jobset->ladder.rung;
+    return jobset->spec.recovery.limit_ns[rung];
+}
+
+struct str recovery_give_up_text(const struct jobset *jobset, const struct recovery *recovery,
+                                 struct arena *arena)
+{
+    const struct end_clue *root = end_clues_root(&jobset->clues);
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "%lld attempts in a row ended without a new step",
+               (long long)jobset->spec.recovery.no_progress_attempts);
+    if (jobset->ladder.best_step >= 0)
+        buf_printf(&text, " (the highest is %lld)", (long long)jobset->ladder.best_step);
+    buf_printf(&text, "; the last: %s", loss_name(recovery->incident.cause));
+    if (root)
+        buf_printf(&text, ", rank %u on %s, %s%s%s", root->rank,
+                   root->machine[0] ? root->machine : "no machine", clue_name(root->kind),
+                   root->line[0] ? ": " : "", root->line);
+    return arena_printf(arena, STR_FORMAT, STR_ARG(buf_str(&text)));
+}

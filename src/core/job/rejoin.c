@@ -1,0 +1,178 @@
+/* rejoin.c - processes that live through a restart in place: they wait for the next attempt, are told of it,
+ * and join again as it.
+ *
+ * A keeper's Pod, uid, chips and machine stay. Its attempt rises when the new one begins, when every rank has
+ * a place; from then on it has not joined, and what agents say of it for an older attempt is no news. Who has
+ * not joined when the rung is over its limit is ended and started again as the attempt after.
+ *
+ * Ranks that lose their connection to each other, and all live, wait for a new attempt too: nobody else can
+ * end the one that they cannot go on with. So it is begun for them, with no loss.
+ */
+#include "core/job/internal.h"
+
+/* A process that died is heard of before that. */
+#define APART_LIMIT_NS (5 * NS_PER_SECOND)
+/* Steps of before are heard of until then: agents and the controller's host gather them. */
+#define STEPS_LATE_NS (2 * NS_PER_SECOND)
+/* They make their step first. */
+#define PLANNED_LIMIT_NS (900 * NS_PER_SECOND)
+
+static bool runs(const struct task *task)
+{
+    return task->state == TASK_STARTING || task->state == TASK_RUNNING || task->state == TASK_STOPPING;
+}
+
+void rejoin_keep_or_stop(struct step *step, struct jobset *jobset, const struct task *culprit)
+{
+    CHECK(jobset->parking);
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            struct task *task = job->tasks.items[t];
+            if (task == culprit || !runs(task))
+                continue;
+            bool keeps = jobset->keeping && job->state == JOB_ACTIVE && recovery_keeps(task);
+            task->keep = keeps ? KEEP_WAITS : KEEP_NO;
+            if (!keeps)
+                task_stop(step, task, false, job->rjob->job.pod.grace_s * NS_PER_SECOND);
+        }
+    }
+}
+
+void rejoin_tell_one(struct step *step, struct task *task)
+{
+    CHECK(task->state == TASK_RUNNING && task->gang && !task->parked);
+    task->keep = KEEP_TOLD;
+    task->joined = task->peers_lost = false;
+    task->saved_step = -1;
+    task->saved_before_count = 0;
+    task->attempt = task->gang->attempt = task->job->jobset->attempt;
+    task->gang->replaces = true;
+    task_rank(task); /* its ports are those of the attempt */
+    effect_add(step->effects, EFFECT_TASK_REJOIN)->rejoin = task;
+    step_changed(step, CHANGE_MODIFIED, ref_task(task)); /* its Pod shows the attempt */
+}
+
+void rejoin_tell(struct step *step, struct jobset *jobset)
+{
+    CHECK(!jobset->parking);
+    bool some = false;
+    jobset->laggard = NULL;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            struct task *task = job->tasks.items[t];
+            if (task->keep != KEEP_WAITS || task->state != TASK_RUNNING || task_is_away(task))
+                continue;
+            rejoin_tell_one(step, task);
+            some = true;
+        }
+    }
+    jobset->rejoin_since_ns = some ? step->now_ns : 0;
+}
+
+bool rejoin_is_old_word(const struct task *task, const struct task_report *report)
+{
+    if (report->attempt_plus_1 == 0) /* an agent that knows of no Rejoin */
+        return task->keep == KEEP_TOLD;
+    return report->attempt_plus_1 != (uint32_t)task->attempt + 1 ||
+           (task->keep == KEEP_TOLD && report->kind != REPORT_JOINED);
+}
+
+bool task_step_counts(const struct task *task, const struct task_step *step)
+{
+    if (task_is_spare(task) || task_ended(task->state) || task->job->doomed ||
+        task->attempt != task->job->jobset->attempt)
+        return false;
+    return step->attempt_plus_1 ? step->attempt_plus_1 == (uint32_t)task->attempt + 1 : task->keep == KEEP_NO;
+}
+
+void rejoin_say_again(struct step *step, const struct task *task, const struct task_report *report)
+{
+    CHECK(task->state == TASK_RUNNING);
+    if (task->keep ==
+        KEEP_WAITS) /* it is told of the next attempt soon; this one has no meeting point any more */
+        return;
+    if (!task->can_rejoin || report->attempt_plus_1 == 0 || report->attempt_plus_1 > (uint32_t)task->attempt)
+        return;
+    effect_add(step->effects, EFFECT_TASK_REJOIN)->rejoin = task;
+}
+
+void rejoin_note_apart(struct step *step, const struct task *reporter)
+{
+    struct jobset *jobset = reporter->job->jobset;
+    if (jobset->apart_ns || jobset->parking || !recovery_keeps(reporter) ||
+        reporter->attempt != jobset->attempt)
+        return;
+    jobset->apart_ns = step->now_ns;
+    jobset_mark(step, jobset); /* its timer */
+}
+
+void rejoin_note_step(struct step *step, struct jobset *jobset)
+{
+    if (!jobset->apart_ns || step->now_ns - jobset->apart_ns < STEPS_LATE_NS)
+        return;
+    jobset->apart_ns = 0;
+    jobset_mark(step, jobset);
+}
+
+static int64_t after(int64_t since_ns, int64_t wait_ns)
+{
+    return since_ns ? since_ns + wait_ns : INT64_MAX;
+}
+
+/* Who has not joined then is late. */
+static int64_t join_deadline(const struct jobset *jobset)
+{
+    return after(jobset->rejoin_since_ns, jobset->planned ? PLANNED_LIMIT_NS : recovery_limit_ns(jobset));
+}
+
+int64_t rejoin_deadline(const struct jobset *jobset)
+{
+    int64_t late_ns = join_deadline(jobset);
+    int64_t apart_ns = after(jobset->apart_ns, APART_LIMIT_NS);
+    return late_ns < apart_ns ? late_ns : apart_ns;
+}
+
+bool rejoin_is_late(const struct step *step, struct jobset *jobset)
+{
+    bool some = false;
+    if (join_deadline(jobset) > step->now_ns)
+        return false;
+    jobset->rejoin_since_ns = 0;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            struct task *task = job->tasks.items[t];
+            if (task->keep != KEEP_TOLD)
+                continue;
+            task->keep = KEEP_NO;
+            some |= task->state == TASK_RUNNING && !task->joined;
+        }
+    }
+    return some;
+}
+
+/* Whose machine is away may be lost yet: then that is what it was. */
+static bool all_are_heard(const struct step *step, const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (!task_ended(task->state) && task->machine != MACHINE_NONE &&
+                step->cluster->machines[task->machine].state != MACHINE_READY)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool rejoin_is_apart(const struct step *step, struct jobset *jobset)
+{
+    if (after(jobset->apart_ns, APART_LIMIT_NS) > step->now_ns)
+        return false;
+    bool heard = all_are_heard(step, jobset);
+    jobset->apart_ns = heard ? 0 : step->now_ns;
+    return heard;
+}

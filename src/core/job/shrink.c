@@ -1,0 +1,427 @@
+/* shrink.c - whole data-parallel replicas leave a JobSet for want of machines, and come back
+ * (docs/recovery.md, rung 4).
+ *
+ * The world is divided into replicas of phalanx.dev/replica-size ranks that follow each other. While all of
+ * it is to run again (inplace.c) and some ranks have no place, because there is no room or the time of the
+ * rung before is over, the replicas that are not whole are *away*: the others go on as a smaller world, with
+ * ranks that have no gap, under the attempt that was begun anyway. Never fewer than phalanx.dev/min-replicas.
+ *
+ * What is left of a replica that is away stands by: its processes wait for the next Rejoin, parked tasks keep
+ * their chips, and what is missing is in the queue. So one machine is enough for it to come back. It fails
+ * nobody: a process of it that ends is parked, a task that is lost is made anew. Its chips belong to the
+ * owner `restarting`, in a gang for each replica.
+ *
+ * When a replica is whole again it comes back by a planned change: a new attempt that nobody was lost for.
+ * That is SETTLE_NS after replicas left, at the earliest, GROW_EVERY_NS after some came back, and every rank
+ * has made a step meanwhile.
+ */
+#include "core/job/internal.h"
+
+#include "core/limits.h"
+
+#define SETTLE_NS     (10 * NS_PER_SECOND)
+#define GROW_EVERY_NS (60 * NS_PER_SECOND)
+
+/* --- who is away ------------------------------------------------------------------------------ */
+
+static uint32_t size_of(const struct jobset *jobset)
+{
+    return jobset->absence.replicas.len ? jobset->absence.size : jobset->spec.replica_size;
+}
+
+static bool is_away(const struct absence *absence, uint32_t replica)
+{
+    for (size_t i = 0; i < absence->replicas.len; i++)
+        if (absence->replicas.items[i] == replica)
+            return true;
+    return false;
+}
+
+bool task_is_away(const struct task *task)
+{
+    const struct absence *absence = &task->job->jobset->absence;
+    uint32_t world;
+    return absence->replicas.len > 0 && !task->job->doomed && !task_is_spare(task) &&
+           is_away(absence, task_full_rank(task, &world) / absence->size);
+}
+
+bool gang_is_away(const struct gang *gang)
+{
+    if (gang->jobset->absence.replicas.len == 0)
+        return false;
+    for (size_t t = 0; t < gang->tasks.len; t++)
+        if (!task_ended(gang->tasks.items[t]->state))
+            return task_is_away(gang->tasks.items[t]);
+    return false;
+}
+
+/* Ranks of the full world in the replica. */
+static uint32_t ranks_in(uint32_t replica, uint32_t size, uint32_t world)
+{
+    uint64_t first = (uint64_t)replica * size;
+    return first >= world ? 0 : world - first < size ? world - (uint32_t)first : size;
+}
+
+uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_world, uint32_t *ret_world)
+{
+    const struct absence *absence = &jobset->absence;
+    uint32_t before = 0, away = 0;
+    bool self = false;
+    for (size_t i = 0; i < absence->replicas.len; i++) {
+        uint32_t replica = absence->replicas.items[i], ranks = ranks_in(replica, absence->size, full_world);
+        if (full / absence->size == replica) {
+            self = true;
+            before += full % absence->size; /* of those that are away */
+        } else if (replica < full / absence->size) {
+            before += ranks;
+        }
+        away += ranks;
+    }
+    CHECK(away <= full_world && before <= full);
+    *ret_world = self ? full_world : full_world - away;
+    return self ? full_world - away + before : full - before;
+}
+
+uint32_t jobset_replicas(const struct jobset *jobset)
+{
+    uint32_t size = size_of(jobset), world = 0;
+    for (size_t r = 0; size && r < jobset->spec.rjob_count; r++)
+        world += job_index_count(&jobset->spec.rjobs[r]) * (uint32_t)jobset->spec.rjobs[r].replicas;
+    return size ? world / size : 0;
+}
+
+uint32_t shrink_away_in(const struct job *job)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; job->jobset->absence.replicas.len && i < job_index_count(job->rjob); i++) {
+        const struct task *task = job->indexes[i].task;
+        count += task && !job->indexes[i].succeeded && task_is_away(task);
+    }
+    return count;
+}
+
+/* --- who is missing --------------------------------------------------------------------------- */
+
+typedef VEC(uint32_t) replica_list;
+
+/* It has its place, and waits in it: for the next attempt, or to be started. */
+static bool is_there(const struct task *task)
+{
+    bool tested = task->state == TASK_PLACED && task->gang && !task->gang->preflight;
+    return tested || (task->state == TASK_RUNNING && task->keep == KEEP_WAITS);
+}
+
+/* It looked for a place and there was none. */
+static bool lacks_room(const struct task *task)
+{
+    return task && task->state == TASK_PENDING && task->gang && task->gang->why.len > 0;
+}
+
+/* What a look at all ranks says. */
+struct look {
+    replica_list missing; /* replicas with ranks that are not there, ascending */
+    bool settled;         /* nothing ends or begins that would have to be waited for */
+    bool more;            /* some of them took part */
+    bool no_room;         /* for every rank that is missing of those */
+};
+
+static void look_at_rank(struct look *look, const struct jobset *jobset, const struct job *job,
+                         uint32_t index, uint32_t replica)
+{
+    const struct task *task = job->indexes[index].task;
+    if (task && is_there(task))
+        return;
+    bool ends = task && !task_ended(task->state) && task->state != TASK_PENDING && task->state != TASK_PLACED;
+    look->settled &= !ends;
+    if (!look->missing.len || look->missing.items[look->missing.len - 1] != replica)
+        vec_push(&look->missing, replica);
+    if (is_away(&jobset->absence, replica))
+        return;
+    look->more = true;
+    look->no_room &= lacks_room(task);
+}
+
+/* False: it is not divided, or not in a state in which that could be said. */
+static bool look_at(struct look *ret, const struct jobset *jobset)
+{
+    uint32_t size = size_of(jobset), rank = 0;
+    *ret = (struct look){.settled = true, .no_room = true};
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        if (!size || !job || job->state != JOB_ACTIVE)
+            return false;
+        for (uint32_t index = 0; index < job_index_count(job->rjob); index++)
+            look_at_rank(ret, jobset, job, index, rank++ / size);
+    }
+    return true;
+}
+
+/* --- going on without them -------------------------------------------------------------------- */
+
+static bool belongs(const struct task *task, const struct gang *gang, uint32_t replica)
+{
+    uint32_t world;
+    return task->gang == gang && !task_ended(task->state) && !task->job->doomed && !task_is_spare(task) &&
+           task_full_rank(task, &world) / task->job->jobset->absence.size == replica;
+}
+
+static uint32_t count_of(const struct gang *gang, uint32_t replica)
+{
+    uint32_t count = 0;
+    for (size_t t = 0; t < gang->tasks.len; t++)
+        count += belongs(gang->tasks.items[t], gang, replica);
+    return count;
+}
+
+/* The replica's tasks in the gang become one of their own: they are placed, and booked, by themselves. */
+static void split(struct step *step, struct gang *gang, uint32_t replica)
+{
+    struct jobset *jobset = gang->jobset;
+    struct gang *made = mem_alloc(sizeof(*made));
+    int64_t chips = 0;
+    made->uid = made->queued.id = step_uid(step);
+    made->jobset = jobset;
+    made->attempt = gang->attempt;
+    made->state = gang->state;
+    made->replaces = true;
+    made->queued.priority = gang->queued.priority;
+    made->queued.submitted_ns = gang->queued.submitted_ns;
+    made->queued_ns = gang->queued_ns;
+    made->placed_ns = gang->placed_ns;
+    made->running_ns = gang->running_ns;
+    buf_add_str(&made->why_text, gang->why);
+    made->why = buf_str(&made->why_text);
+    for (size_t t = 0; t < gang->tasks.len; t++) {
+        struct task *task = gang->tasks.items[t];
+        if (!belongs(task, gang, replica))
+            continue;
+        chips += gang->state == GANG_QUEUED ? task->asked_chips : __builtin_popcountll(task->chips);
+        made->alive++;
+        made->waiting += !task->counted;
+        gang_leave(task);
+        task->gang = made;
+        vec_push(&made->tasks, task);
+    }
+    CHECK(made->alive < gang->alive && made->waiting <= gang->waiting);
+    gang->alive -= made->alive;
+    gang->waiting -= made->waiting;
+    gang->feasible_shape = 0;
+    gang_thin(gang);
+    gang_chips_left(step, gang, chips);
+    ledger_account_open(&made->account, gang->account.owner, chips, step_now_us(step));
+    vec_push(&jobset->gangs, made);
+    if (made->state == GANG_QUEUED)
+        sched_queue_add(&step->jobs->queue, &made->queued);
+    step->schedule |= made->state == GANG_QUEUED;
+}
+
+static void split_gangs(struct step *step, struct jobset *jobset)
+{
+    for (size_t g = 0; g < jobset->gangs.len; g++) /* may grow meanwhile, by gangs that are of one replica */
+        for (size_t i = 0; i < jobset->absence.replicas.len; i++) {
+            struct gang *gang = jobset->gangs.items[g];
+            uint32_t replica = jobset->absence.replicas.items[i], count = count_of(gang, replica);
+            if (count > 0 && count < gang->alive && gang->state != GANG_ENDED && !gang->preflight)
+                split(step, gang, replica);
+        }
+}
+
+static void rank_anew(struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++)
+            if (!task_ended(job->tasks.items[t]->state))
+                task_rank(job->tasks.items[t]);
+        if (job)
+            job_touch(job);
+    }
+}
+
+static bool same_replicas(const struct absence *absence, const replica_list *list)
+{
+    return absence->replicas.len == list->len &&
+           (list->len == 0 ||
+            memcmp(absence->replicas.items, list->items, list->len * sizeof(*list->items)) == 0);
+}
+
+/* These are away from now on, no others; the list is taken over. */
+static void change(struct step *step, struct jobset *jobset, replica_list *missing)
+{
+    struct absence *absence = &jobset->absence;
+    if (same_replicas(absence, missing)) {
+        vec_done(missing);
+        return;
+    }
+    size_t before = absence->replicas.len;
+    absence->size = size_of(jobset);
+    vec_done(&absence->replicas);
+    absence->replicas.items = missing->items;
+    absence->replicas.len = missing->len;
+    absence->replicas.cap = missing->cap;
+    *missing = (replica_list){0};
+    absence->since_ns = absence->replicas.len == 0 ? 0 : before == 0 ? step->now_ns : absence->since_ns;
+    int64_t grow_ns = step->now_ns + (absence->replicas.len < before ? GROW_EVERY_NS : SETTLE_NS);
+    absence->grow_ns = grow_ns > absence->grow_ns ? grow_ns : absence->grow_ns;
+    split_gangs(step, jobset);
+    rank_anew(jobset);
+    uint32_t all = jobset_replicas(jobset), here = all - (uint32_t)absence->replicas.len;
+    if (absence->replicas.len < before)
+        step_note(step, false, "Grown", ref_jobset(jobset), "goes on with %u of %u replicas as attempt %d",
+                  here, all, jobset->attempt);
+    else
+        step_note(step, true, "Shrunk", ref_jobset(jobset),
+                  "goes on with %u of %u replicas as attempt %d: the others have no place", here, all,
+                  jobset->attempt);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+}
+
+static bool allows(const struct jobset *jobset)
+{
+    const struct ladder_settings *settings = &jobset->spec.recovery;
+    return jobset->keeping && !settings->off && settings->allowed[RUNG_SHRINK];
+}
+
+const char *shrink_lacks(const struct jobset *jobset, size_t away)
+{
+    size_t least = jobset->spec.min_replicas > 1 ? jobset->spec.min_replicas : 1;
+    if (!jobset->spec.replica_size)
+        return "it is not divided into replicas";
+    if (jobset->spec.replica_size != size_of(jobset))
+        return "replicas of another size are away";
+    return away + least > jobset_replicas(jobset) ? "fewer replicas than its least would be left" : NULL;
+}
+
+/* More replicas leave: the rung is taken. */
+static bool takes_rung(struct step *step, struct jobset *jobset, const struct look *look)
+{
+    bool decided = jobset->ladder.rung == RUNG_SHRINK;
+    if (!allows(jobset) || shrink_lacks(jobset, look->missing.len) ||
+        (!look->no_room && !jobset->absence.overdue && !decided))
+        return false;
+    struct recovery recovery = recovery_of_no_room(step, jobset);
+    if (recovery.rung == RUNG_SHRINK && !decided)
+        recovery_begin(step, jobset, &recovery, false);
+    return decided || recovery.rung == RUNG_SHRINK;
+}
+
+bool shrink_settle(struct step *step, struct jobset *jobset)
+{
+    struct look look;
+    if (shrink_deadline(jobset) <= step->now_ns)
+        jobset->absence.overdue = true;
+    bool can = look_at(&look, jobset) && look.settled && (!look.more || takes_rung(step, jobset, &look));
+    if (can)
+        change(step, jobset, &look.missing);
+    vec_done(&look.missing);
+    return can;
+}
+
+int64_t shrink_deadline(const struct jobset *jobset)
+{
+    const struct absence *absence = &jobset->absence;
+    if (!jobset->parking)
+        return absence->replicas.len && absence->grow_ns ? absence->grow_ns : INT64_MAX;
+    if (absence->overdue || !allows(jobset) || !size_of(jobset))
+        return INT64_MAX;
+    return jobset->parking_since_ns + jobset->spec.recovery.limit_ns[RUNG_REPLACE_MACHINE];
+}
+
+void shrink_gang_waits(struct step *step, const struct gang *gang)
+{
+    if (gang->jobset->parking && allows(gang->jobset) && size_of(gang->jobset))
+        jobset_mark(step, gang->jobset);
+}
+
+void shrink_forget(struct jobset *jobset)
+{
+    vec_done(&jobset->absence.replicas);
+    jobset->absence = (struct absence){0};
+}
+
+void shrink_some_through(struct jobset *jobset)
+{
+    for (uint32_t i = 0; jobset->absence.replicas.len && i < jobset->job_count; i++)
+        if (jobset->jobs[i])
+            job_touch(jobset->jobs[i]);
+}
+
+/* --- coming back ------------------------------------------------------------------------------ */
+
+/* Everybody who takes part can go on as another attempt, and has made a step of this one. */
+static bool all_go_on(const struct jobset *jobset)
+{
+    if (jobset->keeping && jobset->progress.attempt >= 0)
+        return false;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (uint32_t index = 0; job && index < job_index_count(job->rjob); index++) {
+            const struct task *task = job->indexes[index].task;
+            bool away = task && task_is_away(task);
+            if (!task || (!away && (!recovery_keeps(task) || task->keep != KEEP_NO)))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Replicas that are away and whole. */
+static bool some_are_back(const struct jobset *jobset)
+{
+    uint32_t size = jobset->absence.size, rank = 0;
+    size_t gone = 0;
+    uint32_t last = UINT32_MAX;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        if (!job || job->state != JOB_ACTIVE)
+            return false;
+        for (uint32_t index = 0; index < job_index_count(job->rjob); index++, rank++) {
+            const struct task *task = job->indexes[index].task;
+            uint32_t replica = rank / size;
+            if (replica == last || !is_away(&jobset->absence, replica) || (task && is_there(task)))
+                continue;
+            last = replica;
+            gone++;
+        }
+    }
+    return gone < jobset->absence.replicas.len;
+}
+
+void shrink_look(struct step *step, struct jobset *jobset)
+{
+    struct absence *absence = &jobset->absence;
+    if (absence->grow_ns <= step->now_ns)
+        absence->grow_ns = 0;
+    if (absence->replicas.len == 0 || absence->grow_ns || jobset->parking || jobset_finished(jobset) ||
+        jobset->spec.suspend || jobset->deleted_ns || jobset->hidden || jobset->move.under_way ||
+        inplace_has_succeeded(jobset) || !some_are_back(jobset) || !all_go_on(jobset))
+        return;
+    inplace_begin_planned(step, jobset, "Grown", "replicas that were away are whole again");
+}
+
+bool shrink_restored(const struct jobset *jobset)
+{
+    const struct absence *absence = &jobset->absence;
+    if (absence->replicas.len == 0)
+        return true;
+    for (size_t i = 1; i < absence->replicas.len; i++)
+        if (absence->replicas.items[i - 1] >= absence->replicas.items[i])
+            return false;
+    return absence->size > 0 && absence->size <= TASKS_PER_JOBSET_MAX && absence->since_ns > 0 &&
+           absence->replicas.items[absence->replicas.len - 1] < TASKS_PER_JOBSET_MAX / absence->size;
+}
+
+void shrink_check(const struct jobset *jobset)
+{
+    const struct absence *absence = &jobset->absence;
+    CHECK(shrink_restored(jobset) && (absence->replicas.len > 0) == (absence->since_ns > 0));
+    for (size_t g = 0; absence->replicas.len && g < jobset->gangs.len; g++) {
+        const struct gang *gang = jobset->gangs.items[g];
+        for (size_t t = 0; t < gang->tasks.len; t++) {
+            const struct task *task = gang->tasks.items[t];
+            bool away = !task_ended(task->state) && task_is_away(task);
+            CHECK(task->rank < task->world || task_is_spare(task));
+            CHECK(!away || gang->account.owner != OWNER_UNKEPT); /* it makes no steps */
+        }
+    }
+}

@@ -1,0 +1,406 @@
+/* spare.c - tasks that wait for a rank: `phalanx.dev/spares` of an Indexed Job.
+ *
+ * A spare has no completion index, no host name of a rank, no part in its Job's success, failures or
+ * readiness. It stands in job->spares, not among job->tasks, in a gang of its own that comes behind every
+ * other in the queue. It is made when every rank of its Job is ready, on a machine where no task of its
+ * JobSet stands, on one that caused restarts only where no other has room; its loss is nobody's failure, and
+ * another is made: at once when its machine was lost, after a back-off when its process ended by itself.
+ *
+ * A warm one runs, has joined, and waits (PHX_SPARE=1). A cold one is PLACED and never told to start.
+ *
+ * When a rank is lost under a JobSet that restarts in place, and would be made anew, a spare takes its index
+ * instead (spare_take): it moves to job->tasks, and from then on it is that task: a warm one a keeper that is
+ * told of its rank with the others (rejoin.c), a cold one a task that is placed already.
+ *
+ * The gang at the head of the queue, if its priority is higher or it is of the spare's own JobSet, gets the
+ * chips of spares when what it needs is there with them and is not without (spare_yield).
+ */
+#include "core/job/internal.h"
+#include "core/job/request.h"
+
+#define BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
+#define BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
+/* So many gangs are looked at in one pass: the head, and before it those that fit nowhere. */
+enum { YIELD_TRIES_MAX = 4 };
+
+/* --- how many --------------------------------------------------------------------------------- */
+
+static uint32_t wanted(const struct job *job)
+{
+    const struct jobset *jobset = job->jobset;
+    bool lives = job->state == JOB_ACTIVE && !job->doomed && !jobset->deleted_ns && !jobset->hidden &&
+                 !jobset_finished(jobset) && !jobset->spec.suspend && !jobset_is_foreign(jobset);
+    return lives && jobset->form != FORM_POD ? job->rjob->spares : 0;
+}
+
+static bool on_ready_machine(const struct task *task, const struct cluster *cluster)
+{
+    const struct machine *machine = &cluster->machines[task->machine];
+    return machine->state == MACHINE_READY && machine_schedulable(machine);
+}
+
+bool task_is_ready_spare(const struct task *task, const struct cluster *cluster)
+{
+    if (!task_is_spare(task) || task->doomed || task->evicted || task->machine == MACHINE_NONE ||
+        !on_ready_machine(task, cluster))
+        return false;
+    if (task->job->rjob->cold_spares)
+        return task->state == TASK_PLACED && task->gang && !task->gang->preflight;
+    return task->state == TASK_RUNNING && task->joined && task->spare && task->can_rejoin;
+}
+
+struct spare_counts jobset_spares(const struct jobset *jobset, const struct cluster *cluster)
+{
+    struct spare_counts counts = {0};
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        counts.wanted += job ? wanted(job) : 0;
+        for (size_t s = 0; job && s < job->spares.len; s++)
+            counts.ready += task_is_ready_spare(job->spares.items[s], cluster);
+    }
+    return counts;
+}
+
+/* --- being made, and its end ------------------------------------------------------------------ */
+
+static int32_t free_index(const struct job *job)
+{
+    int32_t index = -1;
+    for (size_t s = 0; s < job->spares.len; s++)
+        if (job->spares.items[s]->index == index) {
+            index--;
+            s = SIZE_MAX; /* its increment makes it 0 */
+        }
+    CHECK(index >= -SPARES_PER_JOB_MAX - 1);
+    return index;
+}
+
+static void make(struct step *step, struct job *job)
+{
+    struct task *task = task_make(job, step_uid(step), free_index(job), STR(""));
+    task_name_anew(step, task);
+    task->execution = job->execution;
+    task->priority = job_priority(step->jobs, step->cluster, job->rjob);
+    task->created_ns = step->now_ns;
+    task->was_spare = true;
+    task_rank(task);
+    vec_push(&job->spares, task);
+    step->jobs->spares++;
+    store_add_task(step->jobs, task);
+    gang_form_spare(step, task);
+    step_changed(step, CHANGE_ADDED, ref_task(task));
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(job->jobset));
+}
+
+static void take_out(struct step *step, struct job *job, const struct task *task)
+{
+    for (size_t s = 0; s < job->spares.len; s++)
+        if (job->spares.items[s] == task) {
+            vec_remove(&job->spares, s);
+            CHECK(step->jobs->spares > 0);
+            step->jobs->spares--;
+            return;
+        }
+    CHECK_UNREACHABLE();
+}
+
+static void back_off(struct step *step, struct job *job)
+{
+    int64_t delay_ns = BACKOFF_FIRST_NS;
+    for (uint32_t i = 0; i < job->spare_failures && delay_ns < BACKOFF_MAX_NS; i++)
+        delay_ns *= 2;
+    job->spare_failures++;
+    job->spare_due_ns = step->now_ns + (delay_ns < BACKOFF_MAX_NS ? delay_ns : BACKOFF_MAX_NS);
+}
+
+void spare_ended(struct step *step, struct task *task, enum task_end end)
+{
+    struct job *job = task->job;
+    CHECK(task_is_spare(task) && task->gang && end != END_NONE && !task_ended(task->state));
+    bool was_placed = task->state != TASK_PENDING;
+    lifecycle_move(&task_lifecycle, &task->state, TASK_FAILED);
+    task->end = (uint8_t)end;
+    task->ready = false;
+    list_remove(&task->on_machine);
+    task_release_chips(step, task);
+    if (!task->doomed && !job->doomed && was_placed)
+        step_note(step, true, "SpareLost", ref_jobset(job->jobset), STR_FORMAT ": " STR_FORMAT,
+                  STR_ARG(task->name), STR_ARG(task->message.len ? task->message : STR("it has ended")));
+    if (!task->doomed && (end == END_EXIT || end == END_START_FAILED))
+        back_off(step, job);
+    struct gang *gang = task->gang;
+    gang_task_ended(step, task);
+    gang_leave(task);
+    gang_thin(gang);
+    take_out(step, job, task);
+    task_bury(step, task);
+    vec_push(&step->jobs->dead_tasks, task);
+    job_touch(job);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(job->jobset));
+    jobset_mark(step, job->jobset);
+}
+
+static void stop(struct step *step, struct task *task)
+{
+    task_stop(step, task, true, task->job->rjob->job.pod.grace_s * NS_PER_SECOND);
+}
+
+void spare_stop_all(struct step *step, struct job *job)
+{
+    for (size_t s = job->spares.len; s > 0; s--)
+        stop(step, job->spares.items[s - 1]); /* it may be gone with that */
+}
+
+void spare_leave(struct step *step, struct task *task, struct str why)
+{
+    CHECK(task_is_spare(task));
+    if (task->doomed || task_ended(task->state))
+        return;
+    step_note(step, false, "SpareLeft", ref_jobset(task->job->jobset), STR_FORMAT ": " STR_FORMAT,
+              STR_ARG(task->name), STR_ARG(why));
+    /* The next one may come to the same place: not at once. */
+    if (task->job->spare_due_ns < step->now_ns + BACKOFF_FIRST_NS)
+        task->job->spare_due_ns = step->now_ns + BACKOFF_FIRST_NS;
+    job_touch(task->job);
+    jobset_mark(step, task->job->jobset);
+    stop(step, task);
+}
+
+/* --- going on --------------------------------------------------------------------------------- */
+
+/* A rank was placed where it is, later: it would be lost with that machine too. */
+static bool shares_machine(const struct step *step, const struct task *task)
+{
+    if (task->machine == MACHINE_NONE)
+        return false;
+    list_for_each(node, &step->jobs->machine_tasks[task->machine])
+    {
+        const struct task *other = container_of(node, struct task, on_machine);
+        if (other->job->jobset == task->job->jobset && !task_is_spare(other) && !other->doomed)
+            return true;
+    }
+    return false;
+}
+
+bool spare_start_waits(const struct task *task)
+{
+    return task_is_spare(task) && task->job->rjob->cold_spares;
+}
+
+static void look_at(struct step *step, struct task *task)
+{
+    bool cold = task->job->rjob->cold_spares;
+    if (task->doomed)
+        return;
+    if (!task->job->jobset->parking && shares_machine(step, task))
+        spare_leave(step, task, STR("a rank is on its machine now"));
+    else if (cold && (task->state == TASK_STARTING || task->state == TASK_RUNNING))
+        spare_leave(step, task, STR("only its room is wanted now"));
+    else
+        task_start_if_free(step, task);
+}
+
+void spare_look(struct step *step, struct job *job)
+{
+    uint32_t count = wanted(job), living = 0;
+    for (size_t s = job->spares.len; s > 0; s--) {
+        struct task *task = job->spares.items[s - 1];
+        look_at(step, task);
+    }
+    for (size_t s = 0; s < job->spares.len; s++)
+        living += !job->spares.items[s]->doomed;
+    for (size_t s = job->spares.len; s > 0 && living > count; s--) {
+        struct task *task = job->spares.items[s - 1];
+        living -= !task->doomed;
+        if (!task->doomed)
+            stop(step, task);
+    }
+    if (job->spare_due_ns && job->spare_due_ns <= step->now_ns)
+        job->spare_due_ns = 0;
+    bool all_ready = job->ready > 0 && (int32_t)job->ready >= job_wanted(job);
+    if (job->spare_due_ns || !all_ready || job->jobset->parking)
+        return;
+    while (living < count && job->spares.len < SPARES_PER_JOB_MAX) {
+        make(step, job);
+        living++;
+    }
+}
+
+int64_t spare_deadline(const struct job *job)
+{
+    return job->spare_due_ns && job->state == JOB_ACTIVE ? job->spare_due_ns : INT64_MAX;
+}
+
+void spare_resized(struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        if (jobset->jobs[i] && (jobset->jobs[i]->spares.len > 0 || wanted(jobset->jobs[i]) > 0))
+            job_touch(jobset->jobs[i]);
+}
+
+void spare_joined(struct step *step, struct task *task)
+{
+    CHECK(task_is_spare(task));
+    if (!task_is_ready_spare(task, step->cluster))
+        return;
+    task->job->spare_failures = 0;
+    step_note(step, false, "SpareReady", ref_jobset(task->job->jobset),
+              STR_FORMAT " on " STR_FORMAT " waits for a rank", STR_ARG(task->name),
+              STR_ARG(step->cluster->machines[task->machine].name));
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(task->job->jobset));
+}
+
+/* --- taking a rank ---------------------------------------------------------------------------- */
+
+static struct ladder_place place_of(const struct step *step, const struct task *task, machine_id left)
+{
+    const struct machine *machine = &step->cluster->machines[task->machine];
+    const struct machine *before =
+        left < step->cluster->machine_count ? &step->cluster->machines[left] : NULL;
+    struct ladder_place place = {.machine = task->machine,
+                                 .suspect = machine->suspect || machine->isolation != ISOLATION_HEALTHY,
+                                 .same_rack = before && before->block == machine->block,
+                                 .same_pod = before && before->pod == machine->pod};
+    for (size_t i = 0; i < task->job->jobset->suspect_count; i++)
+        place.caused |= task->job->jobset->suspects[i] == task->machine;
+    return place;
+}
+
+static struct task *choose(const struct step *step, const struct job *job, machine_id left)
+{
+    struct task *best = NULL;
+    struct ladder_place best_place = {0};
+    for (size_t s = 0; s < job->spares.len; s++) {
+        struct task *task = job->spares.items[s];
+        if (!task_is_ready_spare(task, step->cluster) || shares_machine(step, task))
+            continue;
+        struct ladder_place place = place_of(step, task, left);
+        if (best && ladder_place_compare(&place, &best_place) >= 0)
+            continue;
+        best = task;
+        best_place = place;
+    }
+    return best;
+}
+
+static void take_index(struct step *step, struct task *task, int32_t index)
+{
+    struct job *job = task->job;
+    struct job_index *slot = &job->indexes[index];
+    CHECK(!slot->task || task_ended(slot->task->state)); /* one process a name */
+    CHECK(!slot->succeeded && !slot->failed);
+    task->index = index;
+    task->retry = slot->made++;
+    task->hostname = arena_printf(&task->arena, STR_FORMAT "-%d", STR_ARG(job->name), index);
+    task->execution = job->execution;
+    slot->task = task;
+    vec_push(&job->tasks, task);
+    job->active++;
+    job->ready += task->ready;
+    CHECK(job->active <= job->index_count && job->ready <= job->active);
+    job->jobset->last_machines[job->first_slot + (uint32_t)index] = task->machine;
+    task_rank(task);
+}
+
+struct task *spare_take(struct step *step, struct job *job, int32_t index)
+{
+    struct jobset *jobset = job->jobset;
+    CHECK(index >= 0 && (uint32_t)index < job->index_count);
+    if (!jobset->parking || job->spares.len == 0 || inplace_has_succeeded(jobset))
+        return NULL; /* who is through does not come back: the policy answers, and all begins anew */
+    struct task *task = choose(step, job, jobset->last_machines[job->first_slot + (uint32_t)index]);
+    if (!task)
+        return NULL;
+    bool warm = task->state == TASK_RUNNING;
+    take_out(step, job, task);
+    take_index(step, task, index);
+    task->spare = false;
+    task->was_spare = warm;
+    task->keep = warm ? KEEP_WAITS : KEEP_NO;
+    task->joined = false; /* as a rank */
+    gang_adopt_spare(step, task->gang);
+    step_note(step, false, "SpareActivated", ref_jobset(jobset),
+              STR_FORMAT " on " STR_FORMAT " takes rank %u as attempt %d", STR_ARG(task->name),
+              STR_ARG(step->cluster->machines[task->machine].name), task->rank, jobset->attempt);
+    job_touch(job);
+    step_changed(step, CHANGE_MODIFIED, ref_task(task));
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    return task;
+}
+
+/* --- giving up its room ----------------------------------------------------------------------- */
+
+bool spare_gives_way(const struct task *spare, const struct gang *gang)
+{
+    CHECK(task_is_spare(spare));
+    return spare->job->jobset == gang->jobset || spare->priority < gang->queued.priority;
+}
+
+static bool fits_without(const struct step *step, const struct gang *gang, struct placement *places)
+{
+    struct request request;
+    struct buf why BUF_CLEANUP = {0};
+    request_gang(&request, step->jobs, step->cluster, gang, gang->tasks.len);
+    bool fits = request_place(&request, places, &why);
+    request_drop(&request);
+    return fits;
+}
+
+static bool fits_with(const struct step *step, const struct gang *gang, struct placement *places)
+{
+    struct request request;
+    struct buf why BUF_CLEANUP = {0};
+    request_gang(&request, step->jobs, step->cluster, gang, gang->tasks.len);
+    bool fits = request_add_spares(&request, gang) && request_place(&request, places, &why);
+    request_drop(&request);
+    return fits;
+}
+
+/* Where capacities beside chips are known, they may be what is missing. */
+static bool is_needed(const struct step *step, const struct task *spare, const struct placement *place)
+{
+    const struct machine *machine = &step->cluster->machines[place->machine];
+    return (spare->chips & place->chips) || machine->cpu_milli || machine->memory_bytes;
+}
+
+static void give_up(struct step *step, const struct gang *gang, const struct placement *places)
+{
+    struct buf why BUF_CLEANUP = {0};
+    buf_printf(&why, STR_FORMAT " needs its room", STR_ARG(gang->jobset->key));
+    for (size_t t = 0; t < gang->tasks.len; t++)
+        list_for_each_safe(node, after, &step->jobs->machine_tasks[places[t].machine])
+        {
+            struct task *task = container_of(node, struct task, on_machine);
+            if (task_is_spare(task) && spare_gives_way(task, gang) && is_needed(step, task, &places[t]))
+                spare_leave(step, task, buf_str(&why));
+        }
+}
+
+/* What comes of asking for this one; false: the next in the queue may be asked for. */
+static bool yield_to(struct step *step, const struct gang *gang)
+{
+    struct placement *places = mem_alloc(gang->tasks.len * sizeof(*places));
+    bool head = fits_without(step, gang, places); /* it waits for its turn, and so do those behind it */
+    if (!head && fits_with(step, gang, places)) {
+        give_up(step, gang, places);
+        head = true;
+    }
+    mem_free(places);
+    return head || gang_feasible(step->jobs, step->cluster, gang);
+}
+
+void spare_yield(struct step *step)
+{
+    const struct sched_queue *queue = &step->jobs->queue;
+    size_t tries = 0;
+    for (size_t i = 0; step->jobs->spares > 0 && i < queue->gangs.len && tries < YIELD_TRIES_MAX; i++) {
+        const struct gang *gang = container_of(queue->gangs.items[i], struct gang, queued);
+        if (gang_is_spare(gang))
+            return; /* only others of them follow, or who wants no more than they */
+        if (gang_is_gated(gang) || gang_is_named(gang) || gang->thinned)
+            continue;
+        tries++;
+        if (yield_to(step, gang))
+            return;
+    }
+}

@@ -1,0 +1,100 @@
+/* recovery.c - the annotations of the recovery ladder (recovery/ladder.h) and of spares: read into the typed
+ * view, and checked wherever a user may write them: on the workload itself and on its Pod templates. Of
+ * several places that have the same one the outermost counts. */
+#include "core/limits.h"
+#include "core/spec/read.h"
+#include "core/spec/validate.h"
+
+#include <stdio.h>
+
+#define SPARES_KEY     "phalanx.dev/spares"
+#define SPARE_KIND_KEY "phalanx.dev/spare-kind"
+
+/* Ours are annotations; MindCluster writes some of its own as labels. */
+static struct str find_word(const struct labels *annotations, const struct labels *labels,
+                            enum ladder_word word)
+{
+    struct str key = str_from(ladder_keys[word]), text = labels_get(annotations, key, (struct str){0});
+    return !text.data && word >= LADDER_WORDS ? labels_get(labels, key, text) : text;
+}
+
+static struct str word_of(const struct jobset_spec *spec, enum ladder_word word)
+{
+    struct str text = find_word(&spec->annotations, &spec->labels, word);
+    for (size_t i = 0; i < spec->rjob_count && !text.data; i++)
+        text = find_word(&spec->rjobs[i].job.pod.annotations, &spec->rjobs[i].job.pod.labels, word);
+    return text;
+}
+
+/* Of the workload, else of the Job template, else of the Pod template. */
+static struct str rjob_word(const struct jobset_spec *spec, const struct rjob_spec *rjob, struct str key)
+{
+    struct str text = labels_get(&rjob->job.pod.annotations, key, STR(""));
+    text = labels_get(&rjob->annotations, key, text);
+    return labels_get(&spec->annotations, key, text);
+}
+
+/* A spare takes an index and the rank that goes with it: where there are none there are no spares. */
+static bool may_have_spares(const struct job_spec *job)
+{
+    return job->indexed && job->completions >= 0 && !job->pod.node_name.len;
+}
+
+static void read_spares(struct jobset_spec *spec)
+{
+    for (size_t r = 0; r < spec->rjob_count; r++) {
+        struct rjob_spec *rjob = &spec->rjobs[r];
+        int64_t count = 0; /* a wrong one is refused below */
+        (void)str_to_i64(rjob_word(spec, rjob, STR(SPARES_KEY)), 0, SPARES_PER_JOB_MAX, &count);
+        rjob->spares = may_have_spares(&rjob->job) ? (uint32_t)count : 0;
+        rjob->cold_spares = str_is(rjob_word(spec, rjob, STR(SPARE_KIND_KEY)), "cold");
+    }
+}
+
+void read_recovery(struct jobset_spec *spec)
+{
+    read_spares(spec);
+    struct str texts[LADDER_WORDS_ALL] = {0};
+    for (int word = LADDER_WORDS; word < LADDER_WORDS_ALL; word++)
+        texts[word] = word_of(spec, (enum ladder_word)word);
+    ladder_defaults(&spec->recovery);
+    ladder_take_theirs(&spec->recovery, texts);
+    for (int word = 0; word < LADDER_WORDS; word++) {
+        struct str text = word_of(spec, (enum ladder_word)word);
+        if (text.data)
+            ladder_take(&spec->recovery, (enum ladder_word)word, text,
+                        NULL); /* a wrong one is refused below */
+    }
+}
+
+void validate_spares(const struct doc *meta, const struct field_path *path, struct field_errors *errors)
+{
+    const struct doc *annotations = doc_get(meta, "annotations");
+    const struct doc *count = doc_get(annotations, SPARES_KEY), *kind = doc_get(annotations, SPARE_KIND_KEY);
+    struct str text = doc_str(kind, STR(""));
+    int64_t number;
+    char why[64];
+    snprintf(why, sizeof why, "must be a number from 0 to %d", SPARES_PER_JOB_MAX);
+    if (count && !str_to_i64(doc_str(count, STR("")), 0, SPARES_PER_JOB_MAX, &number))
+        path_invalid(errors, AT_KEY(AT(path, "annotations"), STR(SPARES_KEY)), count, doc_str(count, STR("")),
+                     why);
+    if (kind && !str_is(text, "warm") && !str_is(text, "cold"))
+        path_invalid(errors, AT_KEY(AT(path, "annotations"), STR(SPARE_KIND_KEY)), kind, text,
+                     "must be warm or cold");
+}
+
+void validate_recovery(const struct doc *meta, const struct field_path *path, struct field_errors *errors)
+{
+    const struct doc *annotations = doc_get(meta, "annotations");
+    struct ladder_settings settings;
+    validate_spares(meta, path, errors);
+    ladder_defaults(&settings);
+    for (int word = 0; word < LADDER_WORDS; word++) {
+        struct str key = str_from(ladder_keys[word]);
+        const struct doc *node = doc_get_str(annotations, key);
+        struct error error = {0};
+        if (node && !ladder_take(&settings, (enum ladder_word)word, doc_str(node, STR("")), &error))
+            path_invalid(errors, AT_KEY(AT(path, "annotations"), key), node, doc_str(node, STR("")),
+                         error.text);
+    }
+}

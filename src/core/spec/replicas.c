@@ -1,0 +1,83 @@
+/* replicas.c - the annotations phalanx.dev/replica-size and min-replicas: how the ranks of a workload are
+ * divided into data-parallel replicas, of which some may leave (core/job/shrink.c). Read from the workload,
+ * else from its first Pod template that has them. */
+#include "core/limits.h"
+#include "core/spec/read.h"
+#include "core/spec/validate.h"
+
+#include <stdio.h>
+
+#define SIZE_KEY "phalanx.dev/replica-size"
+#define MIN_KEY  "phalanx.dev/min-replicas"
+
+static struct str word_of(const struct jobset_spec *spec, struct str key)
+{
+    struct str text = labels_get(&spec->annotations, key, (struct str){0});
+    for (size_t r = 0; r < spec->rjob_count && !text.data; r++)
+        text = labels_get(&spec->rjobs[r].job.pod.annotations, key, text);
+    return text;
+}
+
+/* Its ranks, when all are of one world and each has an index of its own to the end; 0: they are not. */
+static int64_t world_of(const struct jobset_spec *spec)
+{
+    int64_t world = 0;
+    for (size_t r = 0; r < spec->rjob_count; r++) {
+        const struct rjob_spec *rjob = &spec->rjobs[r];
+        const struct job_spec *job = &rjob->job;
+        if (!job->indexed || job->completions < 0 || job->parallelism < job->completions ||
+            job->pod.node_name.len || !str_equal(rjob->group, spec->rjobs[0].group))
+            return 0;
+        world += (int64_t)job->completions * rjob->replicas;
+    }
+    return world;
+}
+
+void read_replicas(struct jobset_spec *spec)
+{
+    int64_t size = 0, least = 1, world = world_of(spec); /* a wrong one is refused below */
+    (void)str_to_i64(word_of(spec, STR(SIZE_KEY)), 1, TASKS_PER_JOBSET_MAX, &size);
+    (void)str_to_i64(word_of(spec, STR(MIN_KEY)), 1, TASKS_PER_JOBSET_MAX, &least);
+    spec->replica_size = size > 0 && world > 0 && world % size == 0 ? (uint32_t)size : 0;
+    spec->min_replicas = (uint32_t)least;
+}
+
+/* A number is there, and it is one; 0: not. */
+static int64_t check_number(const struct doc *meta, const char *name, const struct field_path *path,
+                            struct field_errors *errors)
+{
+    const struct doc *node = doc_get_str(doc_get(meta, "annotations"), str_from(name));
+    int64_t number = 0;
+    char why[64];
+    if (node && !str_to_i64(doc_str(node, STR("")), 1, TASKS_PER_JOBSET_MAX, &number)) {
+        snprintf(why, sizeof why, "must be a number from 1 to %d", TASKS_PER_JOBSET_MAX);
+        path_invalid(errors, AT_KEY(AT(path, "annotations"), str_from(name)), node, doc_str(node, STR("")),
+                     why);
+        return 0;
+    }
+    return node ? number : 0;
+}
+
+void validate_replicas(const struct jobset_spec *spec, const struct doc *meta, const struct field_path *path,
+                       struct field_errors *errors)
+{
+    const struct doc *node = doc_get(doc_get(meta, "annotations"), SIZE_KEY);
+    int64_t size = check_number(meta, SIZE_KEY, path, errors);
+    int64_t least = check_number(meta, MIN_KEY, path, errors), world = spec ? world_of(spec) : 0;
+    const struct field_path *at = AT_KEY(AT(path, "annotations"), STR(SIZE_KEY));
+    char why[96];
+    if (!spec || size == 0)
+        return;
+    if (world == 0) {
+        path_invalid(errors, at, node, node->text,
+                     "needs Indexed Jobs of one group whose parallelism is that of their completions");
+    } else if (world % size) {
+        snprintf(why, sizeof why, "must divide the world of %lld ranks", (long long)world);
+        path_invalid(errors, at, node, node->text, why);
+    } else if (least > world / size) {
+        const struct doc *min = doc_get(doc_get(meta, "annotations"), MIN_KEY);
+        snprintf(why, sizeof why, "must not be more than the %lld replicas there are",
+                 (long long)(world / size));
+        path_invalid(errors, AT_KEY(AT(path, "annotations"), STR(MIN_KEY)), min, min->text, why);
+    }
+}

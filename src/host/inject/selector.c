@@ -1,0 +1,252 @@
+/* selector.c - the words for what is to break, and how. */
+#include <stdio.h>
+
+#include "base/units.h"
+#include "host/inject/inject.h"
+
+const char *const inject_kind_names[] = {"controller", "machine", "agent", "rack", "rank", "checkpoint"};
+const char *const inject_action_names[] = {"kill", "stop", "continue", "partition", "slow",      "corrupt",
+                                           "chip", "link", "switch",   "lie",       "fill-disk", "oom"};
+
+enum { RANK_MAX = 1 << 20 };
+
+bool inject_action_find(struct str name, enum inject_action *ret)
+{
+    for (int i = 0; i < INJECT_ACTIONS; i++)
+        if (str_is(name, inject_action_names[i])) {
+            *ret = (enum inject_action)i;
+            return true;
+        }
+    return false;
+}
+
+const char *inject_action_refuses(enum inject_action action, enum inject_kind kind)
+{
+    bool machines = kind == INJECT_MACHINE || kind == INJECT_RACK;
+    switch (action) {
+    case ACTION_KILL:
+    case ACTION_STOP:
+    case ACTION_CONTINUE:
+        return kind == INJECT_CHECKPOINT ? "a checkpoint is no process: corrupt it" : NULL;
+    case ACTION_PARTITION:
+        return machines ? NULL : "machines and racks can be cut off";
+    case ACTION_SLOW:
+        return machines || kind == INJECT_RANK || kind == INJECT_AGENT
+                   ? NULL
+                   : "machines, racks, agents and ranks can be slow";
+    case ACTION_CORRUPT:
+        return kind == INJECT_CHECKPOINT ? NULL : "checkpoints can be damaged: checkpoint of rank N";
+    case ACTION_FILL:
+        return machines || kind == INJECT_CHECKPOINT ? NULL
+                                                     : "the disks of machines and of checkpoints can be full";
+    case ACTION_OOM:
+        return kind == INJECT_RANK ? NULL : "a rank can run out of its memory limit";
+    default:
+        return machines ? NULL : "it is told of a machine";
+    }
+}
+
+bool inject_stands(enum inject_action action)
+{
+    return action != ACTION_KILL && action != ACTION_CONTINUE && action != ACTION_CORRUPT &&
+           action != ACTION_OOM;
+}
+
+/* --- selectors ------------------------------------------------------------------------------------------ */
+
+static bool take_word(struct str *rest, struct str *ret_word)
+{
+    struct str text = str_trim(*rest);
+    size_t len = 0;
+    while (len < text.len && text.data[len] != ' ')
+        len++;
+    *ret_word = (struct str){text.data, len};
+    *rest = str_trim((struct str){text.data + len, text.len - len});
+    return len > 0;
+}
+
+static bool kind_of_word(struct str word, enum inject_kind *ret)
+{
+    for (int i = 0; i <= INJECT_CHECKPOINT; i++)
+        if (str_is(word, inject_kind_names[i])) {
+            *ret = (enum inject_kind)i;
+            return true;
+        }
+    return false;
+}
+
+static bool is_name(struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+              c == '.' || c == '_'))
+            return false;
+    }
+    return text.len > 0 && text.len <= 253 && text.data[0] != '.';
+}
+
+static bool is_job(struct str text)
+{
+    struct str namespace_, name;
+    return str_cut(text, '/', &namespace_, &name) ? is_name(namespace_) && is_name(name) : is_name(text);
+}
+
+static int no_object(struct str text, struct error *error)
+{
+    return error_set(
+        error, ERROR_INVALID,
+        "\"" STR_FORMAT "\" names no object: controller, machine/NAME, agent/NAME, rack/NAME, "
+        "pod/NAME, jobset/NAME, rank N, machine of rank N, checkpoint of rank N, random machine, "
+        "random rank, ...",
+        (int)(text.len < 100 ? text.len : 100), text.data);
+}
+
+/* KIND/NAME */
+static int parse_named(struct str text, struct str word, struct inject_selector *ret, struct error *error)
+{
+    struct str kind, name;
+    struct inject_selector found = {.choice = CHOICE_NAME};
+    if (!str_cut(word, '/', &kind, &name)) {
+        found.kind = INJECT_MACHINE;
+        found.name = word;
+    } else if (str_is(kind, "pod") || str_is(kind, "checkpoint")) { /* what a Pod's task keeps */
+        found.kind = str_is(kind, "pod") ? INJECT_RANK : INJECT_CHECKPOINT;
+        found.by_pod = true;
+        found.name = name;
+    } else if (str_is(kind, "jobset")) {
+        found.kind = INJECT_RANK;
+        found.choice = CHOICE_ALL;
+        found.by_rank = true;
+        found.job = name;
+    } else if (kind_of_word(kind, &found.kind) && found.kind >= INJECT_MACHINE && found.kind <= INJECT_RACK) {
+        found.name = name;
+    } else {
+        return no_object(text, error);
+    }
+    bool namespaced = found.by_pod || found.by_rank;
+    struct str checked = found.by_rank ? found.job : found.name;
+    if (!(namespaced ? is_job(checked) : is_name(checked)))
+        return no_object(text, error);
+    *ret = found;
+    return 0;
+}
+
+/* What follows "rank", or the rest behind "random rank": [N] [of jobset/NAME]. */
+static bool parse_rank(struct str rest, bool numbered, struct inject_selector *found)
+{
+    struct str word, kind, name;
+    found->by_rank = true;
+    found->choice = numbered ? CHOICE_RANK : CHOICE_RANDOM;
+    if (numbered && (!take_word(&rest, &word) || !str_to_i64(word, 0, RANK_MAX, &found->rank)))
+        return false;
+    if (!take_word(&rest, &word))
+        return true;
+    if (!str_is(word, "of") || !take_word(&rest, &word) || rest.len)
+        return false;
+    if (!str_cut(word, '/', &kind, &name) || !str_is(kind, "jobset") || !is_job(name))
+        return false;
+    found->job = name;
+    return true;
+}
+
+int inject_selector_parse(struct str text, struct inject_selector *ret, struct error *error)
+{
+    struct inject_selector found = {.kind = INJECT_MACHINE};
+    struct str rest = str_trim(text), word, whole = rest;
+    if (!take_word(&rest, &word))
+        return no_object(text, error);
+    if (str_is(word, "controller") && !rest.len) {
+        *ret = (struct inject_selector){.kind = INJECT_CONTROLLER};
+        return 0;
+    }
+    if (!rest.len)
+        return parse_named(text, whole, ret, error);
+    if (str_is(word, "random") && (str_is(rest, "machine") || str_is(rest, "agent"))) {
+        found.kind = str_is(rest, "agent") ? INJECT_AGENT : INJECT_MACHINE;
+        found.choice = CHOICE_RANDOM;
+        *ret = found;
+        return 0;
+    }
+    if (!str_is(word, "rank") && !str_is(word, "random")) { /* KIND of ... */
+        struct str of;
+        if (!kind_of_word(word, &found.kind) || found.kind == INJECT_CONTROLLER || !take_word(&rest, &of) ||
+            !str_is(of, "of") || !take_word(&rest, &word))
+            return no_object(text, error);
+    } else {
+        found.kind = INJECT_RANK;
+    }
+    bool random = str_is(word, "random");
+    if (random && !take_word(&rest, &word))
+        return no_object(text, error);
+    if (!str_is(word, "rank") || !parse_rank(rest, !random, &found))
+        return no_object(text, error);
+    *ret = found;
+    return 0;
+}
+
+/* --- options -------------------------------------------------------------------------------------------- */
+
+struct inject_how inject_how_default(void)
+{
+    return (struct inject_how){.direction = DIRECTION_BOTH, .chip = -1};
+}
+
+/* "15%", "0.5%" in millionths. */
+static bool parse_share(struct str text, uint32_t *ret_ppm)
+{
+    int64_t milli;
+    if (text.len < 2 || text.data[text.len - 1] != '%' ||
+        !quantity_parse_milli((struct str){text.data, text.len - 1}, &milli) || milli < 1 || milli > 100000)
+        return false;
+    *ret_ppm = (uint32_t)milli * 10;
+    return true;
+}
+
+static bool set_direction(struct inject_how *how, struct str value)
+{
+    static const char *const names[] = {"in", "out", "both"};
+    for (int i = 0; i < 3; i++)
+        if (str_is(value, names[i])) {
+            how->direction = (enum inject_direction)(i + 1);
+            return true;
+        }
+    return false;
+}
+
+int inject_how_set(struct inject_how *how, struct str name, struct str value, struct error *error)
+{
+    bool good = value.len > 0;
+    uint32_t ppm = 0;
+    const char *wanted = "text";
+    if (str_is(name, "direction")) {
+        good = set_direction(how, value);
+        wanted = "in, out or both";
+    } else if (str_is(name, "for")) {
+        good = duration_parse(value, &how->for_ns) && how->for_ns > 0;
+        wanted = "a duration such as 5s";
+    } else if (str_is(name, "cpu")) {
+        good = parse_share(value, &ppm) && ppm >= 10000 && ppm <= 990000;
+        how->cpu_percent = ppm / 10000;
+        wanted = "the share of its time in which it stands still, 1% to 99%";
+    } else if (str_is(name, "loss")) {
+        good = parse_share(value, &how->loss_ppm);
+        wanted = "a share of packets such as 15%";
+    } else if (str_is(name, "tier")) {
+        good = str_is(value, "memory") || str_is(value, "storage");
+        how->tier = str_is(value, "storage") ? TIER_STORAGE : TIER_MEMORY;
+        wanted = "memory or storage";
+    } else if (str_is(name, "code")) {
+        how->code = value;
+    } else if (str_is(name, "place")) {
+        how->place = value;
+    } else if (str_is(name, "chip")) {
+        good = str_to_i64(value, 0, INT32_MAX, &how->chip);
+        wanted = "a number";
+    } else {
+        return error_set(error, ERROR_NOT_FOUND, "there is no option \"" STR_FORMAT "\"", STR_ARG(name));
+    }
+    return good ? 0
+                : error_set(error, ERROR_INVALID, STR_FORMAT ": \"" STR_FORMAT "\" is not %s", STR_ARG(name),
+                            (int)(value.len < 60 ? value.len : 60), value.data, wanted);
+}

@@ -1,0 +1,40 @@
+/* auto.h - intervals of checkpoints that phx_run_steps chooses (PHX_AUTO). Every rank has one and gives it
+ * the same steps; rank 0 measures and decides (interval.h), and tells the others through the key-value store
+ * at steps that all of them know from the decision before. Used by the loop's thread alone. */
+#ifndef PHX_JOB_AUTO_H
+#define PHX_JOB_AUTO_H
+
+#include "job/context.h"
+#include "job/interval.h"
+
+struct job_auto {
+    bool hold, save; /* are to be chosen */
+    struct interval_measured measured;
+    struct interval_plan plan;
+    uint64_t held, saved; /* steps of the last ones; where the attempt began */
+    uint64_t round;       /* decisions of this attempt */
+    /* Rank 0, of the plan: what a checkpoint of the rarer tier costs, how far apart they are, the expected
+     * ETTR; 0: nothing is expected yet. */
+    double write_s, interval_s, ettr;
+    int64_t lost_ns; /* a restart is being measured since then; 0: none is */
+};
+
+/* Takes the loop's intervals and makes them those that hold: PHX_AUTO becomes the environment's, or 0 where
+ * that says none or the tier has no place; then, if it has one, the tier is chosen here. */
+struct job_auto job_auto_new(const struct job_settings *settings, uint64_t *hold_every, uint64_t *save_every);
+/* The attempt begins after `step` steps; it is over. */
+void job_auto_begin(struct job_auto *chosen, uint64_t step);
+void job_auto_lost(struct job_auto *chosen);
+/* Measured: one more step, or a checkpoint in storage or in memory alone. */
+void job_auto_stepped(struct job_auto *chosen, int64_t began_ns);
+void job_auto_kept(struct job_auto *chosen, uint64_t step, bool hold, bool save, int64_t began_ns);
+/* After `step` steps, where a checkpoint of them is not made yet: adds to what is to be made. Decides, or
+ * hears what is decided, when that is due: then it waits for rank 0. 0 or a phx_code. */
+int job_auto_due(struct job_auto *chosen, phx_context *ctx, uint64_t step, bool *hold, bool *save,
+                 struct phx_error *error);
+/* The metrics that rank 0 sends with its steps: the `count` of the program, and, where there is room, what
+ * was chosen. Returns how many. */
+size_t job_auto_metrics(const struct job_auto *chosen, const struct phx_metric *given, size_t count,
+                        struct phx_metric ret[PHX_METRICS_MAX]);
+
+#endif

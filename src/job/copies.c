@@ -1,0 +1,125 @@
+#include "job/copies.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "job/crc.h"
+#include "job/error.h"
+#include "job/held.h"
+#include "job/shard.h"
+
+#define PATH_SIZE 4096
+
+/* Of the slot's header; false: it does not count. */
+static bool look_at(const char *path, struct shard_header *ret_header)
+{
+    uint8_t bytes[SHARD_HEADER_SIZE];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool sealed = fd >= 0 && pread(fd, bytes, sizeof bytes, 0) == (ssize_t)sizeof bytes &&
+                  shard_header_decode(bytes, path, ret_header, NULL) == 0;
+    if (fd >= 0)
+        close(fd);
+    return sealed;
+}
+
+static uint8_t choose_slot(const char *dir, const struct offer *offer, uint64_t keep_step,
+                           uint32_t keep_attempt)
+{
+    int best = -1;
+    struct shard_header oldest = {0};
+    for (uint8_t slot = 0; slot < PEER_SLOTS; slot++) {
+        struct offer place = {.rank = offer->rank, .place = OFFER_COPY, .slot = slot};
+        struct shard_header header;
+        char path[PATH_SIZE];
+        offer_path(dir, &place, path, sizeof path);
+        if (!look_at(path, &header))
+            return slot;
+        if (header.step == keep_step && header.attempt == keep_attempt)
+            continue;
+        if (best < 0 || plan_compare(header.step, header.attempt, oldest.step, oldest.attempt) < 0) {
+            best = slot;
+            oldest = header;
+        }
+    }
+    return best < 0 ? 0 : (uint8_t)best; /* both are the one to keep: one of them stays */
+}
+
+static int map_file(struct copy *copy, const char *path, size_t size, struct phx_error *error)
+{
+    struct stat info;
+    copy->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (copy->fd < 0 || fstat(copy->fd, &info) != 0)
+        return job_fail_errno(error, errno, "open %.120s", path);
+    uint8_t zero[SHARD_HEADER_SIZE] = {0};
+    size_t before = (size_t)info.st_size;
+    if (before >= sizeof zero && pwrite(copy->fd, zero, sizeof zero, 0) != (ssize_t)sizeof zero)
+        return job_fail_errno(error, errno, "write %.120s", path);
+    int reason = before < size ? posix_fallocate(copy->fd, 0, (off_t)size) : 0;
+    if (reason != 0 && ftruncate(copy->fd, info.st_size) != 0)
+        return job_fail_errno(error, errno, "cut %.120s", path);
+    if (reason == ENOSPC || reason == ENOMEM || reason == EFBIG)
+        return job_fail(error, PHX_ERROR_SPACE, "there is no memory for a copy of %zu bytes in %.120s", size,
+                        path);
+    if (reason != 0)
+        return job_fail_errno(error, reason, "make %.120s", path);
+    copy->map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, copy->fd, 0);
+    copy->mapped = size;
+    return copy->map != MAP_FAILED ? 0 : job_fail_errno(error, errno, "map %.120s", path);
+}
+
+int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, uint32_t keep_attempt,
+               struct copy *ret_copy, struct phx_error *error)
+{
+    struct copy copy = {.fd = -1, .map = MAP_FAILED, .offer = *offer};
+    char path[PATH_SIZE];
+    int status = held_folder(dir, true, error);
+    if (status == 0 && offer->len > SIZE_MAX / 2)
+        status = job_fail(error, PHX_ERROR_SPACE, "a copy of %llu bytes", (unsigned long long)offer->len);
+    if (status == 0) {
+        copy.offer.place = OFFER_COPY;
+        copy.offer.slot = choose_slot(dir, offer, keep_step, keep_attempt);
+        offer_path(dir, &copy.offer, path, sizeof path);
+        status = map_file(&copy, path, SHARD_HEADER_SIZE + (size_t)offer->len, error);
+    }
+    if (status != 0)
+        copy_end(&copy);
+    else
+        *ret_copy = copy;
+    return status;
+}
+
+uint8_t *copy_data(const struct copy *copy)
+{
+    return copy->map + SHARD_HEADER_SIZE;
+}
+
+void copy_seal(const struct copy *copy)
+{
+    const struct offer *offer = &copy->offer;
+    struct shard_header header = {
+        .step = offer->step,
+        .attempt = offer->attempt,
+        .rank = offer->rank,
+        .world = offer->world,
+        .data_crc = offer->crc,
+        .len = offer->len,
+        .key = offer->key,
+    };
+    atomic_thread_fence(memory_order_release); /* the header only after the data */
+    shard_header_put(&header, job_crc32c, copy->map);
+}
+
+void copy_end(struct copy *copy)
+{
+    if (copy->map != MAP_FAILED && copy->map != NULL)
+        munmap(copy->map, copy->mapped);
+    if (copy->fd >= 0)
+        close(copy->fd);
+    *copy = (struct copy){.fd = -1};
+}

@@ -1,0 +1,403 @@
+/* Rank 0's side of the question which checkpoint the gang restores: it gathers the offers of all, asks one
+ * rank for the keys of all where it does not know them, makes the plan, tells each its source, strikes what
+ * is damaged, and says what is agreed. One message of each kind per rank and round. */
+#include "job/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/offer.h"
+#include "job/settings.h"
+
+struct job_council {
+    struct plan_offer *offers;
+    size_t count, cap;
+    uint32_t *rounds;  /* [world] the last round that each has answered; offers are round 0 */
+    bool *offered;     /* [world] */
+    uint64_t *own;     /* [world] keys of regions that are registered already; 0: none */
+    uint32_t *sources; /* [world] */
+    uint64_t *machines, *wanted;
+    uint32_t waiting; /* ranks that have not answered yet */
+    uint32_t round;
+    bool struck, planned;
+    bool failed; /* a dying checkpoint can't be written: */
+    char failure[200];
+    uint32_t *dump_sources; /* [full world] */
+    struct plan_choice choice;
+    /* who knows the keys of all, newest */
+    bool keys_known, keys_asked;
+    uint32_t keys_rank, keys_attempt;
+    /* keys as ranks register them */
+    uint64_t *registered;  /* [world] */
+    bool *has_registered;  /* [world] since all were told */
+    uint32_t unregistered; /* ranks that have not */
+};
+
+bool job_council_start(struct phx_context *ctx)
+{
+    uint32_t world = ctx->settings.world;
+    struct job_council *council = calloc(1, sizeof *council);
+    ctx->council = council;
+    if (council == NULL)
+        return false;
+    council->rounds = calloc(world, sizeof *council->rounds);
+    council->offered = calloc(world, sizeof *council->offered);
+    council->own = calloc(world, sizeof *council->own);
+    council->sources = calloc(world, sizeof *council->sources);
+    council->machines = calloc(world, sizeof *council->machines);
+    council->wanted = calloc(world, sizeof *council->wanted);
+    council->registered = calloc(world, sizeof *council->registered);
+    council->has_registered = calloc(world, sizeof *council->has_registered);
+    council->waiting = council->unregistered = world;
+    for (uint32_t rank = 0; council->machines != NULL && rank < world; rank++)
+        council->machines[rank] = ctx->names[rank].machine;
+    return council->rounds != NULL && council->offered != NULL && council->own != NULL &&
+           council->sources != NULL && council->machines != NULL && council->wanted != NULL &&
+           council->registered != NULL && council->has_registered != NULL;
+}
+
+void job_council_stop(struct phx_context *ctx)
+{
+    struct job_council *council = ctx->council;
+    if (council == NULL)
+        return;
+    free(council->offers);
+    free(council->rounds);
+    free(council->offered);
+    free(council->own);
+    free(council->sources);
+    free(council->machines);
+    free(council->wanted);
+    free(council->registered);
+    free(council->dump_sources);
+    free(council->has_registered);
+    free(council);
+    ctx->council = NULL;
+}
+
+/* ---- the plan ---- */
+
+/* The first rank without a whole shard of the newest commit. */
+static uint32_t find_culprit(const struct phx_context *ctx)
+{
+    const struct job_council *council = ctx->council;
+    const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
+    for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
+        council->offered[rank] = false;
+    for (size_t i = 0; i < council->count; i++) {
+        const struct plan_offer *at = &council->offers[i];
+        if (!at->struck && at->offer.step == committed->step && at->offer.attempt == committed->attempt)
+            council->offered[at->holder] = true;
+    }
+    uint32_t rank = 0;
+    while (rank + 1 < ctx->settings.world && council->offered[rank])
+        rank++;
+    return rank;
+}
+
+static void conclude(struct phx_context *ctx, bool found)
+{
+    const struct job_council *council = ctx->council;
+    const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
+    const struct plan_choice *choice = &council->choice;
+    struct star_message message = {.type = STAR_AGREED, .status = AGREED_NONE};
+    if (found) {
+        bool stored = choice->stored || (committed->valid && committed->step == choice->step &&
+                                         committed->attempt == choice->attempt);
+        message.status = stored ? AGREED_STORED : AGREED_FOUND;
+        message.number = choice->step;
+        message.rank = choice->attempt;
+    } else if (committed->valid) {
+        message.status = AGREED_BROKEN;
+        message.world = find_culprit(ctx);
+    }
+    job_hub_broadcast(ctx, &message);
+}
+
+static void tell_sources(struct phx_context *ctx)
+{
+    struct job_council *council = ctx->council;
+    council->round++;
+    council->waiting = ctx->settings.world;
+    council->struck = false;
+    for (uint32_t rank = 0; rank < ctx->settings.world; rank++) {
+        const struct plan_offer *source = &council->offers[council->sources[rank]];
+        uint8_t bytes[OFFER_SIZE];
+        offer_put(&source->offer, bytes);
+        struct star_message message = {.type = STAR_SOURCE,
+                                       .number = council->choice.step,
+                                       .rank = council->choice.attempt,
+                                       .world = council->round,
+                                       .status = source->holder,
+                                       .value = bytes,
+                                       .value_len = sizeof bytes};
+        job_hub_send(ctx, rank, &message);
+    }
+}
+
+/* What the ranks of a world of this size need, as far as anybody knows. */
+static void want(const struct phx_context *ctx, uint64_t *wanted, uint32_t world)
+{
+    memset(wanted, 0, world * sizeof *wanted);
+    if (ctx->keys.list != NULL)
+        plan_extend_keys(ctx->keys.list, ctx->keys.world, wanted, world);
+}
+
+static void plan_restore(struct phx_context *ctx)
+{
+    struct job_council *council = ctx->council;
+    uint32_t world = ctx->settings.world;
+    want(ctx, council->wanted, world);
+    for (uint32_t rank = 0; rank < world; rank++)
+        if (council->own[rank] != 0)
+            council->wanted[rank] = council->own[rank];
+    struct plan_input input = {.world = world,
+                               .machines = council->machines,
+                               .keys = council->wanted,
+                               .offers = council->offers,
+                               .count = council->count};
+    enum plan_result result = plan_make(&input, council->sources, &council->choice);
+    if (result == PLAN_OUT_OF_MEMORY)
+        job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
+    else if (result == PLAN_FOUND)
+        tell_sources(ctx);
+    else
+        conclude(ctx, false);
+}
+
+/* ---- a dying checkpoint ---- */
+
+static void refuse(struct phx_context *ctx, const char *text)
+{
+    struct star_message message = {.type = STAR_AGREED,
+                                   .status = AGREED_REFUSED,
+                                   .value = (const uint8_t *)text,
+                                   .value_len = (uint32_t)strlen(text)};
+    job_hub_broadcast(ctx, &message);
+}
+
+static void refuse_incomplete(struct phx_context *ctx)
+{
+    const struct plan_choice *choice = &ctx->council->choice;
+    char text[200];
+    if (choice->missing == 0)
+        snprintf(text, sizeof text, "nobody holds anything newer than what is committed");
+    else
+        snprintf(
+            text, sizeof text,
+            "no dying checkpoint: of step %llu nobody holds the shard of rank %u%s, in all %u are missing",
+            (unsigned long long)choice->step, choice->missing_first, choice->missing > 1 ? " and others" : "",
+            choice->missing);
+    refuse(ctx, text);
+}
+
+/* Each survivor hears of all that it writes, be it nothing. */
+static bool tell_dump(struct phx_context *ctx)
+{
+    struct job_council *council = ctx->council;
+    uint32_t full = ctx->settings.full_world;
+    uint8_t *bytes = malloc((size_t)full * DUMP_ITEM_SIZE);
+    council->round++;
+    council->waiting = ctx->settings.world;
+    council->struck = false;
+    for (uint32_t rank = 0; bytes != NULL && rank < ctx->settings.world; rank++) {
+        size_t len = 0;
+        for (uint32_t target = 0; target < full; target++) {
+            const struct plan_offer *source = &council->offers[council->dump_sources[target]];
+            if (source->holder != rank)
+                continue;
+            job_dump_put(&(struct job_dump_item){target, source->offer}, bytes + len);
+            len += DUMP_ITEM_SIZE;
+        }
+        struct star_message message = {.type = STAR_DUMP,
+                                       .number = council->choice.step,
+                                       .world = council->round,
+                                       .value = bytes,
+                                       .value_len = (uint32_t)len};
+        job_hub_send(ctx, rank, &message);
+    }
+    free(bytes);
+    return bytes != NULL;
+}
+
+/* Nobody moves a shard: who holds it writes it. */
+static void plan_dying(struct phx_context *ctx)
+{
+    struct job_council *council = ctx->council;
+    const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
+    uint32_t full = ctx->settings.full_world;
+    struct offer stored = {.step = committed->step, .attempt = committed->attempt};
+    if (council->dump_sources == NULL)
+        council->dump_sources = calloc(full, sizeof *council->dump_sources);
+    uint64_t *wanted = calloc(full, sizeof *wanted);
+    enum plan_result result = PLAN_OUT_OF_MEMORY;
+    if (wanted != NULL && council->dump_sources != NULL) {
+        want(ctx, wanted, full);
+        struct plan_input input = {
+            .world = full, .keys = wanted, .offers = council->offers, .count = council->count};
+        result =
+            plan_dump(&input, committed->valid ? &stored : NULL, council->dump_sources, &council->choice);
+    }
+    free(wanted);
+    if (ctx->settings.checkpoint_dir[0] == '\0')
+        refuse(ctx, "no dying checkpoint: there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
+    else if (result == PLAN_INCOMPLETE)
+        refuse_incomplete(ctx);
+    else if (result == PLAN_OUT_OF_MEMORY || !tell_dump(ctx))
+        job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
+}
+
+static void answer_dump(struct phx_context *ctx, const struct star_message *message)
+{
+    struct job_council *council = ctx->council;
+    if (message->status == 0 && message->rank < ctx->settings.full_world) {
+        council->offers[council->dump_sources[message->rank]].struck = true;
+        council->struck = true;
+    } else if (message->status != 1) {
+        council->failed = true;
+        snprintf(council->failure, sizeof council->failure, "no dying checkpoint: %.*s",
+                 (int)message->value_len, (const char *)message->value);
+    }
+    if (--council->waiting > 0)
+        return;
+    if (council->failed)
+        refuse(ctx, council->failure);
+    else if (council->struck)
+        plan_dying(ctx);
+    else
+        job_hub_broadcast(ctx, &(struct star_message){.type = STAR_AGREED,
+                                                      .status = AGREED_FOUND,
+                                                      .number = council->choice.step,
+                                                      .rank = ctx->attempt});
+}
+
+static void plan(struct phx_context *ctx)
+{
+    ctx->council->planned = true;
+    if (ctx->dumping)
+        plan_dying(ctx);
+    else
+        plan_restore(ctx);
+}
+
+/* ---- offers ---- */
+
+static bool add_offers(struct job_council *council, uint32_t holder, const struct star_message *message)
+{
+    size_t count = message->value_len / OFFER_SIZE;
+    if (count > OFFER_MAX)
+        count = OFFER_MAX;
+    if (council->count + count > council->cap) {
+        size_t cap = council->cap * 2 + OFFER_MAX;
+        struct plan_offer *larger = realloc(council->offers, cap * sizeof *larger);
+        if (larger == NULL)
+            return false;
+        council->offers = larger;
+        council->cap = cap;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct plan_offer *at = &council->offers[council->count];
+        *at = (struct plan_offer){.holder = holder};
+        council->count += offer_get(message->value + i * OFFER_SIZE, &at->offer);
+    }
+    return true;
+}
+
+/* Somebody's regions are not known, and somebody else knows all or knows it better. */
+static bool should_ask(const struct phx_context *ctx)
+{
+    const struct job_council *council = ctx->council;
+    bool unknown = false;
+    for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
+        unknown = unknown || council->own[rank] == 0;
+    return unknown && council->count > 0 && council->keys_known &&
+           (ctx->keys.list == NULL || ctx->keys.attempt < council->keys_attempt);
+}
+
+static void all_offered(struct phx_context *ctx)
+{
+    struct job_council *council = ctx->council;
+    if (!should_ask(ctx)) {
+        plan(ctx);
+        return;
+    }
+    council->keys_asked = true;
+    job_hub_send(ctx, council->keys_rank, &(struct star_message){.type = STAR_ASK_KEYS});
+}
+
+void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+{
+    struct job_council *council = ctx->council;
+    if (council == NULL || council->planned || council->offered[rank])
+        return;
+    council->offered[rank] = true;
+    council->own[rank] = message->number;
+    if (message->status != 0 && (!council->keys_known || message->attempt > council->keys_attempt)) {
+        council->keys_known = true;
+        council->keys_rank = rank;
+        council->keys_attempt = message->attempt;
+    }
+    if (!add_offers(council, rank, message))
+        job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
+    else if (--council->waiting == 0)
+        all_offered(ctx);
+}
+
+void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+{
+    struct job_council *council = ctx->council;
+    if (council == NULL || council->planned || !council->keys_asked || rank != council->keys_rank)
+        return;
+    job_keys_told(ctx, message);
+    plan(ctx);
+}
+
+void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+{
+    struct job_council *council = ctx->council;
+    if (council == NULL || ctx->agreement.settled || message->world != council->round ||
+        council->rounds[rank] == council->round)
+        return;
+    council->rounds[rank] = council->round;
+    if (ctx->dumping) {
+        answer_dump(ctx, message);
+        return;
+    }
+    if (message->status != 1) {
+        council->offers[council->sources[rank]].struck = true;
+        council->struck = true;
+    }
+    if (--council->waiting > 0)
+        return;
+    if (council->struck)
+        plan_restore(ctx);
+    else
+        conclude(ctx, true);
+}
+
+/* ---- keys that are registered ---- */
+
+void job_council_key(struct phx_context *ctx, uint32_t rank, uint64_t key)
+{
+    struct job_council *council = ctx->council;
+    uint32_t world = ctx->settings.world;
+    if (council == NULL)
+        return;
+    council->registered[rank] = key;
+    council->unregistered -= !council->has_registered[rank];
+    council->has_registered[rank] = true;
+    if (council->unregistered > 0)
+        return;
+    memset(council->has_registered, 0, world * sizeof *council->has_registered);
+    council->unregistered = world;
+    struct keys keys = {council->registered, world, ctx->attempt};
+    size_t len;
+    uint8_t *bytes = keys_encode(&keys, &len);
+    if (bytes == NULL)
+        return; /* replicas are not known of, then */
+    struct star_message message = {
+        .type = STAR_KEYS, .attempt = ctx->attempt, .value = bytes, .value_len = (uint32_t)len};
+    job_hub_broadcast(ctx, &message);
+    free(bytes);
+}

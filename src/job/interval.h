@@ -1,0 +1,52 @@
+/* interval.h - how many steps lie between checkpoints that nobody has set: the interval with the best
+ * expected ETTR (base/ettr.h) for what was measured. Pure: no clock, no context; not thread-safe.
+ *
+ * Each tier has its own: a hold in memory costs less than a save to storage. Each is taken for all failures:
+ * what a machine takes with it is not known in advance. */
+#ifndef PHX_JOB_INTERVAL_H
+#define PHX_JOB_INTERVAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define INTERVAL_SAMPLES   8
+#define INTERVAL_MAX_S     3600.0 /* never rarer, but for longer steps */
+#define INTERVAL_FIRST_S   10.0   /* the first ones come after so long, or after */
+#define INTERVAL_FIRST_MAX 20     /* so many steps, as their cost is to be measured */
+#define INTERVAL_AGAIN_S   60.0   /* so often it is decided anew */
+#define INTERVAL_RESTART_S 10.0   /* until a restart was measured */
+/* Mean time between failures of one machine where nothing was told: 6.5 in 1,000 days (arXiv 2410.21680). */
+#define INTERVAL_MACHINE_MTTF_S (86400.0 * 1000 / 6.5)
+
+/* The last samples, seconds. */
+struct interval_window {
+    double values[INTERVAL_SAMPLES];
+    uint64_t count; /* of all that there ever were */
+};
+void interval_add(struct interval_window *window, double seconds);
+double interval_median(const struct interval_window *window); /* 0 without samples */
+
+/* What rank 0 knows. */
+struct interval_measured {
+    struct interval_window step, hold, save; /* of one step; what a hold, a save stops the program for */
+    double mttf_s;                           /* of the whole job; > 0 */
+    double restart_s;                        /* from a loss to the next step; >= 0 */
+};
+
+/* What all ranks do from a step on. */
+struct interval_plan {
+    uint64_t hold_every, save_every; /* steps; 0: none */
+    uint64_t next;                   /* the step after which it is decided again */
+};
+
+/* Steps between checkpoints that cost `cost_s`: at least 1, at most an hour of them. */
+uint64_t interval_steps(const struct interval_measured *measured, double cost_s);
+/* Expected ETTR with a checkpoint that costs `cost_s` every so many steps (> 0); step times known. */
+double interval_ettr(const struct interval_measured *measured, double cost_s, uint64_t steps);
+/* After `step` steps. A tier that isn't wanted has none; until a step was measured neither has any, and until
+ * both costs were, the hold comes soon and the save one step behind it, so that each is measured alone;
+ * the step behind them it is decided again. */
+struct interval_plan interval_decide(const struct interval_measured *measured, uint64_t step, bool holds,
+                                     bool saves);
+
+#endif

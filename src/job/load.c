@@ -1,0 +1,161 @@
+/* Fills the registered regions from the checkpoint that was agreed on: from the shard that is this rank's
+ * where it is of the same regions, byte for byte; otherwise from all shards that have parts of them
+ * (reshard.h), each of the one step and attempt, in storage. Blocking; without the mutex. */
+#include "job/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/error.h"
+#include "job/recut.h"
+#include "job/reshard.h"
+
+#define FRONT_SIZE ((size_t)16384) /* most headers are shorter */
+
+/* The shards of one checkpoint. */
+struct old {
+    const struct job_regions *regions;
+    uint32_t rank;       /* whose shard is this rank's; */
+    const uint8_t *held; /* it is in memory, whole: NULL: it is not */
+    size_t held_len;
+    struct shard_id id; /* in storage: its rank is set for each, its world is that of the checkpoint */
+    uint8_t *buf;       /* of what was read last */
+    size_t cap;
+};
+
+static bool in_memory(const struct old *old, uint32_t rank)
+{
+    return old->held != NULL && rank == old->rank;
+}
+
+static int make_room(struct old *old, size_t len, struct phx_error *error)
+{
+    if (len <= old->cap)
+        return 0;
+    free(old->buf);
+    old->buf = malloc(len);
+    old->cap = old->buf == NULL ? 0 : len;
+    return old->buf != NULL ? 0 : job_fail(error, PHX_ERROR_MEMORY, "out of memory for %zu bytes", len);
+}
+
+/* The header of regions of a rank's shard, as it lies in memory or in old->buf. */
+static int read_front(struct old *old, uint32_t rank, const uint8_t **ret_data, size_t *ret_len,
+                      uint64_t *ret_data_len, struct phx_error *error)
+{
+    struct shard_header header = {.len = old->held_len};
+    const uint8_t *data = old->held;
+    size_t got = old->held_len, len = 0;
+    if (!in_memory(old, rank)) {
+        old->id.rank = rank;
+        int status = make_room(old, FRONT_SIZE, error);
+        if (status == 0)
+            status = shard_front(&old->id, old->buf, old->cap, &header, &got, error);
+        if (status == 0)
+            len = safetensors_header_len(old->buf, header.len);
+        if (status == 0 && len > got && (status = make_room(old, len, error)) == 0)
+            status = shard_front(&old->id, old->buf, old->cap, &header, &got, error);
+        if (status != 0)
+            return status;
+        data = old->buf;
+    }
+    len = got < 8 ? 0 : safetensors_header_len(data, header.len);
+    if (len == 0 || len > got)
+        return job_fail(error, PHX_ERROR_INVALID,
+                        "the checkpoint of step %llu holds no named regions in the shard of rank %u: "
+                        "phx_checkpoint_restore reads it",
+                        (unsigned long long)old->id.step, rank);
+    *ret_data = data;
+    *ret_len = len;
+    *ret_data_len = header.len;
+    return 0;
+}
+
+static int add_shard(struct old *old, struct reshard *reshard, uint32_t rank, struct phx_error *error)
+{
+    struct safetensors tensors;
+    const uint8_t *data;
+    char where[96];
+    size_t len;
+    uint64_t data_len;
+    int status = read_front(old, rank, &data, &len, &data_len, error);
+    snprintf(where, sizeof where, "step %llu of attempt %u, rank %u", (unsigned long long)old->id.step,
+             old->id.attempt, rank);
+    if (status == 0)
+        status = safetensors_read(data, len, data_len, where, &tensors, error);
+    if (status != 0)
+        return status;
+    status = reshard_add(reshard, rank, &tensors, error);
+    safetensors_done(&tensors);
+    return status;
+}
+
+/* The data is verified: in memory by the agreement, in storage here. */
+static int fill_from(struct old *old, struct reshard *reshard, uint32_t rank, struct phx_error *error)
+{
+    size_t len = 0;
+    if (in_memory(old, rank))
+        return reshard_fill(reshard, old->held, old->held_len, error);
+    old->id.rank = rank;
+    int status = shard_length(&old->id, &len, error);
+    if (status == 0)
+        status = make_room(old, len, error);
+    if (status == 0)
+        status = shard_read(&old->id, old->buf, old->cap, &len, error);
+    return status == 0 ? reshard_fill(reshard, old->buf, len, error) : status;
+}
+
+/* Every rank begins at another shard, its own where it has one: replicas are read by few each. */
+static int load_cut(struct old *old, struct phx_error *error)
+{
+    struct reshard *reshard = NULL;
+    uint32_t rank, world;
+    int status = 0;
+    old->id.rank = old->rank;
+    /* What is in memory may be the shard of another rank, or world: storage says whose is whose. */
+    if (recut_world(&old->id, &world, NULL) == 0)
+        old->held = NULL;
+    if (old->held == NULL)
+        status = recut_world(&old->id, &old->id.world, error);
+    if (status == 0)
+        status = reshard_new(old->regions, &reshard, error);
+    for (uint32_t i = 0; status == 0 && i < old->id.world && !reshard_complete(reshard); i++)
+        status = add_shard(old, reshard, (old->rank + i) % old->id.world, error);
+    if (status == 0)
+        status = reshard_plan(reshard, error);
+    while (status == 0 && reshard_next(reshard, &rank))
+        status = fill_from(old, reshard, rank, error);
+    reshard_free(reshard);
+    return status;
+}
+
+/* Is this rank's shard of the same regions, cut in the same way? By its header alone. */
+static bool is_same(struct old *old)
+{
+    const struct iovec *header = &old->regions->parts[0];
+    const uint8_t *data;
+    size_t len;
+    uint64_t data_len;
+    return read_front(old, old->rank, &data, &len, &data_len, NULL) == 0 && data_len == old->regions->len &&
+           len == header->iov_len && memcmp(data, header->iov_base, len) == 0;
+}
+
+static int load_same(struct old *old, struct phx_error *error)
+{
+    size_t len = 0;
+    if (old->held != NULL)
+        return job_regions_fill(old->regions, old->held, old->held_len, error);
+    int status = make_room(old, old->regions->len, error);
+    if (status == 0)
+        status = shard_read(&old->id, old->buf, old->cap, &len, error);
+    return status == 0 ? job_regions_fill(old->regions, old->buf, len, error) : status;
+}
+
+int job_load(const struct job_regions *regions, const uint8_t *held, size_t len, const struct shard_id *id,
+             struct phx_error *error)
+{
+    struct old old = {.regions = regions, .rank = id->rank, .held = held, .held_len = len, .id = *id};
+    int status = is_same(&old) ? load_same(&old, error) : load_cut(&old, error);
+    free(old.buf);
+    return status;
+}

@@ -1,0 +1,192 @@
+/* The peer tier: what a rank holds goes on to its buddy, a rank on another machine, whose process keeps it in
+ * its own machine's folder (transfer.h, copies.h). So the loss of a machine loses no shard.
+ *
+ * A thread with the lowest priority sends a sealed slot, which is not overwritten until it is there. Like a
+ * hold, a copy counts when every rank's is there: the hub hears of each and tells all, and the buddy keeps
+ * the one that counts while the next one comes. */
+#include "job/context.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "job/error.h"
+#include "job/transfer.h"
+
+/* ---- serving ---- */
+
+static void *serve(void *argument)
+{
+    struct phx_context *ctx = argument;
+    transfer_serve(ctx->server);
+    return NULL;
+}
+
+int job_serve_start(struct phx_context *ctx, struct phx_error *error)
+{
+    const struct job_settings *settings = &ctx->settings;
+    bool alone = settings->standalone && settings->world == 1;
+    if (alone || settings->memory_dir[0] == '\0' || settings->worlds != 1)
+        return 0;
+    int status =
+        transfer_serve_new(settings->memory_dir, transfer_gang(settings->jobset), &ctx->server, error);
+    if (status == 0)
+        status = job_thread_start(ctx, serve, &ctx->server_thread, &ctx->server_started, error);
+    return status;
+}
+
+void job_serve_stop(struct phx_context *ctx)
+{
+    if (ctx->server_started) {
+        transfer_serve_stop(ctx->server);
+        pthread_join(ctx->server_thread, NULL);
+    }
+    ctx->server_started = false;
+    transfer_serve_free(ctx->server);
+    ctx->server = NULL;
+}
+
+void job_own_place(const struct phx_context *ctx, struct star_name *name)
+{
+    name->machine = ctx->machine.id;
+    name->rack = ctx->machine.rack;
+    name->port = ctx->server != NULL ? transfer_serve_port(ctx->server) : 0;
+}
+
+/* ---- the buddy ---- */
+
+static uint32_t find_buddy(const struct phx_context *ctx)
+{
+    uint32_t world = ctx->settings.world, buddy = MACHINE_NONE;
+    struct machine *machines = malloc(world * sizeof *machines);
+    for (uint32_t rank = 0; machines != NULL && rank < world; rank++)
+        machines[rank] = (struct machine){ctx->names[rank].machine, ctx->names[rank].rack};
+    if (machines != NULL)
+        buddy = machine_buddy(machines, world, ctx->settings.rank, ctx->settings.spread_racks);
+    free(machines);
+    return buddy;
+}
+
+bool job_peer_exists(struct phx_context *ctx)
+{
+    struct job_peer *peer = &ctx->keep.peer;
+    if (!peer->looked)
+        peer->buddy = find_buddy(ctx);
+    peer->looked = true;
+    return peer->buddy != MACHINE_NONE && ctx->names[peer->buddy].port != 0;
+}
+
+/* ---- sending ---- */
+
+/* What the buddy may not overwrite. */
+static void copy_to_keep(const struct phx_context *ctx, struct transfer_request *request)
+{
+    const struct job_peer *peer = &ctx->keep.peer;
+    request->keep_attempt = UINT32_MAX;
+    if (peer->any_by_all) {
+        request->keep_step = peer->by_all;
+        request->keep_attempt = ctx->attempt;
+    } else if (ctx->restore.valid) {
+        request->keep_step = ctx->restore.step;
+        request->keep_attempt = ctx->restore.attempt;
+    }
+}
+
+static void push(struct phx_context *ctx)
+{
+    struct job_peer *peer = &ctx->keep.peer;
+    const struct held_slot *slot = &ctx->keep.held.slots[peer->sending];
+    const struct star_name *buddy = &ctx->names[peer->buddy];
+    struct transfer_peer to = {
+        .address = buddy->address, .port = buddy->port, .rate = ctx->settings.peer_rate, .stop = &peer->stop};
+    struct transfer_request request = {.type = TRANSFER_PUT,
+                                       .attempt = ctx->attempt,
+                                       .gang = transfer_gang(ctx->settings.jobset),
+                                       .offer = {.step = slot->step,
+                                                 .attempt = slot->attempt,
+                                                 .rank = ctx->settings.rank,
+                                                 .world = ctx->settings.world,
+                                                 .key = slot->key,
+                                                 .len = slot->len,
+                                                 .crc = slot->data_crc,
+                                                 .place = OFFER_COPY}};
+    const uint8_t *data = held_data(&ctx->keep.held, peer->sending);
+    copy_to_keep(ctx, &request);
+    pthread_mutex_unlock(&ctx->mutex);
+    int status = transfer_put(&to, &request, data, NULL);
+    pthread_mutex_lock(&ctx->mutex);
+    job_peer_done(ctx, request.offer.step, status == 0);
+}
+
+void job_peer_done(struct phx_context *ctx, uint64_t step, bool there)
+{
+    ctx->keep.peer.sending = -1;
+    job_spoke_send(ctx, &(struct star_message){.type = STAR_COPIED, .number = step, .status = !there});
+    job_changed(ctx);
+}
+
+static void *serve_pushes(void *argument)
+{
+    struct phx_context *ctx = argument;
+    struct job_keep *keep = &ctx->keep;
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19); /* of this thread alone */
+    pthread_mutex_lock(&ctx->mutex);
+    while (!keep->stop) {
+        if (keep->state == KEEP_IDLE && keep->peer.sending >= 0 &&
+            keep->held.slots[keep->peer.sending].sealed)
+            push(ctx);
+        else
+            job_wait_apart(ctx, JOB_NEVER);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return NULL;
+}
+
+int job_peer_start(struct phx_context *ctx, struct phx_error *error)
+{
+    struct job_peer *peer = &ctx->keep.peer;
+    return job_thread_start(ctx, serve_pushes, &peer->thread, &peer->thread_started, error);
+}
+
+void job_peer_stop(struct phx_context *ctx)
+{
+    struct job_peer *peer = &ctx->keep.peer;
+    atomic_store(&peer->stop, true);
+    if (peer->thread_started)
+        pthread_join(peer->thread, NULL);
+    peer->thread_started = false;
+}
+
+void job_peer_told(struct phx_context *ctx, uint64_t step, bool all)
+{
+    struct job_peer *peer = &ctx->keep.peer;
+    peer->any_told = true;
+    peer->told = step;
+    if (all) {
+        peer->any_by_all = true;
+        peer->by_all = step;
+    }
+    job_changed(ctx);
+}
+
+int phx_checkpoint_copied(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error)
+{
+    int64_t deadline_ns = job_deadline_ns(timeout_ms);
+    int status = 0;
+    pthread_mutex_lock(&ctx->mutex);
+    enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_SAVE, job_now_ns());
+    const struct job_peer *peer = &ctx->keep.peer;
+    if (!job_peer_exists(ctx))
+        status = job_fail(error, PHX_ERROR_INVALID, "there is no other machine that could keep a copy");
+    while (status == 0 && !(peer->any_by_all && peer->by_all >= step)) {
+        status = job_failure(ctx, error);
+        if (status == 0 && !job_wait(ctx, deadline_ns))
+            status = job_fail(error, PHX_ERROR_TIMEOUT, "step %llu is not copied by every rank",
+                              (unsigned long long)step);
+    }
+    job_pace_phase(&ctx->pace, phase, job_now_ns());
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}

@@ -1,0 +1,94 @@
+/* plan.h - where each rank of a gang takes its part of a checkpoint from: offers in, a plan out. No I/O.
+ *
+ * An offer says that its holder can give the shard that rank `rank` of `world` kept at (step, attempt). One
+ * step of two attempts is two checkpoints, and a plan is of one alone. A shard serves
+ *     - the rank that kept it, in a world of the same size;
+ *     - where it has a key, every rank whose own regions have that key: its replicas.
+ * What a rank's own shard of the checkpoint says of its key counts, damaged data included; only without one
+ * the key that the gang knows of it (plan_input.keys).
+ *
+ * Of the newest checkpoint that has a source for every rank, each rank gets: a shard that it holds itself;
+ * else one on its machine; else one of another machine's memory, in turn, so that the ones that are asked
+ * differ by at most one; else one in storage, its own by preference. An offer that turned out damaged is
+ * struck by the caller, and a new plan is made: each try has an offer less, so that ends.
+ *
+ * Memory: O(offers + world), given back before the return. Any thread.
+ */
+#ifndef PHX_JOB_PLAN_H
+#define PHX_JOB_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLAN_NONE UINT32_MAX
+
+enum offer_place {
+    OFFER_SLOT,   /* memory: kept there by the rank's own process */
+    OFFER_COPY,   /* memory: a copy that a peer has sent */
+    OFFER_STORED, /* every rank can read it */
+    OFFER_PLACES
+};
+
+struct offer {
+    uint64_t step;
+    uint32_t attempt;
+    uint32_t rank, world; /* whose */
+    uint64_t key;         /* of its regions (regions.h); 0: bytes, of that rank alone */
+    uint64_t len;         /* of the data, and its CRC-32C */
+    uint32_t crc;
+    uint8_t place; /* enum offer_place */
+    uint8_t slot;  /* of the place in memory */
+};
+
+struct plan_offer {
+    struct offer offer;
+    uint32_t holder; /* rank of the gang that is to be */
+    bool struck;
+};
+
+struct plan_input {
+    uint32_t world;           /* of the gang that is to be */
+    const uint64_t *machines; /* [world] equal: the same machine */
+    const uint64_t *keys;     /* [world] of the shards that they need; 0: not known */
+    const struct plan_offer *offers;
+    size_t count;
+};
+
+enum plan_result {
+    PLAN_OUT_OF_MEMORY = -1,
+    PLAN_FOUND = 0,
+    PLAN_INCOMPLETE, /* of none there is every shard */
+};
+
+struct plan_choice {
+    uint64_t step;
+    uint32_t attempt;
+    bool stored; /* every source is in storage */
+    uint32_t
+        missing; /* PLAN_INCOMPLETE: ranks without a source for the newest one (0: nothing is offered), */
+    uint32_t missing_first; /* and the first of them */
+};
+
+/* ret_sources [world]: for each rank the offer's place in the list. Untouched unless PLAN_FOUND; *ret_choice
+ * is set by PLAN_INCOMPLETE too (step and attempt: of the newest). */
+enum plan_result plan_make(const struct plan_input *input, uint32_t *ret_sources,
+                           struct plan_choice *ret_choice);
+
+/* A dying checkpoint: who of those that are left writes the shard of each rank of the whole world.
+ * `input->world` and `keys` are of that one; `machines` is not looked at; holders are the survivors' ranks.
+ * Only memory counts, and only what is newer than `stored` (NULL: all). The lock step is the newest that
+ * anybody has; where a shard of it has no source the next older one is tried, whole as well. The shards are
+ * spread evenly over those that hold them: nobody has to move one. */
+enum plan_result plan_dump(const struct plan_input *input, const struct offer *stored, uint32_t *ret_sources,
+                           struct plan_choice *ret_choice);
+
+/* -1, 0, 1: a is older than b, the same checkpoint, newer. By step, then attempt. */
+int plan_compare(uint64_t step_a, uint32_t attempt_a, uint64_t step_b, uint32_t attempt_b);
+
+/* The keys that the ranks of a world need when those of another world are known: where they repeat with a
+ * period (replicas that follow each other), they go on so. ret_keys [world]; 0: not known. Works in place for
+ * the same world. */
+void plan_extend_keys(const uint64_t *known, uint32_t known_world, uint64_t *ret_keys, uint32_t world);
+
+#endif

@@ -1,0 +1,183 @@
+/* From one attempt to the next within the process: a lost peer, or a change that somebody planned, ends the
+ * attempt; the agent says under which number, as which rank and where this process goes on; it meets the
+ * others there as it did when it joined.
+ *
+ * The caller waits, the context's thread makes the change, in this order:
+ *   1. the threads of keep.c end; they know the old rank and attempt,
+ *   2. the agent's word comes, which ends the attempt where nothing else has,
+ *   3. every thread that waits for something of the old attempt has gone: it finds the failure,
+ *   4. between two polls the star is taken down, the settings change, the star is set up, JOIN is sent.
+ * So nobody ever sees one half of each. What a rank has on storage and in memory is looked at anew, and the
+ * agreement follows. A loss on the way there is answered by one more word of the agent. */
+#include "job/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "job/error.h"
+
+void job_rejoin_told(struct phx_context *ctx, const struct jobwire_rejoin *rejoin)
+{
+    struct job_rejoin *state = &ctx->rejoin;
+    bool newer = ctx->settings.spare ? rejoin->attempt >= ctx->attempt : rejoin->attempt > ctx->attempt;
+    if (!newer || !(ctx->settings.rejoins || ctx->settings.spare) || rejoin->world > JOB_WORLD_MAX)
+        return;
+    if (state->told && rejoin->attempt <= state->to.attempt)
+        return;
+    state->told = true;
+    state->to = *rejoin;
+    if (!ctx->settings.spare)
+        job_end_attempt(ctx);
+    job_changed(ctx);
+}
+
+/* ---- the change ---- */
+
+static void leave_members(struct phx_context *ctx)
+{
+    job_spoke_give_up(ctx);
+    job_spoke_stop(ctx);
+    job_hub_free(ctx);
+    job_agree_reset(ctx);
+}
+
+/* What belongs to an attempt begins anew. */
+static void reset(struct phx_context *ctx)
+{
+    uint64_t ignored;
+    (void)!eventfd_read(ctx->failure_fd, &ignored);
+    ctx->failure = 0;
+    ctx->welcomed = ctx->met = ctx->any_left = false;
+    ctx->join_code = 0;
+    ctx->barrier_arrived = ctx->barrier_released = 0;
+    ctx->step_known = ctx->step_dirty = ctx->step_timer = false;
+    ctx->step_sent_ns = 0; /* the first one is sent at once */
+    ctx->pace.step_ns = 0; /* what the change takes is nobody's pace */
+    ctx->saved_count = 0;
+    ctx->restore = ctx->last = (struct job_checkpoint_ref){0};
+    ctx->keep = (struct job_keep){0};
+    ctx->pact = (struct job_pact){0};
+    ctx->drain = false; /* said again where it stands */
+}
+
+static int set_up(struct phx_context *ctx, struct star_name *names, uint8_t *members, struct phx_error *error)
+{
+    free(ctx->rejoin.names);
+    ctx->rejoin.names = ctx->names;
+    ctx->names = names;
+    free(ctx->members);
+    ctx->members = members;
+    job_flight_show(&ctx->flight, &ctx->settings, ctx->attempt);
+    int status = ctx->settings.rank == 0 ? job_hub_new(ctx, error) : 0;
+    job_spoke_start(ctx);
+    if (status == 0)
+        job_link_join(ctx);
+    return status;
+}
+
+static int change(struct phx_context *ctx, struct phx_error *error)
+{
+    const struct jobwire_rejoin *to = &ctx->rejoin.to;
+    struct star_name *names = calloc(to->world, sizeof *names);
+    uint8_t *members = calloc(to->world, sizeof *members);
+    struct job_settings next = ctx->settings;
+    int status = names == NULL || members == NULL ? job_fail(error, PHX_ERROR_MEMORY, "out of memory")
+                                                  : job_settings_move(&next, to, error);
+    if (status != 0) {
+        free(names);
+        free(members);
+        return status;
+    }
+    leave_members(ctx);
+    ctx->settings = next;
+    ctx->attempt = to->attempt;
+    ctx->rejoin.told = false;
+    ctx->dumping = (to->flags & JOBWIRE_REJOIN_DUMP) != 0;
+    reset(ctx);
+    return set_up(ctx, names, members, error);
+}
+
+void job_rejoin_change(struct phx_context *ctx)
+{
+    struct phx_error error;
+    if (!ctx->rejoin.due)
+        return;
+    int status = change(ctx, &error);
+    ctx->rejoin.due = false;
+    if (status != 0)
+        job_join_failed(ctx, status, error.message);
+    job_changed(ctx);
+}
+
+/* ---- the caller ---- */
+
+static int wait_for_word(struct phx_context *ctx, int64_t deadline_ns, struct phx_error *error)
+{
+    while (!ctx->rejoin.told) {
+        if (ctx->failure == PHX_ERROR_FENCED)
+            return job_failure(ctx, error);
+        if (!job_wait_apart(ctx, deadline_ns))
+            return job_fail(error, PHX_ERROR_TIMEOUT, "the agent has not said where this process goes on");
+    }
+    while (ctx->rejoin.waiters > 0)
+        job_wait_apart(ctx, JOB_NEVER);
+    return 0;
+}
+
+/* One membership: 0 when it is whole. Mutex held. */
+static int go_where_told(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms,
+                         struct phx_error *error)
+{
+    int status = wait_for_word(ctx, deadline_ns, error);
+    if (status != 0)
+        return status;
+    ctx->join_code = 0;
+    ctx->rejoin.due = true;
+    job_wake(ctx);
+    while (ctx->rejoin.due && !ctx->stop)
+        job_wait_apart(ctx, JOB_NEVER);
+    if (ctx->join_code != 0)
+        return job_fail(error, ctx->join_code, "%s", ctx->join_text);
+    pthread_mutex_unlock(&ctx->mutex);
+    status = job_take_stock(ctx, error);
+    if (status == 0)
+        status = job_wait_for_gang(ctx, join_ms < 0 ? deadline_ns : job_deadline_ns(join_ms), error);
+    pthread_mutex_lock(&ctx->mutex);
+    return status == 0 && ctx->dumping ? job_dump_end(ctx, error) : status;
+}
+
+/* A word of the agent follows: somebody is lost again, or others are on the way to a newer attempt already.
+ * */
+static bool goes_on(const struct phx_context *ctx, int status)
+{
+    return status == PHX_ERROR_PEER || status == PHX_ERROR_REJOIN ||
+           (status == PHX_ERROR_FENCED && ctx->failure != PHX_ERROR_FENCED);
+}
+
+int job_rejoin(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms, struct phx_error *error)
+{
+    int status;
+    do {
+        job_keep_stop(ctx, false);
+        pthread_mutex_lock(&ctx->mutex);
+        status = go_where_told(ctx, deadline_ns, join_ms, error);
+        bool again = goes_on(ctx, status);
+        pthread_mutex_unlock(&ctx->mutex);
+        if (!again)
+            break;
+    } while (true);
+    if (status == 0)
+        job_settings_export(&ctx->settings, ctx->attempt);
+    return status;
+}
+
+int phx_rejoin(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
+{
+    if (ctx == NULL || ctx->settings.standalone || !ctx->settings.rejoins)
+        return job_fail(error, PHX_ERROR_INVALID, "%s",
+                        ctx == NULL                ? "the context is NULL"
+                        : ctx->settings.standalone ? "there is no agent that could say where to go on"
+                                                   : "phx_join was not told that this program can rejoin");
+    return job_rejoin(ctx, job_deadline_ns(timeout_ms), -1, error);
+}

@@ -1,0 +1,329 @@
+/* The side of transfer.h that serves: one thread, connections that never block it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "job/copies.h"
+#include "job/crc.h"
+#include "job/error.h"
+#include "job/transfer.h"
+#include "job/wire.h"
+
+#define CHUNK ((size_t)256 << 10)
+#define TURN  ((size_t)4 << 20) /* of one connection before the others have theirs */
+
+enum line_state {
+    LINE_FREE,
+    LINE_REQUEST,  /* its bytes come */
+    LINE_ANSWER,   /* goes out; then `next` */
+    LINE_SENDING,  /* GET: the data */
+    LINE_RECEIVING /* PUT: the data */
+};
+
+struct line {
+    enum line_state state, next;
+    int fd;
+    int64_t seen_ns; /* when a byte moved last */
+    uint8_t bytes[TRANSFER_REQUEST_SIZE];
+    size_t bytes_len; /* of the request that came, or of the answer that is left */
+    struct transfer_request request;
+    int file;         /* GET; -1: none */
+    off_t at;         /* in it */
+    struct copy copy; /* PUT; fd -1: none */
+    uint64_t left;
+    uint32_t crc;
+};
+
+struct transfer_server {
+    char dir[3072];
+    uint64_t gang;
+    _Atomic uint32_t attempt;
+    atomic_bool stop;
+    int listen_fd, wake_fd;
+    uint16_t port;
+    struct line lines[TRANSFER_LINES];
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- beginning and end ---- */
+
+/* All addresses of both families, or of the older one. */
+static int listen_anywhere(uint16_t *ret_port)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    socklen_t size = sizeof six;
+    int off = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool done = fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
+                bind(fd, (struct sockaddr *)&six, sizeof six) == 0;
+    if (!done) {
+        if (fd >= 0)
+            close(fd);
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        done = fd >= 0 && bind(fd, (struct sockaddr *)&four, sizeof four) == 0;
+    }
+    if (done && listen(fd, 1024) == 0 && getsockname(fd, (struct sockaddr *)&six, &size) == 0) {
+        *ret_port = ntohs(six.sin6_port); /* at the same place in both families */
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **ret_server,
+                       struct phx_error *error)
+{
+    struct transfer_server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
+    size_t len = strlen(dir);
+    memcpy(server->dir, dir, len < sizeof server->dir ? len : sizeof server->dir - 1);
+    server->gang = gang;
+    server->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->listen_fd = listen_anywhere(&server->port);
+    for (size_t i = 0; i < TRANSFER_LINES; i++)
+        server->lines[i].fd = server->lines[i].file = server->lines[i].copy.fd = -1;
+    if (server->wake_fd < 0 || server->listen_fd < 0) {
+        int reason = errno;
+        transfer_serve_free(server);
+        return job_fail_errno(error, reason, "listen for transfers");
+    }
+    *ret_server = server;
+    return 0;
+}
+
+static void end_line(struct line *line)
+{
+    if (line->fd >= 0)
+        close(line->fd);
+    if (line->file >= 0)
+        close(line->file);
+    if (line->copy.fd >= 0)
+        copy_end(&line->copy);
+    *line = (struct line){.fd = -1, .file = -1, .copy = {.fd = -1}};
+}
+
+void transfer_serve_free(struct transfer_server *server)
+{
+    if (server == NULL)
+        return;
+    for (size_t i = 0; i < TRANSFER_LINES; i++)
+        end_line(&server->lines[i]);
+    if (server->listen_fd >= 0)
+        close(server->listen_fd);
+    if (server->wake_fd >= 0)
+        close(server->wake_fd);
+    free(server);
+}
+
+uint16_t transfer_serve_port(const struct transfer_server *server)
+{
+    return server->port;
+}
+
+void transfer_serve_attempt(struct transfer_server *server, uint32_t attempt)
+{
+    atomic_store(&server->attempt, attempt);
+}
+
+void transfer_serve_stop(struct transfer_server *server)
+{
+    atomic_store(&server->stop, true);
+    (void)!eventfd_write(server->wake_fd, 1);
+}
+
+/* ---- a connection; false: it is over ---- */
+
+static void answer(struct line *line, int code, uint64_t len, enum line_state next)
+{
+    struct jobwire_writer writer = {.data = line->bytes, .cap = TRANSFER_ANSWER_SIZE};
+    jobwire_put(&writer, (uint32_t)-code, 4);
+    jobwire_put(&writer, 0, 4);
+    jobwire_put(&writer, len, 8);
+    line->bytes_len = writer.len;
+    line->state = LINE_ANSWER;
+    line->next = next;
+}
+
+static void begin(struct transfer_server *server, struct line *line)
+{
+    const struct transfer_request *request = &line->request;
+    struct shard_header header;
+    int code = 0;
+    line->left = request->offer.len;
+    if (request->gang != server->gang || request->attempt != atomic_load(&server->attempt))
+        code = PHX_ERROR_FENCED;
+    else if (request->type == TRANSFER_GET)
+        code = offer_open(server->dir, &request->offer, &header, &line->file, NULL);
+    else
+        code = copy_begin(server->dir, &request->offer, request->keep_step, request->keep_attempt,
+                          &line->copy, NULL);
+    line->at = SHARD_HEADER_SIZE;
+    if (code != 0)
+        answer(line, code, 0, LINE_FREE);
+    else if (request->type == TRANSFER_GET)
+        answer(line, 0, line->left, LINE_SENDING);
+    else
+        answer(line, 0, 0, LINE_RECEIVING);
+}
+
+static bool read_request(struct transfer_server *server, struct line *line)
+{
+    ssize_t got = recv(line->fd, line->bytes + line->bytes_len, sizeof line->bytes - line->bytes_len, 0);
+    if (got <= 0)
+        return got < 0 && (errno == EAGAIN || errno == EINTR);
+    line->bytes_len += (size_t)got;
+    if (line->bytes_len < sizeof line->bytes)
+        return true;
+    if (!transfer_get_request(line->bytes, &line->request))
+        return false;
+    begin(server, line);
+    return true;
+}
+
+/* The copy is there: it counts if it is what was announced, and still of this attempt. */
+static void finish_copy(struct transfer_server *server, struct line *line)
+{
+    int code = line->crc != line->request.offer.crc                     ? PHX_ERROR_CORRUPT
+               : line->request.attempt != atomic_load(&server->attempt) ? PHX_ERROR_FENCED
+                                                                        : 0;
+    if (code == 0)
+        copy_seal(&line->copy);
+    answer(line, code, 0, LINE_FREE);
+}
+
+static bool send_answer(struct transfer_server *server, struct line *line)
+{
+    size_t begin_at = TRANSFER_ANSWER_SIZE - line->bytes_len;
+    ssize_t sent = send(line->fd, line->bytes + begin_at, line->bytes_len, MSG_NOSIGNAL);
+    if (sent < 0)
+        return errno == EAGAIN || errno == EINTR;
+    line->bytes_len -= (size_t)sent;
+    if (line->bytes_len > 0)
+        return true;
+    line->state = line->next;
+    if (line->state == LINE_RECEIVING && line->left == 0)
+        finish_copy(server, line);
+    return line->state != LINE_FREE && !(line->state == LINE_SENDING && line->left == 0);
+}
+
+static bool send_data(struct line *line)
+{
+    size_t turn = 0;
+    while (line->left > 0 && turn < TURN) {
+        size_t part = line->left < TURN ? (size_t)line->left : TURN;
+        ssize_t sent = sendfile(line->fd, line->file, &line->at, part);
+        if (sent <= 0)
+            return sent < 0 && (errno == EAGAIN || errno == EINTR);
+        line->left -= (uint64_t)sent;
+        turn += (size_t)sent;
+    }
+    return line->left > 0;
+}
+
+static bool receive_data(struct transfer_server *server, struct line *line)
+{
+    uint8_t *to = copy_data(&line->copy) + (line->request.offer.len - line->left);
+    for (size_t turn = 0; line->left > 0 && turn < TURN;) {
+        size_t part = line->left < CHUNK ? (size_t)line->left : CHUNK;
+        ssize_t got = recv(line->fd, to, part, 0);
+        if (got <= 0)
+            return got < 0 && (errno == EAGAIN || errno == EINTR);
+        line->crc = job_crc32c(line->crc, to, (size_t)got);
+        to += got;
+        line->left -= (uint64_t)got;
+        turn += (size_t)got;
+    }
+    if (line->left == 0)
+        finish_copy(server, line);
+    return true;
+}
+
+static bool move_on(struct transfer_server *server, struct line *line)
+{
+    switch (line->state) {
+    case LINE_REQUEST:
+        return read_request(server, line);
+    case LINE_ANSWER:
+        return send_answer(server, line);
+    case LINE_SENDING:
+        return send_data(line);
+    case LINE_RECEIVING:
+        return receive_data(server, line);
+    default:
+        return false;
+    }
+}
+
+/* ---- the thread ---- */
+
+static void accept_all(struct transfer_server *server)
+{
+    int on = 1;
+    for (size_t i = 0; i < TRANSFER_LINES; i++) {
+        struct line *line = &server->lines[i];
+        if (line->state != LINE_FREE)
+            continue;
+        line->fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (line->fd < 0)
+            return;
+        setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        line->state = LINE_REQUEST;
+        line->seen_ns = now_ns();
+    }
+}
+
+/* The places of the connections are those of the lines; returns how long to wait. */
+static int fill(struct transfer_server *server, struct pollfd *fds)
+{
+    bool any = false, full = true;
+    for (size_t i = 0; i < TRANSFER_LINES; i++) {
+        const struct line *line = &server->lines[i];
+        bool out = line->state == LINE_ANSWER || line->state == LINE_SENDING;
+        fds[i] = (struct pollfd){.fd = line->fd, .events = out ? POLLOUT : POLLIN};
+        any = any || line->state != LINE_FREE;
+        full = full && line->state != LINE_FREE;
+    }
+    fds[TRANSFER_LINES] = (struct pollfd){.fd = full ? -1 : server->listen_fd, .events = POLLIN};
+    fds[TRANSFER_LINES + 1] = (struct pollfd){.fd = server->wake_fd, .events = POLLIN};
+    return any ? 1000 : -1;
+}
+
+void transfer_serve(struct transfer_server *server)
+{
+    struct pollfd fds[TRANSFER_LINES + 2];
+    while (!atomic_load(&server->stop)) {
+        int timeout_ms = fill(server, fds);
+        if (poll(fds, TRANSFER_LINES + 2, timeout_ms) < 0)
+            continue;
+        int64_t now = now_ns();
+        for (size_t i = 0; i < TRANSFER_LINES; i++) {
+            struct line *line = &server->lines[i];
+            if (line->state == LINE_FREE)
+                continue;
+            if (fds[i].revents != 0)
+                line->seen_ns = now;
+            if ((fds[i].revents != 0 && !move_on(server, line)) ||
+                now - line->seen_ns > (int64_t)TRANSFER_STALL_MS * 1000000)
+                end_line(line);
+        }
+        if (fds[TRANSFER_LINES].revents != 0)
+            accept_all(server);
+    }
+}

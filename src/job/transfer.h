@@ -1,0 +1,86 @@
+/* transfer.h - shards from one machine's memory to another's: the wire between ranks, the side that asks and
+ * the side that serves.
+ *
+ * A rank with a folder in memory listens (its port is in the table of ranks). A connection carries one
+ * request (integers little-endian, TRANSFER_REQUEST_SIZE bytes):
+ *     "PHXMOVE1"  u32 type  u32 attempt  u64 gang  offer (offer.h)  u64 step, u32 attempt: of the copy to
+ *     keep
+ * and answers of 16 bytes: u32 phx_code without its sign (0: go on), u32 zero, u64 length of what follows.
+ *     GET: the answer, then the data of that offer from the folder of who serves.
+ *     PUT: the answer, then the data from who asks, then a second answer when it lies there, whole, as a
+ *     copy:
+ *          DIR/peer-<rank>.<slot>, in the place of an older one, never of the one to keep.
+ * Who has another gang or another attempt is refused (PHX_ERROR_FENCED): an old process can neither read nor
+ * write. The checksum of the offer is compared on arrival, and a copy counts (its header appears) only then.
+ *
+ * Waiting has limits: TRANSFER_CONNECT_MS, and TRANSFER_STALL_MS without a byte, on both sides.
+ */
+#ifndef PHX_JOB_TRANSFER_H
+#define PHX_JOB_TRANSFER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "job/offer.h"
+#include "phalanx/phalanx.h"
+
+#define TRANSFER_MAGIC        "PHXMOVE1"
+#define TRANSFER_REQUEST_SIZE (8 + 4 + 4 + 8 + OFFER_SIZE + 12)
+#define TRANSFER_ANSWER_SIZE  16
+#define TRANSFER_CONNECT_MS   5000
+#define TRANSFER_STALL_MS     10000
+#define TRANSFER_LINES        64 /* connections that are served at once; others wait */
+
+enum transfer_type { TRANSFER_GET = 1, TRANSFER_PUT = 2 };
+
+struct transfer_request {
+    enum transfer_type type;
+    uint32_t attempt; /* of the gang now; the offer may be of an older one */
+    uint64_t gang;    /* transfer_gang */
+    struct offer offer;
+    uint64_t keep_step; /* PUT; with keep_attempt UINT32_MAX nothing is to be kept */
+    uint32_t keep_attempt;
+};
+
+/* The gang's name as a number. */
+uint64_t transfer_gang(const char *jobset);
+
+void transfer_put_request(const struct transfer_request *request, uint8_t ret_bytes[TRANSFER_REQUEST_SIZE]);
+/* False: these bytes are no request. */
+bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct transfer_request *ret_request);
+
+/* ---- who asks: blocking, any thread ---- */
+
+struct transfer_peer {
+    const char *address; /* numeric */
+    uint16_t port;
+    uint64_t rate;           /* bytes per second; 0: as fast as it goes */
+    const atomic_bool *stop; /* ends it with PHX_ERROR_IO; may be NULL */
+};
+
+/* Gets request->offer.len bytes. PHX_ERROR_CORRUPT: they are not what was offered, or not there any more;
+ * PHX_ERROR_TIMEOUT, PHX_ERROR_IO: who has them can't be reached. */
+int transfer_get(const struct transfer_peer *peer, const struct transfer_request *request, uint8_t *to,
+                 struct phx_error *error);
+/* Sends them; 0: they lie there. PHX_ERROR_SPACE: there is no memory for them. */
+int transfer_put(const struct transfer_peer *peer, const struct transfer_request *request,
+                 const uint8_t *data, struct phx_error *error);
+
+/* ---- who serves: one thread ---- */
+
+struct transfer_server;
+
+/* Listens at a port of the kernel's choice, on all addresses. *ret_server is given to transfer_serve_free. */
+int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **ret_server,
+                       struct phx_error *error);
+void transfer_serve_free(struct transfer_server *server);
+uint16_t transfer_serve_port(const struct transfer_server *server);
+/* Any thread: who is served from now on. */
+void transfer_serve_attempt(struct transfer_server *server, uint32_t attempt);
+/* Serves until transfer_serve_stop, which any thread may call. */
+void transfer_serve(struct transfer_server *server);
+void transfer_serve_stop(struct transfer_server *server);
+
+#endif

@@ -1,0 +1,265 @@
+/* Replicas that leave for want of machines, and come back: who stays, who stands by, which ranks there are.
+ */
+#include "story.h"
+
+#include "base/rng.h"
+
+#define TRAIN(more, count)                                                                                   \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: {" more            \
+    "}}\nspec: {failurePolicy: {maxRestarts: 0}, "                                                           \
+    "replicatedJobs: [{name: w, replicas: 1, template: {spec: {parallelism: " #count                         \
+    ", completions: " #count ", backoffLimit: 0, " POD_OF("", "2") "}}}]}\n"
+#define REPLICAS(size) "phalanx.dev/replica-size: '" #size "'"
+
+static void joins(struct harness *h, struct task *task)
+{
+    struct task_report report = {.kind = REPORT_JOINED,
+                                 .task = task->uid,
+                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
+                                 .can_rejoin = true};
+    harness_report(h, &report, task->machine);
+    core_check_invariants(h->core);
+}
+
+static void all_join(struct harness *h, struct jobset *jobset)
+{
+    harness_run_all(h);
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        for (size_t t = 0; jobset->jobs[i] && t < jobset->jobs[i]->tasks.len; t++) {
+            struct task *task = jobset->jobs[i]->tasks.items[t];
+            if (task->state == TASK_RUNNING && !task->joined && task->keep != KEEP_WAITS)
+                joins(h, task);
+        }
+}
+
+static struct jobset *begin(struct harness *h, int machines, const char *yaml)
+{
+    harness_init(h, machines, 4, 0);
+    struct jobset *jobset = harness_create(h, yaml);
+    all_join(h, jobset);
+    progress_to(h, jobset, 1);
+    return jobset;
+}
+
+static const char *machine_of(struct harness *h, const char *hostname)
+{
+    return core_cluster(h->core)->machines[harness_task(h, hostname)->machine].name.data;
+}
+
+static struct task *task_at(const struct jobset *jobset, uint32_t index)
+{
+    return jobset->jobs[0]->indexes[index].task;
+}
+
+/* Those that take part have the ranks from 0 on, in the order of their indexes; replicas are whole. */
+static uint32_t check_ranks(const struct jobset *jobset, uint32_t size)
+{
+    uint32_t next = 0, world = 0, count = jobset->jobs[0]->index_count;
+    for (uint32_t i = 0; i < count; i++)
+        world += !task_is_away(task_at(jobset, i));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct task *task = task_at(jobset, i);
+        assert_int_equal(task_is_away(task), task_is_away(task_at(jobset, i / size * size)));
+        if (task_is_away(task)) {
+            assert_true(task->rank >= world && task->world == count);
+            continue;
+        }
+        assert_int_equal((int)task->rank, (int)next++);
+        assert_int_equal((int)task->world, (int)world);
+    }
+    return world;
+}
+
+static void a_replica_leaves_and_comes_back(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 3, TRAIN(REPLICAS(2), 6)); /* two ranks a machine: one replica each */
+    struct task *zero = harness_task(&h, "a-w-0-0"), *four = harness_task(&h, "a-w-0-4");
+    obj_id first = zero->uid, last = four->uid;
+    char lost[64];
+    snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
+    harness_lose(&h, lost);
+    assert_true(!jobset->parking && jobset->attempt == 1); /* no room: at once */
+    assert_int_equal((int)jobset->absence.replicas.len, 1);
+    assert_int_equal((int)jobset_replicas(jobset), 3);
+    assert_int_equal((int)check_ranks(jobset, 2), 4);
+    assert_note(&h, true, "Shrunk", "goes on with 2 of 3 replicas as attempt 1: the others have no place");
+    assert_true(zero->uid == first && four->uid == last && four->rank == 2 && zero->keep == KEEP_TOLD);
+    struct task_rejoin told;
+    struct arena arena = {0};
+    task_rejoin_build(four, core_cluster(h.core), &arena, &told);
+    assert_true(told.rank == 2 && told.world == 4 && told.full_world == 6 && told.attempt == 1);
+    arena_done(&arena);
+    harness_check_replay(&h);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 5);
+    assert_false(jobset->keeping);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8);
+    harness_hello(&h, lost, NULL, 0);
+    assert_int_equal(task_at(jobset, 2)->state, TASK_PLACED); /* it waits for its time */
+    assert_true(!jobset->parking && jobset->attempt == 1);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESTARTING], 4);
+    progress_to(&h, jobset, 6);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8); /* it makes no steps */
+    harness_wait(&h, 11 * NS_PER_SECOND);
+    assert_int_equal(jobset->attempt, 2);
+    assert_true(jobset->absence.replicas.len == 0 && jobset->planned);
+    assert_int_equal((int)check_ranks(jobset, 2), 6);
+    assert_note(&h, false, "Grown", "goes on with 3 of 3 replicas as attempt 2");
+    harness_wait(&h, 100 * NS_PER_SECOND); /* a long step: nobody is hurried */
+    assert_true(jobset->attempt == 2 && zero->uid == first && four->uid == last);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 7);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 12);
+    assert_string_equal(jobset->records[1].cause, "Grown");
+    assert_int_equal((int)jobset->records[1].step_resumed_from, 6);
+    assert_int_equal(jobset->restarts_counted + jobset->in_place_counted, 0);
+    harness_done(&h);
+}
+
+/* A replica of two machines: what is left of it waits in its processes. */
+static void the_rest_stands_by(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 4, TRAIN(REPLICAS(4), 8));
+    struct task *rest = harness_task(&h, "a-w-0-6");
+    obj_id uid = rest->uid;
+    char lost[64];
+    snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-4"));
+    harness_lose(&h, lost);
+    assert_int_equal((int)check_ranks(jobset, 4), 4);
+    assert_true(rest->state == TASK_RUNNING && rest->keep == KEEP_WAITS && rest->holds);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 3);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESTARTING], 4);
+    exits(&h, "a-w-0-7", 1); /* one that stands by ends: nobody's loss */
+    assert_true(jobset->attempt == 1 && !jobset->parking && task_at(jobset, 7)->state == TASK_PLACED);
+    assert_int_equal(jobset->jobs[0]->failed, 0);
+    harness_check_replay(&h);
+    harness_wait(&h, 61 * NS_PER_SECOND);
+    assert_int_equal(jobset->attempt, 1); /* half of it is no replica */
+    harness_hello(&h, lost, NULL, 0);
+    assert_int_equal(jobset->attempt, 2);
+    assert_true(rest->uid == uid && rest->keep == KEEP_TOLD);
+    assert_int_equal((int)check_ranks(jobset, 4), 8);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 4);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 16);
+    harness_done(&h);
+}
+
+static void never_fewer_than_the_least(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 2, TRAIN(REPLICAS(2) ", phalanx.dev/min-replicas: '2'", 4));
+    harness_lose(&h, machine_of(&h, "a-w-0-0"));
+    assert_true(jobset->parking && jobset->keeping && jobset->absence.replicas.len == 0);
+    harness_wait(&h, 151 * NS_PER_SECOND);
+    assert_int_equal(jobset->dump, DUMP_UNDER_WAY); /* the rung after; nobody saves */
+    harness_wait(&h, 61 * NS_PER_SECOND);
+    /* The last one: the policy's restart, which infrastructure is forgiven. */
+    assert_true(jobset->restarts == 1 && !jobset->parking && !jobset->terminal_state[0]);
+    harness_done(&h);
+}
+
+/* The rung is not allowed, or the world is not divided: as before. */
+static void only_where_it_is_asked(void **state)
+{
+    static const char *const yamls[] = {
+        TRAIN(REPLICAS(2) ", phalanx.dev/recovery: replace-machine", 4),
+        TRAIN("phalanx.dev/min-replicas: '1'", 4),
+    };
+    for (int i = 0; i < 2; i++) {
+        struct harness h;
+        struct jobset *jobset = begin(&h, 2, yamls[i]);
+        harness_lose(&h, machine_of(&h, "a-w-0-0"));
+        assert_true(jobset->parking && jobset->absence.replicas.len == 0);
+        harness_done(&h);
+    }
+}
+
+static void ranks_that_are_through_end_it(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 2, TRAIN(REPLICAS(2), 4));
+    harness_lose(&h, machine_of(&h, "a-w-0-0"));
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 9);
+    exits(&h, "a-w-0-2", 0);
+    assert_string_equal(jobset->terminal_state, "");
+    exits(&h, "a-w-0-3", 0);
+    harness_run_all(&h);
+    assert_string_equal(jobset->terminal_state, "Completed");
+    harness_done(&h);
+}
+
+static void wrong_words_are_refused(void **state)
+{
+    struct harness h;
+    harness_init(&h, 1, 4, 0);
+    assert_int_equal(harness_write(&h, WRITE_CREATE, "", TRAIN(REPLICAS(3), 4)), 422);
+    assert_int_equal(harness_write(&h, WRITE_CREATE, "", TRAIN(REPLICAS(x), 4)), 422);
+    assert_int_equal(
+        harness_write(&h, WRITE_CREATE, "", TRAIN(REPLICAS(2) ", phalanx.dev/min-replicas: '3'", 4)), 422);
+    assert_int_equal(harness_write(&h, WRITE_CREATE, "", TRAIN(REPLICAS(2), 4)), 201);
+    harness_done(&h);
+}
+
+/* Machines go and come: ranks are contiguous in whole replicas, never fewer than the least; with all machines
+ * back the world is full again. */
+static void random_losses(void **state)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct harness h;
+        struct rng rng;
+        rng_seed(&rng, seed);
+        uint32_t size = seed % 3 == 0 ? 4 : 2;
+        struct jobset *jobset = begin(&h, 5, size == 4 ? TRAIN(REPLICAS(4), 8) : TRAIN(REPLICAS(2), 8));
+        const struct cluster *cluster = core_cluster(h.core);
+        int64_t step = 1;
+        for (int i = 0; i < 30 && !jobset->terminal_state[0]; i++) {
+            machine_id machine = (machine_id)rng_below(&rng, 5);
+            char name[64];
+            snprintf(name, sizeof name, "%s", cluster->machines[machine].name.data);
+            if (cluster->machines[machine].state == MACHINE_LOST)
+                harness_hello(&h, name, NULL, 0);
+            else if (rng_below(&rng, 2))
+                harness_lose(&h, name);
+            core_check_invariants(h.core);
+            if (rng_below(&rng, 3))
+                all_join(&h, jobset);
+            if (rng_below(&rng, 2) && !jobset->parking)
+                progress_to(&h, jobset, ++step);
+            if (!jobset->parking && jobset->jobs[0] && jobset->jobs[0]->state == JOB_ACTIVE)
+                assert_true(check_ranks(jobset, size) >= size);
+            harness_wait(&h, (int64_t)rng_below(&rng, 40) * NS_PER_SECOND);
+        }
+        for (machine_id m = 0; m < 5; m++)
+            if (cluster->machines[m].state == MACHINE_LOST)
+                harness_hello(&h, cluster->machines[m].name.data, NULL, 0);
+        for (int i = 0; i < 8 && !jobset->terminal_state[0]; i++) {
+            all_join(&h, jobset);
+            if (!jobset->parking)
+                progress_to(&h, jobset, ++step);
+            harness_wait(&h, 61 * NS_PER_SECOND);
+        }
+        if (!jobset->terminal_state[0])
+            assert_int_equal((int)check_ranks(jobset, size), 8);
+        harness_done(&h);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_replica_leaves_and_comes_back),
+        cmocka_unit_test(the_rest_stands_by),
+        cmocka_unit_test(never_fewer_than_the_least),
+        cmocka_unit_test(only_where_it_is_asked),
+        cmocka_unit_test(ranks_that_are_through_end_it),
+        cmocka_unit_test(wrong_words_are_refused),
+        cmocka_unit_test(random_losses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* Shards from machine to machine: what arrives is what lay there, or it does not count; strangers, old
+ * attempts, damage and silence end in an error. The server runs in a thread of the test. */
+#include "job/gang.h"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+
+#include "job/copies.h"
+#include "job/crc.h"
+#include "job/held.h"
+#include "job/transfer.h"
+
+#define LEN ((size_t)3000 * 1000)
+
+struct stage {
+    struct gang gang; /* for its folder */
+    struct transfer_server *server;
+    pthread_t thread;
+    struct transfer_peer peer;
+    struct transfer_request request;
+    uint8_t *data, *back;
+};
+
+static void *serve(void *server)
+{
+    transfer_serve(server);
+    return NULL;
+}
+
+/* A slot of rank 2 of 4, step 10, of attempt 1; the gang is in attempt 3. */
+static struct stage *stage_new(void)
+{
+    struct stage *stage = calloc(1, sizeof *stage);
+    struct phx_error error;
+    struct held held;
+    signal(SIGPIPE, SIG_IGN);
+    gang_init(&stage->gang, 1);
+    stage->data = malloc(LEN);
+    stage->back = calloc(1, LEN);
+    for (size_t i = 0; i < LEN; i++)
+        stage->data[i] = (uint8_t)(i * 2654435761u >> 13);
+    assert_int_equal(held_open(&held, stage->gang.dir, true, 2, 4, 1, &error), 0);
+    struct iovec part = {stage->data, LEN};
+    assert_int_equal(held_copy(&held, 1, &part, 1, &error), 0);
+    assert_int_equal(held_seal(&held, 1, 10, LEN, 77, &error), 0);
+    held_close(&held);
+    assert_int_equal(transfer_serve_new(stage->gang.dir, transfer_gang("a/b"), &stage->server, &error), 0);
+    transfer_serve_attempt(stage->server, 3);
+    assert_int_equal(pthread_create(&stage->thread, NULL, serve, stage->server), 0);
+    stage->peer = (struct transfer_peer){.address = "127.0.0.1", .port = transfer_serve_port(stage->server)};
+    stage->request = (struct transfer_request){.type = TRANSFER_GET,
+                                               .attempt = 3,
+                                               .gang = transfer_gang("a/b"),
+                                               .offer = {.step = 10,
+                                                         .attempt = 1,
+                                                         .rank = 2,
+                                                         .world = 4,
+                                                         .key = 77,
+                                                         .len = LEN,
+                                                         .crc = job_crc32c(0, stage->data, LEN),
+                                                         .slot = 1}};
+    return stage;
+}
+
+static void stage_free(struct stage *stage)
+{
+    transfer_serve_stop(stage->server);
+    pthread_join(stage->thread, NULL);
+    transfer_serve_free(stage->server);
+    gang_done(&stage->gang);
+    free(stage->data);
+    free(stage->back);
+    free(stage);
+}
+
+static int get(struct stage *stage)
+{
+    struct phx_error error;
+    return transfer_get(&stage->peer, &stage->request, stage->back, &error);
+}
+
+static void test_get(void **unused)
+{
+    struct stage *stage = stage_new();
+    assert_int_equal(get(stage), 0);
+    assert_memory_equal(stage->back, stage->data, LEN);
+    stage->request.offer.step = 11; /* not there */
+    assert_int_equal(get(stage), PHX_ERROR_CORRUPT);
+    stage->request.offer.step = 10;
+    stage->request.attempt = 2; /* an old process that came back */
+    assert_int_equal(get(stage), PHX_ERROR_FENCED);
+    stage->request.attempt = 3;
+    stage->request.gang++;
+    assert_int_equal(get(stage), PHX_ERROR_FENCED);
+    stage_free(stage);
+}
+
+static void test_damaged_on_the_way(void **unused)
+{
+    struct stage *stage = stage_new();
+    char path[160];
+    struct phx_error error;
+    offer_path(stage->gang.dir, &stage->request.offer, path, sizeof path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && pwrite(fd, "xyz", 3, LEN / 2) == 3);
+    assert_int_equal(transfer_get(&stage->peer, &stage->request, stage->back, &error), PHX_ERROR_CORRUPT);
+    assert_non_null(strstr(error.message, "checksum"));
+    assert_int_equal(ftruncate(fd, LEN / 2), 0);
+    assert_int_equal(get(stage), PHX_ERROR_CORRUPT);
+    close(fd);
+    stage_free(stage);
+}
+
+static int put(struct stage *stage, uint64_t step)
+{
+    struct phx_error error;
+    stage->request.type = TRANSFER_PUT;
+    stage->request.offer.step = step;
+    stage->request.offer.place = OFFER_COPY;
+    stage->request.offer.slot = 0;
+    return transfer_put(&stage->peer, &stage->request, stage->data, &error);
+}
+
+/* The copies that count: steps, as a set of bits. */
+static unsigned copied(const struct stage *stage, uint32_t rank)
+{
+    static const uint64_t machines[] = {1};
+    struct offer_list list = {0};
+    struct offer_share share = offer_share_of(0, 1, machines);
+    unsigned steps = 0;
+    offer_scan(stage->gang.dir, &share, &list);
+    for (size_t i = 0; i < list.count; i++)
+        if (list.items[i].place == OFFER_COPY && list.items[i].rank == rank)
+            steps |= 1u << list.items[i].step;
+    return steps;
+}
+
+static void test_put(void **unused)
+{
+    struct stage *stage = stage_new();
+    struct phx_error error;
+    stage->request.keep_attempt = UINT32_MAX;
+    assert_int_equal(put(stage, 1), 0);
+    assert_int_equal(put(stage, 2), 0);
+    assert_int_equal(copied(stage, 2), 1u << 1 | 1u << 2);
+    stage->request.keep_step = 1;
+    stage->request.keep_attempt = 1;
+    assert_int_equal(put(stage, 3), 0); /* in the place of 2, which is newer */
+    assert_int_equal(copied(stage, 2), 1u << 1 | 1u << 3);
+    stage->request.offer.crc++; /* not what is announced: it never counts, and the one to keep stays */
+    assert_int_equal(put(stage, 4), PHX_ERROR_CORRUPT);
+    assert_int_equal(copied(stage, 2), 1u << 1);
+    stage->request.offer.crc--;
+    stage->request.attempt = 2;
+    assert_int_equal(put(stage, 5), PHX_ERROR_FENCED);
+    stage->request.attempt = 3;
+    assert_int_equal(copied(stage, 2), 1u << 1);
+    stage->request.offer.len = 0;
+    stage->request.offer.crc = 0;
+    assert_int_equal(put(stage, 6), 0);
+    stage->request.offer.len = LEN;
+    stage->request.offer.crc = job_crc32c(0, stage->data, LEN);
+    stage->request.keep_step = 6;
+    assert_int_equal(put(stage, 7), 0);
+    static const uint64_t machines[] = {1};
+    struct offer_list list = {0};
+    struct offer_share share = offer_share_of(0, 1, machines);
+    offer_scan(stage->gang.dir, &share, &list);
+    for (size_t i = 0; i < list.count; i++)
+        if (list.items[i].step == 7)
+            assert_int_equal(offer_read(stage->gang.dir, &list.items[i], stage->back, &error), 0);
+    assert_memory_equal(stage->back, stage->data, LEN);
+    stage_free(stage);
+}
+
+static int dial(uint16_t port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* Garbage, silence, and more connections than are served at once harm nobody; one that leaves in the middle
+ * of its copy leaves none. */
+static void test_strangers(void **unused)
+{
+    struct stage *stage = stage_new();
+    uint8_t bytes[TRANSFER_REQUEST_SIZE], byte;
+    int quiet[TRANSFER_LINES / 2];
+    for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
+        quiet[i] = dial(stage->peer.port);
+    int fd = dial(stage->peer.port);
+    memset(bytes, 'G', sizeof bytes);
+    assert_int_equal(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+    assert_int_equal(recv(fd, &byte, 1, 0) <= 0, 1);
+    close(fd);
+    stage->request.type = TRANSFER_PUT;
+    stage->request.offer.place = OFFER_COPY;
+    stage->request.offer.slot = 0;
+    transfer_put_request(&stage->request, bytes);
+    fd = dial(stage->peer.port);
+    assert_int_equal(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+    assert_int_equal(recv(fd, &byte, 1, 0), 1);
+    assert_int_equal(send(fd, stage->data, 1000, MSG_NOSIGNAL), 1000);
+    close(fd);
+    stage->request.type = TRANSFER_GET;
+    stage->request.offer.place = OFFER_SLOT;
+    stage->request.offer.slot = 1;
+    assert_int_equal(get(stage), 0);
+    assert_int_equal(copied(stage, 2), 0);
+    for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
+        close(quiet[i]);
+    stage_free(stage);
+}
+
+static void test_nobody(void **unused)
+{
+    struct stage *stage = stage_new();
+    stage->peer.port = 0;
+    assert_int_equal(get(stage), PHX_ERROR_IO);
+    stage->peer.address = "nowhere at all";
+    stage->peer.port = 1;
+    assert_int_equal(get(stage), PHX_ERROR_IO);
+    atomic_bool stop = true;
+    stage->peer = (struct transfer_peer){
+        .address = "127.0.0.1", .port = transfer_serve_port(stage->server), .stop = &stop};
+    assert_int_equal(get(stage), PHX_ERROR_IO);
+    stage_free(stage);
+}
+
+/* Slower than it could be, on purpose: 3 MB at 20 MB per second. */
+static void test_rate(void **unused)
+{
+    struct stage *stage = stage_new();
+    stage->peer.rate = 20 * 1000 * 1000;
+    int64_t begin_ms = gang_now_ms();
+    assert_int_equal(get(stage), 0);
+    assert_true(gang_now_ms() - begin_ms >= 130);
+    stage->request.keep_attempt = UINT32_MAX;
+    begin_ms = gang_now_ms();
+    assert_int_equal(put(stage, 1), 0);
+    assert_true(gang_now_ms() - begin_ms >= 130);
+    stage_free(stage);
+}
+
+static void test_requests(void **unused)
+{
+    struct transfer_request request = {.type = TRANSFER_PUT,
+                                       .attempt = 7,
+                                       .gang = 8,
+                                       .offer = {.step = 9, .rank = 1, .world = 2, .place = OFFER_COPY},
+                                       .keep_step = 10,
+                                       .keep_attempt = 11},
+                            back;
+    uint8_t bytes[TRANSFER_REQUEST_SIZE];
+    transfer_put_request(&request, bytes);
+    assert_true(transfer_get_request(bytes, &back));
+    assert_true(back.type == TRANSFER_PUT && back.attempt == 7 && back.gang == 8 && back.offer.step == 9 &&
+                back.keep_step == 10 && back.keep_attempt == 11);
+    request.offer.place = OFFER_STORED;
+    transfer_put_request(&request, bytes);
+    assert_false(transfer_get_request(bytes, &back));
+    request.offer.place = OFFER_COPY;
+    request.type = (enum transfer_type)3;
+    transfer_put_request(&request, bytes);
+    assert_false(transfer_get_request(bytes, &back));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_get),      cmocka_unit_test(test_damaged_on_the_way),
+        cmocka_unit_test(test_put),      cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_nobody),   cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
