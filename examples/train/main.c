@@ -1,8 +1,8 @@
 /* train - data-parallel training of a character language model on libphalanx (README.md; train --help).
  *
- * The shape that a program under Phalanx has: join, restore, then steps with checkpoints between them, leave.
- * On the loss of a peer it just ends; Phalanx starts the gang again, and it goes on from the newest committed
- * checkpoint. */
+ * The shape that a program under Phalanx has: join, say what the state is, give phx_run_steps what one step
+ * is and how the ranks connect, leave. On the loss of a peer the process goes on as soon as another one has
+ * taken the place; with --no-rejoin it ends, and Phalanx starts the whole gang again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,104 +23,75 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* The newest committed checkpoint, when there is one. */
-static int restore(phx_context *ctx, struct trainer *trainer, uint64_t *ret_step, struct phx_error *error)
+struct job {
+    struct trainer trainer;
+    struct ring ring;
+    struct phx_metric loss;
+    uint32_t attempts; /* that this process has been in */
+    uint64_t logged;   /* the last step that a line was printed of, and when */
+    double logged_s;
+};
+
+/* ---- what phx_run_steps calls ---- */
+
+static int reset(void *argument, phx_context *ctx, struct phx_error *error)
 {
-    size_t len;
-    uint64_t step;
-    int status = phx_checkpoint_find(ctx, &len, &step, error);
-    if (status == PHX_ERROR_NONE)
-        return 0;
-    uint8_t *data = status == 0 ? malloc(len > 0 ? len : 1) : NULL;
-    if (data != NULL) {
-        status = phx_checkpoint_restore(ctx, data, len, &len, &step, error);
-        if (status == 0 && trainer_restore(trainer, data, len) != 0) {
-            *error = (struct phx_error){.code = PHX_ERROR_INVALID, .rank = -1};
-            snprintf(error->message, sizeof error->message,
-                     "the checkpoint is of another text, seed, rate or batch");
-            status = error->code;
-        }
-        free(data);
-    } else if (status == 0) {
-        *error = (struct phx_error){PHX_ERROR_MEMORY, -1, "out of memory"};
-        status = error->code;
-    }
-    if (status == 0)
-        *ret_step = step;
-    return status;
+    struct job *job = argument;
+    (void)ctx;
+    (void)error;
+    trainer_reset(&job->trainer);
+    return 0;
 }
 
-typedef int (*keeper)(phx_context *ctx, uint64_t step, const void *data, size_t len, struct phx_error *error);
-
-/* By phx_checkpoint_save or phx_checkpoint_hold. */
-static int keep(phx_context *ctx, keeper by, const struct trainer *trainer, uint64_t step,
-                struct phx_error *error)
+static int begin(void *argument, phx_context *ctx, uint64_t step, struct phx_error *error)
 {
-    size_t len;
-    uint8_t *data = trainer_save(trainer, &len);
-    if (data == NULL) {
-        *error = (struct phx_error){PHX_ERROR_MEMORY, -1, "out of memory"};
+    struct job *job = argument;
+    struct trainer *trainer = &job->trainer;
+    if (!trainer_fits(trainer, step)) {
+        *error = (struct phx_error){.code = PHX_ERROR_INVALID, .rank = -1};
+        snprintf(error->message, sizeof error->message,
+                 "the checkpoint is of another text, seed, rate or batch");
         return error->code;
     }
-    int status = by(ctx, step, data, len, error);
-    free(data);
-    return status;
+    if (job->attempts++ > 0)
+        printf("rank %u of %u, attempt %u, from step %llu, same process\n", phx_rank(ctx),
+               phx_world_size(ctx), phx_attempt(ctx), (unsigned long long)step);
+    else if (phx_rank(ctx) == 0)
+        printf("rank 0 of %u, attempt %u, %zu weights, from step %llu\n", phx_world_size(ctx),
+               phx_attempt(ctx), trainer->count, (unsigned long long)step);
+    job->logged = step;
+    job->logged_s = now_s();
+    return ring_init(&job->ring, ctx, trainer_vector(trainer), error);
 }
 
-/* Steps from *step to the last one. A notice (a drain, a preemption) is answered with one checkpoint more. */
-static int train(phx_context *ctx, struct trainer *trainer, struct ring *ring, uint64_t *step,
-                 double *ret_loss, struct phx_error *error)
+static int make_step(void *argument, phx_context *ctx, uint64_t step, struct phx_error *error)
 {
-    const struct options *options = trainer->options;
-    bool noticed = false;
-    uint64_t logged = *step;
-    double logged_s = now_s();
-    while (*step < options->steps) {
-        bool any_noticed;
-        int status = trainer_step(trainer, *step, ring, phx_notice(ctx, NULL), ret_loss, &any_noticed, error);
-        if (status != 0)
-            return status;
-        ++*step;
-        struct phx_metric metrics[] = {{"loss", *ret_loss}};
-        status = phx_step(ctx, *step, metrics, 1, error);
-        bool due = options->checkpoint_every > 0 &&
-                   (*step % options->checkpoint_every == 0 || *step == options->steps);
-        if (status == 0 && (due || (any_noticed && !noticed)))
-            status = keep(ctx, phx_checkpoint_save, trainer, *step, error);
-        if (status == 0 && options->hold_every > 0 && *step % options->hold_every == 0)
-            status = keep(ctx, phx_checkpoint_hold, trainer, *step, error);
-        if (status != 0)
-            return status;
-        noticed = noticed || any_noticed;
-        if (ring->rank == 0 && options->log_every > 0 && *step % options->log_every == 0) {
-            double time_s = now_s();
-            printf("step %llu/%llu loss %.4f %.1f steps/s\n", (unsigned long long)*step,
-                   (unsigned long long)options->steps, *ret_loss,
-                   (double)(*step - logged) / (time_s - logged_s));
-            logged = *step;
-            logged_s = time_s;
-        }
+    struct job *job = argument;
+    const struct options *options = job->trainer.options;
+    int status = trainer_step(&job->trainer, step, &job->ring, error);
+    if (status != 0)
+        return status;
+    job->loss.value = trainer_loss(&job->trainer);
+    step++;
+    if (phx_rank(ctx) == 0 && options->log_every > 0 && step % options->log_every == 0) {
+        double time_s = now_s();
+        printf("step %llu/%llu loss %.4f %.1f steps/s\n", (unsigned long long)step,
+               (unsigned long long)options->steps, job->loss.value,
+               (double)(step - job->logged) / (time_s - job->logged_s));
+        job->logged = step;
+        job->logged_s = time_s;
     }
     return 0;
 }
 
-/* The loss over the first batch behind the last step isn't known after a restore at the very end; it is
- * computed. */
-static int final_loss(struct trainer *trainer, struct ring *ring, uint64_t step, double *ret_loss,
-                      struct phx_error *error)
+static void end(void *argument, phx_context *ctx)
 {
-    int64_t *sums = trainer->sums;
-    memset(sums, 0, trainer_vector(trainer) * sizeof *sums);
-    for (uint64_t index = ring->rank; index < trainer->options->batch; index += ring->world) {
-        size_t at = text_pick(trainer->text, trainer->options->seed, step, index, MODEL_CONTEXT + 1);
-        (void)model_backward(trainer->model, trainer->text->symbols + at, sums);
-    }
-    int status = ring_sum(ring, sums, trainer_vector(trainer), error);
-    if (status == 0)
-        *ret_loss = (double)sums[trainer->count] /
-                    (MODEL_FIXED_ONE * MODEL_CONTEXT * (double)trainer->options->batch);
-    return status;
+    struct job *job = argument;
+    (void)ctx;
+    ring_done(&job->ring);
 }
+
+/* ---- the result ---- */
 
 static int write_result(const char *path, const char *line)
 {
@@ -149,50 +120,54 @@ static int report(const struct trainer *trainer, uint32_t rank, uint64_t step, d
 }
 
 /* Everything between join and leave. */
-static int work(phx_context *ctx, struct trainer *trainer, struct phx_error *error)
+static int work(phx_context *ctx, struct job *job, struct phx_error *error)
 {
-    struct ring ring;
-    uint64_t step = 0;
-    double loss = 0;
-    phx_set_total_steps(ctx, trainer->options->steps);
-    int status = restore(ctx, trainer, &step, error);
+    const struct options *options = job->trainer.options;
+    struct phx_region regions[TRAINER_REGIONS_MAX];
+    struct phx_loop loop = {.size = sizeof loop,
+                            .steps = options->steps,
+                            .hold_every = options->hold_every,
+                            .save_every = options->checkpoint_every,
+                            .job = job,
+                            .reset = reset,
+                            .begin = begin,
+                            .step = make_step,
+                            .end = end, /* nothing to abort: the ring's polls hear of a loss */
+                            .metrics = &job->loss,
+                            .metric_count = 1,
+                            .whole_steps = 1};
+    int status = phx_checkpoint_register(ctx, regions, trainer_regions(&job->trainer, regions), error);
     if (status == 0)
-        status = ring_init(&ring, ctx, trainer_vector(trainer), error);
+        status = phx_run_steps(ctx, &loop, error);
+    ring_done(&job->ring);
     if (status != 0)
         return status;
-    if (ring.rank == 0)
-        printf("rank 0 of %u, attempt %u, %zu weights, from step %llu\n", ring.world, phx_attempt(ctx),
-               trainer->count, (unsigned long long)step);
-    phx_step(ctx, step, NULL, 0, error);
-    status = train(ctx, trainer, &ring, &step, &loss, error);
-    if (status == 0)
-        status = final_loss(trainer, &ring, step, &loss, error);
-    if (status == 0)
-        status = phx_barrier(ctx, 60000, error);
-    if (status == 0 && report(trainer, ring.rank, step, loss) != 0)
-        status = PHX_ERROR_IO;
-    ring_done(&ring);
-    return status;
+    trainer_look_ahead(&job->trainer,
+                       options->steps); /* its loss is the same wherever the last step was made */
+    return report(&job->trainer, phx_rank(ctx), options->steps, trainer_loss(&job->trainer)) == 0
+               ? 0
+               : PHX_ERROR_IO;
 }
 
 static int run(const struct options *options, const struct text *text)
 {
     struct phx_error error = {0};
-    struct trainer trainer;
+    struct phx_options join = {.size = sizeof join, .rejoins = !options->no_rejoin};
+    struct job job = {.ring = {.next_fd = -1, .previous_fd = -1}, .loss = {.name = "loss"}};
     phx_context *ctx;
-    int status = phx_join(NULL, &ctx, &error);
-    if (status == 0 && trainer_init(&trainer, options, text) != 0) {
-        error = (struct phx_error){PHX_ERROR_MEMORY, -1, "out of memory"};
-        phx_close(ctx);
-        status = error.code;
-    } else if (status == 0) {
-        status = work(ctx, &trainer, &error);
-        trainer_done(&trainer);
+    if (trainer_init(&job.trainer, options, text) != 0) {
+        fprintf(stderr, "train: out of memory\n");
+        return 1;
+    }
+    int status = phx_join(&join, &ctx, &error);
+    if (status == 0) {
+        status = work(ctx, &job, &error);
         if (status != 0)
             phx_close(ctx);
         else
             status = phx_leave(ctx, &error);
     }
+    trainer_done(&job.trainer);
     if (status == 0)
         return 0;
     fprintf(stderr, "train: %s\n", error.message);

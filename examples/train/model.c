@@ -80,6 +80,26 @@ static void fill_random(float *weights, size_t from, size_t count, float deviati
     }
 }
 
+void model_reset(struct model *model, uint64_t seed)
+{
+    const struct place *place = &model->place;
+    size_t vocabulary = model->vocabulary;
+    float *weights = model->weights;
+    fill_random(weights, place->token, (vocabulary + T) * D, 0.3f, seed);
+    for (size_t i = 0; i < L; i++) {
+        const struct layer_place *layer = &place->layers[i];
+        fill_random(weights, layer->qkv, D * 3 * D, 0.18f, seed);
+        fill_random(weights, layer->mix, D * D, 0.09f, seed);
+        fill_random(weights, layer->up, D * F, 0.18f, seed);
+        fill_random(weights, layer->down, F * D, 0.05f, seed);
+        for (size_t d = 0; d < D; d++)
+            weights[layer->gain1 + d] = weights[layer->gain2 + d] = 1.0f;
+    }
+    for (size_t d = 0; d < D; d++)
+        weights[place->gain + d] = 1.0f;
+    fill_random(weights, place->out, D * vocabulary, 0.05f, seed);
+}
+
 struct model *model_new(size_t vocabulary, uint64_t seed)
 {
     if (vocabulary == 0 || vocabulary > MODEL_VOCABULARY_MAX)
@@ -97,20 +117,7 @@ struct model *model_new(size_t vocabulary, uint64_t seed)
         model_free(model);
         return NULL;
     }
-    float *weights = model->weights;
-    fill_random(weights, place->token, (vocabulary + T) * D, 0.3f, seed);
-    for (size_t i = 0; i < L; i++) {
-        const struct layer_place *layer = &place->layers[i];
-        fill_random(weights, layer->qkv, D * 3 * D, 0.18f, seed);
-        fill_random(weights, layer->mix, D * D, 0.09f, seed);
-        fill_random(weights, layer->up, D * F, 0.18f, seed);
-        fill_random(weights, layer->down, F * D, 0.05f, seed);
-        for (size_t d = 0; d < D; d++)
-            weights[layer->gain1 + d] = weights[layer->gain2 + d] = 1.0f;
-    }
-    for (size_t d = 0; d < D; d++)
-        weights[place->gain + d] = 1.0f;
-    fill_random(weights, place->out, D * vocabulary, 0.05f, seed);
+    model_reset(model, seed);
     return model;
 }
 

@@ -26,6 +26,7 @@ enum {
 struct model; /* weights, gradients and activations of one process */
 
 struct model *model_new(size_t vocabulary, uint64_t seed); /* NULL: out of memory */
+void model_reset(struct model *model, uint64_t seed);      /* the weights of the beginning */
 void model_free(struct model *model);
 
 size_t model_count(const struct model *model); /* weights */

@@ -4,6 +4,9 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "phalanx/phalanx.h"
 
 static const char help[] =
     "Usage: train [OPTION]...\n"
@@ -15,8 +18,10 @@ static const char help[] =
     "  --batch N             sequences per step, over all ranks together (160)\n"
     "  --rate X              learning rate (0.01)\n"
     "  --seed N              start weights and data order (1)\n"
-    "  --checkpoint-every N  save every N steps; 0 never (20)\n"
-    "  --hold-every N        keep the state in the machine's memory every N steps; 0 never (0)\n"
+    "  --checkpoint-every N  save every N steps; 0 never; auto: as often as pays (20)\n"
+    "  --hold-every N        keep the state in the machine's memory every N steps; likewise (0)\n"
+    "  --state-mb N          carry N MB more in the state, for measurements (0)\n"
+    "  --no-rejoin           end when another rank is lost, instead of going on in this process\n"
     "  --log-every N         print a line every N steps; 0 never (20)\n"
     "  --hash-file FILE      rank 0 writes the last line there too\n"
     "  --check-gradients     compare backpropagation with finite differences, and end\n"
@@ -42,6 +47,18 @@ static int parse_number(const char *name, const char *text, uint64_t least, uint
     return 0;
 }
 
+static int parse_interval(const char *name, const char *text, uint64_t *ret_value)
+{
+    if (strcmp(text, "auto") == 0) {
+        *ret_value = PHX_AUTO;
+        return 0;
+    }
+    int status = parse_number(name, text, 0, ret_value);
+    if (status != 0)
+        fprintf(stderr, "train: --%s takes auto, too\n", name);
+    return status;
+}
+
 static int parse_rate(const char *text, double *ret_value)
 {
     char *end;
@@ -62,6 +79,8 @@ static const struct option table[] = {
     {"seed", required_argument, NULL, 'S'},
     {"checkpoint-every", required_argument, NULL, 'c'},
     {"hold-every", required_argument, NULL, 'm'},
+    {"state-mb", required_argument, NULL, 'M'},
+    {"no-rejoin", no_argument, NULL, 'n'},
     {"log-every", required_argument, NULL, 'l'},
     {"hash-file", required_argument, NULL, 'h'},
     {"check-gradients", no_argument, NULL, 'g'},
@@ -98,10 +117,16 @@ int options_parse(struct options *ret_options, int argc, char **argv)
             status = parse_number(name, optarg, 0, &options.seed);
             break;
         case 'c':
-            status = parse_number(name, optarg, 0, &options.checkpoint_every);
+            status = parse_interval(name, optarg, &options.checkpoint_every);
             break;
         case 'm':
-            status = parse_number(name, optarg, 0, &options.hold_every);
+            status = parse_interval(name, optarg, &options.hold_every);
+            break;
+        case 'M':
+            status = parse_number(name, optarg, 0, &options.state_mb);
+            break;
+        case 'n':
+            options.no_rejoin = true;
             break;
         case 'l':
             status = parse_number(name, optarg, 0, &options.log_every);

@@ -9,7 +9,8 @@ struct options {
     const char *text, *hash_file;
     uint64_t steps, batch, checkpoint_every, hold_every, log_every, seed;
     double rate;
-    bool check_gradients;
+    uint64_t state_mb; /* of state that nobody needs, for measurements */
+    bool check_gradients, no_rejoin;
 };
 
 /* 0 go on, 1 help was printed, -1 wrong arguments (said on standard error). */

@@ -5,24 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WARM_UP 20 /* steps over which the learning rate rises */
+#define WARM_UP  20 /* steps over which the learning rate rises */
+#define MEGABYTE 1000000
 
-/* In front of the state; the rest are weights, means and squares as floats. Numbers as the machine has them:
- * the gang's machines are of one kind. */
-struct saved_header {
-    char magic[8];
-    uint64_t count, text, seed, batch;
-    double rate;
-};
-
-static struct saved_header make_header(const struct trainer *trainer)
+static struct trainer_header make_header(const struct trainer *trainer)
 {
-    struct saved_header header = {.magic = "train 1",
-                                  .count = trainer->count,
-                                  .text = trainer->text->hash,
-                                  .seed = trainer->options->seed,
-                                  .batch = trainer->options->batch,
-                                  .rate = trainer->options->rate};
+    struct trainer_header header = {.magic = "train 2",
+                                    .count = trainer->count,
+                                    .text = trainer->text->hash,
+                                    .seed = trainer->options->seed,
+                                    .batch = trainer->options->batch,
+                                    .rate = trainer->options->rate};
     return header;
 }
 
@@ -36,10 +29,58 @@ int trainer_init(struct trainer *trainer, const struct options *options, const s
     trainer->mean = calloc(trainer->count, sizeof *trainer->mean);
     trainer->square = calloc(trainer->count, sizeof *trainer->square);
     trainer->sums = calloc(trainer_vector(trainer), sizeof *trainer->sums);
-    if (trainer->mean != NULL && trainer->square != NULL && trainer->sums != NULL)
+    trainer->ballast_len = (size_t)options->state_mb * MEGABYTE;
+    trainer->ballast = calloc(trainer->ballast_len > 0 ? trainer->ballast_len : 1, 1);
+    trainer->header = make_header(trainer);
+    if (trainer->mean != NULL && trainer->square != NULL && trainer->sums != NULL && trainer->ballast != NULL)
         return 0;
     trainer_done(trainer);
     return -1;
+}
+
+void trainer_reset(struct trainer *trainer)
+{
+    model_reset(trainer->model, trainer->options->seed);
+    memset(trainer->mean, 0, trainer->count * sizeof *trainer->mean);
+    memset(trainer->square, 0, trainer->count * sizeof *trainer->square);
+    memset(trainer->ballast, 0, trainer->ballast_len);
+    trainer->header = make_header(trainer);
+}
+
+size_t trainer_regions(struct trainer *trainer, struct phx_region regions[TRAINER_REGIONS_MAX])
+{
+    const struct phx_region all[] = {
+        {.name = "header",
+         .data = &trainer->header,
+         .dtype = PHX_U8,
+         .dims = 1,
+         .shape = {sizeof trainer->header}},
+        {.name = "weights",
+         .data = model_weights(trainer->model),
+         .dtype = PHX_F32,
+         .dims = 1,
+         .shape = {trainer->count}},
+        {.name = "mean", .data = trainer->mean, .dtype = PHX_F32, .dims = 1, .shape = {trainer->count}},
+        {.name = "square", .data = trainer->square, .dtype = PHX_F32, .dims = 1, .shape = {trainer->count}},
+        {.name = "ballast",
+         .data = trainer->ballast,
+         .dtype = PHX_U8,
+         .dims = 1,
+         .shape = {trainer->ballast_len}},
+    };
+    memcpy(regions, all, sizeof all);
+    return trainer->ballast_len > 0 ? TRAINER_REGIONS_MAX : TRAINER_REGIONS_MAX - 1;
+}
+
+bool trainer_fits(const struct trainer *trainer, uint64_t step)
+{
+    struct trainer_header header = make_header(trainer);
+    if (memcmp(&header, &trainer->header, sizeof header) != 0)
+        return false;
+    for (size_t at = 0; at < trainer->ballast_len; at += MEGABYTE)
+        if (memcmp(trainer->ballast + at, &step, sizeof step) != 0)
+            return false;
+    return true;
 }
 
 void trainer_done(struct trainer *trainer)
@@ -48,12 +89,13 @@ void trainer_done(struct trainer *trainer)
     free(trainer->mean);
     free(trainer->square);
     free(trainer->sums);
+    free(trainer->ballast);
     *trainer = (struct trainer){0};
 }
 
 size_t trainer_vector(const struct trainer *trainer)
 {
-    return trainer->count + 3; /* loss, notices, ranks whose numbers are not finite */
+    return trainer->count + 2; /* the loss, ranks whose numbers are not finite */
 }
 
 static double power(double base, uint64_t exponent)
@@ -83,55 +125,47 @@ static void update(struct trainer *trainer, uint64_t step)
     }
 }
 
-int trainer_step(struct trainer *trainer, uint64_t step, struct ring *ring, bool noticed, double *ret_loss,
-                 bool *ret_noticed, struct phx_error *error)
+/* The gradients and the loss of every stride-th sequence of the batch of `step`, from `first` on. */
+static bool add_up(struct trainer *trainer, uint64_t step, uint64_t first, uint64_t stride)
 {
     const struct options *options = trainer->options;
-    int64_t *sums = trainer->sums, *extra = sums + trainer->count;
-    memset(sums, 0, trainer_vector(trainer) * sizeof *sums);
-    for (uint64_t index = ring->rank; index < options->batch; index += ring->world) {
+    bool finite = true;
+    memset(trainer->sums, 0, trainer_vector(trainer) * sizeof *trainer->sums);
+    for (uint64_t index = first; index < options->batch; index += stride) {
         size_t at = text_pick(trainer->text, options->seed, step, index, MODEL_CONTEXT + 1);
-        if (model_backward(trainer->model, trainer->text->symbols + at, sums) != 0)
-            extra[2] = 1;
+        if (model_backward(trainer->model, trainer->text->symbols + at, trainer->sums) != 0)
+            finite = false;
     }
-    extra[1] = noticed;
-    int status = ring_sum(ring, sums, trainer_vector(trainer), error);
+    return finite;
+}
+
+double trainer_loss(const struct trainer *trainer)
+{
+    return (double)trainer->sums[trainer->count] /
+           (MODEL_FIXED_ONE * MODEL_CONTEXT * (double)trainer->options->batch);
+}
+
+int trainer_step(struct trainer *trainer, uint64_t step, struct ring *ring, struct phx_error *error)
+{
+    int64_t *extra = trainer->sums + trainer->count;
+    bool finite = add_up(trainer, step, ring->rank, ring->world);
+    extra[1] = !finite;
+    int status = ring_sum(ring, trainer->sums, trainer_vector(trainer), error);
     if (status != 0)
         return status;
-    if (extra[2] != 0) {
+    if (extra[1] != 0) {
         *error = (struct phx_error){.code = PHX_ERROR_INVALID, .rank = -1};
         snprintf(error->message, sizeof error->message, "the loss is not finite: try a lower --rate");
         return error->code;
     }
     update(trainer, step);
-    *ret_loss = (double)extra[0] / (MODEL_FIXED_ONE * MODEL_CONTEXT * (double)options->batch);
-    *ret_noticed = extra[1] > 0;
+    uint64_t made = step + 1;
+    for (size_t at = 0; at < trainer->ballast_len; at += MEGABYTE)
+        memcpy(trainer->ballast + at, &made, sizeof made);
     return 0;
 }
 
-uint8_t *trainer_save(const struct trainer *trainer, size_t *ret_len)
+void trainer_look_ahead(struct trainer *trainer, uint64_t step)
 {
-    struct saved_header header = make_header(trainer);
-    size_t bytes = trainer->count * sizeof(float);
-    uint8_t *data = malloc(sizeof header + 3 * bytes);
-    if (data == NULL)
-        return NULL;
-    memcpy(data, &header, sizeof header);
-    memcpy(data + sizeof header, model_weights(trainer->model), bytes);
-    memcpy(data + sizeof header + bytes, trainer->mean, bytes);
-    memcpy(data + sizeof header + 2 * bytes, trainer->square, bytes);
-    *ret_len = sizeof header + 3 * bytes;
-    return data;
-}
-
-int trainer_restore(struct trainer *trainer, const uint8_t *data, size_t len)
-{
-    struct saved_header header = make_header(trainer);
-    size_t bytes = trainer->count * sizeof(float);
-    if (len != sizeof header + 3 * bytes || memcmp(data, &header, sizeof header) != 0)
-        return -1;
-    memcpy(model_weights(trainer->model), data + sizeof header, bytes);
-    memcpy(trainer->mean, data + sizeof header + bytes, bytes);
-    memcpy(trainer->square, data + sizeof header + 2 * bytes, bytes);
-    return 0;
+    (void)add_up(trainer, step, 0, 1);
 }

@@ -26,9 +26,11 @@ from ._errors import (
     NotFoundError,
     PeerLostError,
     PhalanxError,
+    RejoinError,
     TimeoutExpired,
 )
 from ._job import Checkpoint, Drain, Job, Peer, join
+from .loop import train_loop
 
 __all__ = [
     "Checkpoint",
@@ -41,6 +43,8 @@ __all__ = [
     "Peer",
     "PeerLostError",
     "PhalanxError",
+    "RejoinError",
     "TimeoutExpired",
     "join",
+    "train_loop",
 ]

@@ -31,7 +31,7 @@ class TimeoutExpired(PhalanxError, TimeoutError):
 
 
 class PeerLostError(PhalanxError):
-    """A rank (``rank``) is lost, so this attempt can't go on: end the process, Phalanx restarts the gang."""
+    """A rank (``rank``) is lost, so this attempt can't go on: ``job.rejoin()``, or end the process."""
 
 
 class FencedError(PhalanxError):
@@ -50,6 +50,10 @@ class SpaceError(PhalanxError):
     """A buffer is too small, or the key-value store is full."""
 
 
+class RejoinError(PhalanxError):
+    """The membership changes: ``job.rejoin()``."""
+
+
 _BY_CODE = {
     -1: InvalidError,
     -2: OutOfMemory,
@@ -60,6 +64,7 @@ _BY_CODE = {
     -7: NotFoundError,
     -8: CorruptError,
     -9: SpaceError,
+    -10: RejoinError,
 }
 
 

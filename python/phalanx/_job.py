@@ -1,14 +1,20 @@
 """join() and the Job that it returns."""
 
 import ctypes
+import os
 from contextlib import contextmanager
 from ctypes import byref, c_size_t, c_uint64, c_void_p
-from typing import NamedTuple, Optional, Union
+from typing import Any, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _library
 from ._errors import SpaceError, NotFoundError, raise_for
+from .checkpoint import IN_MEMORY, IN_STORAGE, Regions
 
 _PHASES = {"compute": 1, "load": 2, "communicate": 3, "save": 4}  # enum phx_phase
+
+# What phx_rejoin sets.
+_PLACE = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "PHX_RANK",
+          "PHX_WORLD_SIZE", "PHX_FULL_WORLD_SIZE", "PHX_ATTEMPT", "PHX_RENDEZVOUS")  # fmt: skip
 
 Buffer = Union[bytes, bytearray, memoryview]
 
@@ -52,6 +58,14 @@ def _pointer(data: Buffer):
     return ctypes.cast(keep, c_void_p), len(view), keep
 
 
+def refresh_environment() -> None:
+    """The library says a new place in the environment of the process, of which os.environ is an old copy."""
+    for name in _PLACE:
+        value = _library.environment(name)
+        if value is not None and os.environ.get(name) != value:
+            os.environ[name] = value
+
+
 class Job:
     """A rank of a gang; made by :func:`join`. As a context manager it leaves cleanly at the end of the block,
     and closes without a goodbye when the block raises, so that the peers learn of it at once."""
@@ -59,6 +73,7 @@ class Job:
     def __init__(self, context: c_void_p):
         self._library = _library.load()
         self._context = context
+        self._regions: Optional[Regions] = None  # keeps alive what the library reads and writes
 
     def __enter__(self) -> "Job":
         return self
@@ -119,6 +134,18 @@ class Job:
         """Number of restarts before this run of the gang."""
         return self._get("phx_attempt")
 
+    @property
+    def full_world_size(self) -> int:
+        """Number of ranks when none is missing; more than world_size while replicas are away."""
+        return self._get("phx_full_world_size")
+
+    def rejoin(self, timeout: Optional[float] = None) -> None:
+        """Goes on under the next attempt within this process, after PeerLostError or RejoinError; for a job
+        of ``join(rejoins=True)``. Rank, world size and attempt may be other ones then, and os.environ says
+        the new place."""
+        self._call("phx_rejoin", _milliseconds(timeout))
+        refresh_environment()
+
     def peer(self, rank: int) -> Peer:
         """Name and address of a rank."""
         if rank < 0:
@@ -128,7 +155,7 @@ class Job:
         return Peer(peer.name.decode(errors="replace"), peer.address.decode())
 
     def check(self) -> None:
-        """Raises PeerLostError or FencedError when this attempt is over; cheap."""
+        """Raises PeerLostError, RejoinError or FencedError when this attempt is over; cheap."""
         self._call("phx_check")
 
     def failure_fd(self) -> int:
@@ -217,6 +244,41 @@ class Job:
         self._call("phx_checkpoint_restore", buffer, length.value, byref(length), byref(step))
         return Checkpoint(step.value, buffer.raw[: length.value])
 
+    # ---- checkpoints of named regions ----
+
+    def checkpoint_register(
+        self, regions: Mapping[str, Any], shards: Optional[Mapping[str, Tuple[int, int, int]]] = None
+    ) -> None:
+        """From here on checkpoint_take and _load are of these: numpy arrays, torch tensors, writable buffers.
+        ``shards`` names those of which this rank has one part only: (axis, index, count). They are kept alive
+        until others are registered; take and load use their memory in place."""
+        described = Regions(regions, shards)
+        self._call("phx_checkpoint_register", described.structs(), len(described.list))
+        self._regions = described
+
+    def _registered(self) -> Regions:
+        if self._regions is None:
+            raise ValueError("no regions are registered (checkpoint_register)")
+        return self._regions
+
+    def checkpoint_take(self, step: int, memory: bool = True, storage: bool = False) -> None:
+        """Keeps the registered regions as they are after ``step`` steps: in memory that outlives the process,
+        in storage, or in both, where the program waits for the copy into memory alone."""
+        self._registered().fetch()
+        self._call("phx_checkpoint_take", step, IN_MEMORY * bool(memory) | IN_STORAGE * bool(storage))
+
+    def checkpoint_load(self) -> Optional[int]:
+        """Fills the registered regions from the newest checkpoint that all ranks can restore. Its step; None
+        when there is none: start from the beginning."""
+        regions, step = self._registered(), c_uint64()
+        regions.check()
+        try:
+            self._call("phx_checkpoint_load", byref(step))
+        except NotFoundError:
+            return None
+        regions.deliver()
+        return step.value
+
     # ---- notice ----
 
     def notice(self) -> Optional[Drain]:
@@ -232,9 +294,12 @@ def join(
     address: Optional[str] = None,
     join_timeout: Optional[float] = None,
     leave_timeout: Optional[float] = None,
+    rejoins: bool = False,
 ) -> Job:
     """Connects to the agent and to the other ranks; returns when the whole gang is present. The timeouts are
-    in seconds; None means the library's defaults (120 and 10)."""
+    in seconds; None means the library's defaults (120 and 10). ``rejoins``: the program outlives the loss of
+    other ranks, by :func:`phalanx.train_loop` or ``job.rejoin()``. A process without a rank (a spare) waits
+    here until it is given one; os.environ says it then."""
     library = _library.load()
     options = _library.Options(
         ctypes.sizeof(_library.Options),
@@ -242,9 +307,11 @@ def join(
         address.encode() if address is not None else None,
         _milliseconds(join_timeout) if join_timeout is not None else 0,
         _milliseconds(leave_timeout) if leave_timeout is not None else 0,
+        int(rejoins),
     )
     context, error = c_void_p(), _library.Error()
     code = library.phx_join(byref(options), byref(context), byref(error))
     if code != 0:
         raise_for(code, error.rank, error.message.decode(errors="replace"))
+    refresh_environment()
     return Job(context)

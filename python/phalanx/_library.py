@@ -3,6 +3,7 @@
 import ctypes
 import os
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Optional
 
 
 class Error(ctypes.Structure):
@@ -20,6 +21,7 @@ class Options(ctypes.Structure):
         ("address", c_char_p),
         ("join_timeout_ms", c_int64),
         ("leave_timeout_ms", c_int64),
+        ("rejoins", c_int),
     ]
 
 
@@ -41,7 +43,51 @@ class DrainStruct(ctypes.Structure):
     _fields_ = [("remaining_ms", c_int64), ("reason", c_uint32)]
 
 
+class RegionStruct(ctypes.Structure):
+    """struct phx_region"""
+
+    _fields_ = [
+        ("name", c_char_p),
+        ("data", c_void_p),
+        ("dtype", c_int),
+        ("dims", c_uint32),
+        ("shape", c_uint64 * 8),
+        ("shard_axis", c_uint32),
+        ("shard_index", c_uint32),
+        ("shard_count", c_uint32),
+    ]
+
+
 _E = POINTER(Error)
+CALL = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, _E)  # arrange, reset, fetch, deliver
+CALL_AT = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_uint64, _E)  # begin, step
+END = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+ABORT = ctypes.CFUNCTYPE(None, c_void_p)
+
+
+class LoopStruct(ctypes.Structure):
+    """struct phx_loop"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("steps", c_uint64),
+        ("hold_every", c_uint64),
+        ("save_every", c_uint64),
+        ("job", c_void_p),
+        ("arrange", CALL),
+        ("reset", CALL),
+        ("begin", CALL_AT),
+        ("step", CALL_AT),
+        ("end", END),
+        ("abort", ABORT),
+        ("metrics", POINTER(Metric)),
+        ("metric_count", c_size_t),
+        ("whole_steps", c_int),
+        ("fetch", CALL),
+        ("deliver", CALL),
+    ]
+
+
 _PROTOTYPES = {
     "phx_join": (c_int, [POINTER(Options), POINTER(c_void_p), _E]),
     "phx_leave": (c_int, [c_void_p, _E]),
@@ -49,6 +95,9 @@ _PROTOTYPES = {
     "phx_rank": (c_uint32, [c_void_p]),
     "phx_world_size": (c_uint32, [c_void_p]),
     "phx_attempt": (c_uint32, [c_void_p]),
+    "phx_full_world_size": (c_uint32, [c_void_p]),
+    "phx_rejoin": (c_int, [c_void_p, c_int64, _E]),
+    "phx_run_steps": (c_int, [c_void_p, POINTER(LoopStruct), _E]),
     "phx_peer": (c_int, [c_void_p, c_uint32, POINTER(PeerStruct), _E]),
     "phx_check": (c_int, [c_void_p, _E]),
     "phx_failure_fd": (c_int, [c_void_p]),
@@ -68,6 +117,9 @@ _PROTOTYPES = {
         c_int,
         [c_void_p, c_void_p, c_size_t, POINTER(c_size_t), POINTER(c_uint64), _E],
     ),
+    "phx_checkpoint_register": (c_int, [c_void_p, POINTER(RegionStruct), c_size_t, _E]),
+    "phx_checkpoint_take": (c_int, [c_void_p, c_uint64, c_uint32, _E]),
+    "phx_checkpoint_load": (c_int, [c_void_p, POINTER(c_uint64), _E]),
     "phx_notice": (c_int, [c_void_p, POINTER(DrainStruct)]),
 }
 
@@ -89,3 +141,11 @@ def load() -> ctypes.CDLL:
             function.argtypes = arguments
         _loaded = library
     return _loaded
+
+
+def environment(name: str) -> Optional[str]:
+    """A variable as C has it now; os.environ doesn't hear of setenv()."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype, getenv.argtypes = c_char_p, [c_char_p]
+    value = getenv(name.encode())
+    return None if value is None else os.fsdecode(value)
