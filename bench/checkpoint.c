@@ -15,30 +15,12 @@
 #include <unistd.h>
 
 #include "phalanx/phalanx.h"
+#include "timing.h"
 
 enum { ROUNDS = 21, SAVES = 7, STATE_BYTES = 100 * 1000 * 1000 };
 
 static char memory_dir[64], storage_dir[256];
 static uint8_t *state, *copy;
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, ascending);
-    return values[count / 2];
-}
 
 static void check(int status, const struct phx_error *error)
 {
@@ -162,7 +144,50 @@ static void bench_restore(uint64_t step)
     print("restore 100 MB from memory: join and verify before it", median(joins, ROUNDS), "ms", limit, 0);
 }
 
-/* What dd with fsync does. */
+/* The time of `dd` alone: what it says itself. 0: there is none. */
+static double dd_ms(const char *arguments)
+{
+    char command[1024], line[256];
+    double seconds = 0;
+    snprintf(command, sizeof command, "{ LC_ALL=C dd %s; } 2>&1", arguments);
+    FILE *pipe = popen(command, "re");
+    while (pipe && fgets(line, sizeof line, pipe)) {
+        const char *at = strstr(line, "copied, ");
+        if (at && sscanf(at, "copied, %lf s", &seconds) != 1)
+            seconds = 0;
+    }
+    if (pipe)
+        pclose(pipe);
+    return seconds * 1e3;
+}
+
+static double dd_write_ms(void)
+{
+    char arguments[700];
+    snprintf(arguments, sizeof arguments, "if=/dev/zero of=%s/dd bs=%d count=100 conv=fsync; rm -f %s/dd",
+             storage_dir, STATE_BYTES / 100, storage_dir);
+    return dd_ms(arguments);
+}
+
+/* Reading what is not in the page cache. */
+static double dd_read_ms(const char *path)
+{
+    char arguments[700];
+    snprintf(arguments, sizeof arguments, "if=%s of=/dev/null bs=%d", path, STATE_BYTES / 100);
+    return dd_ms(arguments);
+}
+
+static void forget(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0) {
+        fprintf(stderr, "bench_checkpoint: %s: %s\n", path, strerror(errno));
+        exit(1);
+    }
+    close(fd);
+}
+
+/* What a program without threads does: write, fsync. */
 static double plain_write_ms(void)
 {
     char path[300];
@@ -185,19 +210,57 @@ static double plain_write_ms(void)
     return ms;
 }
 
+static void print_beside(const char *name, double value, double limit, const char *peer_name, double peer)
+{
+    printf("{\"bench\":\"checkpoint\",\"case\":\"%s\",\"value\":%.4g,\"unit\":\"ms\",\"limit\":%.4g,"
+           "\"ratio_limit\":%.4g",
+           name, value, limit, value / limit);
+    if (peer > 0)
+        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio_peer\":%.4g", peer_name, peer, peer / value);
+    printf("}\n");
+    fflush(stdout);
+}
+
 static void bench_save(void)
 {
     struct phx_error error;
-    double plain[SAVES], saves[SAVES];
+    double plain[SAVES], saves[SAVES], dd[SAVES];
     phx_context *ctx = join(1000);
     for (int round = 0; round < SAVES; round++) {
         plain[round] = plain_write_ms();
         double begin = now_ms();
         check(phx_checkpoint_save(ctx, 1000 + (uint64_t)round, state, STATE_BYTES, &error), &error);
         saves[round] = now_ms() - begin;
+        dd[round] = dd_write_ms();
     }
-    print("save 100 MB to storage", median(saves, SAVES), "ms", median(plain, SAVES), 0);
-    check(phx_leave(ctx, &error), &error);
+    print_beside("save 100 MB to storage", median(saves, SAVES), median(plain, SAVES), "dd conv=fsync",
+                 median(dd, SAVES));
+    phx_close(ctx);
+}
+
+/* The newest one, each time from the disk; joining has read it through already. */
+static void bench_load(void)
+{
+    struct phx_error error;
+    double loads[SAVES], dd[SAVES], copies[SAVES];
+    char path[400];
+    snprintf(path, sizeof path, "%s/step-%d/attempt-1000-rank-0.shard", storage_dir, 1000 + SAVES - 1);
+    unsetenv("PHX_MEMORY_DIR");
+    for (uint32_t round = 0; round < SAVES; round++) {
+        size_t len;
+        uint64_t found;
+        phx_context *ctx = join(2000 + round);
+        forget(path);
+        dd[round] = dd_read_ms(path);
+        forget(path);
+        double begin = now_ms();
+        check(phx_checkpoint_restore(ctx, copy, STATE_BYTES, &len, &found, &error), &error);
+        loads[round] = now_ms() - begin;
+        copies[round] = copy_ms();
+        phx_close(ctx);
+    }
+    print_beside("restore 100 MB from storage, cold", median(loads, SAVES), median(copies, SAVES),
+                 "dd from the same file", median(dd, SAVES));
 }
 
 int main(void)
@@ -222,6 +285,7 @@ int main(void)
     phx_close(ctx);
     bench_restore(step);
     bench_save();
+    bench_load();
     snprintf(command, sizeof command, "rm -rf %s %s", memory_dir, storage_dir);
     return system(command) == 0 ? 0 : 1;
 }

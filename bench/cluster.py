@@ -206,10 +206,10 @@ class Server:
 class LocalCluster:
     """`phalanx up`: a controller and a real agent process for each machine."""
 
-    def __init__(self, scratch, cluster_file, *options):
-        self.folder = scratch.join("cluster")
+    def __init__(self, scratch, cluster_file, *options, name="cluster"):
+        self.name, self.folder = name, scratch.join(name)
         self.scratch = scratch
-        self.log = open(scratch.join("up.log"), "w")
+        self.log = open(scratch.join(f"{name}.log"), "w")
         self.process = subprocess.Popen(
             [PHALANX, "up", "--cluster", cluster_file, "--data", self.folder, "--api", "127.0.0.1:0",
              "--agents", "127.0.0.1:0", *options], stdout=self.log, stderr=self.log, start_new_session=True)
@@ -224,7 +224,7 @@ class LocalCluster:
 
     def kill_machine(self, machine):
         """SIGKILL to everything on it. Returns when: monotonic ns, and seconds since 1970."""
-        pids = self.scratch.processes(f"cluster/machines/{machine}")
+        pids = self.scratch.processes(f"{self.name}/machines/{machine}")
         if not pids:
             raise BenchError(f"nothing runs on machine {machine}")
         start = time.monotonic_ns(), time.time()
@@ -241,7 +241,8 @@ class LocalCluster:
         for pod in self.server.get("/api/v1/namespaces/default/pods")["items"]:
             if pod["status"].get("phase") in ("Running", "Pending") and "deletionTimestamp" not in pod["metadata"]:
                 rank = pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index")
-                places[int(rank)] = pod["spec"].get("nodeName")
+                if rank is not None:  # a spare has none
+                    places[int(rank)] = pod["spec"].get("nodeName")
         return places
 
     def __enter__(self):

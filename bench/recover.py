@@ -1,13 +1,16 @@
-"""kill -9 of a machine under a gang of 16 machines -> every rank past its first barrier in the next attempt.
+"""Recoveries. First, kill -9 of a machine under a gang of 16: until every rank is past its first barrier again.
 
 The ranks use libphalanx and keep no state (bench/tasks/rejoin.c), so this is the cluster's own part: detection,
 decision, stopping the old attempt, starting the new one, rendezvous. Limit: 16 such ranks, forked and executed by one
 parent, past their barrier. The machine comes back after each repetition.
+
+Then what a job pays that outlives its peers (ladder.py).
 """
 import os
 import signal
 import subprocess
 
+import ladder
 from cluster import Fifo, LocalCluster, Scratch, jobset, task, wait_for, BenchError
 from report import figure, median, quantile
 
@@ -64,7 +67,7 @@ class Repetition:
         return (detected - start) * 1000, (last_ns - start_ns) / 1e6
 
 
-def run(report):
+def gang(report):
     with Scratch() as scratch:
         path = scratch.join("cluster.yaml")
         with open(path, "w") as file:
@@ -88,3 +91,8 @@ def run(report):
     name = "every rank past its barrier"
     report.row(figure("recover", f"{name}, {RANKS} machines", median(recoveries), "ms", median(limits)))
     report.row(figure("recover", f"{name}, p90", quantile(recoveries, 0.9), "ms", quantile(limits, 0.9)))
+
+
+def run(report):
+    gang(report)
+    ladder.run(report)

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 
-from cluster import BenchError, stop, wait_for
+from cluster import ROOT, BenchError, stop, wait_for
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "mungekey", "sbatch", "srun", "squeue", "sinfo", "scancel")
 
@@ -20,7 +20,7 @@ SlurmUser=root
 SlurmctldPort={port}
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -43,6 +43,7 @@ SlurmdTimeout=10
 MessageTimeout=5
 TCPTimeout=1
 KillWait=2
+RequeueExit=1-255
 CompleteWait=0
 EpilogMsgTime=1
 SlurmctldDebug=error
@@ -57,6 +58,7 @@ class Slurm:
         self.count = count
         self.folder = scratch.join("slurm")
         self.processes = []
+        self.daemons = {}  # node -> its slurmd
         self.environment = dict(os.environ, SLURM_CONF=os.path.join(self.folder, "slurm.conf"))
 
     @staticmethod
@@ -85,12 +87,14 @@ class Slurm:
         finally:
             peer.end()
 
-    def spawn(self, *command):
+    def spawn(self, *command, node=None):
         environment = dict(self.environment, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         with open(os.path.join(self.folder, "daemons.log"), "ab") as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=self.folder,
                                        start_new_session=True)
         self.processes.append(process)
+        if node:
+            self.daemons[node] = process.pid
 
     def start(self):
         host, first = socket.gethostname().split(".")[0], 20001
@@ -110,7 +114,8 @@ class Slurm:
         wait_for("munged is not up", lambda: os.path.exists(munge_socket), 10)
         self.spawn("slurmctld", "-D", "-c", "-f", self.environment["SLURM_CONF"])
         for number in range(self.count):
-            self.spawn("slurmd", "-D", "-f", self.environment["SLURM_CONF"], "-N", f"n{number + 1}")
+            node = f"n{number + 1}"
+            self.spawn("slurmd", "-D", "-f", self.environment["SLURM_CONF"], "-N", node, node=node)
         wait_for("its nodes are not idle", self.all_idle, 40, 0.5)
 
     def all_idle(self):
@@ -127,6 +132,20 @@ class Slurm:
             return self.command("srun", "-N", str(count), "-n", str(count), *command)
         return self.command("sbatch", "-N", str(count), "-n", str(count), "-o", "/dev/null", "--wrap",
                             "srun " + " ".join(command))
+
+    def start_requeued(self, count, stamps):
+        """A gang whose tasks write STAMPS, started again whenever one of them ends."""
+        script = os.path.join(ROOT, "bench", "tasks", "tick.py")
+        return self.command("sbatch", "--requeue", "-N", str(count), "-n", str(count), "-o", "/dev/null",
+                            f"--export=ALL,STAMPS={stamps}", "--wrap", f"srun -K1 /usr/bin/python3 {script}")
+
+    def machine_of(self, task):
+        """The processes of the task's machine: its slurmd, the step's daemon and the task."""
+        with open(f"/proc/{task}/environ") as file:
+            node = dict(word.split("=", 1) for word in file.read().split("\0") if "=" in word)["SLURMD_NODENAME"]
+        with open(f"/proc/{task}/stat") as file:
+            step_daemon = int(file.read().rsplit(")", 1)[1].split()[1])
+        return [self.daemons[node], step_daemon, task]
 
     def finish(self, process):
         process.wait(60)
