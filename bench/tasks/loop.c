@@ -31,6 +31,16 @@ struct job {
     size_t len;
 };
 
+/* In large pages, as libraries of arrays have theirs; NULL: there is no memory. */
+static uint8_t *make_state(size_t len)
+{
+    enum { LARGE_PAGE = 2 << 20 };
+    uint8_t *state = aligned_alloc(LARGE_PAGE, (len + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE);
+    if (state != NULL)
+        madvise(state, len, MADV_HUGEPAGE);
+    return state;
+}
+
 static int reset(void *argument, phx_context *ctx, struct phx_error *error)
 {
     struct job *job = argument;
@@ -85,7 +95,7 @@ static int alone(const char *path)
     if (fd < 0 || fstat(fd, &status) != 0)
         return 1;
     size_t len = (size_t)status.st_size;
-    uint8_t *from = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0), *state = malloc(len);
+    uint8_t *from = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0), *state = make_state(len);
     if (from == MAP_FAILED || state == NULL)
         return 1;
     memcpy(state, from, len);
@@ -100,7 +110,7 @@ int main(int argc, char **argv)
         return 2;
     struct job job = {.stamps = open(argv[1], O_WRONLY | O_CLOEXEC),
                       .len = (size_t)strtoul(argv[2], NULL, 10) << 20};
-    job.state = job.len > 0 ? malloc(job.len) : NULL;
+    job.state = job.len > 0 ? make_state(job.len) : NULL;
     if (job.stamps < 0 || job.state == NULL) {
         perror(argv[1]);
         return 1;

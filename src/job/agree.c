@@ -218,7 +218,9 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
     int slot = job_keep_find(ctx, &(struct job_checkpoint_ref){true, offer->step, offer->attempt});
     bool own = holder == ctx->settings.rank && offer->place == OFFER_SLOT && offer->rank == holder;
     if (own && slot >= 0)
-        return held_verify(&ctx->keep.held, slot)
+        /* What this process has sealed or read through before need not be read while all wait: restoring
+         * looks. */
+        return held_known(&ctx->keep.held, slot) || held_verify(&ctx->keep.held, slot)
                    ? 0
                    : job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",
                               (unsigned long long)offer->step);

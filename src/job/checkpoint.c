@@ -181,7 +181,10 @@ static int restore_source(phx_context *ctx, struct source *ret_source, struct ph
     int slot = job_keep_find(ctx, &ctx->restore), status = phx_check(ctx, error);
     if (status == 0 && ctx->agreement.broken)
         status = job_fail(error, PHX_ERROR_CORRUPT, "%s", ctx->agreement.text);
-    if (slot >= 0) { /* the agreement has read it through */
+    if (slot >= 0 && status == 0 && !held_verify(&ctx->keep.held, slot))
+        status = job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",
+                          (unsigned long long)ctx->restore.step);
+    if (slot >= 0) {
         source.data = held_data(&ctx->keep.held, slot);
         source.len = ctx->keep.held.slots[slot].len;
     } else if (ctx->agreement.data != NULL) {

@@ -417,7 +417,13 @@ int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error);
 int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref);
 /* Every rank holds it, or at least one could not; mutex held. */
 void job_keep_told(struct phx_context *ctx, uint64_t step, bool by_all);
-void job_keep_stop(struct phx_context *ctx, bool discard); /* without the mutex */
+/* The threads end; what is open stays so. Without the mutex. */
+void job_keep_rest(struct phx_context *ctx);
+/* After it, and when settings and attempt are the new ones: begins anew; what is mapped stays so where the
+ * rank does. */
+void job_keep_renew(struct phx_context *ctx);
+/* Rests and closes. Without the mutex. */
+void job_keep_stop(struct phx_context *ctx, bool discard);
 /* Holds these parts, of regions with this key (0: bytes), as `step`; `where`: PHX_IN_STORAGE and PHX_IN_PEER
  * say where they go on to from there. Without the mutex. */
 int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,

@@ -52,6 +52,8 @@ static int open_mapped(const char *path, size_t size, int *ret_fd, uint8_t **ret
 static void look_at(const struct held *held, struct held_slot *slot)
 {
     struct shard_header header;
+    const struct held_slot before = *slot;
+    slot->checked = 0;
     slot->sealed = shard_header_decode(slot->map, "", &header, NULL) == 0 && header.rank == held->rank &&
                    header.world == held->world && header.len <= slot->mapped - SHARD_HEADER_SIZE;
     if (!slot->sealed)
@@ -61,6 +63,9 @@ static void look_at(const struct held *held, struct held_slot *slot)
     slot->data_crc = header.data_crc;
     slot->len = (size_t)header.len;
     slot->key = header.key;
+    if (before.sealed && before.step == slot->step && before.attempt == slot->attempt &&
+        before.data_crc == slot->data_crc && before.len == slot->len)
+        slot->checked = before.checked;
 }
 
 static int fenced(const struct held *held, struct phx_error *error)
@@ -72,7 +77,7 @@ static int fenced(const struct held *held, struct phx_error *error)
                     held->attempt);
 }
 
-static int raise_fence(struct held *held, struct phx_error *error)
+static int open_fence(struct held *held, struct phx_error *error)
 {
     char path[PATH_SIZE];
     int fd;
@@ -84,6 +89,11 @@ static int raise_fence(struct held *held, struct phx_error *error)
         return status;
     close(fd);
     held->fence = (uint32_t *)(void *)map;
+    return 0;
+}
+
+static int raise_fence(struct held *held, struct phx_error *error)
+{
     uint32_t seen = atomic_load((_Atomic uint32_t *)held->fence);
     while (seen < held->attempt &&
            !atomic_compare_exchange_weak((_Atomic uint32_t *)held->fence, &seen, held->attempt))
@@ -117,6 +127,8 @@ int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, 
     memcpy(held->dir, dir, len + 1);
     int status = held_folder(dir, make, error);
     if (status == 0)
+        status = open_fence(held, error);
+    if (status == 0)
         status = raise_fence(held, error);
     for (int i = 0; i < HELD_SLOTS && status == 0; i++) {
         char path[PATH_SIZE];
@@ -126,6 +138,47 @@ int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, 
         if (status == 0)
             look_at(held, slot);
     }
+    if (status != 0)
+        held_close(held);
+    return status;
+}
+
+/* The file may have grown. */
+static int look_again(struct held *held, int index, struct phx_error *error)
+{
+    struct held_slot *slot = &held->slots[index];
+    struct stat info;
+    if (fstat(slot->fd, &info) != 0)
+        return job_fail_errno(error, errno, "inspect %.120s", held->dir);
+    size_t size = (size_t)info.st_size;
+    if (size > slot->mapped) {
+        uint8_t *map = mremap(slot->map, slot->mapped, size, MREMAP_MAYMOVE);
+        if (map == MAP_FAILED)
+            return job_fail_errno(error, errno, "map %zu bytes", size);
+        slot->map = map;
+        slot->mapped = size;
+    }
+    look_at(held, slot);
+    return 0;
+}
+
+/* Has its file still its name, or was the folder cleared meanwhile? */
+static bool is_there(const struct held *held, int index)
+{
+    char path[PATH_SIZE];
+    struct stat own, named;
+    slot_path(held, index, path);
+    return fstat(held->slots[index].fd, &own) == 0 && lstat(path, &named) == 0 &&
+           own.st_ino == named.st_ino && own.st_dev == named.st_dev;
+}
+
+int held_renew(struct held *held, uint32_t attempt, struct phx_error *error)
+{
+    held->attempt = attempt;
+    int status = raise_fence(held, error);
+    for (int i = 0; i < HELD_SLOTS && status == 0; i++)
+        status = is_there(held, i) ? look_again(held, i, error)
+                                   : job_fail(error, PHX_ERROR_NONE, "%.120s was cleared", held->dir);
     if (status != 0)
         held_close(held);
     return status;
@@ -194,8 +247,16 @@ bool held_find_older(const struct held *held, uint64_t *step, uint32_t *attempt)
 bool held_verify(struct held *held, int slot)
 {
     struct held_slot *at = &held->slots[slot];
+    if (at->sealed && at->checked == 1 + (uint64_t)held->attempt)
+        return true;
     at->sealed = at->sealed && job_crc32c(0, at->map + SHARD_HEADER_SIZE, at->len) == at->data_crc;
+    at->checked = at->sealed ? 1 + (uint64_t)held->attempt : 0;
     return at->sealed;
+}
+
+bool held_known(const struct held *held, int slot)
+{
+    return held->slots[slot].sealed && held->slots[slot].checked != 0;
 }
 
 int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len,
@@ -213,21 +274,8 @@ int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *
 
 int held_reload(struct held *held, int index, struct phx_error *error)
 {
-    struct held_slot *slot = &held->slots[index];
-    struct stat info;
-    slot->sealed = false;
-    if (fstat(slot->fd, &info) != 0)
-        return job_fail_errno(error, errno, "inspect %.120s", held->dir);
-    size_t size = (size_t)info.st_size;
-    if (size > slot->mapped) {
-        uint8_t *map = mremap(slot->map, slot->mapped, size, MREMAP_MAYMOVE);
-        if (map == MAP_FAILED)
-            return job_fail_errno(error, errno, "map %zu bytes", size);
-        slot->map = map;
-        slot->mapped = size;
-    }
-    look_at(held, slot);
-    return 0;
+    held->slots[index].sealed = false;
+    return look_again(held, index, error);
 }
 
 /* ---- writing ---- */
@@ -298,6 +346,7 @@ static int put_header(struct held *held, int index, const struct shard_header *h
     atomic_thread_fence(memory_order_release);
     shard_header_put(header, job_crc32c, slot->map);
     look_at(held, slot);
+    slot->checked = slot->sealed ? 1 + (uint64_t)held->attempt : 0;
     return slot->sealed
                ? 0
                : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s was overwritten", held->dir);

@@ -40,6 +40,7 @@ struct held_slot {
     uint32_t attempt, data_crc;
     size_t len;
     uint64_t key;
+    uint64_t checked; /* 1 + the attempt in which this process last knew its data to be whole; 0: never */
 };
 
 struct held {
@@ -58,6 +59,9 @@ int held_folder(const char *dir, bool make, struct phx_error *error);
  * been here; PHX_ERROR_IO, also for a folder of another user. */
 int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world,
               uint32_t attempt, struct phx_error *error);
+/* The same process and rank goes on as a newer attempt: raises the fence and looks anew; what is mapped stays
+ * so. As held_open, and PHX_ERROR_NONE when the folder was cleared meanwhile; closed after an error. */
+int held_renew(struct held *held, uint32_t attempt, struct phx_error *error);
 void held_close(struct held *held);   /* what is held stays */
 void held_discard(struct held *held); /* and closes; an empty folder goes too */
 
@@ -65,8 +69,12 @@ void held_discard(struct held *held); /* and closes; an empty folder goes too */
 int held_find(const struct held *held, uint64_t step, uint32_t attempt);
 /* Moves to the newest one that is older (a lower step, or the same and a lower attempt); false: none is. */
 bool held_find_older(const struct held *held, uint64_t *step, uint32_t *attempt);
-/* Is the data of this sealed slot what was held? If not, the slot does not count any more. */
+/* Is the data of this sealed slot what was held? If not, the slot does not count any more. Reads all of it,
+ * once in an attempt. */
 bool held_verify(struct held *held, int slot);
+/* Has this process sealed the slot, or read it through, in whichever attempt? Then only the memory itself can
+ * have changed it. */
+bool held_known(const struct held *held, int slot);
 /* Copies a sealed slot's data. PHX_ERROR_SPACE sets *ret_len too. */
 int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len,
               struct phx_error *error);

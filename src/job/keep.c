@@ -53,7 +53,7 @@ static void discard_all(struct phx_context *ctx)
     held_discard(&ctx->keep.held);
 }
 
-void job_keep_stop(struct phx_context *ctx, bool discard)
+void job_keep_rest(struct phx_context *ctx)
 {
     struct job_keep *keep = &ctx->keep;
     pthread_mutex_lock(&ctx->mutex);
@@ -66,6 +66,29 @@ void job_keep_stop(struct phx_context *ctx, bool discard)
     if (keep->store_thread_started)
         pthread_join(keep->store_thread, NULL);
     keep->thread_started = keep->store_thread_started = false;
+}
+
+void job_keep_renew(struct phx_context *ctx)
+{
+    struct job_keep *keep = &ctx->keep;
+    const struct job_settings *settings = &ctx->settings;
+    struct held *held = &keep->held;
+    struct job_keep renewed = {.newest = -1, .before = -1, .storing = -1, .peer.sending = -1};
+    bool same = keep->open && held->rank == settings->rank && held->world == settings->world &&
+                settings->worlds == 1 && strcmp(held->dir, settings->memory_dir) == 0;
+    if (same && held_renew(held, ctx->attempt, NULL) == 0) {
+        renewed.open = true;
+        renewed.held = *held;
+    } else if (keep->open && !same) {
+        held_close(held);
+    }
+    *keep = renewed; /* what was in the way is said when it is opened */
+}
+
+void job_keep_stop(struct phx_context *ctx, bool discard)
+{
+    struct job_keep *keep = &ctx->keep;
+    job_keep_rest(ctx);
     if (keep->open && discard)
         discard_all(ctx);
     else if (keep->open)
@@ -185,8 +208,7 @@ static int start_threads(struct phx_context *ctx, unsigned where, struct phx_err
     struct job_keep *keep = &ctx->keep;
     int status = job_thread_start(ctx, serve_seals, &keep->thread, &keep->thread_started, error);
     if (status == 0 && (where & PHX_IN_STORAGE) != 0)
-        status =
-            job_thread_start(ctx, serve_stores, &keep->store_thread, &keep->store_thread_started, error);
+        status = job_thread_start(ctx, serve_stores, &keep->store_thread, &keep->store_thread_started, error);
     if (status == 0 && (where & PHX_IN_PEER) != 0)
         status = job_peer_start(ctx, error);
     return status;

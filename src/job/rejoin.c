@@ -56,7 +56,7 @@ static void reset(struct phx_context *ctx)
     ctx->pace.step_ns = 0; /* what the change takes is nobody's pace */
     ctx->saved_count = 0;
     ctx->restore = ctx->last = (struct job_checkpoint_ref){0};
-    ctx->keep = (struct job_keep){0};
+    job_keep_renew(ctx);
     ctx->pact = (struct job_pact){0};
     ctx->drain = false; /* said again where it stands */
 }
@@ -159,7 +159,7 @@ int job_rejoin(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms, st
 {
     int status;
     do {
-        job_keep_stop(ctx, false);
+        job_keep_rest(ctx);
         pthread_mutex_lock(&ctx->mutex);
         status = go_where_told(ctx, deadline_ns, join_ms, error);
         bool again = goes_on(ctx, status);

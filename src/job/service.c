@@ -10,7 +10,7 @@
 
 #include "job/error.h"
 
-#define BACKOFF_MIN_NS 5000000   /* 5 ms */
+#define BACKOFF_MIN_NS 2000000   /* 2 ms: in a recovery the other side comes up at the same time */
 #define BACKOFF_MAX_NS 100000000 /* 100 ms: a restarted agent or hub is found again soon */
 
 int64_t job_now_ns(void)

@@ -131,7 +131,6 @@ static void connected(struct phx_context *ctx)
 static void connect_hub(struct phx_context *ctx)
 {
     struct addrinfo *found = job_resolve(ctx);
-    ctx->spoke.retry_ns = job_backoff(&ctx->spoke.backoff_ns);
     for (struct addrinfo *at = found; at != NULL; at = at->ai_next) {
         int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (fd < 0)
@@ -146,6 +145,8 @@ static void connect_hub(struct phx_context *ctx)
         }
         close(fd);
     }
+    if (ctx->spoke.state == SPOKE_DOWN)
+        ctx->spoke.retry_ns = job_backoff(&ctx->spoke.backoff_ns);
     if (found != NULL)
         freeaddrinfo(found);
 }
@@ -276,6 +277,8 @@ void job_spoke_start(struct phx_context *ctx)
 {
     job_conn_init(&ctx->spoke.conn);
     ctx->spoke.state = ctx->settings.rank == 0 ? SPOKE_OFF : SPOKE_DOWN;
+    ctx->spoke.retry_ns = ctx->spoke.backoff_ns =
+        0; /* what the attempt before met says nothing of this one */
 }
 
 void job_spoke_stop(struct phx_context *ctx)

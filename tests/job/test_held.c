@@ -78,6 +78,9 @@ static void test_two_slots(void **unused)
     assert_true(held_find(&held, 40, 0) == 0 && held_find(&held, 20, 0) == 1 && held_find(&held, 20, 1) < 0);
     assert_true(held_verify(&held, 0) && held_verify(&held, 1));
     held.slots[1].map[64 + BYTES / 2] ^= 1;
+    assert_true(held_verify(&held, 1)); /* once in an attempt */
+    assert_int_equal(held_renew(&held, 2, &error), 0);
+    assert_true(held_known(&held, 0) && held_known(&held, 1) && held_verify(&held, 0));
     assert_false(held_verify(&held, 1));
     assert_int_equal(held_find(&held, 20, 0), -1);
     held_discard(&held);
@@ -110,6 +113,34 @@ static void test_fence(void **unused)
     assert_int_equal(held_open(&new, gang.dir, false, 0, 1, 4, &error), 0);
     assert_int_equal(held_find(&new, 10, 3), 0);
     held_close(&new);
+    gang_done(&gang);
+}
+
+/* The same process under newer attempts: what others wrote meanwhile is not known, and a folder that was
+ * cleared is one. */
+static void test_renewed(void **unused)
+{
+    struct gang gang;
+    struct held held, other;
+    struct phx_error error;
+    gang_init(&gang, 1);
+    assert_int_equal(held_open(&held, gang.dir, false, 0, 1, 0, &error), 0);
+    hold(&held, 0, 10, 100);
+    hold(&held, 1, 20, 100);
+    const uint8_t *map = held.slots[0].map;
+    assert_int_equal(held_open(&other, gang.dir, false, 0, 1, 1, &error), 0);
+    hold(&other, 1, 30, BYTES);
+    held_close(&other);
+    assert_int_equal(held_renew(&held, 2, &error), 0);
+    assert_ptr_equal(held.slots[0].map, map);
+    assert_true(held_known(&held, 0) && held_find(&held, 20, 0) < 0);
+    assert_true(held_find(&held, 30, 1) == 1 && !held_known(&held, 1) && held_verify(&held, 1));
+    assert_int_equal(held_open(&other, gang.dir, false, 0, 1, 3, &error), 0);
+    assert_int_equal(held_renew(&held, 2, &error), PHX_ERROR_FENCED);
+    held_discard(&other);
+    assert_int_equal(held_open(&held, gang.dir, true, 0, 1, 4, &error), 0);
+    gang_remove_tree(gang.dir);
+    assert_int_equal(held_renew(&held, 5, &error), PHX_ERROR_NONE);
     gang_done(&gang);
 }
 
@@ -514,6 +545,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_slots),
         cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_renewed),
         cmocka_unit_test(test_killed_anywhere),
         cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_gang_of_the_killed),
