@@ -40,6 +40,8 @@ static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, b
     agreement->settled = true;
     if (committed.valid && !agreement->broken)
         job_committed(ctx, committed.step, committed.attempt);
+    if (restore.valid && !stored)
+        job_adopt_start(ctx);
     job_keys_told_own(ctx);
     job_changed(ctx);
 }
@@ -180,23 +182,6 @@ static void send_offers(struct phx_context *ctx)
 
 /* ---- the source ---- */
 
-/* Room for a shard that comes from elsewhere: a slot, or, where there is none, this process's memory. */
-static uint8_t *make_room(struct phx_context *ctx, const struct offer *offer, int *ret_slot)
-{
-    struct held *held = &ctx->keep.held;
-    *ret_slot = -1;
-    if (job_keep_open(ctx, true, NULL) == 0) {
-        int slot = held_spare(held, offer->step, offer->attempt);
-        if (slot >= 0 && held_reserve(held, slot, offer->len, NULL) == 0) {
-            *ret_slot = slot;
-            return held_data(held, slot);
-        }
-    }
-    free(ctx->agreement.data);
-    ctx->agreement.data = malloc(offer->len + 1);
-    return ctx->agreement.data;
-}
-
 static int fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
                  struct phx_error *error)
 {
@@ -224,17 +209,10 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
                    ? 0
                    : job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",
                               (unsigned long long)offer->step);
-    uint8_t *to = make_room(ctx, offer, &slot);
-    if (to == NULL)
-        return job_fail(error, PHX_ERROR_MEMORY, "there is no memory for %llu bytes of step %llu",
-                        (unsigned long long)offer->len, (unsigned long long)offer->step);
-    int status = fetch(ctx, offer, holder, to, error);
-    struct shard_header header = {.step = offer->step,
-                                  .attempt = offer->attempt,
-                                  .data_crc = offer->crc,
-                                  .len = offer->len,
-                                  .key = offer->key};
-    return status == 0 && slot >= 0 ? held_adopt(&ctx->keep.held, slot, &header, error) : status;
+    uint8_t *to = job_adopt_room(ctx, offer->len);
+    return to != NULL ? fetch(ctx, offer, holder, to, error)
+                      : job_fail(error, PHX_ERROR_MEMORY, "there is no memory for %llu bytes of step %llu",
+                                 (unsigned long long)offer->len, (unsigned long long)offer->step);
 }
 
 /* Only damage speaks against a checkpoint in storage; what else there is to say, the caller hears. */
@@ -258,6 +236,10 @@ static void answer_source(struct phx_context *ctx)
     struct phx_error error = {0};
     uint32_t round = agreement->round, holder = agreement->holder;
     bool taken = agreement->taken;
+    if (!taken) {
+        free(agreement->data);
+        agreement->data = NULL;
+    }
     pthread_mutex_unlock(&ctx->mutex);
     int status = taken                         ? 0
                  : offer.place == OFFER_STORED ? take_from_storage(ctx, &offer, &error)

@@ -172,13 +172,31 @@ static struct shard_id stored_source(const struct phx_context *ctx)
     return id;
 }
 
+/* What the source is in stays in memory until the end. */
+static void begin_reading(phx_context *ctx)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    job_adopt_read(ctx, 1);
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
+static void end_reading(phx_context *ctx)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    job_adopt_read(ctx, -1);
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
 /* ctx->restore is constant after join. What is CORRUPT has its identity in `ret_source` all the same. */
 static int restore_source(phx_context *ctx, struct source *ret_source, struct phx_error *error)
 {
     struct source source = {0};
     if (!ctx->restore.valid)
         return job_fail(error, PHX_ERROR_NONE, "there is no committed checkpoint");
-    int slot = job_keep_find(ctx, &ctx->restore), status = phx_check(ctx, error);
+    int status = phx_check(ctx, error);
+    pthread_mutex_lock(&ctx->mutex);
+    int slot = job_keep_find(ctx, &ctx->restore);
+    pthread_mutex_unlock(&ctx->mutex);
     if (status == 0 && ctx->agreement.broken)
         status = job_fail(error, PHX_ERROR_CORRUPT, "%s", ctx->agreement.text);
     if (slot >= 0 && status == 0 && !held_verify(&ctx->keep.held, slot))
@@ -215,7 +233,9 @@ int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, s
     struct source source;
     if (ret_len == NULL || ret_step == NULL)
         return job_fail(error, PHX_ERROR_INVALID, "ret_len or ret_step is NULL");
+    begin_reading(ctx);
     int status = restore_source(ctx, &source, error);
+    end_reading(ctx);
     if (status == 0 && source.data == NULL)
         status = shard_length(&source.id, &source.len, error);
     if (status == PHX_ERROR_CORRUPT)
@@ -247,9 +267,11 @@ int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_
     struct source source;
     if (ret_len == NULL || ret_step == NULL || (buf == NULL && cap > 0))
         return job_fail(error, PHX_ERROR_INVALID, "buf, ret_len or ret_step is NULL");
+    begin_reading(ctx);
     int status = restore_source(ctx, &source, error);
     if (status == 0)
         status = read_source(&source, buf, cap, ret_len, error);
+    end_reading(ctx);
     if (status == PHX_ERROR_CORRUPT)
         status = blame_world(&source.id, status, error);
     if (status == 0)
@@ -298,10 +320,13 @@ int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *
     struct source source;
     int status = ret_step == NULL ? job_fail(error, PHX_ERROR_INVALID, "ret_step is NULL")
                                   : check_registered(ctx, error);
-    if (status == 0)
-        status = restore_source(ctx, &source, error);
+    if (status != 0)
+        return status;
+    begin_reading(ctx);
+    status = restore_source(ctx, &source, error);
     if (status == 0)
         status = job_load(&ctx->regions, source.data, source.len, &source.id, error);
+    end_reading(ctx);
     if (status == 0)
         *ret_step = source.id.step;
     return status;

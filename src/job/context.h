@@ -12,6 +12,7 @@
  *     agree.c, council.c               both sides of the question which checkpoint the gang restores
  *     store.c                          slots that the agent moves to and from an object store
  *     keep.c                           checkpoints in memory, and the thread that seals them
+ *     adopt.c                          a shard that came from elsewhere gets its slot
  *     dump.c                           a dying checkpoint: survivors write what all had
  *     peer.c                           copies of what is held on other machines
  *     load.c                           regions from a checkpoint, also one that was cut otherwise
@@ -139,7 +140,8 @@ struct job_agreement {
     struct job_dump_item *dump;
     size_t dump_count;
     uint64_t dumped;
-    uint8_t *data; /* a shard from elsewhere that had no room in a slot; NULL: it has, or is there itself */
+    uint8_t *data; /* a shard from elsewhere that has no slot yet; NULL: it has, or is there itself */
+    int readers;   /* of it, at the moment */
 };
 
 /* The way to the next attempt (rejoin.c). */
@@ -191,7 +193,7 @@ struct job_abort {
     bool due, running;
 };
 
-enum keep_state { KEEP_IDLE, KEEP_COPYING, KEEP_COPIED };
+enum keep_state { KEEP_IDLE, KEEP_COPYING, KEEP_COPIED, KEEP_ADOPTING };
 
 /* Checkpoints in memory (keep.c). */
 struct job_keep {
@@ -211,6 +213,8 @@ struct job_keep {
     size_t store_len;
     pthread_t store_thread;
     bool store_thread_started;
+    pthread_t adopt_thread;
+    bool adopt_thread_started;
     bool any_told; /* all ranks have said of this step whether they hold it: */
     uint64_t told;
     bool any_by_all; /* every rank of this attempt has sealed, newest: */
@@ -442,6 +446,15 @@ int job_store_fetch(struct phx_context *ctx, const struct job_checkpoint_ref *re
 /* Mutex held: the agent's answer; a new connection to it. */
 void job_store_moved(struct phx_context *ctx, enum job_move_kind kind, const struct jobwire_moved *moved);
 void job_store_again(struct phx_context *ctx);
+
+/* ---- adopt.c: mutex held ---- */
+
+/* Room for a shard that is on its way here: agreement.data; NULL: there is no memory. Without the mutex. */
+uint8_t *job_adopt_room(struct phx_context *ctx, size_t len);
+/* When the gang has agreed: agreement.data gets a slot, by and by. */
+void job_adopt_start(struct phx_context *ctx);
+/* 1: somebody reads agreement.data from here on without the mutex; -1: no more. */
+void job_adopt_read(struct phx_context *ctx, int change);
 
 /* ---- peer.c: mutex held, but for start and stop ---- */
 

@@ -65,7 +65,9 @@ void job_keep_rest(struct phx_context *ctx)
         pthread_join(keep->thread, NULL);
     if (keep->store_thread_started)
         pthread_join(keep->store_thread, NULL);
-    keep->thread_started = keep->store_thread_started = false;
+    if (keep->adopt_thread_started)
+        pthread_join(keep->adopt_thread, NULL);
+    keep->thread_started = keep->store_thread_started = keep->adopt_thread_started = false;
 }
 
 void job_keep_renew(struct phx_context *ctx)

@@ -1,0 +1,92 @@
+/* A shard that came from elsewhere gets its slot. The agreement takes it into memory of this process: the pages
+ * of a new slot cost more time than the transfer, and the gang waits for it. When all have what they need, a
+ * thread that only runs where nothing else wants the processor copies it into a slot, so that it outlives this
+ * process, too; until then it is where it came from. */
+#include "job/context.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "job/error.h"
+
+#define LARGE_PAGE ((size_t)2 << 20)
+
+uint8_t *job_adopt_room(struct phx_context *ctx, size_t len)
+{
+    uint8_t **data = &ctx->agreement.data;
+    free(*data);
+    if (len > SIZE_MAX - LARGE_PAGE)
+        *data = NULL;
+    else if (len < LARGE_PAGE)
+        *data = malloc(len + 1);
+    else if ((*data = aligned_alloc(LARGE_PAGE, (len + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE)) != NULL)
+        madvise(*data, len, MADV_HUGEPAGE);
+    return *data;
+}
+
+/* What a slot has is read there from now on. */
+static void drop_data(struct phx_context *ctx)
+{
+    struct job_agreement *agreement = &ctx->agreement;
+    if (agreement->readers > 0 || job_keep_find(ctx, &ctx->restore) < 0)
+        return;
+    free(agreement->data);
+    agreement->data = NULL;
+}
+
+void job_adopt_read(struct phx_context *ctx, int change)
+{
+    ctx->agreement.readers += change;
+    drop_data(ctx);
+}
+
+/* A slot that can't be had is no error: then this is as it was on the way here. */
+static void copy(struct phx_context *ctx)
+{
+    struct held *held = &ctx->keep.held;
+    const struct offer *offer = &ctx->agreement.source;
+    struct shard_header header = {.step = offer->step,
+                                  .attempt = offer->attempt,
+                                  .data_crc = offer->crc,
+                                  .len = offer->len,
+                                  .key = offer->key};
+    int slot = held_spare(held, offer->step, offer->attempt);
+    if (slot < 0)
+        return;
+    ctx->keep.busy = slot;
+    pthread_mutex_unlock(&ctx->mutex);
+    int status = held_reserve(held, slot, offer->len, NULL);
+    if (status == 0)
+        memcpy(held_data(held, slot), ctx->agreement.data, offer->len);
+    pthread_mutex_lock(&ctx->mutex);
+    if (status == 0)
+        (void)held_adopt(held, slot, &header, NULL);
+}
+
+static void *adopt(void *argument)
+{
+    struct phx_context *ctx = argument;
+    struct job_keep *keep = &ctx->keep;
+    struct sched_param none = {0};
+    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+    pthread_mutex_lock(&ctx->mutex);
+    if (job_keep_open(ctx, true, NULL) == 0)
+        copy(ctx);
+    keep->state = KEEP_IDLE;
+    drop_data(ctx);
+    job_changed(ctx);
+    pthread_mutex_unlock(&ctx->mutex);
+    return NULL;
+}
+
+void job_adopt_start(struct phx_context *ctx)
+{
+    struct job_keep *keep = &ctx->keep;
+    if (ctx->agreement.data == NULL || ctx->settings.memory_dir[0] == '\0' || keep->state != KEEP_IDLE)
+        return;
+    keep->state = KEEP_ADOPTING;
+    if (job_thread_start(ctx, adopt, &keep->adopt_thread, &keep->adopt_thread_started, NULL) != 0)
+        keep->state = KEEP_IDLE;
+}
