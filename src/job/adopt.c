@@ -1,7 +1,7 @@
-/* A shard that came from elsewhere gets its slot. The agreement takes it into memory of this process: the pages
- * of a new slot cost more time than the transfer, and the gang waits for it. When all have what they need, a
- * thread that only runs where nothing else wants the processor copies it into a slot, so that it outlives this
- * process, too; until then it is where it came from. */
+/* A shard that came from elsewhere gets its slot. The agreement takes it into memory of this process: the
+ * pages of a new slot cost more time than the transfer, and the gang waits for it. When all have what they
+ * need, a thread that only runs where nothing else wants the processor copies it into a slot, so that it
+ * outlives this process, too; until then it is where it came from. */
 #include "job/context.h"
 
 #include <sched.h>
