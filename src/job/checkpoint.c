@@ -16,21 +16,6 @@ static struct shard_id own_shard(const struct phx_context *ctx, uint64_t step, u
                              .world = ctx->settings.world};
 }
 
-/* What PHX_CHECKPOINT_KEEP does not keep (retention.h). */
-static void delete_old(struct phx_context *ctx)
-{
-    pthread_mutex_lock(&ctx->mutex);
-    uint64_t keep_from = retention_floor(&ctx->retention), every = ctx->retention.every;
-    bool due = keep_from > ctx->deleted_before;
-    if (due)
-        ctx->deleted_before = keep_from;
-    bool commits = ctx->settings.standalone && ctx->settings.rank == 0;
-    pthread_mutex_unlock(&ctx->mutex);
-    struct shard_id id = own_shard(ctx, 0, ctx->attempt);
-    if (due && id.dir[0] != '\0') /* objects are the agent's to delete */
-        shard_delete_before(&id, keep_from, every, commits);
-}
-
 int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *error)
 {
     if (ctx->settings.checkpoint_dir[0] == '\0' && !ctx->settings.store)
@@ -74,8 +59,8 @@ int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, 
     status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
     if (status == 0)
         job_saved(ctx, step, bytes);
+    job_retain(ctx);
     pthread_mutex_unlock(&ctx->mutex);
-    delete_old(ctx);
     return status;
 }
 
@@ -149,9 +134,9 @@ int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
                 job_fail(error, PHX_ERROR_TIMEOUT, "step %llu is not committed", (unsigned long long)step);
     }
     job_pace_phase(&ctx->pace, phase, job_now_ns());
-    pthread_mutex_unlock(&ctx->mutex);
     if (status == 0)
-        delete_old(ctx);
+        job_retain(ctx);
+    pthread_mutex_unlock(&ctx->mutex);
     return status;
 }
 

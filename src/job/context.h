@@ -215,6 +215,8 @@ struct job_keep {
     bool store_thread_started;
     pthread_t adopt_thread;
     bool adopt_thread_started;
+    pthread_t delete_thread;
+    bool delete_thread_started, delete_due;
     bool any_told; /* all ranks have said of this step whether they hold it: */
     uint64_t told;
     bool any_by_all; /* every rank of this attempt has sealed, newest: */
@@ -435,6 +437,11 @@ int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *pa
 /* Waits until what was held last is in storage too; without the mutex. */
 int job_keep_stored(struct phx_context *ctx, struct phx_error *error);
 void job_keep_finish(struct phx_context *ctx); /* waits until nothing is under way; mutex held */
+
+/* ---- retain.c ---- */
+
+/* After a commit: has a thread delete what is not kept any more. Mutex held. */
+void job_retain(struct phx_context *ctx);
 
 /* ---- store.c: settings.store ---- */
 

@@ -67,7 +67,10 @@ void job_keep_rest(struct phx_context *ctx)
         pthread_join(keep->store_thread, NULL);
     if (keep->adopt_thread_started)
         pthread_join(keep->adopt_thread, NULL);
+    if (keep->delete_thread_started)
+        pthread_join(keep->delete_thread, NULL);
     keep->thread_started = keep->store_thread_started = keep->adopt_thread_started = false;
+    keep->delete_thread_started = false;
 }
 
 void job_keep_renew(struct phx_context *ctx)
