@@ -7,75 +7,55 @@
  * Kueue's users report 40 s for a cycle of this size (kubernetes-sigs/kueue, issue 13148).
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
-#include "base/json.h"
-#include "base/yaml.h"
 #include "core/admit/admit.h"
-#include "core/core.h"
+
+#include "timing.h"
+#include "world.h"
 
 enum { RUNS = 5, MACHINES = 2000, RUNNING = 700, WAITING = 10000, QUEUES = 10, SHAPES = 50, BODY_MAX = 4096 };
 static const double KUEUE_MS = 40000;
 
-struct world {
+struct bench {
     struct core *core;
     struct effects effects;
     int64_t now_ns;
 };
 
-static int64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
 /* Returns how long the step took. */
-static int64_t step(struct world *world, struct event *event)
+static int64_t step(struct bench *bench, struct event *event)
 {
-    event->seq = core_seq(world->core) + 1;
-    event->stamp_ns = world->now_ns;
-    int64_t start_ns = clock_ns();
-    core_step(world->core, event, &world->effects);
-    return clock_ns() - start_ns;
+    event->seq = core_seq(bench->core) + 1;
+    event->stamp_ns = bench->now_ns;
+    int64_t start_ns = now_ns();
+    core_step(bench->core, event, &bench->effects);
+    return now_ns() - start_ns;
 }
 
 /* Ticks as a host would: until none is due. */
-static int64_t settle(struct world *world)
+static int64_t settle(struct bench *bench)
 {
     int64_t sum_ns = 0;
-    while (core_deadline(world->core) <= world->now_ns) {
+    while (core_deadline(bench->core) <= bench->now_ns) {
         struct event tick = {.kind = EVENT_TICK};
-        sum_ns += step(world, &tick);
+        sum_ns += step(bench, &tick);
     }
     return sum_ns;
 }
 
-static int64_t create(struct world *world, const char *yaml)
+static int64_t create(struct bench *bench, const char *yaml)
 {
-    struct arena arena ARENA_CLEANUP = {0};
     struct buf json BUF_CLEANUP = {0};
-    struct doc_list docs = {0};
-    CHECK(yaml_parse_all(&arena, str_from(yaml), &docs, NULL) == 0);
-    json_write(&json, docs.items[0]);
-    enum object_kind kind = object_kind_of(doc_str(doc_get(docs.items[0], "apiVersion"), STR("")),
-                                           doc_str(doc_get(docs.items[0], "kind"), STR("")));
-    struct event event = {.kind = EVENT_WRITE};
-    event.write = (struct write_event){.verb = WRITE_CREATE,
-                                       .object = kind,
-                                       .namespace_ = STR("default"),
-                                       .body = buf_str(&json),
-                                       .grace_s = -1};
-    int64_t took_ns = step(world, &event);
-    CHECK(world->effects.list.len > 0);
-    for (size_t i = 0; i < world->effects.list.len; i++)
-        if (world->effects.list.items[i].kind == EFFECT_REPLY)
-            CHECK(world->effects.list.items[i].reply.code == 201);
-    return took_ns + settle(world);
+    struct event event = world_create_event(yaml, &json);
+    int64_t took_ns = step(bench, &event);
+    CHECK(bench->effects.list.len > 0);
+    for (size_t i = 0; i < bench->effects.list.len; i++)
+        if (bench->effects.list.items[i].kind == EFFECT_REPLY)
+            CHECK(bench->effects.list.items[i].reply.code == 201);
+    return took_ns + settle(bench);
 }
 
-static int64_t submit(struct world *world, const char *name, int queue, int tasks, const char *priority)
+static int64_t submit(struct bench *bench, const char *name, int queue, int tasks, const char *priority)
 {
     char yaml[BODY_MAX];
     snprintf(yaml, sizeof yaml,
@@ -85,16 +65,16 @@ static int64_t submit(struct world *world, const char *name, int queue, int task
              "backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, "
              "command: [run], resources: {limits: {google.com/tpu: 4}}}]}}}}\n",
              name, queue, priority, tasks, tasks);
-    return create(world, yaml);
+    return create(bench, yaml);
 }
 
-static void make_queues(struct world *world, int quota)
+static void make_queues(struct bench *bench, int quota)
 {
     char yaml[BODY_MAX];
-    create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: v5e}\n");
-    create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: low}\n"
+    create(bench, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: v5e}\n");
+    create(bench, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: low}\n"
                   "value: 1\n");
-    create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: high}\n"
+    create(bench, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: high}\n"
                   "value: 9\n");
     for (int q = 0; q < QUEUES; q++) {
         snprintf(
@@ -105,16 +85,16 @@ static void make_queues(struct world *world, int quota)
             "  resourceGroups: [{coveredResources: [google.com/tpu], flavors: [{name: v5e, resources: "
             "[{name: google.com/tpu, nominalQuota: %d}]}]}]\n",
             q, q == 0 ? quota : 0);
-        create(world, yaml);
+        create(bench, yaml);
         snprintf(yaml, sizeof yaml,
                  "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: q%d, namespace: "
                  "default}\nspec: {clusterQueue: cq%d}\n",
                  q, q);
-        create(world, yaml);
+        create(bench, yaml);
     }
 }
 
-static void make_machines(struct world *world, bool fair)
+static void make_machines(struct bench *bench, bool fair)
 {
     static const char plain[] =
         "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"b\"},\"spec\":{"
@@ -127,55 +107,43 @@ static void make_machines(struct world *world, bool fair)
         "\"pods\":[{\"racks\":[{\"count\":125,\"machines\":16,\"chips\":4}]}]}}";
     struct event event = {.kind = EVENT_CLUSTER};
     event.cluster.document = str_from(fair ? sharing : plain);
-    step(world, &event);
-    CHECK(core_cluster(world->core)->machine_count == MACHINES);
+    step(bench, &event);
+    CHECK(core_cluster(bench->core)->machine_count == MACHINES);
     for (size_t m = 0; m < MACHINES; m++) {
-        const struct machine *machine = &core_cluster(world->core)->machines[m];
+        const struct machine *machine = &core_cluster(bench->core)->machines[m];
         struct event hello = {.kind = EVENT_MACHINE_HELLO};
         hello.machine_hello.hello =
             (struct hello){.version = WIRE_VERSION, .machine = machine->name, .incarnation = 1, .chips = 4};
-        step(world, &hello);
+        step(bench, &hello);
     }
 }
 
-static struct world make_world(int quota, bool fair, int64_t *ret_submit_ns)
+static struct bench make_bench(int quota, bool fair, int64_t *ret_submit_ns)
 {
-    struct world world = {.core = core_new(), .now_ns = INT64_C(1700000000) * NS_PER_SECOND};
+    struct bench bench = {.core = core_new(), .now_ns = INT64_C(1700000000) * NS_PER_SECOND};
     char name[32];
     struct event boot = {.kind = EVENT_BOOT};
     boot.boot.epoch = 1;
     boot.boot.version = STR("bench");
-    step(&world, &boot);
-    make_machines(&world, fair);
-    make_queues(&world, quota);
+    step(&bench, &boot);
+    make_machines(&bench, fair);
+    make_queues(&bench, quota);
     for (int i = 0; i < RUNNING; i++) {
         snprintf(name, sizeof name, "run-%d", i);
-        submit(&world, name, 1 + i % (QUEUES - 1), i < RUNNING - 100 ? 3 : 2, "low");
-        world.now_ns += NS_PER_MS;
+        submit(&bench, name, 1 + i % (QUEUES - 1), i < RUNNING - 100 ? 3 : 2, "low");
+        bench.now_ns += NS_PER_MS;
     }
     *ret_submit_ns = 0;
     for (int i = 0; i < WAITING; i++) {
         snprintf(name, sizeof name, "wait-%d", i);
-        *ret_submit_ns += submit(&world, name, i % QUEUES, 4 + i / QUEUES % SHAPES, "low");
+        *ret_submit_ns += submit(&bench, name, i % QUEUES, 4 + i / QUEUES % SHAPES, "low");
     }
     *ret_submit_ns /= WAITING;
-    return world;
-}
-
-static int compare_times(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static int64_t median(int64_t *times)
-{
-    qsort(times, RUNS, sizeof *times, compare_times);
-    return times[RUNS / 2];
+    return bench;
 }
 
 /* A machine is cordoned and comes back: room for everybody, as far as anybody knows. */
-static int64_t time_cycle(struct world *world)
+static int64_t time_cycle(struct bench *bench)
 {
     static const char *const bodies[] = {"{\"spec\":{\"unschedulable\":true}}", "{\"spec\":{}}"};
     int64_t took_ns = 0;
@@ -186,7 +154,7 @@ static int64_t time_cycle(struct world *world)
                                            .name = STR("m-2000"),
                                            .body = str_from(bodies[i]),
                                            .grace_s = -1};
-        took_ns = step(world, &event) + settle(world);
+        took_ns = step(bench, &event) + settle(bench);
     }
     return took_ns;
 }
@@ -196,21 +164,21 @@ static void count_waiting(void *context, const struct workload *workload)
     *(size_t *)context += workload->state == WORKLOAD_PENDING;
 }
 
-static int64_t time_pass(const struct world *world)
+static int64_t time_pass(const struct bench *bench)
 {
-    int64_t start_ns = clock_ns();
+    int64_t start_ns = now_ns();
     static volatile uint64_t sink;
     uint64_t free = 0;
     size_t waiting = 0;
-    const struct cluster *cluster = core_cluster(world->core);
+    const struct cluster *cluster = core_cluster(bench->core);
     for (size_t i = 0; i < cluster->machine_count; i++)
         free += machine_schedulable(&cluster->machines[i])
                     ? (uint64_t)__builtin_popcountll(cluster->machines[i].free_mask)
                     : 0;
-    workload_visit(core_admit(world->core), count_waiting, &waiting);
+    workload_visit(core_admit(bench->core), count_waiting, &waiting);
     sink = free + waiting;
     (void)sink;
-    return clock_ns() - start_ns;
+    return now_ns() - start_ns;
 }
 
 static void report(const char *name, int64_t value_ns, int64_t limit_ns)
@@ -223,27 +191,27 @@ static void report(const char *name, int64_t value_ns, int64_t limit_ns)
     fflush(stdout);
 }
 
-/* The cycle, in a world whose quota is what its machines have, or more. */
-static void bench_cycle(struct world *world, const char *lacks, int64_t submit_ns)
+/* The cycle, in a bench whose quota is what its machines have, or more. */
+static void bench_cycle(struct bench *bench, const char *lacks, int64_t submit_ns)
 {
     int64_t cycles[RUNS], passes[RUNS];
     char name[96];
     for (int run = 0; run < RUNS; run++) {
-        passes[run] = time_pass(world);
-        cycles[run] = time_cycle(world);
+        passes[run] = time_pass(bench);
+        cycles[run] = time_cycle(bench);
     }
-    int64_t limit_ns = median(passes);
+    int64_t limit_ns = median_ns(passes, RUNS);
     snprintf(name, sizeof name, "10000 waiting gangs, %s lack: one more", lacks);
     report(name, submit_ns, limit_ns);
     snprintf(name, sizeof name, "10000 waiting gangs, %s lack: cycle", lacks);
-    report(name, median(cycles), limit_ns);
+    report(name, median_ns(cycles, RUNS), limit_ns);
 }
 
-static void bench_preempt(struct world *world, const char *name)
+static void bench_preempt(struct bench *bench, const char *name)
 {
-    int64_t limit_ns = time_pass(world), took_ns = submit(world, "all", 0, MACHINES, "high");
-    struct jobset *all = jobs_find(core_jobs(world->core), STR("default"), STR("all"));
-    const struct workload *workload = workload_of(core_admit(world->core), all->uid);
+    int64_t limit_ns = time_pass(bench), took_ns = submit(bench, "all", 0, MACHINES, "high");
+    struct jobset *all = jobs_find(core_jobs(bench->core), STR("default"), STR("all"));
+    const struct workload *workload = workload_of(core_admit(bench->core), all->uid);
     CHECK(workload->state == WORKLOAD_HOLDING && workload->waits_for == RUNNING);
     report(name, took_ns, limit_ns);
 }
@@ -256,12 +224,12 @@ int main(void)
                                            "10000 waiting gangs, fair sharing: preemption of 700"};
     for (int i = 0; i < 3; i++) {
         int64_t submit_ns;
-        struct world world = make_world(MACHINES * 4 * (i % 2 + 1), i == 2, &submit_ns);
+        struct bench bench = make_bench(MACHINES * 4 * (i % 2 + 1), i == 2, &submit_ns);
         if (i < 2)
-            bench_cycle(&world, lacks[i], submit_ns);
-        bench_preempt(&world, preempts[i]);
-        core_free(world.core);
-        vec_done(&world.effects.list);
+            bench_cycle(&bench, lacks[i], submit_ns);
+        bench_preempt(&bench, preempts[i]);
+        core_free(bench.core);
+        vec_done(&bench.effects.list);
     }
     return 0;
 }

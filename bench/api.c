@@ -20,12 +20,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/str.h"
+
+#include "timing.h"
 
 enum { ROUND_MS = 1500, WATCHES = 10000, FEW_WATCHES = 1000, READ_BYTES = 1 << 18, WRITERS = 64 };
 enum { ATTACKERS = 4000, PROBES = 400 };
@@ -35,13 +36,6 @@ enum { MANY_MACHINES = 16000, FEW_MACHINES = 16, CROWD = 20000, BODY_MIB = 100, 
 static const char cluster[] = "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: bench}\nspec:\n"
                               "  machineNames: \"m-{n:05}\"\n  addresses: 127.0.0.1\n  pods:\n  - racks:\n   "
                               " - {machines: %d, chips: 4}\n";
-
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 static void die(const char *what)
 {
@@ -494,16 +488,10 @@ static void say_turns(const char *name, uint16_t port, const struct turns *befor
 
 /* --- attacks: what a small durable write costs meanwhile, one after the other --------------------- */
 
-static int compare_times(const void *a, const void *b)
-{
-    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
 static void say_times(const char *name, int64_t *times_ns, int count)
 {
     char title[128];
-    qsort(times_ns, (size_t)count, sizeof *times_ns, compare_times);
+    qsort(times_ns, (size_t)count, sizeof *times_ns, ascending_ns);
     (void)snprintf(title, sizeof title, "%s: a write, p50", name);
     say(title, (double)times_ns[count / 2] / 1e6, "ms", 0);
     (void)snprintf(title, sizeof title, "%s: a write, p99", name);

@@ -28,7 +28,7 @@ static void say(const char *name, double value, const char *unit)
 /* Events per second since `start_ns`, and starts counting anew. */
 static void say_rate(struct bench *bench, const char *name, int64_t start_ns)
 {
-    say(name, (double)bench->events * 1e9 / (double)(mono_ns() - start_ns), "events/s");
+    say(name, (double)bench->events * 1e9 / (double)(now_ns() - start_ns), "events/s");
     bench->events = 0;
 }
 
@@ -42,10 +42,10 @@ static void gang_life(int replicas, int tasks, int chips)
     start(&bench);
     hello_all(&bench);
     bench.events = 0;
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     create(&bench, jobset_json(&json, 0, replicas, tasks, chips, ""));
     snprintf(name, sizeof(name), "gang of %d x %d: create and place", replicas, tasks);
-    say(name, (double)(mono_ns() - begin_ns) / 1e6, "ms");
+    say(name, (double)(now_ns() - begin_ns) / 1e6, "ms");
     const struct jobset *jobset = core_jobs(bench.core)->jobsets.items[0];
     for (int attempt = 0; attempt < 2; attempt++) {
         vec_clear(&live);
@@ -58,7 +58,7 @@ static void gang_life(int replicas, int tasks, int chips)
         report_all(&bench, live.items, live.len, REPORT_EXITED, 0, attempt == 0);
     }
     CHECK(jobset->restarts == 1 && jobset->terminal_state[0] == 'C');
-    int64_t spent_ns = mono_ns() - begin_ns;
+    int64_t spent_ns = now_ns() - begin_ns;
     snprintf(name, sizeof(name), "gang of %d x %d: life with a restart", replicas, tasks);
     say(name, (double)spent_ns / 1e3 / (double)bench.events, "us/event");
     vec_done(&live);
@@ -72,29 +72,29 @@ static void many_jobsets(void)
     struct buf json BUF_CLEANUP = {0};
     VEC(obj_id) live = {0};
     start(&bench);
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     hello_all(&bench);
     say_rate(&bench, "hello of 16384 machines", begin_ns);
-    begin_ns = mono_ns();
+    begin_ns = now_ns();
     for (int i = 0; i < JOBSETS; i++)
         create(&bench, jobset_json(&json, i, 1, 1, 4, ""));
     say_rate(&bench, "create 10000 JobSets of one task", begin_ns);
     jobs_visit_tasks(core_jobs(bench.core), collect, &live);
-    begin_ns = mono_ns();
+    begin_ns = now_ns();
     report_all(&bench, live.items, live.len, REPORT_STARTED, 0, 0);
     say_rate(&bench, "started, among 10000 JobSets", begin_ns);
-    begin_ns = mono_ns();
+    begin_ns = now_ns();
     for (int64_t step = 1; step <= 10; step++)
         for (size_t i = 0; i < JOBSETS; i++)
             progress(&bench, core_jobs(bench.core)->jobsets.items[i], step);
     say_rate(&bench, "progress, among 10000 JobSets", begin_ns);
-    begin_ns = mono_ns();
+    begin_ns = now_ns();
     report_all(&bench, live.items, live.len, REPORT_EXITED, 0, 0);
     say_rate(&bench, "exited, among 10000 JobSets", begin_ns);
-    begin_ns = mono_ns();
+    begin_ns = now_ns();
     struct buf bytes BUF_CLEANUP = {0};
     core_snapshot_write(bench.core, &bytes);
-    say("snapshot of 10000 JobSets", (double)(mono_ns() - begin_ns) / 1e6, "ms");
+    say("snapshot of 10000 JobSets", (double)(now_ns() - begin_ns) / 1e6, "ms");
     vec_done(&live);
     stop(&bench);
 }
@@ -118,7 +118,7 @@ static void no_op_jobs(int count)
     VEC(obj_id) live = {0};
     start_on(&bench, "{count: 1, cubes: 1}", 16);
     hello_all(&bench);
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     for (int done = 0; done < count; done += WINDOW) {
         for (int i = 0; i < WINDOW; i++)
             create(&bench, jobset_json(&json, done + i, 1, 1, 4, ttl));
@@ -131,7 +131,7 @@ static void no_op_jobs(int count)
         tick(&bench);
     }
     CHECK(core_jobs(bench.core)->jobsets.len == 0);
-    double spent_us = (double)(mono_ns() - begin_ns) / 1e3;
+    double spent_us = (double)(now_ns() - begin_ns) / 1e3;
     say("no-op job, from its creation to its TTL, 16 in flight", spent_us / count, "us/job");
     vec_done(&live);
     stop(&bench);
@@ -170,7 +170,7 @@ static double write_all(const char *path, struct bench *bench, struct encoded *i
         fprintf(stderr, "bench_core: %s\n", error.text);
         exit(1);
     }
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     for (int i = 0; i < count; i += GROUP) {
         struct store_record records[GROUP];
         for (int r = 0; r < GROUP; r++)
@@ -181,7 +181,7 @@ static double write_all(const char *path, struct bench *bench, struct encoded *i
         for (int r = 0; bench && r < GROUP; r++)
             apply(bench, &items[i + r].event);
     }
-    double rate = (double)count * 1e9 / (double)(mono_ns() - begin_ns);
+    double rate = (double)count * 1e9 / (double)(now_ns() - begin_ns);
     store_close(store);
     return rate;
 }

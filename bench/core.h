@@ -3,11 +3,12 @@
 #define PHX_BENCH_CORE_H
 
 #include <stdio.h>
-#include <time.h>
 
 #include "base/json.h"
 #include "base/yaml.h"
 #include "core/core.h"
+
+#include "timing.h"
 
 enum { MACHINES = 16384 };
 
@@ -17,13 +18,6 @@ struct bench {
     uint64_t events;
     int64_t now_ns;
 };
-
-static inline int64_t mono_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
 
 static inline void apply(struct bench *bench, struct event *event)
 {

@@ -19,11 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "base/rng.h"
-#include "base/yaml.h"
 #include "core/admit/admit.h"
-#include "core/core.h"
+
+#include "world.h"
 
 enum { MACHINES = 160, WIDTH = 128, LOSSES = 35, BACKLOG = 8, SEEDS = 5, BODY_MAX = 2048, DAYS_MAX = 21 };
 #define MINUTE_NS (INT64_C(60) * NS_PER_SECOND)
@@ -44,15 +43,10 @@ static const struct way ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-struct world {
-    struct core *core;
-    struct effects effects;
+struct neighbours {
+    struct world world;
     struct rng rng;
-    int64_t now_ns;
-    obj_id running[MACHINES];  /* one task fills a machine; 0: none */
     int64_t back_ns[MACHINES]; /* lost until then; 0: it is there */
-    VEC(struct task_report) reports;
-    VEC(machine_id) machines; /* of those reports */
     struct small {
         obj_id jobset;
         int64_t left_ns; /* of running time */
@@ -70,127 +64,38 @@ struct score {
     int64_t waited_ns;
 };
 
-/* --- the core and its world ------------------------------------------------------------------- */
-
-/* What agents would say about what they are told. */
-static void watch(struct world *world)
-{
-    for (size_t i = 0; i < world->effects.list.len; i++) {
-        const struct effect *effect = &world->effects.list.items[i];
-        struct task_report report = {0};
-        machine_id machine = MACHINE_NONE;
-        if (effect->kind == EFFECT_TASK_START) {
-            machine = effect->start->machine;
-            report = (struct task_report){.kind = REPORT_STARTED, .task = effect->start->uid};
-            world->running[machine] = effect->start->uid;
-        } else if (effect->kind == EFFECT_TASK_STOP &&
-                   world->running[effect->stop.machine] == effect->stop.stop.task) {
-            machine = effect->stop.machine;
-            report = (struct task_report){
-                .kind = REPORT_EXITED, .task = effect->stop.stop.task, .signal = 15, .exit_code = -1};
-            world->running[machine] = 0;
-        } else if (effect->kind == EFFECT_REPLY) {
-            CHECK(effect->reply.code < 300);
-        }
-        if (machine == MACHINE_NONE)
-            continue;
-        vec_push(&world->reports, report);
-        vec_push(&world->machines, machine);
-    }
-}
+/* --- the cluster and its queue ---------------------------------------------------------------- */
 
 /* The large job's victims since it was queued last; it begins anew with each time that it is queued. */
 static void count_victims(struct world *world)
 {
-    const struct workload *workload = workload_of(core_admit(world->core), world->large);
+    struct neighbours *all = container_of(world, struct neighbours, world);
+    const struct workload *workload = workload_of(core_admit(world->core), all->large);
     int64_t seen = workload ? workload->preempted : 0;
-    world->victims += seen > world->victims_seen ? seen - world->victims_seen : 0;
-    world->victims_seen = seen;
+    all->victims += seen > all->victims_seen ? seen - all->victims_seen : 0;
+    all->victims_seen = seen;
 }
 
-static void step(struct world *world, struct event *event)
-{
-    event->seq = core_seq(world->core) + 1;
-    event->stamp_ns = world->now_ns;
-    core_step(world->core, event, &world->effects);
-    watch(world);
-    count_victims(world);
-}
-
-static void report(struct world *world, machine_id machine, struct task_report *item)
-{
-    struct event event = {.kind = EVENT_REPORTS};
-    event.reports.machine = core_cluster(world->core)->machines[machine].name;
-    event.reports.reports = (struct reports){.number = 1, .items = item, .count = 1};
-    step(world, &event);
-}
-
-/* Until nothing is due and nobody has anything left to say. */
-static void settle(struct world *world)
-{
-    for (;;) {
-        for (size_t i = 0; i < world->reports.len; i++) { /* grows meanwhile */
-            struct task_report item = world->reports.items[i];
-            report(world, world->machines.items[i], &item);
-        }
-        vec_clear(&world->reports);
-        vec_clear(&world->machines);
-        if (core_deadline(world->core) > world->now_ns)
-            return;
-        struct event tick = {.kind = EVENT_TICK};
-        step(world, &tick);
-    }
-}
-
-static void create(struct world *world, const char *yaml)
-{
-    struct arena arena ARENA_CLEANUP = {0};
-    struct buf json BUF_CLEANUP = {0};
-    struct doc_list docs = {0};
-    CHECK(yaml_parse_all(&arena, str_from(yaml), &docs, NULL) == 0);
-    json_write(&json, docs.items[0]);
-    enum object_kind kind = object_kind_of(doc_str(doc_get(docs.items[0], "apiVersion"), STR("")),
-                                           doc_str(doc_get(docs.items[0], "kind"), STR("")));
-    struct event event = {.kind = EVENT_WRITE};
-    event.write = (struct write_event){.verb = WRITE_CREATE,
-                                       .object = kind,
-                                       .namespace_ = STR("default"),
-                                       .body = buf_str(&json),
-                                       .grace_s = -1};
-    step(world, &event);
-    settle(world);
-}
-
-static void hello(struct world *world, machine_id machine)
-{
-    struct event event = {.kind = EVENT_MACHINE_HELLO};
-    event.machine_hello.hello = (struct hello){.version = WIRE_VERSION,
-                                               .machine = core_cluster(world->core)->machines[machine].name,
-                                               .incarnation = (uint64_t)world->now_ns,
-                                               .chips = 8};
-    step(world, &event);
-}
-
-static void begin(struct world *world, const struct way *way, uint64_t seed)
+static void begin(struct neighbours *all, const struct way *way, uint64_t seed)
 {
     char text[1024];
-    *world = (struct world){.core = core_new(), .now_ns = 1000 * HOUR_NS};
-    rng_seed(&world->rng, seed);
+    struct world *world = &all->world;
+    *all = (struct neighbours){
+        .world = {.core = core_new(), .now_ns = 1000 * HOUR_NS, .stepped = count_victims}};
+    rng_seed(&all->rng, seed);
     snprintf(text, sizeof text,
              "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"b\"},"
              "\"spec\":{\"settings\":{\"chipResource\":\"nvidia.com/gpu\"},\"queues\":%s,\"machineNames\":"
              "\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{\"racks\":[{\"machines\":%d,\"chips\":8}]}]}}",
              way->queues, MACHINES);
-    struct event event = {.kind = EVENT_CLUSTER};
-    event.cluster.document = str_from(text);
-    step(world, &event);
+    world_cluster(world, text);
     for (machine_id m = 0; m < MACHINES; m++)
-        hello(world, m);
-    create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: gpu}\n");
-    create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\n"
-                  "metadata: {name: low}\nvalue: 1\n");
-    create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\n"
-                  "metadata: {name: high}\nvalue: 9\n");
+        world_hello(world, m);
+    world_create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: gpu}\n");
+    world_create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\n"
+                        "metadata: {name: low}\nvalue: 1\n");
+    world_create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\n"
+                        "metadata: {name: high}\nvalue: 9\n");
     snprintf(text, sizeof text,
              "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: cq}\nspec:\n"
              "  namespaceSelector: {}\n  queueingStrategy: StrictFIFO\n  preemption: {withinClusterQueue: "
@@ -198,9 +103,10 @@ static void begin(struct world *world, const struct way *way, uint64_t seed)
              "  resourceGroups: [{coveredResources: [nvidia.com/gpu], flavors: [{name: gpu, resources: "
              "[{name: nvidia.com/gpu, nominalQuota: %d}]}]}]\n",
              8 * MACHINES);
-    create(world, text);
-    create(world, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: lq, namespace: "
-                  "default}\nspec: {clusterQueue: cq}\n");
+    world_create(world, text);
+    world_create(world,
+                 "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: lq, namespace: "
+                 "default}\nspec: {clusterQueue: cq}\n");
 }
 
 static obj_id submit(struct world *world, const char *name, int tasks, const char *priority,
@@ -215,7 +121,7 @@ static obj_id submit(struct world *world, const char *name, int tasks, const cha
              "backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, "
              "command: [run], resources: {limits: {nvidia.com/gpu: 8}}}]}}}}\n",
              name, priority, annotations, tasks, tasks);
-    create(world, yaml);
+    world_create(world, yaml);
     return vec_last(&core_jobs(world->core)->jobsets)->uid;
 }
 
@@ -240,102 +146,96 @@ static void end_small(struct world *world, obj_id jobset)
             world->running[m] ? jobs_find_task(core_jobs(world->core), world->running[m]) : NULL;
         if (!task || task->job->jobset->uid != jobset)
             continue;
-        struct task_report ended = {.kind = REPORT_EXITED, .task = world->running[m]};
-        world->running[m] = 0;
-        report(world, m, &ended);
+        world_end(world, m);
     }
-    settle(world);
+    world_settle(world);
 }
 
 /* Those that run get on, and end; others come, so that the queue never is empty, and about as many take the
  * large job's places at each requeue as at Meta. Two thirds have two machines: 13 GPUs, as the report's
  * victims had. They run for two hours in the mean. */
-static void small_jobs(struct world *world)
+static void small_jobs(struct neighbours *all)
 {
+    struct world *world = &all->world;
     size_t kept = 0, idle = 0;
-    for (size_t i = 0; i < world->small_count; i++) {
-        struct small *small = &world->small[i];
+    for (size_t i = 0; i < all->small_count; i++) {
+        struct small *small = &all->small[i];
         int runs = running_of(world, small->jobset);
         small->left_ns -= runs ? MINUTE_NS : 0;
         idle += !runs;
         if (small->left_ns <= 0)
             end_small(world, small->jobset);
         else
-            world->small[kept++] = *small;
+            all->small[kept++] = *small;
     }
-    world->small_count = kept;
+    all->small_count = kept;
     for (; idle < BACKLOG; idle++) {
         char name[32];
-        snprintf(name, sizeof name, "s%zu", world->small_made++);
-        double hours = -2 * log(1 - rng_unit(&world->rng));
+        snprintf(name, sizeof name, "s%zu", all->small_made++);
+        double hours = -2 * log(1 - rng_unit(&all->rng));
         struct small small = {.left_ns = (int64_t)(hours * (double)HOUR_NS) + MINUTE_NS};
-        small.jobset = submit(world, name, rng_below(&world->rng, 3) ? 2 : 1, "low", "");
-        world->small = mem_realloc(world->small, (world->small_count + 1) * sizeof *world->small);
-        world->small[world->small_count++] = small;
+        small.jobset = submit(world, name, rng_below(&all->rng, 3) ? 2 : 1, "low", "");
+        all->small = mem_realloc(all->small, (all->small_count + 1) * sizeof *all->small);
+        all->small[all->small_count++] = small;
     }
 }
 
-static void lose_one(struct world *world)
+static void lose_one(struct neighbours *all)
 {
+    struct world *world = &all->world;
     for (;;) {
-        machine_id machine = (machine_id)rng_below(&world->rng, MACHINES);
+        machine_id machine = (machine_id)rng_below(&all->rng, MACHINES);
         const struct task *task =
             world->running[machine] ? jobs_find_task(core_jobs(world->core), world->running[machine]) : NULL;
-        if (!task || task->job->jobset->uid != world->large)
+        if (!task || task->job->jobset->uid != all->large)
             continue;
-        world->running[machine] = 0;
-        world->back_ns[machine] = world->now_ns + HOUR_NS;
-        struct event gone = {.kind = EVENT_MACHINE_GONE};
-        gone.machine.machine = core_cluster(world->core)->machines[machine].name;
-        gone.machine.evidence = STR("bench");
-        step(world, &gone);
-        settle(world);
-        world->lost++;
+        all->back_ns[machine] = world->now_ns + HOUR_NS;
+        world_lose(world, machine);
+        world_settle(world);
+        all->lost++;
         return;
     }
 }
 
-static void come_back(struct world *world)
+static void come_back(struct neighbours *all)
 {
+    struct world *world = &all->world;
     for (machine_id m = 0; m < MACHINES; m++) {
-        if (!world->back_ns[m] || world->back_ns[m] > world->now_ns)
+        if (!all->back_ns[m] || all->back_ns[m] > world->now_ns)
             continue;
-        world->back_ns[m] = 0;
-        hello(world, m);
-        settle(world);
+        all->back_ns[m] = 0;
+        world_hello(world, m);
+        world_settle(world);
     }
 }
 
 /* Minute by minute, until the large job has lost so many machines. */
 static void one_seed(const struct way *way, uint64_t seed, struct score *score)
 {
-    struct world world;
+    struct neighbours all;
+    struct world *world = &all.world;
     int64_t ran_ns = 0;
-    begin(&world, way, seed);
-    world.large = submit(&world, "large", WIDTH, "high", way->annotations);
-    int64_t end_ns = world.now_ns + DAYS_MAX * 24 * HOUR_NS;
-    while (world.lost < LOSSES && world.now_ns < end_ns &&
-           jobs_find_uid(core_jobs(world.core), world.large)) {
-        world.now_ns += MINUTE_NS;
-        settle(&world);
-        come_back(&world);
-        small_jobs(&world);
-        bool runs = running_of(&world, world.large) == WIDTH;
+    begin(&all, way, seed);
+    all.large = submit(world, "large", WIDTH, "high", way->annotations);
+    int64_t end_ns = world->now_ns + DAYS_MAX * 24 * HOUR_NS;
+    while (all.lost < LOSSES && world->now_ns < end_ns && jobs_find_uid(core_jobs(world->core), all.large)) {
+        world->now_ns += MINUTE_NS;
+        world_settle(world);
+        come_back(&all);
+        small_jobs(&all);
+        bool runs = running_of(world, all.large) == WIDTH;
         ran_ns = runs ? ran_ns + MINUTE_NS : 0;
-        world.waited_ns += runs ? 0 : MINUTE_NS;
+        all.waited_ns += runs ? 0 : MINUTE_NS;
         if (ran_ns >= HOUR_NS / 2) {
-            lose_one(&world);
+            lose_one(&all);
             ran_ns = 0;
         }
     }
-    score->lost += world.lost;
-    score->victims += world.victims;
-    score->waited_ns += world.waited_ns;
-    core_free(world.core);
-    vec_done(&world.effects.list);
-    vec_done(&world.reports);
-    vec_done(&world.machines);
-    mem_free(world.small);
+    score->lost += all.lost;
+    score->victims += all.victims;
+    score->waited_ns += all.waited_ns;
+    world_done(world);
+    mem_free(all.small);
 }
 
 static void say(const char *way, const char *name, double value, const char *unit)

@@ -6,11 +6,12 @@
  * copy of the bytes.
  */
 #include <stdio.h>
-#include <time.h>
 
 #include "base/pickle.h"
 #include "base/units.h"
 #include "core/diagnose/diagnose.h"
+
+#include "timing.h"
 
 enum { TP = 8, PP = 16, DP = 128, RANKS = TP * PP * DP, OPEN = 24, SEQ = 1000, CULPRIT = 5003 };
 enum fault { PROCESS_STOPS, DEVICE_STOPS, MACHINE_DIES };
@@ -23,13 +24,6 @@ struct times {
     int64_t copy_ns, parse_ns, take_ns, judge_ns;
     size_t bytes;
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
 
 /* --- pickles -------------------------------------------------------------------------------------- */
 

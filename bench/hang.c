@@ -88,13 +88,13 @@ static void answer(struct bench *bench, const struct told *told)
 
 static double parse_all(const struct told *told)
 {
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     for (size_t i = 0; i < RANKS; i++) {
         struct arena arena ARENA_CLEANUP = {0};
         struct doc *doc;
         CHECK(json_parse(&arena, buf_str(&told[i].record), &doc, NULL) == 0);
     }
-    return (double)(mono_ns() - begin_ns) / 1e9;
+    return (double)(now_ns() - begin_ns) / 1e9;
 }
 
 /* Until it is suspected. */
@@ -110,9 +110,9 @@ static void hang(struct bench *bench, struct buf *json)
     bench->now_ns += core_cluster(bench->core)->hangs.minimum_ns;
     vec_done(&live);
     struct event tick = {.kind = EVENT_TICK};
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     apply(bench, &tick);
-    say("suspicion: all 16384 ranks are asked", (double)(mono_ns() - begin_ns) / 1e6, 0, "ms");
+    say("suspicion: all 16384 ranks are asked", (double)(now_ns() - begin_ns) / 1e6, 0, "ms");
 }
 
 int main(void)
@@ -126,13 +126,13 @@ int main(void)
     struct told *told = told_errands(&bench, &bytes);
     double limit_s = parse_all(told);
     say("record of a rank", (double)bytes / RANKS, 0, "bytes");
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     for (size_t i = 0; i + 1 < RANKS; i++)
         answer(&bench, &told[i]);
-    say("a rank's answer is taken", (double)(mono_ns() - begin_ns) / 1e3 / (RANKS - 1), 0, "us");
-    begin_ns = mono_ns();
+    say("a rank's answer is taken", (double)(now_ns() - begin_ns) / 1e3 / (RANKS - 1), 0, "us");
+    begin_ns = now_ns();
     answer(&bench, &told[RANKS - 1]);
-    say("judge 16384 ranks, last answer to fault", (double)(mono_ns() - begin_ns) / 1e9, limit_s, "s");
+    say("judge 16384 ranks, last answer to fault", (double)(now_ns() - begin_ns) / 1e9, limit_s, "s");
     const struct hang_watch *watch = hang_at(core_hang_watches(bench.core), 0);
     CHECK(watch->verdict == HANG_MACHINES && fault_count(core_health(bench.core)) == 1);
     for (size_t i = 0; i < RANKS; i++)

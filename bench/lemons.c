@@ -13,22 +13,18 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "core/core.h"
 #include "core/lemon/lemon.h"
+
+#include "world.h"
 
 enum { MACHINES = 2000, LEMONS = 24, WIDTH = 64, DAYS = 28, DAYS_AFTER = 14, SEEDS = 40, BODY_MAX = 2048 };
 static const double GOOD_RATE = 6.4e-4, LEMON_RATE = 0.155; /* failures a machine and day */
 
-struct world {
-    struct core *core;
-    struct effects effects;
+struct farm {
+    struct world world;
     struct rng rng;
-    int64_t now_ns;
     bool lemon[MACHINES];
-    obj_id running[MACHINES]; /* one task fills a machine; 0: none */
-    VEC(struct task_report) reports;
-    VEC(machine_id) machines; /* of those reports */
-    int jobs;                 /* JobSets of WIDTH machines today */
+    int jobs; /* JobSets of WIDTH machines today */
 };
 
 /* Over all seeds. */
@@ -37,66 +33,6 @@ struct score {
     int64_t found[2], right[2]; /* called lemons and rightly so, with the threshold of two and of three */
     int64_t lemons;
 };
-
-/* What agents would say about what they are told. */
-static void watch(struct world *world)
-{
-    for (size_t i = 0; i < world->effects.list.len; i++) {
-        const struct effect *effect = &world->effects.list.items[i];
-        struct task_report report = {0};
-        machine_id machine = MACHINE_NONE;
-        if (effect->kind == EFFECT_TASK_START) {
-            machine = effect->start->machine;
-            report = (struct task_report){.kind = REPORT_STARTED, .task = effect->start->uid};
-            world->running[machine] = effect->start->uid;
-        } else if (effect->kind == EFFECT_TASK_STOP &&
-                   world->running[effect->stop.machine] == effect->stop.stop.task) {
-            machine = effect->stop.machine;
-            report = (struct task_report){
-                .kind = REPORT_EXITED, .task = effect->stop.stop.task, .signal = 15, .exit_code = -1};
-            world->running[machine] = 0;
-        } else if (effect->kind == EFFECT_REPLY) {
-            CHECK(effect->reply.code < 300);
-        }
-        if (machine == MACHINE_NONE)
-            continue;
-        vec_push(&world->reports, report);
-        vec_push(&world->machines, machine);
-    }
-}
-
-static void step(struct world *world, struct event *event)
-{
-    event->seq = core_seq(world->core) + 1;
-    event->stamp_ns = world->now_ns;
-    core_step(world->core, event, &world->effects);
-    watch(world);
-}
-
-static void report(struct world *world, machine_id machine, struct task_report *item)
-{
-    struct event event = {.kind = EVENT_REPORTS};
-    event.reports.machine = core_cluster(world->core)->machines[machine].name;
-    event.reports.reports = (struct reports){.number = 1, .items = item, .count = 1};
-    step(world, &event);
-}
-
-/* Until nothing is due and nobody has anything left to say. */
-static void settle(struct world *world)
-{
-    for (;;) {
-        for (size_t i = 0; i < world->reports.len; i++) { /* grows meanwhile */
-            struct task_report item = world->reports.items[i];
-            report(world, world->machines.items[i], &item);
-        }
-        vec_clear(&world->reports);
-        vec_clear(&world->machines);
-        if (core_deadline(world->core) > world->now_ns)
-            return;
-        struct event tick = {.kind = EVENT_TICK};
-        step(world, &tick);
-    }
-}
 
 static void set_cluster(struct world *world, bool removes)
 {
@@ -107,19 +43,7 @@ static void set_cluster(struct world *world, bool removes)
         "\"settings\":{\"chipResource\":\"nvidia.com/gpu\",\"lemons\":{\"remove\":%s}},\"machineNames\":"
         "\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{\"racks\":[{\"machines\":%d,\"chips\":8}]}]}}",
         removes ? "true" : "false", MACHINES);
-    struct event event = {.kind = EVENT_CLUSTER};
-    event.cluster.document = str_from(text);
-    step(world, &event);
-}
-
-static void hello(struct world *world, machine_id machine)
-{
-    struct event event = {.kind = EVENT_MACHINE_HELLO};
-    event.machine_hello.hello = (struct hello){.version = WIRE_VERSION,
-                                               .machine = core_cluster(world->core)->machines[machine].name,
-                                               .incarnation = (uint64_t)world->now_ns,
-                                               .chips = 8};
-    step(world, &event);
+    world_cluster(world, text);
 }
 
 static void submit(struct world *world, int day, int job, int tasks)
@@ -140,20 +64,21 @@ static void submit(struct world *world, int day, int job, int tasks)
                                        .namespace_ = STR("default"),
                                        .body = str_from(body),
                                        .grace_s = -1};
-    step(world, &event);
+    world_step(world, &event);
 }
 
 /* Every machine that takes work has some: jobs of WIDTH, and one of what is left. */
-static void submit_all(struct world *world, int day)
+static void submit_all(struct farm *farm, int day)
 {
+    struct world *world = &farm->world;
     int ready = 0;
     for (size_t m = 0; m < MACHINES; m++)
         ready += machine_schedulable(&core_cluster(world->core)->machines[m]);
-    world->jobs = ready / WIDTH;
-    for (int job = 0; job <= world->jobs; job++)
-        if (job < world->jobs || ready % WIDTH)
-            submit(world, day, job, job < world->jobs ? WIDTH : ready % WIDTH);
-    settle(world);
+    farm->jobs = ready / WIDTH;
+    for (int job = 0; job <= farm->jobs; job++)
+        if (job < farm->jobs || ready % WIDTH)
+            submit(world, day, job, job < farm->jobs ? WIDTH : ready % WIDTH);
+    world_settle(world);
 }
 
 struct failure {
@@ -184,31 +109,30 @@ static void end_all(struct world *world)
     for (bool any = true; any;) {
         any = false;
         for (machine_id m = 0; m < MACHINES; m++) {
-            struct task_report ended = {.kind = REPORT_EXITED, .task = world->running[m]};
             if (!world->running[m])
                 continue;
             any = true;
-            world->running[m] = 0;
-            report(world, m, &ended);
+            world_end(world, m);
         }
-        settle(world);
+        world_settle(world);
     }
     world->now_ns += NS_PER_SECOND;
-    settle(world);
+    world_settle(world);
     CHECK(core_jobs(world->core)->jobsets.len == 0);
 }
 
-static void one_day(struct world *world, int day, struct score *score, int phase)
+static void one_day(struct farm *farm, int day, struct score *score, int phase)
 {
+    struct world *world = &farm->world;
     int64_t start_ns = (20000 + (int64_t)day) * LEMON_DAY_NS + NS_PER_SECOND;
     VEC(struct failure) failures = {0};
     world->now_ns = start_ns;
-    settle(world);
-    submit_all(world, day);
+    world_settle(world);
+    submit_all(farm, day);
     for (machine_id m = 0; m < MACHINES; m++) {
-        double rate = world->lemon[m] ? LEMON_RATE : GOOD_RATE;
-        for (double at = -log(1 - rng_unit(&world->rng)) / rate; at < 0.99;
-             at += -log(1 - rng_unit(&world->rng)) / rate) {
+        double rate = farm->lemon[m] ? LEMON_RATE : GOOD_RATE;
+        for (double at = -log(1 - rng_unit(&farm->rng)) / rate; at < 0.99;
+             at += -log(1 - rng_unit(&farm->rng)) / rate) {
             struct failure failure = {at, m};
             vec_push(&failures, failure);
         }
@@ -219,61 +143,54 @@ static void one_day(struct world *world, int day, struct score *score, int phase
         machine_id machine = failures.items[i].machine;
         int64_t at_ns = start_ns + (int64_t)(failures.items[i].at * (double)LEMON_DAY_NS);
         world->now_ns = at_ns > world->now_ns ? at_ns : world->now_ns;
-        settle(world);
+        world_settle(world);
         if (!world->running[machine])
             continue; /* it has no job that could fail */
-        world->running[machine] = 0;
-        struct event gone = {.kind = EVENT_MACHINE_GONE};
-        gone.machine.machine = core_cluster(world->core)->machines[machine].name;
-        gone.machine.evidence = STR("bench");
-        step(world, &gone);
+        world_lose(world, machine);
         world->now_ns += NS_PER_SECOND;
-        hello(world, machine);
-        settle(world);
+        world_hello(world, machine);
+        world_settle(world);
     }
     vec_done(&failures);
-    score->jobs[phase] += world->jobs;
+    score->jobs[phase] += farm->jobs;
     score->failed[phase] += count_failed(world);
     world->now_ns = start_ns + LEMON_DAY_NS - 10 * NS_PER_SECOND;
     end_all(world);
 }
 
-static void judge(const struct world *world, struct score *score)
+static void judge(const struct farm *farm, struct score *score)
 {
+    const struct core *core = farm->world.core;
     for (size_t m = 0; m < MACHINES; m++) {
-        const struct lemon *lemon =
-            lemon_find(core_lemons(world->core), core_cluster(world->core)->machines[m].name);
+        const struct lemon *lemon = lemon_find(core_lemons(core), core_cluster(core)->machines[m].name);
         bool three = lemon && lemon_value(lemon, LEMON_SIGNAL_MULTI_NODE_FAILURES) >= 3;
-        score->lemons += world->lemon[m];
+        score->lemons += farm->lemon[m];
         score->found[0] += lemon && lemon->is_lemon;
-        score->right[0] += lemon && lemon->is_lemon && world->lemon[m];
+        score->right[0] += lemon && lemon->is_lemon && farm->lemon[m];
         score->found[1] += three;
-        score->right[1] += three && world->lemon[m];
+        score->right[1] += three && farm->lemon[m];
     }
 }
 
 static void one_seed(uint64_t seed, struct score *score)
 {
-    struct world world = {.core = core_new(), .now_ns = 20000 * LEMON_DAY_NS};
-    rng_seed(&world.rng, seed);
+    struct farm farm = {.world = {.core = core_new(), .now_ns = 20000 * LEMON_DAY_NS}};
+    rng_seed(&farm.rng, seed);
     for (int left = LEMONS; left > 0;) {
-        size_t m = rng_below(&world.rng, MACHINES);
-        left -= !world.lemon[m];
-        world.lemon[m] = true;
+        size_t m = rng_below(&farm.rng, MACHINES);
+        left -= !farm.lemon[m];
+        farm.lemon[m] = true;
     }
-    set_cluster(&world, false);
+    set_cluster(&farm.world, false);
     for (machine_id m = 0; m < MACHINES; m++)
-        hello(&world, m);
+        world_hello(&farm.world, m);
     for (int day = 0; day < DAYS; day++)
-        one_day(&world, day, score, 0);
-    judge(&world, score);
-    set_cluster(&world, true);
+        one_day(&farm, day, score, 0);
+    judge(&farm, score);
+    set_cluster(&farm.world, true);
     for (int day = DAYS; day < DAYS + DAYS_AFTER; day++)
-        one_day(&world, day, score, 1);
-    core_free(world.core);
-    vec_done(&world.effects.list);
-    vec_done(&world.reports);
-    vec_done(&world.machines);
+        one_day(&farm, day, score, 1);
+    world_done(&farm.world);
 }
 
 static void say(const char *name, double value, const char *unit)

@@ -2,28 +2,16 @@
  * found, and how often one is found that is not there. The limit of a window is a sort of its numbers. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "base/rng.h"
 #include "core/pace/pace.h"
 
+#include "timing.h"
+
 enum { MANY = 65536, FEW = 64, RUNS = 15, WINDOWS = 10000, STEP_US = 100000 };
 
 static struct rng rng;
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
-static int compare_times(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
 
 /* Twelve uniform numbers: close to normal. */
 static uint32_t noisy(uint32_t value, uint32_t permille)
@@ -57,12 +45,12 @@ static void bench_cost(void)
         slow_of(&pace, own_us, MANY);
         times[run] = now_ns() - begin_ns;
         begin_ns = now_ns();
-        qsort(sorted, MANY, sizeof *sorted, compare_times);
+        qsort(sorted, MANY, sizeof *sorted, ascending_ns);
         sorts[run] = now_ns() - begin_ns;
     }
     pace_done(&pace);
-    qsort(times, RUNS, sizeof *times, compare_times);
-    qsort(sorts, RUNS, sizeof *sorts, compare_times);
+    qsort(times, RUNS, sizeof *times, ascending_ns);
+    qsort(sorts, RUNS, sizeof *sorts, ascending_ns);
     double ms = (double)times[RUNS / 2] / NS_PER_MS, limit = (double)sorts[RUNS / 2] / NS_PER_MS;
     printf(
         "{\"bench\":\"pace\",\"case\":\"a window of %d ranks\",\"value\":%.3f,\"unit\":\"ms\",\"limit\":%.3f,"

@@ -4,33 +4,14 @@
  * must do at least: look at every machine once (state, free chips).
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "base/rng.h"
 #include "base/yaml.h"
 #include "core/sched/sched.h"
 
+#include "timing.h"
+
 enum { RUNS = 41, GANG = 1024, CUBES = 1024 };
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
-static int compare_times(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static int64_t median(int64_t *times)
-{
-    qsort(times, RUNS, sizeof *times, compare_times);
-    return times[RUNS / 2];
-}
 
 static void load(struct cluster *cluster)
 {
@@ -76,7 +57,7 @@ static int64_t time_pass(const struct cluster *cluster)
         times[run] = now_ns() - start;
     }
     (void)sink;
-    return median(times);
+    return median_ns(times, RUNS);
 }
 
 static int64_t time_place(const struct cluster *cluster, const struct place_request *request, bool expected)
@@ -90,7 +71,7 @@ static int64_t time_place(const struct cluster *cluster, const struct place_requ
         times[run] = now_ns() - start;
         CHECK(placed == expected);
     }
-    return median(times);
+    return median_ns(times, RUNS);
 }
 
 static void report(const char *name, int64_t value_ns, int64_t limit_ns)

@@ -20,6 +20,8 @@
 #include "base/check.h"
 #include "host/probes/probes.h"
 
+#include "timing.h"
+
 enum { ROUNDS = 40, ROUNDS_OF_MEMORY = 100 };
 
 static int64_t clock_ns(clockid_t id)
@@ -60,13 +62,13 @@ static void ignore(void *context, const struct signal *signal)
 }
 
 /* All probes once; the longest time that a turn took. */
-static int64_t look(struct probes *probes, int64_t now_ns)
+static int64_t look(struct probes *probes, int64_t at_ns)
 {
     int64_t longest_ns = 0;
     probes_hurry(probes);
     do {
         int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
-        probes_round(probes, now_ns, ignore, NULL);
+        probes_round(probes, at_ns, ignore, NULL);
         int64_t took_ns = clock_ns(CLOCK_MONOTONIC) - start_ns;
         longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
         struct pollfd ready = {probes_fd(probes), POLLIN, 0};
@@ -74,12 +76,6 @@ static int64_t look(struct probes *probes, int64_t now_ns)
             poll(&ready, 1, 1000);
     } while (probes_busy(probes));
     return longest_ns;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
 }
 
 /* Percent of a core for `times` forks each with this share of a second. */
@@ -99,11 +95,11 @@ static void bench(const char *name, const char *root)
 {
     struct probes_options options = {.root = root};
     struct probes *probes = probes_new(&options, NULL);
-    int64_t turns[ROUNDS], now_ns = 0;
+    int64_t turns[ROUNDS], at_ns = 0;
     CHECK(probes);
     double memory = resident_mb(), percent = 0, forks = 0;
     for (int i = 0; i < ROUNDS; i++)
-        turns[i] = look(probes, now_ns += 60 * NS_PER_SECOND);
+        turns[i] = look(probes, at_ns += 60 * NS_PER_SECOND);
     for (size_t i = 0; i < probes_count(); i++) {
         struct probes_standing standing;
         probes_standing(probes, i, &standing);
@@ -118,12 +114,11 @@ static void bench(const char *name, const char *root)
            "periods\",\"value\":%.4f,\"unit\":\"%%\","
            "\"limit\":%.4f,\"ratio_limit\":%.2f}\n",
            name, percent, limit, limit > 0 ? percent / limit : 0);
-    qsort(turns, ROUNDS, sizeof *turns, by_size);
     printf("{\"bench\":\"probes\",\"case\":\"%s: longest turn of a round\",\"value\":%.3f,\"unit\":\"ms\"}\n",
-           name, (double)turns[ROUNDS / 2] / 1e6);
+           name, (double)median_ns(turns, ROUNDS) / 1e6);
     double start = used_seconds();
     for (int i = ROUNDS; i < ROUNDS_OF_MEMORY; i++)
-        look(probes, now_ns += 60 * NS_PER_SECOND);
+        look(probes, at_ns += 60 * NS_PER_SECOND);
     printf("{\"bench\":\"probes\",\"case\":\"%s: a whole round\",\"value\":%.3f,\"unit\":\"ms\"}\n", name,
            (used_seconds() - start) * 1e3 / (ROUNDS_OF_MEMORY - ROUNDS));
     printf("{\"bench\":\"probes\",\"case\":\"%s: memory growth\",\"value\":%.3f,\"unit\":\"MB\"}\n", name,

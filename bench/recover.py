@@ -18,19 +18,6 @@ RANKS, SPARES, REPETITIONS = 16, 2, 14
 PATIENCE_S = 20
 PORT = 30000
 
-CLUSTER = """
-apiVersion: phalanx.dev/v1
-kind: Cluster
-metadata: {name: recover}
-spec:
-  machineNames: m-{n}
-  addresses: 127.0.3.1
-  pods:
-  - racks:
-    - machines: %d
-      chips: 4
-"""
-
 
 def start_plain(stamps, number):
     """Milliseconds until 16 ranks that nobody manages are past their barrier."""
@@ -71,7 +58,7 @@ def gang(report):
     with Scratch() as scratch:
         path = scratch.join("cluster.yaml")
         with open(path, "w") as file:
-            file.write(CLUSTER % (RANKS + SPARES))
+            file.write(ladder.CLUSTER % (RANKS + SPARES))
         with LocalCluster(scratch, path, "--revive", "500ms") as cluster:
             server = cluster.server
             cluster.wait_ready(RANKS + SPARES)

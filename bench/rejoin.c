@@ -54,9 +54,9 @@ static double all_join(struct bench *bench, const struct jobset *jobset)
             report(bench, task_of(jobset, rank), REPORT_STARTED);
         if (task_of(jobset, rank)->joined)
             continue;
-        int64_t begin_ns = mono_ns();
+        int64_t begin_ns = now_ns();
         report(bench, task_of(jobset, rank), REPORT_JOINED);
-        spent_ns += mono_ns() - begin_ns;
+        spent_ns += now_ns() - begin_ns;
         joins++;
     }
     CHECK(joins > 0);
@@ -74,7 +74,7 @@ static void tell(struct bench *bench, struct told *told)
 {
     struct buf frames BUF_CLEANUP = {0};
     struct arena arena ARENA_CLEANUP = {0};
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     for (size_t i = 0; i < bench->effects.list.len; i++) {
         const struct effect *effect = &bench->effects.list.items[i];
         told->starts += effect->kind == EFFECT_TASK_START;
@@ -86,12 +86,12 @@ static void tell(struct bench *bench, struct told *told)
         CHECK(codec_put_controller(&frames, &message, NULL) == 0);
         told->rejoins++;
     }
-    told->encode_ms += (double)(mono_ns() - begin_ns) / 1e6;
+    told->encode_ms += (double)(now_ns() - begin_ns) / 1e6;
     told->bytes += frames.len;
     char *copy = mem_alloc(frames.len + 1);
-    begin_ns = mono_ns();
+    begin_ns = now_ns();
     memcpy(copy, frames.data, frames.len);
-    told->copy_ms += (double)(mono_ns() - begin_ns) / 1e6;
+    told->copy_ms += (double)(now_ns() - begin_ns) / 1e6;
     CHECK(copy[0] == frames.data[0]);
     mem_free(copy);
 }
@@ -99,10 +99,10 @@ static void tell(struct bench *bench, struct told *told)
 static double look_ms(const struct bench *bench)
 {
     size_t running = 0;
-    int64_t begin_ns = mono_ns();
+    int64_t begin_ns = now_ns();
     jobs_visit_tasks(core_jobs(bench->core), count_running, &running);
     CHECK(running == RANKS);
-    return (double)(mono_ns() - begin_ns) / 1e6;
+    return (double)(now_ns() - begin_ns) / 1e6;
 }
 
 static void lose(struct bench *bench, const struct task *task, bool machine)
@@ -132,9 +132,9 @@ static void incidents(int replicas, bool machine)
         progress(&bench, jobset, 10 * (round + 1));
         jobset->in_place_counted = 0; /* maxRestarts is not what is measured */
         limit_ms += look_ms(&bench);
-        int64_t begin_ns = mono_ns();
+        int64_t begin_ns = now_ns();
         lose(&bench, task_of(jobset, (uint32_t)(round * 397) % RANKS), machine);
-        double ms = (double)(mono_ns() - begin_ns) / 1e6;
+        double ms = (double)(now_ns() - begin_ns) / 1e6;
         decide_ms += ms;
         worst_ms = ms > worst_ms ? ms : worst_ms;
         tell(&bench, &told);

@@ -15,20 +15,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host/launch/launch.h"
 
+#include "timing.h"
+
 enum { ROUNDS = 200, GANG = 64, GANG_ROUNDS = 15 };
 #define FIFO_VARIABLE "PHX_BENCH_SPAWN"
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* The task: before main, as near to the first instruction as C allows. */
 __attribute__((constructor)) static void be_the_task(void)
@@ -125,18 +119,6 @@ static double ours(struct bench *b, int count, bool hosts)
     return (double)(last - start) / 1e3;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof values[0], by_size);
-    return values[count / 2];
-}
-
 static void measure(struct bench *b, int count, int rounds)
 {
     static double limit[ROUNDS], bare[ROUNDS], full[ROUNDS];
@@ -145,13 +127,13 @@ static void measure(struct bench *b, int count, int rounds)
         bare[i] = ours(b, count, false);
         full[i] = ours(b, count, true);
     }
-    double floor = median(limit, rounds);
+    double floor = median(limit, (size_t)rounds);
     const struct {
         const char *name;
         double value;
     } cases[] = {{"fork+exec", floor},
-                 {"launch_spawn", median(bare, rounds)},
-                 {"launch_spawn, hosts and rank table", median(full, rounds)}};
+                 {"launch_spawn", median(bare, (size_t)rounds)},
+                 {"launch_spawn, hosts and rank table", median(full, (size_t)rounds)}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         printf(
             "{\"bench\":\"spawn\",\"case\":\"%s, %d at once\",\"value\":%.0f,\"unit\":\"us\",\"limit\":%.0f,"

@@ -8,13 +8,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "host/store/store.h"
+
+#include "timing.h"
 
 enum {
     RECORD_BYTES = 200,
@@ -25,13 +26,6 @@ enum {
     SAMPLES_MAX = 5000,
     STATE_BYTES = 32 << 20
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 static void die(const struct error *error)
 {
@@ -77,18 +71,6 @@ static double limit_round(int fd, size_t group, off_t *offset)
     return (double)done * 1e9 / (double)spent_ns;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, ROUNDS, sizeof values[0], compare);
-    return values[ROUNDS / 2];
-}
-
 /* Microseconds of each call of a bench that looks at stalls. */
 struct durations {
     double items[SAMPLES_MAX];
@@ -103,7 +85,7 @@ static void note(struct durations *durations, int64_t since_ns)
 
 static double quantile(struct durations *durations, double share)
 {
-    qsort(durations->items, durations->len, sizeof durations->items[0], compare);
+    qsort(durations->items, durations->len, sizeof durations->items[0], ascending);
     return durations->len ? durations->items[(size_t)(share * (double)(durations->len - 1))] : 0;
 }
 
@@ -162,7 +144,7 @@ static void bench_append(const char *folder, size_t group)
     }
     char name[64];
     (void)snprintf(name, sizeof name, "append group=%zu bytes=%d", group, RECORD_BYTES);
-    print(name, median(ours), "records/s", median(limits));
+    print(name, median(ours, ROUNDS), "records/s", median(limits, ROUNDS));
     close(fd);
     store_close(store);
     remove_files(folder);
@@ -231,7 +213,7 @@ static void bench_read(const char *folder)
             crc = crc32c(crc, bytes, (size_t)len);
         limits[round] = (double)count * 1e9 / (double)(now_ns() - start_ns + (crc == 1));
     }
-    print("read and verify bytes=200", median(ours), "records/s", median(limits));
+    print("read and verify bytes=200", median(ours, ROUNDS), "records/s", median(limits, ROUNDS));
     close(fd);
     store_close(store);
     remove_files(folder);
@@ -270,7 +252,7 @@ static void bench_snapshot(const char *folder)
         for (int64_t slice_ns = now_ns(); store_trim(store, INT64_MAX, &error) > 0; slice_ns = now_ns())
             note(&slices, slice_ns);
     }
-    print("snapshot of 32 MiB", median(ours), "MB/s", median(limits));
+    print("snapshot of 32 MiB", median(ours, ROUNDS), "MB/s", median(limits, ROUNDS));
     print("snapshot step p99", quantile(&steps, 0.99), "us", 0);
     print("snapshot step max", quantile(&steps, 1), "us", 0);
     print("clean-up slice p50", quantile(&slices, 0.5), "us", 0);

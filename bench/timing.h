@@ -1,16 +1,22 @@
-/* timing.h - what benches of the library measure with: a clock and the middle of many values. */
+/* timing.h - what benches measure with: a clock and the middle of many values. libc only. */
 #ifndef PHX_BENCH_TIMING_H
 #define PHX_BENCH_TIMING_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 
-static inline double now_ms(void)
+static inline int64_t now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline double now_ms(void)
+{
+    return (double)now_ns() / 1e6;
 }
 
 static inline int ascending(const void *a, const void *b)
@@ -24,6 +30,19 @@ static inline double median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, ascending);
     return values[count / 2];
+}
+
+static inline int ascending_ns(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts the times. */
+static inline int64_t median_ns(int64_t *times, size_t count)
+{
+    qsort(times, count, sizeof *times, ascending_ns);
+    return times[count / 2];
 }
 
 #endif

@@ -6,13 +6,10 @@ step's batch is of the same samples whatever the number of ranks, so a job that 
 the same curve. Exit status: 0 done, 1 failed, 77 skipped (no torch).
 """
 
-import argparse
 import gc
-import os
-import sys
 import traceback
 
-from train import CONTEXT, Model, load_text, pick_batch, weights_hash  # ends with 77 without torch
+from train import CONTEXT, Model, end_process, load_text, make_parser, pick_batch, say_result  # 77 without torch
 
 import torch
 import torch.distributed as dist
@@ -90,14 +87,8 @@ class Training:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", default="/usr/share/common-licenses/GPL-3", help="learn from this file")
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--batch", type=int, default=160, help="sequences per step, over all ranks together")
-    parser.add_argument("--rate", type=float, default=0.003, help="learning rate")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser(__doc__)
     parser.add_argument("--hold-every", type=int, default=2, help="steps between checkpoints in memory")
-    parser.add_argument("--checkpoint-every", type=int, default=20, help="steps between checkpoints in storage")
     options = parser.parse_args()
     torch.set_num_threads(1)
     try:
@@ -110,15 +101,11 @@ def main() -> int:
         traceback.print_exc()
         return 1
     if job.rank == 0:
-        result = f"loss {training.loss:.6f} weights-hash {weights_hash(training.model)}"
-        print(f"final step {options.steps} {result}", flush=True)
+        say_result(options.steps, training.loss, training.model)
     training.end()
     job.leave()
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # gloo's threads may wait for a lost peer; the process must not
+    end_process(main())

@@ -130,15 +130,31 @@ def train(job: phalanx.Job, options):
     return loss_value, model
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def make_parser(about: str) -> argparse.ArgumentParser:
+    """What every way to train can be told."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--text", default="/usr/share/common-licenses/GPL-3", help="learn from this file")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--batch", type=int, default=160, help="sequences per step, over all ranks together")
     parser.add_argument("--rate", type=float, default=0.003, help="learning rate")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--checkpoint-every", type=int, default=20)
-    options = parser.parse_args()
+    parser.add_argument("--checkpoint-every", type=int, default=20, help="steps between checkpoints in storage")
+    return parser
+
+
+def say_result(steps: int, loss: float, model):
+    print(f"final step {steps} loss {loss:.6f} weights-hash {weights_hash(model)}", flush=True)
+
+
+def end_process(status: int):
+    """gloo's threads may wait for a lost peer; the process must not."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def main() -> int:
+    options = make_parser(__doc__).parse_args()
     job = phalanx.join()
     try:
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
@@ -147,8 +163,7 @@ def main() -> int:
         loss, model = train(job, options)
         job.barrier(timeout=60)
         if job.rank == 0:
-            result = f"loss {loss:.6f} weights-hash {weights_hash(model)}"
-            print(f"final step {options.steps} {result}", flush=True)
+            say_result(options.steps, loss, model)
         dist.destroy_process_group()
         job.leave()
         return 0
@@ -163,7 +178,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # gloo's threads may wait for a lost peer; the process must not
+    end_process(main())
