@@ -93,8 +93,8 @@ static void nodes_keep_what_users_say(void **state)
     static const char *const wrong[] = {
         "{\"metadata\":{\"labels\":{\"bad key\":\"x\"}}}",
         "{\"spec\":{\"taints\":[{\"key\":\"a\",\"effect\":\"Never\"}]}}",
-        "{\"spec\":{\"taints\":[{\"key\":\"a\",\"effect\":\"NoExecute\"},{\"key\":\"a\",\"effect\":"
-        "\"NoExecute\"}]}}",
+        ("{\"spec\":{\"taints\":[{\"key\":\"a\",\"effect\":\"NoExecute\"},{\"key\":\"a\",\"effect\":"
+         "\"NoExecute\"}]}}"),
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct write_event write = {.verb = WRITE_REPLACE,

@@ -504,7 +504,7 @@ static inline void gang_damage_shard(const struct gang *gang, uint64_t step, uin
 {
     char path[256];
     struct stat info;
-    uint8_t byte;
+    uint8_t byte = 0;
     snprintf(path, sizeof path, "%s/checkpoints/step-%llu/attempt-%u-rank-%u.shard", gang->dir,
              (unsigned long long)step, attempt, rank);
     assert_int_equal(stat(path, &info), 0);

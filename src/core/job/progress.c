@@ -144,7 +144,6 @@ void progress_resumed(struct step *step, struct jobset *jobset)
     lose_unkept(step, jobset);
 }
 
-/* All chips wait for what restarts, even when only one job does: its peers stand still until it is back. */
 /* When a machine dies, a rank that misses it may end, and restart the JobSet, a moment before the machine's
  * own death is known. Both are one incident: it is recorded once, under its true cause, and counts once. */
 bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit)
@@ -235,6 +234,7 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     jobset->keeping = false; /* unless inplace.c says so after this */
     jobset->rejoin_since_ns = jobset->apart_ns = 0;
     record->redone_us = redone_us + lose_unkept(step, jobset);
+    /* All chips wait for what restarts, even when only one job does: its peers stand still meanwhile. */
     book_held(step, jobset, OWNER_RESTARTING);
 }
 

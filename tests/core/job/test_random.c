@@ -187,8 +187,8 @@ static void add_job(struct trial *t, struct buf *out)
     static const char *const topologies[] = {
         "\"annotations\":{\"kueue.x-k8s.io/podset-required-topology\":\"phalanx.dev/rack\"}",
         "\"annotations\":{\"kueue.x-k8s.io/podset-preferred-topology\":\"kubernetes.io/hostname\"}",
-        "\"annotations\":{\"kueue.x-k8s.io/podset-required-topology\":\"phalanx.dev/rack\","
-        "\"kueue.x-k8s.io/podset-group-name\":\"g\"}"};
+        ("\"annotations\":{\"kueue.x-k8s.io/podset-required-topology\":\"phalanx.dev/rack\","
+         "\"kueue.x-k8s.io/podset-group-name\":\"g\"}")};
     static const char *const named[] = {"", "\"nodeName\":\"m-1\",", "\"nodeName\":\"m-3\",",
                                         "\"nodeName\":\"nowhere\","};
     size_t named_one = chance(t, 6) ? 1 + below(t, 3) : 0;

@@ -346,7 +346,7 @@ static void test_loss_before_the_first_tick(void **state)
                                          .chips = 4,
                                          .quiet = true};
     int hellos = fake.hellos;
-    bool closed = false;
+    static bool closed;
     uv_update_time(&fake.loop);
     poll(NULL, 0, 50); /* timers count from the time that the loop knows: the launcher's is due at once */
     if (agent_host_new(&fake.loop, &options, &host, &error) < 0)

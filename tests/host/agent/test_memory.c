@@ -15,6 +15,8 @@
 
 #include "host/agent/bed.h"
 
+enum { PATH_BYTES = 384 }; /* of a folder below the bed, with the longest name that an entry can have */
+
 /* The agent's folder below its --memory-dir, "": none. */
 static void upper_folder(const struct bed *bed, char *path, size_t size)
 {
@@ -73,7 +75,7 @@ static bool is_there(const char *upper, const char *jobset)
 static void tasks_are_told_their_folder(void **state)
 {
     struct bed bed;
-    char upper[256], command[512];
+    char upper[PATH_BYTES], command[512];
     bed_init(&bed);
     upper_folder(&bed, upper, sizeof upper);
     assert_true(upper[0]);
@@ -88,7 +90,7 @@ static void tasks_are_told_their_folder(void **state)
 static void what_nobody_wants_is_removed(void **state)
 {
     struct bed bed;
-    char upper[256];
+    char upper[PATH_BYTES];
     bed_init(&bed);
     upper_folder(&bed, upper, sizeof upper);
     start(&bed, 21, 5, "sleep 1000");
@@ -108,7 +110,7 @@ static void what_nobody_wants_is_removed(void **state)
 static void an_empty_folder_goes_with_the_agent(void **state)
 {
     struct bed bed;
-    char upper[256];
+    char upper[PATH_BYTES];
     bed_init(&bed);
     assert_int_equal(agent_end(bed.agent, SIGTERM), 0);
     upper_folder(&bed, upper, sizeof upper);

@@ -23,7 +23,7 @@ static void test_discovery(void **state)
     struct str url =
         doc_str(doc_path(doc, "paths", "apis/jobset.x-k8s.io/v1alpha2", "serverRelativeURL", NULL), STR(""));
     assert_int_equal(ask(host, &arena, "GET", arena_strdup(&arena, url), NONE, NULL, &doc), 200);
-    assert_non_null(doc_path(doc, "paths", JOBSETS + 0, NULL) ? doc : doc_get(doc, "paths"));
+    assert_non_null(doc_get(doc, "paths"));
     assert_int_equal(ask(host, &arena, "GET", "/openapi/v2", NONE, NULL, &doc), 200);
 }
 

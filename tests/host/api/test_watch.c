@@ -115,7 +115,6 @@ static void test_watch_expired(void **state)
 static void test_slow_watcher(void **state)
 {
     struct fake_host *host = *state;
-    struct arena arena ARENA_CLEANUP = {0};
     struct client slow;
     create(host, "a");
     client_send(&slow, host, "GET", JOBSETS "?watch=true", NONE, NULL);

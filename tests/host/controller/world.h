@@ -76,8 +76,9 @@ struct world {
 
 static inline void fake_report_all(struct fake *fake, struct task_report *items, size_t count)
 {
-    struct from_agent message = {.kind = FROM_AGENT_REPORTS,
-                                 .reports = {++fake->report_number, items, count}};
+    struct from_agent message = {
+        .kind = FROM_AGENT_REPORTS,
+        .reports = {.number = ++fake->report_number, .items = items, .count = count}};
     wire_send_agent(fake->conn, &message);
 }
 

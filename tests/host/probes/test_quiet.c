@@ -342,7 +342,7 @@ static void oom_kill(void **state)
         snprintf(self, sizeof self, "%d", (int)getpid());
         if (!write_to(folder, "cgroup.procs", self))
             _exit(1);
-        for (size_t size = 1 << 20;; size += 1 << 20)
+        for (;;)
             memset(malloc(1 << 20), 1, 1 << 20);
     }
     int status;
