@@ -4,16 +4,22 @@
  * task of several, or of one that may be run again in its place, can outlive it. */
 #include "core/job/internal.h"
 
-static struct task *rank_of(const struct task *reporter, uint32_t rank)
+/* The peer with that rank in the reporter's attempt; NULL: none, or it came later, or waits to run again in
+ * its place, and the reporter speaks of the process before. What has ended keeps the rank that it had, which
+ * may be another's by now. */
+static struct task *peer_of(const struct task *reporter, uint32_t rank)
 {
     const struct jobset *jobset = reporter->job->jobset;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         if (!job || !str_equal(job->rjob->group, reporter->job->rjob->group))
             continue;
-        for (uint32_t s = 0; s < job->index_count; s++)
-            if (job->indexes[s].task && job->indexes[s].task->rank == rank)
-                return job->indexes[s].task;
+        for (uint32_t s = 0; s < job->index_count; s++) {
+            struct task *task = job->indexes[s].task;
+            if (task && task->rank == rank && !task_ended(task->state) && !task->parked &&
+                task->gang == reporter->gang && task->attempt == reporter->attempt)
+                return task;
+        }
     }
     return NULL;
 }
@@ -24,11 +30,8 @@ void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank)
         return;
     step_note(step, true, "PeerGone", ref_task(reporter), "rank %u lost its connection to rank %u",
               reporter->rank, rank);
-    struct task *gone = reporter->job->doomed ? NULL : rank_of(reporter, rank);
-    if (!gone || gone == reporter || gone->machine == MACHINE_NONE || task_ended(gone->state))
-        return;
-    /* It came later, or waits to run again in its place: the reporter speaks of the process before. */
-    if (gone->gang != reporter->gang || gone->parked || gone->attempt != reporter->attempt)
+    struct task *gone = reporter->job->doomed ? NULL : peer_of(reporter, rank);
+    if (!gone || gone == reporter || gone->machine == MACHINE_NONE)
         return;
     CHECK(gone->machine < step->cluster->machine_count);
     gone->peers_lost = true;

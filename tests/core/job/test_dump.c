@@ -143,6 +143,30 @@ static void survivors_save_and_all_begin_anew(void **state)
     harness_done(&h);
 }
 
+/* Ranks of a dump are those of its own world: what survivors say of one is of no rank that is gone. */
+static void a_survivor_that_others_miss_is_lost_at_once(void **state)
+{
+    struct harness h;
+    struct told_rejoins seen;
+    struct jobset *jobset = begin(&h, &seen, 5, TRAIN(DUMP, 4, MAX(0)));
+    struct task *one = harness_task(&h, "a-w-0-1"), *two = harness_task(&h, "a-w-0-2");
+    struct task *three = harness_task(&h, "a-w-0-3");
+    lose(&h, "a-w-0-0");
+    joins(&h, one);
+    joins(&h, two);
+    joins(&h, three);
+    struct task_report misses = {
+        .kind = REPORT_PEER_GONE, .task = two->uid, .attempt_plus_1 = 2, .peer_rank = one->rank};
+    assert_int_equal(one->rank, 0); /* as the rank that was lost */
+    harness_report(&h, &misses, two->machine);
+    harness_news(&h, EVENT_MACHINE_AWAY, core_cluster(h.core)->machines[one->machine].name.data);
+    core_check_invariants(h.core);
+    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->attempt, 2); /* the other two meet without it */
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 /* The next loss, in the midst of the start behind it, is a restart of its own. */
 static void the_next_restart_is_another(void **state)
 {
@@ -296,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survivors_save_and_all_begin_anew),
+        cmocka_unit_test(a_survivor_that_others_miss_is_lost_at_once),
         cmocka_unit_test(the_next_restart_is_another),
         cmocka_unit_test(refused),
         cmocka_unit_test(survivors_are_lost_too),
