@@ -1,11 +1,11 @@
 /* bench/peer: what copies of 100 MB on another machine cost, and how fast they come back.
  *
  * Two ranks, stand-alone, each on a "machine" of its own: a folder below /dev/shm. The copy is measured until
- * it counts, beside one plain TCP stream of the same bytes over the loopback device, from memory to memory,
- * without a checksum; coming back is the join after the loss of one folder. The loop is a sum over memory
- * with a barrier per step, with all tiers on (memory every 50 steps, peer at the 100th, storage at the
- * 200th) and off; it keeps both cores busy, as a host that feeds an accelerator does not. All in turn,
- * medians. One JSON object per line (bench/run --json).
+ * it counts, whole and where only a tenth has changed, beside one plain TCP stream of the same bytes over the
+ * loopback device, from memory to memory, without a checksum; coming back is the join after the loss of one
+ * folder. The loop is a sum over memory with a barrier per step, with all tiers on (memory every 50 steps,
+ * peer at the 100th, storage at the 200th) and off; it keeps both cores busy, as a host that feeds an
+ * accelerator does not. All in turn, medians. One JSON object per line (bench/run --json).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,6 +27,7 @@ enum { ROUNDS = 9, LOOPS = 3, STEPS = 200, STATE_BYTES = 100 * 1000 * 1000, WORK
 
 static char root[64];
 static uint8_t *state, *work;
+static size_t changing = STATE_BYTES; /* of the state, from one copy to the next */
 
 static void check(int status, const struct phx_error *error)
 {
@@ -158,7 +159,7 @@ static void copy_states(uint32_t rank, uint32_t attempt, int port, double *out)
     struct phx_error error;
     phx_context *ctx = join(rank, attempt, port);
     for (uint64_t step = 1; step <= ROUNDS + 3; step++) { /* the first ones make the memory */
-        memset(state, (int)step, STATE_BYTES);
+        memset(state, (int)step, changing);
         check(phx_barrier(ctx, -1, &error), &error);
         check(phx_checkpoint_take(ctx, step, PHX_IN_PEER, &error), &error);
         check(phx_checkpoint_held(ctx, step, -1, &error), &error);
@@ -235,7 +236,8 @@ static void lose_machine(uint32_t machine)
 
 int main(void)
 {
-    double streams[ROUNDS], copies[ROUNDS], joins[ROUNDS], joins_own[ROUNDS], off[LOOPS], on[LOOPS];
+    double streams[ROUNDS], copies[ROUNDS], deltas[ROUNDS], joins[ROUNDS], joins_own[ROUNDS], off[LOOPS],
+        on[LOOPS];
     char command[160];
     uint32_t attempt = 1;
     snprintf(root, sizeof root, "/dev/shm/phalanx-bench-XXXXXX");
@@ -249,6 +251,13 @@ int main(void)
     setenv("PHX_WORLD_SIZE", "2", 1);
     snprintf(command, sizeof command, "%s/storage", root);
     setenv("PHX_CHECKPOINT_DIR", command, 1);
+    setenv("PHX_PEER_DELTA", "1", 1);
+    changing = STATE_BYTES / 10;
+    run(copy_states, attempt++, deltas, ROUNDS);
+    unsetenv("PHX_PEER_DELTA");
+    changing = STATE_BYTES;
+    lose_machine(0);
+    lose_machine(1);
     run(copy_states, attempt++, copies, ROUNDS);
     for (int round = 0; round < ROUNDS; round++) {
         streams[round] = stream_ms();
@@ -264,6 +273,7 @@ int main(void)
     }
     double stream = median(streams, ROUNDS), own = median(joins_own, ROUNDS);
     print("copy 2 x 100 MB to a peer, until both count", median(copies, ROUNDS), "ms", 2 * stream);
+    print("copy 2 x 100 MB of which 10 MB have changed", median(deltas, ROUNDS), "ms", 2 * stream);
     print("join after a loss: 100 MB from a peer", median(joins, ROUNDS), "ms", own + stream);
     print("training loop, all tiers on", median(on, LOOPS) / STEPS, "ms/step", median(off, LOOPS) / STEPS);
     snprintf(command, sizeof command, "rm -rf %s", root);

@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "job/conn.h"
+#include "job/delta.h"
 #include "job/flight.h"
 #include "job/held.h"
 #include "job/keys.h"
@@ -165,6 +166,7 @@ struct job_peer {
     uint64_t told;
     bool any_by_all; /* every rank's is, newest: */
     uint64_t by_all;
+    struct delta_history history; /* of the thread, of what the buddy has got in this attempt */
     pthread_t thread;
     bool thread_started;
     atomic_bool stop;

@@ -28,26 +28,31 @@ static bool look_at(const char *path, struct shard_header *ret_header)
     return sealed;
 }
 
-static uint8_t choose_slot(const char *dir, const struct offer *offer, uint64_t keep_step,
-                           uint32_t keep_attempt)
+/* The slot, and what is in it. */
+static void choose_slot(const char *dir, uint64_t keep_step, uint32_t keep_attempt, struct copy *copy)
 {
     int best = -1;
     struct shard_header oldest = {0};
+    copy->offer.slot = 0; /* both are the one to keep: one of them stays */
     for (uint8_t slot = 0; slot < PEER_SLOTS; slot++) {
-        struct offer place = {.rank = offer->rank, .place = OFFER_COPY, .slot = slot};
+        struct offer place = {.rank = copy->offer.rank, .place = OFFER_COPY, .slot = slot};
         struct shard_header header;
         char path[PATH_SIZE];
         offer_path(dir, &place, path, sizeof path);
-        if (!look_at(path, &header))
-            return slot;
+        if (!look_at(path, &header)) {
+            copy->offer.slot = slot;
+            copy->any_base = false;
+            return;
+        }
         if (header.step == keep_step && header.attempt == keep_attempt)
             continue;
         if (best < 0 || plan_compare(header.step, header.attempt, oldest.step, oldest.attempt) < 0) {
             best = slot;
-            oldest = header;
+            oldest = copy->base = header;
+            copy->offer.slot = slot;
+            copy->any_base = true;
         }
     }
-    return best < 0 ? 0 : (uint8_t)best; /* both are the one to keep: one of them stays */
 }
 
 static int map_file(struct copy *copy, const char *path, size_t size, struct phx_error *error)
@@ -83,7 +88,7 @@ int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, u
         status = job_fail(error, PHX_ERROR_SPACE, "a copy of %llu bytes", (unsigned long long)offer->len);
     if (status == 0) {
         copy.offer.place = OFFER_COPY;
-        copy.offer.slot = choose_slot(dir, offer, keep_step, keep_attempt);
+        choose_slot(dir, keep_step, keep_attempt, &copy);
         offer_path(dir, &copy.offer, path, sizeof path);
         status = map_file(&copy, path, SHARD_HEADER_SIZE + (size_t)offer->len, error);
     }

@@ -9,10 +9,12 @@
 #ifndef PHX_JOB_COPIES_H
 #define PHX_JOB_COPIES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "job/offer.h"
+#include "job/shard_format.h"
 #include "phalanx/phalanx.h"
 
 struct copy {
@@ -20,6 +22,8 @@ struct copy {
     uint8_t *map;
     size_t mapped;
     struct offer offer;
+    bool any_base; /* what lay whole in its place, and lies there until it is overwritten: */
+    struct shard_header base;
 };
 
 /* Takes the slot that is not (keep_step, keep_attempt), of several the one that loses least; the folder is

@@ -101,7 +101,9 @@ static void push(struct phx_context *ctx)
     const struct star_name *buddy = &ctx->names[peer->buddy];
     struct transfer_peer to = {
         .address = buddy->address, .port = buddy->port, .rate = ctx->settings.peer_rate, .stop = &peer->stop};
-    struct transfer_request request = {.type = TRANSFER_PUT,
+    bool delta = ctx->settings.peer_delta;
+    uint64_t sent;
+    struct transfer_request request = {.type = delta ? TRANSFER_DELTA : TRANSFER_PUT,
                                        .attempt = ctx->attempt,
                                        .gang = transfer_gang(ctx->settings.jobset),
                                        .offer = {.step = slot->step,
@@ -115,7 +117,8 @@ static void push(struct phx_context *ctx)
     const uint8_t *data = held_data(&ctx->keep.held, peer->sending);
     copy_to_keep(ctx, &request);
     pthread_mutex_unlock(&ctx->mutex);
-    int status = transfer_put(&to, &request, data, NULL);
+    int status = delta ? transfer_put_delta(&to, &request, data, &peer->history, &sent, NULL)
+                       : transfer_put(&to, &request, data, NULL);
     pthread_mutex_lock(&ctx->mutex);
     job_peer_done(ctx, request.offer.step, status == 0);
 }
@@ -157,6 +160,7 @@ void job_peer_stop(struct phx_context *ctx)
     if (peer->thread_started)
         pthread_join(peer->thread, NULL);
     peer->thread_started = false;
+    delta_forget(&peer->history);
 }
 
 void job_peer_told(struct phx_context *ctx, uint64_t step, bool all)

@@ -26,7 +26,8 @@ enum line_state {
     LINE_REQUEST,  /* its bytes come */
     LINE_ANSWER,   /* goes out; then `next` */
     LINE_SENDING,  /* GET: the data */
-    LINE_RECEIVING /* PUT: the data */
+    LINE_MAP,      /* DELTA: the map of blocks comes */
+    LINE_RECEIVING /* PUT, DELTA: the data */
 };
 
 struct line {
@@ -39,6 +40,8 @@ struct line {
     int file;         /* GET; -1: none */
     off_t at;         /* in it */
     struct copy copy; /* PUT; fd -1: none */
+    uint8_t *map;     /* DELTA; NULL: all data comes */
+    size_t map_len;   /* of which has come */
     uint64_t left;
     uint32_t crc;
 };
@@ -116,6 +119,7 @@ static void end_line(struct line *line)
         close(line->file);
     if (line->copy.fd >= 0)
         copy_end(&line->copy);
+    free(line->map);
     *line = (struct line){.fd = -1, .file = -1, .copy = {.fd = -1}};
 }
 
@@ -150,15 +154,31 @@ void transfer_serve_stop(struct transfer_server *server)
 
 /* ---- a connection; false: it is over ---- */
 
-static void answer(struct line *line, int code, uint64_t len, enum line_state next)
+static void answer_of(struct line *line, int code, uint32_t attempt, uint64_t number, enum line_state next)
 {
     struct jobwire_writer writer = {.data = line->bytes, .cap = TRANSFER_ANSWER_SIZE};
     jobwire_put(&writer, (uint32_t)-code, 4);
-    jobwire_put(&writer, 0, 4);
-    jobwire_put(&writer, len, 8);
+    jobwire_put(&writer, attempt, 4);
+    jobwire_put(&writer, number, 8);
     line->bytes_len = writer.len;
     line->state = LINE_ANSWER;
     line->next = next;
+}
+
+static void answer(struct line *line, int code, uint64_t len, enum line_state next)
+{
+    answer_of(line, code, 0, len, next);
+}
+
+static int begin_copy(struct transfer_server *server, struct line *line)
+{
+    const struct transfer_request *request = &line->request;
+    int code = copy_begin(server->dir, &request->offer, request->keep_step, request->keep_attempt,
+                          &line->copy, NULL);
+    if (code != 0 || request->type != TRANSFER_DELTA)
+        return code;
+    line->map = calloc(delta_map_size(request->offer.len) + 1, 1);
+    return line->map != NULL ? 0 : PHX_ERROR_MEMORY;
 }
 
 static void begin(struct transfer_server *server, struct line *line)
@@ -172,13 +192,15 @@ static void begin(struct transfer_server *server, struct line *line)
     else if (request->type == TRANSFER_GET)
         code = offer_open(server->dir, &request->offer, &header, &line->file, NULL);
     else
-        code = copy_begin(server->dir, &request->offer, request->keep_step, request->keep_attempt,
-                          &line->copy, NULL);
+        code = begin_copy(server, line);
+    const struct shard_header *base = &line->copy.base;
     line->at = SHARD_HEADER_SIZE;
     if (code != 0)
         answer(line, code, 0, LINE_FREE);
     else if (request->type == TRANSFER_GET)
         answer(line, 0, line->left, LINE_SENDING);
+    else if (request->type == TRANSFER_DELTA)
+        answer_of(line, 0, line->copy.any_base ? base->attempt : UINT32_MAX, base->step, LINE_MAP);
     else
         answer(line, 0, 0, LINE_RECEIVING);
 }
@@ -218,7 +240,7 @@ static bool send_answer(struct transfer_server *server, struct line *line)
     if (line->bytes_len > 0)
         return true;
     line->state = line->next;
-    if (line->state == LINE_RECEIVING && line->left == 0)
+    if ((line->state == LINE_RECEIVING || line->state == LINE_MAP) && line->left == 0)
         finish_copy(server, line);
     return line->state != LINE_FREE && !(line->state == LINE_SENDING && line->left == 0);
 }
@@ -237,12 +259,35 @@ static bool send_data(struct line *line)
     return line->left > 0;
 }
 
+static bool receive_map(struct line *line)
+{
+    size_t size = delta_map_size(line->request.offer.len);
+    ssize_t got = recv(line->fd, line->map + line->map_len, size - line->map_len, 0);
+    if (got <= 0)
+        return got < 0 && (errno == EAGAIN || errno == EINTR);
+    line->map_len += (size_t)got;
+    if (line->map_len == size)
+        line->state = LINE_RECEIVING;
+    return true;
+}
+
+/* The next bytes, at most CHUNK: do they come, or lie there already? */
+static size_t next_part(const struct line *line, bool *ret_comes)
+{
+    uint64_t len = line->request.offer.len;
+    *ret_comes = true;
+    return line->map != NULL    ? (size_t)delta_map_run(line->map, len, len - line->left, CHUNK, ret_comes)
+           : line->left < CHUNK ? (size_t)line->left
+                                : CHUNK;
+}
+
 static bool receive_data(struct transfer_server *server, struct line *line)
 {
     uint8_t *to = copy_data(&line->copy) + (line->request.offer.len - line->left);
     for (size_t turn = 0; line->left > 0 && turn < TURN;) {
-        size_t part = line->left < CHUNK ? (size_t)line->left : CHUNK;
-        ssize_t got = recv(line->fd, to, part, 0);
+        bool comes;
+        size_t part = next_part(line, &comes);
+        ssize_t got = comes ? recv(line->fd, to, part, 0) : (ssize_t)part;
         if (got <= 0)
             return got < 0 && (errno == EAGAIN || errno == EINTR);
         line->crc = job_crc32c(line->crc, to, (size_t)got);
@@ -264,6 +309,8 @@ static bool move_on(struct transfer_server *server, struct line *line)
         return send_answer(server, line);
     case LINE_SENDING:
         return send_data(line);
+    case LINE_MAP:
+        return receive_map(line);
     case LINE_RECEIVING:
         return receive_data(server, line);
     default:
@@ -289,14 +336,22 @@ static void accept_all(struct transfer_server *server)
     }
 }
 
+/* What lies there already is summed up without a byte from who sends. */
+static short awaited(const struct line *line)
+{
+    bool comes = true;
+    if (line->state == LINE_RECEIVING)
+        (void)next_part(line, &comes);
+    return line->state == LINE_ANSWER || line->state == LINE_SENDING || !comes ? POLLOUT : POLLIN;
+}
+
 /* The places of the connections are those of the lines; returns how long to wait. */
 static int fill(struct transfer_server *server, struct pollfd *fds)
 {
     bool any = false, full = true;
     for (size_t i = 0; i < TRANSFER_LINES; i++) {
         const struct line *line = &server->lines[i];
-        bool out = line->state == LINE_ANSWER || line->state == LINE_SENDING;
-        fds[i] = (struct pollfd){.fd = line->fd, .events = out ? POLLOUT : POLLIN};
+        fds[i] = (struct pollfd){.fd = line->fd, .events = awaited(line)};
         any = any || line->state != LINE_FREE;
         full = full && line->state != LINE_FREE;
     }

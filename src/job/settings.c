@@ -226,11 +226,15 @@ static int load_options(const struct phx_options *options, struct job_settings *
 static int load_peer(struct job_settings *settings, struct phx_error *error)
 {
     const char *spread = variable("PHX_PEER_SPREAD");
+    uint64_t delta;
     int status = number("PHX_PEER_EVERY", NULL, UINT32_MAX, 0, &settings->peer_every, error);
     if (status == 0)
         status = number("PHX_PEER_RATE", NULL, UINT64_MAX, 0, &settings->peer_rate, error);
     if (status == 0)
         status = number("PHX_FETCH_RATE", NULL, UINT64_MAX, 0, &settings->fetch_rate, error);
+    if (status == 0)
+        status = number("PHX_PEER_DELTA", NULL, 1, 0, &delta, error);
+    settings->peer_delta = status == 0 && delta == 1;
     settings->spread_racks = spread != NULL && strcmp(spread, "rack") == 0;
     if (status == 0 && spread != NULL && !settings->spread_racks && strcmp(spread, "machine") != 0)
         status = job_fail(error, PHX_ERROR_INVALID, "PHX_PEER_SPREAD is \"%.60s\", neither machine nor rack",

@@ -22,20 +22,21 @@ struct job_settings {
     bool spare;          /* has no rank (rank and world are 0) until it is told one */
     uint32_t worlds;     /* gangs whose checkpoints are committed together; 1 when PHX_WORLDS doesn't say */
     char jobset[PHX_KEY_MAX];
-    char host[256], port[8];   /* of the rendezvous; empty when world is 1 */
-    char name[256];            /* this rank's host name */
-    char address[64];          /* empty: what the hub sees */
-    char checkpoint_dir[3072]; /* empty: none */
-    bool store;                /* the agent has an object store; checkpoint_dir is empty then */
-    uint64_t peer_every;       /* every n-th hold goes to a peer, too; 0: only those that say so */
+    char host[256], port[8];        /* of the rendezvous; empty when world is 1 */
+    char name[256];                 /* this rank's host name */
+    char address[64];               /* empty: what the hub sees */
+    char checkpoint_dir[3072];      /* empty: none */
+    bool store;                     /* the agent has an object store; checkpoint_dir is empty then */
+    uint64_t peer_every;            /* every n-th hold goes to a peer, too; 0: only those that say so */
     uint64_t peer_rate, fetch_rate; /* bytes per second to a peer, and from one; 0: as fast as it goes */
     bool spread_racks;              /* the peer is on another rack, not only on another machine */
-    bool verify_writes;        /* of shards: what was written is read back */
-    struct retention keep;     /* committed checkpoints that are kept; none are in it yet */
-    uint64_t mttf_s;           /* of the whole job, expected; 0: not told */
-    uint64_t interval;         /* steps between checkpoints that the program leaves to others; 0: not set */
-    char memory_dir[3072];     /* of checkpoints in memory; empty: none */
-    char flight_prefix[1024];  /* of the files of flight records; empty: none are written */
+    bool peer_delta;                /* only what has changed goes to a peer */
+    bool verify_writes;             /* of shards: what was written is read back */
+    struct retention keep;          /* committed checkpoints that are kept; none are in it yet */
+    uint64_t mttf_s;                /* of the whole job, expected; 0: not told */
+    uint64_t interval;        /* steps between checkpoints that the program leaves to others; 0: not set */
+    char memory_dir[3072];    /* of checkpoints in memory; empty: none */
+    char flight_prefix[1024]; /* of the files of flight records; empty: none are written */
     int64_t join_timeout_ms, leave_timeout_ms;
 };
 

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -49,8 +50,8 @@ bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct tra
     const uint8_t *offer = jobwire_get_bytes(&reader, OFFER_SIZE);
     request.keep_step = jobwire_get(&reader, 8);
     request.keep_attempt = (uint32_t)jobwire_get(&reader, 4);
-    if (memcmp(bytes, TRANSFER_MAGIC, 8) != 0 ||
-        (request.type != TRANSFER_GET && request.type != TRANSFER_PUT) || !offer_get(offer, &request.offer) ||
+    if (memcmp(bytes, TRANSFER_MAGIC, 8) != 0 || request.type < TRANSFER_GET ||
+        request.type > TRANSFER_DELTA || !offer_get(offer, &request.offer) ||
         request.offer.place == OFFER_STORED)
         return false;
     *ret_request = request;
@@ -194,7 +195,12 @@ static int send_all(struct line *line, const uint8_t *data, size_t len, struct p
     return status;
 }
 
-static int receive_answer(const struct line *line, uint64_t len, struct phx_error *error)
+struct answer {
+    uint32_t attempt;
+    uint64_t number; /* a length, or a step */
+};
+
+static int receive_answer(const struct line *line, struct answer *ret_answer, struct phx_error *error)
 {
     uint8_t bytes[TRANSFER_ANSWER_SIZE];
     int status = receive(line, bytes, sizeof bytes, error);
@@ -202,17 +208,14 @@ static int receive_answer(const struct line *line, uint64_t len, struct phx_erro
         return status;
     struct jobwire_reader reader = {.data = bytes, .len = sizeof bytes};
     int code = -(int)jobwire_get(&reader, 4);
-    (void)jobwire_get(&reader, 4);
-    if (code != 0)
-        return job_fail(error, code, "%.60s port %u refuses: %s", line->peer->address, line->peer->port,
-                        phx_code_name(code));
-    return jobwire_get(&reader, 8) == len
-               ? 0
-               : job_fail(error, PHX_ERROR_CORRUPT, "%.60s port %u has a shard of another length",
-                          line->peer->address, line->peer->port);
+    ret_answer->attempt = (uint32_t)jobwire_get(&reader, 4);
+    ret_answer->number = jobwire_get(&reader, 8);
+    return code == 0 ? 0
+                     : job_fail(error, code, "%.60s port %u refuses: %s", line->peer->address,
+                                line->peer->port, phx_code_name(code));
 }
 
-static int begin(struct line *line, const struct transfer_request *request, uint64_t answer_len,
+static int begin(struct line *line, const struct transfer_request *request, struct answer *ret_answer,
                  struct phx_error *error)
 {
     uint8_t bytes[TRANSFER_REQUEST_SIZE];
@@ -221,7 +224,7 @@ static int begin(struct line *line, const struct transfer_request *request, uint
     if (status == 0)
         status = send_all(line, bytes, sizeof bytes, error);
     if (status == 0)
-        status = receive_answer(line, answer_len, error);
+        status = receive_answer(line, ret_answer, error);
     line->begin_ns = now_ns();
     line->moved = 0;
     return status;
@@ -233,7 +236,11 @@ int transfer_get(const struct transfer_peer *peer, const struct transfer_request
     struct line line = {.peer = peer, .fd = -1};
     uint64_t at = 0, len = request->offer.len;
     uint32_t crc = 0;
-    int status = begin(&line, request, len, error);
+    struct answer answer;
+    int status = begin(&line, request, &answer, error);
+    if (status == 0 && answer.number != len)
+        status = job_fail(error, PHX_ERROR_CORRUPT, "%.60s port %u has a shard of another length",
+                          peer->address, peer->port);
     while (status == 0 && at < len) {
         size_t got = 0;
         status = receive_some(&line, to + at, len - at < CHUNK ? (size_t)(len - at) : CHUNK, &got, error);
@@ -254,11 +261,59 @@ int transfer_put(const struct transfer_peer *peer, const struct transfer_request
                  const uint8_t *data, struct phx_error *error)
 {
     struct line line = {.peer = peer, .fd = -1};
-    int status = begin(&line, request, 0, error);
+    struct answer answer;
+    int status = begin(&line, request, &answer, error);
     if (status == 0)
         status = send_all(&line, data, request->offer.len, error);
     if (status == 0)
-        status = receive_answer(&line, 0, error);
+        status = receive_answer(&line, &answer, error);
+    close_line(&line);
+    return status;
+}
+
+/* The map, then the blocks in it, neighbours together. */
+static int send_map(struct line *line, const uint8_t *map, const uint8_t *data, uint64_t len,
+                    struct phx_error *error)
+{
+    int status = send_all(line, map, delta_map_size(len), error);
+    for (uint64_t at = 0; status == 0 && at < len;) {
+        bool sent;
+        uint64_t run = delta_map_run(map, len, at, len, &sent);
+        if (sent)
+            status = send_all(line, data + at, run, error);
+        at += run;
+    }
+    return status;
+}
+
+int transfer_put_delta(const struct transfer_peer *peer, const struct transfer_request *request,
+                       const uint8_t *data, struct delta_history *history, uint64_t *ret_sent,
+                       struct phx_error *error)
+{
+    const struct offer *offer = &request->offer;
+    struct line line = {.peer = peer, .fd = -1};
+    struct delta delta = {0};
+    struct answer answer;
+    uint8_t *map = calloc(delta_map_size(offer->len) + 1, 1);
+    int status = 0;
+    if (map == NULL || !delta_sum(offer->step, offer->attempt, data, offer->len, &delta))
+        status = job_fail(error, PHX_ERROR_MEMORY, "out of memory");
+    if (status == 0)
+        status = begin(&line, request, &answer, error);
+    if (status == 0) {
+        delta_map(&delta, delta_find(history, answer.number, answer.attempt), map);
+        status = send_map(&line, map, data, offer->len, error);
+    }
+    if (status == 0)
+        status = receive_answer(&line, &answer, error);
+    if (status == 0) {
+        *ret_sent = delta_map_bytes(map, offer->len);
+        delta_remember(history, &delta);
+    } else if (status == PHX_ERROR_CORRUPT) { /* the peer has something else than this side thought */
+        delta_forget(history);
+    }
+    delta_done(&delta);
+    free(map);
     close_line(&line);
     return status;
 }

@@ -10,6 +10,9 @@
  *     PUT: the answer, then the data from who asks, then a second answer when it lies there, whole, as a
  *     copy:
  *          DIR/peer-<rank>.<slot>, in the place of an older one, never of the one to keep.
+ *     DELTA: as PUT, but the answer has, instead of zero and length, attempt and step of the copy whose place
+ *          it takes (attempt UINT32_MAX: there is none), and the data are a map of blocks (delta.h), then
+ *          these blocks alone: what is not in the map lies there already.
  * Who has another gang or another attempt is refused (PHX_ERROR_FENCED): an old process can neither read nor
  * write. The checksum of the offer is compared on arrival, and a copy counts (its header appears) only then.
  *
@@ -23,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "job/delta.h"
 #include "job/offer.h"
 #include "phalanx/phalanx.h"
 
@@ -33,14 +37,14 @@
 #define TRANSFER_STALL_MS     10000
 #define TRANSFER_LINES        64 /* connections that are served at once; others wait */
 
-enum transfer_type { TRANSFER_GET = 1, TRANSFER_PUT = 2 };
+enum transfer_type { TRANSFER_GET = 1, TRANSFER_PUT = 2, TRANSFER_DELTA = 3 };
 
 struct transfer_request {
     enum transfer_type type;
     uint32_t attempt; /* of the gang now; the offer may be of an older one */
     uint64_t gang;    /* transfer_gang */
     struct offer offer;
-    uint64_t keep_step; /* PUT; with keep_attempt UINT32_MAX nothing is to be kept */
+    uint64_t keep_step; /* PUT, DELTA; with keep_attempt UINT32_MAX nothing is to be kept */
     uint32_t keep_attempt;
 };
 
@@ -67,6 +71,11 @@ int transfer_get(const struct transfer_peer *peer, const struct transfer_request
 /* Sends them; 0: they lie there. PHX_ERROR_SPACE: there is no memory for them. */
 int transfer_put(const struct transfer_peer *peer, const struct transfer_request *request,
                  const uint8_t *data, struct phx_error *error);
+/* As transfer_put, for a request of DELTA: only what differs from what the history has of the copy whose
+ * place it takes. *ret_sent: bytes of data that went over the wire. */
+int transfer_put_delta(const struct transfer_peer *peer, const struct transfer_request *request,
+                       const uint8_t *data, struct delta_history *history, uint64_t *ret_sent,
+                       struct phx_error *error);
 
 /* ---- who serves: one thread ---- */
 

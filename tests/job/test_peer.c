@@ -15,6 +15,7 @@
 struct plan {
     bool replicated;      /* all ranks have the whole state */
     bool peer;            /* every step goes to a peer */
+    bool delta;           /* only what changes: half of the state does */
     bool forever;         /* go on until the end comes from outside */
     uint64_t from, until; /* step to begin with, UINT64_MAX: what is known at least; last one to take */
     uint64_t *by_all;     /* shared: newest that a rank knew to be copied (or held) by all */
@@ -23,7 +24,8 @@ struct plan {
 
 static float value_of(const struct plan *plan, uint32_t rank, uint64_t step, size_t i)
 {
-    return (float)(step * 10 + (plan->replicated ? 0 : rank) + i % 7);
+    bool frozen = plan->delta && i >= COUNT / 2;
+    return (float)((frozen ? 0 : step * 10) + (plan->replicated ? 0 : rank) + i % 7);
 }
 
 static void own_machine(const struct plan *plan)
@@ -38,6 +40,7 @@ static void own_machine(const struct plan *plan)
     setenv("PHX_MEMORY_DIR", dir, 1);
     if (plan->rate != NULL)
         setenv("PHX_PEER_RATE", plan->rate, 1);
+    setenv("PHX_PEER_DELTA", plan->delta ? "1" : "0", 1);
 }
 
 static uint64_t begin(phx_context *ctx, const struct plan *plan, float *weights)
@@ -121,19 +124,29 @@ static void test_replicas(void **unused)
 }
 
 /* Every rank has its own part; each machine is lost in turn. */
-static void test_lost_machine(void **unused)
+static void lose_in_turn(bool delta)
 {
     struct gang gang;
-    struct plan plan = {.peer = true, .until = 3, .by_all = shared_word()};
+    struct plan plan = {.peer = true, .delta = delta, .until = delta ? 6 : 3, .by_all = shared_word()};
     gang_init(&gang, WORLD);
     for (uint32_t i = 0; i < 4; i++) {
         gang_run(&gang, work, &plan);
         gang_next_attempt(&gang);
         lose_machine(&gang, i % 2);
         plan.from = plan.until;
-        plan.until += 1 + i % 3;
+        plan.until += delta ? 4 : 1 + i % 3;
     }
     gang_done(&gang);
+}
+
+static void test_lost_machine(void **unused)
+{
+    lose_in_turn(false);
+}
+
+static void test_lost_machine_of_deltas(void **unused)
+{
+    lose_in_turn(true);
 }
 
 static void damage_copies(const struct gang *gang, uint32_t machine, uint32_t owner)
@@ -288,7 +301,7 @@ int main(void)
         cmocka_unit_test(test_replicas),       cmocka_unit_test(test_lost_machine),
         cmocka_unit_test(test_damaged_copies), cmocka_unit_test(test_killed_anywhere),
         cmocka_unit_test(test_one_machine),    cmocka_unit_test(test_every_second),
-        cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_buddies),        cmocka_unit_test(test_lost_machine_of_deltas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,6 +174,96 @@ static void test_put(void **unused)
     stage_free(stage);
 }
 
+static int put_delta(struct stage *stage, struct delta_history *history, uint64_t step, uint64_t *ret_sent)
+{
+    struct phx_error error;
+    stage->request.type = TRANSFER_DELTA;
+    stage->request.offer.step = step;
+    stage->request.offer.place = OFFER_COPY;
+    stage->request.offer.crc = job_crc32c(0, stage->data, stage->request.offer.len);
+    return transfer_put_delta(&stage->peer, &stage->request, stage->data, history, ret_sent, &error);
+}
+
+static void expect_copy(struct stage *stage, uint64_t step)
+{
+    static const uint64_t machines[] = {1};
+    struct offer_list list = {0};
+    struct offer_share share = offer_share_of(0, 1, machines);
+    struct phx_error error;
+    bool found = false;
+    offer_scan(stage->gang.dir, &share, &list);
+    for (size_t i = 0; i < list.count && !found; i++) {
+        found = list.items[i].place == OFFER_COPY && list.items[i].step == step;
+        if (found)
+            assert_int_equal(offer_read(stage->gang.dir, &list.items[i], stage->back, &error), 0);
+    }
+    assert_true(found);
+    assert_memory_equal(stage->back, stage->data, stage->request.offer.len);
+}
+
+/* Two copies take turns, so what goes is what has changed since the one before the last. */
+static void test_delta(void **unused)
+{
+    struct stage *stage = stage_new();
+    struct delta_history history = {0};
+    uint64_t sent = 0;
+    stage->request.keep_attempt = UINT32_MAX;
+    for (uint64_t step = 1; step <= 2; step++) { /* nothing is there yet */
+        assert_int_equal(put_delta(stage, &history, step, &sent), 0);
+        assert_int_equal(sent, LEN);
+    }
+    assert_int_equal(put_delta(stage, &history, 3, &sent), 0);
+    assert_int_equal(sent, 0);
+    expect_copy(stage, 3);
+    stage->data[5] ^= 1;
+    stage->data[DELTA_BLOCK * 7] ^= 1;
+    stage->data[LEN - 1] ^= 1;
+    assert_int_equal(put_delta(stage, &history, 4, &sent), 0);
+    assert_int_equal(sent, 2 * DELTA_BLOCK + LEN % DELTA_BLOCK);
+    expect_copy(stage, 4);
+    stage->request.offer.len = LEN - DELTA_BLOCK; /* shorter, longer, nothing at all, and back */
+    assert_int_equal(put_delta(stage, &history, 5, &sent), 0);
+    expect_copy(stage, 5);
+    stage->request.offer.len = LEN;
+    assert_int_equal(put_delta(stage, &history, 6, &sent), 0);
+    expect_copy(stage, 6);
+    stage->request.offer.len = 0;
+    assert_int_equal(put_delta(stage, &history, 7, &sent), 0);
+    stage->request.offer.len = LEN;
+    assert_int_equal(put_delta(stage, &history, 8, &sent), 0);
+    expect_copy(stage, 8);
+    delta_forget(&history); /* another process: it doesn't know what it has sent */
+    assert_int_equal(put_delta(stage, &history, 9, &sent), 0);
+    assert_int_equal(sent, LEN);
+    expect_copy(stage, 9);
+    delta_forget(&history);
+    stage_free(stage);
+}
+
+/* What has changed at the peer meanwhile does not count as a copy, and the next one is a whole one. */
+static void test_delta_on_damage(void **unused)
+{
+    struct stage *stage = stage_new();
+    struct delta_history history = {0};
+    uint64_t sent = 0;
+    char path[160];
+    stage->request.keep_attempt = UINT32_MAX;
+    for (uint64_t step = 1; step <= 2; step++)
+        assert_int_equal(put_delta(stage, &history, step, &sent), 0);
+    stage->request.offer.slot = 0; /* of step 1, the next to go */
+    offer_path(stage->gang.dir, &stage->request.offer, path, sizeof path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && pwrite(fd, "xyz", 3, LEN / 2) == 3);
+    close(fd);
+    assert_int_equal(put_delta(stage, &history, 3, &sent), PHX_ERROR_CORRUPT);
+    assert_int_equal(copied(stage, 2), 1u << 2);
+    assert_int_equal(put_delta(stage, &history, 4, &sent), 0);
+    assert_int_equal(sent, LEN);
+    expect_copy(stage, 4);
+    delta_forget(&history);
+    stage_free(stage);
+}
+
 static int dial(uint16_t port)
 {
     struct sockaddr_in address = {
@@ -264,7 +354,7 @@ static void test_requests(void **unused)
     transfer_put_request(&request, bytes);
     assert_false(transfer_get_request(bytes, &back));
     request.offer.place = OFFER_COPY;
-    request.type = (enum transfer_type)3;
+    request.type = (enum transfer_type)4;
     transfer_put_request(&request, bytes);
     assert_false(transfer_get_request(bytes, &back));
 }
@@ -272,10 +362,15 @@ static void test_requests(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_get),      cmocka_unit_test(test_damaged_on_the_way),
-        cmocka_unit_test(test_put),      cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_nobody),   cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_get),
+        cmocka_unit_test(test_damaged_on_the_way),
+        cmocka_unit_test(test_put),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_rate),
         cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_delta),
+        cmocka_unit_test(test_delta_on_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
