@@ -294,6 +294,14 @@ static uint32_t count_worlds(const struct jobset_spec *spec)
     return worlds;
 }
 
+/* Where copies are to be kept apart: what fails together, a rack or a cube. */
+static void env_block(env_list *env, struct arena *arena, const struct machine *machine,
+                      const struct cluster *cluster)
+{
+    env_setf(env, arena, "PHX_RACK", STR_FORMAT "/" STR_FORMAT, STR_ARG(cluster->pods[machine->pod].name),
+             STR_ARG(cluster->blocks[machine->block].name));
+}
+
 static void env_task(env_list *env, struct arena *arena, const struct task *task,
                      const struct cluster *cluster)
 {
@@ -307,6 +315,7 @@ static void env_task(env_list *env, struct arena *arena, const struct task *task
     env_setf(env, arena, "PHX_JOBSET", STR_FORMAT, STR_ARG(jobset->key));
     env_setf(env, arena, "PHX_ATTEMPT", "%d", jobset->attempt);
     env_setf(env, arena, "PHX_WORLDS", "%u", count_worlds(&jobset->spec));
+    env_block(env, arena, &cluster->machines[task->machine], cluster);
     env_setf(env, arena, "TORCHELASTIC_RESTART_COUNT", "%d", jobset->attempt);
     struct str keep = labels_get(&jobset->spec.annotations, STR(CHECKPOINT_KEEP_KEY), STR(""));
     if (keep.len)

@@ -48,10 +48,13 @@ static void ranks_follow_the_spec(void **state)
         struct launched l = launch(&h, hosts[rank]);
         char number[2] = {(char)('0' + rank), 0}, local[2] = {(char)('0' + rank % 2), 0},
              node[2] = {(char)('0' + rank / 2), 0};
-        char port[8], jax[64], rendezvous[64];
+        char port[8], jax[64], rendezvous[64], rack[64];
+        const struct cluster *cluster = core_cluster(h.core);
         const char *master = harness_task(&h, "a-w-0-0")->machine == 0 ? "127.0.1.1" : "127.0.1.2";
         uint16_t base = harness_task(&h, hosts[rank])->port;
         snprintf(port, sizeof(port), "%u", base);
+        snprintf(rack, sizeof(rack), STR_FORMAT "/" STR_FORMAT, STR_ARG(cluster->pods[0].name),
+                 STR_ARG(cluster->blocks[0].name));
         snprintf(jax, sizeof(jax), "%s:%u", master, base);
         snprintf(rendezvous, sizeof(rendezvous), "%s:%u", master, base + 1u);
         assert_env(&l, "RANK", number);
@@ -71,6 +74,7 @@ static void ranks_follow_the_spec(void **state)
         assert_env(&l, "PHX_RENDEZVOUS", rendezvous);
         assert_env(&l, "PHX_ATTEMPT", "0");
         assert_env(&l, "TORCHELASTIC_RESTART_COUNT", "0");
+        assert_env(&l, "PHX_RACK", rack);
         assert_env(&l, "PHX_CHIPS", rank % 2 ? "2,3" : "0,1");
         assert_env(&l, "TPU_VISIBLE_CHIPS", rank % 2 ? "2,3" : "0,1");
         assert_env(&l, "PHX_RESTORE_STEP", NULL);
