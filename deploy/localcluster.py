@@ -150,16 +150,16 @@ class Cluster:
 
         return wait_for(f"index {index} of {jobset or 'the job'} has a machine", place)
 
-    def inject(self, action, machine):
-        """Hits the machine's processes, once there are some; the moment just before, in seconds since 1970."""
+    def inject(self, action, *machines):
+        """Hits the machines' processes, once there are some; the moment just before, in seconds since 1970."""
         def hit():
-            done = subprocess.run([PHALANX, "inject", action, machine, "--data", self.folder, "--silent", "--yes"],
+            done = subprocess.run([PHALANX, "inject", action, *machines, "--data", self.folder, "--silent", "--yes"],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             if done.returncode not in (0, 3):
-                raise GaveUp(f"inject {action} {machine}: status {done.returncode}: {done.stderr}")
+                raise GaveUp(f"inject {action} {machines}: status {done.returncode}: {done.stderr}")
             return float(done.stdout.split()[-1]) if done.returncode == 0 else None
 
-        return wait_for(f"{machine} has a process for {action}", hit)
+        return wait_for(f"{machines} have a process for {action}", hit)
 
     def kill_agent(self, machine):
         """Kills the machine's agent. Returns a function that returns when another one serves the machine.

@@ -319,6 +319,8 @@ enum phx_drain_reason {
     PHX_DRAIN_MAINTENANCE = 1,
     PHX_DRAIN_PREEMPTION = 2,
     PHX_DRAIN_FAULT = 3,
+    /* A machine of the job is replaced: who can rejoin saves, and waits to be told where it goes on. */
+    PHX_DRAIN_MOVE = 4,
 };
 
 /* 1 when the agent announced that this task will be stopped, else 0. ret_drain may be NULL. The ranks of a

@@ -23,6 +23,7 @@
 #pragma weak cmd_get
 #pragma weak cmd_inject
 #pragma weak cmd_lemons
+#pragma weak cmd_migrate
 #pragma weak cmd_mindcluster
 #pragma weak cmd_report
 #pragma weak cmd_log
@@ -56,6 +57,7 @@ static const struct command commands[] = {
     {"wait", cmd_wait, "wait for a condition"},
     {"top", cmd_top, "chips, steps per second and ETTR of jobs and machines"},
     {"lemons", cmd_lemons, "machines that fail again and again"},
+    {"migrate", cmd_migrate, "empty a machine while its jobs run on"},
     {"check", cmd_check, "look at this machine's health"},
     {"qualify", cmd_qualify, "test this machine, or two, against thresholds"},
     {"checkpoint", cmd_checkpoint, "list, show, verify or export the checkpoints in a folder"},

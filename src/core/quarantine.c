@@ -194,7 +194,7 @@ static void vacate(struct core *core, struct step *step, const struct health_ord
     if (order->fault && order->fault->domain == DOMAIN_HARDWARE && !order->fault->software &&
         !is_lemons(order->fault))
         core_failed_on(core, step, order->machine);
-    int64_t grace_ns = order->restart ? 0 : jobs_notice_drain(step, order->machine);
+    int64_t grace_ns = order->restart ? 0 : jobs_notice_drain(step, order->machine, false);
     grace_ns = grace_ns < NOTICE_MAX_NS ? grace_ns : NOTICE_MAX_NS;
     if (grace_ns > 0)
         begin_leaving(core, order->machine, step->now_ns + grace_ns, step->now_ns);
@@ -250,8 +250,10 @@ bool core_isolate(struct core *core, struct step *step)
             core_sub_health(core, step, order.machine, order.fault);
         if (order.isolation == ISOLATION_QUARANTINED && works)
             vacate(core, step, &order);
-        else if (order.isolation == ISOLATION_DRAINING && works && !order.fault)
-            jobs_notice_drain(step, order.machine); /* planned: they have the notice's time */
+        else if (order.isolation == ISOLATION_DRAINING && works && !order.fault) {
+            jobs_replace(step, order.machine, STR("it is to be free for maintenance"));
+            jobs_notice_drain(step, order.machine, true); /* they have the notice's time */
+        }
         repairs_watch(step, order.machine);
     }
     return end_leaving(core, step) || any;

@@ -139,6 +139,9 @@ void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snaps
     pb->move->policy = move->policy;
     pb->move->noticed_ns = move->noticed_ns;
     pb->move->due_ns = move->due_ns;
+    pb->move->phase = move->phase;
+    pb->move->by_spares = move->by_spares;
+    pb->move->planned = move->planned;
     pb->move->why = codec_text(arena, str_from(move->why));
 }
 
@@ -153,9 +156,12 @@ bool snapshot_read_ends(const struct cluster *cluster, int64_t now_ns, struct jo
     if (!read || !move)
         return read;
     if ((move->machine != MACHINE_NONE && move->machine >= cluster->machine_count) ||
-        move->policy >= SUB_HEALTHS || move->noticed_ns > now_ns)
+        move->policy >= SUB_HEALTHS || move->noticed_ns > now_ns || move->phase >= MOVE_PHASES)
         return false;
     jobset->move = (struct move){.under_way = true,
+                                 .phase = (enum move_phase)move->phase,
+                                 .by_spares = move->by_spares,
+                                 .planned = move->planned,
                                  .machine = move->machine,
                                  .policy = (enum sub_health)move->policy,
                                  .noticed_ns = move->noticed_ns,

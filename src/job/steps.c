@@ -6,6 +6,8 @@
 
 /* What a broken collective says comes before or after the word of the loss that broke it. */
 #define DOUBT_MS 3000
+/* From a save to the word of where the ranks go on; when it comes later, it costs a step. */
+#define MOVE_MS 30000
 
 struct run {
     phx_context *ctx;
@@ -94,6 +96,20 @@ static int boundary(struct run *run, bool *ret_noticed, struct phx_error *error)
     return status;
 }
 
+/* All have saved this step: a step more would be lost when the membership changes now. */
+static int await_move(struct run *run, struct phx_error *error)
+{
+    phx_context *ctx = run->ctx;
+    int64_t deadline_ns = job_deadline_ns(MOVE_MS);
+    pthread_mutex_lock(&ctx->mutex);
+    while (ctx->failure == 0 && ctx->drain && ctx->drain_reason == JOBWIRE_DRAIN_MOVE &&
+           job_now_ns() < ctx->drain_deadline_ns && job_wait(ctx, deadline_ns))
+        ;
+    int status = job_failure(ctx, error);
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
 static int report(struct run *run, struct phx_error *error)
 {
     const struct phx_loop *loop = run->loop;
@@ -121,7 +137,9 @@ static int make_step(struct run *run, struct phx_error *error)
     status = report(run, error);
     if (status == 0)
         status = boundary(run, &noticed, error);
-    return status == 0 ? keep(run, noticed, error) : status;
+    if (status == 0)
+        status = keep(run, noticed, error);
+    return status == 0 && noticed && run->step < loop->steps ? await_move(run, error) : status;
 }
 
 static int run_attempt(struct run *run, struct phx_error *error)

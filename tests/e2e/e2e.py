@@ -7,6 +7,7 @@ seen wait at a Gate, they do not sleep for a time that seemed long enough.
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -124,6 +125,11 @@ def create(cluster, document):
     status, answer = cluster.request("POST", JOBSETS, document)
     check(status == 201, f"create answered {status}: {answer.get('message')}")
     return answer
+
+
+def said_by(what):
+    """Its log."""
+    return subprocess.run([PHALANX, "logs", what], capture_output=True, text=True, check=False).stdout
 
 
 def wait_finished(cluster, name, seconds=PATIENCE_S):

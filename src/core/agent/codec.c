@@ -289,6 +289,7 @@ static void write_notice(const struct task_notice *notice, Wire__TaskNotice *ret
     ret->task = notice->task;
     ret->step = notice->step;
     ret->deadline_ns = notice->deadline_ns;
+    ret->moves = notice->moves;
 }
 
 static void write_packed_sheet(const struct packed_sheet *sheet, Wire__PackedSheet *ret)
@@ -438,7 +439,8 @@ static int read_notice(const Wire__TaskNotice *pb, struct task_notice *ret, stru
     *ret = (struct task_notice){.kind = (enum notice_kind)pb->kind,
                                 .task = pb->task,
                                 .step = pb->step,
-                                .deadline_ns = pb->deadline_ns};
+                                .deadline_ns = pb->deadline_ns,
+                                .moves = pb->moves};
     if (ret->kind != NOTICE_CHECKPOINT_COMMITTED && ret->kind != NOTICE_DRAIN)
         return error_set(error, ERROR_UNSUPPORTED, "notice of unknown kind %d", (int)ret->kind);
     if (ret->step < 0 || ret->deadline_ns < 0 || ret->deadline_ns > TIME_LEFT_MAX_NS)
@@ -537,8 +539,8 @@ int codec_get_controller(struct arena *arena, struct str bytes, struct from_cont
         message.number = pb->exec_close;
         break;
     case FROM_CONTROLLER_SHEET:
-        message.sheet = (struct packed_sheet){
-            pb->sheet->number, {(const char *)pb->sheet->sheet.data, pb->sheet->sheet.len}};
+        message.sheet = (struct packed_sheet){pb->sheet->number,
+                                              {(const char *)pb->sheet->sheet.data, pb->sheet->sheet.len}};
         break;
     default:
         rc = read_errand(pb, &message, error);

@@ -250,6 +250,7 @@ struct task_notice {
     obj_id task;
     int64_t step;        /* CHECKPOINT_COMMITTED */
     int64_t deadline_ns; /* DRAIN: time left from now */
+    bool moves;          /* DRAIN: a Rejoin follows when all have saved; they wait for it until then */
 };
 struct welcome {
     uint64_t epoch; /* of the controller; a smaller one than seen before is refused by the agent */

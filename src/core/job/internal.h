@@ -115,6 +115,9 @@ bool rejoin_is_late(const struct step *step, struct jobset *jobset);
 bool rejoin_is_apart(const struct step *step, struct jobset *jobset);
 
 /* spare.c */
+/* Could its Job have so many more than its users ask for? */
+bool spare_may_be(const struct job *job, uint32_t count);
+uint32_t spare_ready(const struct job *job, const struct cluster *cluster);
 void spare_look(struct step *step, struct job *job); /* makes those that are missing, ends those too many */
 void spare_stop_all(struct step *step, struct job *job);                   /* they end with their Job */
 void spare_ended(struct step *step, struct task *task, enum task_end end); /* the one place where one ends */
@@ -127,7 +130,7 @@ void spare_yield(struct step *step);
 bool spare_gives_way(const struct task *spare, const struct gang *gang); /* to this gang */
 bool spare_start_waits(const struct task *task); /* its room is all that is wanted of it */
 int64_t spare_deadline(const struct job *job);   /* INT64_MAX: none */
-void spare_resized(struct jobset *jobset);       /* the annotations may have changed */
+void spare_resized(struct jobset *jobset);       /* another number may be wanted */
 
 /* shrink.c */
 /* While all of it is to run again: true when it can, without replicas that are not whole (now absent); false:
@@ -282,6 +285,9 @@ void ends_give(struct step *step, struct jobset *jobset, struct restart_record *
 /* move.c */
 void move_look(struct step *step, struct jobset *jobset); /* whether it can go now, or must not go at all */
 int64_t move_deadline(const struct jobset *jobset);       /* INT64_MAX: none */
+bool move_by_spares(const struct jobset *jobset);         /* it is under way so */
+/* So many spares are wanted until its ranks have left the machine. */
+uint32_t move_extra_spares(const struct job *job);
 void move_remap(struct jobset *jobset, const machine_id *map);
 
 /* peers.c */

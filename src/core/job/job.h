@@ -268,11 +268,20 @@ struct restart_record {
     char *passed;               /* owned: why it passed the finer ones over; NULL: nothing to say */
 };
 /* It is to leave a machine that is not well (enum sub_health), once its ranks have saved. */
+enum move_phase {
+    MOVE_SAVING,  /* its ranks were told */
+    MOVE_ROOM,    /* before that, by spares: those who take the ranks over are made, or are starting */
+    MOVE_LEAVING, /* after that, by spares: its tasks there are being stopped */
+    MOVE_PHASES
+};
 struct move {
     bool under_way;
+    enum move_phase phase;
+    bool by_spares; /* its processes outlive their peers: they wait where they have saved */
+    bool planned;   /* nothing speaks against the machine */
     machine_id machine;
     enum sub_health policy;
-    int64_t noticed_ns, due_ns; /* its ranks were told; what happens without a checkpoint happens then */
+    int64_t noticed_ns, due_ns; /* of the phase's beginning; what happens if it does not end happens then */
     char why[160];
 };
 /* Steps of one group as the attempt goes on. */

@@ -59,8 +59,8 @@ bool jobs_peers_say_lost(const struct job_store *store, const struct machine *ma
 
 /* The machine is to be emptied: its tasks that speak libphalanx are told, with the time that their grace
  * leaves them, so that they can save a checkpoint before they are stopped. Returns the longest of those
- * times; 0: nobody was told. */
-int64_t jobs_notice_drain(struct step *step, const struct machine *machine);
+ * times; 0: nobody was told. `planned`: those that leave by spares hear of it when these are ready. */
+int64_t jobs_notice_drain(struct step *step, const struct machine *machine, bool planned);
 /* Everyone who was told at `noticed_ns` has a checkpoint behind that in the log, or is not there any more. */
 bool jobs_have_saved(const struct job_store *store, const struct machine *machine, int64_t noticed_ns);
 /* Its tasks are stopped and count as disrupted, like those of evicted Pods; `why` is what users read. */
@@ -69,6 +69,9 @@ void jobs_vacate(struct step *step, const struct machine *machine, struct str wh
 /* A machine that the JobSet runs on is not well: it leaves it, as its policy says, or stays. `why` is what
  * users read. */
 void jobs_move(struct step *step, const struct machine *machine, struct jobset *jobset, struct str why);
+/* The machine is wanted for something else later: who can be replaced there rank by rank, by processes that
+ * are started elsewhere first, begins to be so. */
+void jobs_replace(struct step *step, const struct machine *machine, struct str why);
 enum sub_health jobset_sub_health(const struct jobset *jobset, const struct cluster *cluster);
 
 /* Its JobSet hangs, and this task is why: it is killed and counts as disrupted; `why` is what users read. */
@@ -100,6 +103,8 @@ bool shrink_restored(const struct jobset *jobset);
 /* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped; returns the
  * longest grace among them, 0: nobody was told. */
 int64_t jobset_notice_end(struct step *step, const struct jobset *jobset);
+/* The same of those that can rejoin: when all have saved a Rejoin follows, within `limit_ns`. */
+int64_t jobset_notice_move(struct step *step, const struct jobset *jobset, int64_t limit_ns);
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend);
 /* Of a Job of its own: partial admission. `completions_too`: they are set to the same. */
 void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t parallelism,

@@ -1,6 +1,12 @@
-/* move.c - a JobSet leaves a machine that is slow or otherwise not well: its ranks are told, save, and its
- * tasks there are stopped like those of evicted Pods; what follows is the failure policy's, on other machines
- * where there are some. */
+/* move.c - a JobSet leaves a machine that is slow or otherwise not well, or wanted for something else: its
+ * ranks are told, save, and its tasks there are stopped like those of evicted Pods; what follows is the
+ * failure policy's, on other machines where there are some.
+ *
+ * Where its processes outlive their peers it is a switch at the boundary of a step, with nothing lost and
+ * nobody else stopped. First processes that can take the ranks over are started elsewhere, while the job runs
+ * on: spares beyond those that its users ask for (MOVE_ROOM). When they wait for a rank, all ranks are told;
+ * they save the same step and stand there (MOVE_SAVING). When it is committed the tasks on the machine are
+ * killed (MOVE_LEAVING), and the ladder answers as it does to a lost machine: spares take their ranks. */
 #include "core/job/internal.h"
 
 #include <stdio.h>
@@ -8,6 +14,10 @@
 /* MindCluster: grace, then force after 900 s; a hot switch waits 15 minutes for the job's step. */
 #define GRACE_MAX_NS  (900 * NS_PER_SECOND)
 #define SWITCH_MAX_NS (900 * NS_PER_SECOND)
+/* They stand still no longer than this, and go on: a commit that is a little old is as good, then. */
+#define STAND_MAX_NS (60 * NS_PER_SECOND)
+/* Between the order to stop and the end of a process that is killed. */
+#define LEAVE_MAX_NS (60 * NS_PER_SECOND)
 
 enum sub_health jobset_sub_health(const struct jobset *jobset, const struct cluster *cluster)
 {
@@ -54,22 +64,28 @@ static bool has_elsewhere(const struct step *step, const struct machine *machine
     return false;
 }
 
-static void leave(struct step *step, struct jobset *jobset, const struct machine *machine, const char *why,
-                  int64_t grace_s)
+static void leave(struct step *step, struct jobset *jobset, const struct machine *machine, int64_t grace_s)
 {
-    jobset->move.under_way = false;
-    progress_suspect(jobset, machine->id);
-    step_note_late(step, true, "LeftSubHealthy", ref_jobset(jobset), "leaves " STR_FORMAT ": %s",
-                   STR_ARG(machine->name), why);
+    struct move *move = &jobset->move;
+    const char *why = move->why;
+    move->under_way = move->by_spares; /* until the ladder has answered the spares are its */
+    move->phase = MOVE_LEAVING;
+    move->noticed_ns = step->now_ns;
+    move->due_ns = step->now_ns + LEAVE_MAX_NS;
+    if (!move->planned)
+        progress_suspect(jobset, machine->id);
+    step_note_late(step, !move->planned, move->planned ? "LeftMachine" : "LeftSubHealthy", ref_jobset(jobset),
+                   "leaves " STR_FORMAT ": %s", STR_ARG(machine->name), why);
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
     {
         struct task *task = container_of(node, struct task, on_machine);
         if (task->job->jobset != jobset || task->state == TASK_STOPPING || task->doomed)
             continue;
         task_message(task, "moved away from " STR_FORMAT ": %s", STR_ARG(machine->name), why);
-        task->loss = LOSS_SLOW;
+        task->loss = move->planned ? LOSS_EVICTED : LOSS_SLOW;
         task_evict(step, task, grace_s);
     }
+    jobset_mark(step, jobset);
 }
 
 /* They have nothing to save and nobody waits for them: another one is made elsewhere. */
@@ -84,36 +100,160 @@ static void move_spares(struct step *step, const struct machine *machine, const 
     }
 }
 
+/* --- by spares -------------------------------------------------------------------------------- */
+
+static uint32_t ranks_on(const struct job *job, machine_id machine)
+{
+    uint32_t count = 0;
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        const struct task *task = job->tasks.items[t];
+        count += task->machine == machine && !task_ended(task->state) && !task->doomed;
+    }
+    return count;
+}
+
+bool move_by_spares(const struct jobset *jobset)
+{
+    return jobset->move.under_way && jobset->move.by_spares;
+}
+
+uint32_t move_extra_spares(const struct job *job)
+{
+    const struct move *move = &job->jobset->move;
+    return move_by_spares(job->jobset) && move->machine != MACHINE_NONE ? ranks_on(job, move->machine) : 0;
+}
+
+/* Its processes can go on without those on the machine, and others can take their ranks. */
+static bool can_go_by_spares(const struct jobset *jobset, machine_id machine)
+{
+    if (!recovery_may_retry(jobset) || !jobset->spec.recovery.allowed[RUNG_REPLACE_MACHINE])
+        return false;
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        uint32_t count = jobset->jobs[i] ? ranks_on(jobset->jobs[i], machine) : 0;
+        if (count > 0 && !spare_may_be(jobset->jobs[i], count))
+            return false;
+    }
+    return true;
+}
+
+static bool room_is_ready(const struct step *step, const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        if (job && spare_ready(job, step->cluster) < ranks_on(job, jobset->move.machine))
+            return false;
+    }
+    return true;
+}
+
+static void make_room(struct step *step, struct jobset *jobset)
+{
+    struct move *move = &jobset->move;
+    move->under_way = move->by_spares = true;
+    move->phase = MOVE_ROOM;
+    move->due_ns = step->now_ns + jobset->spec.recovery.limit_ns[RUNG_REPLACE_MACHINE];
+    step_note_late(step, false, "HotSwitch", ref_jobset(jobset),
+                   "others are started for its ranks on " STR_FORMAT ": %s",
+                   STR_ARG(step->cluster->machines[move->machine].name), move->why);
+    spare_resized(jobset);
+    jobset_mark(step, jobset);
+}
+
+static void ask_to_save(struct step *step, struct jobset *jobset)
+{
+    struct move *move = &jobset->move;
+    move->phase = MOVE_SAVING;
+    move->noticed_ns = step->now_ns;
+    move->due_ns = step->now_ns + SWITCH_MAX_NS;
+    (void)jobset_notice_move(step, jobset, SWITCH_MAX_NS);
+    jobset_mark(step, jobset); /* its timer */
+}
+
+static void stay(struct step *step, struct jobset *jobset, const char *reason, const char *because)
+{
+    struct move *move = &jobset->move;
+    move->under_way = false;
+    step_note_late(step, true, reason, ref_jobset(jobset), "stays on " STR_FORMAT ", %s: %s",
+                   STR_ARG(step->cluster->machines[move->machine].name), because, move->why);
+    spare_resized(jobset);
+}
+
+static void look_at_room(struct step *step, struct jobset *jobset)
+{
+    if (!jobset->parking && room_is_ready(step, jobset))
+        ask_to_save(step, jobset);
+    else if (step->now_ns >= jobset->move.due_ns) {
+        stay(step, jobset, "HotSwitchImpossible",
+             "nobody could be made ready elsewhere to take its ranks over");
+        if (jobset->move.planned)
+            (void)jobset_notice_end(step, jobset); /* they will be stopped, then */
+    }
+}
+
+/* --- the policies ----------------------------------------------------------------------------- */
+
+static bool may_move(const struct step *step, const struct machine *machine, const struct jobset *jobset)
+{
+    return !jobset->move.under_way && !jobset_finished(jobset) && works_there(step, machine, jobset) &&
+           !jobset->deleted_ns && !jobset->spec.suspend && !jobset->parking;
+}
+
+static void begin(const struct step *step, const struct machine *machine, struct jobset *jobset,
+                  enum sub_health policy, struct str why)
+{
+    struct move *move = &jobset->move;
+    *move = (struct move){.machine = machine->id, .policy = policy, .noticed_ns = step->now_ns};
+    snprintf(move->why, sizeof(move->why), STR_FORMAT, STR_ARG(why));
+}
+
+void jobs_replace(struct step *step, const struct machine *machine, struct str why)
+{
+    VEC(struct jobset *) there = {0};
+    list_for_each(node, &step->jobs->machine_tasks[machine->id])
+    {
+        struct jobset *jobset = container_of(node, struct task, on_machine)->job->jobset;
+        if (may_move(step, machine, jobset) && can_go_by_spares(jobset, machine->id) &&
+            (there.len == 0 || there.items[there.len - 1] != jobset))
+            vec_push(&there, jobset);
+    }
+    for (size_t i = 0; i < there.len; i++) {
+        if (there.items[i]->move.under_way)
+            continue; /* named twice */
+        begin(step, machine, there.items[i], SUB_HEALTH_HOT_SWITCH, why);
+        there.items[i]->move.planned = true;
+        make_room(step, there.items[i]);
+    }
+    vec_done(&there);
+}
+
 void jobs_move(struct step *step, const struct machine *machine, struct jobset *jobset, struct str why)
 {
     enum sub_health policy = jobset_sub_health(jobset, step->cluster);
     if (policy != SUB_HEALTH_IGNORE)
         move_spares(step, machine, jobset, why);
-    if (policy == SUB_HEALTH_IGNORE || jobset->move.under_way || jobset_finished(jobset) ||
-        !works_there(step, machine, jobset) || jobset->deleted_ns || jobset->spec.suspend || jobset->parking)
+    if (policy == SUB_HEALTH_IGNORE || !may_move(step, machine, jobset))
         return;
+    begin(step, machine, jobset, policy, why);
     struct move *move = &jobset->move;
-    *move = (struct move){.machine = machine->id, .policy = policy, .noticed_ns = step->now_ns};
-    snprintf(move->why, sizeof(move->why), STR_FORMAT, STR_ARG(why));
     if (policy == SUB_HEALTH_FORCE_EXIT) {
-        leave(step, jobset, machine, move->why, 0);
+        leave(step, jobset, machine, 0);
+        return;
+    }
+    if (policy == SUB_HEALTH_HOT_SWITCH && can_go_by_spares(jobset, machine->id)) {
+        make_room(step, jobset);
         return;
     }
     if (policy == SUB_HEALTH_HOT_SWITCH && !has_elsewhere(step, machine, jobset)) {
-        step_note_late(step, true, "HotSwitchImpossible", ref_jobset(jobset),
-                       "stays on " STR_FORMAT ", no other machine has room: %s", STR_ARG(machine->name),
-                       move->why);
+        stay(step, jobset, "HotSwitchImpossible", "no other machine has room");
         return;
     }
     int64_t grace_ns = jobset_notice_end(step, jobset);
     if (grace_ns == 0 && policy == SUB_HEALTH_HOT_SWITCH) {
-        step_note_late(step, true, "HotSwitchImpossible", ref_jobset(jobset),
-                       "stays on " STR_FORMAT ", none of its ranks speaks libphalanx: %s",
-                       STR_ARG(machine->name), move->why);
+        stay(step, jobset, "HotSwitchImpossible", "none of its ranks speaks libphalanx");
         return;
     }
     if (grace_ns == 0) {
-        leave(step, jobset, machine, move->why, -1);
+        leave(step, jobset, machine, -1);
         return;
     }
     grace_ns = grace_ns < GRACE_MAX_NS ? grace_ns : GRACE_MAX_NS;
@@ -122,22 +262,38 @@ void jobs_move(struct step *step, const struct machine *machine, struct jobset *
     jobset_mark(step, jobset);
 }
 
+static void look_at_saving(struct step *step, struct jobset *jobset)
+{
+    struct move *move = &jobset->move;
+    bool saved = jobset->checkpoint.committed_ns > move->noticed_ns, due = step->now_ns >= move->due_ns;
+    /* What was on its way to storage when they were told is not where they stand now. */
+    if (move->by_spares && jobset->checkpoint.committed_step < jobset->progress.step)
+        saved = saved && step->now_ns - move->noticed_ns >= STAND_MAX_NS;
+    /* Who never saves goes back to what all hold in memory. */
+    bool regardless =
+        move->policy == SUB_HEALTH_GRACE_EXIT || (move->by_spares && jobset->checkpoint.committed_step < 0);
+    if (saved || (due && regardless)) {
+        leave(step, jobset, &step->cluster->machines[move->machine], move->by_spares ? 0 : -1);
+    } else if (due) {
+        char text[48];
+        snprintf(text, sizeof(text), "no checkpoint came in %d s", (int)(SWITCH_MAX_NS / NS_PER_SECOND));
+        stay(step, jobset, "HotSwitchGivenUp", text);
+    }
+}
+
 void move_look(struct step *step, struct jobset *jobset)
 {
     struct move *move = &jobset->move;
     if (!move->under_way)
         return;
-    bool saved = jobset->checkpoint.committed_ns > move->noticed_ns, due = step->now_ns >= move->due_ns;
-    if (jobset_finished(jobset) || move->machine == MACHINE_NONE || jobset->spec.suspend) {
+    if (jobset_finished(jobset) || move->machine == MACHINE_NONE || jobset->spec.suspend ||
+        (move->phase == MOVE_LEAVING && step->now_ns >= move->due_ns)) {
         move->under_way = false;
-    } else if (saved || (due && move->policy == SUB_HEALTH_GRACE_EXIT)) {
-        leave(step, jobset, &step->cluster->machines[move->machine], move->why, -1);
-    } else if (due) {
-        move->under_way = false;
-        step_note_late(step, true, "HotSwitchGivenUp", ref_jobset(jobset),
-                       "stays on " STR_FORMAT ", no checkpoint came in %d s: %s",
-                       STR_ARG(step->cluster->machines[move->machine].name),
-                       (int)(SWITCH_MAX_NS / NS_PER_SECOND), move->why);
+        spare_resized(jobset);
+    } else if (move->phase == MOVE_ROOM) {
+        look_at_room(step, jobset);
+    } else if (move->phase == MOVE_SAVING) {
+        look_at_saving(step, jobset);
     }
 }
 

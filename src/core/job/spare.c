@@ -30,7 +30,22 @@ static uint32_t wanted(const struct job *job)
     const struct jobset *jobset = job->jobset;
     bool lives = job->state == JOB_ACTIVE && !job->doomed && !jobset->deleted_ns && !jobset->hidden &&
                  !jobset_finished(jobset) && !jobset->spec.suspend && !jobset_is_foreign(jobset);
-    return lives && jobset->form != FORM_POD ? job->rjob->spares : 0;
+    uint32_t count = job->rjob->spares + move_extra_spares(job);
+    return lives && jobset->form != FORM_POD ? count : 0;
+}
+
+bool spare_may_be(const struct job *job, uint32_t count)
+{
+    return job->jobset->form != FORM_POD && spares_allowed(&job->rjob->job) &&
+           job->rjob->spares + count <= SPARES_PER_JOB_MAX;
+}
+
+uint32_t spare_ready(const struct job *job, const struct cluster *cluster)
+{
+    uint32_t count = 0;
+    for (size_t s = 0; s < job->spares.len; s++)
+        count += task_is_ready_spare(job->spares.items[s], cluster);
+    return count;
 }
 
 static bool on_ready_machine(const struct task *task, const struct cluster *cluster)
@@ -55,8 +70,7 @@ struct spare_counts jobset_spares(const struct jobset *jobset, const struct clus
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         counts.wanted += job ? wanted(job) : 0;
-        for (size_t s = 0; job && s < job->spares.len; s++)
-            counts.ready += task_is_ready_spare(job->spares.items[s], cluster);
+        counts.ready += job ? spare_ready(job, cluster) : 0;
     }
     return counts;
 }
@@ -209,7 +223,8 @@ void spare_look(struct step *step, struct job *job)
     }
     for (size_t s = 0; s < job->spares.len; s++)
         living += !job->spares.items[s]->doomed;
-    for (size_t s = job->spares.len; s > 0 && living > count; s--) {
+    /* Amid a loss any of them may be taken. */
+    for (size_t s = job->spares.len; s > 0 && living > count && !job->jobset->parking; s--) {
         struct task *task = job->spares.items[s - 1];
         living -= !task->doomed;
         if (!task->doomed)
@@ -248,6 +263,8 @@ void spare_joined(struct step *step, struct task *task)
               STR_FORMAT " on " STR_FORMAT " waits for a rank", STR_ARG(task->name),
               STR_ARG(step->cluster->machines[task->machine].name));
     step_changed(step, CHANGE_MODIFIED, ref_jobset(task->job->jobset));
+    if (task->job->jobset->move.under_way)
+        jobset_mark(step, task->job->jobset);
 }
 
 /* --- taking a rank ---------------------------------------------------------------------------- */

@@ -35,7 +35,7 @@ static struct str rjob_word(const struct jobset_spec *spec, const struct rjob_sp
 }
 
 /* A spare takes an index and the rank that goes with it: where there are none there are no spares. */
-static bool may_have_spares(const struct job_spec *job)
+bool spares_allowed(const struct job_spec *job)
 {
     return job->indexed && job->completions >= 0 && !job->pod.node_name.len;
 }
@@ -46,7 +46,7 @@ static void read_spares(struct jobset_spec *spec)
         struct rjob_spec *rjob = &spec->rjobs[r];
         int64_t count = 0; /* a wrong one is refused below */
         (void)str_to_i64(rjob_word(spec, rjob, STR(SPARES_KEY)), 0, SPARES_PER_JOB_MAX, &count);
-        rjob->spares = may_have_spares(&rjob->job) ? (uint32_t)count : 0;
+        rjob->spares = spares_allowed(&rjob->job) ? (uint32_t)count : 0;
         rjob->cold_spares = str_is(rjob_word(spec, rjob, STR(SPARE_KIND_KEY)), "cold");
     }
 }

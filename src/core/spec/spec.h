@@ -249,6 +249,8 @@ void spec_unknown_fields(const struct doc *object, struct field_errors *errors);
 bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);
 /* Has it a rule that restarts single Jobs? */
 bool jobset_restarts_jobs(const struct jobset_spec *spec);
+/* May tasks of its Jobs wait for a rank? Of Indexed ones with completions, on machines of our choice. */
+bool spares_allowed(const struct job_spec *job);
 
 /* Labels (64 at most) and annotations of any object. */
 void metadata_check(const struct doc *object, struct field_errors *errors);

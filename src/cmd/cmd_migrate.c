@@ -1,0 +1,196 @@
+/* phalanx migrate: the ranks on a machine go elsewhere, while their jobs run on. A Maintenance whose notice
+ * begins now says it to the controller (docs/repair.md). */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "cmd/client.h"
+
+static const char usage[] =
+    "Usage: phalanx migrate MACHINE [options]\n"
+    "\n"
+    "Empties a machine without stopping jobs: others are started for its ranks first; when they are ready "
+    "all\n"
+    "ranks save the same step, and go on from it. Who cannot do that is told, saves, and is stopped in the "
+    "end.\n"
+    "Nothing new comes to the machine meanwhile. It makes a Maintenance; deleting that ends it.\n"
+    "\n"
+    "      --within DURATION  what is still there then is stopped (default: 1h)\n"
+    "      --keep DURATION    how long the machine is kept free after that (default: 4h)\n"
+    "      --reason TEXT      what others read about it\n"
+    "      --wait             return when the machine is empty\n"
+    "      --timeout DURATION of the wait, such as 30s or 5m (default: no limit)\n" CLIENT_HELP
+        CLIENT_EXIT_HELP;
+
+struct migrating {
+    struct client client;
+    struct client_options options;
+    struct str machine;
+    const char *reason;
+    bool wait;
+    int64_t within_ns, keep_ns, timeout_ns, deadline_ns;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+static int check_machine(struct migrating *migrating)
+{
+    struct buf path BUF_CLEANUP = {0};
+    struct client_reply reply;
+    kind_path(&path, kind_find(STR("node")), NULL, migrating->machine);
+    int rc = client_get(&migrating->client, buf_str(&path), &reply);
+    if (rc == EXIT_OK)
+        client_reply_done(&reply);
+    return rc;
+}
+
+static void set(struct arena *arena, struct doc *doc, const char *key, struct str value)
+{
+    doc_set(arena, doc, str_from(key), doc_new_str(arena, value));
+}
+
+static void describe(const struct migrating *migrating, struct buf *out)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    int64_t begin_ns = now_ns(), start_ns = begin_ns + migrating->within_ns;
+    char start[32], end[32];
+    time_format(start_ns, start);
+    time_format(start_ns + migrating->keep_ns, end);
+    struct doc *document = doc_new(&arena, DOC_OBJECT), *meta = doc_new(&arena, DOC_OBJECT),
+               *spec = doc_new(&arena, DOC_OBJECT), *machines = doc_new(&arena, DOC_ARRAY);
+    set(&arena, document, "apiVersion", STR("phalanx.dev/v1"));
+    set(&arena, document, "kind", STR("Maintenance"));
+    set(&arena, meta, "generateName",
+        arena_printf(&arena, "migrate-" STR_FORMAT "-", STR_ARG(migrating->machine)));
+    doc_set(&arena, document, STR("metadata"), meta);
+    doc_push(&arena, machines, doc_new_str(&arena, migrating->machine));
+    doc_set(&arena, spec, STR("machines"), machines);
+    set(&arena, spec, "start", str_from(start));
+    set(&arena, spec, "end", str_from(end));
+    /* Its notice has begun a moment ago, whatever the controller's clock says. */
+    set(&arena, spec, "notice",
+        arena_printf(&arena, "%llds", (long long)(migrating->within_ns / NS_PER_SECOND + 60)));
+    set(&arena, spec, "reason", str_from(migrating->reason));
+    doc_set(&arena, document, STR("spec"), spec);
+    json_write(out, document);
+}
+
+static int create(struct migrating *migrating)
+{
+    struct buf path BUF_CLEANUP = {0}, body BUF_CLEANUP = {0};
+    struct client_reply reply;
+    kind_path(&path, kind_find(STR("maintenance")), NULL, (struct str){0});
+    describe(migrating, &body);
+    struct client_request request = {
+        .method = "POST", .path = buf_str(&path), .body = buf_str(&body), .content_type = "application/json"};
+    int rc = client_call(&migrating->client, &request, &reply);
+    if (rc != EXIT_OK)
+        return rc;
+    if (reply.code >= 400)
+        rc = client_refused(&reply, "create");
+    else
+        printf("maintenance/" STR_FORMAT " created\n", STR_ARG(doc_text(reply.doc, "metadata.name")));
+    fflush(stdout);
+    client_reply_done(&reply);
+    return rc;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+static bool on_change(void *context, const char *type, const struct doc *object)
+{
+    const struct migrating *migrating = context;
+    (void)object;
+    return strcmp(type, "BEGIN") == 0 || strcmp(type, "SYNCED") == 0 || strcmp(type, "ADDED") == 0 ||
+           client_clock() >= migrating->deadline_ns;
+}
+
+static int wait_empty(struct migrating *migrating)
+{
+    struct buf path BUF_CLEANUP = {0}, query BUF_CLEANUP = {0}, list BUF_CLEANUP = {0};
+    kind_path(&path, kind_find(STR("pod")), NULL, (struct str){0});
+    buf_printf(&query, "fieldSelector=spec.nodeName%%3D");
+    url_add(&query, migrating->machine);
+    buf_printf(&query, "%%2Cstatus.phase%%21%%3DSucceeded%%2Cstatus.phase%%21%%3DFailed");
+    buf_printf(&list, STR_FORMAT "?" STR_FORMAT, STR_ARG(buf_str(&path)), STR_ARG(buf_str(&query)));
+    for (;;) {
+        struct client_reply reply;
+        int rc = client_get(&migrating->client, buf_str(&list), &reply);
+        if (rc != EXIT_OK)
+            return rc;
+        size_t left = doc_len(doc_get(reply.doc, "items"));
+        client_reply_done(&reply);
+        if (left == 0)
+            break;
+        if (client_clock() >= migrating->deadline_ns) {
+            say("%zu pods are still on " STR_FORMAT, left, STR_ARG(migrating->machine));
+            return EXIT_TIMEOUT;
+        }
+        rc = client_watch(&migrating->client, buf_str(&path), buf_str(&query), migrating->deadline_ns,
+                          on_change, migrating);
+        if (rc != EXIT_OK && rc != EXIT_TIMEOUT)
+            return rc;
+    }
+    printf("node/" STR_FORMAT " is empty\n", STR_ARG(migrating->machine));
+    return EXIT_OK;
+}
+
+static bool take_option(struct migrating *migrating, int letter)
+{
+    switch (letter) {
+    case 'w':
+        return duration_parse(str_from(optarg), &migrating->within_ns) && migrating->within_ns >= 0;
+    case 'k':
+        return duration_parse(str_from(optarg), &migrating->keep_ns) && migrating->keep_ns > 0;
+    case 'r':
+        migrating->reason = optarg;
+        return true;
+    case 'W':
+        migrating->wait = true;
+        return true;
+    case 't':
+        return duration_parse(str_from(optarg), &migrating->timeout_ns);
+    default:
+        return client_option(&migrating->options, letter, optarg);
+    }
+}
+
+int cmd_migrate(int argc, char **argv)
+{
+    static const struct option options[] = {{"within", required_argument, NULL, 'w'},
+                                            {"keep", required_argument, NULL, 'k'},
+                                            {"reason", required_argument, NULL, 'r'},
+                                            {"wait", no_argument, NULL, 'W'},
+                                            {"timeout", required_argument, NULL, 't'},
+                                            CLIENT_LONG_OPTIONS,
+                                            {0}};
+    struct migrating migrating = {
+        .within_ns = 3600 * NS_PER_SECOND, .keep_ns = 4 * 3600 * NS_PER_SECOND, .reason = "phalanx migrate"};
+    bool usable = true;
+    int letter;
+    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1)
+        usable = take_option(&migrating, letter) && usable;
+    if (migrating.options.help) {
+        fputs(usage, stdout);
+        return EXIT_OK;
+    }
+    if (!usable || optind != argc - 1) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    migrating.machine = str_from(argv[optind]);
+    migrating.deadline_ns = migrating.timeout_ns ? client_clock() + migrating.timeout_ns : INT64_MAX;
+    client_open(&migrating.client, &migrating.options);
+    int rc = check_machine(&migrating);
+    if (rc == EXIT_OK)
+        rc = create(&migrating);
+    if (rc == EXIT_OK && migrating.wait)
+        rc = wait_empty(&migrating);
+    client_close(&migrating.client);
+    return rc;
+}
