@@ -75,6 +75,21 @@ bool str_to_i64(struct str a, int64_t min, int64_t max, int64_t *ret_value)
     return true;
 }
 
+bool str_take_number(struct str *text, const char *before, int64_t max, int64_t *ret_value)
+{
+    struct str start = str_from(before);
+    if (!str_starts(*text, start))
+        return false;
+    struct str rest = {text->data + start.len, text->len - start.len};
+    size_t digits = 0;
+    while (digits < rest.len && rest.data[digits] >= '0' && rest.data[digits] <= '9')
+        digits++;
+    if (!str_to_i64((struct str){rest.data, digits}, 0, max, ret_value))
+        return false;
+    *text = (struct str){rest.data + digits, rest.len - digits};
+    return true;
+}
+
 size_t str_utf8_len(const char *data, size_t left)
 {
     const unsigned char *p = (const unsigned char *)data;

@@ -46,6 +46,9 @@ bool str_cut(struct str a, char separator, struct str *ret_head, struct str *ret
 struct str str_trim(struct str a); /* without ASCII white space at both ends */
 /* Strict decimal, whole string, with range check; false when it is not such a number. */
 bool str_to_i64(struct str a, int64_t min, int64_t max, int64_t *ret_value);
+/* "rank-12.shard" is "rank-", 12, and ".shard", which stays in *text. False (and both untouched) where *text
+ * does not begin with `before` and a number without a sign, up to `max`. */
+bool str_take_number(struct str *text, const char *before, int64_t max, int64_t *ret_value);
 /* Bytes of the well-formed UTF-8 character at `data` (1 to 4), 0 if there is none within `left` bytes. */
 size_t str_utf8_len(const char *data, size_t left);
 /* At most its first `max` bytes, cut at a character's end, so that it stays UTF-8. */

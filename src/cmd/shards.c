@@ -16,34 +16,17 @@
 
 /* --- names ---------------------------------------------------------------------------------------- */
 
-/* The number in front of `after`; the rest behind it stays in *text. */
-static bool take_number(struct str *text, const char *before, const char *after, int64_t max, int64_t *ret)
-{
-    struct str start = str_from(before), end = str_from(after);
-    if (!str_starts(*text, start))
-        return false;
-    struct str rest = {text->data + start.len, text->len - start.len};
-    size_t digits = 0;
-    while (digits < rest.len && rest.data[digits] >= '0' && rest.data[digits] <= '9')
-        digits++;
-    struct str behind = {rest.data + digits, rest.len - digits};
-    if (!str_to_i64((struct str){rest.data, digits}, 0, max, ret) || !str_starts(behind, end))
-        return false;
-    *text = (struct str){behind.data + end.len, behind.len - end.len};
-    return true;
-}
-
 static bool parse_step(const char *name, int64_t *ret_step)
 {
     struct str text = str_from(name);
-    return take_number(&text, "step-", "", INT64_MAX, ret_step) && text.len == 0;
+    return str_take_number(&text, "step-", INT64_MAX, ret_step) && text.len == 0;
 }
 
 static bool parse_shard(const char *name, int64_t *ret_attempt, int64_t *ret_rank)
 {
     struct str text = str_from(name);
-    return take_number(&text, "attempt-", "", UINT32_MAX, ret_attempt) &&
-           take_number(&text, "-rank-", ".shard", UINT32_MAX, ret_rank) && text.len == 0;
+    return str_take_number(&text, "attempt-", UINT32_MAX, ret_attempt) &&
+           str_take_number(&text, "-rank-", UINT32_MAX, ret_rank) && str_is(text, ".shard");
 }
 
 /* --- the folder ----------------------------------------------------------------------------------- */

@@ -99,6 +99,22 @@ static void integers_round_trip(void **state)
 }
 
 /* Every code point's encoding is accepted exactly when it is a scalar value in its shortest form. */
+static void numbers_are_taken_off(void **state)
+{
+    struct str text = STR("step-12/rank-9.shard");
+    int64_t value = -1;
+    assert_true(str_take_number(&text, "step-", 12, &value) && value == 12);
+    assert_true(str_take_number(&text, "/rank-", INT64_MAX, &value) && value == 9);
+    assert_true(str_is(text, ".shard"));
+    static const char *const bad[] = {
+        "", "ste", "step-", "step-x", "step--1", "step-13", "step-99999999999999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        text = str_from(bad[i]);
+        assert_false(str_take_number(&text, "step-", 12, &value));
+        assert_true(str_is(text, bad[i]) && value == 9);
+    }
+}
+
 static void utf8_is_exact(void **state)
 {
     for (uint32_t code = 0; code < 0x200000; code += code < 0x11000 ? 1 : 97) {
@@ -184,9 +200,13 @@ static void buffer_is_a_string(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_is_total), cmocka_unit_test(cut_is_join_reversed),
-        cmocka_unit_test(trim),           cmocka_unit_test(integers_round_trip),
-        cmocka_unit_test(utf8_is_exact),  cmocka_unit_test(head_ends_with_a_character),
+        cmocka_unit_test(order_is_total),
+        cmocka_unit_test(cut_is_join_reversed),
+        cmocka_unit_test(trim),
+        cmocka_unit_test(integers_round_trip),
+        cmocka_unit_test(numbers_are_taken_off),
+        cmocka_unit_test(utf8_is_exact),
+        cmocka_unit_test(head_ends_with_a_character),
         cmocka_unit_test(buffer_is_a_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,25 +45,12 @@ void shard_key(const char *folder, uint64_t step, uint32_t attempt, uint32_t ran
              attempt, rank);
 }
 
-static bool take_number(struct str *text, const char *before, int64_t max, int64_t *ret_number)
-{
-    struct str start = str_from(before);
-    if (!str_starts(*text, start))
-        return false;
-    struct str rest = {text->data + start.len, text->len - start.len};
-    size_t digits = 0;
-    while (digits < rest.len && rest.data[digits] >= '0' && rest.data[digits] <= '9')
-        digits++;
-    *text = (struct str){rest.data + digits, rest.len - digits};
-    return str_to_i64((struct str){rest.data, digits}, 0, max, ret_number);
-}
-
 bool shard_key_parse(struct str key, uint64_t *ret_step, uint32_t *ret_attempt, uint32_t *ret_rank)
 {
     int64_t step, attempt, rank;
-    if (!take_number(&key, "step-", INT64_MAX, &step) ||
-        !take_number(&key, "/attempt-", UINT32_MAX, &attempt) ||
-        !take_number(&key, "-rank-", UINT32_MAX, &rank) || !str_is(key, ".shard"))
+    if (!str_take_number(&key, "step-", INT64_MAX, &step) ||
+        !str_take_number(&key, "/attempt-", UINT32_MAX, &attempt) ||
+        !str_take_number(&key, "-rank-", UINT32_MAX, &rank) || !str_is(key, ".shard"))
         return false;
     *ret_step = (uint64_t)step;
     *ret_attempt = (uint32_t)attempt;
