@@ -127,6 +127,7 @@ static void a_rung_that_does_not_help_gives_way_to_the_next(void **state)
     assert_true(ladder_stepped(&world.ladder, 7));
     assert_int_equal(world.ladder.rung, RUNG_NONE);
     assert_false(ladder_stepped(&world.ladder, 8));
+    ladder_done(&world.ladder);
 }
 
 static void budgets_are_of_a_time(void **state)
@@ -141,6 +142,7 @@ static void budgets_are_of_a_time(void **state)
     passed(&world, "restart-process: its budget is used up, 2 of 2 in 10.0 s");
     world.incident.now_ns = AT_S(1010); /* the first is forgotten */
     assert_int_equal(lose(&world, LOSS_EXIT), RUNG_RESTART_PROCESS);
+    ladder_done(&world.ladder);
 }
 
 static void a_cause_has_a_budget_too(void **state)
@@ -154,6 +156,7 @@ static void a_cause_has_a_budget_too(void **state)
     assert_int_equal(lose(&world, LOSS_EXIT), RUNG_REQUEUE);
     passed(&world, "the process-exit budget is used up, 1 of 1");
     assert_int_equal(lose(&world, LOSS_MACHINE), RUNG_REPLACE_MACHINE);
+    ladder_done(&world.ladder);
 }
 
 static void without_progress_it_waits_and_gives_up(void **state)

@@ -342,8 +342,11 @@ static void oom_kill(void **state)
         snprintf(self, sizeof self, "%d", (int)getpid());
         if (!write_to(folder, "cgroup.procs", self))
             _exit(1);
-        for (;;)
-            memset(malloc(1 << 20), 1, 1 << 20);
+        for (;;) {
+            volatile char *page = malloc(1 << 20); /* else an optimiser leaves it out */
+            for (size_t at = 0; at < 1 << 20; at += 4096)
+                page[at] = 1;
+        }
     }
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
