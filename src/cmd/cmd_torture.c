@@ -168,17 +168,20 @@ static void print_sum(const struct campaign_outcome *outcome)
     double wall_s = (double)outcome->wall_ns / 1e9;
     printf("%llu seeds in %.1f s (%.1f a second): %llu events of %llu worlds' %.0f virtual seconds, %llu "
            "records; %llu "
-           "faults, %llu controller starts, %llu task starts, %llu JobSets, %llu ended, %llu restarts, %llu "
-           "Rejoins, %llu spares used, %llu dying checkpoints; %zu "
-           "failed\n",
+           "faults, %llu controller starts, %llu task starts, %llu JobSets, %llu ended, "
+           "%llu restarts; %zu failed\n",
            (unsigned long long)outcome->seeds, wall_s, (double)outcome->seeds / (wall_s > 0 ? wall_s : 1),
            (unsigned long long)outcome->events, (unsigned long long)outcome->seeds,
            (double)outcome->virtual_ns / 1e9, (unsigned long long)outcome->records,
            (unsigned long long)outcome->faults, (unsigned long long)outcome->boots,
            (unsigned long long)outcome->starts, (unsigned long long)outcome->jobsets,
            (unsigned long long)outcome->finished, (unsigned long long)outcome->restarts,
-           (unsigned long long)outcome->rejoins, (unsigned long long)outcome->spares_used,
-           (unsigned long long)outcome->dumps, outcome->failure_count);
+           outcome->failure_count);
+    printf("reached, times (seeds):");
+    for (int reach = 0; reach < REACHES; reach++)
+        printf("%s %s %llu (%llu)", reach ? "," : "", torture_reach_name(reach),
+               (unsigned long long)outcome->reached[reach], (unsigned long long)outcome->reached_by[reach]);
+    printf("\n");
 }
 
 int cmd_torture(int argc, char **argv)

@@ -156,9 +156,10 @@ static void add_verdict(struct campaign *campaign, const struct verdict_message 
     sum->events += one->events;
     sum->records += one->records;
     sum->starts += one->starts;
-    sum->rejoins += one->rejoins;
-    sum->spares_used += one->spares_used;
-    sum->dumps += one->dumps;
+    for (int reach = 0; reach < REACHES; reach++) {
+        sum->reached[reach] += one->reached[reach];
+        sum->reached_by[reach] += one->reached[reach] > 0;
+    }
     sum->faults += one->faults;
     sum->boots += one->boots;
     sum->jobsets += one->jobsets;

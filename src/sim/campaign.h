@@ -29,7 +29,8 @@ enum { CAMPAIGN_FAILURES_MAX = 32 };
 struct campaign_outcome {
     enum torture_result result; /* of the lowest failing seed */
     uint64_t seeds;             /* that were run */
-    uint64_t events, records, starts, faults, boots, jobsets, finished, restarts, rejoins, spares_used, dumps;
+    uint64_t events, records, starts, faults, boots, jobsets, finished, restarts;
+    uint64_t reached[REACHES], reached_by[REACHES]; /* how often each; by how many seeds */
     int64_t virtual_ns, wall_ns;
     struct campaign_failure failures[CAMPAIGN_FAILURES_MAX]; /* by seed */
     size_t failure_count;

@@ -61,6 +61,21 @@ void oracle_takes_rank(struct world *world, const struct sim_machine *machine, c
         }
 }
 
+void oracle_rejoined(struct world *world, const struct process *process)
+{
+    for (uint32_t m = 0; m < world->swarm.machines; m++)
+        for (size_t i = 0; i < world->machines[m].processes.len; i++) {
+            const struct process *other = world->machines[m].processes.items[i];
+            if (other != process && process_lives(other) && other->joined && !other->spare &&
+                other->jobset == process->jobset && other->attempt == process->attempt &&
+                other->rank == process->rank)
+                world_fail(world, TORTURE_SAFETY,
+                           STR_FORMAT " and " STR_FORMAT " are both rank %u of attempt %d",
+                           STR_ARG(process->launch.name), STR_ARG(other->launch.name), process->rank,
+                           process->attempt);
+        }
+}
+
 void oracle_told_start(struct world *world, const struct task *task)
 {
     uint64_t name_hash = task_name_hash(task);
@@ -177,6 +192,7 @@ static void check_checkpoints(struct world *world)
         committed->current = jobset->attempt;
         committed->step = now->committed_step;
         committed->attempt = now->committed_attempt;
+        reach_look(world, jobset, &committed->reach);
         if (jobset->terminal_state[0] && !committed->finished) {
             committed->finished = true;
             world->outcome->finished++;

@@ -402,7 +402,7 @@ static void take_rank(struct world *world, struct process *process)
     if (process->ends_ns == INT64_MAX)
         process->ends_ns =
             world->now_ns + (world->healing ? earliest(process->run_ns, HASTE_NS) : process->run_ns);
-    world->outcome->spares_used++;
+    world->outcome->reached[REACH_SPARE_USED]++;
 }
 
 static bool dumps_with(const struct process *process, const struct process *other)
@@ -427,7 +427,7 @@ static void dump(struct world *world, struct process *process)
     if (met < process->dump_world)
         return;
     bool whole = newest > process->told_step && world_chance(world, 800000);
-    world->outcome->dumps += whole;
+    world->outcome->reached[REACH_DUMPED] += whole;
     for (uint32_t m = 0; m < world->swarm.machines; m++)
         for (size_t i = 0; i < world->machines[m].processes.len; i++) {
             struct process *other = world->machines[m].processes.items[i];
@@ -458,9 +458,10 @@ static void rejoin(struct world *world, struct sim_machine *machine, struct proc
     if (process->spare)
         take_rank(world, process);
     process->dump_world = process->told_dump;
-    world->outcome->rejoins++;
+    world->outcome->reached[REACH_REJOINED]++;
     world_trace(world, "%s: " STR_FORMAT " goes on as attempt %d", machine->name,
                 STR_ARG(process->launch.name), process->attempt);
+    oracle_rejoined(world, process);
     say(world, machine, process, AGENT_CLIENT_JOIN);
     if (process->dump_world == 0)
         return;

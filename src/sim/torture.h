@@ -47,6 +47,23 @@ bool torture_plant_find(const char *name, enum torture_plant *ret_plant);
 
 enum { TORTURE_STEPS_DEFAULT = 10000, TORTURE_WHY_MAX = 400, TORTURE_DRAW_MAX = 1600 };
 
+/* What of the recovery ladder a run has come to; the first ones are decisions, by rung. */
+enum torture_reach {
+    REACH_RETRY,
+    REACH_RESTART_PROCESS,
+    REACH_REPLACE_MACHINE,
+    REACH_SHRINK,
+    REACH_DUMP,
+    REACH_REQUEUE,
+    REACH_REJOINED,   /* a process went on under another attempt */
+    REACH_SPARE_USED, /* a spare became a rank */
+    REACH_DUMPED,     /* a dying checkpoint was whole */
+    REACH_SHRUNK,     /* replicas left */
+    REACH_GROWN,      /* replicas came back */
+    REACHES
+};
+const char *torture_reach_name(enum torture_reach reach); /* "restart-process", "spare used" ... */
+
 struct torture_options {
     uint64_t seed, steps; /* steps 0: the default */
     enum torture_plant plant;
@@ -58,8 +75,8 @@ struct torture_outcome {
     char why[TORTURE_WHY_MAX];    /* "" when ok */
     char drawn[TORTURE_DRAW_MAX]; /* the options that the seed drew, for people */
     uint64_t events, records;     /* of the world; of the core's log */
-    uint64_t starts, faults, boots, jobsets, finished, restarts, rejoins, spares_used;
-    uint64_t dumps; /* dying checkpoints that were whole */
+    uint64_t starts, faults, boots, jobsets, finished, restarts;
+    uint64_t reached[REACHES]; /* how often each */
     int64_t virtual_ns;
     uint64_t digest; /* of the core at the end: equal for equal options */
 };

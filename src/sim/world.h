@@ -12,7 +12,8 @@
  *   machine.c     a machine: the agent's host and its launcher
  *   process.c     what the processes of tasks do
  *   client.c      API clients; client_objects.c of stored objects, client_queues.c of queues
- *   spec.c        cluster files, JobSets, Jobs and Pods at random; spec_pod.c, spec_meta.c parts of them
+ *   spec.c        cluster files, JobSets, Jobs and Pods at random; spec_pod.c, spec_meta.c parts of them;
+ *                 reach.c what was reached of the recovery ladder
  *   oracle.c      the world's invariants: what must never be, whatever anybody believes
  *   oracle_objects.c  those of stored objects, queues, rooms of preemptors, readiness
  *   liveness.c    what must have been reached when everything has healed
@@ -349,7 +350,13 @@ struct world {
     VEC(struct process *) buried; /* freed when the event of the world is over */
 };
 
+/* Of the ladder and of replicas, as after the last event. */
+struct reach_seen {
+    struct ladder_use use; /* the newest */
+    size_t uses, away;
+};
 struct committed {
+    struct reach_seen reach;
     int64_t step;
     int32_t attempt, current; /* that committed; that was current after the last event */
     bool finished;
@@ -465,6 +472,9 @@ bool process_lives(const struct process *process);
 void process_free(struct process *process);
 void process_hasten(struct world *world); /* the second phase: stragglers end soon */
 
+/* reach.c: counts what the last event has come to. */
+void reach_look(struct world *world, const struct jobset *jobset, struct reach_seen *seen);
+
 /* client.c */
 void client_act(struct world *world);
 void client_reply(struct world *world, const struct pending *pending, const struct effect *effect);
@@ -509,6 +519,8 @@ void fault_partition_end(struct world *world, const struct sim_event *event);
 
 /* oracle.c: each fails the world when it finds something wrong */
 void oracle_spawned(struct world *world, const struct sim_machine *machine, const struct process *process);
+/* It goes on under another attempt: nobody else has its rank there. */
+void oracle_rejoined(struct world *world, const struct process *process);
 void oracle_told_start(struct world *world, const struct task *task);
 /* A spare is told of its rank: nobody lives under that rank's name. */
 void oracle_takes_rank(struct world *world, const struct sim_machine *machine, const struct process *spare);

@@ -1,0 +1,37 @@
+/* reach.c - what of the recovery ladder a run has come to: what no run reaches is not tested by it.
+ * Decisions are seen where the ladder keeps them; of several in one event the newest counts. */
+#include "sim/world.h"
+
+const char *torture_reach_name(enum torture_reach reach)
+{
+    static const char *const names[REACHES] = {
+        "retry",    "restart-process", "replace-machine",  "shrink", "dump",  "requeue",
+        "rejoined", "spare used",      "dying checkpoint", "shrunk", "grown",
+    };
+    CHECK((unsigned)reach < REACHES);
+    return names[reach];
+}
+
+static bool is_new(const struct reach_seen *seen, const struct ladder *ladder)
+{
+    const struct ladder_use *use = &ladder->uses.items[ladder->uses.len - 1];
+    return ladder->uses.len != seen->uses || use->at_ns != seen->use.at_ns || use->rung != seen->use.rung;
+}
+
+void reach_look(struct world *world, const struct jobset *jobset, struct reach_seen *seen)
+{
+    _Static_assert((int)REACH_REQUEUE - (int)REACH_RETRY == (int)RUNG_REQUEUE - (int)RUNG_RETRY,
+                   "rungs are counted in their order");
+    const struct ladder *ladder = &jobset->ladder;
+    uint64_t *reached = world->outcome->reached;
+    if (ladder->uses.len > 0 && is_new(seen, ladder)) {
+        seen->use = ladder->uses.items[ladder->uses.len - 1];
+        CHECK(seen->use.rung >= RUNG_RETRY && seen->use.rung <= RUNG_REQUEUE);
+        reached[seen->use.rung - RUNG_RETRY + REACH_RETRY]++;
+    }
+    seen->uses = ladder->uses.len;
+    size_t away = jobset->absence.replicas.len;
+    reached[REACH_SHRUNK] += away > seen->away;
+    reached[REACH_GROWN] += away < seen->away && jobset->keeping;
+    seen->away = away;
+}
