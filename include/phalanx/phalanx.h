@@ -317,9 +317,11 @@ struct phx_drain {
 
 enum phx_drain_reason {
     PHX_DRAIN_MAINTENANCE = 1,
+    /* From here on: it follows as soon as a checkpoint is committed, so phx_run_steps stands where it has
+     * saved, at most 30 s. */
     PHX_DRAIN_PREEMPTION = 2,
     PHX_DRAIN_FAULT = 3,
-    /* A machine of the job is replaced: who can rejoin saves, and waits to be told where it goes on. */
+    /* A machine of the job is replaced: the others are told where they go on. */
     PHX_DRAIN_MOVE = 4,
 };
 

@@ -280,7 +280,7 @@ void node_replace(struct core *core, struct step *step, struct machine *machine,
                   "Node " STR_FORMAT " status is now: %s", STR_ARG(machine->name),
                   cordon ? "NodeNotSchedulable" : "NodeSchedulable");
     if (cordon && !machine->cordoned)
-        jobs_notice_drain(step, machine, true);
+        jobs_notice_drain(step, machine, DRAIN_MAINTENANCE);
     machine->cordoned = cordon;
     machine_set_user(machine, &user);
     machine_book(step, machine, was);

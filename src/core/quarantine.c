@@ -194,7 +194,7 @@ static void vacate(struct core *core, struct step *step, const struct health_ord
     if (order->fault && order->fault->domain == DOMAIN_HARDWARE && !order->fault->software &&
         !is_lemons(order->fault))
         core_failed_on(core, step, order->machine);
-    int64_t grace_ns = order->restart ? 0 : jobs_notice_drain(step, order->machine, false);
+    int64_t grace_ns = order->restart ? 0 : jobs_notice_drain(step, order->machine, DRAIN_FAULT);
     grace_ns = grace_ns < NOTICE_MAX_NS ? grace_ns : NOTICE_MAX_NS;
     if (grace_ns > 0)
         begin_leaving(core, order->machine, step->now_ns + grace_ns, step->now_ns);
@@ -252,7 +252,7 @@ bool core_isolate(struct core *core, struct step *step)
             vacate(core, step, &order);
         else if (order.isolation == ISOLATION_DRAINING && works && !order.fault) {
             jobs_replace(step, order.machine, STR("it is to be free for maintenance"));
-            jobs_notice_drain(step, order.machine, true); /* they have the notice's time */
+            jobs_notice_drain(step, order.machine, DRAIN_MAINTENANCE); /* they have the notice's time */
         }
         repairs_watch(step, order.machine);
     }

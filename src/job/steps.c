@@ -6,8 +6,8 @@
 
 /* What a broken collective says comes before or after the word of the loss that broke it. */
 #define DOUBT_MS 3000
-/* From a save to the word of where the ranks go on; when it comes later, it costs a step. */
-#define MOVE_MS 30000
+/* From a save to what was announced, to be stopped or told where to go on; later it costs a step. */
+#define STAND_MS 30000
 
 struct run {
     phx_context *ctx;
@@ -96,13 +96,13 @@ static int boundary(struct run *run, bool *ret_noticed, struct phx_error *error)
     return status;
 }
 
-/* All have saved this step: a step more would be lost when the membership changes now. */
-static int await_move(struct run *run, struct phx_error *error)
+/* All have saved this step, and what was announced follows at once: a step more would be lost. */
+static int stand(struct run *run, struct phx_error *error)
 {
     phx_context *ctx = run->ctx;
-    int64_t deadline_ns = job_deadline_ns(MOVE_MS);
+    int64_t deadline_ns = job_deadline_ns(STAND_MS);
     pthread_mutex_lock(&ctx->mutex);
-    while (ctx->failure == 0 && ctx->drain && ctx->drain_reason == JOBWIRE_DRAIN_MOVE &&
+    while (ctx->failure == 0 && ctx->drain && ctx->drain_reason != JOBWIRE_DRAIN_MAINTENANCE &&
            job_now_ns() < ctx->drain_deadline_ns && job_wait(ctx, deadline_ns))
         ;
     int status = job_failure(ctx, error);
@@ -139,7 +139,7 @@ static int make_step(struct run *run, struct phx_error *error)
         status = boundary(run, &noticed, error);
     if (status == 0)
         status = keep(run, noticed, error);
-    return status == 0 && noticed && run->step < loop->steps ? await_move(run, error) : status;
+    return status == 0 && noticed && run->step < loop->steps ? stand(run, error) : status;
 }
 
 static int run_attempt(struct run *run, struct phx_error *error)

@@ -140,7 +140,7 @@ enum jobwire_drain_reason {
     JOBWIRE_DRAIN_MAINTENANCE = 1,
     JOBWIRE_DRAIN_PREEMPTION = 2,
     JOBWIRE_DRAIN_FAULT = 3,
-    JOBWIRE_DRAIN_MOVE = 4, /* a REJOIN follows when all have saved: wait for it, until the deadline */
+    JOBWIRE_DRAIN_MOVE = 4,
 };
 
 /* The task will be stopped: save what matters. May be sent again with another deadline. */

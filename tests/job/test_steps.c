@@ -352,7 +352,7 @@ static void test_set_from_outside(void **unused)
 }
 
 /* One save answers a notice to all ranks, also where checkpoints go to an object store; another notice, to
- * one of them, is answered by one more. */
+ * one of them, is answered by one more, at which who is to be stopped stands. */
 static void test_notice(void **unused)
 {
     for (int store = 0; store < 2; store++) {
@@ -360,7 +360,7 @@ static void test_notice(void **unused)
         struct plan plan = {.steps = UINT64_MAX};
         struct jobwire_message notice = {.type = JOBWIRE_DRAIN};
         notice.drain.deadline_ms = GANG_PATIENCE_MS;
-        notice.drain.reason = PHX_DRAIN_FAULT;
+        notice.drain.reason = PHX_DRAIN_MAINTENANCE;
         set_up(&gang);
         gang.store = store != 0;
         gang_fork_all(&gang, run, &plan);

@@ -529,7 +529,7 @@ void workload_evict(struct step *step, struct workload *workload, const char *re
     }
     workload->state = WORKLOAD_LEAVING;
     workload->ran_ns += step->now_ns - workload->admitted_ns;
-    int64_t grace_ns = jobset_notice_end(step, workload->jobset);
+    int64_t grace_ns = jobset_notice(step, workload->jobset, DRAIN_PREEMPTION);
     workload->noticed_ns = step->now_ns;
     workload->leave_ns = grace_ns ? step->now_ns + grace_ns : 0;
     if (!grace_ns)

@@ -195,7 +195,7 @@ struct agent_effect {
             int32_t restore_attempt;
             int64_t step;        /* COMMITTED */
             int64_t deadline_ns; /* DRAIN: time left */
-            bool moves;          /* DRAIN: a Rejoin follows */
+            enum drain_reason reason; /* DRAIN */
         } client;
         struct {
             uint64_t client;

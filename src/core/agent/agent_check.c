@@ -65,7 +65,7 @@ static void put_task(uint64_t *digest, const struct local_task *task)
                                task->step,      task->total,  task->drain_deadline_ns, (int64_t)task->client};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put(digest, (uint64_t)numbers[i]);
-    put(digest, (uint64_t)task->drain_moves << 35 | (uint64_t)task->adopted << 34 |
+    put(digest, (uint64_t)task->drain_reason << 35 | (uint64_t)task->adopted << 34 |
                     (uint64_t)task->can_rejoin << 33 | (uint64_t)task->spare << 32 |
                     (uint32_t)task->client_attempt);
     if (task->rejoin.task != 0) {

@@ -16,7 +16,7 @@ static void send_drain(const struct agent *agent, const struct local_task *task,
     struct agent_effect *effect = agent_effect_add(effects, AGENT_CLIENT_DRAIN);
     effect->client.client = task->client;
     effect->client.deadline_ns = left_ns > 0 ? left_ns : 0;
-    effect->client.moves = task->drain_moves;
+    effect->client.reason = task->drain_reason;
 }
 
 void agent_pend_joined(struct agent *agent, const struct local_task *task)
@@ -183,7 +183,7 @@ void agent_client_notice(struct agent *agent, const struct task_notice *notice, 
         return;
     if (notice->kind == NOTICE_DRAIN) {
         task->drain_deadline_ns = agent->boot_ns + notice->deadline_ns;
-        task->drain_moves = notice->moves;
+        task->drain_reason = notice->reason;
         if (task->client != 0)
             send_drain(agent, task, effects);
         return;
@@ -237,9 +237,8 @@ void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, st
         task->attempt = rejoin->attempt;
         task->joined = task->join_due = false;
         task->step_due = task->step_urgent = task->has_step = false;
-        if (task->drain_moves)
-            task->drain_deadline_ns = 0; /* this is what it waited for */
-        task->drain_moves = false;
+        if (task->drain_reason != DRAIN_MAINTENANCE)
+            task->drain_deadline_ns = 0; /* this is what was announced */
         drop_older(agent, task);
     }
     agent_attempt_seen(agent, task->jobset, rejoin->attempt);

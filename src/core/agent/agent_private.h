@@ -117,7 +117,7 @@ struct local_task {
     struct task_rejoin rejoin; /* that stands for `attempt`; task 0: none. rendezvous in `rejoin_text` */
     char *rejoin_text;         /* own; NULL: none */
     int64_t drain_deadline_ns; /* boottime; 0: none */
-    bool drain_moves;          /* it ends with the next attempt */
+    enum drain_reason drain_reason; /* all but maintenance end with the next attempt */
     bool step_due, step_urgent, has_step;
     int64_t step, total;
     struct pace_sums pace;

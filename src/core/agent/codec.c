@@ -289,7 +289,7 @@ static void write_notice(const struct task_notice *notice, Wire__TaskNotice *ret
     ret->task = notice->task;
     ret->step = notice->step;
     ret->deadline_ns = notice->deadline_ns;
-    ret->moves = notice->moves;
+    ret->reason = notice->kind == NOTICE_DRAIN ? (uint32_t)notice->reason : 0;
 }
 
 static void write_packed_sheet(const struct packed_sheet *sheet, Wire__PackedSheet *ret)
@@ -440,9 +440,13 @@ static int read_notice(const Wire__TaskNotice *pb, struct task_notice *ret, stru
                                 .task = pb->task,
                                 .step = pb->step,
                                 .deadline_ns = pb->deadline_ns,
-                                .moves = pb->moves};
+                                .reason = (enum drain_reason)pb->reason};
+    if (ret->kind == NOTICE_DRAIN && ret->reason == 0)
+        ret->reason = DRAIN_MAINTENANCE; /* of a controller that does not say it */
     if (ret->kind != NOTICE_CHECKPOINT_COMMITTED && ret->kind != NOTICE_DRAIN)
         return error_set(error, ERROR_UNSUPPORTED, "notice of unknown kind %d", (int)ret->kind);
+    if (ret->reason > DRAIN_MOVE)
+        return error_set(error, ERROR_UNSUPPORTED, "notice of unknown reason %d", (int)ret->reason);
     if (ret->step < 0 || ret->deadline_ns < 0 || ret->deadline_ns > TIME_LEFT_MAX_NS)
         return error_set(error, ERROR_INVALID, "notice: negative step, or deadline out of range");
     return 0;

@@ -245,12 +245,15 @@ struct task_stop {
     int64_t grace_ns; /* 0: kill at once */
 };
 enum notice_kind { NOTICE_CHECKPOINT_COMMITTED = 1, NOTICE_DRAIN = 2 };
+/* The numbers are those of enum phx_drain_reason (include/phalanx/phalanx.h). All but the first: what is
+ * announced follows as soon as a checkpoint is committed. */
+enum drain_reason { DRAIN_MAINTENANCE = 1, DRAIN_PREEMPTION = 2, DRAIN_FAULT = 3, DRAIN_MOVE = 4 };
 struct task_notice {
     enum notice_kind kind;
     obj_id task;
     int64_t step;        /* CHECKPOINT_COMMITTED */
     int64_t deadline_ns; /* DRAIN: time left from now */
-    bool moves;          /* DRAIN: a Rejoin follows when all have saved; they wait for it until then */
+    enum drain_reason reason; /* DRAIN */
 };
 struct welcome {
     uint64_t epoch; /* of the controller; a smaller one than seen before is refused by the agent */

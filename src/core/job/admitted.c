@@ -62,38 +62,27 @@ void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t pa
     jobset_replace(step, jobset, &arena, document, &spec);
 }
 
-/* `moves_ns` 0: it will be stopped. */
-static int64_t notice_task(struct step *step, const struct task *task, int64_t moves_ns)
+static int64_t notice_task(struct step *step, const struct task *task, enum drain_reason reason)
 {
-    int64_t grace_ns = moves_ns ? moves_ns : task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
+    int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
     if (task->state != TASK_RUNNING || !task->joined || task->doomed)
         return 0;
+    int64_t left_ns = reason == DRAIN_MOVE ? MOVE_LIMIT_NS : grace_ns; /* who moves is not stopped for it */
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
-    effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, grace_ns, moves_ns > 0};
+    effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, left_ns, reason};
     return grace_ns;
 }
 
-static int64_t notice_all(struct step *step, const struct jobset *jobset, int64_t moves_ns)
+int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain_reason reason)
 {
     int64_t longest_ns = 0;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
-            int64_t grace_ns = notice_task(step, job->tasks.items[t], moves_ns);
+            int64_t grace_ns = notice_task(step, job->tasks.items[t], reason);
             longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
         }
     }
     return longest_ns;
-}
-
-int64_t jobset_notice_end(struct step *step, const struct jobset *jobset)
-{
-    return notice_all(step, jobset, 0);
-}
-
-int64_t jobset_notice_move(struct step *step, const struct jobset *jobset, int64_t limit_ns)
-{
-    CHECK(limit_ns > 0);
-    return notice_all(step, jobset, limit_ns);
 }

@@ -59,8 +59,9 @@ bool jobs_peers_say_lost(const struct job_store *store, const struct machine *ma
 
 /* The machine is to be emptied: its tasks that speak libphalanx are told, with the time that their grace
  * leaves them, so that they can save a checkpoint before they are stopped. Returns the longest of those
- * times; 0: nobody was told. `planned`: those that leave by spares hear of it when these are ready. */
-int64_t jobs_notice_drain(struct step *step, const struct machine *machine, bool planned);
+ * times; 0: nobody was told. For maintenance those that leave by spares
+ * are not: they hear of it when these are ready. */
+int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum drain_reason reason);
 /* Everyone who was told at `noticed_ns` has a checkpoint behind that in the log, or is not there any more. */
 bool jobs_have_saved(const struct job_store *store, const struct machine *machine, int64_t noticed_ns);
 /* Its tasks are stopped and count as disrupted, like those of evicted Pods; `why` is what users read. */
@@ -100,11 +101,11 @@ void shrink_check(const struct jobset *jobset); /* aborts through CHECK */
 /* After a snapshot was read. False: it does not fit. */
 bool shrink_restored(const struct jobset *jobset);
 
-/* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped; returns the
- * longest grace among them, 0: nobody was told. */
-int64_t jobset_notice_end(struct step *step, const struct jobset *jobset);
-/* The same of those that can rejoin: when all have saved a Rejoin follows, within `limit_ns`. */
-int64_t jobset_notice_move(struct step *step, const struct jobset *jobset, int64_t limit_ns);
+/* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped, or moved,
+ * and can save before; returns the longest grace among them, 0: nobody was told. */
+int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain_reason reason);
+/* So long those that are moved are waited for. */
+#define MOVE_LIMIT_NS (900 * NS_PER_SECOND)
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend);
 /* Of a Job of its own: partial admission. `completions_too`: they are set to the same. */
 void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t parallelism,

@@ -12,8 +12,7 @@
 #include <stdio.h>
 
 /* MindCluster: grace, then force after 900 s; a hot switch waits 15 minutes for the job's step. */
-#define GRACE_MAX_NS  (900 * NS_PER_SECOND)
-#define SWITCH_MAX_NS (900 * NS_PER_SECOND)
+#define GRACE_MAX_NS (900 * NS_PER_SECOND)
 /* They stand still no longer than this, and go on: a commit that is a little old is as good, then. */
 #define STAND_MAX_NS (60 * NS_PER_SECOND)
 /* Between the order to stop and the end of a process that is killed. */
@@ -164,8 +163,8 @@ static void ask_to_save(struct step *step, struct jobset *jobset)
     struct move *move = &jobset->move;
     move->phase = MOVE_SAVING;
     move->noticed_ns = step->now_ns;
-    move->due_ns = step->now_ns + SWITCH_MAX_NS;
-    (void)jobset_notice_move(step, jobset, SWITCH_MAX_NS);
+    move->due_ns = step->now_ns + MOVE_LIMIT_NS;
+    (void)jobset_notice(step, jobset, DRAIN_MOVE);
     jobset_mark(step, jobset); /* its timer */
 }
 
@@ -186,7 +185,7 @@ static void look_at_room(struct step *step, struct jobset *jobset)
         stay(step, jobset, "HotSwitchImpossible",
              "nobody could be made ready elsewhere to take its ranks over");
         if (jobset->move.planned)
-            (void)jobset_notice_end(step, jobset); /* they will be stopped, then */
+            (void)jobset_notice(step, jobset, DRAIN_MAINTENANCE); /* they will be stopped, then */
     }
 }
 
@@ -247,7 +246,7 @@ void jobs_move(struct step *step, const struct machine *machine, struct jobset *
         stay(step, jobset, "HotSwitchImpossible", "no other machine has room");
         return;
     }
-    int64_t grace_ns = jobset_notice_end(step, jobset);
+    int64_t grace_ns = jobset_notice(step, jobset, DRAIN_FAULT);
     if (grace_ns == 0 && policy == SUB_HEALTH_HOT_SWITCH) {
         stay(step, jobset, "HotSwitchImpossible", "none of its ranks speaks libphalanx");
         return;
@@ -257,7 +256,7 @@ void jobs_move(struct step *step, const struct machine *machine, struct jobset *
         return;
     }
     grace_ns = grace_ns < GRACE_MAX_NS ? grace_ns : GRACE_MAX_NS;
-    move->due_ns = step->now_ns + (policy == SUB_HEALTH_HOT_SWITCH ? SWITCH_MAX_NS : grace_ns);
+    move->due_ns = step->now_ns + (policy == SUB_HEALTH_HOT_SWITCH ? MOVE_LIMIT_NS : grace_ns);
     move->under_way = true;
     jobset_mark(step, jobset);
 }
@@ -276,7 +275,7 @@ static void look_at_saving(struct step *step, struct jobset *jobset)
         leave(step, jobset, &step->cluster->machines[move->machine], move->by_spares ? 0 : -1);
     } else if (due) {
         char text[48];
-        snprintf(text, sizeof(text), "no checkpoint came in %d s", (int)(SWITCH_MAX_NS / NS_PER_SECOND));
+        snprintf(text, sizeof(text), "no checkpoint came in %d s", (int)(MOVE_LIMIT_NS / NS_PER_SECOND));
         stay(step, jobset, "HotSwitchGivenUp", text);
     }
 }

@@ -466,7 +466,7 @@ static void notice_committed(struct step *step, const struct task *task, int64_t
 {
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
-    effect->notice.notice = (struct task_notice){NOTICE_CHECKPOINT_COMMITTED, task->uid, number, 0, false};
+    effect->notice.notice = (struct task_notice){NOTICE_CHECKPOINT_COMMITTED, task->uid, number, 0, 0};
 }
 
 void progress_shard_saved(struct step *step, struct task *task, int64_t number)

@@ -470,19 +470,19 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
     step->schedule = true;
 }
 
-int64_t jobs_notice_drain(struct step *step, const struct machine *machine, bool planned)
+int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum drain_reason reason)
 {
     int64_t longest_ns = 0;
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
         if (task->state != TASK_RUNNING || !task->joined || task_is_spare(task) ||
-            (planned && move_by_spares(task->job->jobset)))
+            (reason == DRAIN_MAINTENANCE && move_by_spares(task->job->jobset)))
             continue;
         int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
         struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
         effect->notice.machine = machine->id;
-        effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, grace_ns, false};
+        effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, grace_ns, reason};
         longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
     }
     return longest_ns;

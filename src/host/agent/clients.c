@@ -151,7 +151,7 @@ void local_clients_send(struct live *live, const struct agent_effect *effect)
     case AGENT_CLIENT_DRAIN:
         message.type = JOBWIRE_DRAIN;
         message.drain.deadline_ms = (uint64_t)(effect->client.deadline_ns / NS_PER_MS);
-        message.drain.reason = effect->client.moves ? JOBWIRE_DRAIN_MOVE : JOBWIRE_DRAIN_MAINTENANCE;
+        message.drain.reason = (uint32_t)effect->client.reason;
         break;
     default:
         CHECK_UNREACHABLE();

@@ -345,7 +345,7 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
         message.stop = (struct task_stop){rng_next(rng), (int64_t)(rng_next(rng) >> 1)};
         break;
     case FROM_CONTROLLER_NOTICE:
-        message.notice = (struct task_notice){NOTICE_DRAIN, rng_next(rng), 7, 8, rng_below(rng, 2) == 1};
+        message.notice = (struct task_notice){NOTICE_DRAIN, rng_next(rng), 7, 8, 1 + rng_below(rng, 4)};
         break;
     case FROM_CONTROLLER_REJOIN:
         message.rejoin = random_rejoin(rng);

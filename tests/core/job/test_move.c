@@ -54,7 +54,7 @@ static void count_effects(struct harness *h, const struct event *event)
     struct seen *seen = h->context;
     for (size_t i = 0; i < h->effects.list.len; i++) {
         const struct effect *effect = &h->effects.list.items[i];
-        seen->moves += effect->kind == EFFECT_TASK_NOTICE && effect->notice.notice.moves;
+        seen->moves += effect->kind == EFFECT_TASK_NOTICE && effect->notice.notice.reason == DRAIN_MOVE;
         seen->rejoins += effect->kind == EFFECT_TASK_REJOIN;
     }
 }

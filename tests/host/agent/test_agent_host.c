@@ -471,13 +471,13 @@ static void test_clients(void **state)
     client_say(fd,
                (struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = {.step = 5, .bytes = 1}});
     RUN_UNTIL(&fake, told(&fake, 1)->saved_step == 5);
-    struct task_notice notice = {NOTICE_CHECKPOINT_COMMITTED, 1, 5, 0, false};
+    struct task_notice notice = {NOTICE_CHECKPOINT_COMMITTED, 1, 5, 0, 0};
     wire_send_controller(fake.agent,
                          &(struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
     answer = client_hear(&fake, fd);
     assert_int_equal(answer.type, JOBWIRE_CHECKPOINT_COMMITTED);
     assert_int_equal(answer.committed.step, 5);
-    notice = (struct task_notice){NOTICE_DRAIN, 1, 0, 30 * NS_PER_SECOND, false};
+    notice = (struct task_notice){NOTICE_DRAIN, 1, 0, 30 * NS_PER_SECOND, DRAIN_MAINTENANCE};
     wire_send_controller(fake.agent,
                          &(struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
     answer = client_hear(&fake, fd);
