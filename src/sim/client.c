@@ -75,7 +75,10 @@ static void create_jobset(struct world *world)
     snprintf(known.name, sizeof(known.name), "js-%u", ++world->created);
     snprintf(known.namespace_, sizeof(known.namespace_), "%s", client_any_namespace(world));
     struct buf body BUF_CLEANUP = {0};
-    spec_jobset(world, known.namespace_, known.name, &body, &known.deletes);
+    if (world->swarm.ladder_ppm && world_chance(world, world->swarm.ladder_ppm))
+        spec_ladder(world, known.namespace_, known.name, &body);
+    else
+        spec_jobset(world, known.namespace_, known.name, &body, &known.deletes);
     known.deletes = known.deletes || strcmp(known.namespace_, "default") != 0; /* it may be ending already */
     client_send(world, WRITE_CREATE, OBJECT_JOBSET, str_from(known.namespace_), str_from(known.name),
                 buf_str(&body));

@@ -5,9 +5,9 @@
 const char *fault_name(enum fault_kind kind)
 {
     static const char *const names[FAULT_KINDS] = {
-        "controller-crash", "controller-pause", "agent-crash", "agent-pause",
-        "machine-crash",    "machine-power",    "partition",   "conn-timeout",
-        "task-kill",        "disk-full",        "clock-jump",  "delay-spike", "signal",
+        "controller-crash", "controller-pause", "agent-crash",  "agent-pause", "machine-crash",
+        "machine-power",    "partition",        "conn-timeout", "task-kill",   "disk-full",
+        "clock-jump",       "delay-spike",      "signal",
     };
     CHECK((unsigned)kind < FAULT_KINDS);
     return names[kind];
@@ -82,7 +82,26 @@ static void draw_features(struct swarm *swarm, struct rng *rng)
     swarm->block_admission = rng_chance(rng, 300000);
 }
 
-void swarm_draw(struct swarm *swarm, struct rng *rng)
+/* Three worlds of five are about the ladder: most JobSets can climb it, processes can rejoin, and faults leave
+ * time for it. Drawn from a sequence of its own, so that the others stay what they were. */
+static void draw_ladder(struct swarm *swarm, uint64_t seed)
+{
+    struct rng rng;
+    rng_seed(&rng, seed ^ UINT64_C(0x6c6164646572));
+    if (!rng_chance(&rng, 600000))
+        return;
+    swarm->ladder_ppm = (uint32_t)PICK(&rng, 600000, 900000);
+    swarm->rejoin_ppm = 950000;
+    swarm->spare_tasks_ppm = (uint32_t)PICK(&rng, 300000, 800000);
+    swarm->run_max_ns = 60 * NS_PER_SECOND;
+    swarm->jobsets_max = (uint32_t)PICK(&rng, 2, 4);
+    swarm->fault_every_ns = PICK(&rng, 1000, 3000) * NS_PER_MS;
+    swarm->weights[FAULT_TASK_KILL] = (uint32_t)rng_range(&rng, 5, 15);
+    swarm->weights[FAULT_MACHINE_POWER] = (uint32_t)rng_range(&rng, 1, 5);
+    swarm->task_fail_ppm = 20000;
+}
+
+void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
 {
     draw_cluster(swarm, rng);
     draw_network(swarm, rng);
@@ -93,6 +112,7 @@ void swarm_draw(struct swarm *swarm, struct rng *rng)
     draw_features(swarm, rng);
     swarm->weights[FAULT_SIGNAL] = rng_chance(rng, 300000) ? (uint32_t)rng_range(rng, 1, 20) : 0;
     swarm->lemon_outs = swarm->weights[FAULT_SIGNAL] % 4;
+    draw_ladder(swarm, seed);
 }
 
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
@@ -126,6 +146,8 @@ void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
         buf_printf(&text, " lemons>=%u", swarm->lemon_outs);
     if (swarm->rejoin_ppm)
         buf_printf(&text, " rejoin=%uppm slow=%uppm", swarm->rejoin_ppm, swarm->rejoin_slow_ppm);
+    if (swarm->ladder_ppm)
+        buf_printf(&text, " ladder=%uppm", swarm->ladder_ppm);
     if (swarm->spare_tasks_ppm)
         buf_printf(&text, " spare-tasks=%uppm", swarm->spare_tasks_ppm);
     if (swarm->features[FEATURE_CONTAINERS])

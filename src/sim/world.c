@@ -247,14 +247,14 @@ void torture_draw(uint64_t seed, char *ret_text, size_t size)
     struct rng rng;
     struct swarm swarm = {0};
     seed_rng(&rng, seed);
-    swarm_draw(&swarm, &rng);
+    swarm_draw(&swarm, &rng, seed);
     swarm_describe(&swarm, ret_text, size);
 }
 
 static void world_init(struct world *world)
 {
     seed_rng(&world->rng, world->options.seed);
-    swarm_draw(&world->swarm, &world->rng);
+    swarm_draw(&world->swarm, &world->rng, world->options.seed);
     swarm_describe(&world->swarm, world->outcome->drawn, sizeof(world->outcome->drawn));
     world_trace(world, "seed %llu: %s", (unsigned long long)world->options.seed, world->outcome->drawn);
     spec_cluster(world, &world->cluster_json);

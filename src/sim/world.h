@@ -13,7 +13,7 @@
  *   process.c     what the processes of tasks do
  *   client.c      API clients; client_objects.c of stored objects, client_queues.c of queues
  *   spec.c        cluster files, JobSets, Jobs and Pods at random; spec_pod.c, spec_meta.c parts of them;
- *                 reach.c what was reached of the recovery ladder
+ *                 spec_ladder.c JobSets for the recovery ladder, reach.c what was reached of it
  *   oracle.c      the world's invariants: what must never be, whatever anybody believes
  *   oracle_objects.c  those of stored objects, queues, rooms of preemptors, readiness
  *   liveness.c    what must have been reached when everything has healed
@@ -127,11 +127,12 @@ struct swarm {
     uint32_t rejoin_ppm;           /* of JobSets whose processes can rejoin */
     uint32_t spare_tasks_ppm;      /* of JobSets and Jobs that want spares */
     uint32_t rejoin_slow_ppm;      /* of Rejoins that are taken late, or not at all */
+    uint32_t ladder_ppm;           /* of JobSets that are made for the ladder; drawn apart */
     int64_t min_run_s, max_life_s; /* spec.queues; max 0: none */
     bool fair, wait_ready, block_admission;
     uint32_t lemon_outs; /* times out of service that make a lemon, which is drained; 0: none is */
 };
-void swarm_draw(struct swarm *swarm, struct rng *rng);
+void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed);
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size);
 const char *fault_name(enum fault_kind kind);
 const char *feature_name(enum sim_feature feature);
@@ -503,6 +504,8 @@ void spec_jobset(struct world *world, const char *ns, const char *name, struct b
                  bool *ret_may_vanish);
 void spec_job(struct world *world, const char *ns, const char *name, struct buf *out);
 void spec_pod(struct world *world, const char *ns, const char *name, struct buf *out);
+/* spec_ladder.c: ranks of one world that can rejoin, with room for losses. */
+void spec_ladder(struct world *world, const char *ns, const char *name, struct buf *out);
 /* metadata, with labels, annotations, finalizers and owners. True: it may vanish with its owner. */
 bool spec_metadata(struct world *world, struct json_writer *json, const char *ns, const char *name,
                    enum object_kind kind);

@@ -136,6 +136,7 @@ void progress_suspended(struct step *step, struct jobset *jobset)
 {
     ladder_stop(&jobset->ladder);
     jobset->dump = DUMP_NONE;
+    shrink_forget(jobset); /* all of it comes back, or nothing */
     book_held(step, jobset, OWNER_STOPPING);
 }
 

@@ -392,6 +392,7 @@ void shrink_look(struct step *step, struct jobset *jobset)
     struct absence *absence = &jobset->absence;
     if (absence->grow_ns <= step->now_ns)
         absence->grow_ns = 0;
+    split_gangs(step, jobset); /* what was made anew together may be of several replicas */
     if (absence->replicas.len == 0 || absence->grow_ns || jobset->parking || jobset_finished(jobset) ||
         jobset->spec.suspend || jobset->deleted_ns || jobset->hidden || jobset->move.under_way ||
         inplace_has_succeeded(jobset) || !some_are_back(jobset) || !all_go_on(jobset))

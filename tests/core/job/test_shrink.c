@@ -4,9 +4,10 @@
 
 #include "base/rng.h"
 
-#define TRAIN(more, count)                                                                                   \
+#define TRAIN(more, count) SUSPENDED("false", more, count)
+#define SUSPENDED(suspend, more, count)                                                                      \
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: {" more            \
-    "}}\nspec: {failurePolicy: {maxRestarts: 0}, "                                                           \
+    "}}\nspec: {suspend: " suspend ", failurePolicy: {maxRestarts: 0}, "                                     \
     "replicatedJobs: [{name: w, replicas: 1, template: {spec: {parallelism: " #count                         \
     ", completions: " #count ", backoffLimit: 0, " POD_OF("", "2") "}}}]}\n"
 #define REPLICAS(size) "phalanx.dev/replica-size: '" #size "'"
@@ -114,6 +115,55 @@ static void a_replica_leaves_and_comes_back(void **state)
     assert_string_equal(jobset->records[1].cause, "Grown");
     assert_int_equal((int)jobset->records[1].step_resumed_from, 6);
     assert_int_equal(jobset->restarts_counted + jobset->in_place_counted, 0);
+    harness_done(&h);
+}
+
+/* After a suspension all of it comes back, or waits. */
+static void a_suspension_ends_it(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 3, TRAIN(REPLICAS(2), 6));
+    char lost[64];
+    snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
+    harness_lose(&h, lost);
+    assert_int_equal((int)jobset->absence.replicas.len, 1);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", SUSPENDED("true", REPLICAS(2), 6)), 200);
+    assert_int_equal((int)jobset->absence.replicas.len, 0);
+    harness_run_all(&h);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TRAIN(REPLICAS(2), 6)), 200);
+    harness_run_all(&h);
+    assert_int_equal(task_at(jobset, 0)->state, TASK_PENDING); /* there is no room for a part of it */
+    harness_hello(&h, lost, NULL, 0);
+    all_join(&h, jobset);
+    assert_int_equal((int)check_ranks(jobset, 2), 6);
+    progress_to(&h, jobset, 5);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* Its Job is made anew while a replica is away: what takes part is placed, and booked, without it. */
+static void a_job_that_is_made_anew_is_divided(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 3, TRAIN(REPLICAS(2), 6));
+    char lost[64];
+    snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
+    harness_lose(&h, lost);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 3);
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){.verb = WRITE_DELETE,
+                                       .object = OBJECT_JOB,
+                                       .namespace_ = STR("default"),
+                                       .name = STR("a-w-0"),
+                                       .grace_s = -1};
+    harness_step(&h, &event);
+    all_join(&h, jobset);
+    assert_true(jobset->attempt == 1 && jobset->absence.replicas.len == 1);
+    assert_int_equal((int)check_ranks(jobset, 2), 4);
+    progress_to(&h, jobset, 4);
+    core_check_invariants(h.core);
+    harness_check_replay(&h);
     harness_done(&h);
 }
 
@@ -254,6 +304,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replica_leaves_and_comes_back),
+        cmocka_unit_test(a_suspension_ends_it),
+        cmocka_unit_test(a_job_that_is_made_anew_is_divided),
         cmocka_unit_test(the_rest_stands_by),
         cmocka_unit_test(never_fewer_than_the_least),
         cmocka_unit_test(only_where_it_is_asked),
