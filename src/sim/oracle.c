@@ -48,7 +48,7 @@ void oracle_takes_rank(struct world *world, const struct sim_machine *machine, c
             name_hash =
                 hash64(spare->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
     if (!name_hash)
-        return; /* it was started while replicas were away, and knows of no such rank; oracle_rejoined looks */
+        return; /* started while replicas were away, it knows of no such rank: oracle_rejoined looks */
     for (uint32_t m = 0; m < world->swarm.machines; m++)
         for (size_t i = 0; i < world->machines[m].processes.len; i++) {
             const struct process *other = world->machines[m].processes.items[i];

@@ -82,8 +82,8 @@ static void draw_features(struct swarm *swarm, struct rng *rng)
     swarm->block_admission = rng_chance(rng, 300000);
 }
 
-/* Three worlds of five are about the ladder: most JobSets can climb it, processes can rejoin, and faults leave
- * time for it. Drawn from a sequence of its own, so that the others stay what they were. */
+/* Three worlds of five are about the ladder: most JobSets can climb it, processes can rejoin, and faults
+ * leave time for it. Drawn from a sequence of its own, so that the others stay what they were. */
 static void draw_ladder(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;
