@@ -189,9 +189,11 @@ void liveness_trace(struct world *world)
     const struct job_store *store = core_jobs(core);
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
-        world_trace(world, "JobSet " STR_FORMAT ": %s%s%s, %zu old jobs, %zu gangs", STR_ARG(jobset->key),
-                    jobset->terminal_state, jobset->spec.suspend ? " suspended" : "",
-                    jobset->deleted_ns ? " deleted" : "", jobset->old_jobs.len, jobset->gangs.len);
+        world_trace(world, "JobSet " STR_FORMAT ": %s%s%s%s%s, attempt %d, %zu away, %zu old jobs, %zu gangs",
+                    STR_ARG(jobset->key), jobset->terminal_state, jobset->spec.suspend ? " suspended" : "",
+                    jobset->deleted_ns ? " deleted" : "", jobset->parking ? " parking" : "",
+                    jobset->dump == DUMP_UNDER_WAY ? " dumping" : "", jobset->attempt,
+                    jobset->absence.replicas.len, jobset->old_jobs.len, jobset->gangs.len);
     }
     for (int kind = OBJECT_JOBSET; kind < OBJECT_KINDS; kind++)
         object_visit(core_objects(core), (enum object_kind)kind, STR(""), trace_object, world);

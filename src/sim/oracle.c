@@ -43,12 +43,12 @@ void oracle_takes_rank(struct world *world, const struct sim_machine *machine, c
 {
     const struct gang_sheet *sheet = &spare->launch.sheet;
     uint64_t name_hash = 0;
-    for (size_t i = 0; i < sheet->count; i++)
+    for (size_t i = 0; i < sheet->count && spare->told_world == sheet->count; i++)
         if (sheet->entries[i].rank == spare->told_rank)
             name_hash =
                 hash64(spare->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
     if (!name_hash)
-        return; /* started while replicas were away, it knows of no such rank: oracle_rejoined looks */
+        return; /* replicas are away, or were when it started: oracle_rejoined looks */
     for (uint32_t m = 0; m < world->swarm.machines; m++)
         for (size_t i = 0; i < world->machines[m].processes.len; i++) {
             const struct process *other = world->machines[m].processes.items[i];

@@ -378,6 +378,7 @@ void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t c
         bool slow = !world->healing && world_chance(world, world->swarm.rejoin_slow_ppm);
         process->told_attempt = order->attempt;
         process->told_rank = order->rank;
+        process->told_world = order->world;
         process->told_step = order->restore_step;
         process->told_dump = order->flags & REJOIN_DUMP ? order->world : 0;
         process->rejoin_ns = world->now_ns + world_draw(world, 0, slow ? REJOIN_SLOW_NS : 50 * NS_PER_MS);
@@ -395,7 +396,8 @@ static void take_rank(struct world *world, struct process *process)
     const struct gang_sheet *sheet = &process->launch.sheet;
     process->spare = false;
     process->step = process->told_step;
-    for (size_t i = 0; i < sheet->count; i++)
+    /* While replicas are away the ranks are others. */
+    for (size_t i = 0; i < sheet->count && process->told_world == sheet->count; i++)
         if (sheet->entries[i].rank == process->told_rank)
             process->name_hash =
                 hash64(process->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);

@@ -354,14 +354,19 @@ void inplace_cancel(struct jobset *jobset)
     shrink_forget(jobset);
 }
 
+/* Waits for an attempt that there will not be. */
+static bool is_left(const struct task *task)
+{
+    return task->parked || (task->keep == KEEP_WAITS && !task_ended(task->state));
+}
+
 bool inplace_left_some(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count && !jobset->parking; i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
-            bool waits = task->parked || (task->keep == KEEP_WAITS && !task_ended(task->state));
-            if (waits && !task_is_away(task))
+            if (is_left(task) && !task_is_away(task))
                 return true;
         }
     }
@@ -403,10 +408,10 @@ int64_t inplace_deadline(const struct jobset *jobset)
     return shrink_ns < limit_ns && !jobset->backing_off ? shrink_ns : limit_ns;
 }
 
-static bool has_parked(const struct job *job)
+static bool has_left(const struct job *job)
 {
     for (size_t t = 0; t < job->tasks.len; t++)
-        if (job->tasks.items[t]->parked)
+        if (is_left(job->tasks.items[t]))
             return true;
     return false;
 }
@@ -434,7 +439,7 @@ static void give_up(struct step *step, struct jobset *jobset)
         inplace_cancel(jobset);
         for (uint32_t i = 0; i < jobset->job_count; i++) {
             struct job *job = jobset->jobs[i];
-            if (job && (away || !job_is_parked(job) || (through && has_parked(job))))
+            if (job && (away || !job_is_parked(job) || (through && has_left(job))))
                 job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
         }
         start_placed(step, jobset);
