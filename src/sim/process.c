@@ -396,8 +396,7 @@ static void take_rank(struct world *world, struct process *process)
     const struct gang_sheet *sheet = &process->launch.sheet;
     process->spare = false;
     process->step = process->told_step;
-    /* While replicas are away the ranks are others. */
-    for (size_t i = 0; i < sheet->count && process->told_world == sheet->count; i++)
+    for (size_t i = 0; i < sheet->count; i++)
         if (sheet->entries[i].rank == process->told_rank)
             process->name_hash =
                 hash64(process->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
