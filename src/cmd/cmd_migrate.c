@@ -28,6 +28,7 @@ struct migrating {
     struct str machine;
     const char *reason;
     bool wait;
+    bool any_left; /* in the list that the watch began with */
     int64_t within_ns, keep_ns, timeout_ns, deadline_ns;
 };
 
@@ -104,9 +105,15 @@ static int create(struct migrating *migrating)
 
 static bool on_change(void *context, const char *type, const struct doc *object)
 {
-    const struct migrating *migrating = context;
+    struct migrating *migrating = context;
     (void)object;
-    return strcmp(type, "BEGIN") == 0 || strcmp(type, "SYNCED") == 0 || strcmp(type, "ADDED") == 0 ||
+    if (strcmp(type, "BEGIN") == 0)
+        migrating->any_left = false;
+    if (strcmp(type, "ADDED") == 0)
+        migrating->any_left = true;
+    if (strcmp(type, "SYNCED") == 0)
+        return migrating->any_left; /* the last may have gone since it was asked for */
+    return strcmp(type, "BEGIN") == 0 || strcmp(type, "ADDED") == 0 ||
            client_clock() >= migrating->deadline_ns;
 }
 
