@@ -39,6 +39,7 @@ TARGETS = [
     ("checkpoint", r"^save 100 MB", "ratio_limit", "<=", 1.25),
     ("checkpoint", r"^restore 100 MB from memory$", "ratio_limit", "<=", 1.25),
     ("peer", r"^copy 2 x 100 MB", "ratio_limit", "<=", 1.43),
+    ("tiers", r"^slow-down, intervals chosen$", "value", "<=", 2),
     ("pace", r"^slower by .* windows until it is found", "value", "<=", 3),
     ("pace", r"false alarms", "value", "<=", 0),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),

@@ -25,8 +25,9 @@ struct transfer {
     bool direct, reading;
     const struct iovec *parts; /* writing */
     size_t count;
-    uint8_t *buf; /* reading; NULL: only summed */
-    int past_fd;  /* reading: past the page cache; -1: not here */
+    const uint8_t *whole; /* writing; not NULL: this is the file, parts are none */
+    uint8_t *buf;         /* reading; NULL: only summed */
+    int past_fd;          /* reading: past the page cache; -1: not here */
     size_t len, blocks;
     uint32_t *sums; /* [blocks] */
     uint8_t *first;
@@ -59,8 +60,7 @@ static uint32_t gather(const struct transfer *transfer, size_t from, size_t len,
         while (len > 0 && from < at + part->iov_len) {
             size_t left = at + part->iov_len - from, piece = len < PIECE ? len : PIECE;
             piece = piece < left ? piece : left;
-            memcpy(out, (const uint8_t *)part->iov_base + (from - at), piece);
-            crc = job_crc32c(crc, out, piece);
+            crc = job_crc32c_copy(crc, out, (const uint8_t *)part->iov_base + (from - at), piece);
             out += piece;
             from += piece;
             len -= piece;
@@ -98,6 +98,15 @@ static int write_block(struct transfer *transfer, size_t block, uint8_t *room)
     if (block == 0)
         memcpy(transfer->first, room, len < BLOCKS_ALIGN ? len : BLOCKS_ALIGN);
     return write_at(transfer->fd, room, len, (off_t)(block * (size_t)BLOCK));
+}
+
+static int write_part(const struct transfer *transfer, size_t block)
+{
+    size_t begin = block * (size_t)BLOCK, len = BLOCKS_HEAD + transfer->len - begin;
+    len = len < BLOCK ? len : BLOCK;
+    if (transfer->direct)
+        len = (len + BLOCKS_ALIGN - 1) / BLOCKS_ALIGN * BLOCKS_ALIGN;
+    return write_at(transfer->fd, transfer->whole + begin, len, (off_t)begin);
 }
 
 /* ---- reading ---- */
@@ -176,7 +185,7 @@ static int read_block(struct transfer *transfer, size_t block, uint8_t *room)
 static void *work(void *argument)
 {
     struct transfer *transfer = argument;
-    size_t size = transfer->reading ? GULP : BLOCK;
+    size_t size = transfer->whole != NULL ? BLOCKS_ALIGN : transfer->reading ? GULP : BLOCK;
     uint8_t *room = aligned_alloc(BLOCKS_ALIGN, size);
     if (room == NULL) {
         transfer->failure = ENOMEM;
@@ -186,8 +195,9 @@ static void *work(void *argument)
         size_t block = atomic_fetch_add(&transfer->next, 1);
         if (block >= transfer->blocks || transfer->failure != 0)
             break;
-        int failure =
-            transfer->reading ? read_block(transfer, block, room) : write_block(transfer, block, room);
+        int failure = transfer->reading         ? read_block(transfer, block, room)
+                      : transfer->whole != NULL ? write_part(transfer, block)
+                                                : write_block(transfer, block, room);
         if (failure != 0)
             transfer->failure = failure;
     }
@@ -233,6 +243,13 @@ int blocks_write(int fd, bool direct, const struct iovec *parts, size_t count, s
         .fd = fd, .direct = direct, .parts = parts, .count = count, .len = len, .first = ret_first};
     memset(ret_first, 0, BLOCKS_ALIGN);
     return run(&transfer, ret_crc);
+}
+
+int blocks_write_whole(int fd, bool direct, const uint8_t *whole, size_t len)
+{
+    struct transfer transfer = {.fd = fd, .direct = direct, .whole = whole, .len = len - BLOCKS_HEAD};
+    uint32_t crc;
+    return run(&transfer, &crc);
 }
 
 int blocks_read(int fd, uint8_t *buf, size_t len, uint32_t *ret_crc)

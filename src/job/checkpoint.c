@@ -45,23 +45,35 @@ void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
         job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = saved});
 }
 
-int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, uint64_t key,
-             struct phx_error *error)
+static int report(struct phx_context *ctx, uint64_t step, uint64_t bytes, struct phx_error *error)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    int status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
+    if (status == 0)
+        job_saved(ctx, step, bytes);
+    job_retain(ctx);
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
+static int write_parts(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                       uint64_t key, struct phx_error *error)
 {
     uint64_t bytes;
     struct shard_id id = own_shard(ctx, step, ctx->attempt);
     id.key = key;
     int status = ctx->settings.verify_writes ? shard_write_verified(&id, parts, count, &bytes, error)
                                              : shard_write(&id, parts, count, &bytes, error);
-    if (status != 0)
-        return status;
-    pthread_mutex_lock(&ctx->mutex);
-    status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
-    if (status == 0)
-        job_saved(ctx, step, bytes);
-    job_retain(ctx);
-    pthread_mutex_unlock(&ctx->mutex);
-    return status;
+    return status == 0 ? report(ctx, step, bytes, error) : status;
+}
+
+int job_save_slot(struct phx_context *ctx, uint64_t step, const struct held_slot *slot,
+                  struct phx_error *error)
+{
+    struct shard_id id = own_shard(ctx, step, ctx->attempt);
+    size_t size = SHARD_HEADER_SIZE + slot->len;
+    int status = shard_write_sealed(&id, ctx->settings.verify_writes, slot->map, size, error);
+    return status == 0 ? report(ctx, step, size, error) : status;
 }
 
 /* What the program's own thread does from now on; returns what it did. */
@@ -91,7 +103,7 @@ static int save(struct phx_context *ctx, uint64_t step, const struct iovec *part
         return status;
     enum phx_phase phase = change_phase(ctx, PHX_PHASE_SAVE);
     status = ctx->settings.store ? save_to_store(ctx, step, parts, count, key, error)
-                                 : job_save(ctx, step, parts, count, key, error);
+                                 : write_parts(ctx, step, parts, count, key, error);
     change_phase(ctx, phase);
     return status;
 }

@@ -211,8 +211,7 @@ struct job_keep {
     size_t len;
     /* A slot that is being written to storage, -1: none; its thread writes when the slot is sealed. */
     int storing;
-    uint64_t store_step, store_key;
-    size_t store_len;
+    uint64_t store_step;
     pthread_t store_thread;
     bool store_thread_started;
     pthread_t adopt_thread;
@@ -487,9 +486,9 @@ void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes);
 
 /* May this rank save `step` now? Mutex held. */
 int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *error);
-/* Writes it and reports it. Without the mutex. */
-int job_save(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, uint64_t key,
-             struct phx_error *error);
+/* Writes a sealed slot of this attempt to storage as it is, and reports it. Without the mutex. */
+int job_save_slot(struct phx_context *ctx, uint64_t step, const struct held_slot *slot,
+                  struct phx_error *error);
 
 /* ---- load.c ---- */
 

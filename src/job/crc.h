@@ -8,6 +8,9 @@
 #include <stdint.h>
 
 uint32_t job_crc32c(uint32_t crc, const void *data, size_t len); /* start with 0; chains */
+/* The same while it copies them, in one pass over memory. Not for bytes that are read again at once: they go
+ * past the processor's cache. */
+uint32_t job_crc32c_copy(uint32_t crc, void *to, const void *data, size_t len);
 
 /* Of the bytes behind `first` followed by the `len` bytes behind `second`, each summed from 0: parts that
  * were summed by several threads. */

@@ -321,12 +321,15 @@ int held_copy(struct held *held, int index, const struct iovec *data, size_t cou
     for (size_t i = 0; i < count; i++)
         len += data[i].iov_len;
     int status = held_reserve(held, index, len, error);
-    uint8_t *to = held->slots[index].map + SHARD_HEADER_SIZE;
+    struct held_slot *slot = &held->slots[index];
+    uint8_t *to = slot->map + SHARD_HEADER_SIZE;
+    uint32_t crc = 0;
     for (size_t i = 0; i < count && status == 0; i++) {
-        if (data[i].iov_len > 0)
-            memcpy(to, data[i].iov_base, data[i].iov_len);
+        crc = job_crc32c_copy(crc, to, data[i].iov_base, data[i].iov_len);
         to += data[i].iov_len;
     }
+    if (status == 0)
+        slot->data_crc = crc;
     return status;
 }
 
@@ -359,7 +362,7 @@ int held_seal(struct held *held, int index, uint64_t step, size_t len, uint64_t 
         .attempt = held->attempt,
         .rank = held->rank,
         .world = held->world,
-        .data_crc = job_crc32c(0, held_data(held, index), len),
+        .data_crc = held->slots[index].data_crc,
         .len = len,
         .key = key,
     };

@@ -7,10 +7,10 @@
  * Two are in use by turns; the third gets its memory only while another one is on its way to storage or to a
  * peer, or while a shard comes from elsewhere.
  *
- * A slot counts while its header is whole ("sealed"). Writing takes the header away, copies, computes the
- * checksum and puts the header back, so a crash at any point leaves the other slot as it was. The copy is
- * the only part that the training waits for; a slot is as long as the largest state that it has held, so
- * that pages are made once.
+ * A slot counts while its header is whole ("sealed"). Writing takes the header away, copies, with the
+ * checksum on the way, and puts the header back, so a crash at any point leaves the other slot as it was. The
+ * copy is the only part that the training waits for; a slot is as long as the largest state that it has held,
+ * so that pages are made once.
  *
  * The fence. The agent ends an attempt before it starts the next one on the same chips. Should an old
  * process live on all the same, it finds a newer attempt in the fence before it copies and before it seals,
@@ -37,7 +37,8 @@ struct held_slot {
     size_t mapped; /* bytes, those of the file */
     bool sealed;   /* the following hold */
     uint64_t step;
-    uint32_t attempt, data_crc;
+    uint32_t attempt;
+    uint32_t data_crc; /* also of what was copied and is not sealed yet */
     size_t len;
     uint64_t key;
     uint64_t checked; /* 1 + the attempt in which this process last knew its data to be whole; 0: never */

@@ -182,10 +182,10 @@ static void store(struct phx_context *ctx)
 {
     struct job_keep *keep = &ctx->keep;
     struct phx_error error;
-    struct iovec data = {held_data(&keep->held, keep->storing), keep->store_len};
+    const struct held_slot *slot = &keep->held.slots[keep->storing];
     pthread_mutex_unlock(&ctx->mutex);
     int status = ctx->settings.store ? job_store_put(ctx, keep->storing, keep->store_step, &error)
-                                     : job_save(ctx, keep->store_step, &data, 1, keep->store_key, &error);
+                                     : job_save_slot(ctx, keep->store_step, slot, &error);
     pthread_mutex_lock(&ctx->mutex);
     if (status != 0)
         keep->failure = error;
@@ -314,14 +314,12 @@ static int copy(struct phx_context *ctx, uint64_t step, const struct iovec *part
 }
 
 /* What was copied goes on to storage and to the peer when it is sealed. */
-static void send_on(struct phx_context *ctx, uint64_t step, uint64_t key, unsigned where)
+static void send_on(struct phx_context *ctx, uint64_t step, unsigned where)
 {
     struct job_keep *keep = &ctx->keep;
     if ((where & PHX_IN_STORAGE) != 0) {
         keep->storing = keep->busy;
         keep->store_step = step;
-        keep->store_key = key;
-        keep->store_len = keep->len;
     }
     if ((where & PHX_IN_PEER) != 0) {
         keep->peer.sending = keep->busy;
@@ -336,7 +334,7 @@ static int copy_and_send_on(struct phx_context *ctx, uint64_t step, const struct
 {
     int status = copy(ctx, step, parts, count, key, error);
     if (status == 0)
-        send_on(ctx, step, key, where);
+        send_on(ctx, step, where);
     else if ((where & PHX_IN_PEER) != 0)
         job_peer_done(ctx, step, false);
     return status;

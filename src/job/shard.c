@@ -339,9 +339,29 @@ static int fill_large(int fd, bool direct, const struct iovec *data, size_t coun
     return 0;
 }
 
+/* As fill_large, of what is a shard file already. */
+static int fill_sealed(int fd, bool direct, const uint8_t *file, size_t size)
+{
+    if (fallocate(fd, 0, 0, (off_t)size) != 0 && errno == ENOSPC)
+        return errno;
+    int reason = blocks_write_whole(fd, direct, file, size);
+    if (reason == EINVAL && direct && fcntl(fd, F_SETFL, 0) == 0)
+        reason = blocks_write_whole(fd, false, file, size);
+    return reason != 0 ? reason : ftruncate(fd, (off_t)size) != 0 ? errno : 0;
+}
+
+/* What a shard is made of: parts of data under a header that gets their checksum, or a file. */
+struct content {
+    const struct iovec *data;
+    size_t count;
+    struct shard_header *header;
+    const uint8_t *file; /* NULL: of the others */
+    size_t size;
+};
+
 /* As write_file, for a shard that is worth several threads. */
-static int write_large(const struct shard_id *id, bool verify, const char *name, const struct iovec *data,
-                       size_t count, struct shard_header *header, struct phx_error *error)
+static int write_large(const struct shard_id *id, bool verify, const char *name,
+                       const struct content *content, struct phx_error *error)
 {
     char temporary[PATH_SIZE + 8];
     bool direct;
@@ -352,7 +372,9 @@ static int write_large(const struct shard_id *id, bool verify, const char *name,
     int fd = open_large(temporary, &direct);
     if (fd < 0)
         return job_fail_errno(error, errno, "create %.120s", temporary);
-    int reason = fill_large(fd, direct, data, count, header);
+    int reason = content->file != NULL
+                     ? fill_sealed(fd, direct, content->file, content->size)
+                     : fill_large(fd, direct, content->data, content->count, content->header);
     if (reason != 0)
         status = job_fail_errno(error, reason, "write %.120s", temporary);
     return publish(id, verify, name, temporary, fd, status, error);
@@ -385,8 +407,9 @@ static int write_shard(const struct shard_id *id, bool verify, const struct iove
     for (size_t i = 0; i < count; i++)
         header.len += data[i].iov_len;
     shard_path(id, "", path);
-    int status = header.len < BLOCKS_SMALL ? write_small(id, verify, path, data, count, &header, error)
-                                           : write_large(id, verify, path, data, count, &header, error);
+    int status = header.len < BLOCKS_SMALL
+                     ? write_small(id, verify, path, data, count, &header, error)
+                     : write_large(id, verify, path, &(struct content){data, count, &header, NULL, 0}, error);
     if (status == 0)
         *ret_size = SHARD_HEADER_SIZE + header.len;
     return status;
@@ -402,6 +425,17 @@ int shard_write_verified(const struct shard_id *id, const struct iovec *data, si
                          uint64_t *ret_size, struct phx_error *error)
 {
     return write_shard(id, true, data, count, ret_size, error);
+}
+
+int shard_write_sealed(const struct shard_id *id, bool verify, const uint8_t *file, size_t size,
+                       struct phx_error *error)
+{
+    char path[PATH_SIZE];
+    struct iovec whole = {(void *)(uintptr_t)file, size};
+    shard_path(id, "", path);
+    return size < BLOCKS_SMALL
+               ? write_file(id, verify, path, &whole, 1, error)
+               : write_large(id, verify, path, &(struct content){.file = file, .size = size}, error);
 }
 
 /* ---- the directory ---- */

@@ -54,6 +54,12 @@ int shard_write(const struct shard_id *id, const struct iovec *data, size_t coun
 int shard_write_verified(const struct shard_id *id, const struct iovec *data, size_t count,
                          uint64_t *ret_size, struct phx_error *error);
 
+/* Writes what is a whole shard file already, as this one's: `size` bytes at the beginning of a page, of whose
+ * last page all can be read. Its checksum stays what it is, so damage to this memory is found when the shard
+ * is read. `verify`: as shard_write_verified. */
+int shard_write_sealed(const struct shard_id *id, bool verify, const uint8_t *file, size_t size,
+                       struct phx_error *error);
+
 /* Length of the data, from a valid header. PHX_ERROR_CORRUPT when the file is missing or not as above. */
 int shard_length(const struct shard_id *id, size_t *ret_len, struct phx_error *error);
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 
+#include "job/blocks.h"
 #include "job/crc.h"
 #include "job/retention.h"
 #include "job/shard.h"
@@ -18,6 +19,34 @@ static void test_checksum(void **unused)
     for (size_t cut = 0; cut <= strlen(text); cut++)
         assert_int_equal(job_crc32c(job_crc32c(0, text, cut), text + cut, strlen(text) - cut),
                          job_crc32c(0, text, strlen(text)));
+}
+
+static uint32_t bit_by_bit(const uint8_t *bytes, size_t len)
+{
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < 8 * len; i++) {
+        bool odd = ((crc ^ bytes[i / 8] >> i % 8) & 1) != 0;
+        crc = crc >> 1 ^ (odd ? 0x82f63b78u : 0);
+    }
+    return ~crc;
+}
+
+/* Lengths around what is summed at once, from and to any place. */
+static void test_checksum_of_copies(void **unused)
+{
+    static uint8_t from[1200], to[1200 + 64];
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (uint8_t)(i * 2654435761u >> 11);
+    for (size_t len = 0; len <= 1100; len += len < 300 ? 1 : 37)
+        for (size_t at = 0; at < 40; at += 13) {
+            uint32_t crc = bit_by_bit(from + at, len), begun = job_crc32c(0, from, 5);
+            assert_int_equal(job_crc32c(0, from + at, len), crc);
+            memset(to, 0xee, sizeof to);
+            assert_int_equal(job_crc32c_copy(0, to + at, from + at, len), crc);
+            assert_memory_equal(to + at, from + at, len);
+            assert_true((at == 0 || to[at - 1] == 0xee) && to[at + len] == 0xee);
+            assert_int_equal(job_crc32c_copy(begun, to, from + 5, len), bit_by_bit(from, 5 + len));
+        }
 }
 
 static void shard_file(const struct shard_id *id, char *path, size_t size)
@@ -169,6 +198,41 @@ static void test_large(void **unused)
     gang_done(&gang);
 }
 
+/* What is a shard file in memory already goes to storage as it is, whatever follows it there. */
+static void test_sealed(void **unused)
+{
+    static const size_t lengths[] = {0, 5, BLOCKS_SMALL - SHARD_HEADER_SIZE, BLOCKS_SMALL + 4033, 9000017};
+    struct gang gang;
+    struct phx_error error;
+    gang_init(&gang, 1);
+    uint8_t *file = aligned_alloc(4096, 9000017 / 4096 * 4096 + 8192), *back = malloc(9000017);
+    uint8_t *data = file + SHARD_HEADER_SIZE;
+    for (size_t i = 0; i < 9000017; i++)
+        data[i] = (uint8_t)(i * 2654435761u >> 17);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct shard_id id = {.dir = gang.dir, .step = i, .attempt = 3, .rank = 1, .world = 2};
+        size_t len = lengths[i], got;
+        struct shard_header header = {
+            .step = i, .attempt = 3, .rank = 1, .world = 2, .len = len, .data_crc = job_crc32c(0, data, len)};
+        shard_header_put(&header, job_crc32c, file);
+        assert_int_equal(shard_write_sealed(&id, i % 2, file, SHARD_HEADER_SIZE + len, &error), 0);
+        assert_int_equal(shard_read(&id, back, 9000017, &got, &error), 0);
+        assert_int_equal(got, len);
+        assert_memory_equal(back, data, len);
+        if (len == 0)
+            continue;
+        data[len / 2] ^= 1; /* damaged in memory, after the sum was made */
+        assert_int_equal(shard_write_sealed(&id, false, file, SHARD_HEADER_SIZE + len, &error), 0);
+        assert_int_equal(shard_read(&id, back, 9000017, &got, &error), PHX_ERROR_CORRUPT);
+        assert_int_equal(shard_write_sealed(&id, true, file, SHARD_HEADER_SIZE + len, &error),
+                         PHX_ERROR_CORRUPT);
+        data[len / 2] ^= 1;
+    }
+    free(file);
+    free(back);
+    gang_done(&gang);
+}
+
 static void test_joined_sums(void **unused)
 {
     uint8_t data[1000];
@@ -226,9 +290,15 @@ static void test_nowhere(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checksum), cmocka_unit_test(test_damage),      cmocka_unit_test(test_deletion),
-        cmocka_unit_test(test_large),    cmocka_unit_test(test_joined_sums), cmocka_unit_test(test_retention),
+        cmocka_unit_test(test_checksum),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_deletion),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_joined_sums),
+        cmocka_unit_test(test_retention),
         cmocka_unit_test(test_nowhere),
+        cmocka_unit_test(test_sealed),
+        cmocka_unit_test(test_checksum_of_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,347 @@
+/* bench/tiers: what keeping the state in every tier costs a training, in processor time and in speed.
+ *
+ * Two ranks with 100 MB of state each (ranks.h), storage in TMPDIR (else /var/tmp). Two ranks keep two cores
+ * busy, as the host of accelerators never is, so all that runs behind the loop takes its time from it.
+ *
+ * Processor time of a GB of state: both ranks', from the call until it counts, without the copy into memory
+ * for the peer and storage; beside a memcpy, a plain TCP stream (both its ends), a write past the page cache.
+ *
+ * The loop is a sum over memory, a change of every page of the state, a barrier. With intervals that the
+ * library chooses (PHX_AUTO; docs/ettr.md), each hold with a copy at the peer, as a job of 16,384 machines
+ * has them: a failure every 811 s, the most that one is expected to meet. They are as long as what a
+ * checkpoint costs makes them; rows of their own say how long. Then ten times as dense as any job would:
+ * memory every 50 steps, peer at the 100th, storage at the 200th. Loops with and without take turns; medians.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+
+#include "ranks.h"
+
+enum { ROUNDS = 7, WARM = 3, LOOPS = 3, DENSE_STEPS = 200, OFF_S = 6, ON_S = 22, MTTF_S = 811 };
+
+static char storage[256];
+static uint64_t loop_steps;
+static unsigned where;
+static struct {
+    double copy_ms, stream_ms, write_ms; /* processor time for one state */
+} limits;
+
+static void print(const char *name, double value, const char *unit, double limit)
+{
+    printf("{\"bench\":\"tiers\",\"case\":\"%s\",\"value\":%.4g,\"unit\":\"%s\"", name, value, unit);
+    if (limit > 0)
+        printf(",\"limit\":%.4g,\"ratio_limit\":%.4g", limit, value / limit);
+    printf("}\n");
+    fflush(stdout);
+}
+
+static double of_rusage(int who)
+{
+    struct rusage usage;
+    getrusage(who, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+}
+
+/* Processor time of this process, ms. */
+static double cpu_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* ---- the processor's time of each tier ---- */
+
+/* As an optimizer does: every page is another one than before. */
+static void change_state(uint64_t step)
+{
+    for (size_t i = 0; i < STATE_BYTES; i += 4096)
+        ranks_state[i] = (uint8_t)(step + i);
+}
+
+/* out[round]: sum of both ranks, ms. */
+static void keep_states(uint32_t rank, uint32_t attempt, int port, double *out)
+{
+    struct phx_error error;
+    phx_context *ctx = ranks_join(rank, attempt, port);
+    for (uint64_t step = 1; step <= ROUNDS + WARM; step++) { /* the first ones make the memory */
+        change_state(step);
+        ranks_check(phx_barrier(ctx, -1, &error), &error);
+        double begin = cpu_ms();
+        ranks_check(phx_checkpoint_take(ctx, step, where, &error), &error);
+        ranks_check(phx_checkpoint_held(ctx, step, -1, &error), &error);
+        if (where == PHX_IN_PEER)
+            ranks_check(phx_checkpoint_copied(ctx, step, -1, &error), &error);
+        if ((where & PHX_IN_STORAGE) != 0)
+            ranks_check(phx_checkpoint_wait(ctx, step, -1, &error), &error);
+        ranks_check(phx_barrier(ctx, -1, &error), &error);
+        if (step > WARM)
+            out[(step - WARM - 1) * RANKS + rank] = cpu_ms() - begin;
+    }
+    phx_close(ctx);
+}
+
+/* Of one rank's state. */
+static double tier_cpu_ms(unsigned tier, uint32_t *attempt)
+{
+    double out[ROUNDS * RANKS], sums[ROUNDS];
+    where = tier;
+    ranks_run(keep_states, (*attempt)++, out, ROUNDS * RANKS);
+    for (int round = 0; round < ROUNDS; round++)
+        sums[round] = (out[round * RANKS] + out[round * RANKS + 1]) / RANKS;
+    ranks_lose_machine(0);
+    ranks_lose_machine(1);
+    ranks_remove(storage);
+    return median(sums, ROUNDS);
+}
+
+static double copy_cpu_ms(uint8_t *copy)
+{
+    double begin = cpu_ms();
+    memcpy(copy, ranks_state, STATE_BYTES);
+    return cpu_ms() - begin;
+}
+
+static double stream_cpu_ms(void)
+{
+    double begin = of_rusage(RUSAGE_CHILDREN) + of_rusage(RUSAGE_SELF);
+    ranks_stream_ms();
+    return of_rusage(RUSAGE_CHILDREN) + of_rusage(RUSAGE_SELF) - begin;
+}
+
+/* Past the page cache where the file system can. */
+static double write_cpu_ms(const uint8_t *aligned)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s.plain", storage);
+    double begin = cpu_ms();
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0600);
+    if (fd < 0 && errno == EINVAL)
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    for (size_t at = 0; fd >= 0 && at < STATE_BYTES / 4096 * 4096;) {
+        size_t left = STATE_BYTES / 4096 * 4096 - at;
+        ssize_t written = write(fd, aligned + at, left < 4 << 20 ? left : 4 << 20);
+        if (written <= 0)
+            break;
+        at += (size_t)written;
+    }
+    if (fd < 0 || fsync(fd) != 0)
+        exit(1);
+    close(fd);
+    double ms = cpu_ms() - begin;
+    unlink(path);
+    return ms;
+}
+
+static void bench_cpu(uint32_t *attempt)
+{
+    double copies[ROUNDS], streams[ROUNDS], writes[ROUNDS], gb = STATE_BYTES / 1e9;
+    uint8_t *copy = aligned_alloc(4096, (STATE_BYTES / 4096 + 1) * 4096);
+    if (copy == NULL)
+        exit(1);
+    memset(copy, 1, STATE_BYTES);
+    for (int round = 0; round < ROUNDS; round++)
+        copies[round] = copy_cpu_ms(copy); /* before a fork, after which each page of it takes a fault */
+    for (int round = 0; round < ROUNDS; round++) {
+        streams[round] = stream_cpu_ms();
+        writes[round] = write_cpu_ms(copy);
+    }
+    free(copy);
+    double held = tier_cpu_ms(PHX_IN_MEMORY, attempt), peer = tier_cpu_ms(PHX_IN_PEER, attempt),
+           stored = tier_cpu_ms(PHX_IN_MEMORY | PHX_IN_STORAGE, attempt);
+    limits.copy_ms = median(copies, ROUNDS);
+    limits.stream_ms = median(streams, ROUNDS);
+    limits.write_ms = median(writes, ROUNDS);
+    print("processor, memory", held / gb, "ms/GB", limits.copy_ms / gb);
+    print("processor, peer, both ends", (peer - held) / gb, "ms/GB", limits.stream_ms / gb);
+    print("processor, storage", (stored - held) / gb, "ms/GB", limits.write_ms / gb);
+}
+
+/* ---- the loop ---- */
+
+/* Of rank 0. */
+enum { OUT_MS, OUT_STEPS, OUT_KEPT, OUT_SAVED, OUT_COUNT };
+
+/* By then the library has made those that tell what they cost: once in an attempt of hours. */
+enum { FIRST_STEPS = 100 };
+
+struct train {
+    double *out;
+    double began_ms;
+    uint64_t step;
+};
+
+static uint64_t make_sum(void)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < WORK_BYTES; i++)
+        sum = sum * 31 + ranks_work[i];
+    return sum;
+}
+
+static int make_step(phx_context *ctx, uint64_t step, struct phx_error *error)
+{
+    volatile uint64_t sum = make_sum();
+    (void)sum;
+    change_state(step);
+    return phx_barrier(ctx, -1, error);
+}
+
+static int train_step(void *job, phx_context *ctx, uint64_t step, struct phx_error *error)
+{
+    struct train *train = job;
+    train->step = step;
+    if (step == FIRST_STEPS)
+        train->began_ms = now_ms();
+    if (step + 1 == loop_steps) /* what is kept at the end belongs to no interval */
+        train->out[OUT_MS] = now_ms() - train->began_ms;
+    return make_step(ctx, step, error);
+}
+
+static int count_kept(void *job, phx_context *ctx, struct phx_error *error)
+{
+    struct train *train = job;
+    (void)ctx, (void)error;
+    train->out[OUT_KEPT] += train->step >= FIRST_STEPS && train->step + 1 < loop_steps;
+    return 0;
+}
+
+/* Those that it keeps are all that there were. */
+static double count_saved(void)
+{
+    double saved = 0;
+    DIR *dir = opendir(storage);
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
+        if (strncmp(entry->d_name, "step-", 5) == 0) {
+            uint64_t step = strtoull(entry->d_name + 5, NULL, 10);
+            saved += step > FIRST_STEPS && step < loop_steps;
+        }
+    if (dir != NULL)
+        closedir(dir);
+    return saved;
+}
+
+static void train(uint32_t rank, uint32_t attempt, int port, double *out)
+{
+    struct phx_error error;
+    double ignored[OUT_COUNT] = {0};
+    struct train train = {.out = rank == 0 ? out : ignored};
+    struct phx_loop loop = {
+        .size = sizeof loop, .steps = loop_steps, .job = &train, .step = train_step, .fetch = count_kept};
+    phx_context *ctx = ranks_join(rank, attempt, port);
+    if (where != 0)
+        loop.hold_every = loop.save_every = PHX_AUTO;
+    ranks_check(phx_run_steps(ctx, &loop, &error), &error);
+    if (where != 0)
+        ranks_check(phx_checkpoint_wait(ctx, loop_steps, -1, &error), &error);
+    ranks_check(phx_barrier(ctx, -1, &error), &error);
+    if (rank == 0) {
+        out[OUT_STEPS] = (double)(loop_steps - 1 - FIRST_STEPS);
+        out[OUT_SAVED] = count_saved();
+    }
+    phx_close(ctx);
+}
+
+/* With what the library chooses (`tiers`), or nothing; ms a step. */
+static double run_chosen(bool tiers, uint64_t steps, uint32_t *attempt, double out[OUT_COUNT])
+{
+    where = tiers ? PHX_IN_PEER : 0;
+    loop_steps = steps;
+    ranks_remove(storage);
+    ranks_lose_machine(0);
+    ranks_lose_machine(1);
+    ranks_run(train, (*attempt)++, out, OUT_COUNT);
+    return out[OUT_MS] / out[OUT_STEPS];
+}
+
+/* Slow-down in percent, and what the plain copies, streams and writes alone would be. */
+static void print_slow_down(const char *name, double *ratios, size_t count, double limit)
+{
+    print(name, (median(ratios, count) - 1) * 100, "%", limit * 100);
+}
+
+static void bench_chosen(uint32_t *attempt)
+{
+    double ratios[LOOPS], kept = 0, saved = 0, seconds = 0, out[OUT_COUNT], off = 0;
+    setenv("PHX_PEER_EVERY", "1", 1);
+    uint64_t steps = 400;
+    for (int round = 0; round < LOOPS; round++) {
+        off = run_chosen(false, steps, attempt, out);
+        steps = (uint64_t)(OFF_S * 1e3 / off);
+        ratios[round] = run_chosen(true, (uint64_t)(ON_S * 1e3 / off), attempt, out) / off;
+        kept += out[OUT_KEPT];
+        saved += out[OUT_SAVED];
+        seconds += out[OUT_MS] / 1e3;
+    }
+    unsetenv("PHX_PEER_EVERY");
+    print("chosen: between holds, each with a copy at the peer", seconds / kept, "s", 0);
+    print("chosen: between saves to storage", seconds / saved, "s", 0);
+    double limit_ms = kept * (limits.copy_ms + limits.stream_ms) + saved * limits.write_ms;
+    print_slow_down("slow-down, intervals chosen", ratios, LOOPS, limit_ms / (seconds * 1e3));
+}
+
+/* out[0]: without, out[1]: with all tiers. */
+static void train_densely(uint32_t rank, uint32_t attempt, int port, double *out)
+{
+    struct phx_error error;
+    phx_context *ctx = ranks_join(rank, attempt, port);
+    uint64_t step = 0;
+    for (int tiers = 0; tiers < 2; tiers++) {
+        double begin = now_ms();
+        for (int i = 1; i <= DENSE_STEPS; i++) {
+            ranks_check(make_step(ctx, step++, &error), &error);
+            unsigned to = i % 200 == 0   ? PHX_IN_MEMORY | PHX_IN_STORAGE
+                          : i % 100 == 0 ? PHX_IN_PEER
+                                         : PHX_IN_MEMORY;
+            if (tiers == 1 && i % 50 == 0)
+                ranks_check(phx_checkpoint_take(ctx, step, to, &error), &error);
+        }
+        if (tiers == 1)
+            ranks_check(phx_checkpoint_wait(ctx, step, -1, &error), &error);
+        if (rank == 0)
+            out[tiers] = now_ms() - begin;
+    }
+    ranks_check(phx_barrier(ctx, -1, &error), &error);
+    phx_close(ctx);
+}
+
+static void bench_dense(uint32_t *attempt)
+{
+    double ratios[LOOPS], out[2], off = 0;
+    for (int round = 0; round < LOOPS; round++) {
+        ranks_remove(storage);
+        ranks_lose_machine(0);
+        ranks_lose_machine(1);
+        ranks_run(train_densely, (*attempt)++, out, 2);
+        ratios[round] = out[1] / out[0];
+        off = out[0];
+    }
+    double limit_ms = 4 * limits.copy_ms + limits.stream_ms + limits.write_ms;
+    print("dense: between holds", off / DENSE_STEPS * 50 / 1e3, "s", 0);
+    print_slow_down("slow-down, dense", ratios, LOOPS, limit_ms / off);
+}
+
+int main(void)
+{
+    const char *parent = getenv("TMPDIR");
+    char mttf[16];
+    uint32_t attempt = 1;
+    snprintf(storage, sizeof storage, "%s/phalanx-bench-XXXXXX", parent ? parent : "/var/tmp");
+    if (!mkdtemp(storage))
+        return 1;
+    ranks_init(storage);
+    snprintf(mttf, sizeof mttf, "%d", MTTF_S);
+    setenv("PHX_MTTF_S", mttf, 1);
+    setenv("PHX_CHECKPOINT_KEEP", "last=64", 1);
+    bench_cpu(&attempt);
+    bench_dense(&attempt);
+    bench_chosen(&attempt);
+    ranks_remove(storage);
+    ranks_remove(ranks_root);
+    return 0;
+}
