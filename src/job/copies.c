@@ -55,7 +55,52 @@ static void choose_slot(const char *dir, uint64_t keep_step, uint32_t keep_attem
     }
 }
 
-static int map_file(struct copy *copy, const char *path, size_t size, struct phx_error *error)
+/* ---- what stays mapped ---- */
+
+static void drop_map(struct copy_map *item)
+{
+    if (item->map != NULL) {
+        munmap(item->map, item->mapped);
+        close(item->fd);
+    }
+    *item = (struct copy_map){0};
+}
+
+void copy_maps_done(struct copy_maps *maps)
+{
+    for (size_t i = 0; i < COPY_MAPS; i++)
+        drop_map(&maps->items[i]);
+}
+
+/* Gives up what was deleted meanwhile, or has become too short; true: this file is mapped, and it is the
+ * copy's now. */
+static bool take_map(struct copy_maps *maps, struct copy *copy, const struct stat *file, size_t size)
+{
+    bool found = false;
+    for (size_t i = 0; i < COPY_MAPS; i++) {
+        struct copy_map *item = &maps->items[i];
+        struct stat info;
+        if (item->map == NULL)
+            continue;
+        bool there = fstat(item->fd, &info) == 0 && info.st_nlink > 0;
+        bool same = there && info.st_dev == file->st_dev && info.st_ino == file->st_ino;
+        if (same && item->mapped >= size && (size_t)info.st_size >= item->mapped) {
+            copy->map = item->map;
+            copy->mapped = item->mapped;
+            close(item->fd);
+            *item = (struct copy_map){0};
+            found = true;
+        } else if (same || !there) {
+            drop_map(item);
+        }
+    }
+    return found;
+}
+
+/* ---- a copy ---- */
+
+static int map_file(struct copy *copy, const char *path, size_t size, struct copy_maps *maps,
+                    struct phx_error *error)
 {
     struct stat info;
     copy->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -73,13 +118,15 @@ static int map_file(struct copy *copy, const char *path, size_t size, struct phx
                         path);
     if (reason != 0)
         return job_fail_errno(error, reason, "make %.120s", path);
+    if (take_map(maps, copy, &info, size))
+        return 0;
     copy->map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, copy->fd, 0);
     copy->mapped = size;
     return copy->map != MAP_FAILED ? 0 : job_fail_errno(error, errno, "map %.120s", path);
 }
 
 int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, uint32_t keep_attempt,
-               struct copy *ret_copy, struct phx_error *error)
+               struct copy_maps *maps, struct copy *ret_copy, struct phx_error *error)
 {
     struct copy copy = {.fd = -1, .map = MAP_FAILED, .offer = *offer};
     char path[PATH_SIZE];
@@ -90,10 +137,10 @@ int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, u
         copy.offer.place = OFFER_COPY;
         choose_slot(dir, keep_step, keep_attempt, &copy);
         offer_path(dir, &copy.offer, path, sizeof path);
-        status = map_file(&copy, path, SHARD_HEADER_SIZE + (size_t)offer->len, error);
+        status = map_file(&copy, path, SHARD_HEADER_SIZE + (size_t)offer->len, maps, error);
     }
     if (status != 0)
-        copy_end(&copy);
+        copy_end(&copy, maps);
     else
         *ret_copy = copy;
     return status;
@@ -120,11 +167,14 @@ void copy_seal(const struct copy *copy)
     shard_header_put(&header, job_crc32c, copy->map);
 }
 
-void copy_end(struct copy *copy)
+void copy_end(struct copy *copy, struct copy_maps *maps)
 {
-    if (copy->map != MAP_FAILED && copy->map != NULL)
-        munmap(copy->map, copy->mapped);
-    if (copy->fd >= 0)
+    if (copy->map != MAP_FAILED && copy->map != NULL) {
+        struct copy_map *item = &maps->items[maps->next++ % COPY_MAPS];
+        drop_map(item);
+        *item = (struct copy_map){copy->fd, copy->map, copy->mapped};
+    } else if (copy->fd >= 0) {
         close(copy->fd);
+    }
     *copy = (struct copy){.fd = -1};
 }

@@ -4,7 +4,7 @@
  *
  *     DIR/peer-<R>.0, DIR/peer-<R>.1
  *
- * No state but the struct; one writer for each owner. Blocking only by page faults.
+ * No state but the structs; one writer for each owner. Blocking only by page faults.
  */
 #ifndef PHX_JOB_COPIES_H
 #define PHX_JOB_COPIES_H
@@ -26,13 +26,26 @@ struct copy {
     struct shard_header base;
 };
 
+/* Slots that were written last stay mapped: the page faults of a slot take as long as what comes into it. All
+ * zero at the beginning. */
+#define COPY_MAPS 4
+struct copy_maps {
+    struct copy_map {
+        int fd;
+        uint8_t *map; /* NULL: none */
+        size_t mapped;
+    } items[COPY_MAPS];
+    size_t next; /* to make room */
+};
+void copy_maps_done(struct copy_maps *maps);
+
 /* Takes the slot that is not (keep_step, keep_attempt), of several the one that loses least; the folder is
  * made where it is absent. The data goes to copy_data. PHX_ERROR_SPACE: there is no memory. */
 int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, uint32_t keep_attempt,
-               struct copy *ret_copy, struct phx_error *error);
+               struct copy_maps *maps, struct copy *ret_copy, struct phx_error *error);
 uint8_t *copy_data(const struct copy *copy);
 /* Makes it count; the caller has compared the checksum. */
 void copy_seal(const struct copy *copy);
-void copy_end(struct copy *copy); /* also one that was never sealed */
+void copy_end(struct copy *copy, struct copy_maps *maps); /* also one that was never sealed */
 
 #endif

@@ -54,6 +54,7 @@ struct transfer_server {
     int listen_fd, wake_fd;
     uint16_t port;
     struct line lines[TRANSFER_LINES];
+    struct copy_maps maps;
 };
 
 static int64_t now_ns(void)
@@ -111,14 +112,14 @@ int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **
     return 0;
 }
 
-static void end_line(struct line *line)
+static void end_line(struct transfer_server *server, struct line *line)
 {
     if (line->fd >= 0)
         close(line->fd);
     if (line->file >= 0)
         close(line->file);
     if (line->copy.fd >= 0)
-        copy_end(&line->copy);
+        copy_end(&line->copy, &server->maps);
     free(line->map);
     *line = (struct line){.fd = -1, .file = -1, .copy = {.fd = -1}};
 }
@@ -128,7 +129,8 @@ void transfer_serve_free(struct transfer_server *server)
     if (server == NULL)
         return;
     for (size_t i = 0; i < TRANSFER_LINES; i++)
-        end_line(&server->lines[i]);
+        end_line(server, &server->lines[i]);
+    copy_maps_done(&server->maps);
     if (server->listen_fd >= 0)
         close(server->listen_fd);
     if (server->wake_fd >= 0)
@@ -174,7 +176,7 @@ static int begin_copy(struct transfer_server *server, struct line *line)
 {
     const struct transfer_request *request = &line->request;
     int code = copy_begin(server->dir, &request->offer, request->keep_step, request->keep_attempt,
-                          &line->copy, NULL);
+                          &server->maps, &line->copy, NULL);
     if (code != 0 || request->type != TRANSFER_DELTA)
         return code;
     line->map = calloc(delta_map_size(request->offer.len) + 1, 1);
@@ -376,7 +378,7 @@ void transfer_serve(struct transfer_server *server)
                 line->seen_ns = now;
             if ((fds[i].revents != 0 && !move_on(server, line)) ||
                 now - line->seen_ns > (int64_t)TRANSFER_STALL_MS * 1000000)
-                end_line(line);
+                end_line(server, line);
         }
         if (fds[TRANSFER_LINES].revents != 0)
             accept_all(server);

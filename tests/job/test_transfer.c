@@ -264,6 +264,35 @@ static void test_delta_on_damage(void **unused)
     stage_free(stage);
 }
 
+/* Slots stay mapped in the server; one that was deleted, or is longer than before, is mapped anew. */
+static void test_mapped_slots(void **unused)
+{
+    struct stage *stage = stage_new();
+    struct delta_history history = {0};
+    uint64_t sent = 0;
+    char path[160];
+    stage->request.keep_attempt = UINT32_MAX;
+    stage->request.offer.len = LEN / 2;
+    for (uint64_t step = 1; step <= 4; step++)
+        assert_int_equal(put_delta(stage, &history, step, &sent), 0);
+    stage->request.offer.place = OFFER_COPY;
+    for (stage->request.offer.slot = 0; stage->request.offer.slot < PEER_SLOTS; stage->request.offer.slot++) {
+        offer_path(stage->gang.dir, &stage->request.offer, path, sizeof path);
+        assert_int_equal(unlink(path), 0);
+    }
+    stage->request.offer.slot = 0;
+    assert_int_equal(put_delta(stage, &history, 5, &sent), 0);
+    expect_copy(stage, 5);
+    stage->request.offer.len = LEN;
+    for (uint64_t step = 6; step <= 9; step++) {
+        stage->data[step] ^= 1;
+        assert_int_equal(put_delta(stage, &history, step, &sent), 0);
+        expect_copy(stage, step);
+    }
+    delta_forget(&history);
+    stage_free(stage);
+}
+
 static int dial(uint16_t port)
 {
     struct sockaddr_in address = {
@@ -371,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_delta),
         cmocka_unit_test(test_delta_on_damage),
+        cmocka_unit_test(test_mapped_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
