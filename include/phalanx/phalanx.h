@@ -300,6 +300,13 @@ int phx_checkpoint_register(phx_context *ctx, const struct phx_region *regions, 
  * it means memory. */
 int phx_checkpoint_take(phx_context *ctx, uint64_t step, unsigned where, struct phx_error *error);
 
+/* After PHX_ERROR_PEER or PHX_ERROR_REJOIN and before phx_rejoin: holds the registered regions as they are
+ * after `step` steps of the attempt that is over, so that the next one, or a dying checkpoint, can have them
+ * where every other rank, or a replica of it, has kept the same step. No rank waits for another. Nothing is
+ * done where something as new is held. PHX_ERROR_INVALID before; else as phx_checkpoint_hold. phx_run_steps
+ * calls it where it holds. */
+int phx_checkpoint_rescue(phx_context *ctx, uint64_t step, struct phx_error *error);
+
 /* As phx_checkpoint_restore, into the registered regions, whose memory is undefined after a failure. Another
  * number of ranks, or a program that cuts its regions otherwise, may have kept them: then each part is put
  * together from the old parts that have something of it, all of the one step. Old parts may be of any

@@ -312,6 +312,23 @@ int phx_checkpoint_take(phx_context *ctx, uint64_t step, unsigned where, struct 
     return save(ctx, step, regions->parts, regions->count + 1, regions->key, error);
 }
 
+int phx_checkpoint_rescue(phx_context *ctx, uint64_t step, struct phx_error *error)
+{
+    int status = check_registered(ctx, error);
+    if (status != 0)
+        return status;
+    const struct job_regions *regions = &ctx->regions;
+    pthread_mutex_lock(&ctx->mutex);
+    if (ctx->failure == PHX_ERROR_FENCED)
+        status = job_failure(ctx, error);
+    else if (ctx->failure == 0)
+        status = job_fail(error, PHX_ERROR_INVALID,
+                          "the attempt goes on: phx_checkpoint_take keeps what all ranks take");
+    pthread_mutex_unlock(&ctx->mutex);
+    return status == 0 ? job_keep_rescue(ctx, step, regions->parts, regions->count + 1, regions->key, error)
+                       : status;
+}
+
 int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *error)
 {
     struct source source;

@@ -435,6 +435,10 @@ void job_keep_stop(struct phx_context *ctx, bool discard);
  * say where they go on to from there. Without the mutex. */
 int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
                   uint64_t key, unsigned where, struct phx_error *error);
+/* The attempt is over: holds these parts where nothing as new is held, and tells nobody; what is sure stays.
+ * The next agreement finds it (agree.c). The threads of this attempt end. Without the mutex. */
+int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                    uint64_t key, struct phx_error *error);
 /* Waits until what was held last is in storage too; without the mutex. */
 int job_keep_stored(struct phx_context *ctx, struct phx_error *error);
 void job_keep_finish(struct phx_context *ctx); /* waits until nothing is under way; mutex held */

@@ -234,14 +234,23 @@ static bool by_all(const struct job_keep *keep, uint64_t step)
     return keep->any_by_all && keep->by_all >= step;
 }
 
-/* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what it began with, nor
- * what is on its way elsewhere. Of several, one that has its memory; -1: none. */
+/* What the gang would go back to if this attempt ended now: the newest that every rank is known to hold, else
+ * what the attempt began with; -1: it is not here. */
+static int sure_slot(const struct phx_context *ctx)
+{
+    const struct job_keep *keep = &ctx->keep;
+    int held = keep->any_by_all ? held_find(&keep->held, keep->by_all, ctx->attempt) : -1;
+    return held >= 0 ? held : job_keep_find(ctx, &ctx->restore);
+}
+
+/* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what is sure, nor what is
+ * on its way elsewhere. Of several, one that has its memory; -1: none. */
 static int free_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
-    int wanted = keep->newest >= 0 ? keep->newest : job_keep_find(ctx, &ctx->restore), best = -1;
+    int sure = sure_slot(ctx), best = -1;
     for (int i = 0; i < HELD_SLOTS; i++) {
-        if (i == wanted || i == keep->storing || i == keep->peer.sending)
+        if (i == keep->newest || i == sure || i == keep->storing || i == keep->peer.sending)
             continue;
         if (best < 0 || keep->held.slots[i].mapped > keep->held.slots[best].mapped)
             best = i;
@@ -373,6 +382,27 @@ int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *pa
     job_changed(ctx);
     pthread_mutex_unlock(&ctx->mutex);
     return status;
+}
+
+int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
+                    uint64_t key, struct phx_error *error)
+{
+    struct job_keep *keep = &ctx->keep;
+    size_t len = 0;
+    job_keep_rest(ctx); /* what was copied is sealed, and nobody else looks at the slots */
+    pthread_mutex_lock(&ctx->mutex);
+    int status = job_keep_open(ctx, true, error), slot = -1;
+    bool is_held = status == 0 && keep->newest >= 0 && keep->held.slots[keep->newest].step >= step;
+    keep->peer.sending = -1; /* it will not come there any more */
+    if (status == 0 && !is_held && (slot = free_slot(ctx)) < 0)
+        status = job_fail(error, PHX_ERROR_SPACE, "every slot holds what is still wanted");
+    pthread_mutex_unlock(&ctx->mutex);
+    if (status != 0 || is_held)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        len += parts[i].iov_len;
+    status = held_copy(&keep->held, slot, parts, count, error);
+    return status == 0 ? held_seal(&keep->held, slot, step, len, key, error) : status;
 }
 
 int job_keep_stored(struct phx_context *ctx, struct phx_error *error)

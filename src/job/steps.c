@@ -85,6 +85,19 @@ static int keep(struct run *run, bool noticed, struct phx_error *error)
     return status;
 }
 
+/* The attempt is over: what the regions are, of a step that it has made, is more than what was held last. One
+ * rank's is enough for all its replicas; where it can't be kept, the gang goes back further. */
+static void rescue(struct run *run)
+{
+    const struct phx_loop *loop = run->loop;
+    struct phx_error error;
+    bool holds = run->hold_every > 0 || run->chosen.hold;
+    if (!holds || !run->state.valid || run->state.attempt != run->ctx->attempt)
+        return;
+    if (loop->fetch == NULL || loop->fetch(loop->job, run->ctx, &error) == 0)
+        (void)phx_checkpoint_rescue(run->ctx, run->state.step, &error);
+}
+
 /* ---- one attempt ---- */
 
 static int boundary(struct run *run, bool *ret_noticed, struct phx_error *error)
@@ -193,6 +206,8 @@ static int recover(struct run *run, int status, struct phx_error *error)
                    (told || (!nowhere && is_over(ctx)));
     job_auto_lost(&run->chosen);
     job_abort_set(ctx, NULL, NULL);
+    if (goes_on)
+        rescue(run);
     if (run->begun && loop->end != NULL)
         loop->end(loop->job, ctx);
     run->begun = false;

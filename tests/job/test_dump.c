@@ -10,10 +10,12 @@
 #define MACHINES 2 /* ranks 0 and 1 on one, 2 and 3 on the other */
 #define COUNT    5000
 #define LAST     6
+#define LIVE     (LAST + 3)
 #define FOREVER  (-1)
 
 struct plan {
     bool replicated, peer;
+    bool rescued;      /* survivors keep what they have when they hear of the loss, of step LIVE */
     bool damaged;      /* the copy of the newest step of rank 3 */
     uint32_t *refused; /* shared: survivors that heard why nothing was written */
     uint64_t restored; /* by the gang that begins anew */
@@ -49,6 +51,14 @@ static void describe(const struct plan *plan, phx_context *ctx, float *weights)
     EXPECT(phx_checkpoint_register(ctx, &region, 1, &error) == 0);
 }
 
+static void rescue(const struct plan *plan, phx_context *ctx, float *weights)
+{
+    struct phx_error error = {0};
+    for (size_t i = 0; i < COUNT; i++)
+        weights[i] = value_of(plan, phx_rank(ctx), LIVE, i);
+    EXPECT(phx_checkpoint_rescue(ctx, LIVE, &error) == 0);
+}
+
 /* Takes some steps and waits for what comes; the dump is all that a survivor does then. */
 static int live(void *argument)
 {
@@ -72,9 +82,13 @@ static int live(void *argument)
     EXPECT(phx_checkpoint_held(ctx, LAST, FOREVER, &error) == 0);
     EXPECT(!plan->peer || phx_checkpoint_copied(ctx, LAST, FOREVER, &error) == 0);
     EXPECT(phx_barrier(ctx, FOREVER, &error) == 0);
+    EXPECT(phx_checkpoint_rescue(ctx, LIVE, &error) == PHX_ERROR_INVALID); /* all could take it */
     EXPECT(phx_step(ctx, LAST, NULL, 0, &error) == 0);
+    error.code = 0;
     while (phx_barrier(ctx, 50, &error) == PHX_ERROR_TIMEOUT || error.code == 0)
         ;
+    if (plan->rescued)
+        rescue(plan, ctx, weights);
     int status = phx_rejoin(ctx, FOREVER, &error); /* it ends from outside where the dump was written */
     EXPECT(status == PHX_ERROR_NONE && strstr(error.message, "no dying checkpoint") != NULL);
     EXPECT(strstr(error.message, "rank 2") != NULL && strstr(error.message, "step 6") != NULL);
@@ -158,7 +172,7 @@ static void expect_dump(struct plan plan)
     struct gang gang;
     start_and_lose(&gang, &plan);
     gang_until(&gang, gang.has_commit);
-    plan.restored = plan.damaged ? LAST - 1 : LAST;
+    plan.restored = plan.damaged ? LAST - 1 : plan.rescued ? LIVE : LAST;
     assert_true(gang.commit_step == plan.restored && gang.commit_attempt == 1);
     assert_int_equal(*plan.refused, 0);
     for (uint32_t rank = 0; rank < WORLD; rank++) {
@@ -174,6 +188,24 @@ static void expect_dump(struct plan plan)
 static void test_from_replicas(void **unused)
 {
     expect_dump((struct plan){.replicated = true});
+}
+
+/* A replica that lives has more than what was held last. */
+static void test_from_live_replicas(void **unused)
+{
+    expect_dump((struct plan){.replicated = true, .rescued = true});
+}
+
+/* Nobody else has made that step with the lost ones' parts: of what was held last there is everything. */
+static void test_live_but_incomplete(void **unused)
+{
+    struct gang gang;
+    struct plan plan = {.peer = true, .rescued = true};
+    start_and_lose(&gang, &plan);
+    gang_until(&gang, gang.has_commit);
+    assert_int_equal(gang.commit_step, LAST);
+    plan.restored = LAST;
+    start_again(&gang, &plan);
 }
 
 static void test_from_copies(void **unused)
@@ -206,10 +238,9 @@ static void test_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_from_replicas),
-        cmocka_unit_test(test_from_copies),
-        cmocka_unit_test(test_damaged_copy),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_from_replicas),       cmocka_unit_test(test_from_live_replicas),
+        cmocka_unit_test(test_live_but_incomplete), cmocka_unit_test(test_from_copies),
+        cmocka_unit_test(test_damaged_copy),        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,7 @@ static int step(void *argument, phx_context *ctx, uint64_t step, struct phx_erro
 struct plan {
     uint64_t hold_every, save_every, steps;
     bool deaf, no_reset, no_rejoin;
+    bool replicated; /* every rank has the whole state */
 };
 
 static int run(void *argument)
@@ -136,7 +137,10 @@ static int run(void *argument)
     phx_context *ctx = NULL;
     EXPECT(phx_join(&options, &ctx, &error) == 0);
     job.state.rank = phx_rank(ctx);
-    region.shard_index = phx_rank(ctx); /* no replica of any other rank's */
+    if (plan->replicated)
+        region.shape[0] = 1, region.shard_count = 1; /* the sum alone */
+    else
+        region.shard_index = phx_rank(ctx); /* no replica of any other rank's */
     EXPECT(phx_checkpoint_register(ctx, &region, 1, &error) == 0);
     int status = phx_run_steps(ctx, &loop, &error);
     if (status != 0) {
@@ -226,6 +230,40 @@ static void test_killed(void **unused)
         gang_done(&gang);
         unsetenv("PHX_MTTF_S");
     }
+}
+
+/* What a survivor has made is not made again, though it was never held: any of them is a replica of those that
+ * are lost. */
+static void test_rescued(void **unused)
+{
+    struct gang gang;
+    struct plan plan = {.hold_every = PHX_AUTO - 1, .steps = 4000, .replicated = true};
+    uint32_t draws = 5;
+    set_up(&gang);
+    gang_fork_all(&gang, run, &plan);
+    for (uint32_t i = 0; i < 2 * WORLD; i++) {
+        uint32_t survivor = i % WORLD;
+        gang_until(&gang, all_begun(i + 1));
+        uint64_t until = shared->from[survivor] + 1 + gang_draw(&draws, 40);
+        gang_until(&gang, all_made(until));
+        for (uint32_t rank = 0; rank < WORLD; rank++)
+            if (rank != survivor) {
+                lose(&gang, rank);
+                shared->ended[rank] = shared->begun[rank]; /* it may have heard of the other's end */
+            }
+        gang_until(&gang, gang.gone[survivor][(survivor + 1) % WORLD] > 0 ||
+                              gang.gone[survivor][(survivor + 2) % WORLD] > 0);
+        gang_rejoin(&gang);
+        for (uint32_t rank = 0; rank < WORLD; rank++)
+            if (rank != survivor)
+                gang_fork(&gang, rank, run, &plan);
+        gang_until(&gang, all_begun(i + 2));
+        assert_true(shared->from[survivor] >= until);
+        assert_true(shared->from[0] == shared->from[1] && shared->from[1] == shared->from[2]);
+    }
+    expect_result(&gang, plan.steps);
+    assert_true(shared->was_reset[0] == 1 && shared->was_reset[1] == 1 && shared->was_reset[2] == 1);
+    gang_done(&gang);
 }
 
 /* What hears of no loss is ended by `abort`, and what it says then is not taken for a failure of the job. */
@@ -389,9 +427,13 @@ int main(void)
     if (shared == MAP_FAILED)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_undisturbed), cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_aborted),     cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_chosen),      cmocka_unit_test(test_set_from_outside),
+        cmocka_unit_test(test_undisturbed),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_rescued),
+        cmocka_unit_test(test_aborted),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_chosen),
+        cmocka_unit_test(test_set_from_outside),
         cmocka_unit_test(test_notice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
