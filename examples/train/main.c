@@ -28,6 +28,7 @@ struct job {
     struct ring ring;
     struct phx_metric loss;
     uint32_t attempts; /* that this process has been in */
+    bool spoiled;      /* once is enough */
     uint64_t logged;   /* the last step that a line was printed of, and when */
     double logged_s;
 };
@@ -64,10 +65,23 @@ static int begin(void *argument, phx_context *ctx, uint64_t step, struct phx_err
     return ring_init(&job->ring, ctx, trainer_vector(trainer), error);
 }
 
+/* As a program does whose device reports that memory is gone. */
+static int spoil(struct job *job, struct phx_error *error)
+{
+    job->spoiled = true;
+    trainer_spoil(&job->trainer);
+    *error = (struct phx_error){.code = PHX_ERROR_RETRY, .rank = -1};
+    snprintf(error->message, sizeof error->message, "the weights are gone (--spoil-at)");
+    return error->code;
+}
+
 static int make_step(void *argument, phx_context *ctx, uint64_t step, struct phx_error *error)
 {
     struct job *job = argument;
     const struct options *options = job->trainer.options;
+    bool is_last = phx_rank(ctx) + 1 == phx_world_size(ctx);
+    if (options->spoil_at > 0 && step == options->spoil_at && is_last && !job->spoiled)
+        return spoil(job, error);
     int status = trainer_step(&job->trainer, step, &job->ring, error);
     if (status != 0)
         return status;

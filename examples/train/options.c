@@ -22,6 +22,7 @@ static const char help[] =
     "  --hold-every N        keep the state in the machine's memory every N steps; likewise (0)\n"
     "  --state-mb N          carry N MB more in the state, for measurements (0)\n"
     "  --no-rejoin           end when another rank is lost, instead of going on in this process\n"
+    "  --spoil-at N          after N steps the last rank loses its weights, once, and asks to go back\n"
     "  --log-every N         print a line every N steps; 0 never (20)\n"
     "  --hash-file FILE      rank 0 writes the last line there too\n"
     "  --check-gradients     compare backpropagation with finite differences, and end\n"
@@ -81,6 +82,7 @@ static const struct option table[] = {
     {"hold-every", required_argument, NULL, 'm'},
     {"state-mb", required_argument, NULL, 'M'},
     {"no-rejoin", no_argument, NULL, 'n'},
+    {"spoil-at", required_argument, NULL, 'x'},
     {"log-every", required_argument, NULL, 'l'},
     {"hash-file", required_argument, NULL, 'h'},
     {"check-gradients", no_argument, NULL, 'g'},
@@ -127,6 +129,9 @@ int options_parse(struct options *ret_options, int argc, char **argv)
             break;
         case 'n':
             options.no_rejoin = true;
+            break;
+        case 'x':
+            status = parse_number(name, optarg, 1, &options.spoil_at);
             break;
         case 'l':
             status = parse_number(name, optarg, 0, &options.log_every);

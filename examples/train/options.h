@@ -10,6 +10,7 @@ struct options {
     uint64_t steps, batch, checkpoint_every, hold_every, log_every, seed;
     double rate;
     uint64_t state_mb; /* of state that nobody needs, for measurements */
+    uint64_t spoil_at; /* steps; 0: never */
     bool check_gradients, no_rejoin;
 };
 

@@ -47,6 +47,11 @@ void trainer_reset(struct trainer *trainer)
     trainer->header = make_header(trainer);
 }
 
+void trainer_spoil(struct trainer *trainer)
+{
+    memset(model_weights(trainer->model), 0x55, trainer->count * sizeof(float));
+}
+
 size_t trainer_regions(struct trainer *trainer, struct phx_region regions[TRAINER_REGIONS_MAX])
 {
     const struct phx_region all[] = {

@@ -66,6 +66,7 @@ enum phx_code {
     PHX_ERROR_CORRUPT = -8, /* a stored shard is not what was saved */
     PHX_ERROR_SPACE = -9,   /* the caller's buffer is too small; *ret_len says what is needed */
     PHX_ERROR_REJOIN = -10, /* the membership changes: call phx_rejoin */
+    PHX_ERROR_RETRY = -11,  /* from a step: what this rank has is no good, make it again (phx_retry) */
 };
 
 /* Static text for a code ("peer lost"), never NULL. */
@@ -133,6 +134,15 @@ uint32_t phx_full_world_size(const phx_context *ctx);
  * world, attempt and peers and may be blocked in calls of the old attempt, which fail; they may not begin to
  * save or restore. One thread calls phx_rejoin. */
 int phx_rejoin(phx_context *ctx, int64_t timeout_ms, struct phx_error *error);
+
+/* Ends the attempt, though no process is lost: what this rank has is not to be trusted (a page of memory is
+ * gone, a collective failed and every rank lives, a result can't be right). All ranks hear PHX_ERROR_REJOIN
+ * and go back, by phx_rejoin, to the newest step of which every rank's part is held; this rank loads, it
+ * doesn't rescue. The reason goes to the events of the job; NULL: none is given. Where the job's annotations
+ * allow no rung `retry`, or it is used up, this process is stopped and started again instead.
+ * 0: it is asked for, or the attempt is over anyway: call phx_rejoin. PHX_ERROR_INVALID without an agent or
+ * without phx_options.rejoins: end. */
+int phx_retry(phx_context *ctx, const char *reason, struct phx_error *error);
 
 struct phx_peer {
     const char *name;    /* host name as that rank sees it */
@@ -366,6 +376,7 @@ struct phx_loop {
     int (*begin)(void *job, phx_context *ctx, uint64_t step, struct phx_error *error);
     /* Makes one step, `step` being made before it. All ranks make the same ones. PHX_ERROR_PEER and
      * PHX_ERROR_REJOIN (from calls of this library, or of its own when a connection breaks) end the attempt;
+     * PHX_ERROR_RETRY ends it for all ranks, as phx_retry with the message as reason;
      * any other failure does so too where word of a loss follows within seconds, as what a collective says
      * then is often about itself; otherwise it ends the loop. */
     int (*step)(void *job, phx_context *ctx, uint64_t step, struct phx_error *error);

@@ -27,6 +27,7 @@ from ._errors import (
     PeerLostError,
     PhalanxError,
     RejoinError,
+    RetryError,
     TimeoutExpired,
 )
 from ._job import Checkpoint, Drain, Job, Peer, join
@@ -44,6 +45,7 @@ __all__ = [
     "PeerLostError",
     "PhalanxError",
     "RejoinError",
+    "RetryError",
     "TimeoutExpired",
     "join",
     "train_loop",

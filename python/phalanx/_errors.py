@@ -54,6 +54,14 @@ class RejoinError(PhalanxError):
     """The membership changes: ``job.rejoin()``."""
 
 
+class RetryError(PhalanxError):
+    """Raised by a step (``train_loop``): what this rank has is no good, and no process is lost. All ranks go back
+    to the newest step that is held of all, and make it again; this one loads it."""
+
+    def __init__(self, message: str = "", code: int = -11, rank: Optional[int] = None):
+        super().__init__(message, code, rank)
+
+
 _BY_CODE = {
     -1: InvalidError,
     -2: OutOfMemory,
@@ -65,6 +73,7 @@ _BY_CODE = {
     -8: CorruptError,
     -9: SpaceError,
     -10: RejoinError,
+    -11: RetryError,
 }
 
 

@@ -97,6 +97,7 @@ _PROTOTYPES = {
     "phx_attempt": (c_uint32, [c_void_p]),
     "phx_full_world_size": (c_uint32, [c_void_p]),
     "phx_rejoin": (c_int, [c_void_p, c_int64, _E]),
+    "phx_retry": (c_int, [c_void_p, c_char_p, _E]),
     "phx_run_steps": (c_int, [c_void_p, POINTER(LoopStruct), _E]),
     "phx_peer": (c_int, [c_void_p, c_uint32, POINTER(PeerStruct), _E]),
     "phx_check": (c_int, [c_void_p, _E]),

@@ -150,7 +150,8 @@ def train_loop(
                    a thread of the library, which needs the interpreter's lock: what blocks in C without
                    giving it up can't be aborted
 
-    What ``begin`` or ``step`` raises ends the attempt, and the loop goes on with the next one, where the
+    ``phalanx.RetryError`` from ``step`` ends the attempt for all ranks: this one's state is no good.
+    What else ``begin`` or ``step`` raises ends the attempt, and the loop goes on with the next one, where the
     library knows or hears within three seconds that a rank is lost; otherwise it is raised here, as it was.
     KeyboardInterrupt and SystemExit always are. While the library waits for another rank's process, a signal
     is answered only after that. ``"auto"`` leaves an interval to the library. ``whole_steps``: a step that raises

@@ -243,13 +243,12 @@ int record_decode(struct arena *arena, struct str bytes, struct event *ret_event
 
 static void describe_reports(struct buf *out, const struct reports *reports)
 {
-    static const char *const kinds[] = {"?",      "started",     "exited",   "start-failed",
-                                        "joined", "shard-saved", "peer-gone", "preparing", "note"};
-    _Static_assert(sizeof kinds / sizeof *kinds == REPORT_NOTE + 1, "a name for each kind");
+    static const char *const kinds[] = {"?",           "started",   "exited",    "start-failed", "joined",
+                                        "shard-saved", "peer-gone", "preparing", "note",         "retry"};
+    _Static_assert(sizeof kinds / sizeof *kinds == REPORT_RETRY + 1, "a name for each kind");
     for (size_t i = 0; i < reports->count; i++) {
         const struct task_report *report = &reports->items[i];
-        buf_printf(out, " %s %" PRIx64, kinds[report->kind <= REPORT_NOTE ? report->kind : 0],
-                   report->task);
+        buf_printf(out, " %s %" PRIx64, kinds[report->kind <= REPORT_RETRY ? report->kind : 0], report->task);
         if (report->kind == REPORT_EXITED)
             buf_printf(out, " (code %d, signal %d%s%s)", report->exit_code, report->signal,
                        report->oom ? ", oom" : "", report->fenced ? ", fenced" : "");

@@ -150,6 +150,8 @@ struct job_rejoin {
     bool told; /* by the agent, and not gone there yet: */
     struct jobwire_rejoin to;
     bool due;                /* the context's thread is to make the change */
+    bool asked;              /* by this rank, of this attempt: */
+    struct jobwire_retry why;
     uint32_t waiters;        /* threads in job_wait: they have to leave before anything changes */
     struct star_name *names; /* of the attempt before: callers of phx_peer may still read them */
 };
@@ -355,6 +357,9 @@ void job_rejoin_change(struct phx_context *ctx);
 /* Waits for the agent's word until the deadline, and goes where it says: there the gang has join_ms to come
  * together, negative: until the deadline too. Without the mutex. */
 int job_rejoin(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms, struct phx_error *error);
+
+/* To the agent, once more: what phx_retry asked for. Mutex held. */
+void job_rejoin_ask(struct phx_context *ctx);
 
 /* ---- notice.c: mutex held ---- */
 

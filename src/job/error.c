@@ -27,6 +27,8 @@ const char *phx_code_name(int code)
         return "corrupt";
     case PHX_ERROR_REJOIN:
         return "membership changes";
+    case PHX_ERROR_RETRY:
+        return "to be made again";
     case PHX_ERROR_SPACE:
         return "buffer too small";
     default:

@@ -143,6 +143,7 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
         if (ctx->members[rank] == MEMBER_GONE)
             job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_PEER_GONE, .peer_gone = {rank}});
+    job_rejoin_ask(ctx);
     for (size_t i = 0; i < ctx->saved_count; i++)
         job_link_send(ctx,
                       &(struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = ctx->saved[i]});

@@ -32,6 +32,52 @@ void job_rejoin_told(struct phx_context *ctx, const struct jobwire_rejoin *rejoi
     job_changed(ctx);
 }
 
+/* ---- asked for by the program ---- */
+
+void job_rejoin_ask(struct phx_context *ctx)
+{
+    if (ctx->rejoin.asked)
+        job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_RETRY, .retry = ctx->rejoin.why});
+}
+
+/* Only what a log can show. */
+static void take_reason(const char *reason, char ret[JOBWIRE_REASON_MAX])
+{
+    size_t len = reason == NULL ? 0 : strnlen(reason, JOBWIRE_REASON_MAX - 1);
+    for (size_t i = 0; i < len; i++)
+        ret[i] = reason[i] >= ' ' && reason[i] <= '~' ? reason[i] : '?';
+    ret[len] = '\0';
+}
+
+/* What makes sense only where an agent can say where to go on. */
+static int check(const phx_context *ctx, struct phx_error *error)
+{
+    if (ctx != NULL && !ctx->settings.standalone && ctx->settings.rejoins)
+        return 0;
+    return job_fail(error, PHX_ERROR_INVALID, "%s",
+                    ctx == NULL                ? "the context is NULL"
+                    : ctx->settings.standalone ? "there is no agent that could say where to go on"
+                                               : "phx_join was not told that this program can rejoin");
+}
+
+int phx_retry(phx_context *ctx, const char *reason, struct phx_error *error)
+{
+    int status = check(ctx, error);
+    if (status != 0)
+        return status;
+    pthread_mutex_lock(&ctx->mutex);
+    if (ctx->failure == PHX_ERROR_FENCED) {
+        status = job_failure(ctx, error);
+    } else if (ctx->failure == 0) {
+        ctx->rejoin.asked = true;
+        take_reason(reason, ctx->rejoin.why.reason);
+        job_rejoin_ask(ctx);
+        job_end_attempt(ctx);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
 /* ---- the change ---- */
 
 static void leave_members(struct phx_context *ctx)
@@ -92,7 +138,7 @@ static int change(struct phx_context *ctx, struct phx_error *error)
     leave_members(ctx);
     ctx->settings = next;
     ctx->attempt = to->attempt;
-    ctx->rejoin.told = false;
+    ctx->rejoin.told = ctx->rejoin.asked = false;
     ctx->dumping = (to->flags & JOBWIRE_REJOIN_DUMP) != 0;
     reset(ctx);
     return set_up(ctx, names, members, error);
@@ -174,10 +220,6 @@ int job_rejoin(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms, st
 
 int phx_rejoin(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
 {
-    if (ctx == NULL || ctx->settings.standalone || !ctx->settings.rejoins)
-        return job_fail(error, PHX_ERROR_INVALID, "%s",
-                        ctx == NULL                ? "the context is NULL"
-                        : ctx->settings.standalone ? "there is no agent that could say where to go on"
-                                                   : "phx_join was not told that this program can rejoin");
-    return job_rejoin(ctx, job_deadline_ns(timeout_ms), -1, error);
+    int status = check(ctx, error);
+    return status == 0 ? job_rejoin(ctx, job_deadline_ns(timeout_ms), -1, error) : status;
 }

@@ -141,7 +141,7 @@ static int make_step(struct run *run, struct phx_error *error)
     run->touched = true;
     int status = loop->step(loop->job, run->ctx, run->step, error);
     if (status != 0) {
-        run->state.valid = run->state.valid && loop->whole_steps != 0;
+        run->state.valid = run->state.valid && loop->whole_steps != 0 && status != PHX_ERROR_RETRY;
         return status;
     }
     run->step++;
@@ -194,16 +194,28 @@ static bool is_over(struct phx_context *ctx)
     return over;
 }
 
+/* What `begin` says speaks of the regions, too. Who can't ask ends with what the step said. */
+static int ask_to_retry(struct run *run, const struct phx_error *said, struct phx_error *error)
+{
+    struct phx_error ignored;
+    run->state.valid = false;
+    int status = phx_retry(run->ctx, said->message, &ignored);
+    return status == 0 ? job_fail(error, PHX_ERROR_REJOIN, "this rank asks for another attempt")
+                       : PHX_ERROR_RETRY;
+}
+
 /* 0: the next attempt is there. */
 static int recover(struct run *run, int status, struct phx_error *error)
 {
     phx_context *ctx = run->ctx;
     const struct phx_loop *loop = run->loop;
+    if (status == PHX_ERROR_RETRY)
+        status = ask_to_retry(run, error, error);
     bool told = status == PHX_ERROR_PEER || status == PHX_ERROR_REJOIN;
     /* That there is nothing to go back to is known; another rank that ends of it is no loss. */
     bool nowhere = status == PHX_ERROR_NONE && !run->begun;
     bool goes_on = ctx->settings.rejoins && !ctx->settings.standalone && status != PHX_ERROR_FENCED &&
-                   (told || (!nowhere && is_over(ctx)));
+                   (told || (!nowhere && status != PHX_ERROR_RETRY && is_over(ctx)));
     job_auto_lost(&run->chosen);
     job_abort_set(ctx, NULL, NULL);
     if (goes_on)

@@ -56,6 +56,7 @@ enum jobwire_type {
     JOBWIRE_LEAVE = 5,
     JOBWIRE_STORE = 6,
     JOBWIRE_FETCH = 7,
+    JOBWIRE_RETRY = 8,
     /* agent -> task */
     JOBWIRE_WELCOME = 64,
     JOBWIRE_FENCED = 65,
@@ -116,6 +117,12 @@ struct jobwire_shard_saved {
  * rank. */
 struct jobwire_peer_gone {
     uint32_t rank;
+};
+
+/* The rank can't go on from what it has, and every process lives: all are to go back to what is held, as
+ * another attempt (REJOIN). Sent again after a reconnect until that comes. */
+struct jobwire_retry {
+    char reason[JOBWIRE_REASON_MAX]; /* printable ASCII; on the wire u16 length and the bytes */
 };
 
 /* Answer to JOIN. restore_step and restore_attempt name the newest committed checkpoint; both name the
@@ -205,6 +212,7 @@ struct jobwire_message {
         struct jobwire_step step;
         struct jobwire_shard_saved shard_saved;
         struct jobwire_peer_gone peer_gone;
+        struct jobwire_retry retry;
         struct jobwire_welcome welcome;
         struct jobwire_fenced fenced;
         struct jobwire_checkpoint_committed committed;
@@ -400,18 +408,35 @@ static inline bool jobwire_reason_valid(const uint8_t *text, size_t len)
     return true;
 }
 
+static inline void jobwire_put_reason(struct jobwire_writer *writer, const char *reason)
+{
+    size_t len = strnlen(reason, JOBWIRE_REASON_MAX);
+    jobwire_put(writer, len, 2);
+    if (!jobwire_reason_valid((const uint8_t *)reason, len))
+        writer->full = true;
+    jobwire_put_bytes(writer, reason, len);
+}
+
+static inline void jobwire_get_reason(struct jobwire_reader *reader, char ret_reason[JOBWIRE_REASON_MAX])
+{
+    size_t len = (size_t)jobwire_get(reader, 2);
+    const uint8_t *text = jobwire_get_bytes(reader, len);
+    if (text == NULL || !jobwire_reason_valid(text, len)) {
+        reader->broken = true;
+        return;
+    }
+    memcpy(ret_reason, text, len);
+    ret_reason[len] = '\0';
+}
+
 static inline void jobwire_put_moved(struct jobwire_writer *writer, const struct jobwire_moved *moved)
 {
-    size_t len = strnlen(moved->reason, JOBWIRE_REASON_MAX);
     jobwire_put(writer, moved->step, 8);
     jobwire_put(writer, moved->attempt, 4);
     jobwire_put(writer, moved->slot, 4);
     jobwire_put(writer, moved->status, 4);
     jobwire_put(writer, moved->bytes, 8);
-    jobwire_put(writer, len, 2);
-    if (!jobwire_reason_valid((const uint8_t *)moved->reason, len))
-        writer->full = true;
-    jobwire_put_bytes(writer, moved->reason, len);
+    jobwire_put_reason(writer, moved->reason);
 }
 
 static inline void jobwire_get_moved(struct jobwire_reader *reader, struct jobwire_moved *ret_moved)
@@ -421,14 +446,7 @@ static inline void jobwire_get_moved(struct jobwire_reader *reader, struct jobwi
     ret_moved->slot = (uint32_t)jobwire_get(reader, 4);
     ret_moved->status = (uint32_t)jobwire_get(reader, 4);
     ret_moved->bytes = jobwire_get(reader, 8);
-    size_t len = (size_t)jobwire_get(reader, 2);
-    const uint8_t *text = jobwire_get_bytes(reader, len);
-    if (text == NULL || !jobwire_reason_valid(text, len)) {
-        reader->broken = true;
-        return;
-    }
-    memcpy(ret_moved->reason, text, len);
-    ret_moved->reason[len] = '\0';
+    jobwire_get_reason(reader, ret_moved->reason);
 }
 
 static inline void jobwire_put_body(struct jobwire_writer *writer, const struct jobwire_message *message)
@@ -451,6 +469,9 @@ static inline void jobwire_put_body(struct jobwire_writer *writer, const struct 
         break;
     case JOBWIRE_PEER_GONE:
         jobwire_put(writer, message->peer_gone.rank, 4);
+        break;
+    case JOBWIRE_RETRY:
+        jobwire_put_reason(writer, message->retry.reason);
         break;
     case JOBWIRE_LEAVE:
         break;
@@ -510,6 +531,9 @@ static inline void jobwire_get_body(struct jobwire_reader *reader, struct jobwir
         break;
     case JOBWIRE_PEER_GONE:
         message->peer_gone.rank = (uint32_t)jobwire_get(reader, 4);
+        break;
+    case JOBWIRE_RETRY:
+        jobwire_get_reason(reader, message->retry.reason);
         break;
     case JOBWIRE_WELCOME:
         message->welcome.attempt = (uint32_t)jobwire_get(reader, 4);

@@ -10,7 +10,8 @@
 
 enum { FENCE_ACT_MS_MAX = 20 };
 /* In the second phase tasks end soon: less than a job's deadline (spec.c). */
-#define HASTE_NS (300 * NS_PER_MS)
+#define HASTE_NS       (300 * NS_PER_MS)
+#define STEPS_A_DAMAGE 1500
 
 bool process_lives(const struct process *process)
 {
@@ -348,6 +349,8 @@ static void join(struct world *world, struct sim_machine *machine, struct proces
     /* What an agent of before may not have passed on is said again. */
     if (process->joined && process->rejoins && process->saved_step >= 0)
         say(world, machine, process, AGENT_CLIENT_SHARD_SAVED);
+    if (process->asked)
+        say(world, machine, process, AGENT_CLIENT_RETRY);
 }
 
 void process_welcome(struct world *world, struct sim_machine *machine, uint64_t client, int64_t restore_step)
@@ -456,6 +459,7 @@ static void rejoin(struct world *world, struct sim_machine *machine, struct proc
         process->writes_as = process->attempt;
     process->rank = process->told_rank;
     process->saved_step = -1;
+    process->asked = false;
     if (process->spare)
         take_rank(world, process);
     process->dump_world = process->told_dump;
@@ -484,12 +488,26 @@ void process_fenced_client(struct world *world, struct sim_machine *machine, uin
     }
 }
 
+/* Some steps find that the state is no good. No draw: a seed without such steps is what it was. */
+static bool finds_damage(const struct world *world, const struct process *process)
+{
+    uint64_t numbers[] = {process->task, (uint64_t)process->attempt, (uint64_t)process->step};
+    return process->can_rejoin && !world->healing && hash64(0, numbers, sizeof numbers) % STEPS_A_DAMAGE == 0;
+}
+
 static void make_step(struct world *world, struct sim_machine *machine, struct process *process)
 {
     process->due_ns = world->now_ns + world_draw(world, process->step_ns / 2, process->step_ns);
     join(world, machine, process);
     if (!process->joined || process->spare || process->dump_world > 0)
         return;
+    if (process->asked)
+        return;
+    if (finds_damage(world, process)) {
+        process->asked = true;
+        say(world, machine, process, AGENT_CLIENT_RETRY);
+        return;
+    }
     process->step++;
     say(world, machine, process, AGENT_CLIENT_STEP);
     if (process->checkpoint_every && process->step > 0 && process->step % process->checkpoint_every == 0) {

@@ -64,6 +64,8 @@ struct gang {
     struct jobwire_step steps[GANG_MAX];
     uint64_t first_steps[GANG_MAX]; /* of this attempt; valid when step_frames isn't 0 */
     size_t step_frames[GANG_MAX], joins[GANG_MAX], leaves[GANG_MAX], gone[GANG_MAX][GANG_MAX];
+    size_t retries[GANG_MAX];
+    char retry_reason[JOBWIRE_REASON_MAX]; /* the newest */
 };
 
 static inline int64_t gang_now_ms(void)
@@ -306,6 +308,10 @@ static inline void gang_on_message(struct gang *gang, size_t client, const struc
     case JOBWIRE_PEER_GONE:
         assert_true(message->peer_gone.rank < gang->world);
         gang->gone[rank][message->peer_gone.rank]++;
+        break;
+    case JOBWIRE_RETRY:
+        gang->retries[rank]++;
+        memcpy(gang->retry_reason, message->retry.reason, sizeof gang->retry_reason);
         break;
     case JOBWIRE_LEAVE:
         gang->leaves[rank]++;

@@ -13,6 +13,7 @@ static struct shared {
     uint32_t begun[GANG_MAX], ended[GANG_MAX], was_reset[GANG_MAX], aborted[GANG_MAX];
     uint64_t from[GANG_MAX];   /* where the last attempt began; */
     uint32_t loaded[GANG_MAX]; /* how often the state was not what the step before left */
+    uint64_t spoil[GANG_MAX];  /* after so many steps what the rank has is no good, once; 0: never */
     uint64_t gate;             /* no step is made from here on, until it is raised */
     uint64_t result[GANG_MAX];
 } * shared;
@@ -89,9 +90,19 @@ static int hang(struct job *job, phx_context *ctx, struct phx_error *error)
     return error->code;
 }
 
+static int spoil(struct job *job, phx_context *ctx, struct phx_error *error)
+{
+    shared->spoil[phx_rank(ctx)] = 0;
+    job->state.sum = 12345678;
+    *error = (struct phx_error){PHX_ERROR_RETRY, -1, "a page\tis gone"};
+    return error->code;
+}
+
 static int step(void *argument, phx_context *ctx, uint64_t step, struct phx_error *error)
 {
     struct job *job = argument;
+    if (shared->spoil[phx_rank(ctx)] > 0 && step >= shared->spoil[phx_rank(ctx)])
+        return spoil(job, ctx, error);
     if (step >= __atomic_load_n(&shared->gate, __ATOMIC_SEQ_CST) && job->deaf)
         return hang(job, ctx, error);
     int status = phx_barrier(ctx, -1, error);
@@ -287,6 +298,39 @@ static void test_aborted(void **unused)
     gang_done(&gang);
 }
 
+/* A rank that finds its own state no good asks for another attempt, in which nobody is lost: from its replicas
+ * it gets the step that they had, without them all go back to what they held. Told again to an agent that was
+ * started again. */
+static void test_retried(void **unused)
+{
+    for (int replicated = 0; replicated < 2; replicated++) {
+        struct gang gang;
+        struct plan plan = {.hold_every = 8, .steps = 2000, .replicated = replicated != 0};
+        set_up(&gang);
+        shared->spoil[2] = 21;
+        gang_fork_all(&gang, run, &plan);
+        gang_until(&gang, gang.retries[2] == 1);
+        assert_string_equal(gang.retry_reason, "a page?is gone");
+        gang_stop_agent(&gang);
+        gang_listen(&gang);
+        gang_until(&gang, gang.retries[2] == 2);
+        gang_until(&gang, gang.joins[0] == 2 && gang.joins[1] == 2 && gang.joins[2] == 2);
+        shared->spoil[0] = 40;
+        gang_rejoin(&gang);
+        gang_until(&gang, all_begun(2));
+        assert_true(shared->from[0] == (replicated ? 21 : 16));
+        for (uint32_t rank = 0; rank < WORLD; rank++) /* their own step stands, but the asker's */
+            assert_true(shared->loaded[rank] == !replicated);
+        gang_until(&gang, gang.retries[0] == 1); /* the meeting point itself */
+        gang_rejoin(&gang);
+        gang_until(&gang, all_begun(3));
+        assert_true(shared->from[1] == 40); /* also a multiple of the interval */
+        expect_result(&gang, plan.steps);
+        assert_true(gang.retries[0] == 1 && gang.retries[1] == 0 && gang.retries[2] == 2);
+        gang_done(&gang);
+    }
+}
+
 /* A program that did not say that it can go on is told of the loss instead; one that cannot begin anew ends
  * when there is nothing to go back to. */
 static void test_ends(void **unused)
@@ -299,6 +343,14 @@ static void test_ends(void **unused)
     lose(&gang, 0);
     gang_until(&gang, gang_ended(&gang));
     assert_true(gang_exit(&gang, 1) == -PHX_ERROR_PEER && gang_exit(&gang, 2) == -PHX_ERROR_PEER);
+    gang_done(&gang);
+
+    plan = (struct plan){.steps = UINT64_MAX, .no_rejoin = true};
+    set_up(&gang);
+    shared->spoil[1] = 3;
+    gang_fork_all(&gang, run, &plan);
+    gang_until(&gang, gang.pids[1] == 0);
+    assert_true(gang_exit(&gang, 1) == -PHX_ERROR_RETRY && gang.retries[1] == 0);
     gang_done(&gang);
 
     plan = (struct plan){.steps = UINT64_MAX, .no_reset = true};
@@ -427,13 +479,10 @@ int main(void)
     if (shared == MAP_FAILED)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_undisturbed),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_rescued),
-        cmocka_unit_test(test_aborted),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_chosen),
-        cmocka_unit_test(test_set_from_outside),
+        cmocka_unit_test(test_undisturbed), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_rescued),     cmocka_unit_test(test_retried),
+        cmocka_unit_test(test_aborted),     cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_chosen),      cmocka_unit_test(test_set_from_outside),
         cmocka_unit_test(test_notice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,7 @@ enum agent_event_kind {
     AGENT_CLIENT_STEP,
     AGENT_CLIENT_SHARD_SAVED,
     AGENT_CLIENT_PEER_GONE,
+    AGENT_CLIENT_RETRY,
     AGENT_CLIENT_LEFT,  /* said goodbye, or its connection closed */
     AGENT_ACTED,        /* `acted`: what became of an ACT; nothing comes after ACT_CANCEL */
     AGENT_SAW,          /* `saw`: a signal of a probe or of a daemon beside the agent */
@@ -146,6 +147,7 @@ struct agent_event {
             struct task_step step; /* STEP; .task is ignored */
             int64_t saved_step;
             uint32_t peer_rank;
+            struct str reason; /* RETRY; copied */
             bool can_rejoin, spare; /* JOIN */
         } client;
     };

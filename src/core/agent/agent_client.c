@@ -167,6 +167,11 @@ void agent_client_event(struct agent *agent, const struct agent_event *event, st
         report.peer_rank = event->client.peer_rank;
         agent_pend(agent, &report);
         break;
+    case AGENT_CLIENT_RETRY:
+        report.kind = REPORT_RETRY;
+        report.message = event->client.reason;
+        agent_pend(agent, &report);
+        break;
     case AGENT_CLIENT_LEFT:
         task->client = 0;
         task->step_urgent = task->step_due; /* its last step is news */

@@ -16,7 +16,7 @@ static bool same_report(const struct task_report *a, const struct task_report *b
 
 void agent_pend(struct agent *agent, const struct task_report *report)
 {
-    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_NOTE);
+    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_RETRY);
     CHECK(report->task != 0); /* the controller refuses a report about nobody */
     for (size_t i = 0; i < agent->pending.len; i++)
         if (same_report(&agent->pending.items[i].report, report)) {
@@ -26,10 +26,10 @@ void agent_pend(struct agent *agent, const struct task_report *report)
     if (agent->pending.len == AGENT_PENDING_MAX)
         agent_unpend(agent, 0);
     struct pending_report pending = {.report = *report};
-    if (report->kind == REPORT_NOTE) {
+    if (report->kind == REPORT_NOTE || report->kind == REPORT_RETRY) {
         size_t len = report->message.len < NOTE_TEXT_MAX ? report->message.len : NOTE_TEXT_MAX;
         pending.text = mem_alloc(len + 1);
-        memcpy(pending.text, report->message.data, len);
+        mem_copy(pending.text, report->message.data, len);
         pending.report.message = (struct str){pending.text, len};
     }
     vec_push(&agent->pending, pending);

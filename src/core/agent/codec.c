@@ -29,6 +29,7 @@ _Static_assert((int)FROM_CONTROLLER_SHEET == WIRE__FROM_CONTROLLER__KIND_SHEET &
                "kinds of controller messages");
 _Static_assert((int)REPORT_PEER_GONE == WIRE__REPORT_KIND__REPORT_KIND_PEER_GONE &&
                    (int)REPORT_NOTE == WIRE__REPORT_KIND__REPORT_KIND_NOTE &&
+                   (int)REPORT_RETRY == WIRE__REPORT_KIND__REPORT_KIND_RETRY &&
                    (int)NOTICE_DRAIN == WIRE__NOTICE_KIND__NOTICE_KIND_DRAIN,
                "kinds of reports and notices");
 

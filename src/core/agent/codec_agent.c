@@ -28,7 +28,7 @@ static Wire__Clue **write_clues(struct arena *arena, const struct clue *clues, s
 
 static void write_report(struct arena *arena, const struct task_report *report, Wire__TaskReport *ret)
 {
-    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_NOTE);
+    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_RETRY);
     wire__task_report__init(ret);
     ret->kind = (Wire__ReportKind)report->kind;
     ret->task = report->task;
@@ -170,7 +170,7 @@ void codec_write_heartbeat(struct arena *arena, const struct heartbeat *heartbea
 
 static bool report_kind_known(Wire__ReportKind kind)
 {
-    return kind >= WIRE__REPORT_KIND__REPORT_KIND_STARTED && kind <= WIRE__REPORT_KIND__REPORT_KIND_NOTE;
+    return kind >= WIRE__REPORT_KIND__REPORT_KIND_STARTED && kind <= WIRE__REPORT_KIND__REPORT_KIND_RETRY;
 }
 
 /* A later agent may have clues of kinds that we do not know. */

@@ -36,6 +36,7 @@ enum report_kind {
     REPORT_PEER_GONE = 6,    /* its connection to `peer_rank` broke: evidence */
     REPORT_PREPARING = 7,    /* init containers run or wait; the main ones do not yet */
     REPORT_NOTE = 8,         /* for the Pod's events: `reason`, `message`, `warning`; `step` numbers them */
+    REPORT_RETRY = 9,        /* its program can't go on from what it has, no process is lost; `message`: why */
 };
 struct task_report {
     enum report_kind kind;
@@ -47,7 +48,7 @@ struct task_report {
     int64_t step;                    /* SHARD_SAVED */
     uint32_t peer_rank;              /* PEER_GONE */
     int64_t pid;
-    struct str message; /* START_FAILED: why; NOTE: the event's text */
+    struct str message; /* START_FAILED, RETRY: why; NOTE: the event's text */
     bool not_ready;     /* STARTED: a container of it is not ready (or not any more) */
     /* STARTED, EXITED, START_FAILED, PREPARING: of a task that was started with containers; said again when
      * one of them changes */
@@ -57,7 +58,7 @@ struct task_report {
     bool warning;
     struct clue *clues; /* EXITED: what the end of its log says; at most CLUES_MAX */
     size_t clue_count;
-    /* STARTED, JOINED, SHARD_SAVED, PEER_GONE: the attempt that it speaks for, plus 1; 0: not said */
+    /* STARTED, JOINED, SHARD_SAVED, PEER_GONE, RETRY: the attempt that it speaks for, plus 1; 0: not said */
     uint32_t attempt_plus_1;
     bool can_rejoin, spare; /* JOINED: it can go on under another attempt; it has no rank */
 };

@@ -195,25 +195,69 @@ static void give_all_up(struct step *step, struct jobset *jobset, const struct r
 }
 
 /* No task has ended: all go on as the next attempt, but those that are no keepers any more. */
-static void begin_without_loss(struct step *step, struct jobset *jobset, const char *cause, bool all_live,
-                               const char *why)
+static void begin_without_loss(struct step *step, struct jobset *jobset, const char *cause, struct str why,
+                               const struct recovery *recovery)
 {
     struct arena arena ARENA_CLEANUP = {0};
-    struct recovery recovery = recovery_without_loss(step, jobset, all_live);
-    if (recovery.rung == RUNG_REQUEUE) {
-        give_all_up(step, jobset, &recovery);
-        return;
-    }
-    const struct charge nothing = {.delay_ns = attempt_due(jobset) - step->now_ns};
+    struct charge nothing = {.delay_ns = attempt_due(jobset) - step->now_ns};
+    if (recovery->decision.wait_ns > nothing.delay_ns)
+        nothing.delay_ns = recovery->decision.wait_ns;
     progress_restart(step, jobset, jobset->attempt + 1, cause, NULL);
     begin(step, jobset, &nothing);
     jobset->keeping = true;
-    recovery_begin(step, jobset, &recovery, false);
-    step_note(step, true, "RecoveryDecided", ref_jobset(jobset), "%s as attempt %d: %s" STR_FORMAT,
-              rung_name(recovery.rung), jobset->attempt, why, STR_ARG(recovery_passed(&recovery, &arena)));
+    recovery_begin(step, jobset, recovery, false);
+    step_note(step, true, "RecoveryDecided", ref_jobset(jobset), "%s as attempt %d: " STR_FORMAT STR_FORMAT,
+              rung_name(recovery->rung), jobset->attempt, STR_ARG(why),
+              STR_ARG(recovery_passed(recovery, &arena)));
     rejoin_keep_or_stop(step, jobset, NULL);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     jobset_mark(step, jobset);
+}
+
+static void go_on_without_loss(struct step *step, struct jobset *jobset, const char *cause, bool all_live,
+                               struct str why)
+{
+    struct recovery recovery = recovery_without_loss(step, jobset, all_live);
+    recovery.decision.wait_ns = 0; /* they have waited */
+    if (recovery.rung == RUNG_REQUEUE)
+        give_all_up(step, jobset, &recovery);
+    else
+        begin_without_loss(step, jobset, cause, why, &recovery);
+}
+
+static void end_process(struct step *step, struct task *task)
+{
+    task->keep = KEEP_NO;
+    task_stop(step, task, false, task->job->rjob->job.pod.grace_s * NS_PER_SECOND);
+}
+
+void inplace_retry(struct step *step, struct task *asker, struct str why)
+{
+    struct jobset *jobset = asker->job->jobset;
+    struct arena arena ARENA_CLEANUP = {0};
+    if (jobset->parking || asker->state != TASK_RUNNING || task_is_spare(asker) || task_is_away(asker))
+        return; /* it hears of another attempt, or ends, in any case */
+    step_note(step, true, "RetryAsked", ref_task(asker), "rank %u can't go on from what it has%s" STR_FORMAT,
+              asker->rank, why.len ? ": " : "", STR_ARG(why));
+    if (!recovery_may_retry(jobset)) {
+        if (recovery_may_retry_soon(jobset)) /* word of other machines is on its way */
+            rejoin_note_apart(step, asker);
+        else
+            end_process(step, asker);
+        return;
+    }
+    struct recovery recovery = recovery_without_loss(step, jobset, true);
+    if (recovery.no_progress)
+        give_all_up(step, jobset, &recovery);
+    else if (recovery.rung == RUNG_REQUEUE)
+        end_process(step, asker);
+    else
+        begin_without_loss(step, jobset, "RetryAsked",
+                           arena_printf(&arena, STR_FORMAT " can't go on from what it has%s" STR_FORMAT,
+                                        STR_ARG(asker->name), why.len ? ": " : "", STR_ARG(why)),
+                           &recovery);
+    if (recovery.rung == RUNG_RESTART_PROCESS)
+        end_process(step, asker);
 }
 
 static void look_at_keepers(struct step *step, struct jobset *jobset)
@@ -222,11 +266,11 @@ static void look_at_keepers(struct step *step, struct jobset *jobset)
     if (jobset_finished(jobset) || jobset->spec.suspend || jobset->deleted_ns || jobset->hidden)
         return;
     if (late)
-        begin_without_loss(step, jobset, "RejoinTimeout", false,
-                           "processes that were told to rejoin did not");
+        go_on_without_loss(step, jobset, "RejoinTimeout", false,
+                           STR("processes that were told to rejoin did not"));
     else if (apart && recovery_may_retry(jobset))
-        begin_without_loss(step, jobset, "PeersApart", true,
-                           "ranks lost their connection to each other, and all of them live");
+        go_on_without_loss(step, jobset, "PeersApart", true,
+                           STR("ranks lost their connection to each other, and all of them live"));
 }
 
 static void park(struct step *step, struct task *task)

@@ -72,6 +72,9 @@ void inplace_begin(struct step *step, struct jobset *jobset, struct task *culpri
 /* A change of the membership for which nobody was lost: those that can rejoin do, when they have made their
  * step; the others are started again. `cause` stays; `why` is what users read. */
 void inplace_begin_planned(struct step *step, struct jobset *jobset, const char *cause, const char *why);
+/* A rank's program asks that all go back to what they hold, as another attempt, though nobody is lost. Where
+ * that may not be, its process is ended, as one that failed. */
+void inplace_retry(struct step *step, struct task *asker, struct str why);
 /* A process ended: true when its task stays, parked. */
 bool inplace_takes(struct step *step, struct task *task, enum task_end end);
 void inplace_go_on(struct step *step, struct jobset *jobset); /* runs them again when all are parked */

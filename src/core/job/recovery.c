@@ -54,6 +54,12 @@ bool recovery_may_retry(const struct jobset *jobset)
            others_can_rejoin(jobset, NULL, false);
 }
 
+bool recovery_may_retry_soon(const struct jobset *jobset)
+{
+    return is_under_way(jobset) && !jobset->parking && !jobset->spec.recovery.off &&
+           others_can_rejoin(jobset, NULL, true);
+}
+
 static bool may_go_on(const struct task *culprit)
 {
     const struct job *job = culprit->job;
@@ -212,7 +218,6 @@ struct recovery recovery_without_loss(const struct step *step, const struct jobs
     means_not("nobody has left", &means);
     means.lacks[RUNG_RETRY] = means.lacks[RUNG_RESTART_PROCESS] = NULL;
     ask(jobset, &means, &recovery);
-    recovery.decision.wait_ns = 0; /* they have waited */
     return recovery;
 }
 

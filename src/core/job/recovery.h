@@ -47,6 +47,8 @@ struct str recovery_give_up_text(const struct jobset *jobset, const struct recov
 /* Every rank has joined, lives and can rejoin: may they make their step again as another attempt, though
  * none is lost? */
 bool recovery_may_retry(const struct jobset *jobset);
+/* The same when those join that have not yet. */
+bool recovery_may_retry_soon(const struct jobset *jobset);
 
 /* Its process lives and goes on under the next attempt: it runs, has joined (or is about to join again), and
  * said that it can rejoin. */

@@ -419,6 +419,10 @@ static void apply_report(struct step *step, struct machine *machine, const struc
             if (!rejoin_is_old_word(task, report))
                 peers_report_gone(step, task, report->peer_rank);
             break;
+        case REPORT_RETRY:
+            if (!rejoin_is_old_word(task, report))
+                inplace_retry(step, task, report->message);
+            break;
         case REPORT_PREPARING:
             task_preparing(step, task, report);
             break;

@@ -228,6 +228,10 @@ static void client_message(struct client *client, const struct jobwire_message *
         event.kind = AGENT_CLIENT_PEER_GONE;
         event.client.peer_rank = message->peer_gone.rank;
         break;
+    case JOBWIRE_RETRY:
+        event.kind = AGENT_CLIENT_RETRY;
+        event.client.reason = str_from(message->retry.reason);
+        break;
     case JOBWIRE_LEAVE:
         event.kind = AGENT_CLIENT_LEFT;
         break;

@@ -325,6 +325,108 @@ static void ranks_that_lost_each_other_meet_anew(void **state)
     harness_done(&h);
 }
 
+static void asks(struct harness *h, struct task *task, uint32_t attempt)
+{
+    struct task_report report = {.kind = REPORT_RETRY,
+                                 .task = task->uid,
+                                 .message = STR("a page is gone"),
+                                 .attempt_plus_1 = attempt + 1};
+    harness_report(h, &report, task->machine);
+    core_check_invariants(h->core);
+}
+
+/* A program's own word: nobody is lost, nobody is counted, all go back in their processes. */
+static void a_rank_asks_to_go_back(void **state)
+{
+    struct harness h;
+    struct rejoins seen;
+    struct jobset *jobset = begin(&h, &seen, 4, PLAIN);
+    struct task *zero = harness_task(&h, "a-w-0-0"), *one = harness_task(&h, "a-w-0-1");
+    obj_id uid = one->uid;
+    char note[160];
+    progress_to(&h, jobset, 3);
+    asks(&h, one, 0);
+    assert_true(jobset->attempt == 1 && !jobset->parking && one->uid == uid && one->state == TASK_RUNNING);
+    assert_int_equal((int)seen.count, 3);
+    assert_int_equal(jobset->in_place_counted, 0);
+    assert_string_equal(jobset->records[0].cause, "RetryAsked");
+    assert_int_equal(jobset->records[0].rung, RUNG_RETRY);
+    snprintf(note, sizeof note,
+             "retry as attempt 1: " STR_FORMAT " can't go on from what it has: a page is gone",
+             STR_ARG(one->name));
+    assert_note(&h, true, "RecoveryDecided", note);
+    asks(&h, one, 0); /* of the attempt before */
+    assert_int_equal(jobset->attempt, 1);
+    harness_check_replay(&h);
+    all_join(&h, jobset, true);
+    progress_to(&h, jobset, 4);
+    assert_true(jobset->records[0].stepped_ns > 0 && jobset->ladder.rung == RUNG_NONE);
+
+    /* Before all are heard of as joined it is not decided; then it is, with no more word. */
+    asks(&h, zero, 1);
+    joins(&h, zero, true);
+    asks(&h, zero, 2);
+    assert_int_equal(jobset->attempt, 2);
+    all_join(&h, jobset, true);
+    harness_wait(&h, 6 * NS_PER_SECOND);
+    assert_true(jobset->attempt == 3 && jobset->record_count == 3);
+    all_join(&h, jobset, true);
+    progress_to(&h, jobset, 5);
+    assert_string_equal(jobset->terminal_state, "");
+    harness_done(&h);
+}
+
+/* Without that rung its process is the one that is no good; the others wait for it. */
+static void who_may_not_go_back_is_started_again(void **state)
+{
+    struct harness h;
+    struct rejoins seen;
+    struct jobset *jobset = begin(&h, &seen, 4, TRAIN(LADDER, "failurePolicy: {maxRestarts: 1}, "));
+    struct task *zero = harness_task(&h, "a-w-0-0"), *one = harness_task(&h, "a-w-0-1");
+    progress_to(&h, jobset, 3);
+    asks(&h, one, 0);
+    assert_true(jobset->attempt == 1 && jobset->parking && one->state == TASK_STOPPING);
+    assert_true(zero->state == TASK_RUNNING && zero->keep == KEEP_WAITS);
+    exits(&h, "a-w-0-1", 0);
+    assert_true(!jobset->parking && jobset->attempt == 1);
+    assert_int_equal((int)seen.count, 2);
+    assert_int_equal(jobset->records[0].rung, RUNG_RESTART_PROCESS);
+    assert_int_equal(jobset->in_place_counted, 0);
+    all_join(&h, jobset, true);
+    progress_to(&h, jobset, 4);
+    harness_done(&h);
+
+    jobset =
+        begin(&h, &seen, 4,
+              TRAIN(", annotations: {phalanx.dev/recovery: 'off'}", "failurePolicy: {maxRestarts: 1}, "));
+    progress_to(&h, jobset, 3);
+    asks(&h, harness_task(&h, "a-w-0-1"), 0); /* no rung at all: its end is a failure as any */
+    assert_true(jobset->attempt == 0 && harness_task(&h, "a-w-0-1")->state == TASK_STOPPING);
+    exits(&h, "a-w-0-1", 143);
+    harness_run_all(&h);
+    assert_true(jobset->restarts == 1 && jobset->attempt == 1);
+    harness_done(&h);
+}
+
+/* Who asks again and again gets nowhere: it is held back, and given up. */
+static void asking_for_ever_is_no_progress(void **state)
+{
+    struct harness h;
+    struct rejoins seen;
+    struct jobset *jobset = begin(&h, &seen, 4, PLAIN);
+    progress_to(&h, jobset, 3);
+    for (int i = 0; i < 8 && jobset->terminal_state[0] == 0; i++) {
+        asks(&h, harness_task(&h, "a-w-0-1"), (uint32_t)jobset->attempt);
+        harness_wait(&h, 400 * NS_PER_SECOND);
+        if (jobset->terminal_state[0] == 0)
+            all_join(&h, jobset, true);
+    }
+    harness_run_all(&h);
+    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_true(jobset->record_count >= 5 && jobset->record_count <= 7);
+    harness_done(&h);
+}
+
 /* Its machine is away: it may be lost, and that is another story. */
 static void a_machine_that_is_away_is_waited_for(void **state)
 {
@@ -506,6 +608,9 @@ int main(void)
         cmocka_unit_test(with_an_annotation_all_take_part),
         cmocka_unit_test(before_all_has_begun),
         cmocka_unit_test(ranks_that_lost_each_other_meet_anew),
+        cmocka_unit_test(a_rank_asks_to_go_back),
+        cmocka_unit_test(who_may_not_go_back_is_started_again),
+        cmocka_unit_test(asking_for_ever_is_no_progress),
         cmocka_unit_test(a_machine_that_is_away_is_waited_for),
         cmocka_unit_test(an_evicted_pod_is_made_anew),
         cmocka_unit_test(asked_by_the_strategy),

@@ -113,6 +113,7 @@ static void take_report(struct fake *fake, const struct task_report *report)
         entry->saved_step = report->step;
         break;
     case REPORT_PEER_GONE:
+    case REPORT_RETRY:
         break;
     case REPORT_PREPARING:
         entry->preparing++;
