@@ -144,13 +144,13 @@ class Job:
         of ``join(rejoins=True)``. Rank, world size and attempt may be other ones then, and os.environ says
         the new place."""
         self._call("phx_rejoin", _milliseconds(timeout))
+        refresh_environment()
 
     def retry(self, reason: str = "") -> None:
         """What this rank has is no good, and no process is lost: ends the attempt for all ranks, which go back to
         the newest step that is held of all. Then ``job.rejoin()``. A step of ``train_loop`` raises
         :class:`phalanx.RetryError` instead."""
         self._call("phx_retry", reason.encode(errors="replace"))
-        refresh_environment()
 
     def peer(self, rank: int) -> Peer:
         """Name and address of a rank."""

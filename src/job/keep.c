@@ -243,8 +243,8 @@ static int sure_slot(const struct phx_context *ctx)
     return held >= 0 ? held : job_keep_find(ctx, &ctx->restore);
 }
 
-/* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what is sure, nor what is
- * on its way elsewhere. Of several, one that has its memory; -1: none. */
+/* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what is sure, nor what
+ * is on its way elsewhere. Of several, one that has its memory; -1: none. */
 static int free_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;

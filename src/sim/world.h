@@ -178,7 +178,7 @@ struct process {
     bool can_rejoin, spare; /* spare: it has no rank yet */
     int32_t told_attempt; /* of the last Rejoin */
     uint32_t told_dump;   /* it is for a dying checkpoint of so many ranks; 0: it is not */
-    bool asked;           /* to go back with all others: it makes no steps until it is told where it goes on */
+    bool asked;           /* to go back with all others: no steps until it is told where it goes on */
     uint32_t dump_world;  /* it makes no steps, and saves when so many have met; 0: no */
     int32_t writes_as;    /* attempt of the shards that it writes */
     uint32_t told_rank, told_world;

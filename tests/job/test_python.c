@@ -100,6 +100,20 @@ static void test_loop(void **unused)
     gang_done(&gang);
 }
 
+static void test_retry(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, 3);
+    gang_fork_all(&gang, exec_python, (void *)(uintptr_t) "doubt");
+    gang_until(&gang, gang.retries[2] == 1);
+    assert_non_null(strstr(gang.retry_reason, "the sum is gone"));
+    gang_rejoin(&gang);
+    gang_until(&gang, gang_ended(&gang));
+    for (uint32_t rank = 0; rank < 3; rank++)
+        assert_int_equal(gang_exit(&gang, rank), 0);
+    gang_done(&gang);
+}
+
 static void test_group(void **unused)
 {
     struct gang gang;
@@ -120,6 +134,7 @@ int main(void)
         return SKIPPED;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_python), cmocka_unit_test(test_rejoin),
-                                       cmocka_unit_test(test_loop), cmocka_unit_test(test_group)};
+                                       cmocka_unit_test(test_loop), cmocka_unit_test(test_retry),
+                                       cmocka_unit_test(test_group)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

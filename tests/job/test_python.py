@@ -262,6 +262,27 @@ def loop(survives):
     job.leave()
 
 
+class Doubting(Sum):
+    """After five steps rank 2 has lost its sum."""
+
+    def step(self, made):
+        if made == 5 and self.job.attempt == 0 and self.job.rank == 2:
+            self.sum[0] = 777
+            raise phalanx.RetryError("the sum is gone")
+        return super().step(made)
+
+
+def doubt():
+    sys.stderr = open(os.devnull, "w")
+    job = phalanx.join(join_timeout=120, rejoins=True)
+    run = Doubting(job)
+    job.checkpoint_register({"sum": run.sum})
+    phalanx.train_loop(job, steps=30, step=run.step, begin=run.begin, end=run.end, reset=run.reset,
+                       abort=run.abort, hold_every=2, whole_steps=True)  # fmt: skip
+    assert run.sum[0] == 30 * 31 // 2 and run.begun == [0, 5], (run.sum, run.begun)
+    job.leave()
+
+
 def raised_by(job, kind, step, **more):
     """What train_loop raises when its step does, and where that comes from."""
     try:
@@ -334,6 +355,6 @@ def group():
 
 
 STAGES = {"talk": talk, "restore": restore, "keep": keep, "load": load, "lose": lose, "raise": stops,
-          "rejoin": lambda: rejoin(True), "rejoined": lambda: rejoin(False),
+          "doubt": doubt, "rejoin": lambda: rejoin(True), "rejoined": lambda: rejoin(False),
           "group": group, "loop": lambda: loop(True), "looped": lambda: loop(False)}  # fmt: skip
 STAGES[sys.argv[1]]()

@@ -243,8 +243,8 @@ static void test_killed(void **unused)
     }
 }
 
-/* What a survivor has made is not made again, though it was never held: any of them is a replica of those that
- * are lost. */
+/* What a survivor has made is not made again, though it was never held: any of them is a replica of those
+ * that are lost. */
 static void test_rescued(void **unused)
 {
     struct gang gang;
@@ -298,9 +298,9 @@ static void test_aborted(void **unused)
     gang_done(&gang);
 }
 
-/* A rank that finds its own state no good asks for another attempt, in which nobody is lost: from its replicas
- * it gets the step that they had, without them all go back to what they held. Told again to an agent that was
- * started again. */
+/* A rank that finds its own state no good asks for another attempt, in which nobody is lost: from its
+ * replicas it gets the step that they had, without them all go back to what they held. Told again to an agent
+ * that was started again. */
 static void test_retried(void **unused)
 {
     for (int replicated = 0; replicated < 2; replicated++) {

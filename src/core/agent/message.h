@@ -36,7 +36,7 @@ enum report_kind {
     REPORT_PEER_GONE = 6,    /* its connection to `peer_rank` broke: evidence */
     REPORT_PREPARING = 7,    /* init containers run or wait; the main ones do not yet */
     REPORT_NOTE = 8,         /* for the Pod's events: `reason`, `message`, `warning`; `step` numbers them */
-    REPORT_RETRY = 9,        /* its program can't go on from what it has, no process is lost; `message`: why */
+    REPORT_RETRY = 9,        /* its program can't go on from what it has, nobody is lost; `message`: why */
 };
 struct task_report {
     enum report_kind kind;
