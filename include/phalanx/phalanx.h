@@ -238,7 +238,8 @@ int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_
                         struct phx_error *error);
 
 /* Waits until every rank's copy of `step` (PHX_IN_PEER), or of a newer one, lies on another machine.
- * PHX_ERROR_INVALID: there is no other machine. Not needed for correctness. */
+ * PHX_ERROR_INVALID: there is no other machine. 0 with a message in *error (code 0), once: what was asked for
+ * (PHX_PEER_ZSTD) can't be had, and why; copies go without it. Not needed for correctness. */
 int phx_checkpoint_copied(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error);
 
 /* Waits until every rank holds `step`, or a newer one. Not needed for correctness. */

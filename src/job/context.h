@@ -16,7 +16,7 @@
  *     dump.c                           a dying checkpoint: survivors write what all had
  *     peer.c                           copies of what is held on other machines
  *     load.c                           regions from a checkpoint, also one that was cut otherwise
- *     conn, star, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, regions,
+ *     conn, star, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, pack, regions,
  *     safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
@@ -44,6 +44,7 @@
 #include "job/machine.h"
 #include "job/offer.h"
 #include "job/pace.h"
+#include "job/pack.h"
 #include "job/plan.h"
 #include "job/regions.h"
 #include "job/retention.h"
@@ -169,6 +170,9 @@ struct job_peer {
     bool any_by_all; /* every rank's is, newest: */
     uint64_t by_all;
     struct delta_history history; /* of the thread, of what the buddy has got in this attempt */
+    struct pack *pack;            /* of the thread; NULL: copies are not packed */
+    bool unpacked;                /* they can't be, in this attempt; why, until somebody was told: */
+    char notice[200];
     pthread_t thread;
     bool thread_started;
     atomic_bool stop;

@@ -7,6 +7,7 @@
 #include "job/context.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -32,6 +33,8 @@ int job_serve_start(struct phx_context *ctx, struct phx_error *error)
         return 0;
     int status =
         transfer_serve_new(settings->memory_dir, transfer_gang(settings->jobset), &ctx->server, error);
+    if (status == 0)
+        transfer_serve_library(ctx->server, settings->zstd_library);
     if (status == 0)
         status = job_thread_start(ctx, serve, &ctx->server_thread, &ctx->server_started, error);
     return status;
@@ -94,16 +97,33 @@ static void copy_to_keep(const struct phx_context *ctx, struct transfer_request 
     }
 }
 
+/* Copies go as they are from here on, and somebody is told why. Mutex held. */
+static void give_up_packing(struct job_peer *peer, const char *reason)
+{
+    peer->unpacked = true;
+    snprintf(peer->notice, sizeof peer->notice, "copies to other machines are not compressed: %.150s",
+             reason);
+}
+
+static int send_slot(const struct transfer_peer *to, const struct transfer_request *request,
+                     const uint8_t *data, struct delta_history *history, struct phx_error *error)
+{
+    uint64_t sent;
+    return request->type == TRANSFER_DELTA ? transfer_put_delta(to, request, data, history, &sent, error)
+                                           : transfer_put(to, request, data, error);
+}
+
 static void push(struct phx_context *ctx)
 {
     struct job_peer *peer = &ctx->keep.peer;
     const struct held_slot *slot = &ctx->keep.held.slots[peer->sending];
     const struct star_name *buddy = &ctx->names[peer->buddy];
-    struct transfer_peer to = {
-        .address = buddy->address, .port = buddy->port, .rate = ctx->settings.peer_rate, .stop = &peer->stop};
-    bool delta = ctx->settings.peer_delta;
-    uint64_t sent;
-    struct transfer_request request = {.type = delta ? TRANSFER_DELTA : TRANSFER_PUT,
+    struct transfer_peer to = {.address = buddy->address,
+                               .port = buddy->port,
+                               .rate = ctx->settings.peer_rate,
+                               .stop = &peer->stop,
+                               .pack = peer->unpacked ? NULL : peer->pack};
+    struct transfer_request request = {.type = ctx->settings.peer_delta ? TRANSFER_DELTA : TRANSFER_PUT,
                                        .attempt = ctx->attempt,
                                        .gang = transfer_gang(ctx->settings.jobset),
                                        .offer = {.step = slot->step,
@@ -117,9 +137,15 @@ static void push(struct phx_context *ctx)
     const uint8_t *data = held_data(&ctx->keep.held, peer->sending);
     copy_to_keep(ctx, &request);
     pthread_mutex_unlock(&ctx->mutex);
-    int status = delta ? transfer_put_delta(&to, &request, data, &peer->history, &sent, NULL)
-                       : transfer_put(&to, &request, data, NULL);
+    struct phx_error error;
+    int status = send_slot(&to, &request, data, &peer->history, &error);
+    bool refused = status == PHX_ERROR_INVALID && to.pack != NULL; /* there is no zstd over there */
+    to.pack = NULL;
+    if (refused)
+        status = send_slot(&to, &request, data, &peer->history, NULL);
     pthread_mutex_lock(&ctx->mutex);
+    if (refused)
+        give_up_packing(peer, "the other machine has no zstd");
     job_peer_done(ctx, request.offer.step, status == 0);
 }
 
@@ -134,8 +160,15 @@ static void *serve_pushes(void *argument)
 {
     struct phx_context *ctx = argument;
     struct job_keep *keep = &ctx->keep;
+    const struct job_settings *settings = &ctx->settings;
+    struct phx_error error;
+    int status = 0;
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19); /* of this thread alone */
+    if (settings->peer_zstd > 0)
+        status = pack_open(settings->zstd_library, (int)settings->peer_zstd, &keep->peer.pack, &error);
     pthread_mutex_lock(&ctx->mutex);
+    if (status != 0)
+        give_up_packing(&keep->peer, error.message);
     while (!keep->stop) {
         if (keep->state == KEEP_IDLE && keep->peer.sending >= 0 &&
             keep->held.slots[keep->peer.sending].sealed)
@@ -161,6 +194,8 @@ void job_peer_stop(struct phx_context *ctx)
         pthread_join(peer->thread, NULL);
     peer->thread_started = false;
     delta_forget(&peer->history);
+    pack_close(peer->pack);
+    peer->pack = NULL;
 }
 
 void job_peer_told(struct phx_context *ctx, uint64_t step, bool all)
@@ -173,6 +208,15 @@ void job_peer_told(struct phx_context *ctx, uint64_t step, bool all)
         peer->by_all = step;
     }
     job_changed(ctx);
+}
+
+/* No failure, but worth a word, once. */
+static void tell_notice(struct job_peer *peer, struct phx_error *error)
+{
+    if (peer->notice[0] == '\0' || error == NULL)
+        return;
+    job_fail(error, 0, "%s", peer->notice);
+    peer->notice[0] = '\0';
 }
 
 int phx_checkpoint_copied(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error)
@@ -190,6 +234,8 @@ int phx_checkpoint_copied(phx_context *ctx, uint64_t step, int64_t timeout_ms, s
             status = job_fail(error, PHX_ERROR_TIMEOUT, "step %llu is not copied by every rank",
                               (unsigned long long)step);
     }
+    if (status == 0)
+        tell_notice(&ctx->keep.peer, error);
     job_pace_phase(&ctx->pace, phase, job_now_ns());
     pthread_mutex_unlock(&ctx->mutex);
     return status;

@@ -37,11 +37,12 @@ struct line {
     uint8_t bytes[TRANSFER_REQUEST_SIZE];
     size_t bytes_len; /* of the request that came, or of the answer that is left */
     struct transfer_request request;
-    int file;         /* GET; -1: none */
-    off_t at;         /* in it */
-    struct copy copy; /* PUT; fd -1: none */
-    uint8_t *map;     /* DELTA; NULL: all data comes */
-    size_t map_len;   /* of which has come */
+    int file;                /* GET; -1: none */
+    off_t at;                /* in it */
+    struct copy copy;        /* PUT; fd -1: none */
+    uint8_t *map;            /* DELTA; NULL: all data comes */
+    size_t map_len;          /* of which has come */
+    struct pack_inbox inbox; /* packed data; without room: it comes as it is */
     uint64_t left;
     uint32_t crc;
 };
@@ -55,6 +56,8 @@ struct transfer_server {
     uint16_t port;
     struct line lines[TRANSFER_LINES];
     struct copy_maps maps;
+    const char *library;
+    struct pack *pack; /* NULL: nobody has sent packed data yet */
 };
 
 static int64_t now_ns(void)
@@ -99,6 +102,7 @@ int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **
     size_t len = strlen(dir);
     memcpy(server->dir, dir, len < sizeof server->dir ? len : sizeof server->dir - 1);
     server->gang = gang;
+    server->library = PACK_LIBRARY;
     server->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->listen_fd = listen_anywhere(&server->port);
     for (size_t i = 0; i < TRANSFER_LINES; i++)
@@ -121,6 +125,7 @@ static void end_line(struct transfer_server *server, struct line *line)
     if (line->copy.fd >= 0)
         copy_end(&line->copy, &server->maps);
     free(line->map);
+    pack_room_done(&line->inbox);
     *line = (struct line){.fd = -1, .file = -1, .copy = {.fd = -1}};
 }
 
@@ -131,11 +136,17 @@ void transfer_serve_free(struct transfer_server *server)
     for (size_t i = 0; i < TRANSFER_LINES; i++)
         end_line(server, &server->lines[i]);
     copy_maps_done(&server->maps);
+    pack_close(server->pack);
     if (server->listen_fd >= 0)
         close(server->listen_fd);
     if (server->wake_fd >= 0)
         close(server->wake_fd);
     free(server);
+}
+
+void transfer_serve_library(struct transfer_server *server, const char *library)
+{
+    server->library = library;
 }
 
 uint16_t transfer_serve_port(const struct transfer_server *server)
@@ -172,10 +183,19 @@ static void answer(struct line *line, int code, uint64_t len, enum line_state ne
     answer_of(line, code, 0, len, next);
 }
 
+static int begin_unpacking(struct transfer_server *server, struct line *line)
+{
+    if (server->pack == NULL && pack_open(server->library, 0, &server->pack, NULL) != 0)
+        return PHX_ERROR_INVALID;
+    return pack_room(&line->inbox) ? 0 : PHX_ERROR_MEMORY;
+}
+
 static int begin_copy(struct transfer_server *server, struct line *line)
 {
     const struct transfer_request *request = &line->request;
-    int code = copy_begin(server->dir, &request->offer, request->keep_step, request->keep_attempt,
+    int code = request->packed ? begin_unpacking(server, line) : 0;
+    if (code == 0)
+        code = copy_begin(server->dir, &request->offer, request->keep_step, request->keep_attempt,
                           &server->maps, &line->copy, NULL);
     if (code != 0 || request->type != TRANSFER_DELTA)
         return code;
@@ -273,26 +293,61 @@ static bool receive_map(struct line *line)
     return true;
 }
 
-/* The next bytes, at most CHUNK: do they come, or lie there already? */
-static size_t next_part(const struct line *line, bool *ret_comes)
+/* The next bytes, at most so many: do they come, or lie there already? */
+static size_t next_part(const struct line *line, size_t most, bool *ret_comes)
 {
     uint64_t len = line->request.offer.len;
     *ret_comes = true;
-    return line->map != NULL    ? (size_t)delta_map_run(line->map, len, len - line->left, CHUNK, ret_comes)
-           : line->left < CHUNK ? (size_t)line->left
-                                : CHUNK;
+    return line->map != NULL   ? (size_t)delta_map_run(line->map, len, len - line->left, most, ret_comes)
+           : line->left < most ? (size_t)line->left
+                               : most;
+}
+
+static ssize_t nothing_now(ssize_t got)
+{
+    return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+/* The next bytes of data at their place; how many are there, 0: none for now, -1: it is over. */
+static ssize_t receive_part(struct line *line, uint8_t *to)
+{
+    bool comes;
+    size_t part = next_part(line, CHUNK, &comes);
+    ssize_t got = comes ? recv(line->fd, to, part, 0) : (ssize_t)part;
+    if (got <= 0)
+        return nothing_now(got);
+    line->crc = job_crc32c(line->crc, to, (size_t)got);
+    return got;
+}
+
+/* As receive_part, a piece at a time. */
+static ssize_t receive_piece(struct transfer_server *server, struct line *line, uint8_t *to)
+{
+    bool comes;
+    size_t part = next_part(line, PACK_PIECE, &comes), room;
+    int whole = 0;
+    if (!comes) {
+        line->crc = job_crc32c(line->crc, to, part);
+        return (ssize_t)part;
+    }
+    while (whole == 0) {
+        uint8_t *into = pack_next(&line->inbox, &room);
+        ssize_t got = recv(line->fd, into, room, 0);
+        if (got <= 0)
+            return nothing_now(got);
+        whole = pack_came(&line->inbox, (size_t)got, part);
+    }
+    bool taken = whole > 0 && pack_take(server->pack, &line->inbox, to, part, &line->crc);
+    return taken ? (ssize_t)part : -1;
 }
 
 static bool receive_data(struct transfer_server *server, struct line *line)
 {
     uint8_t *to = copy_data(&line->copy) + (line->request.offer.len - line->left);
     for (size_t turn = 0; line->left > 0 && turn < TURN;) {
-        bool comes;
-        size_t part = next_part(line, &comes);
-        ssize_t got = comes ? recv(line->fd, to, part, 0) : (ssize_t)part;
+        ssize_t got = line->inbox.room != NULL ? receive_piece(server, line, to) : receive_part(line, to);
         if (got <= 0)
-            return got < 0 && (errno == EAGAIN || errno == EINTR);
-        line->crc = job_crc32c(line->crc, to, (size_t)got);
+            return got == 0;
         to += got;
         line->left -= (uint64_t)got;
         turn += (size_t)got;
@@ -343,7 +398,7 @@ static short awaited(const struct line *line)
 {
     bool comes = true;
     if (line->state == LINE_RECEIVING)
-        (void)next_part(line, &comes);
+        (void)next_part(line, CHUNK, &comes);
     return line->state == LINE_ANSWER || line->state == LINE_SENDING || !comes ? POLLOUT : POLLIN;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "job/error.h"
+#include "job/pack.h"
 
 #define JOIN_TIMEOUT_MS  120000
 #define LEAVE_TIMEOUT_MS 10000
@@ -225,7 +226,7 @@ static int load_options(const struct phx_options *options, struct job_settings *
 /* Copies of what is held on other machines. */
 static int load_peer(struct job_settings *settings, struct phx_error *error)
 {
-    const char *spread = variable("PHX_PEER_SPREAD");
+    const char *spread = variable("PHX_PEER_SPREAD"), *library = variable("PHX_ZSTD_LIBRARY");
     uint64_t delta;
     int status = number("PHX_PEER_EVERY", NULL, UINT32_MAX, 0, &settings->peer_every, error);
     if (status == 0)
@@ -235,6 +236,11 @@ static int load_peer(struct job_settings *settings, struct phx_error *error)
     if (status == 0)
         status = number("PHX_PEER_DELTA", NULL, 1, 0, &delta, error);
     settings->peer_delta = status == 0 && delta == 1;
+    if (status == 0)
+        status = number("PHX_PEER_ZSTD", NULL, PACK_LEVEL_MAX, 0, &settings->peer_zstd, error);
+    if (status == 0)
+        status = text("PHX_ZSTD_LIBRARY", library != NULL ? library : PACK_LIBRARY, settings->zstd_library,
+                      sizeof settings->zstd_library, error);
     settings->spread_racks = spread != NULL && strcmp(spread, "rack") == 0;
     if (status == 0 && spread != NULL && !settings->spread_racks && strcmp(spread, "machine") != 0)
         status = job_fail(error, PHX_ERROR_INVALID, "PHX_PEER_SPREAD is \"%.60s\", neither machine nor rack",

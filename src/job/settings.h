@@ -31,6 +31,8 @@ struct job_settings {
     uint64_t peer_rate, fetch_rate; /* bytes per second to a peer, and from one; 0: as fast as it goes */
     bool spread_racks;              /* the peer is on another rack, not only on another machine */
     bool peer_delta;                /* only what has changed goes to a peer */
+    uint64_t peer_zstd;             /* level of compression of what goes to a peer; 0: none */
+    char zstd_library[256];         /* as dlopen takes it */
     bool verify_writes;             /* of shards: what was written is read back */
     struct retention keep;          /* committed checkpoints that are kept; none are in it yet */
     uint64_t mttf_s;                /* of the whole job, expected; 0: not told */

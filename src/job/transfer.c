@@ -33,7 +33,7 @@ void transfer_put_request(const struct transfer_request *request, uint8_t ret_by
     uint8_t offer[OFFER_SIZE];
     offer_put(&request->offer, offer);
     jobwire_put_bytes(&writer, TRANSFER_MAGIC, 8);
-    jobwire_put(&writer, request->type, 4);
+    jobwire_put(&writer, request->type | (request->packed ? TRANSFER_PACKED : 0), 4);
     jobwire_put(&writer, request->attempt, 4);
     jobwire_put(&writer, request->gang, 8);
     jobwire_put_bytes(&writer, offer, sizeof offer);
@@ -44,15 +44,17 @@ void transfer_put_request(const struct transfer_request *request, uint8_t ret_by
 bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct transfer_request *ret_request)
 {
     struct jobwire_reader reader = {.data = bytes, .pos = 8, .len = TRANSFER_REQUEST_SIZE};
-    struct transfer_request request = {.type = (enum transfer_type)jobwire_get(&reader, 4)};
+    uint32_t type = (uint32_t)jobwire_get(&reader, 4);
+    struct transfer_request request = {.type = (enum transfer_type)(type & ~TRANSFER_PACKED),
+                                       .packed = (type & TRANSFER_PACKED) != 0};
     request.attempt = (uint32_t)jobwire_get(&reader, 4);
     request.gang = jobwire_get(&reader, 8);
     const uint8_t *offer = jobwire_get_bytes(&reader, OFFER_SIZE);
     request.keep_step = jobwire_get(&reader, 8);
     request.keep_attempt = (uint32_t)jobwire_get(&reader, 4);
     if (memcmp(bytes, TRANSFER_MAGIC, 8) != 0 || request.type < TRANSFER_GET ||
-        request.type > TRANSFER_DELTA || !offer_get(offer, &request.offer) ||
-        request.offer.place == OFFER_STORED)
+        request.type > TRANSFER_DELTA || (request.packed && request.type == TRANSFER_GET) ||
+        !offer_get(offer, &request.offer) || request.offer.place == OFFER_STORED)
         return false;
     *ret_request = request;
     return true;
@@ -195,6 +197,26 @@ static int send_all(struct line *line, const uint8_t *data, size_t len, struct p
     return status;
 }
 
+/* Data, packed where that is wanted. */
+static int send_data(struct line *line, const uint8_t *data, uint64_t len, struct phx_error *error)
+{
+    struct pack *pack = line->peer->pack;
+    int status = 0;
+    if (pack == NULL)
+        return send_all(line, data, len, error);
+    while (status == 0 && len > 0) {
+        size_t part = len < PACK_PIECE ? (size_t)len : PACK_PIECE;
+        const uint8_t *head, *body;
+        size_t size = pack_piece(pack, data, part, &head, &body);
+        status = send_all(line, head, PACK_HEAD, error);
+        if (status == 0)
+            status = send_all(line, body, size, error);
+        data += part;
+        len -= part;
+    }
+    return status;
+}
+
 struct answer {
     uint32_t attempt;
     uint64_t number; /* a length, or a step */
@@ -219,7 +241,9 @@ static int begin(struct line *line, const struct transfer_request *request, stru
                  struct phx_error *error)
 {
     uint8_t bytes[TRANSFER_REQUEST_SIZE];
-    transfer_put_request(request, bytes);
+    struct transfer_request sent = *request;
+    sent.packed = line->peer->pack != NULL && request->type != TRANSFER_GET;
+    transfer_put_request(&sent, bytes);
     int status = open_line(line, error);
     if (status == 0)
         status = send_all(line, bytes, sizeof bytes, error);
@@ -264,7 +288,7 @@ int transfer_put(const struct transfer_peer *peer, const struct transfer_request
     struct answer answer;
     int status = begin(&line, request, &answer, error);
     if (status == 0)
-        status = send_all(&line, data, request->offer.len, error);
+        status = send_data(&line, data, request->offer.len, error);
     if (status == 0)
         status = receive_answer(&line, &answer, error);
     close_line(&line);
@@ -280,7 +304,7 @@ static int send_map(struct line *line, const uint8_t *map, const uint8_t *data, 
         bool sent;
         uint64_t run = delta_map_run(map, len, at, len, &sent);
         if (sent)
-            status = send_all(line, data + at, run, error);
+            status = send_data(line, data + at, run, error);
         at += run;
     }
     return status;

@@ -13,6 +13,9 @@
  *     DELTA: as PUT, but the answer has, instead of zero and length, attempt and step of the copy whose place
  *          it takes (attempt UINT32_MAX: there is none), and the data are a map of blocks (delta.h), then
  *          these blocks alone: what is not in the map lies there already.
+ * With TRANSFER_PACKED in the type of a PUT or DELTA the data comes in pieces that may have been made smaller
+ * (pack.h): cut from the beginning of the data, or of each run of blocks in the map. Who cannot unpack them
+ * refuses (PHX_ERROR_INVALID).
  * Who has another gang or another attempt is refused (PHX_ERROR_FENCED): an old process can neither read nor
  * write. The checksum of the offer is compared on arrival, and a copy counts (its header appears) only then.
  *
@@ -28,6 +31,7 @@
 
 #include "job/delta.h"
 #include "job/offer.h"
+#include "job/pack.h"
 #include "phalanx/phalanx.h"
 
 #define TRANSFER_MAGIC        "PHXMOVE1"
@@ -37,10 +41,13 @@
 #define TRANSFER_STALL_MS     10000
 #define TRANSFER_LINES        64 /* connections that are served at once; others wait */
 
+#define TRANSFER_PACKED 0x100u /* on the wire, beside the type */
+
 enum transfer_type { TRANSFER_GET = 1, TRANSFER_PUT = 2, TRANSFER_DELTA = 3 };
 
 struct transfer_request {
     enum transfer_type type;
+    bool packed;      /* PUT, DELTA; set by transfer_put and transfer_put_delta */
     uint32_t attempt; /* of the gang now; the offer may be of an older one */
     uint64_t gang;    /* transfer_gang */
     struct offer offer;
@@ -62,13 +69,15 @@ struct transfer_peer {
     uint16_t port;
     uint64_t rate;           /* bytes per second; 0: as fast as it goes */
     const atomic_bool *stop; /* ends it with PHX_ERROR_IO; may be NULL */
+    struct pack *pack;       /* what is sent goes in packed pieces; NULL: as it is */
 };
 
 /* Gets request->offer.len bytes. PHX_ERROR_CORRUPT: they are not what was offered, or not there any more;
  * PHX_ERROR_TIMEOUT, PHX_ERROR_IO: who has them can't be reached. */
 int transfer_get(const struct transfer_peer *peer, const struct transfer_request *request, uint8_t *to,
                  struct phx_error *error);
-/* Sends them; 0: they lie there. PHX_ERROR_SPACE: there is no memory for them. */
+/* Sends them; 0: they lie there. PHX_ERROR_SPACE: there is no memory for them; PHX_ERROR_INVALID, with
+ * `pack`: they can't be unpacked there. */
 int transfer_put(const struct transfer_peer *peer, const struct transfer_request *request,
                  const uint8_t *data, struct phx_error *error);
 /* As transfer_put, for a request of DELTA: only what differs from what the history has of the copy whose
@@ -85,6 +94,9 @@ struct transfer_server;
 int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **ret_server,
                        struct phx_error *error);
 void transfer_serve_free(struct transfer_server *server);
+/* Before it serves: the library that unpacks what comes packed, PACK_LIBRARY otherwise; the string must live
+ * as long. */
+void transfer_serve_library(struct transfer_server *server, const char *library);
 uint16_t transfer_serve_port(const struct transfer_server *server);
 /* Any thread: who is served from now on. */
 void transfer_serve_attempt(struct transfer_server *server, uint32_t attempt);

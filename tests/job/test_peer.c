@@ -20,6 +20,8 @@ struct plan {
     uint64_t from, until; /* step to begin with, UINT64_MAX: what is known at least; last one to take */
     uint64_t *by_all;     /* shared: newest that a rank knew to be copied (or held) by all */
     const char *rate;
+    const char *level;   /* of compression; */
+    const char *library; /* that isn't there */
 };
 
 static float value_of(const struct plan *plan, uint32_t rank, uint64_t step, size_t i)
@@ -41,6 +43,9 @@ static void own_machine(const struct plan *plan)
     if (plan->rate != NULL)
         setenv("PHX_PEER_RATE", plan->rate, 1);
     setenv("PHX_PEER_DELTA", plan->delta ? "1" : "0", 1);
+    setenv("PHX_PEER_ZSTD", plan->level != NULL ? plan->level : "0", 1);
+    if (plan->library != NULL && rank < WORLD / 2) /* the others send to these */
+        setenv("PHX_ZSTD_LIBRARY", plan->library, 1);
 }
 
 static uint64_t begin(phx_context *ctx, const struct plan *plan, float *weights)
@@ -69,6 +74,7 @@ static int work(void *argument)
     const struct plan *plan = argument;
     static float weights[COUNT];
     struct phx_error error = {0};
+    bool told_before = false;
     own_machine(plan);
     phx_context *ctx = gang_join();
     for (uint64_t step = begin(ctx, plan, weights) + 1; step <= plan->until; step++) {
@@ -81,6 +87,10 @@ static int work(void *argument)
         if (status == PHX_ERROR_PEER)
             return 75;
         EXPECT(status == 0);
+        bool told = strstr(error.message, "not compressed") != NULL;
+        EXPECT(told == (plan->library != NULL && !told_before));
+        told_before = told_before || told;
+        error.message[0] = '\0';
         if (!plan->forever || phx_checkpoint_copied(ctx, step - 1, 0, &error) == 0)
             __atomic_store_n(plan->by_all, plan->forever ? step - 1 : step, __ATOMIC_SEQ_CST);
     }
@@ -124,10 +134,13 @@ static void test_replicas(void **unused)
 }
 
 /* Every rank has its own part; each machine is lost in turn. */
-static void lose_in_turn(bool delta)
+static void lose_in_turn(struct plan plan)
 {
     struct gang gang;
-    struct plan plan = {.peer = true, .delta = delta, .until = delta ? 6 : 3, .by_all = shared_word()};
+    bool delta = plan.delta;
+    plan.peer = true;
+    plan.until = delta ? 6 : 3;
+    plan.by_all = shared_word();
     gang_init(&gang, WORLD);
     for (uint32_t i = 0; i < 4; i++) {
         gang_run(&gang, work, &plan);
@@ -141,12 +154,24 @@ static void lose_in_turn(bool delta)
 
 static void test_lost_machine(void **unused)
 {
-    lose_in_turn(false);
+    lose_in_turn((struct plan){.delta = false});
 }
 
 static void test_lost_machine_of_deltas(void **unused)
 {
-    lose_in_turn(true);
+    lose_in_turn((struct plan){.delta = true});
+}
+
+static void test_lost_machine_of_packed(void **unused)
+{
+    lose_in_turn((struct plan){.level = "3"});
+    lose_in_turn((struct plan){.level = "1", .delta = true});
+}
+
+/* One machine has no zstd: copies from and to it go as they are, and each rank is told once. */
+static void test_no_zstd(void **unused)
+{
+    lose_in_turn((struct plan){.level = "1", .library = "libnowhere.so.1"});
 }
 
 static void damage_copies(const struct gang *gang, uint32_t machine, uint32_t owner)
@@ -298,10 +323,16 @@ static void test_buddies(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replicas),       cmocka_unit_test(test_lost_machine),
-        cmocka_unit_test(test_damaged_copies), cmocka_unit_test(test_killed_anywhere),
-        cmocka_unit_test(test_one_machine),    cmocka_unit_test(test_every_second),
-        cmocka_unit_test(test_buddies),        cmocka_unit_test(test_lost_machine_of_deltas),
+        cmocka_unit_test(test_replicas),
+        cmocka_unit_test(test_lost_machine),
+        cmocka_unit_test(test_damaged_copies),
+        cmocka_unit_test(test_killed_anywhere),
+        cmocka_unit_test(test_one_machine),
+        cmocka_unit_test(test_every_second),
+        cmocka_unit_test(test_buddies),
+        cmocka_unit_test(test_lost_machine_of_deltas),
+        cmocka_unit_test(test_lost_machine_of_packed),
+        cmocka_unit_test(test_no_zstd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,6 +264,61 @@ static void test_delta_on_damage(void **unused)
     stage_free(stage);
 }
 
+static struct pack *pack_new(void)
+{
+    struct phx_error error;
+    struct pack *pack;
+    assert_int_equal(pack_open(PACK_LIBRARY, 1, &pack, &error), 0);
+    return pack;
+}
+
+/* Half of it gets smaller; whole, and by blocks. */
+static void test_packed(void **unused)
+{
+    struct stage *stage = stage_new();
+    struct delta_history history = {0};
+    uint64_t sent = 0;
+    stage->request.keep_attempt = UINT32_MAX;
+    stage->peer.pack = pack_new();
+    memset(stage->data, 7, LEN / 2);
+    stage->request.offer.crc = job_crc32c(0, stage->data, LEN);
+    assert_int_equal(put(stage, 1), 0);
+    expect_copy(stage, 1);
+    for (uint64_t step = 2; step <= 3; step++)
+        assert_int_equal(put_delta(stage, &history, step, &sent), 0);
+    stage->data[5] ^= 1; /* alone, in a run, and at the end */
+    memset(stage->data + DELTA_BLOCK * 7, 9, 20 * DELTA_BLOCK);
+    stage->data[LEN - 1] ^= 1;
+    assert_int_equal(put_delta(stage, &history, 4, &sent), 0);
+    assert_int_equal(sent, 21 * DELTA_BLOCK + LEN % DELTA_BLOCK);
+    expect_copy(stage, 4);
+    stage->request.offer.crc = 1; /* not what was announced */
+    stage->request.offer.step = 5;
+    struct phx_error error;
+    stage->request.type = TRANSFER_PUT;
+    assert_int_equal(transfer_put(&stage->peer, &stage->request, stage->data, &error), PHX_ERROR_CORRUPT);
+    assert_int_equal(copied(stage, 2) & 1u << 5, 0);
+    delta_forget(&history);
+    pack_close(stage->peer.pack);
+    stage_free(stage);
+}
+
+/* Who has no zstd says so, and takes it as it is. */
+static void test_packed_refused(void **unused)
+{
+    struct stage *stage = stage_new();
+    struct pack *pack = pack_new();
+    transfer_serve_library(stage->server, "libnowhere.so.1");
+    stage->request.keep_attempt = UINT32_MAX;
+    stage->peer.pack = pack;
+    assert_int_equal(put(stage, 1), PHX_ERROR_INVALID);
+    stage->peer.pack = NULL;
+    assert_int_equal(put(stage, 1), 0);
+    expect_copy(stage, 1);
+    pack_close(pack);
+    stage_free(stage);
+}
+
 /* Slots stay mapped in the server; one that was deleted, or is longer than before, is mapped anew. */
 static void test_mapped_slots(void **unused)
 {
@@ -335,6 +390,31 @@ static void test_strangers(void **unused)
     stage_free(stage);
 }
 
+/* A piece that is none ends the connection, and leaves no copy. */
+static void test_packed_garbage(void **unused)
+{
+    static const uint8_t pieces[][12] = {
+        {0}, {0xff, 0xff, 0xff, 0xff}, {8, 0, 0, 0, 'n', 'o', 't', ' ', 'z', 's', 't', 'd'}};
+    struct stage *stage = stage_new();
+    uint8_t bytes[TRANSFER_REQUEST_SIZE], answer[TRANSFER_ANSWER_SIZE];
+    stage->request.type = TRANSFER_PUT;
+    stage->request.packed = true;
+    stage->request.offer.place = OFFER_COPY;
+    stage->request.offer.slot = 0;
+    transfer_put_request(&stage->request, bytes);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        int fd = dial(stage->peer.port);
+        assert_int_equal(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+        assert_int_equal(recv(fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
+        assert_int_equal(answer[0], 0);
+        assert_int_equal(send(fd, pieces[i], sizeof *pieces, MSG_NOSIGNAL), sizeof *pieces);
+        assert_true(recv(fd, answer, 1, 0) <= 0);
+        close(fd);
+    }
+    assert_int_equal(copied(stage, 2), 0);
+    stage_free(stage);
+}
+
 static void test_nobody(void **unused)
 {
     struct stage *stage = stage_new();
@@ -383,6 +463,13 @@ static void test_requests(void **unused)
     transfer_put_request(&request, bytes);
     assert_false(transfer_get_request(bytes, &back));
     request.offer.place = OFFER_COPY;
+    request.packed = true;
+    transfer_put_request(&request, bytes);
+    assert_true(transfer_get_request(bytes, &back) && back.packed && back.type == TRANSFER_PUT);
+    request.type = TRANSFER_GET;
+    transfer_put_request(&request, bytes);
+    assert_false(transfer_get_request(bytes, &back));
+    request.packed = false;
     request.type = (enum transfer_type)4;
     transfer_put_request(&request, bytes);
     assert_false(transfer_get_request(bytes, &back));
@@ -401,6 +488,9 @@ int main(void)
         cmocka_unit_test(test_delta),
         cmocka_unit_test(test_delta_on_damage),
         cmocka_unit_test(test_mapped_slots),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_packed_refused),
+        cmocka_unit_test(test_packed_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
