@@ -407,6 +407,9 @@ static int work_until_fenced(void *unused)
     EXPECT(phx_checkpoint_hold(ctx, far, state, sizeof state, &error) != 0);
     status = phx_checkpoint_save(ctx, far, state, sizeof state, &error); /* a file that nobody asks for */
     EXPECT(status == 0 || status == PHX_ERROR_FENCED);
+    struct phx_region region = {.name = "state", .data = state, .dtype = PHX_U64, .dims = 1, .shape = {2}};
+    EXPECT(phx_checkpoint_register(ctx, &region, 1, &error) == 0);
+    EXPECT(phx_checkpoint_rescue(ctx, far, &error) == PHX_ERROR_FENCED);
     EXPECT(phx_rejoin(ctx, FOREVER, &error) == PHX_ERROR_FENCED);
     EXPECT(phx_check(ctx, &error) == PHX_ERROR_FENCED);
     phx_close(ctx);
@@ -444,6 +447,7 @@ static int refuse(void *unused)
     struct phx_error error = {0};
     phx_context *ctx = gang_join();
     EXPECT(phx_rejoin(ctx, 0, &error) == PHX_ERROR_INVALID);
+    EXPECT(phx_retry(ctx, "no", &error) == PHX_ERROR_INVALID && phx_check(ctx, &error) == 0);
     EXPECT(phx_leave(ctx, &error) == 0);
     ctx = join_for_long();
     EXPECT(phx_rejoin(ctx, 1, &error) == PHX_ERROR_TIMEOUT); /* nobody has said anything */
@@ -451,6 +455,7 @@ static int refuse(void *unused)
     unsetenv("PHX_AGENT_SOCKET");
     ctx = join_for_long();
     EXPECT(phx_rejoin(ctx, 0, &error) == PHX_ERROR_INVALID);
+    EXPECT(phx_retry(ctx, NULL, &error) == PHX_ERROR_INVALID);
     EXPECT(phx_full_world_size(ctx) == 1);
     EXPECT(phx_leave(ctx, &error) == 0);
     setenv("PHX_SPARE", "1", 1);
