@@ -29,6 +29,8 @@ static const char usage[] =
     "                        into a directory, by way of --memory-dir (docs/checkpoints.md)\n"
     "  --hooks DIR           operators' scripts that the controller may have run (default\n"
     "                        /etc/phalanx/hooks; docs/errands.md)\n"
+    "  --allow-injection     break things on this machine on purpose where the controller asks for it\n"
+    "                        (docs/inject.md)\n"
     "  --address A           own address: connections leave from it\n"
     "  --chips N             chips of this machine (default 0)\n"
     "  --cpu MILLI           thousandths of a CPU it offers (default: all)\n"
@@ -61,6 +63,7 @@ enum agent_option {
     OPTION_STATE,
     OPTION_VOLUMES,
     OPTION_HOOKS,
+    OPTION_ALLOW_INJECTION,
     OPTION_MEMORY_DIR,
     OPTION_CHECKPOINT_STORE,
     OPTION_ADDRESS,
@@ -94,6 +97,7 @@ static const struct option long_options[] = {
     {"memory-dir", required_argument, NULL, OPTION_MEMORY_DIR},
     {"checkpoint-store", required_argument, NULL, OPTION_CHECKPOINT_STORE},
     {"hooks", required_argument, NULL, OPTION_HOOKS},
+    {"allow-injection", no_argument, NULL, OPTION_ALLOW_INJECTION},
     {"address", required_argument, NULL, OPTION_ADDRESS},
     {"chips", required_argument, NULL, OPTION_CHIPS},
     {"cpu", required_argument, NULL, OPTION_CPU},
@@ -237,12 +241,12 @@ static bool take_option(struct arguments *arguments, int option, const char *val
     case OPTION_STOP_TASKS:
         arguments->stop_tasks = true;
         return true;
+    case OPTION_ALLOW_INJECTION:
     case OPTION_QUIET:
-        host->quiet = true;
+        *(option == OPTION_QUIET ? &host->quiet : &host->injection) = true;
         return true;
     case OPTION_SIMULATE:
-        host->simulate = true;
-        return true;
+        return host->simulate = true;
     case OPTION_HELP:
         arguments->help = true;
         return true;

@@ -8,13 +8,14 @@
 #include "cmd/inject.h"
 
 static const char usage[] =
-    "Usage: phalanx inject ACTION OBJECT... --data DIR [options]\n"
-    "       phalanx inject list --data DIR [--output json]\n"
-    "       phalanx inject heal NUMBER...|all --data DIR\n"
-    "       phalanx inject run FILE --data DIR [--dry-run] [--seed N] [--output json]\n"
+    "Usage: phalanx inject ACTION OBJECT... [--data DIR] [options]\n"
+    "       phalanx inject list [--data DIR] [--output json]\n"
+    "       phalanx inject heal NUMBER...|NAME...|all [--data DIR]\n"
+    "       phalanx inject run FILE [--data DIR] [--dry-run] [--seed N] [--output json]\n"
     "\n"
-    "Breaks parts of the cluster of `phalanx up --data DIR` on purpose (docs/inject.md). All objects are\n"
-    "hit in one moment.\n"
+    "Breaks parts of a cluster on purpose (docs/inject.md): of that of `phalanx up --data DIR`, or without\n"
+    "--data of the one that the API is of, on machines whose agents run with --allow-injection. All\n"
+    "objects are hit in one moment.\n"
     "\n"
     "Objects: controller, machine/NAME (or NAME), agent/NAME, rack/NAME, pod/NAME, jobset/NAME (all of\n"
     "its ranks), \"rank 2\", \"machine of rank 2\", \"agent of rank 2\", \"rack of rank 2\",\n"
@@ -35,8 +36,10 @@ static const char usage[] =
     "\n"
     "Options:\n"
     "  --data DIR        the cluster's folder\n"
+    "  --server URL      the controller; also $PHALANX_SERVER, $PHALANX_CONFIG\n"
     "  --job NAME        the JobSet whose ranks are meant; --rank N: this rank of OBJECT jobset/NAME\n"
-    "  --for DURATION    undo it after this, or at Ctrl-C, and end then\n"
+    "  --for DURATION    undo it after this, or at Ctrl-C, and end then; without --data at most 1h, needed\n"
+    "                    for all that stands, and the machine undoes it\n"
     "  --yes             also when more machines are hit than --max-share (default 25%) of all\n"
     "  --silent          do not tell the controller that it is done on purpose\n"
     "  --seed N          what is left to chance is this choice\n"
@@ -51,14 +54,17 @@ static const char usage[] =
 
 struct arguments {
     const char *data, *job;
-    int64_t rank; /* -1: none */
+    struct client_options client; /* without `data` */
+    struct order_options order;   /* body NULL: none */
+    int64_t rank;                 /* -1: none */
     double max_share;
     bool sure, silent;
     struct inject_how how;
     struct run_options run;
 };
 
-enum { OPTION_HOW = 256 };
+/* The last three are an agent's own (inject_order.c). */
+enum { OPTION_HOW = 256, OPTION_SERVER, OPTION_ORDER, OPTION_MACHINE, OPTION_MEMORY };
 
 static const struct option options[] = {{"data", required_argument, NULL, 'd'},
                                         {"job", required_argument, NULL, 'j'},
@@ -69,6 +75,10 @@ static const struct option options[] = {{"data", required_argument, NULL, 'd'},
                                         {"seed", required_argument, NULL, 's'},
                                         {"dry-run", no_argument, NULL, 'n'},
                                         {"output", required_argument, NULL, 'o'},
+                                        {"server", required_argument, NULL, OPTION_SERVER},
+                                        {"order", required_argument, NULL, OPTION_ORDER},
+                                        {"machine", required_argument, NULL, OPTION_MACHINE},
+                                        {"memory", required_argument, NULL, OPTION_MEMORY},
                                         {"help", no_argument, NULL, 'h'},
                                         {"direction", required_argument, NULL, OPTION_HOW},
                                         {"for", required_argument, NULL, OPTION_HOW},
@@ -115,6 +125,18 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         return arguments->run.has_seed;
     case 'n':
         return arguments->run.dry = true;
+    case OPTION_SERVER:
+        arguments->client.server = value;
+        return value[0] != 0;
+    case OPTION_ORDER:
+        arguments->order.body = value;
+        return true;
+    case OPTION_MACHINE:
+        arguments->order.machine = value;
+        return true;
+    case OPTION_MEMORY:
+        arguments->order.memory = value;
+        return true;
     default: /* 'o' */
         arguments->run.json = strcmp(value, "json") == 0;
         return arguments->run.json;
@@ -144,8 +166,10 @@ static int parse(struct arguments *arguments, int argc, char **argv)
             return EXIT_USAGE;
         }
     }
-    if (!arguments->data || optind >= argc) {
-        say("inject: an action, an object and --data are needed; see --help");
+    if (arguments->order.body && arguments->order.machine && arguments->order.memory)
+        return inject_order(&arguments->order);
+    if (optind >= argc) {
+        say("inject: an action and an object are needed; see --help");
         return EXIT_USAGE;
     }
     return -1;
@@ -234,7 +258,7 @@ static int inject_one(struct ground *ground, const struct arguments *arguments, 
     }
     if (count < 2 || !is_complete(action, &arguments->how)) {
         if (count < 2)
-            say("inject: an action, an object and --data are needed; see --help");
+            say("inject: an action and an object are needed; see --help");
         return EXIT_USAGE;
     }
     int rc = resolve(ground, arguments, action, agents, words + 1, count - 1, &targets);
@@ -245,10 +269,11 @@ static int inject_one(struct ground *ground, const struct arguments *arguments, 
     }
     if (rc == EXIT_OK && !arguments->run.dry) {
         rc = inject_do(ground, action, &arguments->how, &targets, &done);
-        if (rc == EXIT_OK || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE))
+        bool told = ground->where == GROUND_API && !done.count; /* by what the machines answered */
+        if ((rc == EXIT_OK || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE)) && !told)
             printf("%zu %s at %lld.%09lld\n", done.count, done.noun, (long long)(done.at_ns / NS_PER_SECOND),
                    (long long)(done.at_ns % NS_PER_SECOND));
-        if (rc == EXIT_OK && arguments->how.for_ns)
+        if (rc == EXIT_OK && arguments->how.for_ns && ground->where == GROUND_UP)
             rc = undo_after(ground, &done, arguments->how.for_ns);
     }
     injected_done(&done);
@@ -295,7 +320,8 @@ int cmd_inject(int argc, char **argv)
         return rc;
     char **words = argv + optind;
     int count = argc - optind;
-    rc = ground_open(&ground, arguments.data, arguments.job);
+    rc = arguments.data ? ground_open(&ground, arguments.data, arguments.job)
+                        : ground_open_api(&ground, &arguments.client, arguments.job);
     if (rc != EXIT_OK)
         return rc;
     ground.max_share = arguments.max_share;
@@ -303,7 +329,12 @@ int cmd_inject(int argc, char **argv)
     ground.silent = arguments.silent;
     if (arguments.run.has_seed)
         rng_seed(&ground.rng, arguments.run.seed);
-    if (strcmp(words[0], "list") == 0) {
+    bool remote = ground.where == GROUND_API;
+    if (strcmp(words[0], "list") == 0 && remote) {
+        rc = remote_print_standing(&ground, arguments.run.json);
+    } else if (strcmp(words[0], "heal") == 0 && count > 1 && remote) {
+        rc = remote_heal(&ground, words + 1, count - 1);
+    } else if (strcmp(words[0], "list") == 0) {
         inject_print_standing(&ground, arguments.run.json);
     } else if (strcmp(words[0], "heal") == 0) {
         rc = heal(&ground, words + 1, count - 1);

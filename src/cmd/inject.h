@@ -1,5 +1,7 @@
-/* inject.h - what the parts of `phalanx inject` share: the cluster on this computer that things are done to,
- * who is meant by a selector now, doing and undoing, and running a scenario.
+/* inject.h - what the parts of `phalanx inject` share: the cluster that things are done to, who is meant by a
+ * selector now, doing and undoing, and running a scenario. The cluster is one on this computer
+ * (`phalanx up --data`), one that is reached by its API, whose agents are sent orders, or, where an agent has
+ * started this program to carry out such an order, this machine.
  *
  *     struct ground ground;
  *     if (ground_open(&ground, data, job) == EXIT_OK) {
@@ -36,9 +38,28 @@ struct ground_pod {
 };
 struct ground_machine {
     char name[TARGET_NAME_MAX], rack[TARGET_NAME_MAX];
+    bool injection; /* its agent takes orders to break things */
+};
+enum { ORDER_NAME_MAX = 64 };
+/* An order that stands in a cluster that is reached by its API. */
+struct remote_standing {
+    char name[ORDER_NAME_MAX], machine[TARGET_NAME_MAX];
+    enum inject_action action;
+    const struct doc *fault; /* that tells of it, in the reply that it was read from */
+};
+typedef VEC(struct remote_standing) remote_list;
+enum ground_kind {
+    GROUND_UP,      /* `data` is the folder of `phalanx up` */
+    GROUND_API,     /* `data` is empty */
+    GROUND_MACHINE, /* `data` is the state directory of this machine's agent; `client` is not open */
 };
 struct ground {
-    char data[PATH_MAX];       /* folder of `phalanx up` */
+    enum ground_kind where;
+    char data[PATH_MAX];
+    char memory[PATH_MAX];     /* GROUND_MACHINE: what its tasks hold in memory; empty: nothing */
+    pid_t agent;               /* GROUND_MACHINE: who has started this program */
+    struct str order;          /* GROUND_MACHINE: name of the injection that is carried out */
+    int64_t until_ns;          /* GROUND_MACHINE: what stands is undone then, since 1970 */
     char job[TARGET_NAME_MAX]; /* "namespace/name" that selectors mean without one; empty: none */
     struct client client;
     struct rng rng;
@@ -47,10 +68,17 @@ struct ground {
     bool patient;      /* a controller that does not answer is asked again, for some seconds */
     VEC(struct ground_pod) pods;
     VEC(struct ground_machine) machines;
+    remote_list standing; /* GROUND_API: what was ordered here, for remote_heal_run */
+    struct arena arena;
 };
 
 /* inject_ground.c: `job`, "name" or "namespace/name" or NULL, is the default of selectors. */
 int ground_open(struct ground *ground, const char *data, const char *job);
+int ground_open_api(struct ground *ground, const struct client_options *options, const char *job);
+/* This machine; its agent's state directory is the working directory. */
+int ground_open_machine(struct ground *ground, const char *memory);
+/* The state directory of a machine's agent on this computer. */
+void ground_state(const struct ground *ground, const char *machine, char ret_path[PATH_MAX]);
 void ground_close(struct ground *ground);
 /* Asks the API which machines and Pods there are. */
 int ground_look(struct ground *ground);
@@ -83,6 +111,12 @@ int inject_heal(struct ground *ground, int64_t record);
 /* The numbers of all that stands, in order. */
 typedef VEC(int64_t) record_list;
 void inject_standing(const struct ground *ground, record_list *ret_records);
+struct standing {
+    char name[ORDER_NAME_MAX]; /* of the order; empty: it was none */
+    enum inject_action action;
+    int64_t until_ns; /* since 1970; 0: for ever */
+};
+bool inject_standing_read(const struct ground *ground, int64_t number, struct standing *ret);
 /* One line a record, or JSON. */
 void inject_print_standing(const struct ground *ground, bool json);
 
@@ -105,6 +139,25 @@ void harm_slow(const struct ground *ground, const struct target *target, uint32_
     __attribute__((noreturn));
 /* A machine whose power failed has nothing in its memory. */
 void harm_memory(const struct ground *ground, const char *machine);
+
+/* inject_remote.c: in a cluster that is reached by its API. */
+int remote_do(struct ground *ground, enum inject_action action, const struct inject_how *how,
+              const target_list *targets, struct injected *ret); /* inject_do, but for its guard */
+int remote_heal(struct ground *ground, char **names, int count); /* or "all" */
+int remote_heal_run(struct ground *ground); /* what remote_do was asked for since the start and may stand */
+int remote_print_standing(struct ground *ground, bool json);
+
+/* A process in a session of its own that says nothing and outlives this one: 0 in it, its number here; -1
+ * (and said so): there is none. */
+pid_t inject_keeper(void);
+
+/* inject_order.c: what an agent has started this program for. */
+struct order_options {
+    const char *body;    /* the order: JSON, docs/inject.md */
+    const char *machine; /* this one's name */
+    const char *memory;  /* folder of what its tasks hold in memory; "none" */
+};
+int inject_order(const struct order_options *options);
 
 /* inject_run.c: `phalanx inject run`. */
 struct run_options {

@@ -26,6 +26,7 @@ struct record {
     int64_t at_ns;
     pid_t keeper; /* 0: none */
     path_list paths;
+    struct standing order; /* of an agent's order */
 };
 
 /* --- signals -------------------------------------------------------------------------------------------- */
@@ -151,6 +152,8 @@ static void write_record(struct buf *out, const struct record *record)
     json_pair_text(&json, "machine", record->target.machine);
     json_pair_int(&json, "at", record->at_ns);
     json_pair_int(&json, "keeper", record->keeper);
+    json_pair_text(&json, "order", record->order.name);
+    json_pair_int(&json, "until", record->order.until_ns);
     json_pair_str(&json, "code", record->how.code);
     json_pair_str(&json, "place", record->how.place);
     json_pair_int(&json, "chip", record->how.chip);
@@ -169,6 +172,9 @@ static int64_t keep_record(const struct ground *ground, const struct record *rec
     char path[PATH_MAX + 64];
     record_list standing = {0};
     struct buf text BUF_CLEANUP = {0};
+    struct record whole = *record;
+    whole.order.until_ns = ground->until_ns;
+    snprintf(whole.order.name, sizeof whole.order.name, STR_FORMAT, STR_ARG(ground->order));
     snprintf(path, sizeof path, "%s/injections", ground->data);
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         say("inject: %s: %s", path, strerror(errno));
@@ -179,7 +185,7 @@ static int64_t keep_record(const struct ground *ground, const struct record *rec
     do
         record_path(ground, ++number, path);
     while ((fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0 && errno == EEXIST);
-    write_record(&text, record);
+    write_record(&text, &whole);
     if (fd < 0 || write(fd, text.data, text.len) != (ssize_t)text.len) {
         say("inject: %s: %s", path, strerror(errno));
         number = 0;
@@ -213,6 +219,10 @@ static bool read_record(const struct ground *ground, int64_t number, struct aren
     snprintf(ret->target.machine, sizeof ret->target.machine, STR_FORMAT, STR_ARG(machine));
     ret->at_ns = doc_number(doc, "at", 0);
     ret->keeper = (pid_t)doc_number(doc, "keeper", 0);
+    ret->order.action = ret->action;
+    ret->order.until_ns = doc_number(doc, "until", 0);
+    struct str order = doc_text(doc, "order");
+    snprintf(ret->order.name, sizeof ret->order.name, STR_FORMAT, STR_ARG(order));
     ret->how = inject_how_default();
     ret->how.code = doc_text(doc, "code");
     ret->how.place = doc_text(doc, "place");
@@ -293,6 +303,17 @@ int inject_heal(struct ground *ground, int64_t number)
     return rc;
 }
 
+bool inject_standing_read(const struct ground *ground, int64_t number, struct standing *ret)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 * RECORD_BYTES_MAX};
+    struct record record = {0};
+    bool good = read_record(ground, number, &arena, &record);
+    vec_done(&record.paths);
+    if (good)
+        *ret = record.order;
+    return good;
+}
+
 void inject_print_standing(const struct ground *ground, bool json)
 {
     record_list standing = {0};
@@ -341,6 +362,34 @@ void inject_print_standing(const struct ground *ground, bool json)
 
 /* --- doing ---------------------------------------------------------------------------------------------- */
 
+pid_t inject_keeper(void)
+{
+    int fds[2];
+    char byte;
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        say("inject: pipe: %s", strerror(errno));
+        return -1;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+            if (dup2(null, fd) < 0) /* a reader of our output does not wait for it */
+                _exit(EXIT_FAILED);
+        setsid();
+        close(fds[0]);
+        close(fds[1]);
+        return 0;
+    }
+    if (child < 0)
+        say("inject: fork: %s", strerror(errno));
+    close(fds[1]);
+    while (child > 0 && read(fds[0], &byte, 1) < 0 && errno == EINTR)
+        ; /* until it is in its session */
+    close(fds[0]);
+    return child;
+}
+
 static int keep_slow(struct ground *ground, const struct target *target, const struct inject_how *how,
                      pid_t *ret_keeper, size_t *count)
 {
@@ -350,17 +399,11 @@ static int keep_slow(struct ground *ground, const struct target *target, const s
     vec_done(&pids);
     if (!there)
         return EXIT_NOT_FOUND;
-    pid_t child = fork();
-    if (child == 0) {
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (null >= 0 && dup2(null, STDOUT_FILENO) >= 0) /* a reader of our output does not wait for it */
-            setsid();
+    pid_t child = inject_keeper();
+    if (child == 0)
         harm_slow(ground, target, how->cpu_percent);
-    }
-    if (child < 0) {
-        say("inject: fork: %s", strerror(errno));
+    if (child < 0)
         return EXIT_FAILED;
-    }
     *ret_keeper = child;
     *count += there;
     return EXIT_OK;
@@ -398,17 +441,27 @@ static int do_one(struct ground *ground, const struct target *target, struct rec
     }
 }
 
-static int guard(const struct ground *ground, const target_list *targets)
+static size_t machines_in(const struct ground *ground)
 {
-    size_t hit = ground_machines_hit(targets), all = 0;
     char path[PATH_MAX + 16];
     struct dirent *entry;
+    size_t count = 0;
+    if (ground->where == GROUND_API)
+        return ground->machines.len;
     snprintf(path, sizeof path, "%s/machines", ground->data);
     DIR *folder = opendir(path);
     while (folder && (entry = readdir(folder)))
-        all += entry->d_name[0] != '.';
+        count += entry->d_name[0] != '.';
     if (folder)
         closedir(folder);
+    return count;
+}
+
+static int guard(const struct ground *ground, const target_list *targets)
+{
+    size_t hit = ground_machines_hit(targets), all = machines_in(ground);
+    if (ground->where == GROUND_MACHINE)
+        return EXIT_OK; /* whoever sent the order has counted */
     if (ground->sure || hit <= 1 || (double)hit <= ground->max_share * (double)all)
         return EXIT_OK;
     say("inject: %zu of %zu machines would be hit, more than %.0f %%: say --yes, or --max-share", hit, all,
@@ -455,7 +508,9 @@ int inject_do(struct ground *ground, enum inject_action action, const struct inj
     int rc = guard(ground, targets);
     if (rc != EXIT_OK)
         return rc;
-    if (!ground->silent && action != ACTION_LIE)
+    if (ground->where == GROUND_API)
+        return remote_do(ground, action, how, targets, ret);
+    if (!ground->silent && action != ACTION_LIE && ground->where == GROUND_UP)
         harm_note(ground, action, targets);
     if (action <= ACTION_CONTINUE) {
         int numbers[] = {SIGKILL, SIGSTOP, SIGCONT};

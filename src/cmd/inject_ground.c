@@ -65,9 +65,34 @@ int ground_open(struct ground *ground, const char *data, const char *job)
     return client_open(&ground->client, &options);
 }
 
+int ground_open_api(struct ground *ground, const struct client_options *options, const char *job)
+{
+    *ground = (struct ground){.where = GROUND_API, .max_share = 0.25};
+    if (job)
+        full_job(ground->job, str_from(job));
+    rng_seed(&ground->rng, (uint64_t)client_wall() ^ (uint64_t)getpid() << 40);
+    return client_open(&ground->client, options);
+}
+
+int ground_open_machine(struct ground *ground, const char *memory)
+{
+    *ground = (struct ground){.where = GROUND_MACHINE, .agent = getppid()};
+    if (!realpath(".", ground->data)) {
+        say("inject: %s", strerror(errno));
+        return EXIT_FAILED;
+    }
+    if (strcmp(memory, "none") != 0)
+        snprintf(ground->memory, sizeof ground->memory, "%s", memory);
+    rng_seed(&ground->rng, (uint64_t)client_wall() ^ (uint64_t)getpid() << 40);
+    return EXIT_OK;
+}
+
 void ground_close(struct ground *ground)
 {
-    client_close(&ground->client);
+    if (ground->where != GROUND_MACHINE)
+        client_close(&ground->client);
+    vec_done(&ground->standing);
+    arena_done(&ground->arena);
     vec_done(&ground->pods);
     vec_done(&ground->machines);
 }
@@ -129,6 +154,7 @@ int ground_look(struct ground *ground)
         const struct doc *labels = doc_dotted(doc_at(items, i), "metadata.labels");
         copy_text(machine.name, doc_text(doc_at(items, i), "metadata.name"));
         copy_text(machine.rack, doc_str(doc_get(labels, "phalanx.dev/rack"), STR("")));
+        machine.injection = str_is(doc_text(doc_at(items, i), "status.phalanx.injection"), "allowed");
         vec_push(&ground->machines, machine);
     }
     client_reply_done(&reply);
@@ -229,7 +255,8 @@ static int resolve_pod(struct ground *ground, const struct inject_selector *sele
             return EXIT_OK;
         }
     pid_list pids = {0}; /* one that the controller knows no more, or that nobody can be asked about */
-    ground_processes(ground, &target, &pids);
+    if (ground->where == GROUND_UP)
+        ground_processes(ground, &target, &pids);
     bool any = pids.len > 0;
     vec_done(&pids);
     if (any)
@@ -237,11 +264,26 @@ static int resolve_pod(struct ground *ground, const struct inject_selector *sele
     return any ? EXIT_OK : EXIT_NOT_FOUND;
 }
 
-static bool machine_exists(const struct ground *ground, const char *name)
+void ground_state(const struct ground *ground, const char *machine, char ret_path[PATH_MAX])
 {
-    char path[PATH_MAX + TARGET_NAME_MAX + 16];
-    snprintf(path, sizeof path, "%s/machines/%s", ground->data, name);
-    return access(path, F_OK) == 0;
+    bool one = ground->where == GROUND_MACHINE;
+    int len = one ? snprintf(ret_path, PATH_MAX, "%s", ground->data)
+                  : snprintf(ret_path, PATH_MAX, "%s/machines/%s", ground->data, machine);
+    if (len >= PATH_MAX)
+        ret_path[0] = 0; /* there is none of that name */
+}
+
+static bool machine_exists(struct ground *ground, const char *name)
+{
+    char path[PATH_MAX];
+    if (ground->where == GROUND_UP) {
+        ground_state(ground, name, path);
+        return access(path, F_OK) == 0;
+    }
+    for (size_t i = 0; i < ground->machines.len; i++)
+        if (strcmp(ground->machines.items[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 int ground_resolve(struct ground *ground, const struct inject_selector *selector, target_list *targets)
@@ -255,8 +297,11 @@ int ground_resolve(struct ground *ground, const struct inject_selector *selector
         return EXIT_OK;
     }
     if (named && (selector->kind == INJECT_MACHINE || selector->kind == INJECT_AGENT)) {
+        int rc = ground->where == GROUND_API ? ground_look(ground) : EXIT_OK;
+        if (rc != EXIT_OK)
+            return rc;
         if (!machine_exists(ground, name)) {
-            say("inject: no machine \"%s\" below %s", name, ground->data);
+            say("inject: no machine \"%s\"%s%s", name, ground->data[0] ? " below " : "", ground->data);
             return EXIT_NOT_FOUND;
         }
         add_machine(targets, selector->kind, name);
@@ -316,15 +361,16 @@ static char *read_proc(pid_t pid, const char *name, size_t *ret_len)
     return text;
 }
 
-/* One of the NUL-ended words is `wanted`; `at` >= 0: that one. */
+/* One of the NUL-ended words is `wanted`, or begins so where that ends in '/'; `at` >= 0: that one. */
 static bool has_word(pid_t pid, const char *name, const char *wanted, int at)
 {
-    size_t len;
+    size_t len, wanted_len = strlen(wanted);
     char *text = read_proc(pid, name, &len);
-    bool found = false;
+    bool found = false, prefix = wanted_len && wanted[wanted_len - 1] == '/';
     int number = 0;
     for (size_t i = 0; i < len && !found; i += strlen(text + i) + 1, number++)
-        found = (at < 0 || at == number) && strcmp(text + i, wanted) == 0;
+        found = (at < 0 || at == number) &&
+                (prefix ? strncmp(text + i, wanted, wanted_len) == 0 : strcmp(text + i, wanted) == 0);
     mem_free(text);
     return found;
 }
@@ -344,16 +390,24 @@ static void every_process(void (*visit)(void *context, pid_t pid), void *context
 struct seeking {
     const struct ground *ground;
     const char *label;        /* of the shim */
-    char mark[PATH_MAX + 32]; /* in the environment of what it keeps */
+    char mark[PATH_MAX + 32]; /* in the environment of what it keeps; a '/' at its end: so it begins */
     pid_list *pids;
     bool agents; /* agents alone */
 };
+
+static void add_process(pid_list *pids, pid_t pid)
+{
+    for (size_t i = 0; i < pids->len; i++)
+        if (pids->items[i] == pid)
+            return;
+    vec_push(pids, pid);
+}
 
 static void seek_machine(void *context, pid_t pid)
 {
     struct seeking *seeking = context;
     if (!seeking->agents || has_word(pid, "cmdline", "agent", 1))
-        vec_push(seeking->pids, pid);
+        add_process(seeking->pids, pid);
 }
 
 static void seek_controller(void *context, pid_t pid)
@@ -372,8 +426,8 @@ static void seek_shim(void *context, pid_t pid)
     snprintf(link, sizeof link, "/proc/%d/cwd", (int)pid);
     ssize_t len = readlink(link, folder, sizeof folder - 1);
     folder[len > 0 ? len : 0] = 0;
-    char machines[PATH_MAX + 16], real[PATH_MAX];
-    snprintf(machines, sizeof machines, "%s/machines", seeking->ground->data);
+    char machines[PATH_MAX], real[PATH_MAX];
+    ground_state(seeking->ground, "", machines);
     if (realpath(machines, real) && strncmp(folder, real, strlen(real)) == 0)
         snprintf(seeking->mark, sizeof seeking->mark, "PHX_TASK_DIR=%s", folder);
 }
@@ -382,16 +436,30 @@ static void seek_task(void *context, pid_t pid)
 {
     struct seeking *seeking = context;
     if (has_word(pid, "environ", seeking->mark, -1))
-        vec_push(seeking->pids, pid);
+        add_process(seeking->pids, pid);
+}
+
+/* An agent that was started by hand may name its directory in other words, and a task may work elsewhere. */
+static void own_processes(const struct ground *ground, struct seeking *seeking)
+{
+    if (kill(ground->agent, 0) == 0)
+        add_process(seeking->pids, ground->agent);
+    snprintf(seeking->mark, sizeof seeking->mark, "PHX_TASK_DIR=%s/", ground->data);
+    if (!seeking->agents)
+        every_process(seek_task, seeking);
 }
 
 static void machine_processes(const struct ground *ground, const char *machine, struct seeking *seeking)
 {
-    char state[PATH_MAX + TARGET_NAME_MAX + 16], real[PATH_MAX];
-    snprintf(state, sizeof state, "%s/machines/%s", ground->data, machine);
+    char state[PATH_MAX], real[PATH_MAX];
+    ground_state(ground, machine, state);
+    if (!state[0])
+        return;
     processes_visit(state, seek_machine, seeking);
     if (realpath(state, real) && strcmp(real, state) != 0)
         processes_visit(real, seek_machine, seeking);
+    if (ground->where == GROUND_MACHINE)
+        own_processes(ground, seeking);
 }
 
 void ground_processes(const struct ground *ground, const struct target *target, pid_list *ret_pids)
@@ -421,6 +489,10 @@ bool ground_memory_of(const struct ground *ground, const char *machine, char ret
 {
     char pattern[TARGET_NAME_MAX + 96];
     glob_t found;
+    if (ground->where == GROUND_MACHINE) {
+        memcpy(ret_path, ground->memory, PATH_MAX);
+        return ground->memory[0] != 0;
+    }
     snprintf(pattern, sizeof pattern, "/dev/shm/phalanx-up-%08x/phalanx-%s-????????",
              (unsigned)hash64(0, ground->data, strlen(ground->data)), machine);
     if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd/door.h"
 #include "cmd/inject.h"
 
 /* Of a shard a few bits behind its header, docs/formats/checkpoint.md: damage that only reading shows. */
@@ -58,12 +59,17 @@ static pid_t stranger(const char *cgroup, const pid_list *pids)
     snprintf(path, sizeof path, "%s/cgroup.procs", cgroup);
     FILE *file = fopen(path, "re");
     while (file && !found && fscanf(file, "%d", &pid) == 1)
-        if (!holds(pids, pid) && kill(pid, 0) == 0)
+        if (!holds(pids, pid) && pid != getpid() && kill(pid, 0) == 0)
             found = pid;
     if (file)
         fclose(file);
     return found;
 }
+
+static const char own_group_of_up[] =
+    "`phalanx up` has to be run as one who may make control groups (root), so that each machine has its own";
+static const char own_group_of_agent[] =
+    "its agent has to be started in one of its own, as systemd does (deploy/systemd)";
 
 int harm_cut(const struct ground *ground, const struct target *target, const struct inject_how *how,
              path_list *paths, size_t *count)
@@ -81,10 +87,8 @@ int harm_cut(const struct ground *ground, const struct target *target, const str
     for (size_t i = 0; i < groups.len && rc == EXIT_OK; i++) {
         pid_t other = stranger(groups.items[i], &again);
         if (other) {
-            say("inject: %s: process %d is in the same control group, %s: `phalanx up` has to be run as one "
-                "who "
-                "may make control groups (root), so that each machine has its own",
-                target->name, (int)other, groups.items[i]);
+            say("inject: %s: process %d is in the same control group, %s: %s", target->name, (int)other,
+                groups.items[i], ground->where == GROUND_UP ? own_group_of_up : own_group_of_agent);
             rc = EXIT_FAILED;
         } else if (inject_cut(groups.items[i], how->direction, how->loss_ppm ? how->loss_ppm : 1000000,
                               &error) < 0) {
@@ -176,14 +180,13 @@ int harm_fill(const struct ground *ground, const struct target *target, path_lis
     struct error error;
     uint64_t bytes;
     char folder[PATH_MAX], path[PATH_MAX + 64];
-    if (target->kind == INJECT_CHECKPOINT && !variable_of(ground, target, "PHX_CHECKPOINT_DIR", folder)) {
+    if (target->kind != INJECT_CHECKPOINT)
+        ground_state(ground, target->name, folder);
+    else if (!variable_of(ground, target, "PHX_CHECKPOINT_DIR", folder)) {
         say("inject: rank %lld of %s keeps no checkpoints in storage, or has no process",
             (long long)target->rank, target->job);
         return EXIT_NOT_FOUND;
     }
-    if (target->kind != INJECT_CHECKPOINT && (size_t)snprintf(folder, sizeof folder, "%s/machines/%s",
-                                                              ground->data, target->name) >= sizeof folder)
-        return EXIT_FAILED;
     snprintf(path, sizeof path, "%s/.ballast-%lld", folder, (long long)client_wall());
     int rc = inject_fill(path, FILL_MAX, &bytes, &error);
     if (rc < 0) {
@@ -294,8 +297,29 @@ struct report {
     int64_t timeout_ms;
 };
 
+/* As a probe of this machine would. */
+static int tell_agent(const struct ground *ground, const struct report *report)
+{
+    char path[AGENT_SOCKET_PATH_MAX + 1];
+    struct error error;
+    door_path(ground->data, path);
+    int rc = door_report(path,
+                         &(struct door_report){.code = report->code,
+                                               .place = report->place,
+                                               .severity = report->severity,
+                                               .assertion = report->assertion,
+                                               .evidence = report->evidence,
+                                               .chip = report->chip},
+                         &error);
+    if (rc < 0)
+        say("inject: %s", error.text);
+    return rc == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
 static int post(struct ground *ground, const struct report *report, bool told)
 {
+    if (ground->where == GROUND_MACHINE)
+        return tell_agent(ground, report);
     struct buf body BUF_CLEANUP = {0};
     struct json_writer json = {.out = &body};
     struct client_reply reply;

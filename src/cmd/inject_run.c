@@ -10,6 +10,7 @@
 #include "host/access/pki.h"
 
 enum { FILE_BYTES_MAX = 1 << 20, LOOK_MS = 20 };
+#define HOUR_NS (3600 * NS_PER_SECOND)
 
 struct pending {
     const struct scenario_step *step;
@@ -105,6 +106,17 @@ static void note_fault(struct running *running, const struct scenario_step *step
     }
 }
 
+/* Where machines are sent orders nothing stands for ever: what has no time of its own stands as long as the
+ * scenario may last, and is undone at its end. */
+static struct inject_how how_of(const struct running *running, const struct scenario_step *step)
+{
+    struct inject_how how = step->how;
+    int64_t longest_ns = running->scenario.timeout_ns < HOUR_NS ? running->scenario.timeout_ns : HOUR_NS;
+    if (running->ground->where == GROUND_API && inject_stands(step->action) && !how.for_ns)
+        how.for_ns = longest_ns;
+    return how;
+}
+
 /* EXIT_NOT_FOUND: what it means is not there now. */
 static int perform(struct running *running, const struct scenario_step *step)
 {
@@ -114,8 +126,9 @@ static int perform(struct running *running, const struct scenario_step *step)
     int rc = resolve(running, step, &targets);
     if (rc == EXIT_OK)
         job_watch_processes(&running->watch, running->ground, &targets, &survivors);
+    struct inject_how how = how_of(running, step);
     if (rc == EXIT_OK)
-        rc = inject_do(running->ground, step->action, &step->how, &targets, &done);
+        rc = inject_do(running->ground, step->action, &how, &targets, &done);
     if (rc == EXIT_OK)
         note_fault(running, step, &targets, &survivors, &done);
     else
@@ -239,6 +252,8 @@ static int loop(struct running *running, bool *ret_timed_out)
     if (asked_to_end)
         rc = EXIT_FAILED;
     int healed = heal_due(running, true);
+    if (running->ground->where == GROUND_API)
+        (void)remote_heal_run(running->ground); /* what can't be reached now undoes itself in time */
     return rc == EXIT_OK ? healed : rc;
 }
 
@@ -288,6 +303,13 @@ static int begin(struct running *running)
     rng_seed(&running->ground->rng, running->seed);
     running->began_ns = client_clock();
     running->steps = mem_alloc(scenario->step_count * sizeof *running->steps);
+    for (size_t i = 0; i < scenario->expect_count; i++)
+        if (scenario->expects[i].what == EXPECT_SURVIVORS && running->ground->where == GROUND_API) {
+            fprintf(stderr,
+                    "%s:%u:%u: survivorsKeepTheirProcesses takes a cluster on this computer (--data)\n",
+                    running->options->file, scenario->expects[i].line, scenario->expects[i].column);
+            return EXIT_USAGE;
+        }
     for (size_t i = 0; i < scenario->step_count; i++) {
         const struct scenario_step *step = &scenario->steps[i];
         bool first = i == 0 && step->moment == MOMENT_AFTER;

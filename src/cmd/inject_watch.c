@@ -275,7 +275,7 @@ static bool read_text(struct judging *judging, struct str name, struct buf *ret_
     struct buf path BUF_CLEANUP = {0};
     struct error error;
     if (name.data[0] != '/')
-        buf_printf(&path, "%s/", judging->ground->data);
+        buf_printf(&path, "%s/", judging->ground->data[0] ? judging->ground->data : ".");
     buf_add_str(&path, name);
     if (pki_read_file(path.data, FILE_BYTES_MAX, ret_text, &error) == 0)
         return true;

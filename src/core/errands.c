@@ -65,6 +65,9 @@ static void hand_over(struct core *core, struct step *step, const struct errand 
     case ERRAND_OF_REPAIR:
         repairs_errand_ended(step, errand, end);
         break;
+    case ERRAND_OF_INJECTION:
+        core_injection_ended(core, step, errand, end);
+        break;
     }
 }
 

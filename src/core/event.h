@@ -71,6 +71,8 @@ enum write_verb {
     WRITE_METADATA = 5,
     /* A person wants to know for whom the ranks of a JobSet, or of a Job of its own, wait (hang/hang.h). */
     WRITE_DIAGNOSE = 90,
+    /* Something of a Node is broken on purpose, by its agent, or that is undone (core/injections.c). */
+    WRITE_INJECT = 180,
 };
 
 /* What becomes of the objects that an owner leaves behind (metav1.DeletionPropagation). */

@@ -78,6 +78,10 @@ void core_excluded_by(struct core *core, struct step *step, const struct jobset_
  * core_isolate has something to do. */
 bool core_judge_lemons(struct core *core, struct step *step);
 
+/* injections.c: what an agent said of a fault on purpose that it was asked for. */
+void core_injection_ended(struct core *core, struct step *step, const struct errand *errand,
+                          const struct errand_end *end);
+
 /* errands.c: ends of errands to their owners; true: jobs must settle again. */
 bool core_errands(struct core *core, struct step *step);
 

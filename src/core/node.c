@@ -38,6 +38,7 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->leave_ns = old->leave_ns;
     machine->incarnation = old->incarnation;
     machine->errands = old->errands;
+    machine->injection = old->injection;
     machine->qualified_ns = old->qualified_ns;
     machine->paired_ns = old->paired_ns;
     machine->qualifying = old->qualifying;
@@ -169,6 +170,7 @@ void node_hello(struct core *core, struct step *step, const struct hello *hello)
         return;
     machine->incarnation = hello->incarnation;
     machine->errands = hello->errands;
+    machine->injection = hello->injection;
     if (hello->chips != machine->chip_count)
         step_note(step, true, "InventoryMismatch", ref_machine(machine),
                   "the agent found %u chips, the cluster file says %u", hello->chips, machine->chip_count);

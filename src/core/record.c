@@ -143,10 +143,15 @@ void record_encode(struct buf *out, const struct event *event)
 
 /* --- reading -------------------------------------------------------------------------------------------- */
 
+static bool is_verb(uint32_t verb)
+{
+    return (verb >= WRITE_CREATE && verb <= WRITE_METADATA) || verb == WRITE_DIAGNOSE || verb == WRITE_INJECT;
+}
+
 static int read_write(const Log__Write *pb, struct write_event *ret, struct error *error)
 {
-    if ((pb->verb != WRITE_DIAGNOSE && (pb->verb < WRITE_CREATE || pb->verb > WRITE_METADATA)) ||
-        pb->object < OBJECT_JOBSET || pb->object >= OBJECT_KINDS || pb->propagation > PROPAGATION_ORPHAN)
+    if (!is_verb(pb->verb) || pb->object < OBJECT_JOBSET || pb->object >= OBJECT_KINDS ||
+        pb->propagation > PROPAGATION_ORPHAN)
         return error_set(error, ERROR_UNSUPPORTED, "write with verb %u of object kind %u", pb->verb,
                          pb->object);
     *ret = (struct write_event){
@@ -263,9 +268,11 @@ static void describe_write(struct buf *out, const struct write_event *write)
     static const char *const objects[OBJECT_KINDS] = {"?",    "jobset", "job",      "pod",
                                                       "node", "event",  "namespace"};
     _Static_assert(sizeof verbs / sizeof *verbs == WRITE_METADATA + 1, "a name for each verb");
-    CHECK((write->verb <= WRITE_METADATA || write->verb == WRITE_DIAGNOSE) && write->object < OBJECT_KINDS);
+    CHECK(is_verb(write->verb) && write->object < OBJECT_KINDS);
     buf_printf(out, "write %s %s " STR_FORMAT "/" STR_FORMAT " (%zu bytes)",
-               write->verb == WRITE_DIAGNOSE ? "diagnose" : verbs[write->verb],
+               write->verb == WRITE_DIAGNOSE ? "diagnose"
+               : write->verb == WRITE_INJECT ? "inject"
+                                             : verbs[write->verb],
                objects[write->object] ? objects[write->object] : object_kind_name(write->object),
                STR_ARG(write->namespace_), STR_ARG(write->name), write->body.len);
     if (write->user.len)

@@ -33,7 +33,7 @@ bool snapshot_read_errand(struct errands *errands, const struct cluster *cluster
     const struct machine *machine = cluster_find(cluster, str_from(pb->machine));
     if (!machine || (machine->state != MACHINE_READY && machine->state != MACHINE_AWAY) ||
         (machine->state == MACHINE_READY && !machine->errands) || pb->kind < ERRAND_HOOK ||
-        pb->kind > ERRAND_DIAGNOSE || pb->owner < ERRAND_OF_REPAIR || pb->owner > ERRAND_OF_HANG ||
+        pb->kind > ERRAND_INJECT || pb->owner < ERRAND_OF_REPAIR || pb->owner > ERRAND_OF_INJECTION ||
         pb->timeout_ns <= 0 || pb->timeout_ns > ERRAND_TIMEOUT_MAX_NS || pb->begun_ns > now_ns ||
         pb->begun_ns < 0 || errands_count(errands) >= ERRANDS_MAX)
         return false;

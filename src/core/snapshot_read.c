@@ -579,6 +579,7 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     machine->blamed_ns = pb->blamed_ns;
     machine->incarnation = pb->incarnation;
     machine->errands = pb->errands;
+    machine->injection = pb->injection;
     machine->qualified_ns = pb->qualified_ns;
     machine->paired_ns = pb->paired_ns;
     machine->qualifying = pb->qualifying;

@@ -435,6 +435,7 @@ static void write_machine(struct writer *writer, const struct core *core, const 
     pb.blamed_ns = machine->blamed_ns;
     pb.incarnation = machine->incarnation;
     pb.errands = machine->errands;
+    pb.injection = machine->injection;
     pb.qualified_ns = machine->qualified_ns;
     pb.paired_ns = machine->paired_ns;
     pb.qualifying = machine->qualifying;

@@ -177,6 +177,8 @@ bool write_refuse_invalid(const struct writing *writing, struct field_errors *er
 static bool write_node(const struct writing *writing)
 {
     struct machine *machine = cluster_find(&writing->core->cluster, writing->write->name);
+    if (writing->write->verb == WRITE_INJECT)
+        return write_injection(writing);
     if (writing->write->verb != WRITE_REPLACE)
         return write_refuse_verb(writing);
     if (!machine)

@@ -50,6 +50,7 @@ bool write_namespace_open(const struct writing *writing, struct str namespace_);
 bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, const struct doc *was,
                            const struct doc *is);
 bool write_fault(const struct writing *writing); /* write_fault.c */
+bool write_injection(const struct writing *writing); /* injections.c */
 /* write_quota.c: do the namespace's ResourceQuotas leave room for what is being created? `document` and
  * `spec` of a
  * workload; NULL: it is none. */

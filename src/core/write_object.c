@@ -256,6 +256,7 @@ bool write_object(const struct writing *writing)
         return set_status(writing);
     case WRITE_METADATA:
     case WRITE_DIAGNOSE:
+    case WRITE_INJECT:
         break;
     }
     return write_refuse_verb(writing);

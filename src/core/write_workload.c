@@ -392,6 +392,8 @@ bool write_workload(const struct writing *writing)
         return write_metadata(writing);
     case WRITE_DIAGNOSE:
         return diagnose_workload(writing);
+    case WRITE_INJECT:
+        break;
     }
     return write_refuse_verb(writing);
 }

@@ -63,6 +63,7 @@ struct agent_config {
     uint32_t chips;
     int64_t cpu_milli, memory_bytes;
     uint64_t seed; /* of the jitter */
+    bool injection; /* its host breaks things on purpose where the controller asks for it */
 };
 
 /* --- events --------------------------------------------------------------------------------------- */

@@ -91,6 +91,7 @@ void agent_send_hello(struct agent *agent, struct agent_effects *effects)
                           .memory_bytes = agent->config.memory_bytes,
                           .software = agent->config.software,
                           .sheets = true,
+                          .injection = agent->config.injection,
                           .report_count = agent->tasks.len};
     hello.reports = ARENA_ARRAY(&effects->arena, struct task_report, agent->tasks.len);
     for (size_t i = 0; i < agent->tasks.len; i++) {

@@ -87,6 +87,7 @@ void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hel
     ret->errands = hello->errands;
     ret->n_errand_ids = hello->errand_count;
     ret->errand_ids = hello->errand_ids;
+    ret->injection = hello->injection;
 }
 
 void codec_write_reports(struct arena *arena, const struct reports *reports, Wire__Reports *ret)
@@ -268,7 +269,8 @@ int codec_read_hello(struct arena *arena, const Wire__Hello *pb, struct hello *r
                           .sheets = pb->sheets,
                           .errands = pb->errands,
                           .errand_ids = pb->errand_ids,
-                          .errand_count = pb->n_errand_ids};
+                          .errand_count = pb->n_errand_ids,
+                          .injection = pb->injection};
     if (hello.machine.len == 0 || hello.machine.len > NAME_MAX_BYTES)
         return error_set(error, ERROR_INVALID, "hello: machine name of %zu bytes", hello.machine.len);
     if (hello.cpu_milli < 0 || hello.memory_bytes < 0)

@@ -99,6 +99,7 @@ struct hello {
     bool errands;       /* it understands errands */
     obj_id *errand_ids; /* those that wait, run, or ended without an acknowledgement */
     size_t errand_count;
+    bool injection; /* it breaks things on purpose where it is asked to (ERRAND_INJECT) */
 };
 /* What a machine and its containers used during the last window, measured by the agent's host: with one
  * heartbeat in ten seconds, never logged. */

@@ -137,8 +137,8 @@ obj_id errand_begin(struct step *step, const struct errand_order *order)
     struct errands *errands = step->errands;
     CHECK(order->machine < step->cluster->machine_count && order->body.len <= ERRAND_BODY_MAX);
     CHECK(order->timeout_ns > 0 && order->timeout_ns <= ERRAND_TIMEOUT_MAX_NS);
-    CHECK(order->kind >= ERRAND_HOOK && order->kind <= ERRAND_DIAGNOSE);
-    CHECK(order->owner >= ERRAND_OF_REPAIR && order->owner <= ERRAND_OF_HANG);
+    CHECK(order->kind >= ERRAND_HOOK && order->kind <= ERRAND_INJECT);
+    CHECK(order->owner >= ERRAND_OF_REPAIR && order->owner <= ERRAND_OF_INJECTION);
     const struct machine *machine = &step->cluster->machines[order->machine];
     bool full = errands->list.len >= ERRANDS_MAX;
     struct errand *errand = add(errands, &(struct errand){.uid = step_uid(step),

@@ -1,5 +1,5 @@
 /* errand.h - work that the controller has an agent do on its machine beside tasks: run an operator's hook,
- * qualify the machine, test a pair of machines, collect a task's flight records.
+ * qualify the machine, test a pair of machines, collect a task's flight records, break something on purpose.
  *
  *     obj_id errand = errand_begin(step, &order);   // EFFECT_ERRAND_START
  *     ...                                           // the agent runs it, reports its end

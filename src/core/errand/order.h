@@ -20,10 +20,16 @@ enum errand_kind {
     ERRAND_QUALIFY = 2,  /* `phalanx qualify`: the machine alone */
     ERRAND_PAIR = 3,     /* `phalanx qualify pair`: one end of two */
     ERRAND_DIAGNOSE = 4, /* flight records of a task */
+    ERRAND_INJECT = 5,   /* `phalanx inject`: a fault on purpose */
 };
 
 /* Who began it and hears of its end. Part of snapshots. */
-enum errand_owner { ERRAND_OF_REPAIR = 1, ERRAND_OF_PREFLIGHT = 2, ERRAND_OF_HANG = 3 };
+enum errand_owner {
+    ERRAND_OF_REPAIR = 1,
+    ERRAND_OF_PREFLIGHT = 2,
+    ERRAND_OF_HANG = 3,
+    ERRAND_OF_INJECTION = 4,
+};
 
 /* Part of the wire; an agent says one of the first three. */
 enum errand_outcome {

@@ -81,6 +81,7 @@ struct machine {
     uint32_t task_count;       /* tasks placed here, chips or not */
     uint64_t incarnation;      /* of the agent that registered last; larger is newer */
     bool errands;              /* that agent understands errands (errand/errand.h) */
+    bool injection;            /* and breaks things on purpose where it is asked to (injections.c) */
     /* When it passed its tests (qualification.h), alone and with a partner, as far as that still counts; 0:
      * it does not. And the errand that tests it before a gang starts; 0: none. */
     int64_t qualified_ns, paired_ns;

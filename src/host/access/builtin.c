@@ -88,6 +88,13 @@ static const char roles[] =
     "- {apiGroups: [scheduling.k8s.io], resources: [priorityclasses], verbs: ['*']}\n"
     "- {apiGroups: [policy], resources: [poddisruptionbudgets, poddisruptionbudgets/status], verbs: ['*']}\n"
     "---\n"
+    "kind: ClusterRole\nmetadata: {name: injector}\nrules:\n"
+    "- {apiGroups: [''], resources: [nodes/injections], verbs: [create]}\n"
+    "- {apiGroups: [''], resources: [nodes, pods, events], " READ "}\n"
+    "- {apiGroups: [batch, jobset.x-k8s.io], resources: [jobs, jobs/status, jobsets, jobsets/status], " READ
+    "}\n"
+    "- {apiGroups: [phalanx.dev], resources: [faults], " READ "}\n"
+    "---\n"
     "kind: ClusterRole\nmetadata: {name: kueue-batch-admin-role}\nrules:\n"
     "- {" KUEUE ", resources: ['*'], verbs: ['*']}\n"
     "- {" VISIBILITY ", resources: [clusterqueues/pendingworkloads, localqueues/pendingworkloads], verbs: "

@@ -13,6 +13,7 @@
  *     volumes/<uid>      its volumes (volumes.c)
  *     health             conditions that probes saw, and how far they had read the kernel log
  *     uploads/           records of shards on their way to the object store (store.c)
+ *     injections/        what stands of faults on purpose (docs/inject.md)
  *     agent.sock         for libphalanx (job/wire.h); /tmp/phalanx-<hash>.sock where that path is too long
  *     faults.sock        for daemons that report faults (docs/faults.md); likewise
  *
@@ -52,6 +53,7 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
      * controller names. */
     const char *checkpoint_store;
     const char *hooks_dir;           /* operators' scripts (docs/errands.md); NULL: /etc/phalanx/hooks */
+    bool injection;                  /* break things where the controller asks (docs/inject.md) */
     const char *shim;                /* path of phalanx-shim; NULL: the launcher's search */
     /* Of each container's log, for runs that start from now on: as in launch.h. */
     uint64_t log_bytes;              /* 0: the launcher's 10 MiB */

@@ -4,6 +4,7 @@
  *   HOOK            the script HOOKS/NAME that its body names, with the body's variables as environment
  *   QUALIFY, PAIR   this program: phalanx qualify --order BODY, phalanx qualify pair --order BODY
  *   DIAGNOSE        likewise: phalanx diagnose --order BODY
+ *   INJECT          likewise: phalanx inject --order BODY, where that is allowed (docs/inject.md)
  *
  * What it writes to its standard output and error is its output; beyond ERRAND_OUTPUT_MAX it is thrown away.
  * At the time-out, or when it is stopped, the whole group is killed. The child dies with its agent. */
@@ -22,7 +23,11 @@
 
 enum { HOOK_NAME_MAX = 64, HOOK_VARIABLES_MAX = 64 };
 #define HOOKS_DEFAULT "/etc/phalanx/hooks"
-#define HOOK_PATH     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+/* The agent's own errand at its start, of which the controller knows nothing. */
+#define NOBODYS         0
+#define HEAL_ALL        "{\"spec\":{\"action\":\"heal\",\"object\":\"all\"}}"
+#define HEAL_TIMEOUT_NS (60 * NS_PER_SECOND)
+#define HOOK_PATH       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct errand_run {
     struct live *live;
@@ -112,7 +117,10 @@ static void tell_end(struct errand_run *run, enum errand_outcome outcome, int32_
     struct errand_end end = {
         .errand = run->uid, .outcome = outcome, .exit_code = exit_code, .output = buf_str(&said)};
     let_go(run);
-    local_step(machine, (struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
+    if (end.errand != NOBODYS)
+        local_step(machine, (struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
+    else if (outcome != ERRAND_OK)
+        local_note(machine, end.output);
     buf_done(&said);
 }
 
@@ -296,6 +304,24 @@ static int diagnose_command(struct errand_run *run, struct command *command, str
     return 0;
 }
 
+/* What was broken is mended in any case. */
+static int inject_command(struct errand_run *run, const struct doc *body, struct command *command,
+                          struct error *error)
+{
+    const struct live *live = run->live;
+    const char *words[] = {"phalanx",   "inject",
+                           "--order",   run->start.body.data,
+                           "--machine", live->machine->name,
+                           "--memory",  live->memory_dir ? live->memory_dir : "none"};
+    enum { WORDS = sizeof words / sizeof *words };
+    if (!live->injection && !str_is(doc_str(doc_path(body, "spec", "action", NULL), STR("")), "heal"))
+        return error_set(error, ERROR_DENIED, "this agent was started without --allow-injection");
+    command->path = "/proc/self/exe";
+    command->argv = ARENA_ARRAY(&run->arena, const char *, WORDS + 1);
+    mem_copy(command->argv, words, sizeof words);
+    return 0;
+}
+
 static int make_command(struct errand_run *run, struct command *command, struct error *error)
 {
     struct doc *body = NULL;
@@ -312,6 +338,8 @@ static int make_command(struct errand_run *run, struct command *command, struct 
         return qualify_command(run, command, error);
     case ERRAND_DIAGNOSE:
         return diagnose_command(run, command, error);
+    case ERRAND_INJECT:
+        return inject_command(run, body, command, error);
     }
     return error_set(error, ERROR_UNSUPPORTED, "this agent knows no errand of kind %d", (int)run->start.kind);
 }
@@ -345,6 +373,17 @@ void local_errand_start(struct live *live, const struct errand_start *start)
     run->timer.data = run;
     run->handles = 1;
     uv_timer_start(&run->timer, on_begin, 0, 0);
+}
+
+void local_errand_heal(struct live *live)
+{
+    char path[PATH_BYTES + 64];
+    snprintf(path, sizeof path, "%s/injections", live->directory);
+    if (access(path, F_OK) == 0)
+        local_errand_start(live, &(struct errand_start){.errand = NOBODYS,
+                                                        .kind = ERRAND_INJECT,
+                                                        .body = STR(HEAL_ALL),
+                                                        .timeout_ns = HEAL_TIMEOUT_NS});
 }
 
 void local_errand_stop(struct live *live, obj_id errand)

@@ -89,7 +89,8 @@ static void machine_init(struct agent_host *host, uint32_t index, const struct a
                                   .incarnation = (uint64_t)local_wall_ns(),
                                   .chips = options->chips,
                                   .cpu_milli = options->cpu_milli,
-                                  .memory_bytes = options->memory_bytes};
+                                  .memory_bytes = options->memory_bytes,
+                                  .injection = options->injection};
     if (config.cpu_milli == 0)
         config.cpu_milli = (int64_t)sysconf(_SC_NPROCESSORS_ONLN) * 1000;
     if (config.memory_bytes == 0)

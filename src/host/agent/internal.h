@@ -120,6 +120,7 @@ struct live {
     size_t probe_count;
     struct list_node errands;  /* errand.c */
     char *hooks_dir;           /* NULL: the default */
+    bool injection;            /* errands may break things on purpose */
     struct usage_meter *meter; /* usage.c; NULL: nothing was measured yet */
     struct health_watch *health; /* health.c; NULL: no probes */
     struct agent_metrics *metrics; /* metrics.c */
@@ -206,6 +207,8 @@ void local_probe_close_all(struct live *live);
 void local_errand_start(struct live *live, const struct errand_start *start);
 void local_errand_stop(struct live *live, obj_id errand);
 void local_errand_close_all(struct live *live);
+/* What an earlier agent's injections (docs/inject.md) have left standing is undone; nobody waits for it. */
+void local_errand_heal(struct live *live);
 
 /* health.c */
 struct probes;

@@ -549,6 +549,7 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     list_init(&live->probes);
     list_init(&live->errands);
     live->hooks_dir = options->hooks_dir ? strdup(options->hooks_dir) : NULL;
+    live->injection = options->injection;
     live->log_bytes = options->log_bytes;
     live->log_files = options->log_files;
     machine->live = live; /* on failure live_close takes back what there is */
@@ -627,6 +628,7 @@ int local_tasks_adopt(struct live *live, struct error *error)
     live->adopting = false;
     if (alive < 0)
         return alive;
+    local_errand_heal(live);
     if (alive > 0) {
         struct error note;
         error_set(&note, ERROR_INVALID, "%d running tasks of an earlier agent taken over", alive);

@@ -174,6 +174,8 @@ static void put_phalanx(struct render *render, const struct machine *machine)
     json_pair_int(out, "chips", machine->chip_count);
     json_pair_int(out, "freeChips", __builtin_popcountll(machine->free_mask));
     json_pair_int(out, "tasks", machine->task_count);
+    if (machine->injection)
+        json_pair_text(out, "injection", "allowed");
     json_end_object(out);
 }
 

@@ -19,6 +19,8 @@ const struct subresource *subresources_of(const struct resource *resource)
         {.name = NULL}};
     static const struct subresource jobs[] = {
         STATUS, {"diagnosis", "phalanx.dev", "v1", "Diagnosis", VERB_CREATE | VERB_GET}, {.name = NULL}};
+    static const struct subresource nodes[] = {
+        STATUS, {"injections", "phalanx.dev", "v1", "Injection", VERB_CREATE}, {.name = NULL}};
     static const struct subresource accounts[] = {
         {"token", "authentication.k8s.io", "v1", "TokenRequest", VERB_CREATE}, {.name = NULL}};
     static const struct subresource visibility[] = {
@@ -40,6 +42,7 @@ const struct subresource *subresources_of(const struct resource *resource)
     case OBJECT_JOB:
         return jobs;
     case OBJECT_NODE:
+        return nodes;
     case OBJECT_NAMESPACE:
     case OBJECT_CLAIM:
     case OBJECT_SERVICE:
@@ -74,15 +77,18 @@ void handle_subresource(struct api_request *request)
     bool status = sub->name && strcmp(sub->name, "status") == 0;
     bool eviction = sub->name && strcmp(sub->name, "eviction") == 0;
     bool token = sub->name && strcmp(sub->name, "token") == 0;
+    bool injection = sub->name && strcmp(sub->name, "injections") == 0;
     if (eviction && request->method == METHOD_POST)
         handle_evict(request);
     else if (token && request->method == METHOD_POST)
         handle_token_request(request);
+    else if (injection && request->method == METHOD_POST)
+        handle_inject(request);
     else if (status && request->method == METHOD_GET)
         handle_get(request);
     else if (status && (request->method == METHOD_PUT || request->method == METHOD_PATCH))
         handle_status(request);
-    else if (status || eviction || token)
+    else if (status || eviction || token || injection)
         answer_status(request, 405, "MethodNotAllowed",
                       "the server does not allow this method on the requested resource");
     else

@@ -17,9 +17,10 @@ struct subresource {
 /* The subresources of a kind; the last has no name. */
 const struct subresource *subresources_of(const struct resource *resource);
 
-/* `status`, `eviction`, `token` and `diagnosis`; 404 for what is none of them. */
+/* `status`, `eviction`, `token`, `injections` and `diagnosis`; 404 for what is none of them. */
 void handle_subresource(struct api_request *request);
 void handle_diagnosis(struct api_request *request);     /* diagnosis.c */
 void handle_token_request(struct api_request *request); /* tokenrequest.c */
+void handle_inject(struct api_request *request);        /* injection.c */
 
 #endif

@@ -84,6 +84,8 @@ struct inject_how inject_how_default(void);
  * command line or a scenario; the texts must live as long as `how`. ERROR_NOT_FOUND: there is no such
  * option. */
 int inject_how_set(struct inject_how *how, struct str name, struct str value, struct error *error);
+/* The options that are not the defaults, as texts that inject_how_set takes, into the object `spec`. */
+void inject_how_write(const struct inject_how *how, struct arena *arena, struct doc *spec);
 /* Whether something is left to undo after the action. */
 bool inject_stands(enum inject_action action);
 

@@ -203,11 +203,12 @@ static bool parse_share(struct str text, uint32_t *ret_ppm)
     return true;
 }
 
+static const char *const directions[] = {"in", "out", "both"};
+
 static bool set_direction(struct inject_how *how, struct str value)
 {
-    static const char *const names[] = {"in", "out", "both"};
     for (int i = 0; i < 3; i++)
-        if (str_is(value, names[i])) {
+        if (str_is(value, directions[i])) {
             how->direction = (enum inject_direction)(i + 1);
             return true;
         }
@@ -249,4 +250,29 @@ int inject_how_set(struct inject_how *how, struct str name, struct str value, st
     return good ? 0
                 : error_set(error, ERROR_INVALID, STR_FORMAT ": \"" STR_FORMAT "\" is not %s", STR_ARG(name),
                             (int)(value.len < 60 ? value.len : 60), value.data, wanted);
+}
+
+void inject_how_write(const struct inject_how *how, struct arena *arena, struct doc *spec)
+{
+    struct {
+        const char *key;
+        struct str value; /* empty: the default */
+    } texts[] = {
+        {"direction", how->direction && how->direction != DIRECTION_BOTH
+                          ? str_from(directions[how->direction - 1])
+                          : STR("")},
+        {"for", how->for_ns ? arena_printf(arena, "%lldms", (long long)((how->for_ns - 1) / NS_PER_MS + 1))
+                            : STR("")},
+        {"cpu", how->cpu_percent ? arena_printf(arena, "%u%%", how->cpu_percent) : STR("")},
+        {"loss", how->loss_ppm
+                     ? arena_printf(arena, "%u.%04u%%", how->loss_ppm / 10000, how->loss_ppm % 10000)
+                     : STR("")},
+        {"tier", how->tier == TIER_STORAGE ? STR("storage") : STR("")},
+        {"code", how->code},
+        {"place", how->place},
+        {"chip", how->chip >= 0 ? arena_printf(arena, "%lld", (long long)how->chip) : STR("")},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].value.len)
+            doc_set(arena, spec, str_from(texts[i].key), doc_new_str(arena, texts[i].value));
 }

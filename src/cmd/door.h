@@ -1,0 +1,24 @@
+/* door.h - faults.sock, at which this machine's agent hears what daemons see of the machine
+ * (host/agent/faults.c; docs/faults.md).
+ */
+#ifndef PHX_CMD_DOOR_H
+#define PHX_CMD_DOOR_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "host/agent/agent_host.h"
+
+struct door_report {
+    const char *code;
+    const char *place, *severity, *assertion; /* NULL: the agent's defaults */
+    struct str evidence;
+    int64_t chip; /* -1: none */
+};
+/* The socket of the agent whose state directory this is. */
+void door_path(const char *state, char ret_path[AGENT_SOCKET_PATH_MAX + 1]);
+/* ERROR_UNAVAILABLE: nobody answers there; ERROR_INVALID: refused, and why. */
+int door_report(const char *path, const struct door_report *report, struct error *error);
+
+#endif

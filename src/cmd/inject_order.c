@@ -1,0 +1,317 @@
+/* An order of the controller, carried out on this machine (docs/inject.md): the machine's agent has started
+ * this program for it, in its state directory, as an errand. What is said on standard output is the answer.
+ *
+ * Carried out once: an agent that dies of an order gets it again from the controller when it comes back, so
+ * each order leaves a mark, injections/NAME.done, before anything is done.
+ *
+ * What stands is undone by a process of its own that outlives the order, and the agent too, which may be what
+ * stands still. If it dies as well the next start of the agent undoes what is left. Whoever undoes says so to
+ * the agent: the Fault that the controller opened is over then. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cmd/door.h"
+#include "cmd/inject.h"
+
+enum { STANDING_MAX = 16, MARK_KEPT_S = 24 * 3600 };
+#define FOR_MAX_NS (3600 * NS_PER_SECOND)
+#define FOLDER     "injections"
+
+struct order {
+    struct str name, action, object;
+    enum inject_action what, of; /* of: what is healed; INJECT_ACTIONS: it was not said */
+    struct inject_how how;
+    struct target target;
+};
+
+/* --- what is asked -------------------------------------------------------------------------------------- */
+
+/* Members that are no options of the action (inject_how_set). */
+static bool is_own_member(struct str key)
+{
+    return str_is(key, "action") || str_is(key, "object") || str_is(key, "rank") || str_is(key, "job") ||
+           str_is(key, "silent") || str_is(key, "of");
+}
+
+static int read_options(const struct doc *spec, struct order *order, struct error *error)
+{
+    for (size_t i = 0; i < doc_len(spec); i++) {
+        const struct doc_member *member = &spec->object.members[i];
+        struct str value = doc_str(member->value, STR(""));
+        int rc = is_own_member(member->key) ? 0 : inject_how_set(&order->how, member->key, value, error);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_target(const struct order_options *options, const struct doc *spec, struct order *order,
+                       struct error *error)
+{
+    struct inject_selector selector;
+    struct target *target = &order->target;
+    int rc = inject_selector_parse(order->object, &selector, error);
+    if (rc < 0)
+        return rc;
+    const char *why = inject_action_refuses(order->what, selector.kind);
+    bool whole = selector.kind == INJECT_MACHINE || selector.kind == INJECT_AGENT;
+    if (why)
+        return error_set(error, ERROR_INVALID, STR_FORMAT " " STR_FORMAT ": %s", STR_ARG(order->action),
+                         STR_ARG(order->object), why);
+    if (selector.choice != CHOICE_NAME || !(whole || selector.by_pod) ||
+        (whole && !str_is(selector.name, options->machine)))
+        return error_set(error, ERROR_INVALID, "\"" STR_FORMAT "\" is nothing of machine %s",
+                         STR_ARG(order->object), options->machine);
+    struct str job = doc_str(doc_get(spec, "job"), STR(""));
+    *target = (struct target){.kind = selector.kind, .rank = doc_int(doc_get(spec, "rank"), -1)};
+    snprintf(target->name, sizeof target->name, STR_FORMAT, STR_ARG(selector.name));
+    snprintf(target->machine, sizeof target->machine, "%s", options->machine);
+    snprintf(target->job, sizeof target->job, STR_FORMAT, STR_ARG(job));
+    return 0;
+}
+
+static bool heals(const struct order *order)
+{
+    return str_is(order->action, "heal");
+}
+
+static int read_order(struct arena *arena, const struct order_options *options, struct order *ret,
+                      struct error *error)
+{
+    struct doc *document;
+    int rc = json_parse(arena, str_from(options->body), &document, error);
+    if (rc < 0)
+        return rc;
+    const struct doc *spec = doc_get(document, "spec");
+    *ret = (struct order){.name = doc_text(document, "name"),
+                          .action = doc_text(spec, "action"),
+                          .object = doc_text(spec, "object"),
+                          .of = INJECT_ACTIONS,
+                          .how = inject_how_default()};
+    (void)inject_action_find(doc_text(spec, "of"), &ret->of);
+    if (heals(ret))
+        return 0;
+    if (!ret->name.len || ret->name.len >= ORDER_NAME_MAX || memchr(ret->name.data, '/', ret->name.len) ||
+        ret->name.data[0] == '.')
+        return error_set(error, ERROR_INVALID, "an order has a name of at most %d bytes", ORDER_NAME_MAX - 1);
+    if (!inject_action_find(ret->action, &ret->what))
+        return error_set(error, ERROR_UNSUPPORTED, "this agent knows no action \"" STR_FORMAT "\"",
+                         STR_ARG(ret->action));
+    rc = read_options(spec, ret, error);
+    return rc < 0 ? rc : read_target(options, spec, ret, error);
+}
+
+/* Nothing stands for ever, nor without bound. */
+static int check_limits(const struct ground *ground, const struct order *order, struct error *error)
+{
+    record_list standing = {0};
+    bool stands = inject_stands(order->what);
+    inject_standing(ground, &standing);
+    size_t count = standing.len;
+    vec_done(&standing);
+    if (stands && !order->how.for_ns)
+        return error_set(error, ERROR_INVALID, STR_FORMAT " needs a time: for", STR_ARG(order->action));
+    if (!stands && order->how.for_ns)
+        return error_set(error, ERROR_INVALID, STR_FORMAT " cannot be undone: no time is taken",
+                         STR_ARG(order->action));
+    if (order->how.for_ns > FOR_MAX_NS)
+        return error_set(error, ERROR_LIMIT, "at most an hour, then it is undone");
+    if (stands && count >= STANDING_MAX)
+        return error_set(error, ERROR_LIMIT, "%zu injections stand on this machine already", count);
+    return 0;
+}
+
+/* --- marks ---------------------------------------------------------------------------------------------- */
+
+/* Those that nobody can ask about any more. */
+static void drop_old_marks(void)
+{
+    struct dirent *entry;
+    struct stat info;
+    DIR *folder = opendir(FOLDER);
+    while (folder && (entry = readdir(folder)))
+        if (str_ends(str_from(entry->d_name), STR(".done")) &&
+            fstatat(dirfd(folder), entry->d_name, &info, 0) == 0 &&
+            info.st_mtime + MARK_KEPT_S < client_wall() / NS_PER_SECOND)
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+}
+
+/* 1: it was there already; 0: made. */
+static int make_mark(const struct order *order, struct error *error)
+{
+    char path[sizeof FOLDER + ORDER_NAME_MAX + 16];
+    if (mkdir(FOLDER, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, errno, "making %s", FOLDER);
+    drop_old_marks();
+    snprintf(path, sizeof path, FOLDER "/" STR_FORMAT ".done", STR_ARG(order->name));
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno == EEXIST ? 1 : error_set_errno(error, errno, "making %s", path);
+    close(fd);
+    return 0;
+}
+
+/* --- undoing -------------------------------------------------------------------------------------------- */
+
+/* The controller's Fault of this name is over. */
+static void tell_over(const struct ground *ground, const char *name, enum inject_action action)
+{
+    char code[64], place[ORDER_NAME_MAX + 16], path[AGENT_SOCKET_PATH_MAX + 1];
+    struct error error;
+    snprintf(code, sizeof code, "injected/%s", inject_action_names[action]);
+    snprintf(place, sizeof place, "injection/%s", name);
+    door_path(ground->data, path);
+    (void)door_report(path,
+                      &(struct door_report){.code = code,
+                                            .place = place,
+                                            .assertion = "recover",
+                                            .evidence = STR("it was undone"),
+                                            .chip = -1},
+                      &error); /* an agent that is gone says so when it is back: heal_all */
+}
+
+typedef VEC(struct standing) standing_list;
+
+static void list_standing(const struct ground *ground, standing_list *ret)
+{
+    record_list records = {0};
+    struct standing one;
+    inject_standing(ground, &records);
+    for (size_t i = 0; i < records.len; i++)
+        if (inject_standing_read(ground, records.items[i], &one) && one.name[0])
+            vec_push(ret, one);
+    vec_done(&records);
+}
+
+/* What stood before and does no more. */
+static void tell_gone(const struct ground *ground, const standing_list *before)
+{
+    standing_list now = {0};
+    list_standing(ground, &now);
+    for (size_t i = 0; i < before->len; i++) {
+        bool there = false;
+        for (size_t k = 0; k < now.len; k++)
+            there |= strcmp(now.items[k].name, before->items[i].name) == 0;
+        if (!there)
+            tell_over(ground, before->items[i].name, before->items[i].action);
+    }
+    vec_done(&now);
+}
+
+/* Those of one order, or (`name` "all") all. How many; -1: not all of them could be. */
+static int heal(struct ground *ground, struct str name)
+{
+    standing_list before = {0};
+    record_list records = {0};
+    struct standing one;
+    int count = 0;
+    bool failed = false;
+    list_standing(ground, &before);
+    inject_standing(ground, &records);
+    for (size_t i = 0; i < records.len; i++) {
+        if (!inject_standing_read(ground, records.items[i], &one) ||
+            !(str_is(name, "all") || str_is(name, one.name)))
+            continue;
+        failed |= inject_heal(ground, records.items[i]) != EXIT_OK;
+        count++;
+    }
+    tell_gone(ground, &before);
+    vec_done(&records);
+    vec_done(&before);
+    return failed ? -1 : count;
+}
+
+static int heal_order(struct ground *ground, const struct order *order)
+{
+    char name[ORDER_NAME_MAX];
+    int count = heal(ground, order->object);
+    if (count < 0)
+        return EXIT_FAILED;
+    if (count == 0 && order->of < INJECT_ACTIONS && order->object.len < sizeof name) {
+        snprintf(name, sizeof name, STR_FORMAT, STR_ARG(order->object)); /* the Fault may have been left */
+        tell_over(ground, name, order->of);
+    }
+    printf("%d undone\n", count);
+    return EXIT_OK;
+}
+
+/* A process that sleeps until the time is over, and then undoes it. It leaves the errand's group, which ends
+ * with the errand; a fork does not die with the agent. */
+static int keep(struct ground *ground, const struct order *order)
+{
+    pid_t child = inject_keeper();
+    if (child != 0)
+        return child > 0 ? EXIT_OK : EXIT_FAILED;
+    int64_t left_ns;
+    while ((left_ns = ground->until_ns - client_wall()) > 0) {
+        struct timespec left = {left_ns / NS_PER_SECOND, left_ns % NS_PER_SECOND};
+        nanosleep(&left, NULL);
+    }
+    _exit(heal(ground, order->name) < 0 ? EXIT_FAILED : EXIT_OK);
+}
+
+/* --- doing ---------------------------------------------------------------------------------------------- */
+
+static int carry_out(struct ground *ground, const struct order *order)
+{
+    target_list targets = {0};
+    standing_list before = {0};
+    struct injected done = {0};
+    vec_push(&targets, order->target);
+    list_standing(ground, &before);
+    ground->order = order->name;
+    ground->until_ns = client_wall() + order->how.for_ns;
+    int rc = inject_do(ground, order->what, &order->how, &targets, &done);
+    if (done.records.len && keep(ground, order) != EXIT_OK)
+        rc = EXIT_FAILED;
+    if (rc != EXIT_OK)
+        (void)heal(ground, order->name); /* nothing stands that nobody undoes */
+    tell_gone(ground, &before);          /* what goes on stands still no more */
+    if (rc == EXIT_OK)
+        printf("%zu %s\n", done.count, done.noun);
+    else if (rc == EXIT_NOT_FOUND)
+        printf("nothing runs here that is " STR_FORMAT "\n", STR_ARG(order->object));
+    injected_done(&done);
+    vec_done(&before);
+    vec_done(&targets);
+    return rc;
+}
+
+int inject_order(const struct order_options *options)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
+    struct ground ground;
+    struct order order;
+    struct error error;
+    int rc = ground_open_machine(&ground, options->memory);
+    if (rc != EXIT_OK)
+        return rc;
+    rc = read_order(&arena, options, &order, &error);
+    if (rc == 0 && heals(&order))
+        return heal_order(&ground, &order);
+    if (rc == 0)
+        rc = check_limits(&ground, &order, &error);
+    if (rc == 0)
+        rc = make_mark(&order, &error);
+    if (rc < 0) {
+        say("inject: %s", error.text);
+        return EXIT_FAILED;
+    }
+    if (rc > 0) {
+        printf("done before\n");
+        return EXIT_OK;
+    }
+    rc = carry_out(&ground, &order);
+    ground_close(&ground);
+    return rc;
+}

@@ -1,0 +1,16 @@
+/* nodes/NAME/injections: POST has the Node's agent break something on purpose, or undo it. What it answers is
+ * an Event of the Node, by the name that the client chose (core/injections.c). */
+#include "host/api/subresource.h"
+#include "host/api/write.h"
+
+void handle_inject(struct api_request *request)
+{
+    struct doc *document = NULL;
+    struct buf text BUF_CLEANUP = {0};
+    if (!body_parse(request, &document))
+        return;
+    struct write_job *job = write_job_new(request, WRITE_INJECT);
+    json_write(&text, document);
+    job->event.body = arena_str(&request->arena, buf_str(&text));
+    write_submit(request);
+}
