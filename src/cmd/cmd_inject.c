@@ -19,7 +19,9 @@ static const char usage[] =
     "\n"
     "Objects: controller, machine/NAME (or NAME), agent/NAME, rack/NAME, pod/NAME, jobset/NAME (all of\n"
     "its ranks), \"rank 2\", \"machine of rank 2\", \"agent of rank 2\", \"rack of rank 2\",\n"
-    "\"checkpoint of rank 2\"; \"random rank\" instead of \"rank 2\"; \"random machine\".\n"
+    "\"checkpoint of rank 2\"; \"random rank\" instead of \"rank 2\"; \"random machine\"; cube/NAME,\n"
+    "chip/MACHINE/N, link/MACHINE/N, switch/MACHINE/N, switch/RACK: the fault is reported that a driver\n"
+    "or a probe would report of one that has failed (kill) or is slow.\n"
     "\n"
     "Actions:\n"
     "  kill        SIGKILL; to a machine: to every process of it, all standing still, and what it has in\n"
@@ -51,6 +53,8 @@ static const char usage[] =
     "\n"
     "Exit status: 0 done, 1 failed or refused, 2 usage, 3 nothing of that name runs (run: an expectation is\n"
     "broken), 4 no controller answers.\n";
+
+typedef VEC(struct inject_selector) selector_list;
 
 struct arguments {
     const char *data, *job;
@@ -177,9 +181,9 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 
 /* --- one injection -------------------------------------------------------------------------------------- */
 
-/* Names are taken one by one, so that a mistake in the last one is known before the first is hit. */
-static int resolve(struct ground *ground, const struct arguments *arguments, enum inject_action action,
-                   bool agents, char **texts, int count, target_list *targets)
+/* All of them are read before the first is looked for. */
+static int read_objects(const struct arguments *arguments, enum inject_action action, bool agents,
+                        char **texts, int count, selector_list *ret)
 {
     for (int i = 0; i < count; i++) {
         struct inject_selector selector;
@@ -196,13 +200,18 @@ static int resolve(struct ground *ground, const struct arguments *arguments, enu
         }
         if (selector.by_rank && selector.kind == INJECT_RANK && action == ACTION_CORRUPT)
             selector.kind = INJECT_CHECKPOINT;
-        const char *why = inject_action_refuses(action, selector.kind);
-        if (why) {
-            say("inject: %s %s: %s", inject_action_names[action], texts[i], why);
-            return EXIT_USAGE;
-        }
-        int rc = ground_resolve(ground, &selector, targets);
-        if (rc == EXIT_NOT_FOUND && selector.choice != CHOICE_NAME)
+        vec_push(ret, selector);
+    }
+    return EXIT_OK;
+}
+
+/* Names are taken one by one, so that a mistake in the last one is known before the first is hit. */
+static int resolve(struct ground *ground, const selector_list *selectors, char **texts, target_list *targets)
+{
+    for (size_t i = 0; i < selectors->len; i++) {
+        int rc = ground_resolve(ground, &selectors->items[i], targets);
+        if (rc == EXIT_NOT_FOUND &&
+            (selectors->items[i].choice != CHOICE_NAME || selectors->items[i].kind >= INJECT_CHIP))
             say("inject: nothing runs that is \"%s\"", texts[i]);
         if (rc != EXIT_OK)
             return rc;
@@ -245,38 +254,62 @@ static int undo_after(struct ground *ground, const struct injected *done, int64_
     return rc;
 }
 
-static int inject_one(struct ground *ground, const struct arguments *arguments, char **words, int count)
+/* Action and objects; EXIT_USAGE: they make no sense together. */
+static int read_words(struct arguments *arguments, char **words, int count, enum inject_action *ret_action,
+                      selector_list *selectors)
 {
-    enum inject_action action = ACTION_KILL;
     struct str name = str_from(words[0]);
-    struct injected done = {0};
-    target_list targets = {0};
     bool agents = str_is(name, "kill-agent");
-    if (!agents && !inject_action_find(name, &action)) {
+    size_t which;
+    *ret_action = ACTION_KILL;
+    if (!agents && !inject_action_find(name, ret_action)) {
         say("inject: \"%s\" is not an action; see --help", words[0]);
         return EXIT_USAGE;
     }
-    if (count < 2 || !is_complete(action, &arguments->how)) {
-        if (count < 2)
-            say("inject: an action and an object are needed; see --help");
+    if (count < 2) {
+        say("inject: an action and an object are needed; see --help");
         return EXIT_USAGE;
     }
-    int rc = resolve(ground, arguments, action, agents, words + 1, count - 1, &targets);
+    int rc = read_objects(arguments, *ret_action, agents, words + 1, count - 1, selectors);
+    if (rc != EXIT_OK)
+        return rc;
+    const char *why = inject_settle(selectors->items, selectors->len, ret_action, &arguments->how, &which);
+    if (why)
+        say("inject: %s %s: %s", words[0], words[1 + which], why);
+    return !why && is_complete(*ret_action, &arguments->how) ? EXIT_OK : EXIT_USAGE;
+}
+
+static int hit(struct ground *ground, const struct arguments *arguments, enum inject_action action,
+               const target_list *targets)
+{
+    struct injected done = {0};
+    int rc = inject_do(ground, action, &arguments->how, targets, &done);
+    bool told = ground->where == GROUND_API && !done.count; /* by what the machines answered */
+    if ((rc == EXIT_OK || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE)) && !told)
+        printf("%zu %s at %lld.%09lld\n", done.count, done.noun, (long long)(done.at_ns / NS_PER_SECOND),
+               (long long)(done.at_ns % NS_PER_SECOND));
+    if (rc == EXIT_OK && arguments->how.for_ns && ground->where == GROUND_UP)
+        rc = undo_after(ground, &done, arguments->how.for_ns);
+    injected_done(&done);
+    return rc;
+}
+
+static int inject_one(struct ground *ground, struct arguments *arguments, char **words, int count)
+{
+    enum inject_action action;
+    target_list targets = {0};
+    selector_list selectors = {0};
+    int rc = read_words(arguments, words, count, &action, &selectors);
+    if (rc == EXIT_OK)
+        rc = resolve(ground, &selectors, words + 1, &targets);
     for (size_t i = 0; i < targets.len && rc == EXIT_OK && arguments->run.dry; i++) {
         char text[TARGET_NAME_MAX + 32];
         target_text(&targets.items[i], text);
         printf("%s %s\n", inject_action_names[action], text);
     }
-    if (rc == EXIT_OK && !arguments->run.dry) {
-        rc = inject_do(ground, action, &arguments->how, &targets, &done);
-        bool told = ground->where == GROUND_API && !done.count; /* by what the machines answered */
-        if ((rc == EXIT_OK || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE)) && !told)
-            printf("%zu %s at %lld.%09lld\n", done.count, done.noun, (long long)(done.at_ns / NS_PER_SECOND),
-                   (long long)(done.at_ns % NS_PER_SECOND));
-        if (rc == EXIT_OK && arguments->how.for_ns && ground->where == GROUND_UP)
-            rc = undo_after(ground, &done, arguments->how.for_ns);
-    }
-    injected_done(&done);
+    if (rc == EXIT_OK && !arguments->run.dry)
+        rc = hit(ground, arguments, action, &targets);
+    vec_done(&selectors);
     vec_done(&targets);
     return rc;
 }

@@ -26,6 +26,7 @@ struct target {
     char name[TARGET_NAME_MAX];    /* of a machine or agent; "namespace/pod" of a rank's Pod */
     char machine[TARGET_NAME_MAX]; /* where it is; empty: nowhere, or not known */
     char job[TARGET_NAME_MAX];     /* "namespace/name" of ranks and checkpoints; empty: not known */
+    char part[64];                 /* which chip, link or switch; name: its machine's */
     int64_t rank;                  /* -1: it is none, or not known */
 };
 typedef VEC(struct target) target_list;
@@ -37,7 +38,7 @@ struct ground_pod {
     int64_t rank;
 };
 struct ground_machine {
-    char name[TARGET_NAME_MAX], rack[TARGET_NAME_MAX];
+    char name[TARGET_NAME_MAX], rack[TARGET_NAME_MAX]; /* rack: or cube */
     bool injection; /* its agent takes orders to break things */
 };
 enum { ORDER_NAME_MAX = 64 };
@@ -88,7 +89,7 @@ int ground_resolve(struct ground *ground, const struct inject_selector *selector
 size_t ground_machines_hit(const target_list *targets);
 /* The processes of a target that live; none of a checkpoint. A rank's are those of its Pod's task. */
 void ground_processes(const struct ground *ground, const struct target *target, pid_list *ret_pids);
-/* "machine/m-2", "pod/default/train-w-0-1": a selector that means the same one later. */
+/* "machine/m-2", "pod/default/train-w-0-1", "chip/m-2/3": a selector that means the same one later. */
 void target_text(const struct target *target, char ret_text[TARGET_NAME_MAX + 32]);
 /* The machine's folder of checkpoints in memory, where it has one. */
 bool ground_memory_of(const struct ground *ground, const char *machine, char ret_path[PATH_MAX]);

@@ -217,6 +217,7 @@ static bool read_record(const struct ground *ground, int64_t number, struct aren
     struct str machine = doc_text(doc, "machine");
     snprintf(ret->target.name, sizeof ret->target.name, STR_FORMAT, STR_ARG(selector.name));
     snprintf(ret->target.machine, sizeof ret->target.machine, STR_FORMAT, STR_ARG(machine));
+    snprintf(ret->target.part, sizeof ret->target.part, STR_FORMAT, STR_ARG(selector.part));
     ret->at_ns = doc_number(doc, "at", 0);
     ret->keeper = (pid_t)doc_number(doc, "keeper", 0);
     ret->order.action = ret->action;

@@ -153,7 +153,8 @@ int ground_look(struct ground *ground)
         struct ground_machine machine;
         const struct doc *labels = doc_dotted(doc_at(items, i), "metadata.labels");
         copy_text(machine.name, doc_text(doc_at(items, i), "metadata.name"));
-        copy_text(machine.rack, doc_str(doc_get(labels, "phalanx.dev/rack"), STR("")));
+        struct str cube = doc_str(doc_get(labels, "phalanx.dev/cube"), STR(""));
+        copy_text(machine.rack, doc_str(doc_get(labels, "phalanx.dev/rack"), cube));
         machine.injection = str_is(doc_text(doc_at(items, i), "status.phalanx.injection"), "allowed");
         vec_push(&ground->machines, machine);
     }
@@ -173,7 +174,8 @@ int ground_look(struct ground *ground)
 static void add_target(target_list *targets, const struct target *target)
 {
     for (size_t i = 0; i < targets->len; i++)
-        if (targets->items[i].kind == target->kind && strcmp(targets->items[i].name, target->name) == 0)
+        if (targets->items[i].kind == target->kind && strcmp(targets->items[i].name, target->name) == 0 &&
+            strcmp(targets->items[i].part, target->part) == 0)
             return;
     vec_push(targets, *target);
 }
@@ -184,6 +186,24 @@ static void add_machine(target_list *targets, enum inject_kind kind, const char 
     copy_text(target.name, str_from(name));
     copy_text(target.machine, str_from(name));
     add_target(targets, &target);
+}
+
+/* A switch that is no machine's own serves those of a rack or cube, whose name it has: the model knows no
+ * other. */
+static void add_part(const struct ground *ground, const struct inject_selector *selector,
+                     target_list *targets)
+{
+    for (size_t i = 0; i < ground->machines.len; i++) {
+        const struct ground_machine *machine = &ground->machines.items[i];
+        struct target target = {.kind = selector->kind, .rank = -1};
+        bool own = selector->part.len > 0;
+        if (!str_is(selector->name, own ? machine->name : machine->rack))
+            continue;
+        copy_text(target.name, str_from(machine->name));
+        copy_text(target.machine, str_from(machine->name));
+        snprintf(target.part, sizeof target.part, STR_FORMAT, STR_ARG(own ? selector->part : selector->name));
+        add_target(targets, &target);
+    }
 }
 
 static void add_rack(const struct ground *ground, const char *rack, target_list *targets)
@@ -314,7 +334,9 @@ int ground_resolve(struct ground *ground, const struct inject_selector *selector
         return resolve_pod(ground, selector, targets);
     if (selector->by_rank)
         return resolve_ranks(ground, selector, targets);
-    if (named)
+    if (selector->kind >= INJECT_CHIP)
+        add_part(ground, selector, targets);
+    else if (named)
         add_rack(ground, name, targets);
     else if (ground->machines.len)
         add_machine(targets, selector->kind,
@@ -322,14 +344,19 @@ int ground_resolve(struct ground *ground, const struct inject_selector *selector
     return targets->len > before ? EXIT_OK : EXIT_NOT_FOUND;
 }
 
+static bool hits_machine(const struct target *target)
+{
+    return target->kind == INJECT_MACHINE || target->kind == INJECT_AGENT || target->kind >= INJECT_CHIP;
+}
+
 size_t ground_machines_hit(const target_list *targets)
 {
     size_t count = 0;
     for (size_t i = 0; i < targets->len; i++) {
-        bool seen = targets->items[i].kind != INJECT_MACHINE && targets->items[i].kind != INJECT_AGENT;
+        bool seen = !hits_machine(&targets->items[i]);
         for (size_t k = 0; k < i && !seen; k++)
             seen = strcmp(targets->items[i].machine, targets->items[k].machine) == 0 &&
-                   (targets->items[k].kind == INJECT_MACHINE || targets->items[k].kind == INJECT_AGENT);
+                   hits_machine(&targets->items[k]);
         count += !seen;
     }
     return count;
@@ -339,6 +366,9 @@ void target_text(const struct target *target, char ret_text[TARGET_NAME_MAX + 32
 {
     if (target->kind == INJECT_CONTROLLER)
         snprintf(ret_text, TARGET_NAME_MAX + 32, "controller");
+    else if (target->part[0])
+        snprintf(ret_text, TARGET_NAME_MAX + 32, "%s/%.253s/%s", inject_kind_names[target->kind],
+                 target->name, target->part);
     else
         snprintf(ret_text, TARGET_NAME_MAX + 32, "%s/%s",
                  target->kind == INJECT_RANK ? "pod" : inject_kind_names[target->kind], target->name);

@@ -380,22 +380,30 @@ void harm_note(struct ground *ground, enum inject_action action, const target_li
     }
 }
 
+/* As a driver or a probe would name it: of the target's part, or of the machine's by number. */
+static void default_place(enum inject_action action, const struct target *target, int64_t number,
+                          char ret_place[160])
+{
+    static const char *const kinds[INJECT_ACTIONS] = {
+        [ACTION_CHIP] = "gpu", [ACTION_LINK] = "link", [ACTION_SWITCH] = "switch", [ACTION_LIE] = "machine"};
+    static const char *const parts[] = {"gpu", "link", "switch"};
+    if (target->part[0])
+        snprintf(ret_place, 160, "%s/%s", parts[target->kind - INJECT_CHIP], target->part);
+    else
+        snprintf(ret_place, 160, "%s/%lld", kinds[action], (long long)(number < 0 ? 0 : number));
+}
+
 int harm_report(struct ground *ground, enum inject_action action, const struct target *target,
                 const struct inject_how *how, bool recover, size_t *count)
 {
-    static const struct {
-        enum inject_action action;
-        const char *code, *place;
-    } known[] = {{ACTION_CHIP, "xid/79", "gpu/%lld"},
-                 {ACTION_LINK, "ib/port-down", "link/%lld"},
-                 {ACTION_SWITCH, "public/switch-down", "switch/%lld"},
-                 {ACTION_LIE, "", "machine/%lld"}};
-    char code[160] = "", place[160] = "";
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].action == action) {
-            snprintf(code, sizeof code, "%s", known[i].code);
-            snprintf(place, sizeof place, known[i].place, (long long)(how->chip < 0 ? 0 : how->chip));
-        }
+    static const char *const codes[INJECT_ACTIONS] = {
+        [ACTION_CHIP] = "xid/79", [ACTION_LINK] = "ib/port-down", [ACTION_SWITCH] = "public/switch-down"};
+    char code[160], place[160];
+    int64_t chip = how->chip;
+    if (target->kind == INJECT_CHIP && chip < 0)
+        (void)str_to_i64(str_from(target->part), 0, INT32_MAX, &chip);
+    snprintf(code, sizeof code, "%s", codes[action] ? codes[action] : "");
+    default_place(action, target, chip, place);
     if (how->code.len)
         snprintf(code, sizeof code, STR_FORMAT, STR_ARG(how->code));
     if (how->place.len)
@@ -409,7 +417,7 @@ int harm_report(struct ground *ground, enum inject_action action, const struct t
                                    .assertion = recover ? "recover" : "occur",
                                    .severity = "major",
                                    .evidence = evidence,
-                                   .chip = how->chip,
+                                   .chip = chip,
                                    .timeout_ms = REPORT_MS},
                   !recover);
     *count += rc == EXIT_OK;

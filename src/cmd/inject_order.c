@@ -61,8 +61,9 @@ static int read_target(const struct order_options *options, const struct doc *sp
     int rc = inject_selector_parse(order->object, &selector, error);
     if (rc < 0)
         return rc;
-    const char *why = inject_action_refuses(order->what, selector.kind);
-    bool whole = selector.kind == INJECT_MACHINE || selector.kind == INJECT_AGENT;
+    size_t which;
+    const char *why = inject_settle(&selector, 1, &order->what, &order->how, &which);
+    bool whole = selector.kind == INJECT_MACHINE || selector.kind == INJECT_AGENT || selector.part.len;
     if (why)
         return error_set(error, ERROR_INVALID, STR_FORMAT " " STR_FORMAT ": %s", STR_ARG(order->action),
                          STR_ARG(order->object), why);
@@ -75,6 +76,7 @@ static int read_target(const struct order_options *options, const struct doc *sp
     snprintf(target->name, sizeof target->name, STR_FORMAT, STR_ARG(selector.name));
     snprintf(target->machine, sizeof target->machine, "%s", options->machine);
     snprintf(target->job, sizeof target->job, STR_FORMAT, STR_ARG(job));
+    snprintf(target->part, sizeof target->part, STR_FORMAT, STR_ARG(selector.part));
     return 0;
 }
 

@@ -20,9 +20,13 @@ enum inject_kind {
     INJECT_AGENT,
     INJECT_RACK,
     INJECT_RANK,
-    INJECT_CHECKPOINT
+    INJECT_CHECKPOINT,
+    INJECT_CHIP, /* this and the following: parts of machines */
+    INJECT_LINK,
+    INJECT_SWITCH,
+    INJECT_KINDS
 };
-extern const char *const inject_kind_names[INJECT_CHECKPOINT + 1]; /* "controller", "machine", ... */
+extern const char *const inject_kind_names[INJECT_KINDS]; /* "controller", "machine", ... */
 enum inject_choice {
     CHOICE_NAME,   /* by name */
     CHOICE_RANK,   /* by the number of a rank */
@@ -33,12 +37,14 @@ enum inject_choice {
  *     jobset/train (all ranks of it)
  *     machine of rank 3   agent of random rank   rack of rank 0 of jobset/train   checkpoint of rank 2
  *     random machine   random rank
+ *     cube/NAME (as rack/NAME)   chip/m-2/3   link/m-2/0   switch/m-2/0   switch/NAME (of a rack or cube)
  * A bare word that is none of these is a machine's name. */
 struct inject_selector {
     enum inject_kind kind;
     enum inject_choice choice;
     bool by_pod;     /* `name` is a Pod's */
-    struct str name; /* CHOICE_NAME */
+    struct str name; /* CHOICE_NAME; of a part: its machine's, or that of a rack or cube (`part` empty) */
+    struct str part; /* which chip, link or switch of the machine */
     int64_t rank;    /* CHOICE_RANK */
     bool by_rank;    /* it is what belongs to ranks: one, any or all of them */
     struct str job;  /* "train" or "team/train"; empty: the one that the caller has as its default */
@@ -65,6 +71,11 @@ extern const char *const inject_action_names[INJECT_ACTIONS]; /* "kill", "stop",
 bool inject_action_find(struct str name, enum inject_action *ret);
 /* Why the action does not apply to this kind of object; NULL: it does. */
 const char *inject_action_refuses(enum inject_action action, enum inject_kind kind);
+struct inject_how;
+/* What the action is that all of these objects meet: a part of a machine cannot be killed or slowed by anybody,
+ * so the fault is reported that its driver or a probe would. NULL; else why object *ret_which cannot meet it. */
+const char *inject_settle(const struct inject_selector *objects, size_t count, enum inject_action *action,
+                          struct inject_how *how, size_t *ret_which);
 
 enum inject_direction { DIRECTION_IN = 1, DIRECTION_OUT = 2, DIRECTION_BOTH = 3 };
 enum inject_tier { TIER_MEMORY, TIER_STORAGE };

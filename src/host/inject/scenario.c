@@ -182,14 +182,14 @@ static int read_step_member(struct reading *reading, const struct doc_member *me
     return rc;
 }
 
-static int check_step(struct reading *reading, const struct doc *node, const struct scenario_step *step)
+static int check_step(struct reading *reading, const struct doc *node, struct scenario_step *step)
 {
     bool slow = step->how.cpu_percent || step->how.loss_ppm;
-    for (size_t i = 0; i < step->object_count; i++) {
-        const char *why = inject_action_refuses(step->action, step->objects[i].kind);
-        if (why)
-            return wrong(reading, step->object_nodes[i], "%s: %s", inject_action_names[step->action], why);
-    }
+    size_t which;
+    const char *action = inject_action_names[step->action];
+    const char *why = inject_settle(step->objects, step->object_count, &step->action, &step->how, &which);
+    if (why)
+        return wrong(reading, step->object_nodes[which], "%s: %s", action, why);
     if (step->pick > step->object_count)
         return wrong(reading, node, "pick is more than there are objects");
     if (step->action == ACTION_SLOW && !slow)

@@ -4,11 +4,17 @@
 #include "base/units.h"
 #include "host/inject/inject.h"
 
-const char *const inject_kind_names[] = {"controller", "machine", "agent", "rack", "rank", "checkpoint"};
+const char *const inject_kind_names[] = {"controller", "machine", "agent", "rack",  "rank",
+                                         "checkpoint", "chip",    "link",  "switch"};
 const char *const inject_action_names[] = {"kill", "stop", "continue", "partition", "slow",      "corrupt",
                                            "chip", "link", "switch",   "lie",       "fill-disk", "oom"};
 
-enum { RANK_MAX = 1 << 20 };
+enum { RANK_MAX = 1 << 20, PART_MAX = 63 };
+
+static bool is_part(enum inject_kind kind)
+{
+    return kind >= INJECT_CHIP;
+}
 
 bool inject_action_find(struct str name, enum inject_action *ret)
 {
@@ -22,7 +28,12 @@ bool inject_action_find(struct str name, enum inject_action *ret)
 
 const char *inject_action_refuses(enum inject_action action, enum inject_kind kind)
 {
+    static const enum inject_action own[] = {ACTION_CHIP, ACTION_LINK, ACTION_SWITCH};
     bool machines = kind == INJECT_MACHINE || kind == INJECT_RACK;
+    if (is_part(kind))
+        return action == ACTION_LIE || action == own[kind - INJECT_CHIP]
+                   ? NULL
+                   : "chips and links can be killed and slow, switches killed";
     switch (action) {
     case ACTION_KILL:
     case ACTION_STOP:
@@ -46,6 +57,39 @@ const char *inject_action_refuses(enum inject_action action, enum inject_kind ki
     }
 }
 
+/* As a driver or a probe would say it of a part that has failed, and of one that has become slow. */
+static enum inject_action part_action(enum inject_kind kind, enum inject_action action,
+                                      struct inject_how *how)
+{
+    static const struct {
+        enum inject_action action;
+        const char *slow; /* code; NULL: nobody sees that */
+    } parts[] = {{ACTION_CHIP, "gpu/clocks"}, {ACTION_LINK, "ib/rate"}, {ACTION_SWITCH, NULL}};
+    const char *slow = is_part(kind) ? parts[kind - INJECT_CHIP].slow : NULL;
+    bool slows = action == ACTION_SLOW && slow;
+    if (slows && !how->code.len)
+        how->code = str_from(slow);
+    return is_part(kind) && (action == ACTION_KILL || slows) ? parts[kind - INJECT_CHIP].action : action;
+}
+
+const char *inject_settle(const struct inject_selector *objects, size_t count, enum inject_action *action,
+                          struct inject_how *how, size_t *ret_which)
+{
+    enum inject_action settled = *action;
+    for (size_t i = 0; i < count; i++) {
+        enum inject_action own = part_action(objects[i].kind, *action, how);
+        const char *why = inject_action_refuses(own, objects[i].kind);
+        *ret_which = i;
+        if (why)
+            return why;
+        if (i > 0 && (own != settled || is_part(objects[i].kind) != is_part(objects[0].kind)))
+            return "chips, links and switches are broken apart from each other and from all else";
+        settled = own;
+    }
+    *action = settled;
+    return NULL;
+}
+
 bool inject_stands(enum inject_action action)
 {
     return action != ACTION_KILL && action != ACTION_CONTINUE && action != ACTION_CORRUPT &&
@@ -67,7 +111,7 @@ static bool take_word(struct str *rest, struct str *ret_word)
 
 static bool kind_of_word(struct str word, enum inject_kind *ret)
 {
-    for (int i = 0; i <= INJECT_CHECKPOINT; i++)
+    for (int i = 0; i < INJECT_KINDS; i++)
         if (str_is(word, inject_kind_names[i])) {
             *ret = (enum inject_kind)i;
             return true;
@@ -97,16 +141,28 @@ static int no_object(struct str text, struct error *error)
     return error_set(
         error, ERROR_INVALID,
         "\"" STR_FORMAT "\" names no object: controller, machine/NAME, agent/NAME, rack/NAME, "
-        "pod/NAME, jobset/NAME, rank N, machine of rank N, checkpoint of rank N, random machine, "
-        "random rank, ...",
+        "pod/NAME, jobset/NAME, chip/MACHINE/N, link/MACHINE/N, switch/NAME, rank N, machine of rank N, "
+        "checkpoint of rank N, random machine, random rank, ...",
         (int)(text.len < 100 ? text.len : 100), text.data);
+}
+
+/* chip/m-2/3, switch/rack-1; `name` is what follows the kind. */
+static bool parse_part(struct str name, struct inject_selector *found)
+{
+    int64_t number;
+    found->name = name;
+    if (str_cut(name, '/', &found->name, &found->part) &&
+        (!is_name(found->part) || found->part.len > PART_MAX))
+        return false;
+    return (found->part.len || found->kind == INJECT_SWITCH) &&
+           (found->kind != INJECT_CHIP || str_to_i64(found->part, 0, PART_MAX, &number));
 }
 
 /* KIND/NAME */
 static int parse_named(struct str text, struct str word, struct inject_selector *ret, struct error *error)
 {
     struct str kind, name;
-    struct inject_selector found = {.choice = CHOICE_NAME};
+    struct inject_selector found = {.kind = INJECT_KINDS, .choice = CHOICE_NAME};
     if (!str_cut(word, '/', &kind, &name)) {
         found.kind = INJECT_MACHINE;
         found.name = word;
@@ -119,7 +175,13 @@ static int parse_named(struct str text, struct str word, struct inject_selector 
         found.choice = CHOICE_ALL;
         found.by_rank = true;
         found.job = name;
-    } else if (kind_of_word(kind, &found.kind) && found.kind >= INJECT_MACHINE && found.kind <= INJECT_RACK) {
+    } else if (str_is(kind, "cube")) {
+        found.kind = INJECT_RACK;
+        found.name = name;
+    } else if (kind_of_word(kind, &found.kind) && is_part(found.kind)) {
+        if (!parse_part(name, &found))
+            return no_object(text, error);
+    } else if (found.kind >= INJECT_MACHINE && found.kind <= INJECT_RACK) {
         found.name = name;
     } else {
         return no_object(text, error);
@@ -170,8 +232,8 @@ int inject_selector_parse(struct str text, struct inject_selector *ret, struct e
     }
     if (!str_is(word, "rank") && !str_is(word, "random")) { /* KIND of ... */
         struct str of;
-        if (!kind_of_word(word, &found.kind) || found.kind == INJECT_CONTROLLER || !take_word(&rest, &of) ||
-            !str_is(of, "of") || !take_word(&rest, &word))
+        if (!kind_of_word(word, &found.kind) || found.kind == INJECT_CONTROLLER || is_part(found.kind) ||
+            !take_word(&rest, &of) || !str_is(of, "of") || !take_word(&rest, &word))
             return no_object(text, error);
     } else {
         found.kind = INJECT_RANK;

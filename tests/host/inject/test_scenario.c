@@ -118,20 +118,94 @@ static void selectors_mean_what_they_say(void **state)
     assert_true(found.kind == INJECT_RACK && found.choice == CHOICE_RANDOM && found.by_rank);
     assert_int_equal(inject_selector_parse(STR("checkpoint of rank 3"), &found, NULL), 0);
     assert_true(found.kind == INJECT_CHECKPOINT && found.choice == CHOICE_RANK && found.rank == 3);
-    static const char *const bad[] = {
-        "",          "../x", "machine/",          "controller of rank 1", "rank -1", "rank 1 of x",
-        "pod/a/b/c", "x/y",  "machine/../../etc", "rank 1 of jobset/a b"};
+    static const char *const bad[] = {"",
+                                      "../x",
+                                      "machine/",
+                                      "controller of rank 1",
+                                      "rank -1",
+                                      "rank 1 of x",
+                                      "pod/a/b/c",
+                                      "x/y",
+                                      "machine/../../etc",
+                                      "rank 1 of jobset/a b",
+                                      "chip/m-2",
+                                      "chip/m-2/x",
+                                      "chip/m-2/64",
+                                      "link/m-2/..",
+                                      "link/m-2/0/1",
+                                      "chip of rank 1",
+                                      "switch/"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (inject_selector_parse(str_from(bad[i]), &found, NULL) == 0)
             fail_msg("\"%s\" was taken", bad[i]);
 }
 
+static void parts_of_machines_are_reported(void **state)
+{
+    static const struct {
+        const char *object;
+        enum inject_action asked, done;
+        const char *code; /* NULL: it is refused */
+    } cases[] = {
+        {"chip/m-2/3", ACTION_KILL, ACTION_CHIP, ""},
+        {"chip/m-2/3", ACTION_SLOW, ACTION_CHIP, "gpu/clocks"},
+        {"link/m-2/mlx5_0", ACTION_KILL, ACTION_LINK, ""},
+        {"link/m-2/0", ACTION_SLOW, ACTION_LINK, "ib/rate"},
+        {"switch/rack-1", ACTION_KILL, ACTION_SWITCH, ""},
+        {"switch/rack-1", ACTION_SLOW, 0, NULL},
+        {"chip/m-2/3", ACTION_STOP, 0, NULL},
+        {"link/m-2/0", ACTION_CHIP, 0, NULL},
+        {"m-2", ACTION_KILL, ACTION_KILL, ""},
+        {"cube/c-1", ACTION_KILL, ACTION_KILL, ""},
+    };
+    struct inject_selector both[2];
+    size_t which;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct inject_how how = inject_how_default();
+        enum inject_action action = cases[i].asked;
+        assert_int_equal(inject_selector_parse(str_from(cases[i].object), &both[0], NULL), 0);
+        assert_int_equal(!inject_settle(both, 1, &action, &how, &which), cases[i].code != NULL);
+        assert_true(!cases[i].code || (action == cases[i].done && str_is(how.code, cases[i].code)));
+    }
+    struct inject_how how = inject_how_default();
+    enum inject_action action = ACTION_KILL;
+    assert_int_equal(inject_selector_parse(STR("chip/m-2/3"), &both[0], NULL), 0);
+    assert_true(str_is(both[0].name, "m-2") && str_is(both[0].part, "3"));
+    assert_int_equal(inject_selector_parse(STR("m-2"), &both[1], NULL), 0);
+    assert_non_null(inject_settle(both, 2, &action, &how, &which));
+    assert_true(which == 1 && action == ACTION_KILL);
+}
+
+/* What is written is taken, and means the same. */
+static void options_go_there_and_back(void **state)
+{
+    static const char *const given[][2] = {{"direction", "out"}, {"for", "1500ms"},   {"cpu", "70%"},
+                                           {"loss", "0.5%"},     {"tier", "storage"}, {"code", "a/b"},
+                                           {"place", "c/d"},     {"chip", "3"}};
+    struct inject_how how = inject_how_default(), again = inject_how_default();
+    arena_done(&arena);
+    struct doc *spec = doc_new(&arena, DOC_OBJECT);
+    inject_how_write(&how, &arena, spec);
+    assert_int_equal(doc_len(spec), 0);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        assert_int_equal(inject_how_set(&how, str_from(given[i][0]), str_from(given[i][1]), NULL), 0);
+    inject_how_write(&how, &arena, spec);
+    assert_int_equal(doc_len(spec), sizeof given / sizeof *given);
+    for (size_t i = 0; i < doc_len(spec); i++) {
+        const struct doc_member *member = &spec->object.members[i];
+        assert_int_equal(inject_how_set(&again, member->key, doc_str(member->value, STR("")), NULL), 0);
+    }
+    assert_true(how.direction == again.direction && how.for_ns == again.for_ns && how.tier == again.tier);
+    assert_true(how.cpu_percent == again.cpu_percent && how.loss_ppm == again.loss_ppm);
+    assert_true(str_equal(how.code, again.code) && str_equal(how.place, again.place) && again.chip == 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_scenario_is_read),
-        cmocka_unit_test(mistakes_are_told_with_their_place),
-        cmocka_unit_test(selectors_mean_what_they_say),
+        cmocka_unit_test(a_whole_scenario_is_read),     cmocka_unit_test(mistakes_are_told_with_their_place),
+        cmocka_unit_test(selectors_mean_what_they_say), cmocka_unit_test(parts_of_machines_are_reported),
+        cmocka_unit_test(options_go_there_and_back),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     arena_done(&arena);
