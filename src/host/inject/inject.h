@@ -72,8 +72,9 @@ bool inject_action_find(struct str name, enum inject_action *ret);
 /* Why the action does not apply to this kind of object; NULL: it does. */
 const char *inject_action_refuses(enum inject_action action, enum inject_kind kind);
 struct inject_how;
-/* What the action is that all of these objects meet: nobody can kill or slow a part of a machine, so the fault
- * is reported that its driver or a probe would report. NULL; else why object *ret_which cannot meet it. */
+/* What the action is that all of these objects meet: nobody can kill or slow a part of a machine, so the
+ * fault is reported that its driver or a probe would report. NULL; else why object *ret_which cannot meet
+ * it. */
 const char *inject_settle(const struct inject_selector *objects, size_t count, enum inject_action *action,
                           struct inject_how *how, size_t *ret_which);
 
