@@ -236,21 +236,27 @@ static bool read_record(const struct ground *ground, int64_t number, struct aren
 
 /* --- undoing -------------------------------------------------------------------------------------------- */
 
-/* A process of this program and no other that got its number since. */
-static void end_keeper(pid_t keeper)
+/* A process of this program, and no other that got its number since; it has not ended. */
+static bool is_keeper(pid_t pid)
 {
     char path[64], line[4096] = {0};
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)keeper);
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
     FILE *file = fopen(path, "re");
     size_t got = file ? fread(line, 1, sizeof line - 1, file) : 0;
     if (file)
         fclose(file);
     size_t first = strnlen(line, got);
-    if (first + 1 >= got || strcmp(line + first + 1, "inject") != 0)
-        return;
-    kill(keeper, SIGTERM);
-    for (int i = 0; i < 1000 && waitpid(keeper, NULL, WNOHANG) != keeper && kill(keeper, 0) == 0; i++)
+    return first + 1 < got && strcmp(line + first + 1, "inject") == 0;
+}
+
+static void end_keeper(pid_t keeper)
+{
+    if (is_keeper(keeper))
+        kill(keeper, SIGTERM);
+    for (int i = 0; i < 1000 && is_keeper(keeper); i++) {
         nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+        (void)waitpid(keeper, NULL, WNOHANG); /* where it is our own child */
+    }
 }
 
 static int heal_paths(const struct record *record)

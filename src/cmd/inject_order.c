@@ -5,8 +5,8 @@
  * each order leaves a mark, injections/NAME.done, before anything is done.
  *
  * What stands is undone by a process of its own that outlives the order, and the agent too, which may be what
- * stands still. If it dies as well the next start of the agent undoes what is left. Whoever undoes says so to
- * the agent: the Fault that the controller opened is over then. */
+ * stands still. If it dies as well the agent undoes what is left (host/agent/injections.c). Whoever undoes
+ * says so to the agent: the Fault that the controller opened is over then. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 
 enum { STANDING_MAX = 16, MARK_KEPT_S = 24 * 3600 };
 #define FOR_MAX_NS (3600 * NS_PER_SECOND)
+#define OVERDUE_NS (5 * NS_PER_SECOND)
 #define FOLDER     "injections"
 
 struct order {
@@ -85,6 +86,13 @@ static bool heals(const struct order *order)
     return str_is(order->action, "heal");
 }
 
+/* "all" and "overdue" mean others (heal). */
+static bool is_order_name(struct str name)
+{
+    return name.len > 0 && name.len < ORDER_NAME_MAX && !memchr(name.data, '/', name.len) &&
+           name.data[0] != '.' && !str_is(name, "all") && !str_is(name, "overdue");
+}
+
 static int read_order(struct arena *arena, const struct order_options *options, struct order *ret,
                       struct error *error)
 {
@@ -101,9 +109,9 @@ static int read_order(struct arena *arena, const struct order_options *options, 
     (void)inject_action_find(doc_text(spec, "of"), &ret->of);
     if (heals(ret))
         return 0;
-    if (!ret->name.len || ret->name.len >= ORDER_NAME_MAX || memchr(ret->name.data, '/', ret->name.len) ||
-        ret->name.data[0] == '.')
-        return error_set(error, ERROR_INVALID, "an order has a name of at most %d bytes", ORDER_NAME_MAX - 1);
+    if (!is_order_name(ret->name))
+        return error_set(error, ERROR_INVALID, "\"" STR_FORMAT "\" is no name of an order",
+                         STR_ARG(ret->name));
     if (!inject_action_find(ret->action, &ret->what))
         return error_set(error, ERROR_UNSUPPORTED, "this agent knows no action \"" STR_FORMAT "\"",
                          STR_ARG(ret->action));
@@ -210,7 +218,15 @@ static void tell_gone(const struct ground *ground, const standing_list *before)
     vec_done(&now);
 }
 
-/* Those of one order, or (`name` "all") all. How many; -1: not all of them could be. */
+/* Those of one order; "all": all; "overdue": those that should have been undone a while ago. */
+static bool is_meant(struct str name, const struct standing *one)
+{
+    if (str_is(name, "overdue"))
+        return one->until_ns + OVERDUE_NS < client_wall();
+    return str_is(name, "all") || str_is(name, one->name);
+}
+
+/* How many; -1: not all of them could be. */
 static int heal(struct ground *ground, struct str name)
 {
     standing_list before = {0};
@@ -221,8 +237,7 @@ static int heal(struct ground *ground, struct str name)
     list_standing(ground, &before);
     inject_standing(ground, &records);
     for (size_t i = 0; i < records.len; i++) {
-        if (!inject_standing_read(ground, records.items[i], &one) ||
-            !(str_is(name, "all") || str_is(name, one.name)))
+        if (!inject_standing_read(ground, records.items[i], &one) || !is_meant(name, &one))
             continue;
         failed |= inject_heal(ground, records.items[i]) != EXIT_OK;
         count++;
@@ -247,6 +262,17 @@ static int heal_order(struct ground *ground, const struct order *order)
     return EXIT_OK;
 }
 
+static bool still_stands(const struct ground *ground, struct str name)
+{
+    standing_list list = {0};
+    bool any = false;
+    list_standing(ground, &list);
+    for (size_t i = 0; i < list.len; i++)
+        any |= str_is(name, list.items[i].name);
+    vec_done(&list);
+    return any;
+}
+
 /* A process that sleeps until the time is over, and then undoes it. It leaves the errand's group, which ends
  * with the errand; a fork does not die with the agent. */
 static int keep(struct ground *ground, const struct order *order)
@@ -256,8 +282,11 @@ static int keep(struct ground *ground, const struct order *order)
         return child > 0 ? EXIT_OK : EXIT_FAILED;
     int64_t left_ns;
     while ((left_ns = ground->until_ns - client_wall()) > 0) {
-        struct timespec left = {left_ns / NS_PER_SECOND, left_ns % NS_PER_SECOND};
-        nanosleep(&left, NULL);
+        bool last = left_ns < NS_PER_SECOND;
+        struct timespec rest = {!last, last ? left_ns : 0};
+        nanosleep(&rest, NULL);
+        if (!still_stands(ground, order->name)) /* somebody else has undone it */
+            _exit(EXIT_OK);
     }
     _exit(heal(ground, order->name) < 0 ? EXIT_FAILED : EXIT_OK);
 }

@@ -23,9 +23,8 @@
 
 enum { HOOK_NAME_MAX = 64, HOOK_VARIABLES_MAX = 64 };
 #define HOOKS_DEFAULT "/etc/phalanx/hooks"
-/* The agent's own errand at its start, of which the controller knows nothing. */
+/* An errand of the agent's own, of which the controller knows nothing. */
 #define NOBODYS         0
-#define HEAL_ALL        "{\"spec\":{\"action\":\"heal\",\"object\":\"all\"}}"
 #define HEAL_TIMEOUT_NS (60 * NS_PER_SECOND)
 #define HOOK_PATH       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -375,15 +374,14 @@ void local_errand_start(struct live *live, const struct errand_start *start)
     uv_timer_start(&run->timer, on_begin, 0, 0);
 }
 
-void local_errand_heal(struct live *live)
+void local_errand_heal(struct live *live, const char *which)
 {
-    char path[PATH_BYTES + 64];
-    snprintf(path, sizeof path, "%s/injections", live->directory);
-    if (access(path, F_OK) == 0)
-        local_errand_start(live, &(struct errand_start){.errand = NOBODYS,
-                                                        .kind = ERRAND_INJECT,
-                                                        .body = STR(HEAL_ALL),
-                                                        .timeout_ns = HEAL_TIMEOUT_NS});
+    char body[96];
+    snprintf(body, sizeof body, "{\"spec\":{\"action\":\"heal\",\"object\":\"%s\"}}", which);
+    local_errand_start(live, &(struct errand_start){.errand = NOBODYS,
+                                                    .kind = ERRAND_INJECT,
+                                                    .body = str_from(body),
+                                                    .timeout_ns = HEAL_TIMEOUT_NS});
 }
 
 void local_errand_stop(struct live *live, obj_id errand)

@@ -9,6 +9,7 @@
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers
  *   errand.c    errands of the controller: hooks, qualification
+ *   injections.c  faults on purpose that stand
  *   store.c     checkpoints in an object store
  *   volumes.c   volumes of tasks and where containers see them
  *   health.c    the machine's probes
@@ -121,6 +122,8 @@ struct live {
     struct list_node errands;  /* errand.c */
     char *hooks_dir;           /* NULL: the default */
     bool injection;            /* errands may break things on purpose */
+    bool injecting;            /* injections.c: its timer is there */
+    uv_timer_t injection_timer;
     struct usage_meter *meter; /* usage.c; NULL: nothing was measured yet */
     struct health_watch *health; /* health.c; NULL: no probes */
     struct agent_metrics *metrics; /* metrics.c */
@@ -207,8 +210,12 @@ void local_probe_close_all(struct live *live);
 void local_errand_start(struct live *live, const struct errand_start *start);
 void local_errand_stop(struct live *live, obj_id errand);
 void local_errand_close_all(struct live *live);
-/* What an earlier agent's injections (docs/inject.md) have left standing is undone; nobody waits for it. */
-void local_errand_heal(struct live *live);
+/* An errand of the agent's own: faults on purpose that stand are undone, "all" or "overdue" ones. */
+void local_errand_heal(struct live *live, const char *which);
+
+/* injections.c */
+void local_injections_init(struct live *live); /* undoes what stands */
+void local_injections_close(struct live *live);
 
 /* health.c */
 struct probes;

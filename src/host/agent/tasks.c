@@ -628,7 +628,7 @@ int local_tasks_adopt(struct live *live, struct error *error)
     live->adopting = false;
     if (alive < 0)
         return alive;
-    local_errand_heal(live);
+    local_injections_init(live);
     if (alive > 0) {
         struct error note;
         error_set(&note, ERROR_INVALID, "%d running tasks of an earlier agent taken over", alive);
@@ -642,6 +642,7 @@ void local_tasks_close(struct live *live)
     local_logs_shutdown(live);
     local_store_close(live);
     local_memory_close(live);
+    local_injections_close(live);
     local_paces_close(live);
     local_health_close(live);
     local_faults_close(live);

@@ -1,0 +1,54 @@
+/* injections.c - faults on purpose (docs/inject.md) that stand on this machine, a record each:
+ * <state>/injections/N.json. Processes of their own undo them in time. Where such a one has died the agent
+ * does it: all that an earlier agent has left, at the start, and what is overdue, looked for once a minute.
+ */
+#include <dirent.h>
+#include <stdio.h>
+
+#include "host/agent/internal.h"
+
+enum { LOOK_MS = 60 * 1000 };
+
+static bool any_stands(const struct live *live)
+{
+    char path[PATH_BYTES + 64];
+    bool any = false;
+    snprintf(path, sizeof path, "%s/injections", live->directory);
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && !any && (entry = readdir(directory));)
+        any = str_ends(str_from(entry->d_name), STR(".json"));
+    if (directory)
+        closedir(directory);
+    return any;
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct live *live = timer->data;
+    if (any_stands(live))
+        local_errand_heal(live, "overdue");
+}
+
+void local_injections_init(struct live *live)
+{
+    uv_timer_init(live->machine->host->loop, &live->injection_timer);
+    live->injection_timer.data = live;
+    live->injecting = true;
+    live->machine->host->open_parts++;
+    uv_timer_start(&live->injection_timer, on_look, LOOK_MS, LOOK_MS);
+    if (any_stands(live))
+        local_errand_heal(live, "all");
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct live *live = handle->data;
+    local_part_closed(live->machine->host);
+}
+
+void local_injections_close(struct live *live)
+{
+    if (live->injecting)
+        uv_close((uv_handle_t *)&live->injection_timer, on_timer_closed);
+    live->injecting = false;
+}
