@@ -1,6 +1,8 @@
 /* Orders to break something on purpose: who may be asked, what leaves, what is told, what an answer does. */
 #include "core/job/story.h"
 
+#include "base/rng.h"
+#include "core/errand/errand.h"
 #include "core/health/fault.h"
 
 #define ORDER(name, spec) "metadata: {name: " name "}\nspec: {" spec "}\n"
@@ -140,6 +142,51 @@ static void silence_is_kept(void **state)
     harness_done(&h);
 }
 
+/* Orders, answers, machines that come and go, in any order: each order has one end, and nothing is left. */
+static void every_order_ends_once(void **state)
+{
+    static const char *const machines[] = {"m-1", "m-2", "m-3"};
+    static const char *const specs[] = {"action: kill, object: pod/default/x",
+                                        "action: stop, object: m, for: 5s", "action: heal, object: all",
+                                        "action: lie, object: m, silent: true"};
+    struct harness h;
+    struct rng rng;
+    size_t accepted = 0;
+    rng_seed(&rng, 4);
+    harness_init(&h, 3, 4, 0);
+    for (int i = 0; i < 600; i++) {
+        machine_id id = (machine_id)rng_below(&rng, 3);
+        struct told_errand *order = order_at(&h, id);
+        char yaml[160];
+        switch (rng_below(&rng, 6)) {
+        case 0:
+            harness_news(&h, rng_below(&rng, 2) ? EVENT_MACHINE_AWAY : EVENT_MACHINE_SILENT, machines[id]);
+            break;
+        case 1:
+            allow(&h, machines[id], rng_below(&rng, 4) != 0);
+            break;
+        case 2:
+            harness_wait(&h, (int64_t)rng_below(&rng, 10) * NS_PER_SECOND);
+            break;
+        case 3:
+            if (order)
+                harness_errand_end(&h, order, rng_below(&rng, 2) ? ERRAND_OK : ERRAND_TIMED_OUT,
+                                   "2 processes");
+            break;
+        default:
+            snprintf(yaml, sizeof yaml, "metadata: {name: o-%d}\nspec: {%s}\n", i, specs[rng_below(&rng, 4)]);
+            accepted += inject(&h, machines[id], yaml) == 201;
+        }
+        core_check_invariants(h.core);
+    }
+    harness_wait(&h, 60 * NS_PER_SECOND);
+    assert_int_equal(errands_count(core_errands_store(h.core)), 0);
+    assert_true(accepted > 50);
+    size_t ends = (size_t)(notes(&h, "Injected") + notes(&h, "InjectionFailed") + notes(&h, "InjectionLost"));
+    assert_int_equal(ends, accepted);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +197,7 @@ int main(void)
         cmocka_unit_test(what_was_refused_does_not_stand),
         cmocka_unit_test(a_machine_that_is_lost_may_stand_still),
         cmocka_unit_test(silence_is_kept),
+        cmocka_unit_test(every_order_ends_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

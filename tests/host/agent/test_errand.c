@@ -142,6 +142,8 @@ static void test_what_cannot_be_run_says_why(void **state)
         {"{\"hook\":\"fine\",\"env\":{\"A\":1}}", "env.A", ERRAND_HOOK},
         {"{\"hook\":\"fine\",\"env\":{\"A=B\":\"\"}}", "env.A=B", ERRAND_HOOK},
         {"{}", "kind 99", (enum errand_kind)99},
+        {"{\"name\":\"a\",\"spec\":{\"action\":\"kill\",\"object\":\"agent/m-1\"}}", "--allow-injection",
+         ERRAND_INJECT},
     };
     struct site site;
     char path[160];
