@@ -1,12 +1,14 @@
 #include "job/auto.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "job/error.h"
 
-#define PLAN_MAX 80 /* bytes of its text */
+#define PLAN_MAX   80 /* bytes of its text */
+#define LONGER_MAX 3  /* times a step; more is something else */
 
 static double seconds_since(int64_t began_ns)
 {
@@ -36,6 +38,8 @@ void job_auto_begin(struct job_auto *chosen, uint64_t step)
     chosen->plan = (struct interval_plan){.next = step};
     chosen->held = chosen->saved = step;
     chosen->round = 0;
+    chosen->behind = NULL;
+    chosen->behind_s = 0;
 }
 
 void job_auto_lost(struct job_auto *chosen)
@@ -44,9 +48,35 @@ void job_auto_lost(struct job_auto *chosen)
         chosen->lost_ns = job_now_ns();
 }
 
-void job_auto_stepped(struct job_auto *chosen, int64_t began_ns)
+/* Is what was kept still on its way, sealed, stored, or sent? */
+static bool is_under_way(phx_context *ctx)
 {
-    interval_add(&chosen->measured.step, seconds_since(began_ns));
+    const struct job_keep *keep = &ctx->keep;
+    const struct job_peer *peer = &keep->peer;
+    pthread_mutex_lock(&ctx->mutex);
+    bool copied = !peer->any || (peer->any_told && peer->told >= peer->step); /* the other machines', too */
+    bool under_way = keep->state != KEEP_IDLE || keep->storing >= 0 || !copied;
+    pthread_mutex_unlock(&ctx->mutex);
+    return under_way;
+}
+
+static void end_behind(struct job_auto *chosen)
+{
+    if (chosen->behind != NULL)
+        interval_add(chosen->behind, chosen->behind_s);
+    chosen->behind = NULL;
+    chosen->behind_s = 0;
+}
+
+void job_auto_stepped(struct job_auto *chosen, phx_context *ctx, int64_t began_ns)
+{
+    double seconds = seconds_since(began_ns), quiet = chosen->quiet_s;
+    interval_add(&chosen->measured.step, seconds);
+    if (chosen->behind != NULL) {
+        chosen->behind_s += fmin(seconds - quiet, quiet * LONGER_MAX);
+        if (!is_under_way(ctx))
+            end_behind(chosen);
+    }
     if (chosen->lost_ns != 0)
         chosen->measured.restart_s = (double)(began_ns - chosen->lost_ns) / 1e9;
     chosen->lost_ns = 0;
@@ -54,7 +84,11 @@ void job_auto_stepped(struct job_auto *chosen, int64_t began_ns)
 
 void job_auto_kept(struct job_auto *chosen, uint64_t step, bool hold, bool save, int64_t began_ns)
 {
-    interval_add(save ? &chosen->measured.save : &chosen->measured.hold, seconds_since(began_ns));
+    struct interval_tier *tier = save ? &chosen->measured.save : &chosen->measured.hold;
+    end_behind(chosen);
+    interval_add(&tier->still, seconds_since(began_ns));
+    chosen->behind = &tier->behind;
+    chosen->quiet_s = interval_median(&chosen->measured.step);
     if (hold)
         chosen->held = step;
     if (save)
@@ -68,9 +102,9 @@ static void weigh(struct job_auto *chosen)
     bool saves = chosen->plan.save_every > 0;
     uint64_t every = saves ? chosen->plan.save_every : chosen->plan.hold_every;
     chosen->ettr = 0;
-    if (every == 0 || (saves ? measured->save.count : measured->hold.count) == 0)
+    if (every == 0 || (saves ? measured->save.still.count : measured->hold.still.count) == 0)
         return;
-    chosen->write_s = interval_median(saves ? &measured->save : &measured->hold);
+    chosen->write_s = interval_cost(saves ? &measured->save : &measured->hold);
     chosen->interval_s = (double)every * interval_median(&measured->step);
     chosen->ettr = interval_ettr(measured, chosen->write_s, every);
 }

@@ -17,6 +17,9 @@ struct job_auto {
      * ETTR; 0: nothing is expected yet. */
     double write_s, interval_s, ettr;
     int64_t lost_ns; /* a restart is being measured since then; 0: none is */
+    /* What was kept last is on its way: by how much the steps take longer meanwhile. NULL: nothing is. */
+    struct interval_window *behind;
+    double behind_s, quiet_s; /* the latter: what a step took before */
 };
 
 /* Takes the loop's intervals and makes them those that hold: PHX_AUTO becomes the environment's, or 0 where
@@ -26,7 +29,7 @@ struct job_auto job_auto_new(const struct job_settings *settings, uint64_t *hold
 void job_auto_begin(struct job_auto *chosen, uint64_t step);
 void job_auto_lost(struct job_auto *chosen);
 /* Measured: one more step, or a checkpoint in storage or in memory alone. */
-void job_auto_stepped(struct job_auto *chosen, int64_t began_ns);
+void job_auto_stepped(struct job_auto *chosen, phx_context *ctx, int64_t began_ns);
 void job_auto_kept(struct job_auto *chosen, uint64_t step, bool hold, bool save, int64_t began_ns);
 /* After `step` steps, where a checkpoint of them is not made yet: adds to what is to be made. Decides, or
  * hears what is decided, when that is due: then it waits for rank 0. 0 or a phx_code. */

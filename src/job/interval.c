@@ -24,6 +24,20 @@ double interval_median(const struct interval_window *window)
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 
+static double mean(const struct interval_window *window)
+{
+    unsigned count = window->count < INTERVAL_SAMPLES ? (unsigned)window->count : INTERVAL_SAMPLES;
+    double sum = 0;
+    for (unsigned i = 0; i < count; i++)
+        sum += window->values[i];
+    return count > 0 ? sum / count : 0;
+}
+
+double interval_cost(const struct interval_tier *tier)
+{
+    return interval_median(&tier->still) + fmax(mean(&tier->behind), 0);
+}
+
 static struct ettr_terms terms_of(const struct interval_measured *measured, double cost_s)
 {
     return (struct ettr_terms){
@@ -63,16 +77,18 @@ struct interval_plan interval_decide(const struct interval_measured *measured, u
     struct interval_plan plan = {.next = step + 1};
     if (measured->step.count == 0)
         return plan;
-    if ((holds && measured->hold.count == 0) || (saves && measured->save.count == 0)) {
+    if ((holds && measured->hold.still.count == 0) || (saves && measured->save.still.count == 0)) {
         uint64_t soon = steps_in(measured, INTERVAL_FIRST_S);
         soon = soon < INTERVAL_FIRST_MAX ? soon : INTERVAL_FIRST_MAX;
         plan.hold_every = holds ? soon : 0;
-        plan.save_every = saves ? soon + holds : 0;
-        plan.next = step + soon + (holds && saves) + 1;
+        plan.save_every = !saves ? 0 : holds ? 2 * soon : soon;
+        plan.next = step + (holds && saves ? 3 : 2) * soon;
         return plan;
     }
-    plan.hold_every = holds ? interval_steps(measured, interval_median(&measured->hold)) : 0;
-    plan.save_every = saves ? interval_steps(measured, interval_median(&measured->save)) : 0;
-    plan.next = step + steps_in(measured, INTERVAL_AGAIN_S);
+    plan.hold_every = holds ? interval_steps(measured, interval_cost(&measured->hold)) : 0;
+    plan.save_every = saves ? interval_steps(measured, interval_cost(&measured->save)) : 0;
+    bool few = (holds && measured->hold.still.count < INTERVAL_SAMPLES) ||
+               (saves && measured->save.still.count < INTERVAL_SAMPLES);
+    plan.next = step + steps_in(measured, few ? INTERVAL_SOON_S : INTERVAL_AGAIN_S);
     return plan;
 }

@@ -13,7 +13,8 @@
 #define INTERVAL_MAX_S     3600.0 /* never rarer, but for longer steps */
 #define INTERVAL_FIRST_S   10.0   /* the first ones come after so long, or after */
 #define INTERVAL_FIRST_MAX 20     /* so many steps, as their cost is to be measured */
-#define INTERVAL_AGAIN_S   60.0   /* so often it is decided anew */
+#define INTERVAL_AGAIN_S   60.0   /* so often it is decided anew, */
+#define INTERVAL_SOON_S    20.0   /* but while samples are few, as the first ones make the memory */
 #define INTERVAL_RESTART_S 10.0   /* until a restart was measured */
 /* Mean time between failures of one machine where nothing was told: 6.5 in 1,000 days (arXiv 2410.21680). */
 #define INTERVAL_MACHINE_MTTF_S (86400.0 * 1000 / 6.5)
@@ -26,11 +27,20 @@ struct interval_window {
 void interval_add(struct interval_window *window, double seconds);
 double interval_median(const struct interval_window *window); /* 0 without samples */
 
+/* What a tier costs the program: */
+struct interval_tier {
+    struct interval_window still;  /* the time that it stands still for a checkpoint, */
+    struct interval_window behind; /* and by how much the steps take longer while that is on its way */
+};
+/* The median of the one and the mean of the other: not every hold goes on to a peer. Never negative. */
+double interval_cost(const struct interval_tier *tier);
+
 /* What rank 0 knows. */
 struct interval_measured {
-    struct interval_window step, hold, save; /* of one step; what a hold, a save stops the program for */
-    double mttf_s;                           /* of the whole job; > 0 */
-    double restart_s;                        /* from a loss to the next step; >= 0 */
+    struct interval_window step;
+    struct interval_tier hold, save;
+    double mttf_s;    /* of the whole job; > 0 */
+    double restart_s; /* from a loss to the next step; >= 0 */
 };
 
 /* What all ranks do from a step on. */
@@ -44,8 +54,8 @@ uint64_t interval_steps(const struct interval_measured *measured, double cost_s)
 /* Expected ETTR with a checkpoint that costs `cost_s` every so many steps (> 0); step times known. */
 double interval_ettr(const struct interval_measured *measured, double cost_s, uint64_t steps);
 /* After `step` steps. A tier that isn't wanted has none; until a step was measured neither has any, and until
- * both costs were, the hold comes soon and the save one step behind it, so that each is measured alone;
- * the step behind them it is decided again. */
+ * both costs were, the hold comes soon, the save as long behind it, so that each is measured alone, and as
+ * long behind that it is decided again. */
 struct interval_plan interval_decide(const struct interval_measured *measured, uint64_t step, bool holds,
                                      bool saves);
 

@@ -145,7 +145,7 @@ static int make_step(struct run *run, struct phx_error *error)
         return status;
     }
     run->step++;
-    job_auto_stepped(&run->chosen, began_ns);
+    job_auto_stepped(&run->chosen, run->ctx, began_ns);
     run->state = (struct job_checkpoint_ref){true, run->step, run->ctx->attempt};
     status = report(run, error);
     if (status == 0)

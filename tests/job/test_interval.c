@@ -14,9 +14,9 @@ static struct interval_measured published(double step_s, double hold_s, double s
     struct interval_measured measured = {.mttf_s = INTERVAL_MACHINE_MTTF_S / 1500, .restart_s = 300};
     interval_add(&measured.step, step_s);
     if (hold_s > 0)
-        interval_add(&measured.hold, hold_s);
+        interval_add(&measured.hold.still, hold_s);
     if (save_s > 0)
-        interval_add(&measured.save, save_s);
+        interval_add(&measured.save.still, save_s);
     return measured;
 }
 
@@ -71,17 +71,32 @@ static void both_costs_are_measured_first(void **unused)
     assert_true(plan.hold_every == 0 && plan.save_every == 0 && plan.next == 8);
     interval_add(&measured.step, 0.1);
     plan = interval_decide(&measured, 8, true, true);
-    assert_true(plan.hold_every == 20 && plan.save_every == 21 && plan.next == 30);
+    assert_true(plan.hold_every == 20 && plan.save_every == 40 && plan.next == 68);
     measured.step.values[0] = 2;
     plan = interval_decide(&measured, 8, true, true);
-    assert_true(plan.hold_every == 5 && plan.save_every == 6 && plan.next == 15);
+    assert_true(plan.hold_every == 5 && plan.save_every == 10 && plan.next == 23);
     plan = interval_decide(&measured, 8, false, true);
-    assert_true(plan.hold_every == 0 && plan.save_every == 5 && plan.next == 14);
+    assert_true(plan.hold_every == 0 && plan.save_every == 5 && plan.next == 18);
     plan = interval_decide(&measured, 8, true, false);
-    assert_true(plan.hold_every == 5 && plan.save_every == 0 && plan.next == 14);
+    assert_true(plan.hold_every == 5 && plan.save_every == 0 && plan.next == 18);
     measured.step.values[0] = 1000;
     plan = interval_decide(&measured, 8, true, true);
     assert_true(plan.hold_every == 1 && plan.save_every == 2 && plan.next == 11);
+}
+
+/* A copy at a peer stops nobody; every fourth hold has one. Steps that happen to be shorter are no gain. */
+static void what_is_behind_counts(void **unused)
+{
+    struct interval_measured measured = published(1, 0.1, 10);
+    uint64_t before = interval_decide(&measured, 100, true, true).hold_every;
+    for (int i = 0; i < 4; i++)
+        interval_add(&measured.hold.behind, i == 2 ? 4 : -0.01);
+    double cost = interval_cost(&measured.hold);
+    assert_true(cost > 1.09 && cost < 1.1);
+    struct interval_plan plan = interval_decide(&measured, 100, true, true);
+    assert_in_range(plan.hold_every, before * 3, before * 4); /* the root of eleven */
+    interval_add(&measured.save.behind, -5);
+    assert_true(interval_cost(&measured.save) == 10);
 }
 
 static void each_tier_has_its_own(void **unused)
@@ -90,7 +105,12 @@ static void each_tier_has_its_own(void **unused)
     struct interval_plan plan = interval_decide(&measured, 100, true, true);
     assert_in_range(plan.hold_every, 41, 43);
     assert_in_range(plan.save_every, 410, 425);
-    assert_true(plan.next == 160);
+    assert_true(plan.next == 120);
+    for (int i = 1; i < INTERVAL_SAMPLES; i++) {
+        interval_add(&measured.hold.still, 0.1);
+        interval_add(&measured.save.still, 10);
+    }
+    assert_true(interval_decide(&measured, 100, true, true).next == 160);
     plan = interval_decide(&measured, 100, false, true);
     assert_true(plan.hold_every == 0 && plan.save_every > 400);
 }
@@ -103,6 +123,7 @@ int main(void)
         cmocka_unit_test(it_has_bounds),
         cmocka_unit_test(both_costs_are_measured_first),
         cmocka_unit_test(each_tier_has_its_own),
+        cmocka_unit_test(what_is_behind_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
