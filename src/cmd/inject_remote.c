@@ -10,7 +10,6 @@
 
 /* As long as the controller waits for an agent, and a little more. */
 #define PATIENCE_NS (30 * NS_PER_SECOND)
-enum { FAULTS_SHOWN_MAX = 100000 };
 
 /* One order on its way. */
 struct asked {
@@ -261,37 +260,45 @@ static int list_faults(struct ground *ground, struct client_reply *ret, remote_l
     return rc;
 }
 
+/* Those whose names are given; `all`: all of them, and what was ordered silently on any machine. */
+static int choose(struct ground *ground, const remote_list *standing, char **names, int count, bool all,
+                  remote_list *chosen)
+{
+    for (size_t i = 0; i < standing->len; i++) {
+        bool named = all;
+        for (int k = 0; k < count; k++)
+            named |= strcmp(names[k], standing->items[i].name) == 0;
+        if (named)
+            vec_push(chosen, standing->items[i]);
+    }
+    if (!all && chosen->len < (size_t)count) {
+        say("inject: heal: not all of them stand; `phalanx inject list` has those that do");
+        return EXIT_NOT_FOUND;
+    }
+    int rc = all ? ground_look(ground) : EXIT_OK;
+    for (size_t i = 0; rc == EXIT_OK && all && i < ground->machines.len; i++) {
+        struct remote_standing one = {.name = "all"};
+        memcpy(one.machine, ground->machines.items[i].name, sizeof one.machine);
+        if (ground->machines.items[i].injection)
+            vec_push(chosen, one);
+    }
+    return rc;
+}
+
 int remote_heal(struct ground *ground, char **names, int count)
 {
     struct client_reply reply;
     remote_list standing = {0}, chosen = {0};
     bool all = count == 1 && strcmp(names[0], "all") == 0;
     int rc = list_faults(ground, &reply, &standing);
+    if (rc != EXIT_OK)
+        return rc;
+    rc = choose(ground, &standing, names, count, all, &chosen);
     if (rc == EXIT_OK)
-        client_reply_done(&reply);
-    for (size_t i = 0; i < standing.len; i++) {
-        bool named = all;
-        for (int k = 0; k < count; k++)
-            named |= strcmp(names[k], standing.items[i].name) == 0;
-        if (named)
-            vec_push(&chosen, standing.items[i]);
-    }
-    if (rc == EXIT_OK && all) /* silent ones too */
-        rc = ground_look(ground);
-    for (size_t i = 0; rc == EXIT_OK && all && i < ground->machines.len; i++) {
-        struct remote_standing one = {.name = "all"};
-        memcpy(one.machine, ground->machines.items[i].name, sizeof one.machine);
-        if (ground->machines.items[i].injection)
-            vec_push(&chosen, one);
-    }
-    if (rc == EXIT_OK && !all && chosen.len < (size_t)count) {
-        say("inject: heal: not all of them stand; `phalanx inject list` has those that do");
-        rc = EXIT_NOT_FOUND;
-    } else if (rc == EXIT_OK) {
         rc = heal_list(ground, &chosen);
-    }
     vec_done(&standing);
     vec_done(&chosen);
+    client_reply_done(&reply);
     return rc;
 }
 

@@ -314,6 +314,19 @@ int inject_how_set(struct inject_how *how, struct str name, struct str value, st
                             (int)(value.len < 60 ? value.len : 60), value.data, wanted);
 }
 
+/* "5s": whole, in the largest unit that it is a multiple of. */
+static struct str write_duration(struct arena *arena, int64_t ns)
+{
+    static const struct {
+        const char *name;
+        int64_t ns;
+    } units[] = {{"h", 3600 * NS_PER_SECOND}, {"m", 60 * NS_PER_SECOND}, {"s", NS_PER_SECOND}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (ns % units[i].ns == 0)
+            return arena_printf(arena, "%lld%s", (long long)(ns / units[i].ns), units[i].name);
+    return arena_printf(arena, "%lldms", (long long)((ns - 1) / NS_PER_MS + 1));
+}
+
 void inject_how_write(const struct inject_how *how, struct arena *arena, struct doc *spec)
 {
     struct {
@@ -323,8 +336,7 @@ void inject_how_write(const struct inject_how *how, struct arena *arena, struct 
         {"direction", how->direction && how->direction != DIRECTION_BOTH
                           ? str_from(directions[how->direction - 1])
                           : STR("")},
-        {"for", how->for_ns ? arena_printf(arena, "%lldms", (long long)((how->for_ns - 1) / NS_PER_MS + 1))
-                            : STR("")},
+        {"for", how->for_ns ? write_duration(arena, how->for_ns) : STR("")},
         {"cpu", how->cpu_percent ? arena_printf(arena, "%u%%", how->cpu_percent) : STR("")},
         {"loss", how->loss_ppm
                      ? arena_printf(arena, "%u.%04u%%", how->loss_ppm / 10000, how->loss_ppm % 10000)
