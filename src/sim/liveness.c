@@ -200,8 +200,11 @@ void liveness_trace(struct world *world)
     workload_visit(core_admit(core), trace_workload, world);
     jobs_visit_jobs(store, trace_job, world);
     jobs_visit_tasks(store, trace_task, world);
-    for (size_t i = 0; i < store->queue.gangs.len; i++)
-        world_trace(world, "  queued gang %llx", (unsigned long long)store->queue.gangs.items[i]->id);
+    for (size_t i = 0; i < store->queue.gangs.len; i++) {
+        const struct gang *gang = container_of(store->queue.gangs.items[i], struct gang, queued);
+        world_trace(world, "  queued gang %llx: " STR_FORMAT, (unsigned long long)gang->uid,
+                    STR_ARG(gang->why));
+    }
     world_trace(world, "now %.3f, deadline %.3f", (double)core_now(core) / 1e9,
                 (double)core_deadline(core) / 1e9);
 }

@@ -6,7 +6,7 @@ const char *torture_reach_name(enum torture_reach reach)
 {
     static const char *const names[REACHES] = {
         "retry",    "restart-process", "replace-machine",  "shrink", "dump",  "requeue",
-        "rejoined", "spare used",      "dying checkpoint", "shrunk", "grown",
+        "rejoined", "spare used",      "dying checkpoint", "shrunk", "grown", "moved",
     };
     CHECK((unsigned)reach < REACHES);
     return names[reach];
@@ -34,4 +34,8 @@ void reach_look(struct world *world, const struct jobset *jobset, struct reach_s
     reached[REACH_SHRUNK] += away > seen->away;
     reached[REACH_GROWN] += away < seen->away && jobset->keeping;
     seen->away = away;
+    const struct move *move = &jobset->move;
+    bool leaving = move->under_way && move->by_spares && move->phase == MOVE_LEAVING;
+    reached[REACH_MOVED] += leaving && !seen->leaving;
+    seen->leaving = leaving;
 }

@@ -60,6 +60,7 @@ enum torture_reach {
     REACH_DUMPED,     /* a dying checkpoint was whole */
     REACH_SHRUNK,     /* replicas left */
     REACH_GROWN,      /* replicas came back */
+    REACH_MOVED,      /* a machine was left at the boundary of a step */
     REACHES
 };
 const char *torture_reach_name(enum torture_reach reach); /* "restart-process", "spare used" ... */

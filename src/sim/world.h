@@ -356,6 +356,7 @@ struct world {
 struct reach_seen {
     struct ladder_use use; /* the newest */
     size_t uses, away;
+    bool leaving; /* a machine, by spares */
 };
 struct committed {
     struct reach_seen reach;

@@ -286,6 +286,7 @@ static void add_own(struct request *request)
 bool request_add_spares(struct request *request, const struct gang *gang)
 {
     bool some = false;
+    request->yields_to = gang;
     for (size_t i = 0; i < request->store->jobsets.len; i++) {
         const struct jobset *jobset = request->store->jobsets.items[i];
         for (uint32_t j = 0; j < jobset->job_count; j++)
@@ -370,9 +371,11 @@ static void add_reserved(struct request *request)
 
 /* --- whose domain a machine is in ------------------------------------------------------------- */
 
-/* A victim: gone before the tried gang comes. */
+/* A victim, or a spare that gives way: gone before the tried gang comes. */
 static bool would_be_gone(const struct request *request, const struct task *task)
 {
+    if (request->yields_to && task_is_spare(task) && spare_gives_way(task, request->yields_to))
+        return true;
     const uint64_t *may_free = request->trial ? request->trial->may_free : NULL;
     return may_free && task->chips && (task->chips & ~may_free[task->machine]) == 0;
 }

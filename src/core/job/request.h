@@ -29,6 +29,7 @@ struct request {
     int64_t *reserved_cpu_milli, *reserved_memory_bytes;
     obj_id *domain_owner;
     uint8_t *closed; /* for a spare: [machine_count] */
+    const struct gang *yields_to; /* spares that give way to it are gone; NULL: all stay */
 };
 
 /* Fills in `request`, whatever it held. */
@@ -36,7 +37,8 @@ void request_gang(struct request *request, const struct job_store *store, const 
                   const struct gang *gang, size_t count); /* the first so many of its tasks */
 void request_jobset(struct request *request, const struct job_store *store, const struct cluster *cluster,
                     const struct jobset *jobset, const struct trial *trial);
-/* What spares hold that give way to the gang may be taken, too; false: there are none. */
+/* What spares hold that give way to the gang may be taken, too, and their domains are nobody's; false: there
+ * are none. */
 bool request_add_spares(struct request *request, const struct gang *gang);
 void request_drop(struct request *request);
 

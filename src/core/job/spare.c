@@ -13,7 +13,8 @@
  * told of its rank with the others (rejoin.c), a cold one a task that is placed already.
  *
  * The gang at the head of the queue, if its priority is higher or it is of the spare's own JobSet, gets the
- * chips of spares when what it needs is there with them and is not without (spare_yield).
+ * chips of spares, and the topology domain that one binds its Job to, when what it needs is there with them
+ * and is not without (spare_yield).
  */
 #include "core/job/internal.h"
 #include "core/job/request.h"
@@ -380,10 +381,39 @@ static bool is_needed(const struct step *step, const struct task *spare, const s
     return (spare->chips & place->chips) || machine->cpu_milli || machine->memory_bytes;
 }
 
+/* A Job that wants a topology domain for itself has one: a spare of it elsewhere, or one of another Job of
+ * its JobSet inside, keeps it from going there. */
+static bool is_in_the_way(const struct step *step, const struct task *spare, const struct task *task,
+                          const struct placement *place)
+{
+    const struct machine *machines = step->cluster->machines;
+    struct str key = task->job->rjob->exclusive_topology, there, here;
+    if (!key.len || spare->machine == MACHINE_NONE || !machine_label(&machines[place->machine], key, &there))
+        return false;
+    bool inside = machine_label(&machines[spare->machine], key, &here) && str_equal(here, there);
+    return inside == (spare->job != task->job);
+}
+
+static void leave_domains(struct step *step, const struct gang *gang, const struct placement *places,
+                          struct str why)
+{
+    const struct jobset *jobset = gang->jobset;
+    for (uint32_t i = 0; jobset->exclusive && i < jobset->job_count; i++)
+        for (size_t s = jobset->jobs[i] ? jobset->jobs[i]->spares.len : 0; s > 0; s--) {
+            struct task *spare = jobset->jobs[i]->spares.items[s - 1]; /* it may be gone with that */
+            size_t t = 0;
+            while (t < gang->tasks.len && !is_in_the_way(step, spare, gang->tasks.items[t], &places[t]))
+                t++;
+            if (t < gang->tasks.len)
+                spare_leave(step, spare, why);
+        }
+}
+
 static void give_up(struct step *step, const struct gang *gang, const struct placement *places)
 {
     struct buf why BUF_CLEANUP = {0};
     buf_printf(&why, STR_FORMAT " needs its room", STR_ARG(gang->jobset->key));
+    leave_domains(step, gang, places, buf_str(&why));
     for (size_t t = 0; t < gang->tasks.len; t++)
         list_for_each_safe(node, after, &step->jobs->machine_tasks[places[t].machine])
         {

@@ -12,7 +12,8 @@
 #define TWO TRAIN("phalanx.dev/spares: '2'", "failurePolicy: {maxRestarts: 1}, ")
 #define COLD                                                                                                 \
     TRAIN("phalanx.dev/spares: '1', phalanx.dev/spare-kind: cold", "failurePolicy: {maxRestarts: 1}, ")
-#define NONE TRAIN("", "failurePolicy: {maxRestarts: 1}, ")
+#define WHOLE_MACHINE "{name: x, template: {spec: {parallelism: 1, completions: 1, " POD_OF("", "4") "}}}"
+#define NONE          TRAIN("", "failurePolicy: {maxRestarts: 1}, ")
 
 static void joins(struct harness *h, struct task *task)
 {
@@ -321,6 +322,36 @@ static void it_yields_to_a_higher_priority(void **state)
     }
 }
 
+/* It came while no rank of its Job ran, to a machine that only replacements may use: the Job's domain is its
+ * place then, and the next rank could not come to it. */
+static void it_gives_up_the_domain_of_its_job(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 1);
+    harness_create(&h, JOBSET("b", "", WHOLE_MACHINE));
+    harness_run_all(&h);
+    struct jobset *jobset = harness_create(
+        &h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: "
+            "{alpha.jobset.sigs.k8s.io/exclusive-topology: kubernetes.io/hostname, "
+            "phalanx.dev/spares: '1'}}\n"
+            "spec: {replicatedJobs: [{name: w, template: {spec: {parallelism: 1, completions: 2, "
+            "completionMode: Indexed, " POD_OF("", "4") "}}}]}\n");
+    harness_run_all(&h);
+    assert_int_equal(spare_of(jobset, 0)->state, TASK_PENDING); /* it would be beside a rank */
+    harness_create(&h, JOBSET("c", "", WHOLE_MACHINE));
+    exits(&h, "a-w-0-0", 0); /* and c takes its machine */
+    harness_run_all(&h);
+    assert_string_equal(machine_name(&h, spare_of(jobset, 0)), "m-3");
+    assert_int_equal(harness_task(&h, "a-w-0-1")->state, TASK_PENDING);
+    exits(&h, "b-x-0-0", 0);
+    assert_int_equal(notes(&h, "SpareLeft"), 1);
+    harness_run_all(&h);
+    assert_int_equal(harness_task(&h, "a-w-0-1")->state, TASK_RUNNING);
+    core_check_invariants(h.core);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 static void suspending_and_deleting_end_it(void **state)
 {
     for (int how = 0; how < 4; how++) {
@@ -546,6 +577,7 @@ int main(void)
         cmocka_unit_test(one_that_ends_by_itself_is_made_later),
         cmocka_unit_test(a_cold_one_keeps_room),
         cmocka_unit_test(it_yields_to_a_higher_priority),
+        cmocka_unit_test(it_gives_up_the_domain_of_its_job),
         cmocka_unit_test(suspending_and_deleting_end_it),
         cmocka_unit_test(a_restart_of_all_makes_new_ones),
         cmocka_unit_test(a_deleted_or_drained_one_is_made_anew),
