@@ -418,6 +418,10 @@ static void want_something(struct world *world)
         care_for_machines(world);
         return;
     }
+    if (world->swarm.ladder_ppm && world_chance(world, 60000)) {
+        plan_maintenance(world); /* who can leaves by spares, at the boundary of a step */
+        return;
+    }
     if (world->swarm.features[FEATURE_QUEUES] && world_chance(world, 350000)) {
         client_queues_act(world);
         return;

@@ -250,8 +250,10 @@ static void carry_out(struct world *world, struct sim_machine *machine, const st
     case AGENT_NOTE:
         world_trace(world, "%s: " STR_FORMAT, machine->name, STR_ARG(effect->note));
         break;
-    case AGENT_CLIENT_COMMITTED:
     case AGENT_CLIENT_DRAIN:
+        process_drain(world, machine, effect->client.client);
+        break;
+    case AGENT_CLIENT_COMMITTED:
     case AGENT_LOG_OPEN:
     case AGENT_LOG_CLOSE:
         break;

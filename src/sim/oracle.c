@@ -124,18 +124,28 @@ void oracle_before(struct world *world, const struct event *event)
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
-static uint64_t shard_key(obj_id jobset, int32_t attempt, uint64_t name_hash, int64_t step)
+/* `who`: the hash of its host name, or the uid of its task. */
+static uint64_t shard_key(obj_id jobset, int32_t attempt, uint64_t who, int64_t step)
 {
     uint64_t key = hash_mix(jobset ^ hash_mix((uint64_t)attempt));
-    return hash_mix(key ^ name_hash ^ hash_mix((uint64_t)step + 77));
+    return hash_mix(key ^ who ^ hash_mix((uint64_t)step + 77));
 }
 
 void oracle_saved(struct world *world, const struct process *process)
 {
     static int present;
-    u64_map_put(&world->shards,
-                shard_key(process->jobset, process->writes_as, process->name_hash, process->saved_step),
-                &present);
+    uint64_t whose[] = {process->name_hash, process->task};
+    for (int i = 0; i < 2; i++)
+        u64_map_put(&world->shards,
+                    shard_key(process->jobset, process->writes_as, whose[i], process->saved_step), &present);
+}
+
+/* The process of a spare that took a rank of a shrunk world does not know its host name. */
+static bool has_saved(const struct world *world, const struct task *task, int32_t attempt, int64_t step)
+{
+    obj_id jobset = task->job->jobset->uid;
+    return u64_map_get(&world->shards, shard_key(jobset, attempt, task_name_hash(task), step)) ||
+           (task->was_spare && u64_map_get(&world->shards, shard_key(jobset, attempt, task->uid, step)));
 }
 
 static struct committed *committed_of(struct world *world, obj_id jobset)
@@ -166,9 +176,7 @@ static void check_commit(struct world *world, const struct jobset *jobset, int32
             const struct task *task = job->tasks.items[t];
             if (!task->joined || task->state == TASK_FAILED || task->attempt != jobset->attempt)
                 continue; /* of a dying checkpoint only survivors are members */
-            uint64_t key = shard_key(jobset->uid, checkpoint->committed_attempt, task_name_hash(task),
-                                     checkpoint->committed_step);
-            if (!u64_map_get(&world->shards, key))
+            if (!has_saved(world, task, checkpoint->committed_attempt, checkpoint->committed_step))
                 world_fail(world, TORTURE_SAFETY,
                            STR_FORMAT ": step %lld is committed, but " STR_FORMAT " has not saved it",
                            STR_ARG(jobset->key), (long long)checkpoint->committed_step, STR_ARG(task->name));

@@ -216,7 +216,7 @@ static void draw_life(struct world *world, struct process *process)
     process->kill_ns = INT64_MAX;
     process->step_ns = process->container == 0 ? argument(process, 3, 0) * NS_PER_MS : 0;
     process->checkpoint_every = (uint32_t)argument(process, 4, 0);
-    process->step = process->saved_step = -1;
+    process->step = process->saved_step = process->stand_step = -1;
     process->rejoin_ns = INT64_MAX;
     process->total = process->step_ns ? run_ns / process->step_ns : 0;
 }
@@ -366,6 +366,7 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
 }
 
 #define REJOIN_SLOW_NS (40 * NS_PER_SECOND)
+#define STAND_NS       (30 * NS_PER_SECOND) /* where it has saved, as libphalanx does */
 
 /* It takes its time; meanwhile it goes on as what it was. */
 void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t client,
@@ -458,7 +459,7 @@ static void rejoin(struct world *world, struct sim_machine *machine, struct proc
     if (world->options.plant != PLANT_OLD_SHARD)
         process->writes_as = process->attempt;
     process->rank = process->told_rank;
-    process->saved_step = -1;
+    process->saved_step = process->stand_step = -1;
     process->asked = false;
     if (process->spare)
         take_rank(world, process);
@@ -495,11 +496,46 @@ static bool finds_damage(const struct world *world, const struct process *proces
     return process->can_rejoin && !world->healing && hash64(0, numbers, sizeof numbers) % STEPS_A_DAMAGE == 0;
 }
 
+static bool steps_with(const struct process *process, const struct process *other)
+{
+    return other->state == PROCESS_RUNNING && other->jobset == process->jobset &&
+           other->attempt == process->attempt && other->joined && !other->spare;
+}
+
+/* The first step that none of them has made. */
+static void agree(struct world *world, const struct process *process)
+{
+    int64_t newest = -1;
+    for (int round = 0; round < 2; round++)
+        for (uint32_t m = 0; m < world->swarm.machines; m++)
+            for (size_t i = 0; i < world->machines[m].processes.len; i++) {
+                struct process *other = world->machines[m].processes.items[i];
+                if (!steps_with(process, other))
+                    continue;
+                newest = other->step > newest ? other->step : newest;
+                if (round == 0)
+                    continue;
+                other->stand_step = newest + 1;
+                other->stand_ns = world->now_ns + STAND_NS;
+            }
+}
+
+void process_drain(struct world *world, struct sim_machine *machine, uint64_t client)
+{
+    for (size_t i = 0; i < machine->processes.len; i++) {
+        const struct process *process = machine->processes.items[i];
+        bool agreed = process->stand_step >= process->step && world->now_ns < process->stand_ns;
+        if (process->client == client && process->checkpoint_every && steps_with(process, process) && !agreed)
+            agree(world, process);
+    }
+}
+
 static void make_step(struct world *world, struct sim_machine *machine, struct process *process)
 {
     process->due_ns = world->now_ns + world_draw(world, process->step_ns / 2, process->step_ns);
     join(world, machine, process);
-    if (!process->joined || process->spare || process->dump_world > 0)
+    bool stands = process->step == process->stand_step && world->now_ns < process->stand_ns;
+    if (!process->joined || process->spare || process->dump_world > 0 || stands)
         return;
     if (process->asked)
         return;
@@ -510,7 +546,9 @@ static void make_step(struct world *world, struct sim_machine *machine, struct p
     }
     process->step++;
     say(world, machine, process, AGENT_CLIENT_STEP);
-    if (process->checkpoint_every && process->step > 0 && process->step % process->checkpoint_every == 0) {
+    uint32_t every = process->checkpoint_every;
+    bool due = every > 0 && process->step > 0 && process->step % every == 0;
+    if (due || process->step == process->stand_step) {
         process->saved_step = process->step;
         oracle_saved(world, process);
         say(world, machine, process, AGENT_CLIENT_SHARD_SAVED);

@@ -199,6 +199,8 @@ struct process {
     int64_t step_ns; /* between steps; 0: makes none */
     int64_t step, total, saved_step;
     uint32_t checkpoint_every;
+    int64_t stand_step; /* that its ranks agreed to save when they were told to leave; -1: none */
+    int64_t stand_ns;   /* true: so long it stands there */
     bool ignores_term, fenced, start_fails;
     int32_t exit_code, signal;
 };
@@ -465,6 +467,7 @@ void process_tell(struct world *world, struct sim_machine *machine,
 void process_kill(struct world *world, struct sim_machine *machine,
                   struct process *process); /* dead now, SIGKILL */
 void process_welcome(struct world *world, struct sim_machine *machine, uint64_t client, int64_t restore_step);
+void process_drain(struct world *world, struct sim_machine *machine, uint64_t client); /* a notice */
 void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t client,
                     const struct task_rejoin *order);
 void process_fenced_client(struct world *world, struct sim_machine *machine, uint64_t client);
