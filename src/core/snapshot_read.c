@@ -270,6 +270,9 @@ static bool read_absence(struct jobset *jobset, const Snapshot__Jobset *pb)
     jobset->absence.overdue = pb->change >> 1 & 1;
     jobset->dump = (uint8_t)pb->dump;
     bool waits = jobset->parking && jobset->keeping && pb->n_away_replicas == 0;
+    jobset->farewell = (struct farewell){pb->farewell_noticed_ns, pb->farewell_due_ns};
+    if ((pb->farewell_noticed_ns == 0) != (pb->farewell_due_ns == 0))
+        return false;
     return pb->dump < DUMP_STATES && (pb->dump != DUMP_UNDER_WAY || waits) && shrink_restored(jobset);
 }
 
@@ -286,7 +289,8 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid, hidden) ||
         !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) ||
         !is_past(reader, pb->rejoin_since_ns) || !is_past(reader, pb->apart_ns) ||
-        !is_past(reader, pb->away_since_ns) || pb->loose_tasks != 0 || pb->in_place_restarts < 0 ||
+        !is_past(reader, pb->away_since_ns) || !is_past(reader, pb->farewell_noticed_ns) ||
+        pb->loose_tasks != 0 || pb->in_place_restarts < 0 ||
         pb->restarts < 0 || pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
         pb->in_place_counted > pb->restarts_counted)
         return corrupt(reader, "jobset", pb->uid);

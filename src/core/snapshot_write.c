@@ -224,6 +224,8 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.away_grow_ns = jobset->absence.grow_ns;
     pb.change = (uint32_t)jobset->planned | (uint32_t)jobset->absence.overdue << 1;
     pb.dump = jobset->dump;
+    pb.farewell_noticed_ns = jobset->farewell.noticed_ns;
+    pb.farewell_due_ns = jobset->farewell.due_ns;
     runs.backing_off = jobset->backing_off;
     runs.executions = jobset->executions;
     runs.hidden = jobset->hidden;

@@ -121,7 +121,7 @@ static void look_leaving(struct step *step, struct workload *workload)
     if (told)
         workload->leave_ns = 0; /* its user did not wait for the end of the notice */
     if (!told &&
-        (workload->leave_ns <= step->now_ns || jobset->checkpoint.committed_ns > workload->noticed_ns))
+        (workload->leave_ns <= step->now_ns || jobset_has_answered(jobset, workload->noticed_ns)))
         workload_suspend(step, workload);
     else if (told && !jobset_is_running(jobset))
         workload_left(step, workload);

@@ -77,7 +77,7 @@ bool inplace_is_exhausted(const struct task *task)
 bool inplace_may(const struct task *task)
 {
     const struct jobset *jobset = task->job->jobset;
-    if (jobset->deleted_ns || jobset_finished(jobset) || jobset->spec.suspend || inplace_is_disabled(jobset))
+    if (jobset->deleted_ns || jobset_finished(jobset) || jobset_rests(jobset) || inplace_is_disabled(jobset))
         return false;
     if (jobset->parking)
         return true;
@@ -263,7 +263,7 @@ void inplace_retry(struct step *step, struct task *asker, struct str why)
 static void look_at_keepers(struct step *step, struct jobset *jobset)
 {
     bool late = rejoin_is_late(step, jobset), apart = rejoin_is_apart(step, jobset);
-    if (jobset_finished(jobset) || jobset->spec.suspend || jobset->deleted_ns || jobset->hidden)
+    if (jobset_finished(jobset) || jobset_rests(jobset) || jobset->deleted_ns || jobset->hidden)
         return;
     if (late)
         go_on_without_loss(step, jobset, "RejoinTimeout", false,
@@ -529,7 +529,7 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
             return;
     }
     jobset->backing_off = jobset->backing_off && step->now_ns < jobset->parking_since_ns;
-    if (jobset_finished(jobset) || jobset->spec.suspend)
+    if (jobset_finished(jobset) || jobset_rests(jobset))
         inplace_cancel(jobset);
     else if (jobset->dump == DUMP_UNDER_WAY)
         dump_go_on(step, jobset);

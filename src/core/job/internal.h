@@ -21,6 +21,7 @@ bool condition_set(struct step *step, struct jobset *jobset, enum condition_kind
 /* reconcile.c */
 void jobset_set_timer(struct job_store *store, struct jobset *jobset);
 void jobset_reconcile(struct step *step, struct jobset *jobset);
+void jobset_stop(struct step *step, struct jobset *jobset); /* it is suspended: what runs of it ends */
 
 /* belongings.c */
 void belongings_lack(struct step *step, const struct jobset *jobset); /* look before the step ends */
@@ -292,6 +293,11 @@ bool move_by_spares(const struct jobset *jobset);         /* it is under way so 
 /* So many spares are wanted until its ranks have left the machine. */
 uint32_t move_extra_spares(const struct job *job);
 void move_remap(struct jobset *jobset, const machine_id *map);
+
+/* suspend.c */
+void suspend_begin(struct step *step, struct jobset *jobset); /* its user has just suspended it */
+bool suspend_waits(const struct step *step, const struct jobset *jobset); /* false: it is to be stopped now */
+int64_t suspend_deadline(const struct jobset *jobset); /* INT64_MAX: none */
 
 /* peers.c */
 void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank);

@@ -24,6 +24,7 @@
  *   spare.c     tasks that wait for a rank
  *   shrink.c    replicas that leave for want of machines, and come back
  *   dump.c      survivors save what all had, before all of it runs again
+ *   suspend.c   ranks that are to be suspended save a last time
  *   recovery.c  which losses the ladder answers
  *   belongings.c   the Service and the claims of a JobSet
  *   resize.c    room for Jobs and indexes; parallelism and completions that change
@@ -284,6 +285,10 @@ struct move {
     int64_t noticed_ns, due_ns; /* of the phase's beginning; what happens if it does not end happens then */
     char why[160];
 };
+/* Its ranks were told that it is suspended, and are not stopped before they have saved (suspend.c). */
+struct farewell {
+    int64_t noticed_ns, due_ns; /* 0, 0: nobody is waited for */
+};
 /* Steps of one group as the attempt goes on. */
 struct progress {
     int32_t attempt;            /* in which `step` was reached; -1: none */
@@ -391,6 +396,7 @@ struct jobset {
     struct end_clues clues;     /* of tasks that ended since the newest restart */
     struct ladder ladder;
     struct move move;
+    struct farewell farewell;
     struct pace pace;           /* of its ranks, by slot: first_slot of their job and their index */
     struct restart_record records[RESTART_RECORDS_MAX];
     uint32_t record_count;      /* in all; the newest RESTART_RECORDS_MAX are kept at index % MAX */
@@ -415,6 +421,12 @@ struct jobset {
     bool shares_names, name_noted;
     struct arena stems;         /* private: keys in job_store.job_stems */
 };
+
+/* It is to stand still, and nobody is waited for. */
+static inline bool jobset_rests(const struct jobset *jobset)
+{
+    return jobset->spec.suspend && !jobset->farewell.noticed_ns;
+}
 
 static inline bool jobset_is_seen(const struct jobset *jobset) /* as a JobSet */
 {

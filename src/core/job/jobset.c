@@ -155,6 +155,19 @@ static void repoint(struct jobset *jobset, struct job *job)
         job->rjob = &jobset->spec.rjobs[job->rjob_index];
 }
 
+/* What runs holds what it was given for: when that changes, it cannot stay for a last save. */
+static bool asks_the_same(const struct jobset_spec *a, const struct jobset_spec *b)
+{
+    CHECK(a->rjob_count == b->rjob_count);
+    for (size_t r = 0; r < a->rjob_count; r++) {
+        const struct pod_spec *before = &a->rjobs[r].job.pod, *now = &b->rjobs[r].job.pod;
+        if (before->chips != now->chips || before->cpu_request_milli != now->cpu_request_milli ||
+            before->memory_request_bytes != now->memory_request_bytes)
+            return false;
+    }
+    return true;
+}
+
 void jobset_replace(struct step *step, struct jobset *jobset, struct arena *arena, struct doc *document,
                     const struct jobset_spec *spec)
 {
@@ -163,9 +176,13 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
     if (!spec_equal(doc_get(jobset->document, "spec"), doc_get(document, "spec")))
         jobset->generation++;
     CHECK(spec->rjob_count == jobset->spec.rjob_count); /* immutable, as are replicas */
+    bool same = asks_the_same(&jobset->spec, spec);
+    if (jobset->farewell.noticed_ns && !same)
+        jobset_stop(step, jobset);
     vec_push(&step->jobs->dead_arenas, jobset->arena);
     jobset->arena = *arena;
     *arena = (struct arena){0};
+    bool suspends = spec->suspend && !jobset->spec.suspend;
     jobset->document = document;
     jobset->spec = *spec;
     for (uint32_t i = 0; i < jobset->job_count; i++)
@@ -178,6 +195,8 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
     for (uint32_t i = 0; i < jobset->job_count && jobset_is_elastic(jobset); i++)
         if (jobset->jobs[i])
             job_resized(jobset->jobs[i]);
+    if (suspends && same)
+        suspend_begin(step, jobset);
     step->schedule |= jobset->form == FORM_POD; /* its gates may be gone */
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     jobset_mark(step, jobset);

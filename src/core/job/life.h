@@ -104,6 +104,9 @@ bool shrink_restored(const struct jobset *jobset);
 /* For admission (admitted.c). Its tasks that speak libphalanx are told that they will be stopped, or moved,
  * and can save before; returns the longest grace among them, 0: nobody was told. */
 int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain_reason reason);
+/* What its ranks saved when they were told, at `noticed_ns`, is committed (suspend.c): where they stand now,
+ * not a step that was on its way to storage before. */
+bool jobset_has_answered(const struct jobset *jobset, int64_t noticed_ns);
 /* So long those that are moved are waited for. */
 #define MOVE_LIMIT_NS (900 * NS_PER_SECOND)
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend);

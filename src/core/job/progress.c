@@ -349,7 +349,7 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
 void jobs_progress(struct step *step, const struct progress_event *event)
 {
     struct jobset *jobset = jobs_find_uid(step->jobs, event->jobset);
-    if (!jobset || event->attempt != jobset->attempt || jobset_finished(jobset) || jobset->spec.suspend ||
+    if (!jobset || event->attempt != jobset->attempt || jobset_finished(jobset) || jobset_rests(jobset) ||
         event->step < 0)
         return;
     struct progress *progress = &jobset->progress;
@@ -505,7 +505,7 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
     }
     ledger_account_keep(&jobset->closed, step->ledger, step_now_us(step));
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
-    if (jobset->move.under_way || jobset->dump == DUMP_UNDER_WAY)
+    if (jobset->move.under_way || jobset->dump == DUMP_UNDER_WAY || jobset->farewell.noticed_ns)
         jobset_mark(step, jobset);
 }
 

@@ -105,21 +105,27 @@ static void resume_jobs(struct step *step, struct jobset *jobset)
     }
 }
 
+void jobset_stop(struct step *step, struct jobset *jobset)
+{
+    jobset->farewell = (struct farewell){0};
+    if (!jobset->conditions[CONDITION_SUSPENDED].status)
+        progress_suspended(step, jobset);
+    suspend_jobs(step, jobset);
+    condition_set(step, jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
+    if (jobset->conditions[CONDITION_RESTARTING].status)
+        condition_set(step, jobset, CONDITION_RESTARTING, false, "JobSetSuspended", "jobset is suspended");
+}
+
 static void suspend_or_resume(struct step *step, struct jobset *jobset)
 {
-    bool suspend = jobset->spec.suspend;
     if (jobset->form == FORM_POD)
         return; /* it waits at its gates (gang.c); one that runs cannot be suspended */
-    if (suspend) {
-        if (!jobset->conditions[CONDITION_SUSPENDED].status)
-            progress_suspended(step, jobset);
-        suspend_jobs(step, jobset);
-        condition_set(step, jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
-        if (jobset->conditions[CONDITION_RESTARTING].status)
-            condition_set(step, jobset, CONDITION_RESTARTING, false, "JobSetSuspended",
-                          "jobset is suspended");
+    if (jobset->spec.suspend) {
+        if (!suspend_waits(step, jobset))
+            jobset_stop(step, jobset);
         return;
     }
+    jobset->farewell = (struct farewell){0}; /* its user has thought better of it */
     bool resumes = jobset->conditions[CONDITION_SUSPENDED].status;
     if (jobset->executions < 0)
         jobset->executions = 0;
@@ -284,6 +290,8 @@ static int64_t next_deadline(const struct jobset *jobset)
     if (managed && held && wants_jobs(jobset))
         due_ns = attempt_due(jobset);
     int64_t parked_ns = inplace_deadline(jobset), move_ns = managed ? move_deadline(jobset) : INT64_MAX;
+    int64_t farewell_ns = managed ? suspend_deadline(jobset) : INT64_MAX;
+    due_ns = farewell_ns < due_ns ? farewell_ns : due_ns;
     due_ns = parked_ns < due_ns ? parked_ns : due_ns;
     due_ns = move_ns < due_ns ? move_ns : due_ns;
     const struct heap_node *node = heap_min(&jobset->job_timers);

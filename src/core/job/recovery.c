@@ -44,7 +44,7 @@ static bool all_can_rejoin(const struct jobset *jobset, const struct task *culpr
 static bool is_under_way(const struct jobset *jobset)
 {
     return jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden && !jobset_finished(jobset) &&
-           !jobset->spec.suspend && !jobset_is_foreign(jobset) && !inplace_is_disabled(jobset) &&
+           !jobset_rests(jobset) && !jobset_is_foreign(jobset) && !inplace_is_disabled(jobset) &&
            (jobset->parking ? !inplace_has_succeeded(jobset) : inplace_is_whole(jobset));
 }
 

@@ -28,7 +28,7 @@ const char *render_jobset_state(const struct jobset *jobset)
         return "Failed";
     if (jobset->deleted_ns)
         return "Terminating";
-    if (jobset->spec.suspend)
+    if (jobset_rests(jobset))
         return "Suspended";
     size_t waiting = 0, starting = 0, running = 0;
     for (size_t i = 0; i < jobset->gangs.len; i++) {

@@ -44,6 +44,131 @@ static void suspend_resume(void **state)
     harness_done(&h);
 }
 
+#define TRAIN(suspend)                                                                                       \
+    JOBSET("a", "suspend: " suspend ", failurePolicy: {maxRestarts: 0}, ",                                   \
+           RJOB("x", 1, "", 2, "completionMode: Indexed, "))
+
+static struct jobset *train(struct harness *h, bool can_rejoin)
+{
+    harness_init(h, 2, 4, 0);
+    struct jobset *jobset = harness_create(h, TRAIN("false"));
+    harness_run_all(h);
+    for (int rank = 0; rank < 2; rank++)
+        report_task(h, rank ? "a-x-0-1" : "a-x-0-0",
+                    (struct task_report){
+                        .kind = REPORT_JOINED, .attempt_plus_1 = 1, .can_rejoin = can_rejoin});
+    progress_to(h, jobset, 5);
+    return jobset;
+}
+
+static void save(struct harness *h, const char *hostname, int64_t step)
+{
+    report_task(h, hostname,
+                (struct task_report){.kind = REPORT_SHARD_SAVED, .step = step, .attempt_plus_1 = 1});
+}
+
+static void assert_told_to_save(const struct harness *h, int count)
+{
+    int told = 0;
+    for (size_t i = 0; i < h->effects.list.len; i++) {
+        const struct effect *effect = &h->effects.list.items[i];
+        told += effect->kind == EFFECT_TASK_NOTICE && effect->notice.notice.reason == DRAIN_PREEMPTION;
+    }
+    assert_int_equal(told, count);
+}
+
+/* Who goes on from where it stands is stopped when that is committed: nothing is lost. */
+static void ranks_save_before_they_are_suspended(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = train(&h, true);
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
+    assert_told_to_save(&h, 2);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_RUNNING);
+    assert_int_equal(notes(&h, "SavingBeforeSuspension"), 1);
+    assert_no_condition(jobset, CONDITION_SUSPENDED);
+    harness_check_replay(&h);
+    harness_wait(&h, NS_PER_MS);
+    save(&h, "a-x-0-0", 4); /* that was on its way when they were told */
+    save(&h, "a-x-0-1", 4);
+    assert_int_equal((int)jobset->checkpoint.committed_step, 4);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_RUNNING);
+    progress_to(&h, jobset, 6);
+    save(&h, "a-x-0-0", 6);
+    save(&h, "a-x-0-1", 6);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_STOPPING);
+    assert_condition(jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
+    harness_run_all(&h);
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("false"));
+    harness_run_all(&h);
+    struct ledger_account account = jobset_account(jobset, h.now_ns);
+    assert_int_equal((int)account.chip_us[OWNER_REDONE], 0);
+    assert_int_equal(jobset->restarts, 0);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* Who does not save in its grace is stopped then; so is who never has saved and cannot go on, at once. */
+static void nobody_is_waited_for_longer_than_its_grace(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = train(&h, true);
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
+    assert_int_equal((int)((core_deadline(h.core) - h.now_ns) / NS_PER_SECOND), 30);
+    harness_wait(&h, 30 * NS_PER_SECOND);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_STOPPING);
+    assert_condition(jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
+    harness_check_replay(&h);
+    harness_done(&h);
+
+    (void)train(&h, false);
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
+    assert_told_to_save(&h, 0);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_STOPPING);
+    harness_done(&h);
+
+    /* What its tasks ask for is something else now: what runs cannot stay. */
+    jobset = train(&h, true);
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
+    harness_write(&h, WRITE_REPLACE, "a",
+                  JOBSET("a", "suspend: false, failurePolicy: {maxRestarts: 0}, ",
+                         "{name: x, template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0, "
+                         "completionMode: Indexed, " POD_OF("", "2") "}}}"));
+    assert_int_equal(h.last_code, 200);
+    assert_int_equal(jobset->executions, 1);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_STOPPING);
+    harness_done(&h);
+}
+
+/* A loss meanwhile is no failure of a JobSet that may not restart: it is suspended, and comes back whole. */
+static void a_loss_ends_the_wait(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = train(&h, true);
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
+    harness_lose(&h, core_cluster(h.core)->machines[harness_task(&h, "a-x-0-1")->machine].name.data);
+    assert_condition(jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
+    assert_string_equal(jobset->terminal_state, "");
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* It was only a moment: they go on. */
+static void who_is_resumed_while_it_saves_goes_on(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = train(&h, true);
+    obj_id run = harness_task(&h, "a-x-0-0")->uid;
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("false"));
+    harness_wait(&h, 40 * NS_PER_SECOND);
+    progress_to(&h, jobset, 9);
+    assert_true(harness_task(&h, "a-x-0-0")->uid == run);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_RUNNING);
+    assert_no_condition(jobset, CONDITION_SUSPENDED);
+    harness_done(&h);
+}
+
 /* What waits for a Job that was over with its resumption begins with it. */
 static void resumed_and_over(void **state)
 {
@@ -183,6 +308,10 @@ int main(void)
         cmocka_unit_test(suspend_resume),
         cmocka_unit_test(resumed_and_over),
         cmocka_unit_test(suspend_while_restarting),
+        cmocka_unit_test(ranks_save_before_they_are_suspended),
+        cmocka_unit_test(nobody_is_waited_for_longer_than_its_grace),
+        cmocka_unit_test(a_loss_ends_the_wait),
+        cmocka_unit_test(who_is_resumed_while_it_saves_goes_on),
         cmocka_unit_test(suspended_resources),
         cmocka_unit_test(suspended_resources_of_waiting_pods),
         cmocka_unit_test(managed_by_another),

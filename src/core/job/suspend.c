@@ -1,0 +1,70 @@
+/* suspend.c - a JobSet that its user suspends saves first, as one does that a queue takes its place from
+ * (admit/life.c): its ranks are told, agree on a step, and are stopped when that is committed, at the
+ * latest after the longest grace among them. Only where it is worth waiting for: all its ranks run and have
+ * joined, and either have committed a step before or can go on under another attempt. Whatever ends
+ * meanwhile ends the wait. */
+#include "core/job/internal.h"
+
+struct ranks {
+    bool some, all_run, keepers; /* keepers: who stands where it has saved */
+};
+
+static struct ranks look_at_ranks(const struct jobset *jobset)
+{
+    struct ranks ranks = {.all_run = true, .keepers = true};
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (task_ended(task->state) || task_is_away(task))
+                continue;
+            ranks.some = true;
+            ranks.all_run &= task->state == TASK_RUNNING && task->joined && !task->doomed;
+            ranks.keepers &= task->can_rejoin;
+        }
+    }
+    return ranks;
+}
+
+bool jobset_has_answered(const struct jobset *jobset, int64_t noticed_ns)
+{
+    const struct checkpoint_state *checkpoint = &jobset->checkpoint;
+    bool behind =
+        jobset->progress.attempt == jobset->attempt && checkpoint->committed_step < jobset->progress.step;
+    return checkpoint->committed_ns > noticed_ns && !(behind && look_at_ranks(jobset).keepers);
+}
+
+static bool is_worth_it(const struct jobset *jobset)
+{
+    struct ranks ranks = look_at_ranks(jobset);
+    return ranks.some && ranks.all_run && (ranks.keepers || jobset->checkpoint.committed_step >= 0);
+}
+
+void suspend_begin(struct step *step, struct jobset *jobset)
+{
+    bool lives = jobset->form != FORM_POD && !jobset_finished(jobset) && !jobset->deleted_ns &&
+                 !jobset->hidden && !jobset_is_foreign(jobset);
+    if (!lives || jobset->parking || jobset->conditions[CONDITION_SUSPENDED].status || !is_worth_it(jobset))
+        return;
+    int64_t grace_ns = jobset_notice(step, jobset, DRAIN_PREEMPTION);
+    if (grace_ns == 0)
+        return;
+    jobset->farewell = (struct farewell){.noticed_ns = step->now_ns, .due_ns = step->now_ns + grace_ns};
+    step_note(step, false, "SavingBeforeSuspension", ref_jobset(jobset),
+              "its ranks save a last time before they are stopped, for %lld s at most",
+              (long long)(grace_ns / NS_PER_SECOND));
+}
+
+bool suspend_waits(const struct step *step, const struct jobset *jobset)
+{
+    const struct farewell *farewell = &jobset->farewell;
+    if (!farewell->noticed_ns)
+        return false;
+    return step->now_ns < farewell->due_ns && !jobset_has_answered(jobset, farewell->noticed_ns) &&
+           !jobset->parking && is_worth_it(jobset);
+}
+
+int64_t suspend_deadline(const struct jobset *jobset)
+{
+    return jobset->farewell.noticed_ns ? jobset->farewell.due_ns : INT64_MAX;
+}
