@@ -287,6 +287,24 @@ static void unseal(struct held_slot *slot)
     atomic_thread_fence(memory_order_release); /* the data only after it */
 }
 
+static int grow(const struct held *held, struct held_slot *slot, size_t size, struct phx_error *error)
+{
+    int reason = posix_fallocate(slot->fd, 0, (off_t)size); /* else a full memory is a SIGBUS in the copy */
+    if (reason != 0 && ftruncate(slot->fd, (off_t)slot->mapped) != 0)
+        return job_fail_errno(error, errno, "cut %.120s", held->dir);
+    if (reason == ENOSPC || reason == ENOMEM || reason == EFBIG)
+        return job_fail(error, PHX_ERROR_SPACE, "there is no memory to hold %zu bytes in %.120s", size,
+                        held->dir);
+    if (reason != 0)
+        return job_fail_errno(error, reason, "hold %zu bytes in %.120s", size, held->dir);
+    uint8_t *map = mremap(slot->map, slot->mapped, size, MREMAP_MAYMOVE);
+    if (map == MAP_FAILED)
+        return job_fail_errno(error, errno, "map %zu bytes", size);
+    slot->map = map;
+    slot->mapped = size;
+    return 0;
+}
+
 int held_reserve(struct held *held, int index, size_t len, struct phx_error *error)
 {
     struct held_slot *slot = &held->slots[index];
@@ -295,24 +313,14 @@ int held_reserve(struct held *held, int index, size_t len, struct phx_error *err
     if (status != 0)
         return status;
     unseal(slot);
-    if (size <= slot->mapped)
-        return 0;
-    int reason = posix_fallocate(slot->fd, 0, (off_t)size); /* else a full memory is a SIGBUS in the copy */
-    if (reason != 0 && ftruncate(slot->fd, (off_t)slot->mapped) != 0)
-        return job_fail_errno(error, errno, "cut %.120s", held->dir);
-    if (reason == ENOSPC || reason == ENOMEM || reason == EFBIG)
-        return job_fail(error, PHX_ERROR_SPACE, "there is no memory to hold %zu bytes in %.120s", len,
-                        held->dir);
-    if (reason != 0)
-        return job_fail_errno(error, reason, "hold %zu bytes in %.120s", len, held->dir);
-    uint8_t *map = mremap(slot->map, slot->mapped, size, MREMAP_MAYMOVE);
-    if (map == MAP_FAILED)
-        return job_fail_errno(error, errno, "map %zu bytes", size);
-    slot->map = map;
-    slot->mapped = size;
-    /* Fills the page table; where the kernel cannot, the copy does. */
-    madvise(map, size, MADV_POPULATE_WRITE);
-    return 0;
+    if (size > slot->mapped)
+        status = grow(held, slot, size, error);
+    if (status == 0 &&
+        size > slot->paged) { /* fills the page table; where the kernel cannot, the copy does */
+        madvise(slot->map, size, MADV_POPULATE_WRITE);
+        slot->paged = size;
+    }
+    return status;
 }
 
 int held_copy(struct held *held, int index, const struct iovec *data, size_t count, struct phx_error *error)

@@ -35,6 +35,7 @@ struct held_slot {
     int fd; /* -1: none */
     uint8_t *map;
     size_t mapped; /* bytes, those of the file */
+    size_t paged;  /* so many of them have their place in the page table */
     bool sealed;   /* the following hold */
     uint64_t step;
     uint32_t attempt;
