@@ -3,6 +3,7 @@
 
 #include "core/agent/codec_pb.h"
 #include "core/job/trial.h"
+#include "core/limits.h"
 
 static Snapshot__Label **write_labels(struct arena *arena, const struct labels *labels, size_t *ret_count)
 {
@@ -38,6 +39,8 @@ static Snapshot__Terms *write_terms(struct arena *arena, const struct rjob_terms
     pb->levels = ARENA_ARRAY(arena, char *, pb->n_levels);
     for (size_t i = 0; i < pb->n_levels; i++)
         pb->levels[i] = codec_text(arena, terms->levels[i]);
+    pb->spares = terms->spares.count;
+    pb->cold_spares = terms->spares.cold;
     return pb;
 }
 
@@ -85,6 +88,7 @@ static void read_terms(struct arena *arena, const Snapshot__Terms *pb, struct rj
     terms->levels = ARENA_ARRAY(arena, struct str, pb->n_levels);
     for (size_t i = 0; i < pb->n_levels; i++)
         terms->levels[i] = str_from(pb->levels[i]);
+    terms->spares = (struct queue_spares){pb->spares, pb->cold_spares};
 }
 
 /* Versions before 0.2 kept chips alone. */
@@ -115,6 +119,9 @@ bool snapshot_read_terms(struct job_store *store, const struct cluster *cluster,
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct room *rooms;
+    for (size_t r = 0; r < pb->n_terms; r++)
+        if (pb->terms[r]->spares > SPARES_PER_JOB_MAX)
+            return false;
     if ((pb->n_terms && pb->n_terms != jobset->spec.rjob_count) || !read_rooms(&arena, cluster, pb, &rooms))
         return false;
     if (pb->n_terms) {

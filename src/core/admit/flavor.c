@@ -413,10 +413,23 @@ struct rjob_terms *flavor_terms(const struct admit *admit, const struct workload
     return queue ? make_terms(queue, workload, NULL, arena) : NULL;
 }
 
+/* The LocalQueue's word counts before the ClusterQueue's. */
+static struct queue_spares queue_spares(const struct admit *admit, const struct workload *workload)
+{
+    const struct cluster_queue *queue = tree_queue(&admit->tree, workload->reserved_in);
+    struct queue_spares spares = {0};
+    if ((!workload->local || !spares_of_queue(workload->local->object->document, &spares)) && queue)
+        (void)spares_of_queue(queue->object->document, &spares);
+    return spares;
+}
+
 struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
                                   struct arena *arena)
 {
     struct rjob_terms *terms = flavor_terms(admit, workload, arena);
+    struct queue_spares spares = queue_spares(admit, workload);
+    for (size_t p = 0; terms && p < podset_count(workload); p++)
+        terms[p].spares = spares;
     for (size_t p = 0; terms && p < podset_count(workload); p++)
         updates_add_terms(podset_owner(workload, p), workload->gang.len ? 0 : p, &terms[p], arena);
     return terms;

@@ -97,7 +97,7 @@ void task_set_ready(struct step *step, struct task *task, bool ready)
     job->ready = ready ? job->ready + 1 : job->ready - 1;
     CHECK(job->ready <= job->active);
     job_count(job);
-    if (job->rjob->spares > 0 && ready && (int32_t)job->ready >= job_wanted(job))
+    if (job_spares(job) > 0 && ready && (int32_t)job->ready >= job_wanted(job))
         job_touch(job); /* now spares are made */
     jobset_mark(step, job->jobset);
 }

@@ -120,6 +120,7 @@ bool rejoin_is_apart(const struct step *step, struct jobset *jobset);
 
 /* spare.c */
 /* Could its Job have so many more than its users ask for? */
+uint32_t job_spares(const struct job *job); /* that its spec, or its queue, wants of it */
 bool spare_may_be(const struct job *job, uint32_t count);
 uint32_t spare_ready(const struct job *job, const struct cluster *cluster);
 void spare_look(struct step *step, struct job *job); /* makes those that are missing, ends those too many */

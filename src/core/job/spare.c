@@ -1,4 +1,4 @@
-/* spare.c - tasks that wait for a rank: `phalanx.dev/spares` of an Indexed Job.
+/* spare.c - tasks that wait for a rank: `phalanx.dev/spares` of an Indexed Job, or of its queue.
  *
  * A spare has no completion index, no host name of a rank, no part in its Job's success, failures or
  * readiness. It stands in job->spares, not among job->tasks, in a gang of its own that comes behind every
@@ -18,6 +18,7 @@
  */
 #include "core/job/internal.h"
 #include "core/job/request.h"
+#include "core/job/trial.h"
 
 #define BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
 #define BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
@@ -26,19 +27,38 @@ enum { YIELD_TRIES_MAX = 4 };
 
 /* --- how many --------------------------------------------------------------------------------- */
 
+/* What its queue gives, as it was when the JobSet was admitted; none where it has no ranks. */
+static struct queue_spares given(const struct job *job)
+{
+    const struct jobset *jobset = job->jobset;
+    if (!jobset->terms || !spares_allowed(&job->rjob->job))
+        return (struct queue_spares){0};
+    return jobset->terms[job->rjob_index].spares;
+}
+
+uint32_t job_spares(const struct job *job)
+{
+    return job->rjob->spares_said ? job->rjob->spares : given(job).count;
+}
+
+static bool are_cold(const struct job *job)
+{
+    return job->rjob->spare_kind_said ? job->rjob->cold_spares : given(job).cold;
+}
+
 static uint32_t wanted(const struct job *job)
 {
     const struct jobset *jobset = job->jobset;
     bool lives = job->state == JOB_ACTIVE && !job->doomed && !jobset->deleted_ns && !jobset->hidden &&
                  !jobset_finished(jobset) && !jobset->spec.suspend && !jobset_is_foreign(jobset);
-    uint32_t count = job->rjob->spares + move_extra_spares(job);
+    uint32_t count = job_spares(job) + move_extra_spares(job);
     return lives && jobset->form != FORM_POD ? count : 0;
 }
 
 bool spare_may_be(const struct job *job, uint32_t count)
 {
     return job->jobset->form != FORM_POD && spares_allowed(&job->rjob->job) &&
-           job->rjob->spares + count <= SPARES_PER_JOB_MAX;
+           job_spares(job) + count <= SPARES_PER_JOB_MAX;
 }
 
 uint32_t spare_ready(const struct job *job, const struct cluster *cluster)
@@ -60,7 +80,7 @@ bool task_is_ready_spare(const struct task *task, const struct cluster *cluster)
     if (!task_is_spare(task) || task->doomed || task->evicted || task->machine == MACHINE_NONE ||
         !on_ready_machine(task, cluster))
         return false;
-    if (task->job->rjob->cold_spares)
+    if (are_cold(task->job))
         return task->state == TASK_PLACED && task->gang && !task->gang->preflight;
     return task->state == TASK_RUNNING && task->joined && task->spare && task->can_rejoin;
 }
@@ -199,12 +219,12 @@ static bool shares_machine(const struct step *step, const struct task *task)
 
 bool spare_start_waits(const struct task *task)
 {
-    return task_is_spare(task) && task->job->rjob->cold_spares;
+    return task_is_spare(task) && are_cold(task->job);
 }
 
 static void look_at(struct step *step, struct task *task)
 {
-    bool cold = task->job->rjob->cold_spares;
+    bool cold = are_cold(task->job);
     if (task->doomed)
         return;
     if (!task->job->jobset->parking && shares_machine(step, task))

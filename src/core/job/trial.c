@@ -46,6 +46,7 @@ static void copy_terms(struct arena *arena, const struct rjob_terms *from, struc
     to->levels = ARENA_ARRAY(arena, struct str, from->level_count);
     for (size_t i = 0; i < from->level_count; i++)
         to->levels[i] = arena_str(arena, from->levels[i]);
+    to->spares = from->spares;
 }
 
 void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms)

@@ -21,6 +21,7 @@ struct rjob_terms {
     struct str *levels;               /* of its flavours' Topology: node label keys, widest first; none: the
                                        * cluster file's own levels (pod, block, machine) */
     size_t level_count;
+    struct queue_spares spares;       /* of each Job, where its own spec says nothing */
 };
 
 struct trial {

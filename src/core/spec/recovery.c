@@ -44,11 +44,26 @@ static void read_spares(struct jobset_spec *spec)
 {
     for (size_t r = 0; r < spec->rjob_count; r++) {
         struct rjob_spec *rjob = &spec->rjobs[r];
+        struct str text = rjob_word(spec, rjob, STR(SPARES_KEY));
+        struct str kind = rjob_word(spec, rjob, STR(SPARE_KIND_KEY));
         int64_t count = 0; /* a wrong one is refused below */
-        (void)str_to_i64(rjob_word(spec, rjob, STR(SPARES_KEY)), 0, SPARES_PER_JOB_MAX, &count);
+        (void)str_to_i64(text, 0, SPARES_PER_JOB_MAX, &count);
         rjob->spares = spares_allowed(&rjob->job) ? (uint32_t)count : 0;
-        rjob->cold_spares = str_is(rjob_word(spec, rjob, STR(SPARE_KIND_KEY)), "cold");
+        rjob->cold_spares = str_is(kind, "cold");
+        rjob->spares_said = text.len > 0;
+        rjob->spare_kind_said = kind.len > 0;
     }
+}
+
+bool spares_of_queue(const struct doc *queue, struct queue_spares *ret)
+{
+    const struct doc *annotations = doc_path(queue, "metadata", "annotations", NULL);
+    int64_t count;
+    if (!str_to_i64(doc_str(doc_get(annotations, SPARES_KEY), STR("")), 0, SPARES_PER_JOB_MAX, &count))
+        return false;
+    ret->count = (uint32_t)count;
+    ret->cold = str_is(doc_str(doc_get(annotations, SPARE_KIND_KEY), STR("")), "cold");
+    return true;
 }
 
 void read_recovery(struct jobset_spec *spec)

@@ -185,6 +185,7 @@ struct rjob_spec {
     struct str exclusive_topology;     /* node label key of the exclusive-topology annotation; empty: none */
     uint32_t spares;                   /* of each Job: tasks that wait for a rank; 0 where it has no ranks */
     bool cold_spares;                  /* only their room is kept */
+    bool spares_said, spare_kind_said; /* else its queue's count, where it has a word (spares_of_queue) */
     struct job_spec job;
 };
 
@@ -251,6 +252,13 @@ bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);
 bool jobset_restarts_jobs(const struct jobset_spec *spec);
 /* May tasks of its Jobs wait for a rank? Of Indexed ones with completions, on machines of our choice. */
 bool spares_allowed(const struct job_spec *job);
+/* What a ClusterQueue or LocalQueue gives each Job that says nothing itself, by its annotations
+ * phalanx.dev/spares and spare-kind. False: it does not say, and *ret stays. */
+struct queue_spares {
+    uint32_t count;
+    bool cold;
+};
+bool spares_of_queue(const struct doc *queue, struct queue_spares *ret);
 
 /* Labels (64 at most) and annotations of any object. */
 void metadata_check(const struct doc *object, struct field_errors *errors);

@@ -203,6 +203,8 @@ static void check_admission_check(const struct doc *object, struct field_errors 
 
 void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)
 {
+    if (id == STORED_CLUSTER_QUEUE || id == STORED_LOCAL_QUEUE)
+        validate_spares(doc_get(object, "metadata"), AT(NULL, "metadata"), errors);
     switch (id) {
     case STORED_CLUSTER_QUEUE:
         check_cluster_queue(object, errors);
