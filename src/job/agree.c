@@ -62,6 +62,7 @@ void job_agree_reset(struct phx_context *ctx)
 {
     free(ctx->agreement.data);
     free(ctx->agreement.dump);
+    job_cut_drop(&ctx->agreement.cut);
     ctx->agreement = (struct job_agreement){0};
     job_council_stop(ctx);
 }
@@ -85,7 +86,9 @@ static int inspect(const struct phx_context *ctx, const struct shard_id *id, str
     size_t none;
     int status = shard_front(id, NULL, 0, &header, &none, error);
     bool own = status == 0 && header.world == world;
-    if (status != 0 && recut_world(id, &world, NULL) == 0 && world != ctx->settings.world)
+    if (status == 0)
+        world = header.world;
+    else if (recut_world(id, &world, NULL) == 0 && world != ctx->settings.world)
         status = 0;
     if (status == 0)
         *ret_offer = own ? offer_of(&header, OFFER_STORED, 0)
@@ -93,7 +96,8 @@ static int inspect(const struct phx_context *ctx, const struct shard_id *id, str
                                           .attempt = id->attempt,
                                           .rank = id->rank,
                                           .world = ctx->settings.world,
-                                          .place = OFFER_STORED};
+                                          .len = world,
+                                          .place = OFFER_SHARE};
     return status;
 }
 
@@ -182,8 +186,8 @@ static void send_offers(struct phx_context *ctx)
 
 /* ---- the source ---- */
 
-static int fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
-                 struct phx_error *error)
+int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
+                    struct phx_error *error)
 {
     const struct star_name *from = &ctx->names[holder];
     if (from->machine == ctx->names[ctx->settings.rank].machine)
@@ -210,7 +214,7 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
                    : job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",
                               (unsigned long long)offer->step);
     uint8_t *to = job_adopt_room(ctx, offer->len);
-    return to != NULL ? fetch(ctx, offer, holder, to, error)
+    return to != NULL ? job_agree_fetch(ctx, offer, holder, to, error)
                       : job_fail(error, PHX_ERROR_MEMORY, "there is no memory for %llu bytes of step %llu",
                                  (unsigned long long)offer->len, (unsigned long long)offer->step);
 }
@@ -241,9 +245,9 @@ static void answer_source(struct phx_context *ctx)
         agreement->data = NULL;
     }
     pthread_mutex_unlock(&ctx->mutex);
-    int status = taken                         ? 0
-                 : offer.place == OFFER_STORED ? take_from_storage(ctx, &offer, &error)
-                                               : take_from_memory(ctx, &offer, holder, &error);
+    int status = taken                     ? 0
+                 : offer_in_memory(&offer) ? take_from_memory(ctx, &offer, holder, &error)
+                                           : take_from_storage(ctx, &offer, &error);
     pthread_mutex_lock(&ctx->mutex);
     agreement->taken = status == 0;
     if (status != 0 && agreement->text[0] == '\0')
@@ -260,6 +264,8 @@ void job_agree_answer(struct phx_context *ctx)
         send_offers(ctx);
     else if (asked == AGREE_SOURCE)
         answer_source(ctx);
+    else if (asked == AGREE_CUT)
+        job_cut_answer(ctx);
     else if (asked == AGREE_DUMP)
         job_dump_answer(ctx);
 }
@@ -279,6 +285,7 @@ static void on_source(struct phx_context *ctx, const struct star_message *messag
     offer_put(&agreement->source, before);
     agreement->taken = agreement->taken && agreement->holder == message->status &&
                        memcmp(before, message->value, sizeof before) == 0;
+    job_cut_drop(&agreement->cut);
     agreement->source = offer;
     agreement->holder = message->status;
     agreement->round = message->world;
@@ -308,6 +315,10 @@ void job_agree_told(struct phx_context *ctx, const struct star_message *message)
         return;
     if (message->type == STAR_SOURCE) {
         on_source(ctx, message);
+        return;
+    }
+    if (message->type == STAR_CUT) {
+        job_cut_told(ctx, message);
         return;
     }
     if (message->type == STAR_DUMP) {

@@ -164,7 +164,7 @@ static struct shard_id stored_source(const struct phx_context *ctx)
 {
     const struct offer *offer = &ctx->agreement.source;
     struct shard_id id = own_shard(ctx, ctx->restore.step, ctx->restore.attempt);
-    if (offer->place == OFFER_STORED)
+    if (!offer_in_memory(offer))
         id.rank = offer->rank;
     return id;
 }
@@ -205,7 +205,8 @@ static int restore_source(phx_context *ctx, struct source *ret_source, struct ph
     } else if (ctx->agreement.data != NULL) {
         source.data = ctx->agreement.data;
         source.len = ctx->agreement.source.len;
-    } else if (status == 0 && ctx->settings.checkpoint_dir[0] == '\0' && !ctx->settings.store) {
+    } else if (status == 0 && ctx->settings.checkpoint_dir[0] == '\0' && !ctx->settings.store &&
+               ctx->agreement.cut.world == 0) {
         status = job_fail(error, PHX_ERROR_INVALID, "there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
     }
     source.id = stored_source(ctx);
@@ -213,16 +214,28 @@ static int restore_source(phx_context *ctx, struct source *ret_source, struct ph
     return status;
 }
 
-/* A shard that is missing because fewer ranks have saved is no damage. */
-static int blame_world(const struct shard_id *id, int status, struct phx_error *error)
+static int fail_world(const struct shard_id *id, uint32_t world, struct phx_error *error)
 {
-    uint32_t world;
-    if (recut_world(id, &world, NULL) != 0 || world == id->world)
-        return status;
     return job_fail(error, PHX_ERROR_INVALID,
                     "step %llu was saved by %u ranks, this world has %u: only named regions can be cut anew "
                     "(phx_checkpoint_load)",
                     (unsigned long long)id->step, world, id->world);
+}
+
+/* A shard that is missing because fewer ranks have saved is no damage. */
+static int blame_world(const struct shard_id *id, int status, struct phx_error *error)
+{
+    uint32_t world;
+    bool other = recut_world(id, &world, NULL) == 0 && world != id->world;
+    return other ? fail_world(id, world, error) : status;
+}
+
+/* As restore_source, for who wants the bytes as they were kept. */
+static int restore_bytes(phx_context *ctx, struct source *ret_source, struct phx_error *error)
+{
+    int status = restore_source(ctx, ret_source, error);
+    uint32_t world = ctx->agreement.cut.world;
+    return status == 0 && world > 0 ? fail_world(&ret_source->id, world, error) : status;
 }
 
 int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, struct phx_error *error)
@@ -231,7 +244,7 @@ int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, s
     if (ret_len == NULL || ret_step == NULL)
         return job_fail(error, PHX_ERROR_INVALID, "ret_len or ret_step is NULL");
     begin_reading(ctx);
-    int status = restore_source(ctx, &source, error);
+    int status = restore_bytes(ctx, &source, error);
     end_reading(ctx);
     if (status == 0 && source.data == NULL)
         status = shard_length(&source.id, &source.len, error);
@@ -265,7 +278,7 @@ int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_
     if (ret_len == NULL || ret_step == NULL || (buf == NULL && cap > 0))
         return job_fail(error, PHX_ERROR_INVALID, "buf, ret_len or ret_step is NULL");
     begin_reading(ctx);
-    int status = restore_source(ctx, &source, error);
+    int status = restore_bytes(ctx, &source, error);
     if (status == 0)
         status = read_source(&source, buf, cap, ret_len, error);
     end_reading(ctx);
@@ -339,7 +352,7 @@ int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *
     begin_reading(ctx);
     status = restore_source(ctx, &source, error);
     if (status == 0)
-        status = job_load(&ctx->regions, source.data, source.len, &source.id, error);
+        status = job_load(ctx, &ctx->regions, source.data, source.len, &source.id, error);
     end_reading(ctx);
     if (status == 0)
         *ret_step = source.id.step;

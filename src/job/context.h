@@ -14,6 +14,7 @@
  *     keep.c                           checkpoints in memory, and the thread that seals them
  *     adopt.c                          a shard that came from elsewhere gets its slot
  *     dump.c                           a dying checkpoint: survivors write what all had
+ *     cut.c                            the shards that another world has kept, wherever they lie
  *     peer.c                           copies of what is held on other machines
  *     load.c                           regions from a checkpoint, also one that was cut otherwise
  *     conn, star, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, pack, regions,
@@ -109,7 +110,7 @@ struct job_checkpoint_ref {
 };
 
 /* What rank 0 asks this rank; the thread in phx_join answers. */
-enum job_asked { AGREE_NOTHING, AGREE_OFFER, AGREE_SOURCE, AGREE_DUMP };
+enum job_asked { AGREE_NOTHING, AGREE_OFFER, AGREE_SOURCE, AGREE_CUT, AGREE_DUMP };
 
 /* Status of STAR_AGREED. */
 enum job_agreed {
@@ -126,6 +127,19 @@ struct job_dump_item {
     struct offer offer;
 };
 #define DUMP_ITEM_SIZE (4 + OFFER_SIZE)
+
+/* Who gives the shard of one rank of another world, and from where. */
+struct job_part {
+    uint32_t holder;
+    struct offer offer;
+};
+#define PART_SIZE (4 + OFFER_SIZE)
+
+/* The checkpoint is of another world, and each rank takes what it needs from its shards. */
+struct job_cut {
+    uint32_t world;         /* 0: there is none */
+    struct job_part *parts; /* [world] */
+};
 
 /* Which checkpoint all ranks restore (agree.c). */
 struct job_agreement {
@@ -144,6 +158,7 @@ struct job_agreement {
     uint64_t dumped;
     uint8_t *data; /* a shard from elsewhere that has no slot yet; NULL: it has, or is there itself */
     int readers;   /* of it, at the moment */
+    struct job_cut cut;
 };
 
 /* The way to the next attempt (rejoin.c). */
@@ -507,10 +522,11 @@ int job_save_slot(struct phx_context *ctx, uint64_t step, const struct held_slot
 
 struct shard_id;
 /* Fills the registered regions from the shard that this rank was given, `len` bytes of data in memory (NULL:
- * it is in storage, as `id` says), and, where that is of other parts, from the others of its checkpoint in
+ * it is in storage, as `id` says), and, where that is of other parts, from the others of its checkpoint: with
+ * `ctx`, where the gang has agreed on that, from those that its ranks hold, else (ctx may be NULL) from
  * storage. Without the mutex. */
-int job_load(const struct job_regions *regions, const uint8_t *held, size_t len, const struct shard_id *id,
-             struct phx_error *error);
+int job_load(struct phx_context *ctx, const struct job_regions *regions, const uint8_t *held, size_t len,
+             const struct shard_id *id, struct phx_error *error);
 
 /* ---- agree.c: mutex held ---- */
 
@@ -523,11 +539,32 @@ void job_agree_reset(struct phx_context *ctx);
 /* [world] equal for ranks of one machine; the caller's. NULL: no memory. */
 uint64_t *job_list_machines(const struct phx_context *ctx);
 void job_agree_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */
+/* The data of an offer in memory, whole, from its holder. Without the mutex. */
+int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
+                    struct phx_error *error);
 void job_agree_told(struct phx_context *ctx, const struct star_message *message);
 /* The keys of all ranks (keys.h): this rank's own to the hub, all to the hub, all from the hub. */
 void job_keys_told_own(struct phx_context *ctx);
 void job_keys_asked(struct phx_context *ctx);
 void job_keys_told(struct phx_context *ctx, const struct star_message *message);
+
+/* ---- cut.c ---- */
+
+/* Which shards there are; mutex held. */
+void job_cut_told(struct phx_context *ctx, const struct star_message *message);
+/* Are those that this rank gives whole? Mutex held, but not meanwhile. */
+void job_cut_answer(struct phx_context *ctx);
+void job_cut_drop(struct job_cut *cut);
+size_t job_cut_put(const struct job_part *part, uint8_t ret_bytes[PART_SIZE]);
+/* Is the old rank's shard on another machine, or in storage? */
+bool job_cut_far(const struct phx_context *ctx, uint32_t rank);
+/* The first bytes of the shard's data, at most `cap`, not verified; *ret_len: of all of it. Both without the
+ * mutex, after the agreement. */
+int job_cut_front(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t cap, size_t *ret_got,
+                  uint64_t *ret_len, struct phx_error *error);
+int job_cut_length(struct phx_context *ctx, uint32_t rank, size_t *ret_len, struct phx_error *error);
+/* All of it, verified; `len` as job_cut_length has said. */
+int job_cut_read(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t len, struct phx_error *error);
 
 /* ---- dump.c: mutex held ---- */
 

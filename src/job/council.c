@@ -1,6 +1,7 @@
 /* Rank 0's side of the question which checkpoint the gang restores: it gathers the offers of all, asks one
- * rank for the keys of all where it does not know them, makes the plan, tells each its source, strikes what
- * is damaged, and says what is agreed. One message of each kind per rank and round. */
+ * rank for the keys of all where it does not know them, makes the plan, tells each its source (or all where
+ * the shards of another world lie), strikes what is damaged, and says what is agreed. One message of each
+ * kind per rank and round. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -16,7 +17,9 @@ struct job_council {
     uint32_t *rounds;  /* [world] the last round that each has answered; offers are round 0 */
     bool *offered;     /* [world] */
     uint64_t *own;     /* [world] keys of regions that are registered already; 0: none */
-    uint32_t *sources; /* [world] */
+    uint32_t *sources; /* [world], of what is taken whole; */
+    uint32_t cut;      /* or, where this is not 0, [cut] of the world whose checkpoint is cut anew: */
+    uint32_t *cut_sources;
     uint64_t *machines, *wanted;
     uint32_t waiting; /* ranks that have not answered yet */
     uint32_t round;
@@ -71,6 +74,7 @@ void job_council_stop(struct phx_context *ctx)
     free(council->wanted);
     free(council->registered);
     free(council->dump_sources);
+    free(council->cut_sources);
     free(council->has_registered);
     free(council);
     ctx->council = NULL;
@@ -136,6 +140,33 @@ static void tell_sources(struct phx_context *ctx)
     }
 }
 
+/* Who gives a shard of the other world, of every one of its ranks. */
+static bool tell_cut(struct phx_context *ctx)
+{
+    struct job_council *council = ctx->council;
+    uint8_t *bytes = malloc((size_t)council->cut * PART_SIZE);
+    size_t len = 0;
+    if (bytes == NULL)
+        return false;
+    council->round++;
+    council->waiting = ctx->settings.world;
+    council->struck = false;
+    for (uint32_t rank = 0; rank < council->cut; rank++) {
+        const struct plan_offer *source = &council->offers[council->cut_sources[rank]];
+        len += job_cut_put(&(struct job_part){source->holder, source->offer}, bytes + len);
+    }
+    struct star_message message = {.type = STAR_CUT,
+                                   .number = council->choice.step,
+                                   .rank = council->choice.attempt,
+                                   .world = council->round,
+                                   .status = council->cut,
+                                   .value = bytes,
+                                   .value_len = (uint32_t)len};
+    job_hub_broadcast(ctx, &message);
+    free(bytes);
+    return true;
+}
+
 /* What the ranks of a world of this size need, as far as anybody knows. */
 static void want(const struct phx_context *ctx, uint64_t *wanted, uint32_t world)
 {
@@ -144,12 +175,66 @@ static void want(const struct phx_context *ctx, uint64_t *wanted, uint32_t world
         plan_extend_keys(ctx->keys.list, ctx->keys.world, wanted, world);
 }
 
+/* Does a rank take its part of what is in storage from what another world has saved? */
+static bool uses_shares(const struct phx_context *ctx)
+{
+    const struct job_council *council = ctx->council;
+    bool any = false;
+    for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
+        any = any || council->offers[council->sources[rank]].offer.place == OFFER_SHARE;
+    return any;
+}
+
+/* What is newer; and memory before storage, where that has to be cut anew as well. */
+static bool is_better(const struct phx_context *ctx, const struct plan_choice *choice, bool found)
+{
+    const struct plan_choice *best = &ctx->council->choice;
+    int order = found ? plan_compare(choice->step, choice->attempt, best->step, best->attempt) : 1;
+    return !choice->stored && (order > 0 || (order == 0 && ctx->council->cut == 0 && uses_shares(ctx)));
+}
+
+/* Is there a better one that was kept by a world of this size? Out of memory there is none. */
+static bool look_at_world(struct phx_context *ctx, uint32_t world, bool found)
+{
+    struct job_council *council = ctx->council;
+    uint64_t *keys = calloc(world, sizeof *keys);
+    uint32_t *sources = calloc(world, sizeof *sources);
+    struct plan_input input = {
+        .world = world, .keys = keys, .offers = council->offers, .count = council->count};
+    struct plan_choice choice;
+    bool better = keys != NULL && sources != NULL;
+    if (better && ctx->keys.world == world)
+        want(ctx, keys, world);
+    better = better && plan_cut(&input, ctx->settings.world, sources, &choice) == PLAN_FOUND &&
+             is_better(ctx, &choice, found);
+    free(keys);
+    if (!better) {
+        free(sources);
+        return false;
+    }
+    free(council->cut_sources);
+    council->cut_sources = sources;
+    council->cut = world;
+    council->choice = choice;
+    return true;
+}
+
+/* Is there anything to restore, when all worlds are looked at that something was kept in? */
+static bool look_at_other_worlds(struct phx_context *ctx, const struct plan_input *input, bool found)
+{
+    uint32_t world = 0;
+    while ((world = plan_other_world(input, world)) != 0 && world <= JOB_WORLD_MAX)
+        found = look_at_world(ctx, world, found) || found;
+    return found;
+}
+
 static void plan_restore(struct phx_context *ctx)
 {
     struct job_council *council = ctx->council;
     uint32_t world = ctx->settings.world;
+    bool fresh = ctx->keys.list == NULL || ctx->keys.world == world;
     want(ctx, council->wanted, world);
-    for (uint32_t rank = 0; rank < world; rank++)
+    for (uint32_t rank = 0; rank < world && fresh; rank++) /* else they are those of the world before */
         if (council->own[rank] != 0)
             council->wanted[rank] = council->own[rank];
     struct plan_input input = {.world = world,
@@ -158,11 +243,13 @@ static void plan_restore(struct phx_context *ctx)
                                .offers = council->offers,
                                .count = council->count};
     enum plan_result result = plan_make(&input, council->sources, &council->choice);
-    if (result == PLAN_OUT_OF_MEMORY)
+    council->cut = 0;
+    bool found = look_at_other_worlds(ctx, &input, result == PLAN_FOUND);
+    if (result == PLAN_OUT_OF_MEMORY || (council->cut > 0 && !tell_cut(ctx)))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
-    else if (result == PLAN_FOUND)
+    else if (found && council->cut == 0)
         tell_sources(ctx);
-    else
+    else if (!found)
         conclude(ctx, false);
 }
 
@@ -353,6 +440,23 @@ void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct star_
     plan(ctx);
 }
 
+/* What is damaged; false: the answer says nothing. */
+static bool strike(struct job_council *council, uint32_t rank, const struct star_message *message)
+{
+    struct jobwire_reader reader = {.data = message->value, .len = message->value_len};
+    bool any = council->cut == 0;
+    if (any)
+        council->offers[council->sources[rank]].struck = true;
+    while (council->cut > 0 && reader.pos < reader.len) {
+        uint32_t old = (uint32_t)jobwire_get(&reader, 4);
+        if (reader.broken || old >= council->cut)
+            return false;
+        council->offers[council->cut_sources[old]].struck = any = true;
+    }
+    council->struck = true;
+    return any;
+}
+
 void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
 {
     struct job_council *council = ctx->council;
@@ -364,9 +468,9 @@ void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct sta
         answer_dump(ctx, message);
         return;
     }
-    if (message->status != 1) {
-        council->offers[council->sources[rank]].struck = true;
-        council->struck = true;
+    if (message->status != 1 && !strike(council, rank, message)) {
+        job_join_failed(ctx, PHX_ERROR_IO, "a rank gave an invalid answer");
+        return;
     }
     if (--council->waiting > 0)
         return;

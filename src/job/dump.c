@@ -30,7 +30,7 @@ bool job_dump_told(struct phx_context *ctx, const struct star_message *message)
         struct jobwire_reader reader = {.data = message->value + i * DUMP_ITEM_SIZE, .len = DUMP_ITEM_SIZE};
         items[i].rank = (uint32_t)jobwire_get(&reader, 4);
         valid = offer_get(jobwire_get_bytes(&reader, OFFER_SIZE), &items[i].offer) &&
-                items[i].rank < ctx->settings.full_world && items[i].offer.place != OFFER_STORED;
+                items[i].rank < ctx->settings.full_world && offer_in_memory(&items[i].offer);
     }
     if (!valid) {
         free(items);

@@ -54,12 +54,16 @@ static void look_at(const struct held *held, struct held_slot *slot)
     struct shard_header header;
     const struct held_slot before = *slot;
     slot->checked = 0;
-    slot->sealed = shard_header_decode(slot->map, "", &header, NULL) == 0 && header.rank == held->rank &&
-                   header.world == held->world && header.len <= slot->mapped - SHARD_HEADER_SIZE;
-    if (!slot->sealed)
+    bool whole = shard_header_decode(slot->map, "", &header, NULL) == 0 &&
+                 header.len <= slot->mapped - SHARD_HEADER_SIZE;
+    slot->sealed = whole && header.rank == held->rank && header.world == held->world;
+    slot->left = whole && !slot->sealed;
+    if (!whole)
         return;
     slot->step = header.step;
     slot->attempt = header.attempt;
+    if (!slot->sealed)
+        return;
     slot->data_crc = header.data_crc;
     slot->len = (size_t)header.len;
     slot->key = header.key;
@@ -223,6 +227,12 @@ int held_find(const struct held *held, uint64_t step, uint32_t attempt)
     return -1;
 }
 
+bool held_left(const struct held *held, int slot, uint64_t step, uint32_t attempt)
+{
+    const struct held_slot *at = &held->slots[slot];
+    return at->left && at->step == step && at->attempt == attempt;
+}
+
 static bool is_older(uint64_t step, uint32_t attempt, uint64_t than_step, uint32_t than_attempt)
 {
     return step < than_step || (step == than_step && attempt < than_attempt);
@@ -282,7 +292,7 @@ int held_reload(struct held *held, int index, struct phx_error *error)
 
 static void unseal(struct held_slot *slot)
 {
-    slot->sealed = false;
+    slot->sealed = slot->left = false;
     memset(slot->map, 0, SHARD_HEADER_SIZE);
     atomic_thread_fence(memory_order_release); /* the data only after it */
 }

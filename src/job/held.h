@@ -7,6 +7,9 @@
  * Two are in use by turns; the third gets its memory only while another one is on its way to storage or to a
  * peer, or while a shard comes from elsewhere.
  *
+ * A slot may hold what a rank of this number has kept in another world ("left"): nothing of this rank's, but
+ * others may read it, by the file's name.
+ *
  * A slot counts while its header is whole ("sealed"). Writing takes the header away, copies, with the
  * checksum on the way, and puts the header back, so a crash at any point leaves the other slot as it was. The
  * copy is the only part that the training waits for; a slot is as long as the largest state that it has held,
@@ -36,6 +39,7 @@ struct held_slot {
     uint8_t *map;
     size_t mapped; /* bytes, those of the file */
     size_t paged;  /* so many of them have their place in the page table */
+    bool left;     /* step and attempt hold, but of another world */
     bool sealed;   /* the following hold */
     uint64_t step;
     uint32_t attempt;
@@ -69,6 +73,8 @@ void held_discard(struct held *held); /* and closes; an empty folder goes too */
 
 /* The slot with the checkpoint, -1: none. By its header alone. */
 int held_find(const struct held *held, uint64_t step, uint32_t attempt);
+/* Is that what this slot holds of another world? */
+bool held_left(const struct held *held, int slot, uint64_t step, uint32_t attempt);
 /* Moves to the newest one that is older (a lower step, or the same and a lower attempt); false: none is. */
 bool held_find_older(const struct held *held, uint64_t *step, uint32_t *attempt);
 /* Is the data of this sealed slot what was held? If not, the slot does not count any more. Reads all of it,

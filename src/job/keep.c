@@ -243,6 +243,13 @@ static int sure_slot(const struct phx_context *ctx)
     return held >= 0 ? held : job_keep_find(ctx, &ctx->restore);
 }
 
+/* What another world has kept there is cut anew in this one, perhaps by ranks that have not read it yet. */
+static bool is_cut(const struct phx_context *ctx, int slot)
+{
+    return !ctx->keep.any_by_all && ctx->restore.valid &&
+           held_left(&ctx->keep.held, slot, ctx->restore.step, ctx->restore.attempt);
+}
+
 /* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what is sure, nor what
  * is on its way elsewhere. Of several, one that has its memory; -1: none. */
 static int free_slot(const struct phx_context *ctx)
@@ -250,7 +257,7 @@ static int free_slot(const struct phx_context *ctx)
     const struct job_keep *keep = &ctx->keep;
     int sure = sure_slot(ctx), best = -1;
     for (int i = 0; i < HELD_SLOTS; i++) {
-        if (i == keep->newest || i == sure || i == keep->storing || i == keep->peer.sending)
+        if (i == keep->newest || i == sure || i == keep->storing || i == keep->peer.sending || is_cut(ctx, i))
             continue;
         if (best < 0 || keep->held.slots[i].mapped > keep->held.slots[best].mapped)
             best = i;

@@ -1,6 +1,7 @@
 /* Fills the registered regions from the checkpoint that was agreed on: from the shard that is this rank's
  * where it is of the same regions, byte for byte; otherwise from all shards that have parts of them
- * (reshard.h), each of the one step and attempt, in storage. Blocking; without the mutex. */
+ * (reshard.h), each of the one step and attempt, in storage or, where the gang has agreed on that, wherever
+ * they lie (cut.c). Blocking; without the mutex. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -15,6 +16,7 @@
 
 /* The shards of one checkpoint. */
 struct old {
+    struct phx_context *ctx; /* that knows where they lie; NULL: those that are not held are in storage */
     const struct job_regions *regions;
     uint32_t rank;       /* whose shard is this rank's; */
     const uint8_t *held; /* it is in memory, whole: NULL: it is not */
@@ -39,27 +41,38 @@ static int make_room(struct old *old, size_t len, struct phx_error *error)
     return old->buf != NULL ? 0 : job_fail(error, PHX_ERROR_MEMORY, "out of memory for %zu bytes", len);
 }
 
+/* As many bytes of a shard's beginning as there is room for in old->buf. */
+static int front(struct old *old, uint32_t rank, size_t *ret_got, uint64_t *ret_len, struct phx_error *error)
+{
+    struct shard_header header = {0};
+    if (old->ctx != NULL)
+        return job_cut_front(old->ctx, rank, old->buf, old->cap, ret_got, ret_len, error);
+    old->id.rank = rank;
+    int status = shard_front(&old->id, old->buf, old->cap, &header, ret_got, error);
+    *ret_len = header.len;
+    return status;
+}
+
 /* The header of regions of a rank's shard, as it lies in memory or in old->buf. */
 static int read_front(struct old *old, uint32_t rank, const uint8_t **ret_data, size_t *ret_len,
                       uint64_t *ret_data_len, struct phx_error *error)
 {
-    struct shard_header header = {.len = old->held_len};
+    uint64_t data_len = old->held_len;
     const uint8_t *data = old->held;
     size_t got = old->held_len, len = 0;
     if (!in_memory(old, rank)) {
-        old->id.rank = rank;
         int status = make_room(old, FRONT_SIZE, error);
         if (status == 0)
-            status = shard_front(&old->id, old->buf, old->cap, &header, &got, error);
+            status = front(old, rank, &got, &data_len, error);
         if (status == 0)
-            len = safetensors_header_len(old->buf, header.len);
+            len = got < 8 ? 0 : safetensors_header_len(old->buf, data_len);
         if (status == 0 && len > got && (status = make_room(old, len, error)) == 0)
-            status = shard_front(&old->id, old->buf, old->cap, &header, &got, error);
+            status = front(old, rank, &got, &data_len, error);
         if (status != 0)
             return status;
         data = old->buf;
     }
-    len = got < 8 ? 0 : safetensors_header_len(data, header.len);
+    len = got < 8 ? 0 : safetensors_header_len(data, data_len);
     if (len == 0 || len > got)
         return job_fail(error, PHX_ERROR_INVALID,
                         "the checkpoint of step %llu holds no named regions in the shard of rank %u: "
@@ -67,7 +80,7 @@ static int read_front(struct old *old, uint32_t rank, const uint8_t **ret_data, 
                         (unsigned long long)old->id.step, rank);
     *ret_data = data;
     *ret_len = len;
-    *ret_data_len = header.len;
+    *ret_data_len = data_len;
     return 0;
 }
 
@@ -90,37 +103,69 @@ static int add_shard(struct old *old, struct reshard *reshard, uint32_t rank, st
     return status;
 }
 
-/* The data is verified: in memory by the agreement, in storage here. */
+static int read_all(struct old *old, uint32_t rank, size_t *ret_len, struct phx_error *error)
+{
+    bool agreed = old->ctx != NULL;
+    old->id.rank = rank;
+    int status =
+        agreed ? job_cut_length(old->ctx, rank, ret_len, error) : shard_length(&old->id, ret_len, error);
+    if (status == 0)
+        status = make_room(old, *ret_len, error);
+    if (status != 0)
+        return status;
+    return agreed ? job_cut_read(old->ctx, rank, old->buf, *ret_len, error)
+                  : shard_read(&old->id, old->buf, old->cap, ret_len, error);
+}
+
+/* The data is verified: in memory by the agreement, elsewhere here. */
 static int fill_from(struct old *old, struct reshard *reshard, uint32_t rank, struct phx_error *error)
 {
     size_t len = 0;
     if (in_memory(old, rank))
         return reshard_fill(reshard, old->held, old->held_len, error);
-    old->id.rank = rank;
-    int status = shard_length(&old->id, &len, error);
-    if (status == 0)
-        status = make_room(old, len, error);
-    if (status == 0)
-        status = shard_read(&old->id, old->buf, old->cap, &len, error);
+    int status = read_all(old, rank, &len, error);
     return status == 0 ? reshard_fill(reshard, old->buf, len, error) : status;
 }
 
-/* Every rank begins at another shard, its own where it has one: replicas are read by few each. */
-static int load_cut(struct old *old, struct phx_error *error)
+/* How many ranks have kept it. */
+static int find_world(struct old *old, struct phx_error *error)
 {
-    struct reshard *reshard = NULL;
-    uint32_t rank, world;
-    int status = 0;
+    uint32_t world;
     old->id.rank = old->rank;
+    if (old->ctx != NULL) {
+        old->id.world = old->ctx->agreement.cut.world;
+        return 0;
+    }
     /* What is in memory may be the shard of another rank, or world: storage says whose is whose. */
     if (recut_world(&old->id, &world, NULL) == 0)
         old->held = NULL;
-    if (old->held == NULL)
-        status = recut_world(&old->id, &old->id.world, error);
+    return old->held == NULL ? recut_world(&old->id, &old->id.world, error) : 0;
+}
+
+/* Every rank begins at another shard, its own where it has one: replicas are read by few each. What is on
+ * this machine comes first. */
+static int add_shards(struct old *old, struct reshard *reshard, bool far, struct phx_error *error)
+{
+    int status = 0;
+    for (uint32_t i = 0; status == 0 && i < old->id.world && !reshard_complete(reshard); i++) {
+        uint32_t rank = (old->rank + i) % old->id.world;
+        if ((old->ctx != NULL && job_cut_far(old->ctx, rank)) == far)
+            status = add_shard(old, reshard, rank, error);
+    }
+    return status;
+}
+
+static int load_cut(struct old *old, struct phx_error *error)
+{
+    struct reshard *reshard = NULL;
+    uint32_t rank;
+    int status = find_world(old, error);
     if (status == 0)
         status = reshard_new(old->regions, &reshard, error);
-    for (uint32_t i = 0; status == 0 && i < old->id.world && !reshard_complete(reshard); i++)
-        status = add_shard(old, reshard, (old->rank + i) % old->id.world, error);
+    if (status == 0)
+        status = add_shards(old, reshard, false, error);
+    if (status == 0)
+        status = add_shards(old, reshard, true, error);
     if (status == 0)
         status = reshard_plan(reshard, error);
     while (status == 0 && reshard_next(reshard, &rank))
@@ -151,11 +196,13 @@ static int load_same(struct old *old, struct phx_error *error)
     return status == 0 ? job_regions_fill(old->regions, old->buf, len, error) : status;
 }
 
-int job_load(const struct job_regions *regions, const uint8_t *held, size_t len, const struct shard_id *id,
-             struct phx_error *error)
+int job_load(struct phx_context *ctx, const struct job_regions *regions, const uint8_t *held, size_t len,
+             const struct shard_id *id, struct phx_error *error)
 {
     struct old old = {.regions = regions, .rank = id->rank, .held = held, .held_len = len, .id = *id};
-    int status = is_same(&old) ? load_same(&old, error) : load_cut(&old, error);
+    if (ctx != NULL && ctx->agreement.cut.world > 0)
+        old.ctx = ctx;
+    int status = old.ctx == NULL && is_same(&old) ? load_same(&old, error) : load_cut(&old, error);
     free(old.buf);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -197,37 +198,70 @@ int offer_open(const char *dir, const struct offer *offer, struct shard_header *
     return job_fail(error, PHX_ERROR_CORRUPT, "%.160s does not hold what it did", path);
 }
 
-/* Reads and sums up; false at an early end. */
-static bool read_data(int fd, uint8_t *to, uint64_t len, uint32_t *ret_crc)
+/* Reads and sums up, each piece to its place or, with `forget`, all to the same; false at an early end. */
+static bool read_data(int fd, uint8_t *to, uint64_t len, bool forget, uint32_t *ret_crc)
 {
     uint64_t at = 0;
     uint32_t crc = 0;
     while (at < len) {
         size_t part = len - at < READ_SIZE ? (size_t)(len - at) : READ_SIZE;
-        ssize_t got = pread(fd, to + at, part, (off_t)(SHARD_HEADER_SIZE + at));
+        uint8_t *place = forget ? to : to + at;
+        ssize_t got = pread(fd, place, part, (off_t)(SHARD_HEADER_SIZE + at));
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             return false;
-        crc = job_crc32c(crc, to + at, (size_t)got);
+        crc = job_crc32c(crc, place, (size_t)got);
         at += (uint64_t)got;
     }
     *ret_crc = crc;
     return true;
 }
 
-int offer_read(const char *dir, const struct offer *offer, uint8_t *to, struct phx_error *error)
+static int read_offer(const char *dir, const struct offer *offer, uint8_t *to, bool forget,
+                      struct phx_error *error)
 {
     struct shard_header header;
     uint32_t crc = 0;
     int fd, status = offer_open(dir, offer, &header, &fd, error);
     if (status != 0)
         return status;
-    bool whole = read_data(fd, to, offer->len, &crc) && crc == offer->crc;
+    bool whole = read_data(fd, to, offer->len, forget, &crc) && crc == offer->crc;
     close(fd);
     return whole ? 0
                  : job_fail(error, PHX_ERROR_CORRUPT,
                             "what is held in %.120s of rank %u is damaged: the checksum is wrong", dir,
+                            offer->rank);
+}
+
+int offer_read(const char *dir, const struct offer *offer, uint8_t *to, struct phx_error *error)
+{
+    return read_offer(dir, offer, to, false, error);
+}
+
+int offer_verify(const char *dir, const struct offer *offer, struct phx_error *error)
+{
+    uint8_t *piece = malloc(READ_SIZE);
+    int status = piece == NULL ? job_fail(error, PHX_ERROR_MEMORY, "out of memory")
+                               : read_offer(dir, offer, piece, true, error);
+    free(piece);
+    return status;
+}
+
+int offer_front(const char *dir, const struct offer *offer, uint8_t *to, size_t cap, size_t *ret_got,
+                struct phx_error *error)
+{
+    struct shard_header header;
+    uint32_t ignored;
+    int fd, status = offer_open(dir, offer, &header, &fd, error);
+    if (status != 0)
+        return status;
+    size_t len = offer->len < cap ? (size_t)offer->len : cap;
+    bool whole = read_data(fd, to, len, false, &ignored);
+    close(fd);
+    *ret_got = len;
+    return whole ? 0
+                 : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s of rank %u is cut short", dir,
                             offer->rank);
 }
 

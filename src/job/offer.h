@@ -57,6 +57,13 @@ void offer_sweep(const char *dir, const struct offer_share *share, uint32_t atte
  * PHX_ERROR_CORRUPT: it is not there (any more), or is damaged. */
 int offer_read(const char *dir, const struct offer *offer, uint8_t *to, struct phx_error *error);
 
+/* As offer_read, and forgets the data. */
+int offer_verify(const char *dir, const struct offer *offer, struct phx_error *error);
+
+/* Reads the first bytes of the data, at most `cap`; nothing is compared but the header. */
+int offer_front(const char *dir, const struct offer *offer, uint8_t *to, size_t cap, size_t *ret_got,
+                struct phx_error *error);
+
 /* Opens the file of an offer in memory, and reads its header, which must be the offer's own. The descriptor
  * is the caller's. */
 int offer_open(const char *dir, const struct offer *offer, struct shard_header *ret_header, int *ret_fd,

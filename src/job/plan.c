@@ -34,6 +34,7 @@ struct planner {
     uint32_t *turns;         /* [count] at a class's first entry: who is asked next */
     uint32_t *loads;         /* [holders] dump: shards that each writes */
     uint32_t holders;
+    uint32_t members;  /* cut: who offers shares of what is in storage */
     uint32_t *sources; /* [world] */
 };
 
@@ -86,7 +87,7 @@ static void add_entries(struct planner *planner, bool memory_only)
     const struct plan_input *input = planner->input;
     for (size_t i = 0; i < input->count; i++) {
         const struct plan_offer *from = &input->offers[i];
-        bool stored = from->offer.place == OFFER_STORED;
+        bool stored = !offer_in_memory(&from->offer);
         if (memory_only && stored)
             continue;
         planner->entries[planner->count++] = (struct entry){
@@ -286,6 +287,28 @@ static uint32_t choose_writer(struct planner *planner, struct range checkpoint, 
     return planner->entries[best].index;
 }
 
+/* The part of a checkpoint in storage that the old rank's shard is in; PLAN_NONE: it is of another world. */
+static uint32_t choose_share(struct planner *planner, struct range checkpoint, uint32_t rank)
+{
+    uint32_t sharer = rank % planner->members;
+    struct class_id class = {false, (uint64_t)sharer << 32 | planner->members};
+    struct range found = find_class(planner, checkpoint, class, true);
+    for (size_t i = found.begin; i < found.end; i++) {
+        uint32_t index = planner->entries[i].index;
+        const struct offer *offer = &planner->input->offers[index].offer;
+        if (offer->place == OFFER_SHARE && offer->len == planner->input->world)
+            return index;
+    }
+    return PLAN_NONE;
+}
+
+static uint32_t choose_part(struct planner *planner, struct range checkpoint, uint32_t rank)
+{
+    uint32_t memory = choose_writer(planner, checkpoint, rank);
+    bool keyed = memory != PLAN_NONE && planner->input->offers[memory].offer.key != 0;
+    return keyed ? memory : choose_share(planner, checkpoint, rank);
+}
+
 typedef uint32_t (*choose_fn)(struct planner *planner, struct range checkpoint, uint32_t rank);
 
 /* Is there a source for every rank? */
@@ -302,15 +325,15 @@ static bool try_checkpoint(struct planner *planner, struct range checkpoint, cho
         planner->sources[rank] = source;
         if (source == PLAN_NONE && choice.missing++ == 0)
             choice.missing_first = rank;
-        else if (source != PLAN_NONE && input->offers[source].offer.place != OFFER_STORED)
+        else if (source != PLAN_NONE && offer_in_memory(&input->offers[source].offer))
             choice.stored = false;
     }
     *ret_choice = choice;
     return choice.missing == 0;
 }
 
-static enum plan_result run(const struct plan_input *input, const struct offer *above, choose_fn choose,
-                            uint32_t *ret_sources, struct plan_choice *ret_choice)
+static enum plan_result run(const struct plan_input *input, const struct offer *above, uint32_t members,
+                            choose_fn choose, uint32_t *ret_sources, struct plan_choice *ret_choice)
 {
     struct planner planner;
     enum plan_result result = PLAN_INCOMPLETE;
@@ -319,6 +342,7 @@ static enum plan_result run(const struct plan_input *input, const struct offer *
         planner_done(&planner);
         return PLAN_OUT_OF_MEMORY;
     }
+    planner.members = members;
     for (size_t at = 0; at < planner.count && result == PLAN_INCOMPLETE;) {
         struct range checkpoint = checkpoint_at(&planner, at);
         const struct entry *first = &planner.entries[at];
@@ -340,7 +364,7 @@ static enum plan_result run(const struct plan_input *input, const struct offer *
 enum plan_result plan_make(const struct plan_input *input, uint32_t *ret_sources,
                            struct plan_choice *ret_choice)
 {
-    return run(input, NULL, choose_source, ret_sources, ret_choice);
+    return run(input, NULL, input->world, choose_source, ret_sources, ret_choice);
 }
 
 enum plan_result plan_dump(const struct plan_input *input, const struct offer *stored, uint32_t *ret_sources,
@@ -348,7 +372,27 @@ enum plan_result plan_dump(const struct plan_input *input, const struct offer *s
 {
     struct plan_input memory = *input;
     memory.machines = NULL;
-    return run(&memory, stored, choose_writer, ret_sources, ret_choice);
+    return run(&memory, stored, input->world, choose_writer, ret_sources, ret_choice);
+}
+
+enum plan_result plan_cut(const struct plan_input *input, uint32_t members, uint32_t *ret_sources,
+                          struct plan_choice *ret_choice)
+{
+    struct plan_input old = *input;
+    old.machines = NULL;
+    return run(&old, NULL, members, choose_part, ret_sources, ret_choice);
+}
+
+uint32_t plan_other_world(const struct plan_input *input, uint32_t after)
+{
+    uint32_t next = 0;
+    for (size_t i = 0; i < input->count; i++) {
+        const struct offer *offer = &input->offers[i].offer;
+        bool other = offer_in_memory(offer) && offer->key != 0 && offer->world != input->world;
+        if (other && offer->world > after && (next == 0 || offer->world < next))
+            next = offer->world;
+    }
+    return next;
 }
 
 /* ---- keys ---- */

@@ -12,6 +12,9 @@
  * differ by at most one; else one in storage, its own by preference. An offer that turned out damaged is
  * struck by the caller, and a new plan is made: each try has an offer less, so that ends.
  *
+ * A checkpoint that a world of another size has kept serves no rank as it is, unless keys say so, but the
+ * gang can cut it anew (load.c) where there is a source for every rank of that world: plan_cut.
+ *
  * Memory: O(offers + world), given back before the return. Any thread.
  */
 #ifndef PHX_JOB_PLAN_H
@@ -27,6 +30,9 @@ enum offer_place {
     OFFER_SLOT,   /* memory: kept there by the rank's own process */
     OFFER_COPY,   /* memory: a copy that a peer has sent */
     OFFER_STORED, /* every rank can read it */
+    /* In storage lies a checkpoint of `len` ranks: all can read the shards of those whose rank is this one's
+     * modulo the gang's size. Rank and world are the present ones. */
+    OFFER_SHARE,
     OFFER_PLACES
 };
 
@@ -40,6 +46,11 @@ struct offer {
     uint8_t place; /* enum offer_place */
     uint8_t slot;  /* of the place in memory */
 };
+
+static inline bool offer_in_memory(const struct offer *offer)
+{
+    return offer->place == OFFER_SLOT || offer->place == OFFER_COPY;
+}
 
 struct plan_offer {
     struct offer offer;
@@ -82,6 +93,17 @@ enum plan_result plan_make(const struct plan_input *input, uint32_t *ret_sources
  * spread evenly over those that hold them: nobody has to move one. */
 enum plan_result plan_dump(const struct plan_input *input, const struct offer *stored, uint32_t *ret_sources,
                            struct plan_choice *ret_choice);
+
+/* A checkpoint that was kept by the ranks of another world, `input->world` of them, whose keys those of the
+ * input are; `machines` is not looked at, holders are ranks of the gang that is to be, `members` in number.
+ * For every old rank a source of the newest checkpoint that has all, memory before storage, those in memory
+ * spread evenly over who holds them. Only shards with keys count: bytes can't be cut. */
+enum plan_result plan_cut(const struct plan_input *input, uint32_t members, uint32_t *ret_sources,
+                          struct plan_choice *ret_choice);
+
+/* The next world of another size that has kept something with a key that is offered in memory, above `after`
+ * (0: the first); 0: there is none. */
+uint32_t plan_other_world(const struct plan_input *input, uint32_t after);
 
 /* -1, 0, 1: a is older than b, the same checkpoint, newer. By step, then attempt. */
 int plan_compare(uint64_t step_a, uint32_t attempt_a, uint64_t step_b, uint32_t attempt_b);

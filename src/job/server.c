@@ -25,7 +25,7 @@ enum line_state {
     LINE_FREE,
     LINE_REQUEST,  /* its bytes come */
     LINE_ANSWER,   /* goes out; then `next` */
-    LINE_SENDING,  /* GET: the data */
+    LINE_SENDING,  /* GET, FRONT: the data */
     LINE_MAP,      /* DELTA: the map of blocks comes */
     LINE_RECEIVING /* PUT, DELTA: the data */
 };
@@ -37,7 +37,7 @@ struct line {
     uint8_t bytes[TRANSFER_REQUEST_SIZE];
     size_t bytes_len; /* of the request that came, or of the answer that is left */
     struct transfer_request request;
-    int file;                /* GET; -1: none */
+    int file;                /* GET, FRONT; -1: none */
     off_t at;                /* in it */
     struct copy copy;        /* PUT; fd -1: none */
     uint8_t *map;            /* DELTA; NULL: all data comes */
@@ -207,11 +207,14 @@ static void begin(struct transfer_server *server, struct line *line)
 {
     const struct transfer_request *request = &line->request;
     struct shard_header header;
+    bool gives = request->type == TRANSFER_GET || request->type == TRANSFER_FRONT;
     int code = 0;
     line->left = request->offer.len;
+    if (request->type == TRANSFER_FRONT && request->front < line->left)
+        line->left = request->front;
     if (request->gang != server->gang || request->attempt != atomic_load(&server->attempt))
         code = PHX_ERROR_FENCED;
-    else if (request->type == TRANSFER_GET)
+    else if (gives)
         code = offer_open(server->dir, &request->offer, &header, &line->file, NULL);
     else
         code = begin_copy(server, line);
@@ -219,7 +222,7 @@ static void begin(struct transfer_server *server, struct line *line)
     line->at = SHARD_HEADER_SIZE;
     if (code != 0)
         answer(line, code, 0, LINE_FREE);
-    else if (request->type == TRANSFER_GET)
+    else if (gives)
         answer(line, 0, line->left, LINE_SENDING);
     else if (request->type == TRANSFER_DELTA)
         answer_of(line, 0, line->copy.any_base ? base->attempt : UINT32_MAX, base->step, LINE_MAP);

@@ -231,6 +231,7 @@ void job_spoke_receive(struct phx_context *ctx, const struct star_message *messa
         break;
     case STAR_DUMP:
     case STAR_SOURCE:
+    case STAR_CUT:
     case STAR_AGREED:
         job_agree_told(ctx, message);
         break;

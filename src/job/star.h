@@ -8,7 +8,7 @@
  *
  * Life of a connection: HELLO -> (REJECT and close | TABLE, when the whole gang is there). Then all agree on
  * what they restore: OFFERS of each rank -> (ASK_KEYS -> KEYS of one rank, where the hub needs them) ->
- * (SOURCE to each rank -> ANSWER of each, again while somebody's source is damaged) -> AGREED. Then
+ * (SOURCE to each rank, or CUT to all -> ANSWER of each, again while something is damaged) -> AGREED. Then
  * anything; LEAVE -> close by the hub. A connection that ends without LEAVE or GAVE_UP is a lost rank.
  */
 #ifndef PHX_JOB_STAR_H
@@ -19,7 +19,7 @@
 
 #include "phalanx/phalanx.h"
 
-#define STAR_VERSION     3
+#define STAR_VERSION     4
 #define STAR_HEADER_SIZE 8
 #define STAR_FIXED_SIZE  32 /* of the body: everything in front of key and value */
 #define STAR_HELLO_MAX   4096
@@ -42,9 +42,12 @@ enum star_type {
     STAR_GAVE_UP,   /* the sender ends, or goes on under another attempt: its end here is not another loss */
     STAR_SAVED,     /* stand-alone: the shard of step `number` is durable */
     STAR_COMMITTED, /* stand-alone: the checkpoint of step `number`, attempt `attempt` */
-    STAR_ANSWER,    /* to the SOURCE of round `world` (1, 2, ...); status 1: I have it, whole */
+    STAR_ANSWER,    /* to the SOURCE or CUT of round `world` (1, 2, ...); status 1: I have it, whole; to a CUT
+                    status 0: value: u32 each, the old ranks whose shards are damaged here */
     STAR_SOURCE,    /* restore step `number`, attempt `rank`, round `world`; status: the rank that has your
                     shard; value: its offer (offer.h) */
+    STAR_CUT,       /* restore step `number`, attempt `rank`, round `world`, which `status` ranks have kept;
+                    value: for each of them who gives its shard: u32 rank, offer. Who gives one answers for it */
     /* status 1: on step `number`, attempt `rank`; 3: on that, and it is in storage, whole; 2: on none, begin
      * anew; 0: on none, `world` is a rank that has no whole shard of the newest, and there is no older one
      * that all have; 4: a dying checkpoint is refused; value: why. */

@@ -37,8 +37,14 @@ void transfer_put_request(const struct transfer_request *request, uint8_t ret_by
     jobwire_put(&writer, request->attempt, 4);
     jobwire_put(&writer, request->gang, 8);
     jobwire_put_bytes(&writer, offer, sizeof offer);
-    jobwire_put(&writer, request->keep_step, 8);
+    jobwire_put(&writer, request->type == TRANSFER_FRONT ? request->front : request->keep_step, 8);
     jobwire_put(&writer, request->keep_attempt, 4);
+}
+
+/* Does data come from who asks? */
+static bool is_copy(enum transfer_type type)
+{
+    return type == TRANSFER_PUT || type == TRANSFER_DELTA;
 }
 
 bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct transfer_request *ret_request)
@@ -50,11 +56,11 @@ bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct tra
     request.attempt = (uint32_t)jobwire_get(&reader, 4);
     request.gang = jobwire_get(&reader, 8);
     const uint8_t *offer = jobwire_get_bytes(&reader, OFFER_SIZE);
-    request.keep_step = jobwire_get(&reader, 8);
+    request.front = request.keep_step = jobwire_get(&reader, 8);
     request.keep_attempt = (uint32_t)jobwire_get(&reader, 4);
     if (memcmp(bytes, TRANSFER_MAGIC, 8) != 0 || request.type < TRANSFER_GET ||
-        request.type > TRANSFER_DELTA || (request.packed && request.type == TRANSFER_GET) ||
-        !offer_get(offer, &request.offer) || request.offer.place == OFFER_STORED)
+        request.type > TRANSFER_FRONT || (request.packed && !is_copy(request.type)) ||
+        !offer_get(offer, &request.offer) || !offer_in_memory(&request.offer))
         return false;
     *ret_request = request;
     return true;
@@ -242,7 +248,7 @@ static int begin(struct line *line, const struct transfer_request *request, stru
 {
     uint8_t bytes[TRANSFER_REQUEST_SIZE];
     struct transfer_request sent = *request;
-    sent.packed = line->peer->pack != NULL && request->type != TRANSFER_GET;
+    sent.packed = line->peer->pack != NULL && is_copy(request->type);
     transfer_put_request(&sent, bytes);
     int status = open_line(line, error);
     if (status == 0)
@@ -278,6 +284,23 @@ int transfer_get(const struct transfer_peer *peer, const struct transfer_request
         status = job_fail(error, PHX_ERROR_CORRUPT,
                           "the shard of rank %u came damaged from %.60s: the checksum is wrong",
                           request->offer.rank, peer->address);
+    return status;
+}
+
+int transfer_front(const struct transfer_peer *peer, const struct transfer_request *request, uint8_t *to,
+                   size_t *ret_got, struct phx_error *error)
+{
+    struct line line = {.peer = peer, .fd = -1};
+    struct answer answer = {0};
+    int status = begin(&line, request, &answer, error);
+    if (status == 0 && answer.number > request->front)
+        status = job_fail(error, PHX_ERROR_CORRUPT, "%.60s port %u has more than was asked for",
+                          peer->address, peer->port);
+    if (status == 0)
+        status = receive(&line, to, (size_t)answer.number, error);
+    close_line(&line);
+    if (status == 0)
+        *ret_got = (size_t)answer.number;
     return status;
 }
 

@@ -4,9 +4,10 @@
  * A rank with a folder in memory listens (its port is in the table of ranks). A connection carries one
  * request (integers little-endian, TRANSFER_REQUEST_SIZE bytes):
  *     "PHXMOVE1"  u32 type  u32 attempt  u64 gang  offer (offer.h)  u64 step, u32 attempt: of the copy to
- *     keep
+ *     keep (FRONT: u64 bytes, u32 unused)
  * and answers of 16 bytes: u32 phx_code without its sign (0: go on), u32 zero, u64 length of what follows.
  *     GET: the answer, then the data of that offer from the folder of who serves.
+ *     FRONT: as GET, but at most so many bytes of the data's beginning, which no checksum is of.
  *     PUT: the answer, then the data from who asks, then a second answer when it lies there, whole, as a
  *     copy:
  *          DIR/peer-<rank>.<slot>, in the place of an older one, never of the one to keep.
@@ -43,7 +44,7 @@
 
 #define TRANSFER_PACKED 0x100u /* on the wire, beside the type */
 
-enum transfer_type { TRANSFER_GET = 1, TRANSFER_PUT = 2, TRANSFER_DELTA = 3 };
+enum transfer_type { TRANSFER_GET = 1, TRANSFER_PUT = 2, TRANSFER_DELTA = 3, TRANSFER_FRONT = 4 };
 
 struct transfer_request {
     enum transfer_type type;
@@ -53,6 +54,7 @@ struct transfer_request {
     struct offer offer;
     uint64_t keep_step; /* PUT, DELTA; with keep_attempt UINT32_MAX nothing is to be kept */
     uint32_t keep_attempt;
+    uint64_t front; /* FRONT */
 };
 
 /* The gang's name as a number. */
@@ -76,6 +78,10 @@ struct transfer_peer {
  * PHX_ERROR_TIMEOUT, PHX_ERROR_IO: who has them can't be reached. */
 int transfer_get(const struct transfer_peer *peer, const struct transfer_request *request, uint8_t *to,
                  struct phx_error *error);
+/* Gets the first bytes of the data, at most request->front, without comparing anything; for a request of
+ * FRONT. */
+int transfer_front(const struct transfer_peer *peer, const struct transfer_request *request, uint8_t *to,
+                   size_t *ret_got, struct phx_error *error);
 /* Sends them; 0: they lie there. PHX_ERROR_SPACE: there is no memory for them; PHX_ERROR_INVALID, with
  * `pack`: they can't be unpacked there. */
 int transfer_put(const struct transfer_peer *peer, const struct transfer_request *request,

@@ -177,7 +177,7 @@ static bool is_whole(const struct scene *scene, uint64_t step, uint32_t attempt,
         for (size_t i = 0; i < scene->count && !found; i++) {
             const struct plan_offer *at = &scene->offers[i];
             found = at->offer.step == step && at->offer.attempt == attempt && serves(scene, at, rank) &&
-                    !(memory_only && at->offer.place == OFFER_STORED);
+                    !(memory_only && !offer_in_memory(&at->offer));
         }
         if (!found)
             return false;
@@ -188,7 +188,7 @@ static bool is_whole(const struct scene *scene, uint64_t step, uint32_t attempt,
 /* 0: own memory, 1: the machine's, 2: another one's, 3: storage. */
 static int distance(const struct scene *scene, const struct plan_offer *at, uint32_t rank)
 {
-    if (at->offer.place == OFFER_STORED)
+    if (!offer_in_memory(&at->offer))
         return 3;
     return at->holder == rank ? 0 : scene->machines[at->holder] == scene->machines[rank] ? 1 : 2;
 }
@@ -235,6 +235,104 @@ static void test_any_offers(void **unused)
         }
     }
     assert_true(found_count > 2000);
+}
+
+/* ---- checkpoints of another world ---- */
+
+enum { MEMBERS_MAX = 5 };
+
+/* What a world of `old` ranks has left, offered by ranks of another one, and parts of it in storage. */
+static struct scene draw_left(uint32_t *seed, uint32_t old, uint32_t members)
+{
+    struct scene scene = {.world = old};
+    uint32_t replicas = 1 + gang_draw(seed, 3), count = gang_draw(seed, 8 * old);
+    for (uint32_t i = 0; i < count; i++) {
+        bool stored = gang_draw(seed, 3) == 0;
+        uint32_t holder = gang_draw(seed, members), rank = gang_draw(seed, old);
+        give(&scene, holder, gang_draw(seed, 3), stored ? holder : rank,
+             stored || gang_draw(seed, 9) == 0 ? 0 : 1 + rank / replicas, OFFER_COPY);
+        struct plan_offer *last = &scene.offers[scene.count - 1];
+        last->struck = gang_draw(seed, 8) == 0;
+        if (stored) {
+            last->offer.place = OFFER_SHARE;
+            last->offer.world = members;
+            last->offer.len = gang_draw(seed, 9) == 0 ? old + 1 : old;
+        }
+    }
+    for (uint32_t rank = 0; rank < old; rank++)
+        scene.keys[rank] = gang_draw(seed, 3) == 0 ? 0 : 1 + rank / replicas;
+    return scene;
+}
+
+/* In memory, or, where it is nowhere there, in storage. */
+static bool gives(const struct scene *scene, uint32_t members, const struct plan_offer *at, uint32_t rank)
+{
+    if (offer_in_memory(&at->offer))
+        return at->offer.key != 0 && serves(scene, at, rank);
+    return !at->struck && at->offer.rank == rank % members && at->offer.len == scene->world;
+}
+
+static bool has_part(const struct scene *scene, uint32_t members, uint64_t step, uint32_t rank, bool memory)
+{
+    for (size_t i = 0; i < scene->count; i++)
+        if (scene->offers[i].offer.step == step && gives(scene, members, &scene->offers[i], rank) &&
+            (!memory || offer_in_memory(&scene->offers[i].offer)))
+            return true;
+    return false;
+}
+
+static bool can_be_cut(const struct scene *scene, uint32_t members, uint64_t step)
+{
+    for (uint32_t rank = 0; rank < scene->world; rank++)
+        if (!has_part(scene, members, step, rank, false))
+            return false;
+    return true;
+}
+
+static void test_cut(void **unused)
+{
+    uint32_t seed = 815, found_count = 0, mixed = 0;
+    for (int trial = 0; trial < 4000; trial++) {
+        uint32_t old = 1 + gang_draw(&seed, WORLD_MAX), members = 1 + gang_draw(&seed, MEMBERS_MAX);
+        uint32_t sources[WORLD_MAX], in_memory = 0;
+        struct scene scene = draw_left(&seed, old, members);
+        struct plan_input input = {
+            .world = old, .keys = scene.keys, .offers = scene.offers, .count = scene.count};
+        struct plan_choice choice;
+        int64_t step = 2;
+        while (step >= 0 && !can_be_cut(&scene, members, (uint64_t)step))
+            step--;
+        enum plan_result result = plan_cut(&input, members, sources, &choice);
+        assert_int_equal(result, step >= 0 ? PLAN_FOUND : PLAN_INCOMPLETE);
+        for (uint32_t rank = 0; result == PLAN_FOUND && rank < old; rank++) {
+            const struct plan_offer *source = &scene.offers[sources[rank]];
+            bool memory = offer_in_memory(&source->offer);
+            assert_true(source->offer.step == (uint64_t)step && gives(&scene, members, source, rank));
+            assert_true(memory || !has_part(&scene, members, (uint64_t)step, rank, true));
+            in_memory += memory;
+        }
+        assert_true(result != PLAN_FOUND || choice.stored == (in_memory == 0));
+        found_count += result == PLAN_FOUND;
+        mixed += result == PLAN_FOUND && in_memory > 0 && in_memory < old;
+    }
+    assert_true(found_count > 500 && mixed > 100);
+}
+
+static void test_other_worlds(void **unused)
+{
+    struct scene scene = {.world = 4};
+    give(&scene, 0, 10, 0, 7, OFFER_SLOT);
+    give(&scene, 0, 10, 0, 7, OFFER_SLOT);
+    give(&scene, 0, 10, 0, 7, OFFER_COPY);
+    give(&scene, 0, 10, 0, 7, OFFER_SHARE);
+    give(&scene, 0, 10, 0, 0, OFFER_SLOT); /* bytes */
+    static const uint32_t worlds[] = {9, 4, 3, 5, 6};
+    for (size_t i = 0; i < scene.count; i++)
+        scene.offers[i].offer.world = worlds[i];
+    struct plan_input input = input_of(&scene);
+    assert_int_equal(plan_other_world(&input, 0), 3);
+    assert_int_equal(plan_other_world(&input, 3), 9);
+    assert_int_equal(plan_other_world(&input, 9), 0);
 }
 
 /* ---- dying checkpoints ---- */
@@ -348,7 +446,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_newest_of_all), cmocka_unit_test(test_preference),
         cmocka_unit_test(test_replicas),      cmocka_unit_test(test_key_of_the_damaged),
-        cmocka_unit_test(test_any_offers),    cmocka_unit_test(test_dump_rule),
+        cmocka_unit_test(test_any_offers),    cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_other_worlds),  cmocka_unit_test(test_dump_rule),
         cmocka_unit_test(test_dump_refused),  cmocka_unit_test(test_extended_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -470,7 +470,11 @@ static void test_requests(void **unused)
     transfer_put_request(&request, bytes);
     assert_false(transfer_get_request(bytes, &back));
     request.packed = false;
-    request.type = (enum transfer_type)4;
+    request.type = TRANSFER_FRONT;
+    request.front = 12;
+    transfer_put_request(&request, bytes);
+    assert_true(transfer_get_request(bytes, &back) && back.type == TRANSFER_FRONT && back.front == 12);
+    request.type = (enum transfer_type)5;
     transfer_put_request(&request, bytes);
     assert_false(transfer_get_request(bytes, &back));
 }
