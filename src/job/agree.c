@@ -35,6 +35,8 @@ static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, b
 {
     struct job_agreement *agreement = &ctx->agreement;
     struct job_checkpoint_ref committed = stored ? restore : agreement->committed;
+    if (!restore.valid || agreement->broken)
+        job_cut_drop(&agreement->cut);
     ctx->restore = restore;
     agreement->asked = AGREE_NOTHING;
     agreement->settled = true;

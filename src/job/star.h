@@ -46,8 +46,8 @@ enum star_type {
                     status 0: value: u32 each, the old ranks whose shards are damaged here */
     STAR_SOURCE,    /* restore step `number`, attempt `rank`, round `world`; status: the rank that has your
                     shard; value: its offer (offer.h) */
-    STAR_CUT,       /* restore step `number`, attempt `rank`, round `world`, which `status` ranks have kept;
-                    value: for each of them who gives its shard: u32 rank, offer. Who gives one answers for it */
+    STAR_CUT,       /* restore step `number`, attempt `rank`, round `world`, kept by `status` ranks; value:
+                    for each of them who gives its shard: u32 rank, offer. Who gives one answers for it */
     /* status 1: on step `number`, attempt `rank`; 3: on that, and it is in storage, whole; 2: on none, begin
      * anew; 0: on none, `world` is a rank that has no whole shard of the newest, and there is no older one
      * that all have; 4: a dying checkpoint is refused; value: why. */
