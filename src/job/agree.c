@@ -235,6 +235,24 @@ static int take_from_storage(struct phx_context *ctx, const struct offer *offer,
     return status == PHX_ERROR_CORRUPT || status == PHX_ERROR_IO ? status : 0;
 }
 
+/* The rank's own shard in the object store is not this world's. What it gets instead it offers with its
+ * answer; NULL: nothing. Without the mutex. */
+static uint8_t *offer_share(struct phx_context *ctx, const struct offer *source, size_t *ret_len,
+                            struct phx_error *error)
+{
+    struct job_checkpoint_ref ref = {true, source->step, source->attempt};
+    struct offer *offers = NULL;
+    size_t count = 0;
+    if (job_store_share(ctx, &ref, &offers, &count, error) != 0)
+        return NULL;
+    uint8_t *bytes = malloc(count * OFFER_SIZE);
+    for (size_t i = 0; bytes != NULL && i < count; i++)
+        offer_put(&offers[i], bytes + i * OFFER_SIZE);
+    free(offers);
+    *ret_len = bytes != NULL ? count * OFFER_SIZE : 0;
+    return bytes;
+}
+
 static void answer_source(struct phx_context *ctx)
 {
     struct job_agreement *agreement = &ctx->agreement;
@@ -242,6 +260,8 @@ static void answer_source(struct phx_context *ctx)
     struct phx_error error = {0};
     uint32_t round = agreement->round, holder = agreement->holder;
     bool taken = agreement->taken;
+    uint8_t *share = NULL;
+    size_t share_len = 0;
     if (!taken) {
         free(agreement->data);
         agreement->data = NULL;
@@ -250,12 +270,19 @@ static void answer_source(struct phx_context *ctx)
     int status = taken                     ? 0
                  : offer_in_memory(&offer) ? take_from_memory(ctx, &offer, holder, &error)
                                            : take_from_storage(ctx, &offer, &error);
+    if (status == PHX_ERROR_CORRUPT && !offer_in_memory(&offer) && ctx->settings.store)
+        share = offer_share(ctx, &offer, &share_len, &error);
     pthread_mutex_lock(&ctx->mutex);
     agreement->taken = status == 0;
     if (status != 0 && agreement->text[0] == '\0')
         snprintf(agreement->text, sizeof agreement->text, "%.170s", error.message);
-    struct star_message answer = {.type = STAR_ANSWER, .world = round, .status = status == 0};
+    struct star_message answer = {.type = STAR_ANSWER,
+                                  .world = round,
+                                  .status = status == 0,
+                                  .value = share,
+                                  .value_len = (uint32_t)share_len};
     job_spoke_send(ctx, &answer);
+    free(share);
 }
 
 void job_agree_answer(struct phx_context *ctx)

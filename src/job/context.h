@@ -479,6 +479,12 @@ int job_store_put(struct phx_context *ctx, int slot, uint64_t step, struct phx_e
 /* Has the agent bring the shard into a slot, which then holds it. PHX_ERROR_CORRUPT: it is missing or
  * damaged; PHX_ERROR_IO: the store can't be reached. Without the mutex; for the thread in phx_join. */
 int job_store_fetch(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct phx_error *error);
+/* Where the shard in the store is no shard of this world: brings this rank's share of what another world has
+ * saved (the old ranks that are its own modulo this world) into its machine's folder. *ret_offers: they are,
+ * not verified; the caller's. 0 with a message that says whose they are; PHX_ERROR_CORRUPT: it is of this
+ * world after all, and a part is missing. Without the mutex; for the thread in phx_join. */
+int job_store_share(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct offer **ret_offers,
+                    size_t *ret_count, struct phx_error *error);
 /* Mutex held: the agent's answer; a new connection to it. */
 void job_store_moved(struct phx_context *ctx, enum job_move_kind kind, const struct jobwire_moved *moved);
 void job_store_again(struct phx_context *ctx);

@@ -373,10 +373,8 @@ static void plan(struct phx_context *ctx)
 static bool add_offers(struct job_council *council, uint32_t holder, const struct star_message *message)
 {
     size_t count = message->value_len / OFFER_SIZE;
-    if (count > OFFER_MAX)
-        count = OFFER_MAX;
     if (council->count + count > council->cap) {
-        size_t cap = council->cap * 2 + OFFER_MAX;
+        size_t cap = council->cap * 2 + count + OFFER_MAX;
         struct plan_offer *larger = realloc(council->offers, cap * sizeof *larger);
         if (larger == NULL)
             return false;
@@ -440,13 +438,15 @@ void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct star_
     plan(ctx);
 }
 
-/* What is damaged; false: the answer says nothing. */
+/* What is damaged, and what there is instead; false: the answer says nothing. */
 static bool strike(struct job_council *council, uint32_t rank, const struct star_message *message)
 {
     struct jobwire_reader reader = {.data = message->value, .len = message->value_len};
     bool any = council->cut == 0;
     if (any)
         council->offers[council->sources[rank]].struck = true;
+    if (any && !add_offers(council, rank, message))
+        return false;
     while (council->cut > 0 && reader.pos < reader.len) {
         uint32_t old = (uint32_t)jobwire_get(&reader, 4);
         if (reader.broken || old >= council->cut)

@@ -122,26 +122,32 @@ static int open_file(const char *path, struct shard_header *ret_header)
     return fd;
 }
 
+bool offer_look(const char *dir, enum offer_place place, uint32_t rank, uint8_t slot, struct offer *ret_offer)
+{
+    struct offer at = {.place = (uint8_t)place, .rank = rank, .slot = slot};
+    struct shard_header header;
+    char path[PATH_SIZE];
+    offer_path(dir, &at, path, sizeof path);
+    int fd = open_file(path, &header);
+    if (fd < 0)
+        return false;
+    close(fd);
+    *ret_offer = offer_of(&header, place, slot);
+    return header.rank == rank && header.world > rank;
+}
+
 void offer_scan(const char *dir, const struct offer_share *share, struct offer_list *list)
 {
     DIR *folder = opendir(dir);
     struct dirent *entry;
     size_t begin = list->count;
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        struct shard_header header;
+        struct offer offer;
         enum offer_place place;
         uint32_t rank;
         uint8_t slot;
-        char path[PATH_SIZE];
-        if (!parse_name(entry->d_name, &place, &rank, &slot) || !is_mine(share, place, rank))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
-        int fd = open_file(path, &header);
-        if (fd < 0)
-            continue;
-        close(fd);
-        struct offer offer = offer_of(&header, place, slot);
-        if (header.rank == rank && header.world > rank)
+        if (parse_name(entry->d_name, &place, &rank, &slot) && is_mine(share, place, rank) &&
+            offer_look(dir, place, rank, slot, &offer))
             add(list, begin, &offer, share->rank);
     }
     if (folder != NULL)
@@ -172,7 +178,8 @@ void offer_sweep(const char *dir, const struct offer_share *share, uint32_t atte
     offer_scan(dir, share, &list);
     for (size_t i = 0; i < list.count; i++) {
         const struct offer *offer = &list.items[i];
-        if (offer->place != OFFER_SLOT || offer->rank == share->rank || offer->attempt >= attempt)
+        bool kept = offer->place == OFFER_SLOT ? offer->rank == share->rank : offer->world == share->world;
+        if (kept || offer->attempt >= attempt)
             continue;
         offer_path(dir, offer, path, sizeof path);
         unlink(path);

@@ -43,7 +43,8 @@ enum star_type {
     STAR_SAVED,     /* stand-alone: the shard of step `number` is durable */
     STAR_COMMITTED, /* stand-alone: the checkpoint of step `number`, attempt `attempt` */
     STAR_ANSWER,    /* to the SOURCE or CUT of round `world` (1, 2, ...); status 1: I have it, whole; to a CUT
-                    status 0: value: u32 each, the old ranks whose shards are damaged here */
+                    status 0: value: u32 each, the old ranks whose shards are damaged here; to a SOURCE
+                    status 0: value: offers, of what there is instead */
     STAR_SOURCE,    /* restore step `number`, attempt `rank`, round `world`; status: the rank that has your
                     shard; value: its offer (offer.h) */
     STAR_CUT,       /* restore step `number`, attempt `rank`, round `world`, kept by `status` ranks; value:

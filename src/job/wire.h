@@ -179,13 +179,15 @@ struct jobwire_rejoin {
  * slots in PHX_MEMORY_DIR (job/held.h), so the library knows files alone.
  *     STORE   the sealed slot goes to the store as the shard (step, attempt) of this rank. The task leaves
  *             the slot as it is until STORED.
- *     FETCH   the shard (step, attempt) of this rank comes from the store into the slot, sealed. The task
- *             does not look into the slot until FETCHED.
+ *     FETCH   the shard (step, attempt) of this rank comes from the store into the slot, sealed; or, with
+ *             copy_of, that of another rank into the file of its copy (job/offer.h), which the task has made.
+ *             The task does not look into the slot until FETCHED.
  * Each is answered once, and may be asked again: after a reconnect the task says it again, and an agent that
  * was restarted goes on where the one before it had come to. One STORE and one FETCH at a time. */
 struct jobwire_slot {
     uint64_t step;
     uint32_t attempt, slot;
+    uint32_t copy_of; /* FETCH: 0, or 1 + the rank whose shard it is; absent in frames of the first version */
 };
 
 enum jobwire_moved_status {
@@ -195,13 +197,14 @@ enum jobwire_moved_status {
     JOBWIRE_MOVE_DAMAGED = 3, /* its checksums are wrong */
 };
 
-/* The answer to the same three numbers. STORED: the shard is durable; the task reports it as SHARD_SAVED. */
+/* The answer to the same numbers. STORED: the shard is durable; the task reports it as SHARD_SAVED. */
 struct jobwire_moved {
     uint64_t step;
     uint32_t attempt, slot;
     uint32_t status;                 /* enum jobwire_moved_status */
     uint64_t bytes;                  /* of the shard */
     char reason[JOBWIRE_REASON_MAX]; /* printable ASCII; on the wire u16 length and the bytes */
+    uint32_t copy_of;                /* absent in frames of the first version, whose sender can't do it */
 };
 
 /* A message of either direction. LEAVE has no body: the task ends cleanly after it. */
@@ -437,6 +440,7 @@ static inline void jobwire_put_moved(struct jobwire_writer *writer, const struct
     jobwire_put(writer, moved->status, 4);
     jobwire_put(writer, moved->bytes, 8);
     jobwire_put_reason(writer, moved->reason);
+    jobwire_put(writer, moved->copy_of, 4);
 }
 
 static inline void jobwire_get_moved(struct jobwire_reader *reader, struct jobwire_moved *ret_moved)
@@ -447,6 +451,8 @@ static inline void jobwire_get_moved(struct jobwire_reader *reader, struct jobwi
     ret_moved->status = (uint32_t)jobwire_get(reader, 4);
     ret_moved->bytes = jobwire_get(reader, 8);
     jobwire_get_reason(reader, ret_moved->reason);
+    if (!reader->broken && reader->pos < reader->len)
+        ret_moved->copy_of = (uint32_t)jobwire_get(reader, 4);
 }
 
 static inline void jobwire_put_body(struct jobwire_writer *writer, const struct jobwire_message *message)
@@ -500,6 +506,7 @@ static inline void jobwire_put_body(struct jobwire_writer *writer, const struct 
         jobwire_put(writer, message->slot.step, 8);
         jobwire_put(writer, message->slot.attempt, 4);
         jobwire_put(writer, message->slot.slot, 4);
+        jobwire_put(writer, message->slot.copy_of, 4);
         break;
     case JOBWIRE_STORED:
     case JOBWIRE_FETCHED:
@@ -560,6 +567,8 @@ static inline void jobwire_get_body(struct jobwire_reader *reader, struct jobwir
         message->slot.step = jobwire_get(reader, 8);
         message->slot.attempt = (uint32_t)jobwire_get(reader, 4);
         message->slot.slot = (uint32_t)jobwire_get(reader, 4);
+        if (!reader->broken && reader->pos < reader->len)
+            message->slot.copy_of = (uint32_t)jobwire_get(reader, 4);
         break;
     case JOBWIRE_STORED:
     case JOBWIRE_FETCHED:

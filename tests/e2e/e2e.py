@@ -127,6 +127,16 @@ def create(cluster, document):
     return answer
 
 
+def small_cluster(machines):
+    """The patient cluster with so many machines and no spare: a file that is the caller's to remove."""
+    with open(PATIENT, encoding="utf-8") as file:
+        text = file.read()
+    check("machines: 6" in text and "spares: 1" in text, "the patient cluster is another one")
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as file:
+        file.write(text.replace("machines: 6", f"machines: {machines}").replace("spares: 1", "spares: 0"))
+    return file.name
+
+
 def said_by(what):
     """Its log."""
     return subprocess.run([PHALANX, "logs", what], capture_output=True, text=True, check=False).stdout

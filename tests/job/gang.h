@@ -53,9 +53,9 @@ struct gang {
     size_t spares_waiting;
     /* what the agent knows */
     bool has_commit, hold_commits;
-    /* It has an object store, the folder "store"; with hold_moves it does not answer, with a reason it fails.
-     */
-    bool store, hold_moves;
+    /* It has an object store, the folder "store"; with hold_moves it does not answer, with a reason it fails;
+     * an old one brings a rank its own shard alone. */
+    bool store, hold_moves, old_agent;
     const char *store_reason;
     size_t move_count;
     uint64_t commit_step;
@@ -266,14 +266,16 @@ static inline void gang_move(struct gang *gang, size_t client, const struct jobw
     gang->move_count++;
     if (gang->hold_moves)
         return;
-    snprintf(slot, sizeof slot, "%s/memory/rank-%u.%u", gang->dir, gang->clients[client].rank,
+    uint32_t copy_of = asked->slot.copy_of, rank = copy_of > 0 ? copy_of - 1 : gang->clients[client].rank;
+    snprintf(slot, sizeof slot, "%s/memory/%s-%u.%u", gang->dir, copy_of > 0 ? "peer" : "rank", rank,
              asked->slot.slot);
     snprintf(object, sizeof object, "%s/store", gang->dir);
     mkdir(object, 0700);
     snprintf(object, sizeof object, "%s/store/step-%llu-attempt-%u-rank-%u", gang->dir,
-             (unsigned long long)asked->slot.step, asked->slot.attempt, gang->clients[client].rank);
+             (unsigned long long)asked->slot.step, asked->slot.attempt, rank);
     answer.moved =
         (struct jobwire_moved){.step = asked->slot.step, asked->slot.attempt, asked->slot.slot, .bytes = 100};
+    answer.moved.copy_of = gang->old_agent ? 0 : copy_of;
     bool store = asked->type == JOBWIRE_STORE;
     if (gang->store_reason != NULL)
         answer.moved.status = JOBWIRE_MOVE_FAILED;

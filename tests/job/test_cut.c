@@ -19,6 +19,8 @@ struct act {
 static void enter_machine(const struct act *act)
 {
     const char *parent = getenv("PHX_CHECKPOINT_DIR");
+    if (parent == NULL) /* an object store: all are on one machine */
+        return;
     char path[300];
     mkdir(parent, 0700);
     snprintf(path, sizeof path, "%s/machine-%llu", parent,
@@ -208,6 +210,71 @@ static void test_older_in_memory(void **unused)
     gang_done(&gang);
 }
 
+/* ---- an object store ---- */
+
+static void lose_all_memory(const struct gang *gang)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/memory", gang->dir);
+    gang_remove_tree(path);
+}
+
+/* Nothing is left but objects: what each rank brings of them is cut anew. */
+static void test_objects(void **unused)
+{
+    static const uint32_t worlds[][3] = {{3, 2, 4}, {2, 5, 1}, {1, 4, 4}, {7, 2, 3}};
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+        struct gang gang;
+        struct act act = {.machines = 1, .where = PHX_IN_STORAGE, .count = 2};
+        gang_init(&gang, worlds[i][0]);
+        gang.store = true;
+        play(&gang, &act, worlds[i][1]);
+        lose_all_memory(&gang);
+        act.from = 2 * STEP;
+        act.where = i % 2 ? PHX_IN_STORAGE : PHX_IN_STORAGE | PHX_IN_MEMORY;
+        play(&gang, &act, worlds[i][2]);
+        lose_all_memory(&gang);
+        act.from = 4 * STEP;
+        act.ends = true;
+        play(&gang, &act, 1);
+        assert_true(gang.commit_step == 6 * STEP && gang.commit_attempt == 2);
+        gang_done(&gang);
+    }
+}
+
+/* An object is gone, or the agent can't bring it: no rank has a state then. */
+static int find_damage(void *argument)
+{
+    struct phx_error error = {0};
+    struct state state;
+    uint64_t step;
+    phx_context *ctx = gang_join();
+    make_state(&state, phx_rank(ctx), phx_world_size(ctx));
+    EXPECT(phx_checkpoint_register(ctx, state.regions, 3, &error) == 0);
+    EXPECT(phx_checkpoint_load(ctx, &step, &error) == PHX_ERROR_CORRUPT);
+    EXPECT(phx_rank(ctx) != 0 || strstr(error.message, argument) != NULL);
+    EXPECT(phx_leave(ctx, &error) == 0);
+    return 0;
+}
+
+static void test_missing_objects(void **unused)
+{
+    for (uint32_t missing = 0; missing < 4; missing++) {
+        struct gang gang;
+        struct act act = {.machines = 1, .where = PHX_IN_STORAGE, .count = 1};
+        char path[160];
+        gang_init(&gang, 4);
+        gang.store = true;
+        play(&gang, &act, 3);
+        lose_all_memory(&gang);
+        snprintf(path, sizeof path, "%s/store/step-%d-attempt-0-rank-%u", gang.dir, STEP, missing);
+        gang.old_agent = missing == 2;
+        assert_int_equal(unlink(path), 0);
+        gang_run(&gang, find_damage, missing == 2 ? "too old" : missing == 1 ? "saved by 4" : "object store");
+        gang_done(&gang);
+    }
+}
+
 /* ---- who is slow ---- */
 
 /* The first rank of the new gang goes on, and holds steps, before the others have read what they need. */
@@ -317,6 +384,8 @@ int main(void)
         cmocka_unit_test(test_mix),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_older_in_memory),
+        cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_missing_objects),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_shrink_and_grow),
     };

@@ -78,26 +78,28 @@ static void test_folder(void **unused)
     gang_done(&gang);
 }
 
-/* What is swept: slots of ranks that are here no more, of older attempts. */
+/* What is swept: slots of ranks that are here no more, of older attempts, and copies from another world. */
 static void test_sweep(void **unused)
 {
     struct gang gang;
     static const uint64_t machines[] = {1, 2};
     gang_init(&gang, 1);
     hold(gang.dir, 0, 2, 1, 0, 10, 10); /* its own */
-    hold(gang.dir, 1, 2, 1, 0, 10, 10); /* of a rank that has moved */
+    hold(gang.dir, 1, 2, 1, 0, 10, 10);
+    rename_in(gang.dir, "rank-1.0", "peer-1.0"); /* the only one of this world elsewhere */
+    hold(gang.dir, 6, 7, 1, 0, 10, 10);          /* of a rank that is no more */
     hold(gang.dir, 2, 4, 4, 0, 10, 10); /* of this attempt, whoever it is */
     hold(gang.dir, 3, 4, 1, 0, 10, 10); /* of a rank that is no more */
     hold(gang.dir, 5, 6, 1, 0, 10, 10);
     rename_in(gang.dir, "rank-5.0", "peer-5.0");
-    assert_int_equal(scan(gang.dir, 0, 2, machines).count, 5);
+    assert_int_equal(scan(gang.dir, 0, 2, machines).count, 6);
     struct offer_share share = offer_share_of(0, 2, machines);
     offer_sweep(gang.dir, &share, 4);
     struct offer_list list = scan(gang.dir, 0, 2, machines);
     unsigned left = 0;
     for (size_t i = 0; i < list.count; i++)
         left |= 1u << list.items[i].rank;
-    assert_int_equal(left, 1u << 0 | 1u << 2 | 1u << 5);
+    assert_int_equal(left, 1u << 0 | 1u << 1 | 1u << 2);
     gang_done(&gang);
 }
 

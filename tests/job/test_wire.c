@@ -75,12 +75,13 @@ static struct jobwire_message random_message(void)
     }
     case JOBWIRE_STORE:
     case JOBWIRE_FETCH:
-        message.slot = (struct jobwire_slot){draw(), (uint32_t)draw(), (uint32_t)draw()};
+        message.slot = (struct jobwire_slot){draw(), (uint32_t)draw(), (uint32_t)draw(), (uint32_t)draw()};
         break;
     case JOBWIRE_STORED:
     case JOBWIRE_FETCHED: {
         struct jobwire_moved *moved = &message.moved;
-        *moved = (struct jobwire_moved){draw(), (uint32_t)draw(), (uint32_t)draw(), draw() % 4, draw(), ""};
+        *moved = (struct jobwire_moved){draw(), (uint32_t)draw(), (uint32_t)draw(), draw() % 4,
+                                        draw(), "",               (uint32_t)draw()};
         for (size_t c = 0, len = draw() % JOBWIRE_REASON_MAX; c < len; c++)
             moved->reason[c] = (char)(' ' + draw() % ('~' - ' ' + 1));
         break;

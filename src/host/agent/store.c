@@ -65,7 +65,10 @@ static int open_slot(const struct store_job *job, int flags, struct error *error
     char name[32];
     struct stat info;
     int folder = open(job->memory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    snprintf(name, sizeof name, "rank-%u.%u", job->rank, job->slot.slot);
+    if (job->slot.copy_of > 0)
+        snprintf(name, sizeof name, "peer-%u.%u", job->slot.copy_of - 1, job->slot.slot);
+    else
+        snprintf(name, sizeof name, "rank-%u.%u", job->rank, job->slot.slot);
     int fd = folder < 0 ? -1 : openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int reason = errno;
     if (folder >= 0)
@@ -106,10 +109,11 @@ static int move_shard(struct store_keeper *keeper, struct store_job *job)
     int fd = open_slot(job, up ? O_RDONLY : O_RDWR, &job->error);
     if (fd < 0)
         return fd;
-    shard_key(job->folder, job->slot.step, job->slot.attempt, job->rank, key);
+    uint32_t rank = !up && job->slot.copy_of > 0 ? job->slot.copy_of - 1 : job->rank;
+    shard_key(job->folder, job->slot.step, job->slot.attempt, rank, key);
     snprintf(record, sizeof record, "%s/%s", job->uploads, job->record);
     struct shard_transfer transfer = {&keeper->place, &keeper->stop,     key,       fd,
-                                      job->slot.step, job->slot.attempt, job->rank, record};
+                                      job->slot.step, job->slot.attempt, rank,      record};
     if (up)
         drop_others(job, keeper);
     int rc =
@@ -149,6 +153,7 @@ static void answer(struct store_job *job, int rc)
     moved->step = job->slot.step;
     moved->attempt = job->slot.attempt;
     moved->slot = job->slot.slot;
+    moved->copy_of = job->slot.copy_of;
     bool down = job->type == JOBWIRE_FETCH;
     moved->status = rc == 0                         ? JOBWIRE_MOVED
                     : down && rc == ERROR_NOT_FOUND ? JOBWIRE_MOVE_MISSING
@@ -258,9 +263,12 @@ void local_store_move(struct live *live, const struct store_client *client, uint
     struct store_job *job = live->store && client->welcome ? job_of(live, client) : NULL;
     if (!job) {
         struct jobwire_message refusal = {.type = type == JOBWIRE_STORE ? JOBWIRE_STORED : JOBWIRE_FETCHED};
-        refusal.moved = (struct jobwire_moved){slot->step, slot->attempt,
-                                               slot->slot, JOBWIRE_MOVE_FAILED,
-                                               0,          "this machine's agent has no object store"};
+        refusal.moved = (struct jobwire_moved){.step = slot->step,
+                                               .attempt = slot->attempt,
+                                               .slot = slot->slot,
+                                               .status = JOBWIRE_MOVE_FAILED,
+                                               .reason = "this machine's agent has no object store",
+                                               .copy_of = slot->copy_of};
         local_clients_moved(live, client->id, &refusal);
         return;
     }
@@ -295,7 +303,7 @@ void local_store_committed(struct live *live, struct store_client *client, uint6
     if (!job)
         return;
     job->type = JOBWIRE_CHECKPOINT_COMMITTED;
-    job->slot = (struct jobwire_slot){step, attempt, 0};
+    job->slot = (struct jobwire_slot){.step = step, .attempt = attempt};
     job->retention = client->retention;
     hand_over(&live->store->up, job);
 }
