@@ -366,7 +366,8 @@ struct phx_loop {
     void *job;           /* for the callbacks */
 
     /* May be NULL. Rank and world are known, nothing is loaded yet: the place to register regions whose parts
-     * depend on them. */
+     * depend on them. Who registers the same ones at the same addresses says that they are what they were:
+     * where that is what to go on from, nothing is loaded. */
     int (*arrange)(void *job, phx_context *ctx, struct phx_error *error);
     /* There is no checkpoint: sets the regions to what they are before the first step; at the start, and
      * when a rank was lost before the first checkpoint. NULL: they are so when phx_run_steps is called, and

@@ -174,6 +174,7 @@ struct job_rejoin {
 
 /* Copies on another machine (peer.c). */
 struct job_peer {
+    bool used; /* this process has sent copies, or is told to */
     bool looked;
     uint32_t buddy; /* MACHINE_NONE: there is no other machine */
     int sending;    /* slot that goes to the buddy once it is sealed; -1: none */

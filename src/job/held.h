@@ -1,11 +1,11 @@
 /* held.h - a rank's checkpoints in memory: slots, each a file of a folder that the machine's agent keeps on a
  * file system in memory, so that they outlive the process.
  *
- *     DIR/rank-<R>.0, .1, .2   each a shard file (shard.h), of whichever step was held there last
+ *     DIR/rank-<R>.0 ... .3    each a shard file (shard.h), of whichever step was held there last
  *     DIR/rank-<R>.fence       u32: the newest attempt that has opened them
  *
- * Two are in use by turns; the third gets its memory only while another one is on its way to storage or to a
- * peer, or while a shard comes from elsewhere.
+ * Two are in use by turns; another one gets its memory only while one is on its way to storage or to a peer,
+ * or is what all peers have a copy of, or while a shard comes from elsewhere.
  *
  * A slot may hold what a rank of this number has kept in another world ("left"): nothing of this rank's, but
  * others may read it, by the file's name.
@@ -32,7 +32,7 @@
 #include "job/shard_format.h"
 #include "phalanx/phalanx.h"
 
-#define HELD_SLOTS 3
+#define HELD_SLOTS 4
 
 struct held_slot {
     int fd; /* -1: none */

@@ -78,7 +78,8 @@ void job_keep_renew(struct phx_context *ctx)
     struct job_keep *keep = &ctx->keep;
     const struct job_settings *settings = &ctx->settings;
     struct held *held = &keep->held;
-    struct job_keep renewed = {.newest = -1, .before = -1, .storing = -1, .peer.sending = -1};
+    struct job_keep renewed = {.newest = -1, .before = -1, .storing = -1};
+    renewed.peer = (struct job_peer){.used = keep->peer.used, .sending = -1};
     bool same = keep->open && held->rank == settings->rank && held->world == settings->world &&
                 settings->worlds == 1 && strcmp(held->dir, settings->memory_dir) == 0;
     if (same && held_renew(held, ctx->attempt, NULL) == 0) {
@@ -243,21 +244,35 @@ static int sure_slot(const struct phx_context *ctx)
     return held >= 0 ? held : job_keep_find(ctx, &ctx->restore);
 }
 
+/* What all peers have a copy of. Should a machine be lost, the shards whose copies it had are here then: else
+ * no step of all would be left, as what is newer was in that machine's memory alone. -1: there is none. */
+static int copied_slot(const struct phx_context *ctx)
+{
+    const struct job_peer *peer = &ctx->keep.peer;
+    if (!peer->used)
+        return -1;
+    return peer->any_by_all ? held_find(&ctx->keep.held, peer->by_all, ctx->attempt)
+                            : job_keep_find(ctx, &ctx->restore);
+}
+
 /* What another world has kept there is cut anew in this one, perhaps by ranks that have not read it yet. */
 static bool is_cut(const struct phx_context *ctx, int slot)
 {
-    return !ctx->keep.any_by_all && ctx->restore.valid &&
-           held_left(&ctx->keep.held, slot, ctx->restore.step, ctx->restore.attempt);
+    const struct job_keep *keep = &ctx->keep;
+    bool over = keep->peer.used ? keep->peer.any_by_all : keep->any_by_all;
+    return !over && ctx->restore.valid &&
+           held_left(&keep->held, slot, ctx->restore.step, ctx->restore.attempt);
 }
 
 /* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what is sure, nor what
- * is on its way elsewhere. Of several, one that has its memory; -1: none. */
+ * is on its way elsewhere or there already. Of several, one that has its memory; -1: none. */
 static int free_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
-    int sure = sure_slot(ctx), best = -1;
+    int sure = sure_slot(ctx), copied = copied_slot(ctx), best = -1;
     for (int i = 0; i < HELD_SLOTS; i++) {
-        if (i == keep->newest || i == sure || i == keep->storing || i == keep->peer.sending || is_cut(ctx, i))
+        if (i == keep->newest || i == sure || i == copied || i == keep->storing || i == keep->peer.sending ||
+            is_cut(ctx, i))
             continue;
         if (best < 0 || keep->held.slots[i].mapped > keep->held.slots[best].mapped)
             best = i;
@@ -363,7 +378,9 @@ static unsigned decide_where(struct phx_context *ctx, unsigned where)
     uint64_t every = ctx->settings.peer_every;
     if (every > 0 && ++peer->holds % every == 0)
         where |= PHX_IN_PEER;
-    return (where & PHX_IN_PEER) != 0 && !job_peer_exists(ctx) ? where & ~PHX_IN_PEER : where;
+    bool wanted = every > 0 || (where & PHX_IN_PEER) != 0, exists = wanted && job_peer_exists(ctx);
+    peer->used = peer->used || exists;
+    return exists ? where : where & ~(unsigned)PHX_IN_PEER;
 }
 
 int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
@@ -400,7 +417,7 @@ int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *
     pthread_mutex_lock(&ctx->mutex);
     int status = job_keep_open(ctx, true, error), slot = -1;
     bool is_held = status == 0 && keep->newest >= 0 && keep->held.slots[keep->newest].step >= step;
-    keep->peer.sending = -1; /* it will not come there any more */
+    keep->peer.sending = keep->storing = -1; /* they will not come there any more */
     if (status == 0 && !is_held && (slot = free_slot(ctx)) < 0)
         status = job_fail(error, PHX_ERROR_SPACE, "every slot holds what is still wanted");
     pthread_mutex_unlock(&ctx->mutex);

@@ -153,6 +153,16 @@ int job_regions_describe(const struct phx_region *regions, size_t count, struct 
     return 0;
 }
 
+uint64_t job_regions_place(const struct job_regions *regions)
+{
+    uint64_t hash = regions->key ^ 0xcbf29ce484222325u; /* FNV-1a, a word at a time */
+    for (size_t i = 1; i <= regions->count; i++) {
+        hash = (hash ^ (uint64_t)(uintptr_t)regions->parts[i].iov_base) * 0x100000001b3u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
 void job_regions_done(struct job_regions *regions)
 {
     if (regions->parts != NULL)

@@ -17,7 +17,8 @@ struct run {
     uint64_t step; /* made */
     /* What the regions are: a step of an attempt, as a checkpoint of it would be; not valid: anything. */
     struct job_checkpoint_ref state;
-    bool touched; /* a step has begun: they are not what the program came with any more */
+    uint64_t place; /* the regions that are it: `arrange` may have registered others */
+    bool touched;   /* a step has begun: they are not what the program came with any more */
     bool begun;
 };
 
@@ -35,13 +36,20 @@ static int check(const phx_context *ctx, const struct phx_loop *loop, struct phx
 
 /* ---- the state ---- */
 
+static void know_state(struct run *run, struct job_checkpoint_ref state)
+{
+    run->state = state;
+    run->place = job_regions_place(&run->ctx->regions);
+}
+
 /* From the agreed checkpoint, or from the beginning; nothing where the regions are that already. */
 static int load(struct run *run, struct phx_error *error)
 {
     phx_context *ctx = run->ctx;
     const struct job_checkpoint_ref restore = ctx->restore;
     bool is_there = run->state.valid && restore.valid && run->state.step == restore.step &&
-                    run->state.attempt == restore.attempt && !ctx->agreement.broken;
+                    run->state.attempt == restore.attempt && !ctx->agreement.broken &&
+                    run->place == job_regions_place(&ctx->regions);
     if (is_there)
         return 0;
     run->state.valid = false;
@@ -55,7 +63,7 @@ static int load(struct run *run, struct phx_error *error)
         status = run->loop->deliver(run->loop->job, ctx, error);
     }
     if (status == 0)
-        run->state = (struct job_checkpoint_ref){restore.valid, restore.step, restore.attempt};
+        know_state(run, (struct job_checkpoint_ref){restore.valid, restore.step, restore.attempt});
     return status;
 }
 
@@ -146,7 +154,7 @@ static int make_step(struct run *run, struct phx_error *error)
     }
     run->step++;
     job_auto_stepped(&run->chosen, run->ctx, began_ns);
-    run->state = (struct job_checkpoint_ref){true, run->step, run->ctx->attempt};
+    know_state(run, (struct job_checkpoint_ref){true, run->step, run->ctx->attempt});
     status = report(run, error);
     if (status == 0)
         status = boundary(run, &noticed, error);

@@ -15,6 +15,8 @@
 struct plan {
     bool replicated;      /* all ranks have the whole state */
     bool peer;            /* every step goes to a peer */
+    const char *every;    /* every so many holds do, by the environment; the last one of them: */
+    uint64_t copied;      /* 0: none */
     bool delta;           /* only what changes: half of the state does */
     bool forever;         /* go on until the end comes from outside */
     uint64_t from, until; /* step to begin with, UINT64_MAX: what is known at least; last one to take */
@@ -42,6 +44,8 @@ static void own_machine(const struct plan *plan)
     setenv("PHX_MEMORY_DIR", dir, 1);
     if (plan->rate != NULL)
         setenv("PHX_PEER_RATE", plan->rate, 1);
+    if (plan->every != NULL)
+        setenv("PHX_PEER_EVERY", plan->every, 1);
     setenv("PHX_PEER_DELTA", plan->delta ? "1" : "0", 1);
     setenv("PHX_PEER_ZSTD", plan->level != NULL ? plan->level : "0", 1);
     if (plan->library != NULL && rank < WORLD / 2) /* the others send to these */
@@ -93,6 +97,7 @@ static int work(void *argument)
         error.message[0] = '\0';
         if (!plan->forever || phx_checkpoint_copied(ctx, step - 1, 0, &error) == 0)
             __atomic_store_n(plan->by_all, plan->forever ? step - 1 : step, __ATOMIC_SEQ_CST);
+        EXPECT(step != plan->copied || phx_checkpoint_copied(ctx, step, FOREVER, &error) == 0);
     }
     EXPECT(phx_barrier(ctx, FOREVER, &error) == 0);
     phx_close(ctx);
@@ -172,6 +177,26 @@ static void test_lost_machine_of_packed(void **unused)
 static void test_no_zstd(void **unused)
 {
     lose_in_turn((struct plan){.level = "1", .library = "libnowhere.so.1"});
+}
+
+/* Steps that go nowhere are held between copies, and after them: the last one that all peers have a copy of
+ * is gone on from, also when it is what the attempt began with. */
+static void test_lost_machine_of_seldom_copies(void **unused)
+{
+    static const uint64_t until[] = {7, 11, 11, 13}, from[] = {0, 6, 9, 9}, copied[] = {6, 9, 0, 12};
+    static const uint32_t lost[] = {0, 1, 1, 0};
+    struct gang gang;
+    struct plan plan = {.every = "3", .by_all = shared_word()};
+    gang_init(&gang, WORLD);
+    for (uint32_t i = 0; i < 4; i++) {
+        plan.from = from[i];
+        plan.until = until[i];
+        plan.copied = copied[i];
+        gang_run(&gang, work, &plan);
+        gang_next_attempt(&gang);
+        lose_machine(&gang, lost[i]); /* not the one that the last copies came to after a loss */
+    }
+    gang_done(&gang);
 }
 
 static void damage_copies(const struct gang *gang, uint32_t machine, uint32_t owner)
@@ -332,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_buddies),
         cmocka_unit_test(test_lost_machine_of_deltas),
         cmocka_unit_test(test_lost_machine_of_packed),
+        cmocka_unit_test(test_lost_machine_of_seldom_copies),
         cmocka_unit_test(test_no_zstd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
