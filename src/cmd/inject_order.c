@@ -173,21 +173,52 @@ static int make_mark(const struct order *order, struct error *error)
 
 /* --- undoing -------------------------------------------------------------------------------------------- */
 
-/* The controller's Fault of this name is over. */
-static void tell_over(const struct ground *ground, const char *name, enum inject_action action)
+/* The controller's Fault of this name is over. False: the agent is not there to be told. */
+static bool tell_over(const struct ground *ground, const char *name, enum inject_action action)
 {
     char code[64], place[ORDER_NAME_MAX + 16], path[AGENT_SOCKET_PATH_MAX + 1];
     struct error error;
     snprintf(code, sizeof code, "injected/%s", inject_action_names[action]);
     snprintf(place, sizeof place, "injection/%s", name);
     door_path(ground->data, path);
-    (void)door_report(path,
-                      &(struct door_report){.code = code,
-                                            .place = place,
-                                            .assertion = "recover",
-                                            .evidence = STR("it was undone"),
-                                            .chip = -1},
-                      &error); /* an agent that is gone says so when it is back: heal_all */
+    return door_report(path,
+                       &(struct door_report){.code = code,
+                                             .place = place,
+                                             .assertion = "recover",
+                                             .evidence = STR("it was undone"),
+                                             .chip = -1},
+                       &error) != ERROR_UNAVAILABLE;
+}
+
+/* What could not be told is kept, injections/NAME.ACTION.over, until there is an agent again. */
+static void over(const struct ground *ground, const char *name, enum inject_action action)
+{
+    char path[2 * ORDER_NAME_MAX + 64];
+    if (tell_over(ground, name, action))
+        return;
+    snprintf(path, sizeof path, "%s/%s.%s.over", FOLDER, name, inject_action_names[action]);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void tell_late(const struct ground *ground)
+{
+    struct dirent *entry;
+    DIR *folder = opendir(FOLDER);
+    while (folder && (entry = readdir(folder))) {
+        struct str name, rest, action, ending;
+        char text[ORDER_NAME_MAX];
+        enum inject_action what;
+        if (!str_cut(str_from(entry->d_name), '.', &name, &rest) || !str_cut(rest, '.', &action, &ending) ||
+            !str_is(ending, "over") || !inject_action_find(action, &what) || name.len >= sizeof text)
+            continue;
+        snprintf(text, sizeof text, STR_FORMAT, STR_ARG(name));
+        if (tell_over(ground, text, what))
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    if (folder)
+        closedir(folder);
 }
 
 typedef VEC(struct standing) standing_list;
@@ -213,7 +244,7 @@ static void tell_gone(const struct ground *ground, const standing_list *before)
         for (size_t k = 0; k < now.len; k++)
             there |= strcmp(now.items[k].name, before->items[i].name) == 0;
         if (!there)
-            tell_over(ground, before->items[i].name, before->items[i].action);
+            over(ground, before->items[i].name, before->items[i].action);
     }
     vec_done(&now);
 }
@@ -239,10 +270,12 @@ static int heal(struct ground *ground, struct str name)
     for (size_t i = 0; i < records.len; i++) {
         if (!inject_standing_read(ground, records.items[i], &one) || !is_meant(name, &one))
             continue;
-        failed |= inject_heal(ground, records.items[i]) != EXIT_OK;
+        int rc = inject_heal(ground, records.items[i]);
+        failed |= rc != EXIT_OK && rc != EXIT_NOT_FOUND; /* somebody else was first */
         count++;
     }
     tell_gone(ground, &before);
+    tell_late(ground);
     vec_done(&records);
     vec_done(&before);
     return failed ? -1 : count;
@@ -256,7 +289,7 @@ static int heal_order(struct ground *ground, const struct order *order)
         return EXIT_FAILED;
     if (count == 0 && order->of < INJECT_ACTIONS && order->object.len < sizeof name) {
         snprintf(name, sizeof name, STR_FORMAT, STR_ARG(order->object)); /* the Fault may have been left */
-        tell_over(ground, name, order->of);
+        over(ground, name, order->of);
     }
     printf("%d undone\n", count);
     return EXIT_OK;

@@ -9,6 +9,7 @@
 
 enum { LOOK_MS = 60 * 1000 };
 
+/* Or has ended while no agent was there to be told. */
 static bool any_stands(const struct live *live)
 {
     char path[PATH_BYTES + 64];
@@ -16,7 +17,8 @@ static bool any_stands(const struct live *live)
     snprintf(path, sizeof path, "%s/injections", live->directory);
     DIR *directory = opendir(path);
     for (struct dirent *entry; directory && !any && (entry = readdir(directory));)
-        any = str_ends(str_from(entry->d_name), STR(".json"));
+        any = str_ends(str_from(entry->d_name), STR(".json")) ||
+              str_ends(str_from(entry->d_name), STR(".over"));
     if (directory)
         closedir(directory);
     return any;
