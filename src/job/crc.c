@@ -221,6 +221,8 @@ static uint32_t copy_by_lanes(uint32_t crc, uint8_t *to, const uint8_t *bytes, s
 
 uint32_t job_crc32c(uint32_t crc, const void *data, size_t len)
 {
+    if (len == 0) /* data may be NULL */
+        return crc;
     pthread_once(&table_once, fill_tables);
 #if HAVE_INSTRUCTION
     if (by_instruction)
@@ -231,6 +233,8 @@ uint32_t job_crc32c(uint32_t crc, const void *data, size_t len)
 
 uint32_t job_crc32c_copy(uint32_t crc, void *to, const void *data, size_t len)
 {
+    if (len == 0)
+        return crc;
     pthread_once(&table_once, fill_tables);
 #if HAVE_INSTRUCTION
     if (by_instruction)
