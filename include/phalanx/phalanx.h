@@ -326,6 +326,13 @@ int phx_checkpoint_rescue(phx_context *ctx, uint64_t step, struct phx_error *err
  * with another dtype or shape. */
 int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *error);
 
+/* Fills those of the registered regions that a safetensors file has, each rank its own part of them: weights
+ * to begin from. The others stay as they are. *ret_count (may be NULL): how many it had. The file is read by
+ * each rank; nobody agrees on anything. PHX_ERROR_NONE: there is none; PHX_ERROR_INVALID: it has no region,
+ * or names one that has another dtype or shape; PHX_ERROR_CORRUPT. After an error the regions are undefined.
+ */
+int phx_checkpoint_import(phx_context *ctx, const char *path, size_t *ret_count, struct phx_error *error);
+
 /* ---- notice ---- */
 
 struct phx_drain {

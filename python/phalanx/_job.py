@@ -285,6 +285,16 @@ class Job:
         regions.deliver()
         return step.value
 
+    def checkpoint_import(self, path: str) -> int:
+        """Fills those of the registered regions that a safetensors file has, this rank's part of each: weights to
+        begin from. How many those are; the others stay as they are."""
+        regions, count = self._registered(), c_size_t()
+        regions.check()
+        regions.fetch()
+        self._call("phx_checkpoint_import", os.fsencode(path), byref(count))
+        regions.deliver()
+        return count.value
+
     # ---- notice ----
 
     def notice(self) -> Optional[Drain]:

@@ -17,6 +17,7 @@
  *     cut.c                            the shards that another world has kept, wherever they lie
  *     peer.c                           copies of what is held on other machines
  *     load.c                           regions from a checkpoint, also one that was cut otherwise
+ *     import.c                         regions from a file of other programs
  *     conn, star, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, pack, regions,
  *     safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *

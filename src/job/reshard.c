@@ -32,7 +32,8 @@ struct piece {
 
 struct reshard {
     struct safetensors own;
-    struct wanted *wanted; /* [own.count], by name */
+    struct wanted *wanted; /* by name */
+    size_t count;
     size_t incomplete;     /* wanted regions of which not all parts are known */
     struct piece *pieces;  /* by rank */
     size_t piece_count, piece_cap, filled;
@@ -65,11 +66,12 @@ int reshard_new(const struct job_regions *regions, struct reshard **ret_reshard,
         reshard_free(reshard);
         return status;
     }
-    for (size_t i = 0; i < reshard->own.count; i++)
+    reshard->count = reshard->own.count;
+    for (size_t i = 0; i < reshard->count; i++)
         reshard->wanted[i] =
             (struct wanted){.own = &reshard->own.regions[i], .memory = regions->parts[i + 1].iov_base};
-    qsort(reshard->wanted, reshard->own.count, sizeof *reshard->wanted, by_name);
-    reshard->incomplete = reshard->own.count;
+    qsort(reshard->wanted, reshard->count, sizeof *reshard->wanted, by_name);
+    reshard->incomplete = reshard->count;
     *ret_reshard = reshard;
     return 0;
 }
@@ -78,7 +80,7 @@ void reshard_free(struct reshard *reshard)
 {
     if (reshard == NULL)
         return;
-    for (size_t i = 0; reshard->wanted != NULL && i < reshard->own.count; i++)
+    for (size_t i = 0; reshard->wanted != NULL && i < reshard->count; i++)
         free(reshard->wanted[i].parts);
     free(reshard->wanted);
     free(reshard->pieces);
@@ -96,7 +98,7 @@ bool reshard_complete(const struct reshard *reshard)
 static struct wanted *find(struct reshard *reshard, const char *name)
 {
     struct wanted key = {.own = &(struct safetensors_region){.name = name}};
-    return bsearch(&key, reshard->wanted, reshard->own.count, sizeof key, by_name);
+    return bsearch(&key, reshard->wanted, reshard->count, sizeof key, by_name);
 }
 
 /* The first shard with the region says how it is cut. */
@@ -159,6 +161,17 @@ int reshard_add(struct reshard *reshard, uint32_t rank, const struct safetensors
             status = add_part(reshard, wanted, rank, &tensors->regions[i], error);
     }
     return status;
+}
+
+size_t reshard_pass_over(struct reshard *reshard)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < reshard->count; i++)
+        if (reshard->wanted[i].parts != NULL)
+            reshard->wanted[count++] = reshard->wanted[i];
+    reshard->incomplete -= reshard->count - count;
+    reshard->count = count;
+    return count;
 }
 
 /* ---- the plan ---- */
@@ -268,7 +281,7 @@ static int plan_region(struct reshard *reshard, size_t index, struct phx_error *
 int reshard_plan(struct reshard *reshard, struct phx_error *error)
 {
     int status = 0;
-    for (size_t i = 0; i < reshard->own.count && status == 0; i++)
+    for (size_t i = 0; i < reshard->count && status == 0; i++)
         status = plan_region(reshard, i, error);
     if (status == 0 && reshard->piece_count > 0)
         qsort(reshard->pieces, reshard->piece_count, sizeof *reshard->pieces, by_rank);

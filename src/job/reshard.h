@@ -44,6 +44,9 @@ bool reshard_complete(const struct reshard *reshard);
 int reshard_add(struct reshard *reshard, uint32_t rank, const struct safetensors *tensors,
                 struct phx_error *error);
 
+/* Wants no more what no shard that was added has; how many regions are left. Before reshard_plan. */
+size_t reshard_pass_over(struct reshard *reshard);
+
 /* Once, after all shards that there are, or enough of them, were added. PHX_ERROR_INVALID: a region is not in
  * the checkpoint, or its shape is not what is registered; PHX_ERROR_CORRUPT: a part of it is missing. */
 int reshard_plan(struct reshard *reshard, struct phx_error *error);

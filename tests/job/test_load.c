@@ -206,6 +206,61 @@ static void test_shrink_and_grow(void **unused)
     gang_done(&gang);
 }
 
+/* ---- a file of other programs ---- */
+
+static int import_all(void *argument)
+{
+    const char *path = argument;
+    struct phx_error error = {0};
+    struct state state;
+    char wrong[128];
+    size_t count = 0;
+    phx_context *ctx = gang_join();
+    uint32_t rank = phx_rank(ctx), world = phx_world_size(ctx);
+    make_state(&state, rank, world);
+    EXPECT(phx_checkpoint_import(ctx, path, &count, &error) == PHX_ERROR_INVALID);
+    EXPECT(phx_checkpoint_register(ctx, state.regions, 3, &error) == 0);
+    snprintf(wrong, sizeof wrong, "%s.nowhere", path);
+    EXPECT(phx_checkpoint_import(ctx, wrong, &count, &error) == PHX_ERROR_NONE);
+    EXPECT(phx_checkpoint_import(ctx, "/proc/self/exe", &count, &error) == PHX_ERROR_CORRUPT);
+    EXPECT(phx_checkpoint_import(ctx, "/", &count, &error) == PHX_ERROR_CORRUPT && count == 0);
+    EXPECT(phx_checkpoint_import(ctx, path, &count, &error) == 0 && count == 2);
+    for (int i = 0; i < CONTROL; i++) {
+        EXPECT(state.control[i] == 0); /* which the file has not */
+        state.control[i] = STEP + i;
+    }
+    EXPECT(walk_state(&state, rank, world, STEP, true));
+    state.regions[0].dtype = PHX_I64;
+    EXPECT(phx_checkpoint_register(ctx, state.regions, 3, &error) == 0);
+    EXPECT(phx_checkpoint_import(ctx, path, NULL, &error) == PHX_ERROR_INVALID &&
+           strstr(error.message, "region rows is F64") != NULL);
+    EXPECT(phx_leave(ctx, &error) == 0);
+    return 0;
+}
+
+/* Each rank cuts its part from the whole, and leaves what is not in the file. */
+static void test_import(void **unused)
+{
+    struct gang gang;
+    struct job_regions regions;
+    struct state state;
+    char path[96];
+    gang_init(&gang, 3);
+    snprintf(path, sizeof path, "%s/weights.safetensors", gang.dir);
+    make_state(&state, 0, 1);
+    walk_state(&state, 0, 1, STEP, false);
+    assert_int_equal(job_regions_describe(state.regions, 2, &regions, NULL), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (size_t i = 0; i <= regions.count; i++)
+        assert_int_equal(fwrite(regions.parts[i].iov_base, regions.parts[i].iov_len, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    job_regions_done(&regions);
+    free_state(&state);
+    gang_run(&gang, import_all, path);
+    gang_done(&gang);
+}
+
 /* ---- what is refused ---- */
 
 static void write_shards(const char *dir, uint32_t world)
@@ -347,9 +402,13 @@ static void test_mistakes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_worlds),        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_memory_and_storage),  cmocka_unit_test(test_shrink_and_grow),
-        cmocka_unit_test(test_harm_after_the_join), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_other_worlds),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_memory_and_storage),
+        cmocka_unit_test(test_shrink_and_grow),
+        cmocka_unit_test(test_harm_after_the_join),
+        cmocka_unit_test(test_import),
+        cmocka_unit_test(test_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,9 +53,11 @@ static void test_python(void **unused)
     run(&gang, "restore");
     for (uint32_t rank = 0; rank < 3; rank++)
         assert_int_equal(gang_exit(&gang, rank), 0);
-    for (int stage = 0; stage < 2; stage++) { /* regions: kept, and back from memory */
+    static const char *const stages[] = {"keep", "load",
+                                         "import"}; /* regions, back from memory, from a file */
+    for (int stage = 0; stage < 3; stage++) {
         gang_next_attempt(&gang);
-        run(&gang, stage == 0 ? "keep" : "load");
+        run(&gang, stages[stage]);
         for (uint32_t rank = 0; rank < 3; rank++)
             assert_int_equal(gang_exit(&gang, rank), 0);
     }

@@ -4,7 +4,9 @@ import array
 import os
 import select
 import signal
+import struct
 import sys
+import tempfile
 import threading
 import traceback
 
@@ -186,6 +188,22 @@ def load():
             assert plain(regions[name]) == plain(value), (name, regions[name], value)
 
 
+def imports():
+    header = b'{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[6],"data_offsets":[0,24]}}'
+    with tempfile.NamedTemporaryFile(suffix=".safetensors") as file, phalanx.join(join_timeout=120) as job:
+        file.write(struct.pack("<Q", len(header)) + header + struct.pack("<6f", *range(6)))
+        file.flush()
+        part, other = array.array("f", [9, 9]), bytearray(b"stays")
+        job.checkpoint_register({"w": part, "other": other}, {"w": (0, job.rank, 3)})
+        assert job.checkpoint_import(file.name) == 1
+        assert list(part) == [2 * job.rank, 2 * job.rank + 1] and other == b"stays"
+        try:
+            job.checkpoint_import(file.name + ".nowhere")
+            raise AssertionError("what is not there was imported")
+        except phalanx.NotFoundError:
+            pass
+
+
 def rejoin(survives):
     job = phalanx.join(join_timeout=120, rejoins=True)
     assert job.full_world_size == 3 and job.attempt == (0 if survives else 1)
@@ -354,7 +372,7 @@ def group():
     os._exit(0)  # gloo's threads may still look at what is broken
 
 
-STAGES = {"talk": talk, "restore": restore, "keep": keep, "load": load, "lose": lose, "raise": stops,
+STAGES = {"talk": talk, "restore": restore, "keep": keep, "load": load, "import": imports, "lose": lose, "raise": stops,
           "doubt": doubt, "rejoin": lambda: rejoin(True), "rejoined": lambda: rejoin(False),
           "group": group, "loop": lambda: loop(True), "looped": lambda: loop(False)}  # fmt: skip
 STAGES[sys.argv[1]]()
