@@ -11,12 +11,13 @@
  * has them: a failure every 811 s, the most that one is expected to meet. They are as long as what a
  * checkpoint costs makes them; rows of their own say how long. The first 22 s, in which the library learns
  * what that is, are not measured. Then ten times as dense as any job would: memory every 50 steps, peer at
- * the 100th, storage at the 200th. On a computer that others use trust the processor time: how much more of
- * it the loop's two processes need with all tiers.
+ * the 100th, storage at the 200th. Others on the computer are in all of it: the slow-down compares steps with
+ * those just before them, processor time is what the loop's two processes need more with all tiers.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 
@@ -166,14 +167,21 @@ static void bench_cpu(uint32_t *attempt)
 
 /* ---- the loop ---- */
 
-/* Of rank 0, but OUT_CPU_MS, which is its own and, behind it, the other rank's. */
-enum { OUT_MS, OUT_KEPT, OUT_SAVED, OUT_CPU_MS, OUT_COUNT = OUT_CPU_MS + RANKS };
+/* Of rank 0, but OUT_CPU_MS, which is its own and, behind it, the other rank's; then of each measured step
+ * its time with what was kept behind it, negative where something was. */
+enum { STEPS_MAX = 20000 };
+enum { OUT_MS, OUT_KEPT, OUT_SAVED, OUT_CPU_MS, OUT_STEPS = OUT_CPU_MS + RANKS };
+enum { OUT_COUNT = OUT_STEPS + STEPS_MAX };
+
+/* So many steps may be slower for what was kept before; so many before that tell what they take else. */
+enum { BEHIND_STEPS = 60, QUIET_STEPS = 200 };
 
 struct train {
     double *out;
-    double began_ms, began_cpu_ms;
+    double began_ms, began_cpu_ms, step_ms; /* when they began */
     double *own_cpu_ms;
     uint64_t step;
+    bool kept;
 };
 
 static uint64_t make_sum(void)
@@ -201,13 +209,18 @@ static bool is_measured(uint64_t step)
 static int train_step(void *job, phx_context *ctx, uint64_t step, struct phx_error *error)
 {
     struct train *train = job;
+    double now = now_ms(), took = now - train->step_ms;
+    if (step > warm_steps && is_measured(train->step))
+        train->out[OUT_STEPS + train->step - warm_steps] = train->kept ? -took : took;
     train->step = step;
+    train->step_ms = now;
+    train->kept = false;
     if (step == warm_steps) {
-        train->began_ms = now_ms();
+        train->began_ms = now;
         train->began_cpu_ms = cpu_ms();
     }
     if (step + 1 == loop_steps) {
-        train->out[OUT_MS] = now_ms() - train->began_ms;
+        train->out[OUT_MS] = now - train->began_ms;
         *train->own_cpu_ms = cpu_ms() - train->began_cpu_ms;
     }
     return make_step(ctx, step, error);
@@ -218,6 +231,7 @@ static int count_kept(void *job, phx_context *ctx, struct phx_error *error)
     struct train *train = job;
     (void)ctx, (void)error;
     train->out[OUT_KEPT] += is_measured(train->step);
+    train->kept = true;
     return 0;
 }
 
@@ -238,7 +252,7 @@ static double count_saved(void)
 static void train(uint32_t rank, uint32_t attempt, int port, double *out)
 {
     struct phx_error error;
-    double ignored[OUT_COUNT] = {0};
+    static double ignored[OUT_COUNT];
     struct train train = {.out = rank == 0 ? out : ignored, .own_cpu_ms = &out[OUT_CPU_MS + rank]};
     struct phx_loop loop = {
         .size = sizeof loop, .steps = loop_steps, .job = &train, .step = train_step, .fetch = count_kept};
@@ -264,7 +278,8 @@ static struct speed run_chosen(bool tiers, double step_ms, double warm_s, double
 {
     where = tiers ? PHX_IN_PEER : 0;
     warm_steps = (uint64_t)(warm_s * 1e3 / step_ms) + 1;
-    loop_steps = warm_steps + (uint64_t)(measured_s * 1e3 / step_ms) + 2;
+    uint64_t measured = (uint64_t)(measured_s * 1e3 / step_ms) + 1;
+    loop_steps = warm_steps + 1 + (measured < STEPS_MAX ? measured : STEPS_MAX);
     ranks_remove(storage);
     ranks_lose_machine(0);
     ranks_lose_machine(1);
@@ -273,10 +288,46 @@ static struct speed run_chosen(bool tiers, double step_ms, double warm_s, double
     return (struct speed){out[OUT_MS] / steps, (out[OUT_CPU_MS] + out[OUT_CPU_MS + 1]) / steps};
 }
 
+/* Of the steps before this one that nothing kept before makes slower. */
+static double mean_of_quiet(const double *steps, size_t at)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = at; i > 0 && count < QUIET_STEPS; i--) {
+        size_t quiet = 0;
+        while (quiet < BEHIND_STEPS && quiet < i && steps[i - 1 - quiet] > 0)
+            quiet++;
+        if (quiet < BEHIND_STEPS)
+            continue;
+        sum += steps[i - 1];
+        count++;
+    }
+    return count > 0 ? sum / (double)count : 0;
+}
+
+/* What the steps with and behind something that is kept take longer than those before them, of all time. What
+ * others do on this computer is in both. */
+static double slow_down_of(const double *steps, size_t count)
+{
+    double all = 0, longer = 0, quiet = 0;
+    size_t behind = BEHIND_STEPS;
+    for (size_t i = 0; i < count; i++) {
+        all += fabs(steps[i]);
+        if (steps[i] < 0) {
+            quiet = behind < BEHIND_STEPS ? quiet : mean_of_quiet(steps, i);
+            behind = 0;
+        }
+        if (behind < BEHIND_STEPS && quiet > 0)
+            longer += fabs(steps[i]) - quiet;
+        behind++;
+    }
+    return longer / (all - longer);
+}
+
 /* The loops without stand on both sides of that with all tiers: computers change their speed. */
 static void bench_chosen(uint32_t *attempt)
 {
-    double out[OUT_COUNT];
+    static double out[OUT_COUNT];
     struct speed first = run_chosen(false, STEP_MS, 1, 1, attempt, out);
     first = run_chosen(false, first.ms, 1, OFF_S, attempt, out);
     struct speed last = first;
@@ -284,13 +335,15 @@ static void bench_chosen(uint32_t *attempt)
     struct speed on = run_chosen(true, first.ms, WARM_S, ON_S, attempt, out);
     unsetenv("PHX_PEER_EVERY");
     double seconds = out[OUT_MS] / 1e3, kept = out[OUT_KEPT], saved = out[OUT_SAVED];
+    double slow_down = slow_down_of(out + OUT_STEPS, (size_t)(loop_steps - 1 - warm_steps));
     last = run_chosen(false, first.ms, 1, OFF_S, attempt, out);
     double limit_ms = kept * (limits.copy_ms + limits.stream_ms) + saved * limits.write_ms;
     double limit = limit_ms / (seconds * 1e3) * 100, off_ms = (first.ms + last.ms) / 2,
            off_cpu_ms = (first.cpu_ms + last.cpu_ms) / 2;
     print("chosen: between holds, each with a copy at the peer", seconds / kept, "s", 0);
     print("chosen: between saves to storage", seconds / saved, "s", 0);
-    print("slow-down, intervals chosen", (on.ms / off_ms - 1) * 100, "%", limit);
+    print("slow-down, intervals chosen", slow_down * 100, "%", limit);
+    print("beside the same loop without, before and behind", (on.ms / off_ms - 1) * 100, "%", limit);
     print("in processor time, intervals chosen", (on.cpu_ms / off_cpu_ms - 1) * 100, "%", limit);
 }
 

@@ -152,7 +152,8 @@ bool progress_same_incident(const struct step *step, const struct jobset *jobset
     if (!jobset->record_count || !culprit || culprit->end != END_MACHINE_LOST)
         return false;
     const struct restart_record *newest = &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
-    return !newest->started_ns && step->now_ns - newest->fault_ns <= INCIDENT_WINDOW_NS;
+    bool over = newest->started_ns || newest->stepped_ns; /* who keeps its process is not started */
+    return !over && step->now_ns - newest->fault_ns <= INCIDENT_WINDOW_NS;
 }
 
 /* The record to write; what the incident's first sign blamed is no suspect any more. */

@@ -118,6 +118,24 @@ static void a_replica_leaves_and_comes_back(void **state)
     harness_done(&h);
 }
 
+/* Nobody is started when ranks leave, so it is their steps that say that it is over. */
+static void two_losses_with_steps_between_are_two(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 3, TRAIN(REPLICAS(2), 6));
+    for (int lost = 1; lost <= 2; lost++) {
+        char machine[64];
+        snprintf(machine, sizeof machine, "%s", machine_of(&h, lost == 1 ? "a-w-0-2" : "a-w-0-4"));
+        harness_lose(&h, machine);
+        all_join(&h, jobset);
+        progress_to(&h, jobset, 5 * lost);
+        assert_int_equal((int)check_ranks(jobset, 2), 6 - 2 * lost);
+        assert_int_equal((int)jobset->record_count, lost);
+        assert_string_equal(jobset->records[lost - 1].machine, machine);
+    }
+    harness_done(&h);
+}
+
 /* After a suspension all of it comes back, or waits. */
 static void a_suspension_ends_it(void **state)
 {
@@ -304,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replica_leaves_and_comes_back),
+        cmocka_unit_test(two_losses_with_steps_between_are_two),
         cmocka_unit_test(a_suspension_ends_it),
         cmocka_unit_test(a_job_that_is_made_anew_is_divided),
         cmocka_unit_test(the_rest_stands_by),
