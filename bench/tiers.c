@@ -67,6 +67,18 @@ static void change_state(uint64_t step)
         ranks_state[i] = (uint8_t)(step + i);
 }
 
+/* Takes a checkpoint, and waits until it counts in all of these tiers. */
+static void keep_state(phx_context *ctx, uint64_t step, unsigned tiers)
+{
+    struct phx_error error;
+    ranks_check(phx_checkpoint_take(ctx, step, tiers, &error), &error);
+    ranks_check(phx_checkpoint_held(ctx, step, -1, &error), &error);
+    if (tiers == PHX_IN_PEER)
+        ranks_check(phx_checkpoint_copied(ctx, step, -1, &error), &error);
+    if ((tiers & PHX_IN_STORAGE) != 0)
+        ranks_check(phx_checkpoint_wait(ctx, step, -1, &error), &error);
+}
+
 /* out[round]: sum of both ranks, ms. */
 static void keep_states(uint32_t rank, uint32_t attempt, int port, double *out)
 {
@@ -76,12 +88,7 @@ static void keep_states(uint32_t rank, uint32_t attempt, int port, double *out)
         change_state(step);
         ranks_check(phx_barrier(ctx, -1, &error), &error);
         double begin = cpu_ms();
-        ranks_check(phx_checkpoint_take(ctx, step, where, &error), &error);
-        ranks_check(phx_checkpoint_held(ctx, step, -1, &error), &error);
-        if (where == PHX_IN_PEER)
-            ranks_check(phx_checkpoint_copied(ctx, step, -1, &error), &error);
-        if ((where & PHX_IN_STORAGE) != 0)
-            ranks_check(phx_checkpoint_wait(ctx, step, -1, &error), &error);
+        keep_state(ctx, step, where);
         ranks_check(phx_barrier(ctx, -1, &error), &error);
         if (step > WARM)
             out[(step - WARM - 1) * RANKS + rank] = cpu_ms() - begin;
@@ -355,8 +362,7 @@ static void train_densely(uint32_t rank, uint32_t attempt, int port, double *out
     uint64_t step = 0;
     while (step < DENSE_WARM) { /* the first ones make the memory of all slots */
         change_state(step++);
-        ranks_check(phx_checkpoint_take(ctx, step, PHX_IN_PEER, &error), &error);
-        ranks_check(phx_checkpoint_copied(ctx, step, -1, &error), &error);
+        keep_state(ctx, step, PHX_IN_PEER);
     }
     for (uint32_t tiers = 0; tiers < 2; tiers++) {
         double begin = now_ms(), begin_cpu = cpu_ms();
