@@ -140,13 +140,15 @@ def is_controller(pid):
         return file.read().split(b"\0")[1:2] == [b"controller"]
 
 
-def alone_ms(scratch):
-    """A process that starts and copies the state out of somebody's memory: what no recovery can do without."""
+def alone_ms(job):
+    """A process that starts and copies the state out of somebody's memory: what no recovery can do without. At the
+    pace of the recoveries and beside the same job: what a page costs depends on what became of those freed last."""
     path, found = f"/dev/shm/phalanx-bench-{os.getpid()}", []
     try:
         with open(path, "wb") as file:
             file.write(os.urandom(1 << 20) * MEGABYTES)
         for _ in range(TIMES):
+            job.settle()
             start_ns = time.monotonic_ns()
             subprocess.run([task("loop"), "--alone", path], check=True)
             found.append((time.monotonic_ns() - start_ns) / 1e6)
@@ -186,10 +188,9 @@ def say(report, case, values, limit, found, machine):
 
 
 def run(report):
-    with Scratch() as scratch:
-        limit = alone_ms(scratch)
     found = peers(report)
     with Scratch() as scratch, Job(scratch, "cold", RANKS + 2, 0) as job:
+        limit = alone_ms(job)
         say(report, "process killed", job.recoveries(TIMES, job.lose_process), limit, found, 0)
         say(report, "machine lost, cold", job.recoveries(TIMES, job.lose_machine), limit, found, 1)
     with Scratch() as scratch, Job(scratch, "warm", RANKS + 2, 1) as job:

@@ -1,7 +1,11 @@
-/* A shard that came from elsewhere gets its slot. The agreement takes it into memory of this process: the
- * pages of a new slot cost more time than the transfer, and the gang waits for it. When all have what they
- * need, a thread that only runs where nothing else wants the processor copies it into a slot, so that it
- * outlives this process, too; until then it is where it came from. */
+/* A shard that comes from elsewhere gets a slot. Where one has memory for it, and holds nothing that the gang
+ * could go back to meanwhile, it comes there at once: a process that was killed has left such slots to the
+ * one that replaces it.
+ *
+ * Otherwise it comes into memory of this process: the pages of a new slot cost more time than the transfer,
+ * and the gang waits for it. When all have what they need, a thread that only runs where nothing else wants
+ * the processor copies it into a slot, so that it outlives this process, too; until then it is where it came
+ * from. */
 #include "job/context.h"
 
 #include <sched.h>
@@ -13,7 +17,19 @@
 
 #define LARGE_PAGE ((size_t)2 << 20)
 
-uint8_t *job_adopt_room(struct phx_context *ctx, size_t len)
+static struct shard_header header_of(const struct offer *offer)
+{
+    return (struct shard_header){.step = offer->step,
+                                 .attempt = offer->attempt,
+                                 .data_crc = offer->crc,
+                                 .len = offer->len,
+                                 .key = offer->key};
+}
+
+/* ---- on the way here ---- */
+
+/* agreement.data; NULL: there is no memory. */
+static uint8_t *make_room(struct phx_context *ctx, size_t len)
 {
     uint8_t **data = &ctx->agreement.data;
     free(*data);
@@ -25,6 +41,33 @@ uint8_t *job_adopt_room(struct phx_context *ctx, size_t len)
         madvise(*data, len, MADV_HUGEPAGE);
     return *data;
 }
+
+static int fetch_into_slot(struct phx_context *ctx, const struct offer *offer, uint32_t holder, int slot,
+                           struct phx_error *error)
+{
+    struct held *held = &ctx->keep.held;
+    struct shard_header header = header_of(offer);
+    int status = held_reserve(held, slot, (size_t)offer->len, error);
+    if (status == 0)
+        status = job_agree_fetch(ctx, offer, holder, held_data(held, slot), error);
+    return status == 0 ? held_adopt(held, slot, &header, error) : status;
+}
+
+int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder,
+                    const struct job_checkpoint_ref *older, struct phx_error *error)
+{
+    int slot = ctx->keep.open ? held_ready(&ctx->keep.held, (size_t)offer->len, older->step,
+                                           older->valid ? older->attempt : UINT32_MAX)
+                              : -1;
+    if (slot >= 0)
+        return fetch_into_slot(ctx, offer, holder, slot, error);
+    uint8_t *to = make_room(ctx, (size_t)offer->len);
+    return to != NULL ? job_agree_fetch(ctx, offer, holder, to, error)
+                      : job_fail(error, PHX_ERROR_MEMORY, "there is no memory for %llu bytes of step %llu",
+                                 (unsigned long long)offer->len, (unsigned long long)offer->step);
+}
+
+/* ---- by and by ---- */
 
 /* What a slot has is read there from now on. */
 static void drop_data(struct phx_context *ctx)
@@ -47,11 +90,7 @@ static void copy(struct phx_context *ctx)
 {
     struct held *held = &ctx->keep.held;
     const struct offer *offer = &ctx->agreement.source;
-    struct shard_header header = {.step = offer->step,
-                                  .attempt = offer->attempt,
-                                  .data_crc = offer->crc,
-                                  .len = offer->len,
-                                  .key = offer->key};
+    struct shard_header header = header_of(offer);
     int slot = held_spare(held, offer->step, offer->attempt);
     if (slot < 0)
         return;

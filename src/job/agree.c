@@ -204,7 +204,7 @@ int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t
 }
 
 static int take_from_memory(struct phx_context *ctx, const struct offer *offer, uint32_t holder,
-                            struct phx_error *error)
+                            const struct job_checkpoint_ref *older, struct phx_error *error)
 {
     int slot = job_keep_find(ctx, &(struct job_checkpoint_ref){true, offer->step, offer->attempt});
     bool own = holder == ctx->settings.rank && offer->place == OFFER_SLOT && offer->rank == holder;
@@ -215,10 +215,7 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
                    ? 0
                    : job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",
                               (unsigned long long)offer->step);
-    uint8_t *to = job_adopt_room(ctx, offer->len);
-    return to != NULL ? job_agree_fetch(ctx, offer, holder, to, error)
-                      : job_fail(error, PHX_ERROR_MEMORY, "there is no memory for %llu bytes of step %llu",
-                                 (unsigned long long)offer->len, (unsigned long long)offer->step);
+    return job_adopt_fetch(ctx, offer, holder, older, error);
 }
 
 /* Only damage speaks against a checkpoint in storage; what else there is to say, the caller hears. */
@@ -257,6 +254,7 @@ static void answer_source(struct phx_context *ctx)
 {
     struct job_agreement *agreement = &ctx->agreement;
     struct offer offer = agreement->source;
+    struct job_checkpoint_ref older = agreement->older;
     struct phx_error error = {0};
     uint32_t round = agreement->round, holder = agreement->holder;
     bool taken = agreement->taken;
@@ -268,7 +266,7 @@ static void answer_source(struct phx_context *ctx)
     }
     pthread_mutex_unlock(&ctx->mutex);
     int status = taken                     ? 0
-                 : offer_in_memory(&offer) ? take_from_memory(ctx, &offer, holder, &error)
+                 : offer_in_memory(&offer) ? take_from_memory(ctx, &offer, holder, &older, &error)
                                            : take_from_storage(ctx, &offer, &error);
     if (status == PHX_ERROR_CORRUPT && !offer_in_memory(&offer) && ctx->settings.store)
         share = offer_share(ctx, &offer, &share_len, &error);
@@ -301,12 +299,38 @@ void job_agree_answer(struct phx_context *ctx)
 
 /* ---- what rank 0 says ---- */
 
+size_t job_agree_put_source(const struct offer *offer, const struct plan_choice *choice,
+                            uint8_t ret_bytes[SOURCE_SIZE_MAX])
+{
+    struct jobwire_writer writer = {.data = ret_bytes, .len = OFFER_SIZE, .cap = SOURCE_SIZE_MAX};
+    offer_put(offer, ret_bytes);
+    if (choice->any_older) {
+        jobwire_put(&writer, choice->older_step, 8);
+        jobwire_put(&writer, choice->older_attempt, 4);
+    }
+    return writer.len;
+}
+
+static bool get_source(const struct star_message *message, struct offer *ret_offer,
+                       struct job_checkpoint_ref *ret_older)
+{
+    struct jobwire_reader reader = {.data = message->value, .len = message->value_len, .pos = OFFER_SIZE};
+    *ret_older = (struct job_checkpoint_ref){.valid = message->value_len > OFFER_SIZE};
+    if (message->value_len != OFFER_SIZE && message->value_len != SOURCE_SIZE_MAX)
+        return false;
+    if (ret_older->valid) {
+        ret_older->step = jobwire_get(&reader, 8);
+        ret_older->attempt = (uint32_t)jobwire_get(&reader, 4);
+    }
+    return offer_get(message->value, ret_offer);
+}
+
 static void on_source(struct phx_context *ctx, const struct star_message *message)
 {
     struct job_agreement *agreement = &ctx->agreement;
+    struct job_checkpoint_ref older;
     struct offer offer;
-    if (message->value_len != OFFER_SIZE || !offer_get(message->value, &offer) ||
-        message->status >= ctx->settings.world) {
+    if (!get_source(message, &offer, &older) || message->status >= ctx->settings.world) {
         job_join_failed(ctx, PHX_ERROR_IO, "rank 0 named an invalid source");
         return;
     }
@@ -314,6 +338,7 @@ static void on_source(struct phx_context *ctx, const struct star_message *messag
     offer_put(&agreement->source, before);
     agreement->taken = agreement->taken && agreement->holder == message->status &&
                        memcmp(before, message->value, sizeof before) == 0;
+    agreement->older = older;
     job_cut_drop(&agreement->cut);
     agreement->source = offer;
     agreement->holder = message->status;

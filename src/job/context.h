@@ -149,6 +149,7 @@ struct job_agreement {
     uint32_t round; /* of the source, from 1 */
     struct offer source;
     uint32_t holder;
+    struct job_checkpoint_ref older; /* what all can go back to without the source's; never overwritten */
     bool taken;   /* the source's shard is here, whole */
     bool settled; /* constant from here on; ctx->restore is set */
     bool broken;  /* no checkpoint is whole for every rank; the text says what is wrong */
@@ -218,7 +219,7 @@ struct job_abort {
     bool due, running;
 };
 
-enum keep_state { KEEP_IDLE, KEEP_COPYING, KEEP_COPIED, KEEP_ADOPTING };
+enum keep_state { KEEP_IDLE, KEEP_COPYING, KEEP_COPIED, KEEP_ADOPTING, KEEP_PREPARING };
 
 /* Checkpoints in memory (keep.c). */
 struct job_keep {
@@ -228,6 +229,7 @@ struct job_keep {
     bool thread_started, stop;
     enum keep_state state;
     int busy;           /* slot of the state */
+    bool prepared;      /* since the last hold: the next one finds its memory made */
     int newest, before; /* slots that were sealed last in this attempt; -1: none */
     bool any;           /* this attempt has held something, or could not, last: */
     uint64_t step, key;
@@ -493,8 +495,10 @@ void job_store_again(struct phx_context *ctx);
 
 /* ---- adopt.c: mutex held ---- */
 
-/* Room for a shard that is on its way here: agreement.data; NULL: there is no memory. Without the mutex. */
-uint8_t *job_adopt_room(struct phx_context *ctx, size_t len);
+/* Gets the shard from its holder: into a slot that has memory for it and does not hold `older`, else into
+ * agreement.data. Without the mutex. */
+int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder,
+                    const struct job_checkpoint_ref *older, struct phx_error *error);
 /* When the gang has agreed: agreement.data gets a slot, by and by. */
 void job_adopt_start(struct phx_context *ctx);
 /* 1: somebody reads agreement.data from here on without the mutex; -1: no more. */
@@ -546,6 +550,10 @@ void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref committe
 void job_agree_reset(struct phx_context *ctx);
 /* [world] equal for ranks of one machine; the caller's. NULL: no memory. */
 uint64_t *job_list_machines(const struct phx_context *ctx);
+/* What rank 0 says of a source (STAR_SOURCE): the bytes of its value. */
+#define SOURCE_SIZE_MAX (OFFER_SIZE + 12)
+size_t job_agree_put_source(const struct offer *offer, const struct plan_choice *choice,
+                            uint8_t ret_bytes[SOURCE_SIZE_MAX]);
 void job_agree_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */
 /* The data of an offer in memory, whole, from its holder. Without the mutex. */
 int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,

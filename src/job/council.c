@@ -127,15 +127,15 @@ static void tell_sources(struct phx_context *ctx)
     council->struck = false;
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++) {
         const struct plan_offer *source = &council->offers[council->sources[rank]];
-        uint8_t bytes[OFFER_SIZE];
-        offer_put(&source->offer, bytes);
+        uint8_t bytes[SOURCE_SIZE_MAX];
+        size_t len = job_agree_put_source(&source->offer, &council->choice, bytes);
         struct star_message message = {.type = STAR_SOURCE,
                                        .number = council->choice.step,
                                        .rank = council->choice.attempt,
                                        .world = council->round,
                                        .status = source->holder,
                                        .value = bytes,
-                                       .value_len = sizeof bytes};
+                                       .value_len = (uint32_t)len};
         job_hub_send(ctx, rank, &message);
     }
 }

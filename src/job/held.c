@@ -14,6 +14,7 @@
 #include "job/shard.h"
 
 #define PATH_SIZE 4096
+#define PIECE     ((size_t)16 << 20) /* of memory that is made ahead: some milliseconds */
 
 static void slot_path(const struct held *held, int slot, char *path)
 {
@@ -315,6 +316,27 @@ static int grow(const struct held *held, struct held_slot *slot, size_t size, st
     return 0;
 }
 
+/* Fills the page table; where the kernel cannot, the copy does. */
+static void fill_pages(struct held_slot *slot, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = slot->paged / page * page;
+    if (size > slot->paged) {
+        madvise(slot->map + from, size - from, MADV_POPULATE_WRITE);
+        slot->paged = size;
+    }
+}
+
+bool held_prepare(struct held *held, int index, size_t len)
+{
+    struct held_slot *slot = &held->slots[index];
+    size_t size = SHARD_HEADER_SIZE + len;
+    size_t next = slot->mapped < size && size - slot->mapped > PIECE ? slot->mapped + PIECE : size;
+    if (slot->mapped >= size || fenced(held, NULL) != 0 || grow(held, slot, next, NULL) != 0)
+        return false;
+    fill_pages(slot, next);
+    return next < size;
+}
+
 int held_reserve(struct held *held, int index, size_t len, struct phx_error *error)
 {
     struct held_slot *slot = &held->slots[index];
@@ -325,11 +347,8 @@ int held_reserve(struct held *held, int index, size_t len, struct phx_error *err
     unseal(slot);
     if (size > slot->mapped)
         status = grow(held, slot, size, error);
-    if (status == 0 &&
-        size > slot->paged) { /* fills the page table; where the kernel cannot, the copy does */
-        madvise(slot->map, size, MADV_POPULATE_WRITE);
-        slot->paged = size;
-    }
+    if (status == 0)
+        fill_pages(slot, size);
     return status;
 }
 
@@ -395,16 +414,36 @@ int held_adopt(struct held *held, int index, const struct shard_header *header, 
     return put_header(held, index, &own, error);
 }
 
+/* Does `slot` lose less than `than`? Sealed ones lose more, newer ones most. */
+static bool loses_less(const struct held_slot *slot, const struct held_slot *than)
+{
+    return than->sealed && (!slot->sealed || is_older(slot->step, slot->attempt, than->step, than->attempt));
+}
+
+static bool holds(const struct held_slot *slot, uint64_t step, uint32_t attempt)
+{
+    return slot->sealed && slot->step == step && slot->attempt == attempt;
+}
+
+int held_ready(const struct held *held, size_t len, uint64_t keep_step, uint32_t keep_attempt)
+{
+    int best = -1;
+    for (int i = 0; i < HELD_SLOTS; i++) {
+        const struct held_slot *slot = &held->slots[i];
+        bool fits = slot->mapped > SHARD_HEADER_SIZE && len <= slot->mapped - SHARD_HEADER_SIZE;
+        if (fits && !slot->left && !holds(slot, keep_step, keep_attempt) &&
+            (best < 0 || loses_less(slot, &held->slots[best])))
+            best = i;
+    }
+    return best;
+}
+
 int held_spare(const struct held *held, uint64_t step, uint32_t attempt)
 {
     int best = -1;
     for (int i = 0; i < HELD_SLOTS; i++) {
         const struct held_slot *slot = &held->slots[i];
-        if (slot->sealed && slot->step == step && slot->attempt == attempt)
-            continue;
-        if (best < 0 || (held->slots[best].sealed &&
-                         (!slot->sealed || is_older(slot->step, slot->attempt, held->slots[best].step,
-                                                    held->slots[best].attempt))))
+        if (!holds(slot, step, attempt) && (best < 0 || loses_less(slot, &held->slots[best])))
             best = i;
     }
     return best;

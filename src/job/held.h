@@ -98,11 +98,18 @@ uint8_t *held_data(const struct held *held, int slot);
 /* Makes what was copied count, as this attempt's. key: shard_format.h. */
 int held_seal(struct held *held, int slot, uint64_t step, size_t len, uint64_t key, struct phx_error *error);
 
+/* Makes a piece of the memory that `len` bytes need in a slot, ahead of their coming; what it holds stays as
+ * it is. False: that was all, or there is no more to be had. */
+bool held_prepare(struct held *held, int slot, size_t len);
+
 /* Room for `len` bytes that come from elsewhere: takes the header away; the caller writes to held_data. */
 int held_reserve(struct held *held, int slot, size_t len, struct phx_error *error);
 /* Makes it count under the step, attempt, key, length and checksum of `header`, as this rank's. The caller
  * has compared the checksum. */
 int held_adopt(struct held *held, int slot, const struct shard_header *header, struct phx_error *error);
+/* The slot that loses least of those that have memory for `len` bytes already; never one that holds
+ * (keep_step, keep_attempt), nor what another world has left; -1: there is none. */
+int held_ready(const struct held *held, size_t len, uint64_t keep_step, uint32_t keep_attempt);
 /* The slot that loses least: none sealed, else the oldest, but never (step, attempt); -1: there is none. */
 int held_spare(const struct held *held, uint64_t step, uint32_t attempt);
 

@@ -5,7 +5,8 @@
  * tell the hub. When the hub has heard of a step from every rank it tells all: from then on a whole gang
  * could restore it, and the slot before it may be overwritten. So one slot always belongs to a step that
  * every rank holds; a rank that is a whole hold ahead of another one waits for it. A slot that is on its
- * way to storage stays until it is there: then the third one takes its turn.
+ * way to storage stays until it is there: then the third one takes its turn. Between two holds the thread
+ * makes the memory of the slot that is next, where it has none: neither a hold nor a fault waits for that.
  *
  * That a step is held by all is nobody's to remember: at the next join the ranks ask each other (agree.c). */
 #include "job/context.h"
@@ -102,6 +103,53 @@ void job_keep_stop(struct phx_context *ctx, bool discard)
     keep->open = false;
 }
 
+/* ---- the slots ---- */
+
+/* What the gang would go back to if this attempt ended now: the newest that every rank is known to hold, else
+ * what the attempt began with; -1: it is not here. */
+static int sure_slot(const struct phx_context *ctx)
+{
+    const struct job_keep *keep = &ctx->keep;
+    int held = keep->any_by_all ? held_find(&keep->held, keep->by_all, ctx->attempt) : -1;
+    return held >= 0 ? held : job_keep_find(ctx, &ctx->restore);
+}
+
+/* What all peers have a copy of. Should a machine be lost, the shards whose copies it had are here then: else
+ * no step of all would be left, as what is newer was in that machine's memory alone. -1: there is none. */
+static int copied_slot(const struct phx_context *ctx)
+{
+    const struct job_peer *peer = &ctx->keep.peer;
+    if (!peer->used)
+        return -1;
+    return peer->any_by_all ? held_find(&ctx->keep.held, peer->by_all, ctx->attempt)
+                            : job_keep_find(ctx, &ctx->restore);
+}
+
+/* What another world has kept there is cut anew in this one, perhaps by ranks that have not read it yet. */
+static bool is_cut(const struct phx_context *ctx, int slot)
+{
+    const struct job_keep *keep = &ctx->keep;
+    bool over = keep->peer.used ? keep->peer.any_by_all : keep->any_by_all;
+    return !over && ctx->restore.valid &&
+           held_left(&keep->held, slot, ctx->restore.step, ctx->restore.attempt);
+}
+
+/* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what is sure, nor what
+ * is on its way elsewhere or there already. Of several, one that has its memory; -1: none. */
+static int free_slot(const struct phx_context *ctx)
+{
+    const struct job_keep *keep = &ctx->keep;
+    int sure = sure_slot(ctx), copied = copied_slot(ctx), best = -1;
+    for (int i = 0; i < HELD_SLOTS; i++) {
+        if (i == keep->newest || i == sure || i == copied || i == keep->storing || i == keep->peer.sending ||
+            is_cut(ctx, i))
+            continue;
+        if (best < 0 || keep->held.slots[i].mapped > keep->held.slots[best].mapped)
+            best = i;
+    }
+    return best;
+}
+
 /* ---- the threads ---- */
 
 /* The others wait for a word in either case. */
@@ -113,6 +161,7 @@ static void end_hold(struct phx_context *ctx, uint64_t step, bool held)
     if (!held && keep->peer.sending == keep->busy)
         job_peer_done(ctx, step, false);
     keep->state = KEEP_IDLE;
+    keep->prepared = false;
     job_spoke_send(ctx, &(struct star_message){.type = STAR_HELD, .number = step, .status = !held});
     job_changed(ctx);
 }
@@ -165,13 +214,46 @@ static void seal(struct phx_context *ctx)
     end_hold(ctx, keep->step, status == 0);
 }
 
+/* Is nothing on its way into a slot? */
+static bool is_sealed(const struct job_keep *keep)
+{
+    return keep->state == KEEP_IDLE || keep->state == KEEP_PREPARING;
+}
+
+/* All have said whether they hold the last one, and nothing is on its way anywhere: only now is it known
+ * which slot is the next one. */
+static bool can_prepare(const struct job_keep *keep)
+{
+    return !keep->prepared && keep->state == KEEP_IDLE && keep->any_told && keep->told >= keep->step &&
+           keep->storing < 0 && keep->peer.sending < 0;
+}
+
+static void prepare(struct phx_context *ctx)
+{
+    struct job_keep *keep = &ctx->keep;
+    int slot = free_slot(ctx);
+    bool more = slot >= 0;
+    keep->state = KEEP_PREPARING;
+    while (more && !keep->stop) {
+        pthread_mutex_unlock(&ctx->mutex);
+        more = held_prepare(&keep->held, slot, keep->len);
+        pthread_mutex_lock(&ctx->mutex);
+    }
+    keep->state = KEEP_IDLE;
+    keep->prepared = true;
+    job_changed(ctx);
+}
+
 static void *serve_seals(void *argument)
 {
     struct phx_context *ctx = argument;
+    struct job_keep *keep = &ctx->keep;
     pthread_mutex_lock(&ctx->mutex);
-    while (!ctx->keep.stop || ctx->keep.state == KEEP_COPIED) { /* what was copied may be what is restored */
-        if (ctx->keep.state == KEEP_COPIED)
+    while (!keep->stop || keep->state == KEEP_COPIED) { /* what was copied may be what is restored */
+        if (keep->state == KEEP_COPIED)
             seal(ctx);
+        else if (can_prepare(keep))
+            prepare(ctx);
         else
             job_wait(ctx, JOB_NEVER);
     }
@@ -224,7 +306,7 @@ void job_keep_finish(struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
     while (keep->open && ctx->failure == 0 &&
-           (keep->state != KEEP_IDLE || keep->storing >= 0 || keep->peer.sending >= 0))
+           (!is_sealed(keep) || keep->storing >= 0 || keep->peer.sending >= 0))
         job_wait(ctx, JOB_NEVER);
 }
 
@@ -233,51 +315,6 @@ void job_keep_finish(struct phx_context *ctx)
 static bool by_all(const struct job_keep *keep, uint64_t step)
 {
     return keep->any_by_all && keep->by_all >= step;
-}
-
-/* What the gang would go back to if this attempt ended now: the newest that every rank is known to hold, else
- * what the attempt began with; -1: it is not here. */
-static int sure_slot(const struct phx_context *ctx)
-{
-    const struct job_keep *keep = &ctx->keep;
-    int held = keep->any_by_all ? held_find(&keep->held, keep->by_all, ctx->attempt) : -1;
-    return held >= 0 ? held : job_keep_find(ctx, &ctx->restore);
-}
-
-/* What all peers have a copy of. Should a machine be lost, the shards whose copies it had are here then: else
- * no step of all would be left, as what is newer was in that machine's memory alone. -1: there is none. */
-static int copied_slot(const struct phx_context *ctx)
-{
-    const struct job_peer *peer = &ctx->keep.peer;
-    if (!peer->used)
-        return -1;
-    return peer->any_by_all ? held_find(&ctx->keep.held, peer->by_all, ctx->attempt)
-                            : job_keep_find(ctx, &ctx->restore);
-}
-
-/* What another world has kept there is cut anew in this one, perhaps by ranks that have not read it yet. */
-static bool is_cut(const struct phx_context *ctx, int slot)
-{
-    const struct job_keep *keep = &ctx->keep;
-    bool over = keep->peer.used ? keep->peer.any_by_all : keep->any_by_all;
-    return !over && ctx->restore.valid &&
-           held_left(&keep->held, slot, ctx->restore.step, ctx->restore.attempt);
-}
-
-/* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what is sure, nor what
- * is on its way elsewhere or there already. Of several, one that has its memory; -1: none. */
-static int free_slot(const struct phx_context *ctx)
-{
-    const struct job_keep *keep = &ctx->keep;
-    int sure = sure_slot(ctx), copied = copied_slot(ctx), best = -1;
-    for (int i = 0; i < HELD_SLOTS; i++) {
-        if (i == keep->newest || i == sure || i == copied || i == keep->storing || i == keep->peer.sending ||
-            is_cut(ctx, i))
-            continue;
-        if (best < 0 || keep->held.slots[i].mapped > keep->held.slots[best].mapped)
-            best = i;
-    }
-    return best;
 }
 
 /* A slot may be taken when the one before is sealed here and everywhere; two can't be on their way to storage
@@ -434,7 +471,7 @@ int job_keep_stored(struct phx_context *ctx, struct phx_error *error)
     struct job_keep *keep = &ctx->keep;
     pthread_mutex_lock(&ctx->mutex);
     int status = job_failure(ctx, error);
-    while (status == 0 && keep->failure.code == 0 && (keep->state != KEEP_IDLE || keep->storing >= 0)) {
+    while (status == 0 && keep->failure.code == 0 && (!is_sealed(keep) || keep->storing >= 0)) {
         job_wait(ctx, JOB_NEVER);
         status = job_failure(ctx, error);
     }

@@ -332,6 +332,19 @@ static bool try_checkpoint(struct planner *planner, struct range checkpoint, cho
     return choice.missing == 0;
 }
 
+/* The first from `at` on that has a source for every rank. */
+static void find_older(struct planner *planner, size_t at, struct plan_choice *choice)
+{
+    while (at < planner->count && !choice->any_older) {
+        struct range checkpoint = checkpoint_at(planner, at);
+        struct plan_choice older;
+        choice->any_older = try_checkpoint(planner, checkpoint, choose_source, &older);
+        choice->older_step = older.step;
+        choice->older_attempt = older.attempt;
+        at = checkpoint.end;
+    }
+}
+
 static enum plan_result run(const struct plan_input *input, const struct offer *above, uint32_t members,
                             choose_fn choose, uint32_t *ret_sources, struct plan_choice *ret_choice)
 {
@@ -343,7 +356,8 @@ static enum plan_result run(const struct plan_input *input, const struct offer *
         return PLAN_OUT_OF_MEMORY;
     }
     planner.members = members;
-    for (size_t at = 0; at < planner.count && result == PLAN_INCOMPLETE;) {
+    size_t at = 0;
+    while (at < planner.count && result == PLAN_INCOMPLETE) {
         struct range checkpoint = checkpoint_at(&planner, at);
         const struct entry *first = &planner.entries[at];
         struct plan_choice choice;
@@ -357,6 +371,8 @@ static enum plan_result run(const struct plan_input *input, const struct offer *
     }
     if (result == PLAN_FOUND)
         memcpy(ret_sources, planner.sources, input->world * sizeof *ret_sources);
+    if (result == PLAN_FOUND && choose == choose_source)
+        find_older(&planner, at, ret_choice);
     planner_done(&planner);
     return result;
 }

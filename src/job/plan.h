@@ -79,6 +79,11 @@ struct plan_choice {
     uint32_t
         missing; /* PLAN_INCOMPLETE: ranks without a source for the newest one (0: nothing is offered), */
     uint32_t missing_first; /* and the first of them */
+    /* plan_make: the next older one that has a source for every rank. All would go back to that if this one
+     * turned out damaged, so nobody may overwrite it while shards of this one are on their way. */
+    bool any_older;
+    uint64_t older_step;
+    uint32_t older_attempt;
 };
 
 /* ret_sources [world]: for each rank the offer's place in the list. Untouched unless PLAN_FOUND; *ret_choice

@@ -19,7 +19,7 @@
 
 #include "phalanx/phalanx.h"
 
-#define STAR_VERSION     4
+#define STAR_VERSION     5
 #define STAR_HEADER_SIZE 8
 #define STAR_FIXED_SIZE  32 /* of the body: everything in front of key and value */
 #define STAR_HELLO_MAX   4096
@@ -46,7 +46,8 @@ enum star_type {
                     status 0: value: u32 each, the old ranks whose shards are damaged here; to a SOURCE
                     status 0: value: offers, of what there is instead */
     STAR_SOURCE,    /* restore step `number`, attempt `rank`, round `world`; status: the rank that has your
-                    shard; value: its offer (offer.h) */
+                    shard; value: its offer (offer.h), then, where there is an older one that all could
+                    restore, u64 step and u32 attempt of that: it must not be overwritten meanwhile */
     STAR_CUT,       /* restore step `number`, attempt `rank`, round `world`, kept by `status` ranks; value:
                     for each of them who gives its shard: u32 rank, offer. Who gives one answers for it */
     /* status 1: on step `number`, attempt `rank`; 3: on that, and it is in storage, whole; 2: on none, begin

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "job/held.h"
+#include "job/offer.h"
 
 #define WORLD   3
 #define FOREVER (-1)
@@ -90,6 +91,58 @@ static void test_two_slots(void **unused)
     step = UINT64_MAX;
     assert_false(held_find_older(&held, &step, &attempt));
     held_close(&held);
+    gang_done(&gang);
+}
+
+/* Where what comes from elsewhere may go at once. */
+static void test_ready(void **unused)
+{
+    struct gang gang;
+    struct held held;
+    struct phx_error error;
+    gang_init(&gang, 1);
+    assert_int_equal(held_open(&held, gang.dir, false, 0, 1, 0, &error), 0);
+    assert_int_equal(held_ready(&held, 1000, 0, UINT32_MAX), -1); /* no slot has memory */
+    hold(&held, 2, 10, 1000);
+    hold(&held, 1, 20, 1000);
+    hold(&held, 3, 5, 500);
+    assert_int_equal(held_ready(&held, 500, 0, UINT32_MAX), 3); /* the oldest */
+    assert_int_equal(held_ready(&held, 1000, 0, UINT32_MAX), 2);
+    assert_int_equal(held_ready(&held, 1000, 10, 1), 2);
+    assert_int_equal(held_ready(&held, 1000, 10, 0), 1); /* what all can go back to stays */
+    assert_int_equal(held_ready(&held, 1001, 0, UINT32_MAX), -1);
+    assert_int_equal(copy(&held, 1, "newer", 5, &error), 0);
+    assert_int_equal(held_ready(&held, 500, 0, UINT32_MAX), 1); /* that holds nothing */
+    held_close(&held);
+    assert_int_equal(held_open(&held, gang.dir, false, 0, 2, 1, &error), 0);
+    assert_true(held_left(&held, 2, 10, 0));
+    assert_int_equal(held_ready(&held, 500, 0, UINT32_MAX), 1); /* the others are of another world */
+    held_discard(&held);
+    gang_done(&gang);
+}
+
+/* Memory that is made ahead changes nothing of what is held, and comes piece by piece. */
+static void test_prepared(void **unused)
+{
+    enum { LARGE = 50 << 20 };
+    struct gang gang;
+    struct held held;
+    struct phx_error error;
+    int pieces = 1;
+    gang_init(&gang, 1);
+    assert_int_equal(held_open(&held, gang.dir, false, 0, 1, 0, &error), 0);
+    hold(&held, 0, 10, BYTES);
+    while (held_prepare(&held, 0, LARGE))
+        pieces++;
+    assert_true(pieces > 2);
+    assert_int_equal(held_ready(&held, LARGE, 0, UINT32_MAX), 0);
+    assert_true(held_find(&held, 10, 0) == 0 && held_verify(&held, 0));
+    assert_false(held_prepare(&held, 0, LARGE));
+    held_close(&held);
+    assert_int_equal(held_open(&held, gang.dir, false, 0, 1, 1, &error), 0);
+    assert_true(held_find(&held, 10, 0) == 0 && held_verify(&held, 0));
+    assert_int_equal(held_ready(&held, LARGE, 0, UINT32_MAX), 0);
+    held_discard(&held);
     gang_done(&gang);
 }
 
@@ -516,6 +569,87 @@ static void test_replicas(void **unused)
     gang_done(&gang);
 }
 
+/* Rank 1's slot with this step, as it lies in the folder; -1: there is none. */
+static int slot_with(const char *dir, uint64_t step)
+{
+    for (int slot = 0; slot < HELD_SLOTS; slot++) {
+        struct offer offer;
+        if (offer_look(dir, OFFER_SLOT, 1, (uint8_t)slot, &offer) && offer.step == step)
+            return slot;
+    }
+    return -1;
+}
+
+/* What comes to a process is in its slot when it has joined. */
+static int look_at_slots(void *argument)
+{
+    const uint64_t *steps = argument;
+    struct phx_error error = {0};
+    phx_context *ctx = gang_join();
+    const char *dir = getenv("PHX_MEMORY_DIR");
+    for (int i = 0; i < 2; i++)
+        EXPECT(slot_with(dir, steps[i]) >= 0);
+    EXPECT(phx_barrier(ctx, FOREVER, &error) == 0);
+    phx_close(ctx);
+    return 0;
+}
+
+/* A process was killed while it copied. The one that replaces it finds the memory of its slots, and what
+ * comes from a replica goes there at once; what all can go back to stays. */
+static void test_replaced_process(void **unused)
+{
+    struct gang gang;
+    char path[160], dir[128];
+    uint64_t range[] = {0, 5}, steps[] = {5, 4};
+    uint8_t nothing[64] = {0};
+    gang_init(&gang, WORLD);
+    gang_run(&gang, take_replicated, range);
+    gang_next_attempt(&gang);
+    snprintf(dir, sizeof dir, "%s/memory", gang.dir);
+    int slot = slot_with(dir, 5);
+    assert_true(slot >= 0 && slot_with(dir, 4) >= 0);
+    snprintf(path, sizeof path, "%s/rank-1.%d", dir, slot);
+    FILE *file = fopen(path, "r+");
+    assert_true(file != NULL && fwrite(nothing, sizeof nothing, 1, file) == 1);
+    fclose(file);
+    gang_run(&gang, look_at_slots, steps);
+    assert_int_equal(slot_with(dir, 5), slot);
+    gang_done(&gang);
+}
+
+/* After the first hold the memory for the second one is made, but no more. */
+static int wait_for_memory(void *unused)
+{
+    static uint8_t state[BYTES];
+    struct phx_error error = {0};
+    phx_context *ctx = gang_join();
+    for (uint64_t step = 1; step <= 3; step++) {
+        int with_memory = 0;
+        EXPECT(phx_checkpoint_hold(ctx, step, state, BYTES, &error) == 0);
+        while (with_memory < 2) {
+            with_memory = 0;
+            for (int slot = 0; slot < HELD_SLOTS; slot++) {
+                struct stat info;
+                char path[300];
+                snprintf(path, sizeof path, "%s/rank-%u.%d", getenv("PHX_MEMORY_DIR"), phx_rank(ctx), slot);
+                with_memory += stat(path, &info) == 0 && info.st_size > BYTES;
+            }
+            EXPECT(with_memory <= 2);
+            sched_yield();
+        }
+    }
+    EXPECT(phx_leave(ctx, &error) == 0);
+    return 0;
+}
+
+static void test_memory_made_ahead(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, WORLD);
+    gang_run(&gang, wait_for_memory, NULL);
+    gang_done(&gang);
+}
+
 static int hold_nowhere(void *unused)
 {
     struct phx_error error = {0};
@@ -543,18 +677,14 @@ static void test_nowhere(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_slots),
-        cmocka_unit_test(test_fence),
-        cmocka_unit_test(test_renewed),
-        cmocka_unit_test(test_killed_anywhere),
-        cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_gang_of_the_killed),
-        cmocka_unit_test(test_lost_machine),
-        cmocka_unit_test(test_lost_before_anything_was_saved),
-        cmocka_unit_test(test_one_has_no_room),
-        cmocka_unit_test(test_regions),
-        cmocka_unit_test(test_replicas),
-        cmocka_unit_test(test_nowhere),
+        cmocka_unit_test(test_two_slots),         cmocka_unit_test(test_ready),
+        cmocka_unit_test(test_prepared),          cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_renewed),           cmocka_unit_test(test_killed_anywhere),
+        cmocka_unit_test(test_no_room),           cmocka_unit_test(test_gang_of_the_killed),
+        cmocka_unit_test(test_lost_machine),      cmocka_unit_test(test_lost_before_anything_was_saved),
+        cmocka_unit_test(test_one_has_no_room),   cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_replicas),          cmocka_unit_test(test_replaced_process),
+        cmocka_unit_test(test_memory_made_ahead), cmocka_unit_test(test_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,6 +210,18 @@ static void check_sources(const struct scene *scene, const uint32_t *sources,
     }
 }
 
+/* Is the one to go back to the newest that is whole below `key` = step * 2 + attempt? */
+static void check_older(const struct scene *scene, const struct plan_choice *choice, uint64_t key)
+{
+    bool found = false;
+    while (key-- > 0 && !found) {
+        found = is_whole(scene, key / 2, (uint32_t)(key % 2), false);
+        if (found)
+            assert_true(choice->older_step == key / 2 && choice->older_attempt == key % 2);
+    }
+    assert_int_equal(choice->any_older, found);
+}
+
 static void test_any_offers(void **unused)
 {
     uint32_t seed = 4711, found_count = 0;
@@ -231,6 +243,7 @@ static void test_any_offers(void **unused)
                 break;
             found_count++;
             check_sources(&scene, sources, &choice);
+            check_older(&scene, &choice, choice.step * 2 + choice.attempt);
             scene.offers[sources[gang_draw(&seed, scene.world)]].struck = true;
         }
     }
