@@ -30,6 +30,15 @@ bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkp
     return plan_compare(ref->step, ref->attempt, than->step, than->attempt) < 0;
 }
 
+/* A gang that goes back further than to what was copied last could not have that from all any more. */
+static void check_copied(struct job_keep *keep, const struct job_checkpoint_ref *restore)
+{
+    struct job_checkpoint_ref copied;
+    if (keep->open && held_last_copied(&keep->held, &copied.step, &copied.attempt) &&
+        (!restore->valid || job_ref_older(restore, &copied)))
+        held_forget_copied(&keep->held);
+}
+
 /* What is in memory is not committed: older files must stay until something newer is. */
 static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, bool stored)
 {
@@ -38,6 +47,7 @@ static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, b
     if (!restore.valid || agreement->broken)
         job_cut_drop(&agreement->cut);
     ctx->restore = restore;
+    check_copied(&ctx->keep, &restore);
     agreement->asked = AGREE_NOTHING;
     agreement->settled = true;
     if (committed.valid && !agreement->broken)

@@ -75,7 +75,7 @@ static void look_at(const struct held *held, struct held_slot *slot)
 
 static int fenced(const struct held *held, struct phx_error *error)
 {
-    uint32_t newest = atomic_load((_Atomic uint32_t *)held->fence);
+    uint32_t newest = atomic_load((_Atomic uint32_t *)&held->mark->fence);
     if (newest <= held->attempt)
         return 0;
     return job_fail(error, PHX_ERROR_FENCED, "attempt %u of this rank exists, this is %u", newest,
@@ -89,19 +89,19 @@ static int open_fence(struct held *held, struct phx_error *error)
     uint8_t *map;
     size_t mapped;
     fence_path(held, path);
-    int status = open_mapped(path, sizeof *held->fence, &fd, &map, &mapped, error);
+    int status = open_mapped(path, sizeof *held->mark, &fd, &map, &mapped, error);
     if (status != 0)
         return status;
     close(fd);
-    held->fence = (uint32_t *)(void *)map;
+    held->mark = (struct held_mark *)(void *)map;
     return 0;
 }
 
 static int raise_fence(struct held *held, struct phx_error *error)
 {
-    uint32_t seen = atomic_load((_Atomic uint32_t *)held->fence);
-    while (seen < held->attempt &&
-           !atomic_compare_exchange_weak((_Atomic uint32_t *)held->fence, &seen, held->attempt))
+    _Atomic uint32_t *fence = (_Atomic uint32_t *)&held->mark->fence;
+    uint32_t seen = atomic_load(fence);
+    while (seen < held->attempt && !atomic_compare_exchange_weak(fence, &seen, held->attempt))
         ;
     return fenced(held, error);
 }
@@ -199,15 +199,15 @@ void held_close(struct held *held)
         close(slot->fd);
         *slot = (struct held_slot){.fd = -1};
     }
-    if (held->fence != NULL)
-        munmap(held->fence, sizeof *held->fence);
-    held->fence = NULL;
+    if (held->mark != NULL)
+        munmap(held->mark, sizeof *held->mark);
+    held->mark = NULL;
 }
 
 void held_discard(struct held *held)
 {
     char path[PATH_SIZE];
-    bool own = held->fence != NULL && fenced(held, NULL) == 0;
+    bool own = held->mark != NULL && fenced(held, NULL) == 0;
     for (int i = 0; i < HELD_SLOTS && own; i++) {
         slot_path(held, i, path);
         unlink(path);
@@ -253,6 +253,30 @@ bool held_find_older(const struct held *held, uint64_t *step, uint32_t *attempt)
     *step = best->step;
     *attempt = best->attempt;
     return true;
+}
+
+void held_copied(struct held *held, uint64_t step, uint32_t attempt)
+{
+    _Atomic uint32_t *known = (_Atomic uint32_t *)&held->mark->copied_attempt;
+    if (fenced(held, NULL) != 0)
+        return;
+    atomic_store(known, 0); /* never one's step with the other's attempt */
+    held->mark->copied_step = step;
+    atomic_store(known, attempt + 1);
+}
+
+void held_forget_copied(struct held *held)
+{
+    if (fenced(held, NULL) == 0)
+        atomic_store((_Atomic uint32_t *)&held->mark->copied_attempt, 0);
+}
+
+bool held_last_copied(const struct held *held, uint64_t *ret_step, uint32_t *ret_attempt)
+{
+    uint32_t known = atomic_load((_Atomic uint32_t *)&held->mark->copied_attempt);
+    *ret_step = held->mark->copied_step;
+    *ret_attempt = known - 1;
+    return known > 0;
 }
 
 bool held_verify(struct held *held, int slot)
@@ -425,13 +449,20 @@ static bool holds(const struct held_slot *slot, uint64_t step, uint32_t attempt)
     return slot->sealed && slot->step == step && slot->attempt == attempt;
 }
 
+static bool was_copied(const struct held *held, const struct held_slot *slot)
+{
+    uint64_t step;
+    uint32_t attempt;
+    return held_last_copied(held, &step, &attempt) && holds(slot, step, attempt);
+}
+
 int held_ready(const struct held *held, size_t len, uint64_t keep_step, uint32_t keep_attempt)
 {
     int best = -1;
     for (int i = 0; i < HELD_SLOTS; i++) {
         const struct held_slot *slot = &held->slots[i];
         bool fits = slot->mapped > SHARD_HEADER_SIZE && len <= slot->mapped - SHARD_HEADER_SIZE;
-        if (fits && !slot->left && !holds(slot, keep_step, keep_attempt) &&
+        if (fits && !slot->left && !holds(slot, keep_step, keep_attempt) && !was_copied(held, slot) &&
             (best < 0 || loses_less(slot, &held->slots[best])))
             best = i;
     }
@@ -443,7 +474,8 @@ int held_spare(const struct held *held, uint64_t step, uint32_t attempt)
     int best = -1;
     for (int i = 0; i < HELD_SLOTS; i++) {
         const struct held_slot *slot = &held->slots[i];
-        if (!holds(slot, step, attempt) && (best < 0 || loses_less(slot, &held->slots[best])))
+        if (!holds(slot, step, attempt) && !was_copied(held, slot) &&
+            (best < 0 || loses_less(slot, &held->slots[best])))
             best = i;
     }
     return best;

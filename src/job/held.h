@@ -2,7 +2,8 @@
  * file system in memory, so that they outlive the process.
  *
  *     DIR/rank-<R>.0 ... .3    each a shard file (shard.h), of whichever step was held there last
- *     DIR/rank-<R>.fence       u32: the newest attempt that has opened them
+ *     DIR/rank-<R>.fence       struct held_mark: the newest attempt that has opened them, and what of them
+ *                              all peers have a copy of
  *
  * Two are in use by turns; another one gets its memory only while one is on its way to storage or to a peer,
  * or is what all peers have a copy of, or while a shard comes from elsewhere.
@@ -49,10 +50,17 @@ struct held_slot {
     uint64_t checked; /* 1 + the attempt in which this process last knew its data to be whole; 0: never */
 };
 
+/* Shared by the processes of one machine that are this rank, one after the other: native integers. */
+struct held_mark {
+    uint32_t fence;
+    uint32_t copied_attempt; /* and 1; 0: nothing is copied */
+    uint64_t copied_step;
+};
+
 struct held {
     char dir[3072];
     uint32_t rank, world, attempt;
-    uint32_t *fence; /* mapped */
+    struct held_mark *mark; /* mapped */
     struct held_slot slots[HELD_SLOTS];
 };
 
@@ -87,6 +95,14 @@ bool held_known(const struct held *held, int slot);
 int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *ret_len,
               struct phx_error *error);
 
+/* Every rank's copy of this checkpoint is at its peer. That outlives the process; a fenced one says
+ * nothing. */
+void held_copied(struct held *held, uint64_t step, uint32_t attempt);
+/* It is not to be had any more: the gang has gone back further. */
+void held_forget_copied(struct held *held);
+/* Which one that was last; false: none, or who said so died over it. */
+bool held_last_copied(const struct held *held, uint64_t *ret_step, uint32_t *ret_attempt);
+
 /* Looks again at a slot that somebody else has written meanwhile. */
 int held_reload(struct held *held, int slot, struct phx_error *error);
 
@@ -108,9 +124,10 @@ int held_reserve(struct held *held, int slot, size_t len, struct phx_error *erro
  * has compared the checksum. */
 int held_adopt(struct held *held, int slot, const struct shard_header *header, struct phx_error *error);
 /* The slot that loses least of those that have memory for `len` bytes already; never one that holds
- * (keep_step, keep_attempt), nor what another world has left; -1: there is none. */
+ * (keep_step, keep_attempt), nor what was copied last, nor what another world has left; -1: there is none. */
 int held_ready(const struct held *held, size_t len, uint64_t keep_step, uint32_t keep_attempt);
-/* The slot that loses least: none sealed, else the oldest, but never (step, attempt); -1: there is none. */
+/* The slot that loses least: none sealed, else the oldest, but never (step, attempt), nor what was copied
+ * last; -1: there is none. */
 int held_spare(const struct held *held, uint64_t step, uint32_t attempt);
 
 #endif

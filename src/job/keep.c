@@ -115,14 +115,16 @@ static int sure_slot(const struct phx_context *ctx)
 }
 
 /* What all peers have a copy of. Should a machine be lost, the shards whose copies it had are here then: else
- * no step of all would be left, as what is newer was in that machine's memory alone. -1: there is none. */
+ * no step of all would be left, as what is newer was in that machine's memory alone. A process before this
+ * one may have sent them; where nobody says so, it is what the attempt began with. -1: there is none. */
 static int copied_slot(const struct phx_context *ctx)
 {
-    const struct job_peer *peer = &ctx->keep.peer;
-    if (!peer->used)
-        return -1;
-    return peer->any_by_all ? held_find(&ctx->keep.held, peer->by_all, ctx->attempt)
-                            : job_keep_find(ctx, &ctx->restore);
+    const struct job_keep *keep = &ctx->keep;
+    uint64_t step;
+    uint32_t attempt;
+    if (held_last_copied(&keep->held, &step, &attempt))
+        return held_find(&keep->held, step, attempt);
+    return keep->peer.used ? job_keep_find(ctx, &ctx->restore) : -1;
 }
 
 /* What another world has kept there is cut anew in this one, perhaps by ranks that have not read it yet. */

@@ -86,12 +86,9 @@ bool job_peer_exists(struct phx_context *ctx)
 /* What the buddy may not overwrite. */
 static void copy_to_keep(const struct phx_context *ctx, struct transfer_request *request)
 {
-    const struct job_peer *peer = &ctx->keep.peer;
     request->keep_attempt = UINT32_MAX;
-    if (peer->any_by_all) {
-        request->keep_step = peer->by_all;
-        request->keep_attempt = ctx->attempt;
-    } else if (ctx->restore.valid) {
+    if (!held_last_copied(&ctx->keep.held, &request->keep_step, &request->keep_attempt) &&
+        ctx->restore.valid) {
         request->keep_step = ctx->restore.step;
         request->keep_attempt = ctx->restore.attempt;
     }
@@ -206,6 +203,8 @@ void job_peer_told(struct phx_context *ctx, uint64_t step, bool all)
     if (all) {
         peer->any_by_all = true;
         peer->by_all = step;
+        if (ctx->keep.open)
+            held_copied(&ctx->keep.held, step, ctx->attempt);
     }
     job_changed(ctx);
 }

@@ -121,6 +121,35 @@ static void test_ready(void **unused)
     gang_done(&gang);
 }
 
+/* What peers have a copy of is known to the next process, and loses its slot to nothing that comes. */
+static void test_copied(void **unused)
+{
+    struct gang gang;
+    struct held old, held;
+    struct phx_error error;
+    uint64_t step;
+    uint32_t attempt;
+    gang_init(&gang, 1);
+    assert_int_equal(held_open(&old, gang.dir, false, 0, 1, 0, &error), 0);
+    assert_false(held_last_copied(&old, &step, &attempt));
+    for (int slot = 0; slot < HELD_SLOTS; slot++)
+        hold(&old, slot, 10 + (uint64_t)slot, 100);
+    held_copied(&old, 10, 0);
+    assert_int_equal(held_open(&held, gang.dir, false, 0, 1, 1, &error), 0);
+    assert_true(held_last_copied(&held, &step, &attempt) && step == 10 && attempt == 0);
+    assert_int_equal(held_ready(&held, 100, 13, 0), 1);
+    assert_int_equal(held_spare(&held, 13, 0), 1);
+    held_copied(&old, 11, 0); /* it is of the past: nobody listens to it */
+    held_forget_copied(&old);
+    assert_true(held_last_copied(&held, &step, &attempt) && step == 10);
+    held_forget_copied(&held);
+    assert_false(held_last_copied(&held, &step, &attempt));
+    assert_int_equal(held_ready(&held, 100, 13, 0), 0);
+    held_close(&old);
+    held_discard(&held);
+    gang_done(&gang);
+}
+
 /* Memory that is made ahead changes nothing of what is held, and comes piece by piece. */
 static void test_prepared(void **unused)
 {
@@ -677,14 +706,23 @@ static void test_nowhere(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_slots),         cmocka_unit_test(test_ready),
-        cmocka_unit_test(test_prepared),          cmocka_unit_test(test_fence),
-        cmocka_unit_test(test_renewed),           cmocka_unit_test(test_killed_anywhere),
-        cmocka_unit_test(test_no_room),           cmocka_unit_test(test_gang_of_the_killed),
-        cmocka_unit_test(test_lost_machine),      cmocka_unit_test(test_lost_before_anything_was_saved),
-        cmocka_unit_test(test_one_has_no_room),   cmocka_unit_test(test_regions),
-        cmocka_unit_test(test_replicas),          cmocka_unit_test(test_replaced_process),
-        cmocka_unit_test(test_memory_made_ahead), cmocka_unit_test(test_nowhere),
+        cmocka_unit_test(test_two_slots),
+        cmocka_unit_test(test_ready),
+        cmocka_unit_test(test_copied),
+        cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_renewed),
+        cmocka_unit_test(test_killed_anywhere),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_gang_of_the_killed),
+        cmocka_unit_test(test_lost_machine),
+        cmocka_unit_test(test_lost_before_anything_was_saved),
+        cmocka_unit_test(test_one_has_no_room),
+        cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_replicas),
+        cmocka_unit_test(test_replaced_process),
+        cmocka_unit_test(test_memory_made_ahead),
+        cmocka_unit_test(test_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

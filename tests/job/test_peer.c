@@ -199,6 +199,26 @@ static void test_lost_machine_of_seldom_copies(void **unused)
     gang_done(&gang);
 }
 
+/* The processes end, no machine does: what they go on from has no copy yet, and what has one stays, both here
+ * and there, however many steps are held and copies cut short until a machine is lost after all. */
+static void test_lost_machine_after_lost_processes(void **unused)
+{
+    static const uint64_t from[] = {0, 7, 9, 11, 6, 7}, until[] = {7, 9, 11, 12, 7, 8};
+    struct gang gang;
+    struct plan plan = {.every = "3", .copied = 6, .by_all = shared_word()};
+    gang_init(&gang, WORLD);
+    for (uint32_t i = 0; i < 6; i++) {
+        plan.from = from[i];
+        plan.until = until[i];
+        gang_run(&gang, work, &plan);
+        gang_next_attempt(&gang);
+        plan.copied = 0;
+        if (i == 3)
+            lose_machine(&gang, 1);
+    }
+    gang_done(&gang);
+}
+
 static void damage_copies(const struct gang *gang, uint32_t machine, uint32_t owner)
 {
     char path[240];
@@ -358,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_lost_machine_of_deltas),
         cmocka_unit_test(test_lost_machine_of_packed),
         cmocka_unit_test(test_lost_machine_of_seldom_copies),
+        cmocka_unit_test(test_lost_machine_after_lost_processes),
         cmocka_unit_test(test_no_zstd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
