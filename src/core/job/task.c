@@ -13,8 +13,7 @@ static const uint32_t task_next[TASK_STATES] = {
                       LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
     [TASK_RUNNING] = LIFECYCLE_TO(TASK_STOPPING) | LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) |
                      LIFECYCLE_TO(TASK_PLACED),
-    [TASK_STOPPING] =
-        LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
+    [TASK_STOPPING] = LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
 };
 const struct lifecycle task_lifecycle = {"task", TASK_STATES, task_names, task_next};
 
@@ -449,28 +448,49 @@ void jobs_reports(struct step *step, struct machine *machine, const struct repor
         apply_report(step, machine, &reports->items[i]);
 }
 
+typedef VEC(uint64_t) uid_list;
+
+/* Tasks that were told to start on the machine and that the agent says nothing of. */
+static void find_unknown(const struct step *step, const struct machine *machine, const struct hello *hello,
+                         uid_list *ret_unknown)
+{
+    struct u64_map seen = {0};
+    for (size_t i = 0; i < hello->report_count; i++)
+        u64_map_put(&seen, hello->reports[i].task, &seen);
+    list_for_each(node, &step->jobs->machine_tasks[machine->id])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        if (task->state >= TASK_STARTING && !task_ended(task->state) && !u64_map_get(&seen, task->uid))
+            vec_push(ret_unknown, task->uid);
+    }
+    u64_map_done(&seen);
+}
+
+static void hello_without(struct step *step, const struct machine *machine, struct task *task)
+{
+    if (task->state == TASK_STARTING) { /* the order to start was lost on the way */
+        effect_add(step->effects, EFFECT_TASK_START)->start = task;
+    } else if (task->state == TASK_RUNNING || task->state == TASK_STOPPING) {
+        task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
+        ends_take(step, task, NULL, CLUE_MACHINE_LOST);
+        task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
+    }
+}
+
 void jobs_machine_hello(struct step *step, struct machine *machine, const struct hello *hello)
 {
     CHECK(machine->state == MACHINE_READY);
-    struct u64_map seen = {0};
-    for (size_t i = 0; i < hello->report_count; i++)
-        u64_map_put(&seen, hello->reports[i].task, machine);
+    uid_list unknown = {0};
+    find_unknown(step, machine, hello,
+                 &unknown); /* before its reports have others started, or stopped again */
     for (size_t i = 0; i < hello->report_count; i++)
         apply_report(step, machine, &hello->reports[i]);
-    list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
-    {
-        struct task *task = container_of(node, struct task, on_machine);
-        if (u64_map_get(&seen, task->uid))
-            continue;
-        if (task->state == TASK_STARTING) { /* the order to start was lost on the way */
-            effect_add(step->effects, EFFECT_TASK_START)->start = task;
-        } else if (task->state == TASK_RUNNING || task->state == TASK_STOPPING) {
-            task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
-            ends_take(step, task, NULL, CLUE_MACHINE_LOST);
-            task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
-        }
+    for (size_t i = 0; i < unknown.len; i++) {
+        struct task *task = jobs_find_task(step->jobs, unknown.items[i]);
+        if (task && task->machine == machine->id)
+            hello_without(step, machine, task);
     }
-    u64_map_done(&seen);
+    vec_done(&unknown);
     step->schedule = true;
 }
 
