@@ -41,18 +41,13 @@ static uint64_t task_name_hash(const struct task *task)
 
 void oracle_takes_rank(struct world *world, const struct sim_machine *machine, const struct process *spare)
 {
-    const struct gang_sheet *sheet = &spare->launch.sheet;
-    uint64_t name_hash = 0;
-    for (size_t i = 0; i < sheet->count && spare->told_world == sheet->count; i++)
-        if (sheet->entries[i].rank == spare->told_rank)
-            name_hash =
-                hash64(spare->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
-    if (!name_hash)
+    if (!spare->told_name)
         return; /* replicas are away, or were when it started: oracle_rejoined looks */
     for (uint32_t m = 0; m < world->swarm.machines; m++)
         for (size_t i = 0; i < world->machines[m].processes.len; i++) {
             const struct process *other = world->machines[m].processes.items[i];
-            if (other != spare && process_lives(other) && !other->spare && other->name_hash == name_hash)
+            if (other != spare && process_lives(other) && !other->spare &&
+                other->name_hash == spare->told_name)
                 world_fail(world, TORTURE_SAFETY,
                            STR_FORMAT " on %s is given rank %u while " STR_FORMAT " lives on %s",
                            STR_ARG(spare->launch.name), machine->name, spare->told_rank,

@@ -365,6 +365,17 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
     }
 }
 
+/* Which name goes with the rank that a spare is told of. The sheet of its start says so, but only while no
+ * replicas are away; who is told again before it has gone on stays who it was to be. */
+static uint64_t told_name(const struct process *spare)
+{
+    const struct gang_sheet *sheet = &spare->launch.sheet;
+    for (size_t i = 0; i < sheet->count && spare->told_world == sheet->count; i++)
+        if (sheet->entries[i].rank == spare->told_rank)
+            return hash64(spare->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
+    return spare->told_name;
+}
+
 #define REJOIN_SLOW_NS (40 * NS_PER_SECOND)
 #define STAND_NS       (30 * NS_PER_SECOND) /* where it has saved, as libphalanx does */
 
@@ -388,22 +399,21 @@ void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t c
         process->rejoin_ns = world->now_ns + world_draw(world, 0, slow ? REJOIN_SLOW_NS : 50 * NS_PER_MS);
         world_trace(world, "%s: " STR_FORMAT " is told of attempt %d, rank %u", machine->name,
                     STR_ARG(process->launch.name), order->attempt, order->rank);
-        if (process->spare)
+        if (process->spare) {
+            process->told_name = told_name(process);
             oracle_takes_rank(world, machine, process);
+        }
         arm(world, machine, process);
     }
 }
 
-/* A spare becomes the rank that it was told of, which the sheet of its start names. */
+/* A spare becomes the rank that it was told of. */
 static void take_rank(struct world *world, struct process *process)
 {
-    const struct gang_sheet *sheet = &process->launch.sheet;
     process->spare = false;
     process->step = process->told_step;
-    for (size_t i = 0; i < sheet->count; i++)
-        if (sheet->entries[i].rank == process->told_rank)
-            process->name_hash =
-                hash64(process->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
+    if (process->told_name)
+        process->name_hash = process->told_name;
     if (process->ends_ns == INT64_MAX)
         process->ends_ns =
             world->now_ns + (world->healing ? earliest(process->run_ns, HASTE_NS) : process->run_ns);

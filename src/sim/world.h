@@ -182,6 +182,7 @@ struct process {
     uint32_t dump_world;  /* it makes no steps, and saves when so many have met; 0: no */
     int32_t writes_as;    /* attempt of the shards that it writes */
     uint32_t told_rank, told_world;
+    uint64_t told_name; /* a spare: of the host name that it takes over; 0: not known */
     int64_t told_step;    /* that it is to begin with, of a spare */
     int64_t rejoin_ns;    /* true: when it goes on as it; INT64_MAX: it has */
     uint64_t armed; /* number of the SIM_PROCESS event that counts */
