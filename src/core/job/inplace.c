@@ -471,6 +471,18 @@ static void start_placed(struct step *step, struct jobset *jobset)
     }
 }
 
+/* Its Pods are nobody's: who waits for another attempt ends, the others go on as they are. */
+static void let_go(struct step *step, struct job *job)
+{
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        struct task *task = job->tasks.items[t];
+        if (!is_left(task))
+            continue;
+        task->keep = KEEP_NO;
+        task_stop(step, task, false, job->rjob->job.pod.grace_s * NS_PER_SECOND);
+    }
+}
+
 /* A place is missing for too long, or a rank is through and will not come back. What was to be one restart of
  * the whole becomes one; a container's, or what processes were to live through, becomes the failure of the
  * Jobs that are not whole. */
@@ -483,7 +495,9 @@ static void give_up(struct step *step, struct jobset *jobset)
         inplace_cancel(jobset);
         for (uint32_t i = 0; i < jobset->job_count; i++) {
             struct job *job = jobset->jobs[i];
-            if (job && (away || !job_is_parked(job) || (through && has_left(job))))
+            if (job && job_is_hidden(job))
+                let_go(step, job);
+            else if (job && (away || !job_is_parked(job) || (through && has_left(job))))
                 job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
         }
         start_placed(step, jobset);
