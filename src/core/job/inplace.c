@@ -398,6 +398,18 @@ void inplace_cancel(struct jobset *jobset)
     shrink_forget(jobset);
 }
 
+void inplace_retire(struct jobset *jobset)
+{
+    bool shrunk = jobset->absence.replicas.len > 0 && !jobset->parking; /* else nobody was told of it yet */
+    if (shrunk || jobset->dump != DUMP_NONE) {
+        CHECK(jobset->attempt < INT32_MAX);
+        jobset->attempt++;
+        jobset->in_place_restarts++;
+    }
+    jobset->dump = DUMP_NONE;
+    shrink_forget(jobset);
+}
+
 /* Waits for an attempt that there will not be. */
 static bool is_left(const struct task *task)
 {

@@ -135,8 +135,7 @@ static void book_held(struct step *step, struct jobset *jobset, enum ledger_owne
 void progress_suspended(struct step *step, struct jobset *jobset)
 {
     ladder_stop(&jobset->ladder);
-    jobset->dump = DUMP_NONE;
-    shrink_forget(jobset); /* all of it comes back, or nothing */
+    inplace_retire(jobset); /* all of it comes back, or nothing */
     book_held(step, jobset, OWNER_STOPPING);
 }
 

@@ -190,6 +190,8 @@ static bool make_jobs(struct step *step, struct jobset *jobset)
     if (!wants_jobs(jobset) || attempt_due(jobset) > step->now_ns)
         return false;
     jobset->ladder.wait_ns = 0;
+    if (jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED)
+        inplace_retire(jobset); /* somebody has deleted a Job meanwhile */
     uint32_t position = 0, made = jobset->made;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         bool exists = may_exist(jobset, r), runs = !jobset->spec.suspend && startup_allows(jobset, r);

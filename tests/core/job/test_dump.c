@@ -316,6 +316,23 @@ static void it_is_called_off(void **state)
     harness_done(&h);
 }
 
+/* Its Job is deleted, and made anew: survivors may hear late which ranks they were to be. */
+static void its_job_is_deleted(void **state)
+{
+    struct harness h;
+    struct told_rejoins seen;
+    struct jobset *jobset = begin(&h, &seen, 4, TRAIN(DUMP, 3, MAX(9)));
+    lose(&h, "a-w-0-0");
+    assert_true(jobset->dump == DUMP_UNDER_WAY && jobset->attempt == 1);
+    delete_object(&h, OBJECT_JOB, STR("a-w-0"));
+    core_check_invariants(h.core);
+    assert_true(jobset->dump == DUMP_NONE && jobset->attempt == 2 && jobset->restarts == 0);
+    all_join(&h, jobset);
+    assert_int_equal(harness_task(&h, "a-w-0-1")->attempt, 2);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +345,7 @@ int main(void)
         cmocka_unit_test(behind_a_rung_over_its_time),
         cmocka_unit_test(where_it_cannot_be),
         cmocka_unit_test(it_is_called_off),
+        cmocka_unit_test(its_job_is_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,7 @@ static void a_suspension_ends_it(void **state)
     assert_int_equal((int)jobset->absence.replicas.len, 1);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", SUSPENDED("true", REPLICAS(2), 6)), 200);
     assert_int_equal((int)jobset->absence.replicas.len, 0);
+    assert_int_equal(jobset->attempt, 2); /* of the first, ranks are known that are not those of all */
     harness_run_all(&h);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TRAIN(REPLICAS(2), 6)), 200);
     harness_run_all(&h);
