@@ -400,14 +400,10 @@ void inplace_cancel(struct jobset *jobset)
 
 void inplace_retire(struct jobset *jobset)
 {
-    bool shrunk = jobset->absence.replicas.len > 0 && !jobset->parking; /* else nobody was told of it yet */
-    if (shrunk || jobset->dump != DUMP_NONE) {
-        CHECK(jobset->attempt < INT32_MAX);
-        jobset->attempt++;
-        jobset->in_place_restarts++;
-    }
+    CHECK(jobset->attempt < INT32_MAX);
+    jobset->attempt++;
+    jobset->in_place_restarts++;
     jobset->dump = DUMP_NONE;
-    shrink_forget(jobset);
 }
 
 /* Waits for an attempt that there will not be. */

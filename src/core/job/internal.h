@@ -80,8 +80,8 @@ void inplace_retry(struct step *step, struct task *asker, struct str why);
 bool inplace_takes(struct step *step, struct task *task, enum task_end end);
 void inplace_go_on(struct step *step, struct jobset *jobset); /* runs them again when all are parked */
 void inplace_cancel(struct jobset *jobset); /* nothing runs again in its place */
-/* Where the ranks of this attempt are not those of the indexes (replicas are away, a dying checkpoint was
- * written), tasks that begin now do so under the next one: who hears of it late must not meet them. */
+/* Tasks that begin from here on do so under another number: some that run under this one, or hear of it late,
+ * must not meet them. */
 void inplace_retire(struct jobset *jobset);
 int64_t inplace_deadline(const struct jobset *jobset);
 /* Some of its tasks were left in an attempt before, or parked, by a restart in place that was given up. */

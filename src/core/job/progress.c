@@ -135,7 +135,10 @@ static void book_held(struct step *step, struct jobset *jobset, enum ledger_owne
 void progress_suspended(struct step *step, struct jobset *jobset)
 {
     ladder_stop(&jobset->ladder);
-    inplace_retire(jobset); /* all of it comes back, or nothing */
+    bool shrunk = jobset->absence.replicas.len > 0 && !jobset->parking; /* else nobody was told of it yet */
+    if (shrunk || jobset->dump != DUMP_NONE)
+        inplace_retire(jobset); /* its ranks are not those of the indexes */
+    shrink_forget(jobset);      /* all of it comes back, or nothing */
     book_held(step, jobset, OWNER_STOPPING);
 }
 

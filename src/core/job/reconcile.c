@@ -184,14 +184,27 @@ static bool wants_jobs(const struct jobset *jobset)
     return false;
 }
 
+/* All is made anew, and some of what there was before may still run under the number of this attempt. */
+static bool meets_old_tasks(const struct jobset *jobset)
+{
+    bool meets = false;
+    for (size_t i = 0; jobset->made == 0 && i < jobset->old_jobs.len; i++)
+        for (size_t t = 0; t < jobset->old_jobs.items[i]->tasks.len; t++) {
+            const struct task *task = jobset->old_jobs.items[i]->tasks.items[t];
+            meets = meets ||
+                    (task->start_sent_ns && !task_ended(task->state) && task->attempt == jobset->attempt);
+        }
+    return meets;
+}
+
 /* Makes the jobs that may exist now. True: something was made. */
 static bool make_jobs(struct step *step, struct jobset *jobset)
 {
     if (!wants_jobs(jobset) || attempt_due(jobset) > step->now_ns)
         return false;
     jobset->ladder.wait_ns = 0;
-    if (jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED)
-        inplace_retire(jobset); /* somebody has deleted a Job meanwhile */
+    if (jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED || meets_old_tasks(jobset))
+        inplace_retire(jobset); /* somebody has deleted its Jobs */
     uint32_t position = 0, made = jobset->made;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         bool exists = may_exist(jobset, r), runs = !jobset->spec.suspend && startup_allows(jobset, r);
