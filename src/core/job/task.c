@@ -481,8 +481,7 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
 {
     CHECK(machine->state == MACHINE_READY);
     uid_list unknown = {0};
-    find_unknown(step, machine, hello,
-                 &unknown); /* before its reports have others started, or stopped again */
+    find_unknown(step, machine, hello, &unknown); /* its reports may have others started, and stopped again */
     for (size_t i = 0; i < hello->report_count; i++)
         apply_report(step, machine, &hello->reports[i]);
     for (size_t i = 0; i < unknown.len; i++) {
