@@ -313,10 +313,10 @@ static void env_task(env_list *env, struct arena *arena, const struct task *task
         env_setf(env, arena, "JOB_COMPLETION_INDEX", "%d", task->index);
     env_setf(env, arena, "PHX_TASK_UID", "%" PRIu64, task->uid);
     env_setf(env, arena, "PHX_JOBSET", STR_FORMAT, STR_ARG(jobset->key));
-    env_setf(env, arena, "PHX_ATTEMPT", "%d", jobset->attempt);
+    env_setf(env, arena, "PHX_ATTEMPT", "%d", task->attempt);
     env_setf(env, arena, "PHX_WORLDS", "%u", count_worlds(&jobset->spec));
     env_block(env, arena, &cluster->machines[task->machine], cluster);
-    env_setf(env, arena, "TORCHELASTIC_RESTART_COUNT", "%d", jobset->attempt);
+    env_setf(env, arena, "TORCHELASTIC_RESTART_COUNT", "%d", task->attempt);
     struct str keep = labels_get(&jobset->spec.annotations, STR(CHECKPOINT_KEEP_KEY), STR(""));
     if (keep.len)
         env_setf(env, arena, "PHX_CHECKPOINT_KEEP", STR_FORMAT, STR_ARG(keep));
@@ -383,7 +383,7 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
     struct task_launch launch = {
         .task = task->uid,
         .jobset = jobset->uid,
-        .attempt = jobset->attempt,
+        .attempt = task->attempt, /* the JobSet may have moved on in the same step */
         .name = task->name,
         .namespace_ = jobset->namespace_,
         .jobset_name = jobset->name,

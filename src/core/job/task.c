@@ -466,14 +466,40 @@ static void find_unknown(const struct step *step, const struct machine *machine,
     u64_map_done(&seen);
 }
 
-static void hello_without(struct step *step, const struct machine *machine, struct task *task)
+/* Ends a task whose process must have existed and that the agent does not know. Its end may have other tasks
+ * of the same list stopped, so the caller looks again. */
+static bool hello_ends(struct step *step, const struct machine *machine, struct task *task)
 {
-    if (task->state == TASK_STARTING) { /* the order to start was lost on the way */
-        effect_add(step->effects, EFFECT_TASK_START)->start = task;
-    } else if (task->state == TASK_RUNNING || task->state == TASK_STOPPING) {
-        task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
-        ends_take(step, task, NULL, CLUE_MACHINE_LOST);
-        task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
+    if (task->state != TASK_RUNNING && task->state != TASK_STOPPING)
+        return false;
+    task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
+    ends_take(step, task, NULL, CLUE_MACHINE_LOST);
+    task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
+    return true;
+}
+
+static struct task *still_there(const struct step *step, const struct machine *machine, uint64_t uid)
+{
+    struct task *task = jobs_find_task(step->jobs, uid);
+    return task && task->machine == machine->id ? task : NULL;
+}
+
+/* The ends come before the orders to start are repeated: an end may begin another attempt, and a START that
+ * was repeated before it would start a task that is stopped in the same step. */
+static void hello_without(struct step *step, const struct machine *machine, const uid_list *unknown)
+{
+    bool ended;
+    do {
+        ended = false;
+        for (size_t i = 0; i < unknown->len; i++) {
+            struct task *task = still_there(step, machine, unknown->items[i]);
+            ended |= task && hello_ends(step, machine, task);
+        }
+    } while (ended);
+    for (size_t i = 0; i < unknown->len; i++) {
+        const struct task *task = still_there(step, machine, unknown->items[i]);
+        if (task && task->state == TASK_STARTING) /* the order to start was lost on the way */
+            effect_add(step->effects, EFFECT_TASK_START)->start = task;
     }
 }
 
@@ -484,11 +510,7 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
     find_unknown(step, machine, hello, &unknown); /* its reports may have others started, and stopped again */
     for (size_t i = 0; i < hello->report_count; i++)
         apply_report(step, machine, &hello->reports[i]);
-    for (size_t i = 0; i < unknown.len; i++) {
-        struct task *task = jobs_find_task(step->jobs, unknown.items[i]);
-        if (task && task->machine == machine->id)
-            hello_without(step, machine, task);
-    }
+    hello_without(step, machine, &unknown);
     vec_done(&unknown);
     step->schedule = true;
 }

@@ -86,6 +86,51 @@ static const struct restart_record *newest(const struct jobset *jobset)
     return &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
 }
 
+static const struct task_launch *launch_of(struct harness *h, const struct task *task, struct arena *arena)
+{
+    struct task_launch *launch = NULL;
+    for (size_t i = 0; i < h->effects.list.len; i++) {
+        const struct effect *effect = &h->effects.list.items[i];
+        if (effect->kind != EFFECT_TASK_START || effect->start != task)
+            continue;
+        launch = ARENA_ARRAY(arena, struct task_launch, 1);
+        task_launch_build(effect->start, core_cluster(h->core), arena, launch);
+    }
+    return launch;
+}
+
+/* An agent comes back without two ranks of its machine: the order to start one was lost, the other one was
+ * running. The loss of the latter begins the dying checkpoint, in which a survivor is rank 0 of the next
+ * attempt: the order to start the old rank 0 is not repeated under that attempt's number. */
+static void a_lost_start_is_not_repeated_under_the_next_attempt(void **state)
+{
+    struct harness h;
+    struct told_rejoins seen;
+    harness_init(&h, 2, 8, 0);
+    h.context = &seen;
+    h.after = note_rejoins;
+    seen = (struct told_rejoins){0};
+    struct jobset *jobset = harness_create(&h, TRAIN(DUMP, 3, MAX(3)));
+    struct task *zero = harness_task(&h, "a-w-0-0"), *one = harness_task(&h, "a-w-0-1");
+    struct task *two = harness_task(&h, "a-w-0-2");
+    assert_true(zero->machine == one->machine && zero->machine != two->machine);
+    struct task *here[2] = {one, two};
+    for (size_t i = 0; i < 2; i++) {
+        struct task_report started = {.kind = REPORT_STARTED, .task = here[i]->uid};
+        harness_report(&h, &started, here[i]->machine);
+        joins(&h, here[i]);
+    }
+    harness_hello(&h, core_cluster(h.core)->machines[zero->machine].name.data, NULL, 0);
+    struct arena arena = {0};
+    const struct task_launch *again = launch_of(&h, zero, &arena);
+    assert_true(!again || again->attempt == 0);
+    assert_true(!again || jobset->attempt == 0);
+    arena_done(&arena);
+    core_check_invariants(h.core);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 static void survivors_save_and_all_begin_anew(void **state)
 {
     struct harness h;
@@ -337,6 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survivors_save_and_all_begin_anew),
+        cmocka_unit_test(a_lost_start_is_not_repeated_under_the_next_attempt),
         cmocka_unit_test(a_survivor_that_others_miss_is_lost_at_once),
         cmocka_unit_test(the_next_restart_is_another),
         cmocka_unit_test(refused),
