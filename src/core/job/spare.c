@@ -12,9 +12,9 @@
  * instead (spare_take): it moves to job->tasks, and from then on it is that task: a warm one a keeper that is
  * told of its rank with the others (rejoin.c), a cold one a task that is placed already.
  *
- * The gang at the head of the queue, if its priority is higher or it is of the spare's own JobSet, gets the
- * chips of spares, and the topology domain that one binds its Job to, when what it needs is there with them
- * and is not without (spare_yield).
+ * Spares give up their chips, and the topology domain that one binds its Job to, for a gang that fits with
+ * them and not without: the gang at the head of the queue if its priority is higher, and any gang of the
+ * spare's own JobSet (spare_yield). They also give them up while no rank of their Job has a machine.
  */
 #include "core/job/internal.h"
 #include "core/job/request.h"
@@ -22,7 +22,7 @@
 
 #define BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
 #define BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
-/* So many gangs are looked at in one pass: the head, and before it those that fit nowhere. */
+/* So many gangs of other JobSets are looked at in one pass: the head, and infeasible ones before it. */
 enum { YIELD_TRIES_MAX = 4 };
 
 /* --- how many --------------------------------------------------------------------------------- */
@@ -235,9 +235,44 @@ static void look_at(struct step *step, struct task *task)
         task_start_if_free(step, task);
 }
 
+/* What the ranks of the Job do. A process that was told to stop belongs to an earlier run. */
+struct ranks {
+    bool placed;    /* a rank of this run has a machine */
+    bool all_ready; /* every rank that is wanted runs and is ready */
+};
+
+static struct ranks look_at_ranks(const struct job *job)
+{
+    struct ranks ranks = {.all_ready = job->ready > 0 && (int32_t)job->ready >= job_wanted(job)};
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        const struct task *task = job->tasks.items[t];
+        if (task_ended(task->state))
+            continue;
+        bool leaves = task->doomed || task->evicted || task->state == TASK_STOPPING;
+        ranks.all_ready &= !leaves;
+        ranks.placed |= !leaves && task->machine != MACHINE_NONE;
+    }
+    return ranks;
+}
+
+/* Spares of a Job of which no rank has a machine hold room that its own gang, or another's, waits for. */
+static void leave_if_no_rank_is_placed(struct step *step, struct job *job, struct ranks ranks)
+{
+    if (ranks.placed || job->jobset->parking)
+        return;
+    for (size_t s = job->spares.len; s > 0; s--)
+        spare_leave(step, job->spares.items[s - 1], STR("no rank of its Job has a machine"));
+}
+
 void spare_look(struct step *step, struct job *job)
 {
     uint32_t count = wanted(job), living = 0;
+    if (job->spare_due_ns && job->spare_due_ns <= step->now_ns)
+        job->spare_due_ns = 0;
+    if (count == 0 && job->spares.len == 0)
+        return;
+    struct ranks ranks = look_at_ranks(job);
+    leave_if_no_rank_is_placed(step, job, ranks);
     for (size_t s = job->spares.len; s > 0; s--) {
         struct task *task = job->spares.items[s - 1];
         look_at(step, task);
@@ -251,10 +286,7 @@ void spare_look(struct step *step, struct job *job)
         if (!task->doomed)
             stop(step, task);
     }
-    if (job->spare_due_ns && job->spare_due_ns <= step->now_ns)
-        job->spare_due_ns = 0;
-    bool all_ready = job->ready > 0 && (int32_t)job->ready >= job_wanted(job);
-    if (job->spare_due_ns || !all_ready || job->jobset->parking)
+    if (job->spare_due_ns || !ranks.all_ready || job->jobset->parking)
         return;
     while (living < count && job->spares.len < SPARES_PER_JOB_MAX) {
         make(step, job);
@@ -443,31 +475,53 @@ static void give_up(struct step *step, const struct gang *gang, const struct pla
         }
 }
 
-/* What comes of asking for this one; false: the next in the queue may be asked for. */
-static bool yield_to(struct step *step, const struct gang *gang)
+enum yield {
+    YIELD_WAITS, /* fits as the cluster is, or once others have ended: it keeps its turn */
+    YIELD_DONE,  /* spares have given up their room for it */
+    YIELD_NEVER, /* fits nowhere, however empty the cluster is */
+};
+
+static enum yield yield_to(struct step *step, const struct gang *gang)
 {
     struct placement *places = mem_alloc(gang->tasks.len * sizeof(*places));
-    bool head = fits_without(step, gang, places); /* it waits for its turn, and so do those behind it */
-    if (!head && fits_with(step, gang, places)) {
+    enum yield yield = YIELD_WAITS;
+    bool fits = fits_without(step, gang, places);
+    if (!fits && fits_with(step, gang, places)) {
         give_up(step, gang, places);
-        head = true;
+        yield = YIELD_DONE;
+    } else if (!fits && !gang_feasible(step->jobs, step->cluster, gang)) {
+        yield = YIELD_NEVER;
     }
     mem_free(places);
-    return head || gang_feasible(step->jobs, step->cluster, gang);
+    return yield;
 }
 
+static bool has_spares(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        if (jobset->jobs[i] && jobset->jobs[i]->spares.len > 0)
+            return true;
+    return false;
+}
+
+/* A gang of a JobSet that has spares itself is asked for wherever it stands in the queue: a gang before it
+ * may wait for this very JobSet to end. Of the others the first one that could ever run is asked for, within
+ * YIELD_TRIES_MAX. */
 void spare_yield(struct step *step)
 {
     const struct sched_queue *queue = &step->jobs->queue;
     size_t tries = 0;
-    for (size_t i = 0; step->jobs->spares > 0 && i < queue->gangs.len && tries < YIELD_TRIES_MAX; i++) {
+    bool others = true;
+    for (size_t i = 0; step->jobs->spares > 0 && i < queue->gangs.len; i++) {
         const struct gang *gang = container_of(queue->gangs.items[i], struct gang, queued);
         if (gang_is_spare(gang))
             return; /* only others of them follow, or who wants no more than they */
-        if (gang_is_gated(gang) || gang_is_named(gang) || gang->thinned)
+        bool own = has_spares(gang->jobset);
+        if (gang_is_gated(gang) || gang_is_named(gang) || gang->thinned || (!own && !others))
             continue;
-        tries++;
-        if (yield_to(step, gang))
+        enum yield yield = yield_to(step, gang);
+        if (yield == YIELD_DONE)
             return;
+        others = others && yield == YIELD_NEVER && ++tries < YIELD_TRIES_MAX;
     }
 }

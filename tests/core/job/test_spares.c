@@ -322,8 +322,8 @@ static void it_yields_to_a_higher_priority(void **state)
     }
 }
 
-/* It came while no rank of its Job ran, to a machine that only replacements may use: the Job's domain is its
- * place then, and the next rank could not come to it. */
+/* A spare would come to a machine that only replacements may use while no rank of its Job has one. That
+ * machine would be the Job's domain then, where the next rank may not go. */
 static void it_gives_up_the_domain_of_its_job(void **state)
 {
     struct harness h;
@@ -341,13 +341,65 @@ static void it_gives_up_the_domain_of_its_job(void **state)
     harness_create(&h, JOBSET("c", "", WHOLE_MACHINE));
     exits(&h, "a-w-0-0", 0); /* and c takes its machine */
     harness_run_all(&h);
-    assert_string_equal(machine_name(&h, spare_of(jobset, 0)), "m-3");
+    assert_int_equal(notes(&h, "SpareLeft"), 1);
+    assert_int_equal((int)jobset->jobs[0]->spares.len, 0);
     assert_int_equal(harness_task(&h, "a-w-0-1")->state, TASK_PENDING);
     exits(&h, "b-x-0-0", 0);
-    assert_int_equal(notes(&h, "SpareLeft"), 1);
     harness_run_all(&h);
     assert_int_equal(harness_task(&h, "a-w-0-1")->state, TASK_RUNNING);
     core_check_invariants(h.core);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* A rank waits for the room of its own Job's spare, behind more gangs that fit nowhere than one pass looks
+ * at for others. */
+static void its_own_rank_comes_before_gangs_that_fit_nowhere(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    for (char name[] = "x1"; name[1] <= '8'; name[1]++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof(yaml),
+                 "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: %s}\nspec: "
+                 "{replicatedJobs: [{name: w, template: {spec: {parallelism: 4, completions: 4, " POD_OF(
+                     "", "4") "}}}]}\n",
+                 name);
+        harness_create(&h, yaml);
+    }
+    struct jobset *jobset = harness_create(
+        &h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: "
+            "{phalanx.dev/spares: '1'}}\n"
+            "spec: {replicatedJobs: [{name: w, template: {spec: {parallelism: 1, completions: 2, "
+            "completionMode: Indexed, " POD_OF("", "4") "}}}]}\n");
+    harness_create(&h, JOBSET("b", "", WHOLE_MACHINE));
+    all_join(&h, jobset);
+    harness_create(&h, JOBSET("c", "", WHOLE_MACHINE)); /* takes the room that rank 0 leaves */
+    machine_id room = spare_of(jobset, 0)->machine;
+    exits(&h, "a-w-0-0", 0);
+    harness_run_all(&h);
+    struct task *rank = harness_task(&h, "a-w-0-1");
+    assert_int_equal(rank->state, TASK_RUNNING);
+    assert_int_equal(rank->machine, room);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* Ready processes that were told to stop are not the run that spares are made for. */
+static void a_resumed_job_makes_none_before_its_ranks_run(void **state)
+{
+    struct harness h;
+    struct seen seen;
+    struct jobset *jobset = begin(&h, &seen, 4, COLD);
+    harness_write(&h, WRITE_REPLACE, "a",
+                  TRAIN("phalanx.dev/spares: '1', phalanx.dev/spare-kind: cold",
+                        "suspend: true, failurePolicy: {maxRestarts: 1}, "));
+    harness_wait(&h, 30 * NS_PER_SECOND);
+    assert_int_equal((int)jobset->jobs[0]->spares.len, 0);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", COLD), 200);
+    assert_int_equal((int)jobset->jobs[0]->spares.len, 0);
+    all_join(&h, jobset);
+    assert_counts(&h, jobset, 1, 1);
     harness_check_replay(&h);
     harness_done(&h);
 }
@@ -579,6 +631,8 @@ int main(void)
         cmocka_unit_test(a_cold_one_keeps_room),
         cmocka_unit_test(it_yields_to_a_higher_priority),
         cmocka_unit_test(it_gives_up_the_domain_of_its_job),
+        cmocka_unit_test(its_own_rank_comes_before_gangs_that_fit_nowhere),
+        cmocka_unit_test(a_resumed_job_makes_none_before_its_ranks_run),
         cmocka_unit_test(suspending_and_deleting_end_it),
         cmocka_unit_test(a_restart_of_all_makes_new_ones),
         cmocka_unit_test(a_deleted_or_drained_one_is_made_anew),
