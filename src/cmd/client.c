@@ -1,5 +1,6 @@
 #include "cmd/client.h"
 
+#include "cmd/usage.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -39,7 +40,7 @@ void say(const char *format, ...)
 {
     va_list args;
     fflush(stdout);
-    fprintf(stderr, "phalanx: ");
+    fprintf(stderr, "phalanx: %s%s", usage_command(), *usage_command() ? ": " : "");
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
@@ -237,9 +238,9 @@ int client_refused(const struct client_reply *reply, const char *doing)
     if (message.len == 0)
         message = (struct str){reply->text.data, reply->text.len < 200 ? reply->text.len : 200};
     if (doc_len(causes) == 0) {
-        say("%s: " STR_FORMAT, doing, STR_ARG(message));
+        say("%s%s" STR_FORMAT, doing ? doing : "", doing ? ": " : "", STR_ARG(message));
     } else {
-        say("%s: it is not valid:", doing);
+        say("%s%sthe object is not valid:", doing ? doing : "", doing ? ": " : "");
         for (size_t i = 0; i < doc_len(causes); i++) {
             struct str field = doc_text(doc_at(causes, i), "field"),
                        why = doc_text(doc_at(causes, i), "message");
@@ -256,7 +257,7 @@ int client_get(struct client *client, struct str path, struct client_reply *ret_
         return rc;
     if (ret_reply->code < 400 && ret_reply->doc)
         return EXIT_OK;
-    rc = client_refused(ret_reply, "reading");
+    rc = client_refused(ret_reply, NULL);
     client_reply_done(ret_reply);
     return rc;
 }
@@ -317,7 +318,7 @@ int client_stream(struct client *client, struct str path, const char *accept, in
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.code);
         if (json_parse(&reply.arena, buf_str(&reply.text), &reply.doc, NULL) < 0)
             reply.doc = NULL;
-        result = reply.code == 410 ? EXIT_OK : client_refused(&reply, "watching");
+        result = reply.code == 410 ? EXIT_OK : client_refused(&reply, NULL);
         client_reply_done(&reply);
         return result;
     }

@@ -54,6 +54,7 @@ struct kind {
 };
 const struct kind *kind_find(struct str name);                       /* any of its names; NULL: unknown */
 const struct kind *kind_of(struct str api_version, struct str kind); /* of a document; NULL: not served */
+void kind_say_unknown(struct str name); /* and the kind that was probably meant */
 /* "jobset/x" or "jobsets.jobset.x-k8s.io/x"; false (and said so): not KIND/NAME of a known kind. */
 bool kind_split(const char *text, const struct kind **ret_kind, struct str *ret_name);
 /* Arguments are KIND NAME... or KIND/NAME...: takes a leading KIND off them; *ret_kind is untouched without
@@ -92,7 +93,8 @@ int client_open(struct client *client, const struct client_options *options);
 void client_close(struct client *client);
 int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply);
 void client_reply_done(struct client_reply *reply);
-/* After a code >= 400: prints the Status and returns the exit code that belongs to it. */
+/* After a code >= 400: prints the Status, behind what was being done (may be NULL), and returns the exit code
+ * that belongs to it. */
 int client_refused(const struct client_reply *reply, const char *doing);
 /* GET path; *ret_reply is the object or list. The usual exit codes. */
 int client_get(struct client *client, struct str path, struct client_reply *ret_reply);
@@ -132,7 +134,7 @@ const char *color_of(struct str word); /* escape for a state word; "" without co
 const char *color_end(void);
 void output_write(struct buf *out); /* to standard output, at once; empties it */
 void say(const char *format, ...)
-    __attribute__((format(printf, 1, 2))); /* "phalanx: ...\n" on standard error */
+    __attribute__((format(printf, 1, 2))); /* "phalanx: COMMAND: ...\n" on standard error */
 
 struct str doc_text(const struct doc *object, const char *path); /* string at a dotted path; "" if absent */
 int64_t doc_number(const struct doc *object, const char *path, int64_t fallback);

@@ -1,4 +1,5 @@
 #include "cmd/cluster_file.h"
+#include "cmd/client.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ static bool read_file(const char *path, struct buf *ret_text)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (!file) {
-        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        say("%s: %s", path, strerror(errno));
         return false;
     }
     char chunk[65536];
@@ -22,7 +23,7 @@ static bool read_file(const char *path, struct buf *ret_text)
         buf_add(ret_text, chunk, got);
     bool failed = ferror(file) || ret_text->len > FILE_BYTES_MAX;
     if (failed)
-        fprintf(stderr, "%s: %s\n", path, ferror(file) ? "cannot be read" : "larger than 64 MiB");
+        say("%s: %s", path, ferror(file) ? "cannot be read" : "larger than 64 MiB");
     if (file != stdin)
         fclose(file);
     return !failed;

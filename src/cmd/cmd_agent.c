@@ -1,11 +1,12 @@
 /* phalanx agent: one machine of a cluster, or many simulated ones. */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/units.h"
+#include "cmd/client.h"
+#include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "cmd/log_options.h"
 #include "cmd/settings_file.h"
@@ -260,7 +261,7 @@ static int parse(struct arguments *arguments, int argc, char **argv)
     optind = 0; /* the dispatcher or a test may have parsed before */
     for (;;) {
         int index = 0;
-        int option = getopt_long(argc, argv, "+h", long_options, &index);
+        int option = usage_option(argc, argv, "+h", long_options, &index);
         if (option == -1)
             break;
         if (option == '?')
@@ -268,13 +269,12 @@ static int parse(struct arguments *arguments, int argc, char **argv)
         if (option == 'h')
             option = OPTION_HELP;
         if (!take_option(arguments, option, optarg)) {
-            fprintf(stderr, "phalanx agent: --%s: \"%s\" is not a valid value\n", long_options[index].name,
-                    optarg);
+            say("--%s: \"%s\" is not a valid value", long_options[index].name, optarg);
             return EXIT_USAGE;
         }
     }
     if (optind < argc) {
-        fprintf(stderr, "phalanx agent: unexpected argument \"%s\"\n", argv[optind]);
+        say("unexpected argument \"%s\"", argv[optind]);
         return EXIT_USAGE;
     }
     return EXIT_OK;
@@ -293,7 +293,7 @@ static bool read_settings(struct arguments *arguments)
     if (rc == 0 && !settings)
         rc = error_set(&error, ERROR_INVALID, "%s: one document is wanted", path);
     if (rc < 0)
-        fprintf(stderr, "phalanx agent: %s\n", error.text);
+        say("%s", error.text);
     arguments->host.probe_settings = settings;
     return rc == 0;
 }
@@ -329,7 +329,7 @@ static int run(const struct arguments *arguments)
     running.term.data = running.interrupt.data = &running;
     int rc = agent_host_new(&running.loop, &arguments->host, &running.host, &error);
     if (rc < 0) {
-        fprintf(stderr, "phalanx agent: %s\n", error.text);
+        say("%s", error.text);
         on_host_closed(&running);
     } else {
         uv_signal_start(&running.term, on_signal, SIGTERM);
@@ -353,8 +353,8 @@ static void raise_descriptor_limit(uint32_t machines)
         struct rlimit more = {need, need};
         if (setrlimit(RLIMIT_NOFILE, &more) == 0)
             return;
-        fprintf(stderr, "phalanx agent: %llu descriptors are allowed, %llu are needed (ulimit -n)\n",
-                (unsigned long long)limit.rlim_max, (unsigned long long)need);
+        say("%llu descriptors are allowed, %llu are needed (ulimit -n)", (unsigned long long)limit.rlim_max,
+            (unsigned long long)need);
     }
     (void)setrlimit(RLIMIT_NOFILE, &limit); /* what is missing shows when connecting */
 }
@@ -368,7 +368,7 @@ int cmd_agent(int argc, char **argv)
         return EXIT_OK;
     }
     if (code != EXIT_OK) {
-        fputs("Try: phalanx agent --help\n", stderr);
+        usage_wrong(usage, NULL);
         return code;
     }
     if (!read_settings(&arguments))

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "cmd/usage.h"
 #include "cmd/files.h"
 #include "core/spec/spec.h"
 
@@ -188,7 +189,7 @@ int cmd_apply(int argc, char **argv)
     struct file_docs docs = {0};
     bool good = true, any = false;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "f:", options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "f:", options, NULL)) != -1) {
         if (letter == 'f') {
             good = files_read(optarg, &docs) && good;
             any = true;
@@ -198,16 +199,17 @@ int cmd_apply(int argc, char **argv)
             applying.lax = true;
         } else if (!client_option(&applying.options, letter, optarg)) {
             files_done(&docs);
-            fputs(usage, stderr);
-            return EXIT_USAGE;
+            return usage_wrong(usage, NULL);
         }
     }
     int rc = EXIT_USAGE;
     if (applying.options.help) {
         fputs(usage, stdout);
         rc = EXIT_OK;
-    } else if (!any || optind < argc) {
-        fputs(usage, stderr);
+    } else if (!any) {
+        rc = usage_wrong(usage, "-f FILE is missing");
+    } else if (optind < argc) {
+        rc = usage_wrong(usage, "unexpected argument \"%s\"", argv[optind]);
     } else {
         rc = good ? apply_all(&applying, &docs) : EXIT_FAILED;
     }

@@ -1,10 +1,10 @@
 /* phalanx certs: the cluster's own certificate authority, and what it issues. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "cmd/cmd.h"
+#include "cmd/usage.h"
+#include "cmd/client.h"
 #include "host/access/folder.h"
 
 static const char usage[] =
@@ -106,13 +106,15 @@ static bool parse(struct arguments *arguments, int argc, char **argv)
         {0},
     };
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-        if (!take(arguments, option, optarg))
+    while ((option = usage_option(argc, argv, "", options, NULL)) != -1)
+        if (!usage_value(take(arguments, option, optarg)))
             return false;
     if (arguments->help)
         return true;
-    if (argc - optind != 2)
+    if (argc - optind != 2) {
+        say(argc - optind < 2 ? "an action and DIR are needed" : "too many arguments");
         return false;
+    }
     arguments->verb = argv[optind];
     arguments->folder = argv[optind + 1];
     return true;
@@ -161,11 +163,11 @@ static int run(struct arguments *arguments, struct error *error)
 
 int cmd_certs(int argc, char **argv)
 {
+    static const char *const verbs[] = {"init", "client", "agent", "revoke", "token", "kubeconfig"};
     struct arguments arguments = {0};
     struct error error = {0};
     if (!parse(&arguments, argc, argv)) {
-        fputs("Try: phalanx certs --help\n", stderr);
-        return EXIT_USAGE;
+        return usage_wrong(usage, NULL);
     }
     if (arguments.help) {
         fputs(usage, stdout);
@@ -173,10 +175,13 @@ int cmd_certs(int argc, char **argv)
     }
     int rc = run(&arguments, &error);
     if (rc > 0) {
-        fprintf(stderr, "phalanx certs: \"%s\" is unknown or lacks an option; see --help\n", arguments.verb);
-        return EXIT_USAGE;
+        for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+            if (strcmp(arguments.verb, verbs[i]) == 0)
+                return usage_wrong(usage, "%s lacks an option", arguments.verb);
+        usage_unknown("action", str_from(arguments.verb), verbs, sizeof verbs / sizeof *verbs);
+        return usage_wrong(usage, NULL);
     }
     if (rc < 0)
-        fprintf(stderr, "phalanx certs: %s\n", error.text);
+        say("%s", error.text);
     return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }

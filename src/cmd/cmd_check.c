@@ -1,5 +1,4 @@
 /* phalanx check: what this machine says about its own health, once or for some rounds. */
-#include <getopt.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,8 @@
 
 #include "base/json.h"
 #include "base/vec.h"
+#include "cmd/client.h"
+#include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "cmd/settings_file.h"
 #include "host/probes/probes.h"
@@ -246,7 +247,7 @@ static void print_json(const struct check *check)
 
 static int complain(const char *what, const char *why)
 {
-    fprintf(stderr, "phalanx check: %s%s%s\n", what, why ? ": " : "", why ? why : "");
+    say("%s%s%s", what, why ? ": " : "", why ? why : "");
     return STATUS_UNKNOWN;
 }
 
@@ -277,7 +278,7 @@ static int parse(struct check *check, int argc, char **argv)
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    for (int option; (option = usage_option(argc, argv, "h", options, NULL)) != -1;) {
         if (option == 'h') {
             fputs(usage, stdout);
             return -1;
@@ -296,11 +297,12 @@ static int parse(struct check *check, int argc, char **argv)
         } else if (option == 'j') {
             check->json = true;
         } else if (option == '?') {
+            usage_wrong(usage, NULL);
             return STATUS_UNKNOWN;
         }
     }
     if (optind < argc)
-        return complain("no argument is wanted; see --help", NULL);
+        return usage_wrong(usage, "unexpected argument \"%s\"", argv[optind]), STATUS_UNKNOWN;
     return STATUS_OK;
 }
 

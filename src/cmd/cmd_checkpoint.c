@@ -1,7 +1,6 @@
 /* phalanx checkpoint: what a folder of checkpoints holds, whether it is whole, and its regions as a file
  * for others. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "cmd/usage.h"
 #include "cmd/checkpoint_gc.h"
 #include "cmd/checkpoint_mirror.h"
 #include "cmd/client.h"
@@ -285,11 +285,12 @@ static int export_regions(const struct options *options, struct shards *shards, 
 
 static int parse(struct options *options, int argc, char **argv)
 {
+    static const char *const verbs[] = {"list", "show", "verify", "export", "gc"};
     static const struct option known[] = {
         {"step", required_argument, NULL, 's'}, {"output", required_argument, NULL, 'o'},
         {"json", no_argument, NULL, 'j'},       {"dry-run", no_argument, NULL, 'd'},
         {"help", no_argument, NULL, 'h'},       {0}};
-    for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
+    for (int option; (option = usage_option(argc, argv, "ho:", known, NULL)) != -1;) {
         if (option == 'h') {
             fputs(usage, stdout);
             return -1;
@@ -303,20 +304,20 @@ static int parse(struct options *options, int argc, char **argv)
         } else if (option == 'j') {
             options->json = true;
         } else if (option == '?') {
-            return EXIT_USAGE;
+            return usage_wrong(usage, NULL);
         }
     }
     if (argc - optind != 2) {
-        say("checkpoint needs a verb and a folder; see phalanx checkpoint --help");
-        return EXIT_USAGE;
+        return usage_wrong(usage, "an action and DIR are needed");
     }
     options->verb = argv[optind];
     options->folder = argv[optind + 1];
-    bool export = strcmp(options->verb, "export") == 0;
-    if (!export && strcmp(options->verb, "list") != 0 && strcmp(options->verb, "show") != 0 &&
-        strcmp(options->verb, "verify") != 0 && strcmp(options->verb, "gc") != 0) {
-        say("checkpoint %s: list, show, verify, export or gc is wanted", options->verb);
-        return EXIT_USAGE;
+    bool export = strcmp(options->verb, "export") == 0, is_known = false;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        is_known |= strcmp(options->verb, verbs[i]) == 0;
+    if (!is_known) {
+        usage_unknown("action", str_from(options->verb), verbs, sizeof verbs / sizeof *verbs);
+        return usage_wrong(usage, NULL);
     }
     if (export != (options->output != NULL)) {
         say(export ? "export needs --output FILE" : "--output is for export");

@@ -1,32 +1,37 @@
 /* phalanx cluster: check a cluster file; show the cluster that runs. */
 #include <stdio.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 #include "cmd/cluster_file.h"
 
 static const char usage[] =
-    "Usage: phalanx cluster check FILE...\n"
+    "Usage: phalanx cluster check FILE... [-o json]\n"
     "       phalanx cluster show [options]\n"
     "\n"
     "check   reads cluster files; prints their inventory, or every mistake as\n"
     "        FILE:LINE:COLUMN: path: message\n"
     "show    prints the blocks of the running cluster, their machines and chips\n"
     "\n"
-    "Options of show:\n" CLIENT_HELP CLIENT_EXIT_HELP;
+    "  -o, --output json      check: each file as JSON, one a line; show: one object\n" CLIENT_HELP
+        CLIENT_EXIT_HELP;
 
-static int check(int argc, char **argv)
+static int check(char **files, int count, bool json_wanted)
 {
     int result = EXIT_OK;
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; i < count; i++) {
         struct cluster cluster;
         struct buf json BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
-        if (!cluster_file_load(argv[i], &cluster, &json)) {
+        if (!cluster_file_load(files[i], &cluster, &json)) {
             result = EXIT_FAILED;
             continue;
         }
-        cluster_describe(&cluster, &text);
-        if (argc > 1)
-            printf("%s:\n", argv[i]);
+        if (json_wanted)
+            buf_printf(&text, STR_FORMAT "\n", STR_ARG(buf_str(&json)));
+        else
+            cluster_describe(&cluster, &text);
+        if (count > 1 && !json_wanted)
+            printf("%s:\n", files[i]);
         output_write(&text);
         cluster_done(&cluster);
     }
@@ -51,66 +56,97 @@ static void add_node(struct block_sum *sum, const struct doc *node)
     sum->free_chips += doc_number(node, "status.phalanx.freeChips", 0);
 }
 
-static void add_row(struct text_table *table, struct str pod, struct str block, const struct block_sum *sum)
+struct block_list {
+    VEC(struct block_sum) blocks;
+    struct block_sum all;
+};
+
+/* Nodes come in the order of the cluster file, those of a block together. */
+static void sum_blocks(struct block_list *list, const struct doc *nodes)
+{
+    for (size_t i = 0; i < doc_len(nodes); i++) {
+        const struct doc *node = doc_at(nodes, i);
+        struct block_sum sum = {.pod = doc_text(node, "status.phalanx.pod"),
+                                .block = doc_text(node, "status.phalanx.block")};
+        size_t last = list->blocks.len - 1;
+        if (!list->blocks.len || !str_equal(list->blocks.items[last].pod, sum.pod) ||
+            !str_equal(list->blocks.items[last].block, sum.block))
+            vec_push(&list->blocks, sum);
+        add_node(&list->blocks.items[list->blocks.len - 1], node);
+        add_node(&list->all, node);
+    }
+}
+
+static void add_row(struct text_table *table, const struct block_sum *sum)
 {
     const int64_t numbers[] = {sum->machines, sum->ready,      sum->cordoned,
                                sum->spares,   sum->free_chips, sum->chips};
-    table_add(table, pod);
-    table_add(table, block);
+    table_add(table, sum->pod);
+    table_add(table, sum->block);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         table_add(table, arena_printf(&table->arena, "%lld", (long long)numbers[i]));
 }
 
-static void print_blocks(const struct doc *nodes)
+static void put_table(struct buf *out, struct block_list *list)
 {
     static const char *const head[] = {"POD",      "BLOCK",  "MACHINES", "READY",
                                        "CORDONED", "SPARES", "FREE",     "CHIPS"};
     struct text_table table = {.columns = 8};
-    struct buf out BUF_CLEANUP = {0};
-    struct block_sum sum = {0}, all = {0};
     for (int i = 0; i < 8; i++)
         table_add(&table, str_from(head[i]));
-    for (size_t i = 0; i < doc_len(nodes); i++) {
-        const struct doc *node = doc_at(nodes, i);
-        struct str pod = doc_text(node, "status.phalanx.pod"), block = doc_text(node, "status.phalanx.block");
-        if (sum.machines && (!str_equal(pod, sum.pod) || !str_equal(block, sum.block))) {
-            add_row(&table, sum.pod, sum.block, &sum);
-            sum = (struct block_sum){0};
-        }
-        sum.pod = pod;
-        sum.block = block;
-        add_node(&sum, node);
-        add_node(&all, node);
-    }
-    if (sum.machines)
-        add_row(&table, sum.pod, sum.block, &sum);
-    add_row(&table, STR("all"), STR(""), &all);
-    table_print(&table, &out, false);
-    output_write(&out);
+    for (size_t i = 0; i < list->blocks.len; i++)
+        add_row(&table, &list->blocks.items[i]);
+    list->all.pod = STR("all");
+    add_row(&table, &list->all);
+    table_print(&table, out, false);
     table_done(&table);
 }
 
-static int show(int argc, char **argv)
+static void put_members(struct json_writer *writer, const struct block_sum *sum)
 {
-    static const struct option options[] = {CLIENT_LONG_OPTIONS, {0}};
-    struct client_options common = {0};
+    json_pair_int(writer, "machines", sum->machines);
+    json_pair_int(writer, "ready", sum->ready);
+    json_pair_int(writer, "cordoned", sum->cordoned);
+    json_pair_int(writer, "spares", sum->spares);
+    json_pair_int(writer, "freeChips", sum->free_chips);
+    json_pair_int(writer, "chips", sum->chips);
+}
+
+static void put_json(struct buf *out, const struct block_list *list)
+{
+    struct json_writer writer = {.out = out};
+    json_begin_object(&writer);
+    json_key(&writer, "blocks");
+    json_begin_array(&writer);
+    for (size_t i = 0; i < list->blocks.len; i++) {
+        json_begin_object(&writer);
+        json_pair_str(&writer, "pod", list->blocks.items[i].pod);
+        json_pair_str(&writer, "block", list->blocks.items[i].block);
+        put_members(&writer, &list->blocks.items[i]);
+        json_end_object(&writer);
+    }
+    json_end_array(&writer);
+    put_members(&writer, &list->all);
+    json_end_object(&writer);
+    buf_add_char(out, '\n');
+}
+
+static int show(const struct client_options *common, bool json)
+{
     struct client client;
     struct client_reply nodes;
-    int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
-        if (!client_option(&common, letter, optarg)) {
-            fputs(usage, stderr);
-            return EXIT_USAGE;
-        }
-    }
-    if (common.help) {
-        fputs(usage, stdout);
-        return EXIT_OK;
-    }
-    client_open(&client, &common);
+    client_open(&client, common);
     int rc = client_get(&client, STR("/api/v1/nodes"), &nodes);
     if (rc == EXIT_OK) {
-        print_blocks(doc_get(nodes.doc, "items"));
+        struct block_list list = {0};
+        struct buf out BUF_CLEANUP = {0};
+        sum_blocks(&list, doc_get(nodes.doc, "items"));
+        if (json)
+            put_json(&out, &list);
+        else
+            put_table(&out, &list);
+        output_write(&out);
+        vec_done(&list.blocks);
         client_reply_done(&nodes);
     }
     client_close(&client);
@@ -119,15 +155,31 @@ static int show(int argc, char **argv)
 
 int cmd_cluster(int argc, char **argv)
 {
-    const char *action = argc > 1 ? argv[1] : "";
-    if (strcmp(action, "--help") == 0 || strcmp(action, "-h") == 0) {
+    static const char *const actions[] = {"check", "show"};
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'}, CLIENT_LONG_OPTIONS, {0}};
+    struct client_options common = {0};
+    bool json = false, usable = true;
+    int letter;
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "o:", options, NULL)) != -1) {
+        if (letter == 'o')
+            usable = usage_json(optarg, &json) && usable;
+        else
+            usable = client_option(&common, letter, optarg) && usable;
+    }
+    if (common.help) {
         fputs(usage, stdout);
         return EXIT_OK;
     }
-    if (strcmp(action, "check") == 0 && argc > 2)
-        return check(argc - 2, argv + 2);
+    if (!usable || optind == argc)
+        return usage_wrong(usage, usable ? "check or show is needed" : NULL);
+    const char *action = argv[optind++];
     if (strcmp(action, "show") == 0)
-        return show(argc - 1, argv + 1);
-    fputs(usage, stderr);
-    return EXIT_USAGE;
+        return optind < argc ? usage_wrong(usage, "unexpected argument \"%s\"", argv[optind])
+                             : show(&common, json);
+    if (strcmp(action, "check") == 0)
+        return optind == argc ? usage_wrong(usage, "FILE is missing")
+                              : check(argv + optind, argc - optind, json);
+    usage_unknown("action", str_from(action), actions, sizeof actions / sizeof *actions);
+    return usage_wrong(usage, NULL);
 }

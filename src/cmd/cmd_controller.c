@@ -1,11 +1,12 @@
 /* phalanx controller: the control plane of one cluster, in the foreground. */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cmd/client.h"
+#include "cmd/usage.h"
 #include "cmd/cluster_file.h"
 #include "cmd/cmd.h"
 #include "host/controller/controller.h"
@@ -183,21 +184,22 @@ static int parse(struct command *command, int argc, char **argv)
         {0},
     };
     int option, index = 0;
-    while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+    while ((option = usage_option(argc, argv, "h", options, &index)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);
             return 1;
         }
-        if (option == '?')
+        if (option == '?') {
+            usage_wrong(usage, NULL);
             return -1;
+        }
         if (!parse_option(command, option, optarg)) {
-            fprintf(stderr, "phalanx controller: --%s: \"%s\" is not valid\n", options[index].name, optarg);
+            say("--%s: \"%s\" is not valid", options[index].name, optarg);
             return -1;
         }
     }
     if (optind < argc || !command->options.data_dir) {
-        fprintf(stderr, "phalanx controller: %s; see --help\n",
-                optind < argc ? "too many arguments" : "--data is needed");
+        usage_wrong(usage, optind < argc ? "too many arguments" : "--data DIR is missing");
         return -1;
     }
     const struct controller_options *with = &command->options;
@@ -209,7 +211,7 @@ static int parse(struct command *command, int argc, char **argv)
     else if (with->access.tokens && !with->tls_cert && strncmp(with->api_address, "127.", 4) != 0)
         wrong = "tokens can be read on the way: --tokens needs --tls-cert, or an API on loopback";
     if (wrong)
-        fprintf(stderr, "phalanx controller: %s\n", wrong);
+        say("%s", wrong);
     return wrong ? -1 : 0;
 }
 
@@ -233,7 +235,7 @@ static int run(struct command *command)
     struct error error = {0};
     uv_loop_init(&loop);
     if (controller_new(&loop, &command->options, &controller, &error) < 0) {
-        fprintf(stderr, "phalanx controller: %s\n", error.text);
+        say("%s", error.text);
         uv_run(&loop, UV_RUN_DEFAULT); /* what was begun is closing */
         uv_loop_close(&loop);
         return 1;

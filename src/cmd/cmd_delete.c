@@ -1,6 +1,7 @@
 /* phalanx delete: objects by name or by file, and wait until they are gone. */
 #include <stdio.h>
 
+#include "cmd/usage.h"
 #include "cmd/files.h"
 
 static const char usage[] =
@@ -95,7 +96,7 @@ static int delete_one(struct deleting *deleting, const struct kind *kind, const 
         return EXIT_OK;
     }
     if (reply.code >= 400) {
-        rc = client_refused(&reply, "delete");
+        rc = client_refused(&reply, NULL);
         client_reply_done(&reply);
         return rc;
     }
@@ -166,11 +167,15 @@ static int delete_named(struct deleting *deleting, char **args, int count)
     if (!strchr(args[0], '/')) {
         kind = kind_find(str_from(args[0]));
         if (!kind) {
-            say("unknown kind \"%s\"", args[0]);
+            kind_say_unknown(str_from(args[0]));
             return EXIT_USAGE;
         }
-        if (count == 1)
-            return deleting->labels || deleting->all ? delete_many(deleting, kind) : EXIT_USAGE;
+        if (count == 1) {
+            if (deleting->labels || deleting->all)
+                return delete_many(deleting, kind);
+            say("which %s? a name, --selector or --all is needed", kind->plural);
+            return EXIT_USAGE;
+        }
         args++;
         count--;
     }
@@ -229,15 +234,17 @@ int cmd_delete(int argc, char **argv)
     struct file_docs docs = {0};
     bool any = false, good = true, usable = true;
     int letter, rc = EXIT_USAGE;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "f:l:", options, NULL)) != -1)
-        usable = take_option(&deleting, &docs, letter, &any, &good) && usable;
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "f:l:", options, NULL)) != -1)
+        usable = usage_value(take_option(&deleting, &docs, letter, &any, &good)) && usable;
     if (deleting.options.help) {
         fputs(usage, stdout);
         files_done(&docs);
         return EXIT_OK;
     }
     deleting.deadline_ns = deleting.timeout_ns ? client_clock() + deleting.timeout_ns : INT64_MAX;
-    if (usable && any != (optind < argc)) {
+    if (usable && any == (optind < argc)) {
+        say(any ? "-f FILE and names exclude each other" : "KIND/NAME or -f FILE is missing");
+    } else if (usable) {
         client_open(&deleting.client, &deleting.options);
         if (any)
             rc = good ? delete_files(&deleting, &docs) : EXIT_FAILED;
@@ -246,7 +253,7 @@ int cmd_delete(int argc, char **argv)
         client_close(&deleting.client);
     }
     if (rc == EXIT_USAGE)
-        fputs(usage, stderr);
+        usage_wrong(usage, NULL);
     files_done(&docs);
     return rc;
 }

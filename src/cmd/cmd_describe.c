@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/yaml.h"
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] = "Usage: phalanx describe KIND NAME... | KIND/NAME... [options]\n"
@@ -409,15 +410,14 @@ int cmd_describe(int argc, char **argv)
     struct describing describing = {0};
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1)
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1)
         usable = client_option(&describing.options, letter, optarg) && usable;
     if (describing.options.help) {
         fputs(usage, stdout);
         return EXIT_OK;
     }
     if (!usable || optind == argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return usage_wrong(usage, usable ? "KIND/NAME is missing" : NULL);
     }
     client_open(&describing.client, &describing.options);
     int rc = describe_all(&describing, argv + optind, argc - optind);

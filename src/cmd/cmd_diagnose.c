@@ -1,13 +1,13 @@
 /* phalanx diagnose: which rank made the collectives of a job hang, from the dumps that its ranks left. */
 #include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/pickle.h"
+#include "cmd/usage.h"
 #include "cmd/diagnose.h"
 #include "host/collect/collect.h"
 
@@ -64,7 +64,7 @@ static int parse(struct diagnose_options *options, int argc, char **argv)
     };
     int option;
     int64_t number;
-    while ((option = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "vo:", known, NULL)) != -1) {
+    while ((option = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "vo:", known, NULL)) != -1) {
         switch (option) {
         case 'O': /* the agent's: what a task on this machine recorded */
             options->order = optarg;
@@ -80,11 +80,8 @@ static int parse(struct diagnose_options *options, int argc, char **argv)
             options->json = true;
             break;
         case 'o':
-            if (strcmp(optarg, "json") != 0) {
-                say("-o takes json");
+            if (!usage_json(optarg, &options->json))
                 return -1;
-            }
-            options->json = true;
             break;
         case 'S':
             options->save = optarg;
@@ -93,8 +90,10 @@ static int parse(struct diagnose_options *options, int argc, char **argv)
             options->verbose = true;
             break;
         default:
-            if (!client_option(&options->client, option, optarg))
+            if (!client_option(&options->client, option, optarg)) {
+                usage_wrong(usage, NULL);
                 return -1;
+            }
         }
     }
     if (options->client.help) {
@@ -102,7 +101,7 @@ static int parse(struct diagnose_options *options, int argc, char **argv)
         return 1;
     }
     if (argc - optind != 1) {
-        say("diagnose needs one folder, jobset/NAME or job/NAME; see phalanx diagnose --help");
+        usage_wrong(usage, "one of DIR, jobset/NAME and job/NAME is needed");
         return -1;
     }
     options->folder = argv[optind];

@@ -1,5 +1,4 @@
 /* phalanx ettr: what failures cost a job of a given size, and how often it should save. */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,8 @@
 #include "base/ettr.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "cmd/client.h"
+#include "cmd/usage.h"
 #include "cmd/cmd.h"
 
 static const char usage[] =
@@ -46,10 +47,10 @@ enum setting {
     CONFIDENCE,
     SETTINGS
 };
-enum kind { COUNT, POSITIVE, SHARE, SPAN, SPAN_OR_AUTO, SPAN_POSITIVE };
+enum value_kind { COUNT, POSITIVE, SHARE, SPAN, SPAN_OR_AUTO, SPAN_POSITIVE };
 static const struct {
     const char *name, *wanted;
-    enum kind kind;
+    enum value_kind kind;
 } kinds[SETTINGS] = {
     [MACHINES] = {"machines", "a number above 0", POSITIVE},
     [RATE] = {"rate", "a number above 0", POSITIVE},
@@ -85,7 +86,7 @@ static bool span_parse(const char *text, double *ret)
     return true;
 }
 
-static bool value_parse(enum kind kind, const char *text, double *ret)
+static bool value_parse(enum value_kind kind, const char *text, double *ret)
 {
     switch (kind) {
     case COUNT: {
@@ -111,8 +112,7 @@ static bool value_parse(enum kind kind, const char *text, double *ret)
 
 static int complain(const char *what)
 {
-    fprintf(stderr, "phalanx ettr: %s; see --help\n", what);
-    return EXIT_USAGE;
+    return usage_wrong(usage, "%s", what);
 }
 
 static int parse(struct asked *asked, int argc, char **argv)
@@ -122,20 +122,19 @@ static int parse(struct asked *asked, int argc, char **argv)
         options[i] = (struct option){kinds[i].name, required_argument, NULL, 256 + i};
     options[SETTINGS] = (struct option){"json", no_argument, NULL, 'j'};
     options[SETTINGS + 1] = (struct option){"help", no_argument, NULL, 'h'};
-    for (int letter; (letter = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int letter; (letter = usage_option(argc, argv, "h", options, NULL)) != -1;) {
         if (letter == 'h') {
             fputs(usage, stdout);
             return -1;
         } else if (letter == 'j') {
             asked->json = true;
         } else if (letter < 256) {
-            return EXIT_USAGE;
+            return usage_wrong(usage, NULL);
         } else {
             int which = letter - 256;
             asked->given[which] = true;
             if (!value_parse(kinds[which].kind, optarg, &asked->value[which])) {
-                fprintf(stderr, "phalanx ettr: --%s %s: %s is wanted\n", kinds[which].name, optarg,
-                        kinds[which].wanted);
+                say("--%s %s: %s is wanted", kinds[which].name, optarg, kinds[which].wanted);
                 return EXIT_USAGE;
             }
         }

@@ -9,6 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 #include "base/websocket.h"
 
@@ -216,7 +217,7 @@ static int shake_hands(struct session *session, struct str path)
     struct client_reply reply; /* asked again as a plain request, the refusal is a whole answer */
     int rc = client_call(&session->client, &(struct client_request){.path = path}, &reply);
     if (rc == EXIT_OK) {
-        rc = client_refused(&reply, "exec");
+        rc = client_refused(&reply, NULL);
         client_reply_done(&reply);
     }
     return rc;
@@ -331,7 +332,7 @@ int cmd_exec(int argc, char **argv)
     struct session session = {.channel = -1};
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, "+" CLIENT_SHORT_OPTIONS "c:it", options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, "+" CLIENT_SHORT_OPTIONS "c:it", options, NULL)) != -1) {
         if (letter == 'c')
             session.container = optarg;
         else if (letter == 'i')
@@ -349,8 +350,7 @@ int cmd_exec(int argc, char **argv)
     if (first < argc && strcmp(argv[first], "--") == 0)
         first++;
     if (!usable || first >= argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return usage_wrong(usage, usable ? "POD and COMMAND are needed" : NULL);
     }
     signal(SIGPIPE, SIG_IGN);
     client_open(&session.client, &session.options);

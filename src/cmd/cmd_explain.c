@@ -1,6 +1,7 @@
 /* phalanx explain: why a JobSet restarted or ended, and what that cost, from what its object says. */
 #include <stdio.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] =
@@ -256,10 +257,9 @@ int cmd_explain(int argc, char **argv)
     struct explaining explaining = {0};
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, "o:" CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, "o:" CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
         if (letter == 'o') {
-            explaining.json = strcmp(optarg, "json") == 0;
-            usable = usable && explaining.json;
+            usable = usage_json(optarg, &explaining.json) && usable;
         } else {
             usable = client_option(&explaining.options, letter, optarg) && usable;
         }
@@ -269,8 +269,7 @@ int cmd_explain(int argc, char **argv)
         return EXIT_OK;
     }
     if (!usable || optind == argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return usage_wrong(usage, usable ? "jobset/NAME is missing" : NULL);
     }
     client_open(&explaining.client, &explaining.options);
     int rc = explain_all(&explaining, argv + optind, argc - optind);

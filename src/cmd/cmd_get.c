@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/yaml.h"
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] =
@@ -51,7 +52,7 @@ static bool parse_format(const char *text, enum format *ret_format)
             return true;
         }
     }
-    say("unknown output format \"%s\": table, wide, json, yaml or name", text);
+    usage_unknown("output format", str_from(text), names, 5);
     return false;
 }
 
@@ -152,7 +153,7 @@ static bool on_change(void *context, struct str line)
     struct str type = doc_text(change, "type");
     const struct doc *object = doc_get(change, "object");
     if (str_is(type, "ERROR")) {
-        say("watching: " STR_FORMAT, STR_ARG(doc_text(object, "message")));
+        say(STR_FORMAT, STR_ARG(doc_text(object, "message")));
         return false;
     }
     if (str_is(type, "BOOKMARK"))
@@ -209,7 +210,7 @@ static int get_one(struct getting *getting, struct str name)
     if (rc != EXIT_OK)
         return rc;
     if (reply.code >= 400 || !reply.doc) {
-        rc = client_refused(&reply, "get");
+        rc = client_refused(&reply, NULL);
     } else if (table) {
         if (!getting->table.cells.len && !getting->table.header_printed)
             take_columns(getting, reply.doc);
@@ -272,8 +273,7 @@ static int get_kinds(struct getting *getting, const char *list, char **names, in
         rest = more ? tail : (struct str){0};
         getting->kind = kind_find(head);
         if (!getting->kind) {
-            say("unknown kind \"" STR_FORMAT "\": jobsets, jobs, pods, nodes, events or namespaces",
-                STR_ARG(head));
+            kind_say_unknown(head);
             result = EXIT_USAGE;
             break;
         }
@@ -314,7 +314,7 @@ static bool parse(struct getting *getting, int argc, char **argv)
                                             CLIENT_LONG_OPTIONS,
                                             {0}};
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "o:l:w", options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "o:l:w", options, NULL)) != -1) {
         switch (letter) {
         case 'o':
             if (!parse_format(optarg, &getting->format))
@@ -352,8 +352,9 @@ int cmd_get(int argc, char **argv)
         return EXIT_OK;
     }
     if (!good || optind == argc || getting.about) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return usage_wrong(usage, !good           ? NULL
+                                  : getting.about ? "--for is an option of `phalanx events`"
+                                                  : "KIND is missing");
     }
     client_open(&getting.client, &getting.options);
     int rc = strchr(argv[optind], '/')
@@ -373,8 +374,8 @@ int cmd_events(int argc, char **argv)
         return EXIT_OK;
     }
     if (!good || optind < argc) {
-        fputs(events_usage, stderr);
-        return EXIT_USAGE;
+        return good ? usage_wrong(events_usage, "unexpected argument \"%s\"", argv[optind])
+                    : usage_wrong(events_usage, NULL);
     }
     if (getting.about) {
         const struct kind *kind;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "cmd/usage.h"
 #include "cmd/inject.h"
 
 static const char usage[] =
@@ -151,30 +152,29 @@ static bool take_option(struct arguments *arguments, int option, const char *val
 static int parse(struct arguments *arguments, int argc, char **argv)
 {
     int option, index;
-    while ((option = getopt_long(argc, argv, "h", options, &index)) != -1) {
+    while ((option = usage_option(argc, argv, "h", options, &index)) != -1) {
         struct error error;
         if (option == 'h') {
             fputs(usage, stdout);
             return EXIT_OK;
         }
         if (option == '?')
-            return EXIT_USAGE;
+            return usage_wrong(usage, NULL);
         if (option == OPTION_HOW) {
             if (inject_how_set(&arguments->how, str_from(options[index].name), str_from(optarg), &error) <
                 0) {
-                say("inject: --%s", error.text);
+                say("--%s", error.text);
                 return EXIT_USAGE;
             }
         } else if (!take_option(arguments, option, optarg)) {
-            say("inject: --%s: \"%s\" is not a valid value", options[index].name, optarg);
+            usage_value(false);
             return EXIT_USAGE;
         }
     }
     if (arguments->order.body && arguments->order.machine && arguments->order.memory)
         return inject_order(&arguments->order);
     if (optind >= argc) {
-        say("inject: an action and an object are needed; see --help");
-        return EXIT_USAGE;
+        return usage_wrong(usage, "an action and an object are needed");
     }
     return -1;
 }
@@ -189,7 +189,7 @@ static int read_objects(const struct arguments *arguments, enum inject_action ac
         struct inject_selector selector;
         struct error error;
         if (inject_selector_parse(str_from(texts[i]), &selector, &error) < 0) {
-            say("inject: %s", error.text);
+            say("%s", error.text);
             return EXIT_USAGE;
         }
         if (agents && selector.kind == INJECT_MACHINE)
@@ -212,7 +212,7 @@ static int resolve(struct ground *ground, const selector_list *selectors, char *
         int rc = ground_resolve(ground, &selectors->items[i], targets);
         if (rc == EXIT_NOT_FOUND &&
             (selectors->items[i].choice != CHOICE_NAME || selectors->items[i].kind >= INJECT_CHIP))
-            say("inject: nothing runs that is \"%s\"", texts[i]);
+            say("nothing runs that is \"%s\"", texts[i]);
         if (rc != EXIT_OK)
             return rc;
     }
@@ -222,11 +222,11 @@ static int resolve(struct ground *ground, const selector_list *selectors, char *
 static bool is_complete(enum inject_action action, const struct inject_how *how)
 {
     if (action == ACTION_SLOW && !how->cpu_percent && !how->loss_ppm)
-        say("inject: slow needs --cpu or --loss");
+        say("slow needs --cpu or --loss");
     else if (action == ACTION_LIE && !how->code.len)
-        say("inject: lie needs --code: what is reported");
+        say("lie needs --code: what is reported");
     else if (how->for_ns && !inject_stands(action))
-        say("inject: %s cannot be undone: no --for", inject_action_names[action]);
+        say("%s cannot be undone: no --for", inject_action_names[action]);
     else
         return true;
     return false;
@@ -263,19 +263,18 @@ static int read_words(struct arguments *arguments, char **words, int count, enum
     size_t which;
     *ret_action = ACTION_KILL;
     if (!agents && !inject_action_find(name, ret_action)) {
-        say("inject: \"%s\" is not an action; see --help", words[0]);
-        return EXIT_USAGE;
+        usage_unknown("action", name, inject_action_names, INJECT_ACTIONS);
+        return usage_wrong(usage, NULL);
     }
     if (count < 2) {
-        say("inject: an action and an object are needed; see --help");
-        return EXIT_USAGE;
+        return usage_wrong(usage, "an action and an object are needed");
     }
     int rc = read_objects(arguments, *ret_action, agents, words + 1, count - 1, selectors);
     if (rc != EXIT_OK)
         return rc;
     const char *why = inject_settle(selectors->items, selectors->len, ret_action, &arguments->how, &which);
     if (why)
-        say("inject: %s %s: %s", words[0], words[1 + which], why);
+        say("%s %s: %s", words[0], words[1 + which], why);
     return !why && is_complete(*ret_action, &arguments->how) ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -328,12 +327,12 @@ static int heal(struct ground *ground, char **words, int count)
             if (str_to_i64(str_from(words[i]), 1, INT32_MAX, &number)) {
                 vec_push(&standing, number);
             } else {
-                say("inject: heal: \"%s\" is no number; `phalanx inject list` has them", words[i]);
+                say("heal: \"%s\" is no number; `phalanx inject list` has them", words[i]);
                 rc = EXIT_USAGE;
             }
         }
         if (count == 0) {
-            say("inject: heal what? a number of `phalanx inject list`, or all");
+            say("heal what? a number of `phalanx inject list`, or all");
             rc = EXIT_USAGE;
         }
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] =
@@ -103,11 +104,11 @@ int cmd_lemons(int argc, char **argv)
     struct listing listing = {0};
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "o:", options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "o:", options, NULL)) != -1) {
         if (letter == 'a')
             listing.all = true;
-        else if (letter == 'o' && (strcmp(optarg, "json") == 0 || strcmp(optarg, "table") == 0))
-            listing.json = strcmp(optarg, "json") == 0;
+        else if (letter == 'o')
+            usable = usage_json(optarg, &listing.json) && usable;
         else
             usable = client_option(&listing.options, letter, optarg) && usable;
     }
@@ -116,8 +117,8 @@ int cmd_lemons(int argc, char **argv)
         return EXIT_OK;
     }
     if (!usable || optind < argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return usable ? usage_wrong(usage, "unexpected argument \"%s\"", argv[optind])
+                      : usage_wrong(usage, NULL);
     }
     return show(&listing);
 }

@@ -1,10 +1,11 @@
 /* phalanx log: the controller's log, for people: show it, verify it, replay it. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "cmd/client.h"
+#include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "core/record.h"
 #include "host/controller/controller.h"
@@ -49,12 +50,12 @@ static int parse(struct command *command, int argc, char **argv)
     };
     int option;
     int64_t number;
-    while ((option = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
+    while ((option = usage_option(argc, argv, "o:h", options, NULL)) != -1) {
         switch (option) {
         case 'f':
         case 'u':
             if (!str_to_i64(str_from(optarg), 1, INT64_MAX, &number)) {
-                fprintf(stderr, "phalanx log: \"%s\" is not a record number\n", optarg);
+                say("\"%s\" is not a record number", optarg);
                 return -1;
             }
             *(option == 'f' ? &command->from : &command->until) = (uint64_t)number;
@@ -66,24 +67,29 @@ static int parse(struct command *command, int argc, char **argv)
             command->effects = true;
             break;
         case 'o':
-            if (strcmp(optarg, "json") != 0) {
-                fprintf(stderr, "phalanx log: -o knows json\n");
+            if (!usage_json(optarg, &command->json))
                 return -1;
-            }
-            command->json = true;
             break;
         case 'h':
             fputs(usage, stdout);
             return 1;
         default:
+            usage_wrong(usage, NULL);
             return -1;
         }
     }
     if (argc - optind != 2) {
-        fprintf(stderr, "phalanx log: what to do and which log are needed; see --help\n");
+        usage_wrong(usage, "an action and DIR or FILE are needed");
         return -1;
     }
+    static const char *const actions[] = {"show", "verify", "replay"};
     command->what = argv[optind];
+    if (strcmp(command->what, "show") != 0 && strcmp(command->what, "verify") != 0 &&
+        strcmp(command->what, "replay") != 0) {
+        usage_unknown("action", str_from(command->what), actions, sizeof actions / sizeof *actions);
+        usage_wrong(usage, NULL);
+        return -1;
+    }
     command->path = argv[optind + 1];
     return 0;
 }
@@ -238,12 +244,12 @@ int cmd_log(int argc, char **argv)
     struct store *store;
     int rc = command.key_file ? store_keys_load(command.key_file, &command.keys, &error) : 0;
     if (rc < 0) {
-        fprintf(stderr, "phalanx log: %s\n", error.text);
+        say("%s", error.text);
         return EXIT_FAILED;
     }
     rc = open_log(&command, &store, &error);
     if (rc < 0) {
-        fprintf(stderr, "phalanx log: %s: %s\n", command.path, error.text);
+        say("%s", error.text);
         store_keys_free(command.keys);
         return rc == ERROR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_FAILED;
     }
@@ -251,13 +257,11 @@ int cmd_log(int argc, char **argv)
         rc = show(&command, store, &error);
     else if (strcmp(command.what, "verify") == 0)
         rc = verify(store, &error);
-    else if (strcmp(command.what, "replay") == 0)
-        rc = replay(&command, store, &error);
     else
-        rc = error_set(&error, ERROR_UNSUPPORTED, "\"%s\" is not show, verify or replay", command.what);
+        rc = replay(&command, store, &error);
     store_close(store);
     store_keys_free(command.keys);
     if (rc < 0)
-        fprintf(stderr, "phalanx log: %s\n", error.text);
-    return rc == ERROR_UNSUPPORTED ? EXIT_USAGE : rc < 0 ? EXIT_FAILED : EXIT_OK;
+        say("%s", error.text);
+    return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] =
@@ -154,7 +155,7 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
         struct client_reply reply = {.code = code, .text = reading->refusal};
         if (json_parse(&reply.arena, buf_str(&reply.text), &reply.doc, NULL) < 0)
             reply.doc = NULL;
-        logging->result = client_refused(&reply, "logs");
+        logging->result = client_refused(&reply, NULL);
         arena_done(&reply.arena);
     } else if (rc != CURLE_OK && !logging->follow) {
         say("reading a log: %s", curl_easy_strerror(rc));
@@ -329,7 +330,7 @@ int cmd_logs(int argc, char **argv)
     struct logging logging = {.tail = -1};
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS "fpc:", options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "fpc:", options, NULL)) != -1) {
         if (letter == 'f')
             logging.follow = true;
         else if (letter == 'p')
@@ -341,9 +342,9 @@ int cmd_logs(int argc, char **argv)
         else if (letter == 'P')
             logging.no_prefix = true;
         else if (letter == 't')
-            usable = str_to_i64(str_from(optarg), 0, INT32_MAX, &logging.tail) && usable;
+            usable = usage_value(str_to_i64(str_from(optarg), 0, INT32_MAX, &logging.tail)) && usable;
         else if (letter == 'S')
-            usable = duration_parse(str_from(optarg), &logging.since_ns) && usable;
+            usable = usage_value(duration_parse(str_from(optarg), &logging.since_ns)) && usable;
         else
             usable = client_option(&logging.options, letter, optarg) && usable;
     }
@@ -352,8 +353,9 @@ int cmd_logs(int argc, char **argv)
         return EXIT_OK;
     }
     if (!usable || optind + 1 != argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return !usable         ? usage_wrong(usage, NULL)
+               : optind < argc ? usage_wrong(usage, "unexpected argument \"%s\"", argv[optind + 1])
+                               : usage_wrong(usage, "POD or KIND/NAME is missing");
     }
     client_open(&logging.client, &logging.options);
     logging.multi = curl_multi_init();

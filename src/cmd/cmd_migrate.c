@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] =
@@ -93,7 +94,7 @@ static int create(struct migrating *migrating)
     if (rc != EXIT_OK)
         return rc;
     if (reply.code >= 400)
-        rc = client_refused(&reply, "create");
+        rc = client_refused(&reply, NULL);
     else
         printf("maintenance/" STR_FORMAT " created\n", STR_ARG(doc_text(reply.doc, "metadata.name")));
     fflush(stdout);
@@ -180,15 +181,16 @@ int cmd_migrate(int argc, char **argv)
         .within_ns = 3600 * NS_PER_SECOND, .keep_ns = 4 * 3600 * NS_PER_SECOND, .reason = "phalanx migrate"};
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1)
-        usable = take_option(&migrating, letter) && usable;
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1)
+        usable = usage_value(take_option(&migrating, letter)) && usable;
     if (migrating.options.help) {
         fputs(usage, stdout);
         return EXIT_OK;
     }
     if (!usable || optind != argc - 1) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return !usable         ? usage_wrong(usage, NULL)
+               : optind < argc ? usage_wrong(usage, "unexpected argument \"%s\"", argv[optind + 1])
+                               : usage_wrong(usage, "MACHINE is missing");
     }
     migrating.machine = str_from(argv[optind]);
     migrating.deadline_ns = migrating.timeout_ns ? client_clock() + migrating.timeout_ns : INT64_MAX;

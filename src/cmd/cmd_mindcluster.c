@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 #include "cmd/files.h"
 #include "host/mindcluster/mindcluster.h"
@@ -272,7 +273,7 @@ int cmd_mindcluster(int argc, char **argv)
                                             {0}};
     struct mindcluster command = {.resource = "Ascend910"};
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
         if (letter == 'r')
             command.resource = optarg;
         else if (letter == 'j')
@@ -280,7 +281,7 @@ int cmd_mindcluster(int argc, char **argv)
         else if (letter == 'd')
             command.dry_run = true;
         else if (!client_option(&command.options, letter, optarg))
-            return EXIT_USAGE;
+            return usage_wrong(usage, NULL);
     }
     if (command.options.help) {
         fputs(usage, stdout);
@@ -290,8 +291,7 @@ int cmd_mindcluster(int argc, char **argv)
     bool exports = count >= 2 && count <= 3 && strcmp(argv[optind], "export") == 0;
     bool imports = count == 2 && strcmp(argv[optind], "import") == 0;
     if (!exports && !imports) {
-        say("export or import is needed; see --help");
-        return EXIT_USAGE;
+        return usage_wrong(usage, "export or import is needed");
     }
     int rc = client_open(&command.client, &command.options);
     if (rc == EXIT_OK)

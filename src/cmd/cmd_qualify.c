@@ -1,10 +1,11 @@
 /* phalanx qualify: tests of this machine, or of this and another one, against golden thresholds. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/client.h"
+#include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "cmd/settings_file.h"
 #include "host/qualify/qualify.h"
@@ -186,7 +187,7 @@ static int take_tests(struct arguments *arguments, char **words, int count)
     for (int i = 0; i < count; i++) {
         enum qualify_test test;
         if (!qualify_test_find(str_from(words[i]), &test) || (test == QUALIFY_PAIR && count > 1)) {
-            fprintf(stderr, "phalanx qualify: \"%s\": no such test\n", words[i]);
+            say("unknown test \"%s\"", words[i]);
             return EXIT_USAGE;
         }
         tests[test] = true;
@@ -195,7 +196,7 @@ static int take_tests(struct arguments *arguments, char **words, int count)
         tests[i] = true;
     arguments->pair = tests[QUALIFY_PAIR];
     if (!arguments->order && arguments->pair != arguments->ends) {
-        fprintf(stderr, "phalanx qualify: pair takes one of --listen and --connect, ADDRESS:PORT\n");
+        say("pair takes one of --listen and --connect, ADDRESS:PORT");
         return EXIT_USAGE;
     }
     return EXIT_OK;
@@ -205,14 +206,13 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 {
     optind = 0; /* the dispatcher may have parsed before */
     for (;;) {
-        int index = -1, option = getopt_long(argc, argv, "o:h", long_options, &index);
+        int option = usage_option(argc, argv, "o:h", long_options, NULL);
         if (option == -1)
             break;
         if (option == '?')
             return EXIT_USAGE;
         if (!take_option(arguments, option, optarg)) {
-            fprintf(stderr, "phalanx qualify: %s%s: \"%s\" is not a valid value\n", index < 0 ? "-o" : "--",
-                    index < 0 ? "" : long_options[index].name, optarg);
+            usage_value(false);
             return EXIT_USAGE;
         }
     }
@@ -238,7 +238,7 @@ static int write_text(const char *path, struct str text)
     bool good = file && fwrite(text.data, 1, text.len, file) == text.len;
     good = file && (path ? fclose(file) : fflush(file)) == 0 && good;
     if (!good)
-        fprintf(stderr, "phalanx qualify: %s: %s\n", path ? path : "standard output", strerror(errno));
+        say("%s: %s", path ? path : "standard output", strerror(errno));
     return good ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -278,7 +278,7 @@ static int run(struct arguments *arguments)
     else if (arguments->golden && arguments->learn == 0)
         rc = read_golden(arguments, &error);
     if (rc < 0) {
-        fprintf(stderr, "phalanx qualify: %s\n", error.text);
+        say("%s", error.text);
         return EXIT_USAGE;
     }
     if (arguments->learn > 0)
@@ -303,7 +303,7 @@ int cmd_qualify(int argc, char **argv)
     else if (code == EXIT_OK)
         code = run(&arguments);
     else
-        fputs("Try: phalanx qualify --help\n", stderr);
+        usage_wrong(usage, NULL);
     arena_done(&arguments.arena);
     return code;
 }

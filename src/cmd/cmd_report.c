@@ -1,9 +1,10 @@
 /* phalanx report: says to this machine's agent that something is wrong with the machine, or well again. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/client.h"
+#include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "cmd/door.h"
 
@@ -44,7 +45,7 @@ static int parse(struct report *report, int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = usage_option(argc, argv, "h", options, NULL)) != -1) {
         const char **const texts[] = {['p'] = &report->place,
                                       ['s'] = &report->severity,
                                       ['d'] = &report->state,
@@ -53,14 +54,16 @@ static int parse(struct report *report, int argc, char **argv)
             fputs(usage, stdout);
             exit(EXIT_OK);
         }
-        if (option == '?')
+        if (option == '?') {
+            usage_wrong(usage, NULL);
             return -1;
+        }
         if (option == 'c' && !str_to_i64(str_from(optarg), 0, INT32_MAX, &report->chip)) {
-            fprintf(stderr, "phalanx report: --chip: \"%s\" is no number\n", optarg);
+            say("--chip: \"%s\" is no number", optarg);
             return -1;
         }
         if ((option == 'r' || option == 'o') && report->assertion) {
-            fprintf(stderr, "phalanx report: --recover and --once exclude each other\n");
+            say("--recover and --once exclude each other");
             return -1;
         }
         if (option == 'r' || option == 'o')
@@ -69,7 +72,7 @@ static int parse(struct report *report, int argc, char **argv)
             *texts[option] = optarg;
     }
     if (optind >= argc) {
-        fprintf(stderr, "phalanx report: a code is needed; see --help\n");
+        usage_wrong(usage, "CODE is missing");
         return -1;
     }
     report->code = argv[optind++];
@@ -86,7 +89,7 @@ int cmd_report(int argc, char **argv)
     if (parse(&report, argc, argv) < 0)
         return EXIT_USAGE;
     if (report.socket && strlen(report.socket) > AGENT_SOCKET_PATH_MAX) {
-        fprintf(stderr, "phalanx report: %s: the path is too long\n", report.socket);
+        say("%s: the path is too long", report.socket);
         buf_done(&report.evidence);
         return EXIT_UNREACHABLE;
     }
@@ -104,6 +107,6 @@ int cmd_report(int argc, char **argv)
                          &error);
     buf_done(&report.evidence);
     if (rc < 0)
-        fprintf(stderr, "phalanx report: %s\n", error.text);
+        say("%s", error.text);
     return rc == 0 ? EXIT_OK : rc == ERROR_UNAVAILABLE ? EXIT_UNREACHABLE : EXIT_FAILED;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] =
@@ -215,15 +216,17 @@ int cmd_top(int argc, char **argv)
                                             {"interval", required_argument, NULL, 'i'},
                                             CLIENT_LONG_OPTIONS,
                                             {0}};
+    static const char *const tables[] = {"jobs", "nodes"};
     struct topping topping = {.interval_ns = NS_PER_SECOND};
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
         if (letter == 'o')
             topping.once = true;
         else if (letter == 'i')
-            usable =
-                duration_parse(str_from(optarg), &topping.interval_ns) && topping.interval_ns > 0 && usable;
+            usable = usage_value(duration_parse(str_from(optarg), &topping.interval_ns) &&
+                                 topping.interval_ns > 0) &&
+                     usable;
         else
             usable = client_option(&topping.options, letter, optarg) && usable;
     }
@@ -234,11 +237,13 @@ int cmd_top(int argc, char **argv)
     if (optind < argc && strncmp(argv[optind], "job", 3) != 0) {
         const struct kind *kind = kind_find(str_from(argv[optind]));
         topping.nodes = kind && strcmp(kind->plural, "nodes") == 0;
+        if (usable && !topping.nodes)
+            usage_unknown("table", str_from(argv[optind]), tables, 2);
         usable = usable && topping.nodes;
     }
     if (!usable || optind + 1 < argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return usable ? usage_wrong(usage, "unexpected argument \"%s\"", argv[optind + 1])
+                      : usage_wrong(usage, NULL);
     }
     bool live = output_is_terminal() && !topping.once;
     client_open(&topping.client, &topping.options);

@@ -1,11 +1,12 @@
 /* phalanx torture: the real core and agents in a simulated world that breaks; see docs/torture.md. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "base/units.h"
+#include "cmd/client.h"
+#include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "sim/campaign.h"
 
@@ -116,21 +117,22 @@ static int parse(struct command *command, int argc, char **argv)
         {0},
     };
     int option, index = 0;
-    while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+    while ((option = usage_option(argc, argv, "h", options, &index)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);
             return 1;
         }
-        if (option == '?')
+        if (option == '?') {
+            usage_wrong(usage, NULL);
             return -1;
+        }
         if (!parse_option(command, option, optarg)) {
-            fprintf(stderr, "phalanx torture: --%s: \"%s\" is not valid\n", options[index].name,
-                    optarg ? optarg : "");
+            say("--%s: \"%s\" is not valid", options[index].name, optarg ? optarg : "");
             return -1;
         }
     }
     if (optind < argc) {
-        fprintf(stderr, "phalanx torture: too many arguments; see --help\n");
+        usage_wrong(usage, "too many arguments");
         return -1;
     }
     return 0;
@@ -199,7 +201,7 @@ int cmd_torture(int argc, char **argv)
     }
     struct campaign_outcome outcome;
     if (campaign_run(&command.options, &outcome) < 0) {
-        fprintf(stderr, "phalanx torture: cannot start worker processes: %s\n", strerror(errno));
+        say("cannot start worker processes: %s", strerror(errno));
         return EXIT_FAILED;
     }
     print_sum(&outcome);

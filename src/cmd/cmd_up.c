@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "cmd/cmd.h"
 #include "cmd/log_options.h"
 #include "cmd/processes.h"
+#include "cmd/usage.h"
 #include "host/access/folder.h"
 #include "host/inject/inject.h"
 
@@ -79,8 +79,8 @@ struct up {
     char data[PATH_BYTES], self[PATH_BYTES];
     char memory[64]; /* the agents' --memory-dir: goes with the cluster */
     char own_group[INJECT_PATH_MAX], groups[INJECT_PATH_MAX + 64]; /* control groups; empty: none */
-    char api_at[128], agents_at[128];  /* with the ports that were taken */
-    const char *log_bytes, *log_files; /* options of the agents */
+    char api_at[128], agents_at[128];                              /* with the ports that were taken */
+    const char *log_bytes, *log_files;                             /* options of the agents */
     int64_t revive_ns;
     bool quiet, secure, stopping, up;
     char access[PATH_BYTES + 8]; /* the folder of credentials; see folder.h */
@@ -229,7 +229,7 @@ static bool spawn(struct child *child, char **argv, int ready_fd)
     child->process.data = child;
     int rc = uv_spawn(&up->loop, &child->process, &options);
     if (rc < 0) {
-        fprintf(stderr, "phalanx up: starting %s: %s\n", argv[1], uv_strerror(rc));
+        fprintf(stderr, "phalanx: up: starting %s: %s\n", argv[1], uv_strerror(rc));
         stop(up, 1);
         return false;
     }
@@ -302,7 +302,7 @@ static void spawn_in_group(struct child *child, char **argv)
     bool entered = up->groups[0] && (mkdir(path, 0755) == 0 || errno == EEXIST) && enter_group(path);
     spawn(child, argv, -1);
     if (entered && !enter_group(up->own_group))
-        fprintf(stderr, "phalanx up: %s: %s\n", up->own_group, strerror(errno));
+        fprintf(stderr, "phalanx: up: %s: %s\n", up->own_group, strerror(errno));
 }
 
 static void start_agent(struct child *child)
@@ -355,7 +355,7 @@ static void write_text(const struct up *up, const char *name, const char *text)
     snprintf(path, sizeof(path), "%s/%s", up->data, name);
     FILE *file = fopen(path, "we");
     if (!file || fputs(text, file) < 0)
-        fprintf(stderr, "phalanx up: %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "phalanx: up: %s: %s\n", path, strerror(errno));
     if (file)
         fclose(file);
 }
@@ -372,7 +372,7 @@ static void announce(struct up *up)
         config.user = "admin";
     }
     if (folder_kubeconfig(path, &config, &error) < 0)
-        fprintf(stderr, "phalanx up: %s\n", error.text);
+        fprintf(stderr, "phalanx: up: %s\n", error.text);
     say(up, "cluster " STR_FORMAT " is up: %zu machines, %llu chips; API at %s", STR_ARG(up->cluster.name),
         up->cluster.machine_count, (unsigned long long)up->cluster.chip_count, url);
     say(up, "  export KUBECONFIG=%s %s=%s", path, up->secure ? "PHALANX_CONFIG" : "PHALANX_SERVER",
@@ -423,7 +423,7 @@ static void start_controller(struct child *child)
     struct up *up = child->up;
     int pipes[2];
     if (pipe2(pipes, O_CLOEXEC) < 0) {
-        fprintf(stderr, "phalanx up: pipe: %s\n", strerror(errno));
+        fprintf(stderr, "phalanx: up: pipe: %s\n", strerror(errno));
         stop(up, 1);
         return;
     }
@@ -473,7 +473,7 @@ static void init_child(struct up *up, struct child *child, const struct machine 
 
 static bool failed(const char *path)
 {
-    fprintf(stderr, "phalanx up: %s: %s\n", path, strerror(errno));
+    fprintf(stderr, "phalanx: up: %s: %s\n", path, strerror(errno));
     return false;
 }
 
@@ -493,7 +493,7 @@ static bool make_state_folder(const struct up *up)
         return failed(path);
     if (realpath(path, now) && strcmp(now, target) == 0)
         return true;
-    fprintf(stderr, "phalanx up: %s exists and is not %s: move it away first\n", path, target);
+    fprintf(stderr, "phalanx: up: %s exists and is not %s: move it away first\n", path, target);
     return false;
 }
 
@@ -551,7 +551,7 @@ static bool make_credentials(struct up *up)
         rc = folder_agent(up->access, name, &error);
     }
     if (rc < 0)
-        fprintf(stderr, "phalanx up: %s\n", error.text);
+        fprintf(stderr, "phalanx: up: %s\n", error.text);
     return rc == 0;
 }
 
@@ -582,7 +582,7 @@ static bool take_log_option(struct up *up, int option, const char *text)
     uint64_t size;
     uint32_t files;
     if (!(bytes ? log_bytes_parse(text, &size) : log_files_parse(text, &files))) {
-        fprintf(stderr, "phalanx up: --log-%s: \"%s\" is not a valid value\n", bytes ? "bytes" : "files",
+        fprintf(stderr, "phalanx: up: --log-%s: \"%s\" is not a valid value\n", bytes ? "bytes" : "files",
                 text);
         return false;
     }
@@ -612,7 +612,7 @@ static const struct option options[] = {
 static int parse(struct up *up, int argc, char **argv, const char **ret_data)
 {
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = usage_option(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 'c':
             up->cluster_path = optarg;
@@ -628,7 +628,7 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
             break;
         case 'r':
             if (!duration_parse(str_from(optarg), &up->revive_ns)) {
-                fprintf(stderr, "phalanx up: --revive: \"%s\" is not a duration\n", optarg);
+                fprintf(stderr, "phalanx: up: --revive: \"%s\" is not a duration\n", optarg);
                 return -1;
             }
             break;
@@ -662,11 +662,12 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
             fputs(usage, stdout);
             return 1;
         default:
+            usage_wrong(usage, NULL);
             return -1;
         }
     }
     if (optind < argc) {
-        fprintf(stderr, "phalanx up: too many arguments; see --help\n");
+        usage_wrong(usage, "unexpected argument \"%s\"", argv[optind]);
         return -1;
     }
     return 0;

@@ -1,6 +1,7 @@
 /* phalanx version: of this program and of the controller. */
 #include <stdio.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] = "Usage: phalanx version [options]\n"
@@ -15,12 +16,11 @@ int cmd_version(int argc, char **argv)
     struct client_options common = {0};
     bool alone = false;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
         if (letter == 'c') {
             alone = true;
         } else if (!client_option(&common, letter, optarg)) {
-            fputs(usage, stderr);
-            return EXIT_USAGE;
+            return usage_wrong(usage, NULL);
         }
     }
     if (common.help) {

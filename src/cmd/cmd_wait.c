@@ -1,6 +1,7 @@
 /* phalanx wait: until a condition holds. */
 #include <stdio.h>
 
+#include "cmd/usage.h"
 #include "cmd/client.h"
 
 static const char usage[] =
@@ -167,7 +168,7 @@ static int wait_one(struct waiting *waiting, const struct kind *kind, struct str
         return rc;
     bool absent = reply.code == 404;
     if (reply.code >= 400 && !(absent && (waiting->goal == GOAL_CREATE || waiting->goal == GOAL_DELETE)))
-        rc = client_refused(&reply, "wait");
+        rc = client_refused(&reply, NULL);
     client_reply_done(&reply);
     if (rc != EXIT_OK)
         return rc;
@@ -216,11 +217,11 @@ int cmd_wait(int argc, char **argv)
     struct waiting waiting = {.timeout_ns = 30 * NS_PER_SECOND};
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
         if (letter == 'F')
-            usable = parse_goal(&waiting, str_from(optarg)) && usable;
+            usable = usage_value(parse_goal(&waiting, str_from(optarg))) && usable;
         else if (letter == 't')
-            usable = duration_parse(str_from(optarg), &waiting.timeout_ns) && usable;
+            usable = usage_value(duration_parse(str_from(optarg), &waiting.timeout_ns)) && usable;
         else
             usable = client_option(&waiting.options, letter, optarg) && usable;
     }
@@ -229,8 +230,9 @@ int cmd_wait(int argc, char **argv)
         return EXIT_OK;
     }
     if (!usable || !waiting.has_goal || optind == argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return usage_wrong(usage, !usable             ? NULL
+                                  : !waiting.has_goal ? "--for CONDITION is missing"
+                                                      : "KIND/NAME is missing");
     }
     waiting.deadline_ns = waiting.timeout_ns > 0 ? client_clock() + waiting.timeout_ns : INT64_MAX;
     client_open(&waiting.client, &waiting.options);

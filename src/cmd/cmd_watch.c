@@ -1,6 +1,7 @@
 /* phalanx watch: the progress of jobsets until they have finished. */
 #include <stdio.h>
 
+#include "cmd/usage.h"
 #include "cmd/progress.h"
 
 static const char usage[] =
@@ -83,9 +84,9 @@ int cmd_watch(int argc, char **argv)
     int64_t timeout_ns = 0;
     bool usable = true;
     int letter;
-    while ((letter = getopt_long(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
         if (letter == 't')
-            usable = duration_parse(str_from(optarg), &timeout_ns) && usable;
+            usable = usage_value(duration_parse(str_from(optarg), &timeout_ns)) && usable;
         else
             usable = client_option(&viewing.options, letter, optarg) && usable;
     }
@@ -96,8 +97,7 @@ int cmd_watch(int argc, char **argv)
     int first = optind < argc && !strchr(argv[optind], '/') && kind_find(str_from(argv[optind])) ? optind + 1
                                                                                                  : optind;
     if (!usable || first >= argc) {
-        fputs(usage, stderr);
-        return EXIT_USAGE;
+        return usage_wrong(usage, usable ? "jobset/NAME is missing" : NULL);
     }
     progress_begin(&viewing.view);
     viewing.names = ARENA_ARRAY(&viewing.view.arena, struct str, (size_t)(argc - first));

@@ -36,7 +36,7 @@ static int ask(struct asking *asking)
                                      .body = STR("{}")};
     int rc = client_call(&asking->client, &request, &reply);
     if (rc == EXIT_OK && reply.code >= 400)
-        rc = client_refused(&reply, "diagnose");
+        rc = client_refused(&reply, NULL);
     client_reply_done(&reply);
     return rc;
 }

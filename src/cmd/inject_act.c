@@ -50,7 +50,7 @@ static int signal_all(const pid_list *pids, int number)
         for (size_t i = 0; i < pids->len; i++) {
             pid_t pid = pids->items[i];
             if (is_agent(pid) == agents && kill(pid, number) < 0 && errno != ESRCH) {
-                say("inject: process %d: %s", (int)pid, strerror(errno));
+                say("process %d: %s", (int)pid, strerror(errno));
                 return -1;
             }
         }
@@ -177,7 +177,7 @@ static int64_t keep_record(const struct ground *ground, const struct record *rec
     snprintf(whole.order.name, sizeof whole.order.name, STR_FORMAT, STR_ARG(ground->order));
     snprintf(path, sizeof path, "%s/injections", ground->data);
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        say("inject: %s: %s", path, strerror(errno));
+        say("%s: %s", path, strerror(errno));
     inject_standing(ground, &standing);
     int64_t number = standing.len ? vec_last(&standing) : 0;
     vec_done(&standing);
@@ -187,7 +187,7 @@ static int64_t keep_record(const struct ground *ground, const struct record *rec
     while ((fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0 && errno == EEXIST);
     write_record(&text, &whole);
     if (fd < 0 || write(fd, text.data, text.len) != (ssize_t)text.len) {
-        say("inject: %s: %s", path, strerror(errno));
+        say("%s: %s", path, strerror(errno));
         number = 0;
     }
     if (fd >= 0)
@@ -210,7 +210,7 @@ static bool read_record(const struct ground *ground, int64_t number, struct aren
     if (json_parse(arena, buf_str(&text), &doc, NULL) < 0 ||
         !inject_action_find(doc_text(doc, "action"), &ret->action) ||
         inject_selector_parse(doc_text(doc, "object"), &selector, NULL) < 0) {
-        say("inject: %s cannot be read", path);
+        say("%s cannot be read", path);
         return false;
     }
     ret->target = (struct target){.kind = selector.kind, .rank = -1};
@@ -270,7 +270,7 @@ static int heal_paths(const struct record *record)
         if (fill ? unlink(path) == 0 || errno == ENOENT
                  : access(path, F_OK) < 0 || inject_cut_heal(path, &count, &error) == 0)
             continue;
-        say("inject: %s", fill ? strerror(errno) : error.text);
+        say("%s", fill ? strerror(errno) : error.text);
         rc = EXIT_FAILED;
     }
     return rc;
@@ -300,7 +300,7 @@ int inject_heal(struct ground *ground, int64_t number)
     char path[PATH_MAX + 64];
     record_path(ground, number, path);
     if (access(path, F_OK) < 0) {
-        say("inject: nothing stands under the number %lld", (long long)number);
+        say("nothing stands under the number %lld", (long long)number);
         return EXIT_NOT_FOUND;
     }
     int rc = read_record(ground, number, &arena, &record) ? heal(ground, &record) : EXIT_FAILED;
@@ -374,7 +374,7 @@ pid_t inject_keeper(void)
     int fds[2];
     char byte;
     if (pipe2(fds, O_CLOEXEC) < 0) {
-        say("inject: pipe: %s", strerror(errno));
+        say("pipe: %s", strerror(errno));
         return -1;
     }
     pid_t child = fork();
@@ -389,7 +389,7 @@ pid_t inject_keeper(void)
         return 0;
     }
     if (child < 0)
-        say("inject: fork: %s", strerror(errno));
+        say("fork: %s", strerror(errno));
     close(fds[1]);
     while (child > 0 && read(fds[0], &byte, 1) < 0 && errno == EINTR)
         ; /* until it is in its session */
@@ -471,7 +471,7 @@ static int guard(const struct ground *ground, const target_list *targets)
         return EXIT_OK; /* whoever sent the order has counted */
     if (ground->sure || hit <= 1 || (double)hit <= ground->max_share * (double)all)
         return EXIT_OK;
-    say("inject: %zu of %zu machines would be hit, more than %.0f %%: say --yes, or --max-share", hit, all,
+    say("%zu of %zu machines would be hit, more than %.0f %%: say --yes, or --max-share", hit, all,
         100 * ground->max_share);
     return EXIT_FAILED;
 }

@@ -41,7 +41,7 @@ int ground_open(struct ground *ground, const char *data, const char *job)
     struct client_options options = {0};
     *ground = (struct ground){.max_share = 0.25};
     if (!realpath(data, ground->data)) {
-        say("inject: %s: %s", data, strerror(errno));
+        say("%s: %s", data, strerror(errno));
         return EXIT_FAILED;
     }
     if (job)
@@ -49,7 +49,7 @@ int ground_open(struct ground *ground, const char *data, const char *job)
     snprintf(path, sizeof path, "%s/ready", ground->data);
     FILE *file = fopen(path, "re");
     if (!file || !fgets(url, sizeof url, file)) {
-        say("inject: %s is not the folder of a cluster that is up (`phalanx up --data`)", ground->data);
+        say("%s is not the folder of a cluster that is up (`phalanx up --data`)", ground->data);
         if (file)
             fclose(file);
         return EXIT_NOT_FOUND;
@@ -78,7 +78,7 @@ int ground_open_machine(struct ground *ground, const char *memory)
 {
     *ground = (struct ground){.where = GROUND_MACHINE, .agent = getppid()};
     if (!realpath(".", ground->data)) {
-        say("inject: %s", strerror(errno));
+        say("%s", strerror(errno));
         return EXIT_FAILED;
     }
     if (strcmp(memory, "none") != 0)
@@ -129,7 +129,7 @@ static int list(struct ground *ground, const char *path, struct client_reply *re
             return EXIT_OK;
         if (answered || !ground->client.quiet) {
             if (rc == EXIT_OK) {
-                rc = client_refused(ret, "inject: reading");
+                rc = client_refused(ret, "reading");
                 client_reply_done(ret);
             }
             return rc;
@@ -246,7 +246,7 @@ static int resolve_ranks(struct ground *ground, const struct inject_selector *se
     else
         copy_text(job, str_from(ground->job));
     if (!job[0]) {
-        say("inject: a rank of which job? (--job NAME, or \"rank 3 of jobset/NAME\")");
+        say("a rank of which job? (--job NAME, or \"rank 3 of jobset/NAME\")");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < ground->pods.len; i++) {
@@ -321,7 +321,7 @@ int ground_resolve(struct ground *ground, const struct inject_selector *selector
         if (rc != EXIT_OK)
             return rc;
         if (!machine_exists(ground, name)) {
-            say("inject: no machine \"%s\"%s%s", name, ground->data[0] ? " below " : "", ground->data);
+            say("no machine \"%s\"%s%s", name, ground->data[0] ? " below " : "", ground->data);
             return EXIT_NOT_FOUND;
         }
         add_machine(targets, selector->kind, name);

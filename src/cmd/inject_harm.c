@@ -87,12 +87,12 @@ int harm_cut(const struct ground *ground, const struct target *target, const str
     for (size_t i = 0; i < groups.len && rc == EXIT_OK; i++) {
         pid_t other = stranger(groups.items[i], &again);
         if (other) {
-            say("inject: %s: process %d is in the same control group, %s: %s", target->name, (int)other,
+            say("%s: process %d is in the same control group, %s: %s", target->name, (int)other,
                 groups.items[i], ground->where == GROUND_UP ? own_group_of_up : own_group_of_agent);
             rc = EXIT_FAILED;
         } else if (inject_cut(groups.items[i], how->direction, how->loss_ppm ? how->loss_ppm : 1000000,
                               &error) < 0) {
-            say("inject: %s: %s", target->name, error.text);
+            say("%s: %s", target->name, error.text);
             rc = EXIT_FAILED;
         } else {
             add_path(paths, groups.items[i]);
@@ -100,7 +100,7 @@ int harm_cut(const struct ground *ground, const struct target *target, const str
         }
     }
     if (!groups.len && pids.len && rc == EXIT_OK) {
-        say("inject: %s: this computer has no control groups of version 2", target->name);
+        say("%s: this computer has no control groups of version 2", target->name);
         rc = EXIT_FAILED;
     }
     path_list_done(&groups);
@@ -151,7 +151,7 @@ int harm_corrupt(struct ground *ground, const struct target *target, enum inject
     bool memory = tier == TIER_MEMORY;
     glob_t found;
     if (!variable_of(ground, target, memory ? "PHX_MEMORY_DIR" : "PHX_CHECKPOINT_DIR", folder)) {
-        say("inject: rank %lld of %s keeps no checkpoints there, or has no process", (long long)target->rank,
+        say("rank %lld of %s keeps no checkpoints there, or has no process", (long long)target->rank,
             target->job);
         return EXIT_NOT_FOUND;
     }
@@ -167,7 +167,7 @@ int harm_corrupt(struct ground *ground, const struct target *target, enum inject
         if (!memory && step_of(found.gl_pathv[i]) < newest)
             continue;
         if (inject_flip(found.gl_pathv[i], SHARD_HEADER, FLIPS, &ground->rng, &error) < 0)
-            say("inject: %s", error.text);
+            say("%s", error.text);
         else
             ++*count;
     }
@@ -183,14 +183,14 @@ int harm_fill(const struct ground *ground, const struct target *target, path_lis
     if (target->kind != INJECT_CHECKPOINT)
         ground_state(ground, target->name, folder);
     else if (!variable_of(ground, target, "PHX_CHECKPOINT_DIR", folder)) {
-        say("inject: rank %lld of %s keeps no checkpoints in storage, or has no process",
-            (long long)target->rank, target->job);
+        say("rank %lld of %s keeps no checkpoints in storage, or has no process", (long long)target->rank,
+            target->job);
         return EXIT_NOT_FOUND;
     }
     snprintf(path, sizeof path, "%s/.ballast-%lld", folder, (long long)client_wall());
     int rc = inject_fill(path, FILL_MAX, &bytes, &error);
     if (rc < 0) {
-        say("inject: %s", error.text);
+        say("%s", error.text);
         return EXIT_FAILED;
     }
     add_path(paths, path);
@@ -261,7 +261,7 @@ int harm_oom(const struct ground *ground, const struct target *target, size_t *c
     ground_processes(ground, target, &pids);
     bool limited = pids.len && memory_group(pids.items[0], group);
     if (!limited) {
-        say("inject: %s has no memory limit of its own: set resources.limits.memory", target->name);
+        say("%s has no memory limit of its own: set resources.limits.memory", target->name);
         vec_done(&pids);
         return EXIT_FAILED;
     }
@@ -283,7 +283,7 @@ int harm_oom(const struct ground *ground, const struct target *target, size_t *c
     }
     *count += gone;
     if (!gone)
-        say("inject: %s was not killed: this needs root", target->name);
+        say("%s was not killed: this needs root", target->name);
     vec_done(&pids);
     return gone ? EXIT_OK : EXIT_FAILED;
 }
@@ -312,7 +312,7 @@ static int tell_agent(const struct ground *ground, const struct report *report)
                                                .chip = report->chip},
                          &error);
     if (rc < 0)
-        say("inject: %s", error.text);
+        say("%s", error.text);
     return rc == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -348,7 +348,7 @@ static int post(struct ground *ground, const struct report *report, bool told)
     if (rc != EXIT_OK)
         return rc;
     if (reply.code >= 400 && told)
-        rc = client_refused(&reply, "inject: reporting");
+        rc = client_refused(&reply, "reporting");
     client_reply_done(&reply);
     return rc;
 }

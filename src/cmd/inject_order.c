@@ -368,7 +368,7 @@ int inject_order(const struct order_options *options)
     if (rc == 0)
         rc = make_mark(&order, &error);
     if (rc < 0) {
-        say("inject: %s", error.text);
+        say("%s", error.text);
         return EXIT_FAILED;
     }
     if (rc > 0) {

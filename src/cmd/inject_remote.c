@@ -77,7 +77,7 @@ static int send_order(struct ground *ground, struct asked one, const char *actio
     if (rc != EXIT_OK)
         return rc;
     if (reply.code >= 400)
-        rc = client_refused(&reply, "inject");
+        rc = client_refused(&reply, NULL);
     else
         vec_push(asked, one);
     client_reply_done(&reply);
@@ -91,7 +91,7 @@ static int send_target(struct ground *ground, enum inject_action action, const s
     struct doc *spec = doc_new(&arena, DOC_OBJECT);
     char text[TARGET_NAME_MAX + 32];
     if (!target->machine[0]) {
-        say("inject: the controller of such a cluster is not reached by an order: end it on its own machine");
+        say("the controller of such a cluster is not reached by an order: end it on its own machine");
         return EXIT_USAGE;
     }
     target_text(target, text);
@@ -166,7 +166,7 @@ static int await(struct ground *ground, asked_list *asked)
     for (size_t i = 0; i < asked->len; i++) {
         const struct asked *one = &asked->items[i];
         if (!one->answered)
-            say("inject: %s: nothing was heard of the order %s", one->machine, one->name);
+            say("%s: nothing was heard of the order %s", one->machine, one->name);
         else if (!one->good || !one->quiet)
             say("%s: %s: " STR_FORMAT, one->machine, one->name, STR_ARG(buf_str(&one->answer)));
         rc = one->answered && one->good ? rc : EXIT_FAILED;
@@ -181,8 +181,7 @@ int remote_do(struct ground *ground, enum inject_action action, const struct inj
     int rc = EXIT_OK;
     ret->at_ns = client_wall();
     if (inject_stands(action) && !how->for_ns) {
-        say("inject: %s needs --for: at most an hour, then its machine undoes it",
-            inject_action_names[action]);
+        say("%s needs --for: at most an hour, then its machine undoes it", inject_action_names[action]);
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < targets->len && rc == EXIT_OK; i++)
@@ -272,7 +271,7 @@ static int choose(struct ground *ground, const remote_list *standing, char **nam
             vec_push(chosen, standing->items[i]);
     }
     if (!all && chosen->len < (size_t)count) {
-        say("inject: heal: not all of them stand; `phalanx inject list` has those that do");
+        say("heal: not all of them stand; `phalanx inject list` has those that do");
         return EXIT_NOT_FOUND;
     }
     int rc = all ? ground_look(ground) : EXIT_OK;

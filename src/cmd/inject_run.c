@@ -322,7 +322,7 @@ static int begin(struct running *running)
     if (scenario->job.len && snprintf(running->ground->job, sizeof running->ground->job, "%s" STR_FORMAT,
                                       memchr(scenario->job.data, '/', scenario->job.len) ? "" : "default/",
                                       STR_ARG(scenario->job)) >= (int)sizeof running->ground->job) {
-        say("inject: the job's name is too long");
+        say("the job's name is too long");
         return EXIT_USAGE;
     }
     job_watch_begin(&running->watch, scenario, running->ground->job);
@@ -338,7 +338,7 @@ int inject_run(struct ground *ground, const struct run_options *options)
     struct sigaction action = {.sa_handler = on_end};
     bool timed_out = false;
     if (pki_read_file(options->file, FILE_BYTES_MAX, &text, &error) < 0) {
-        say("inject: %s", error.text);
+        say("%s", error.text);
         return EXIT_FAILED;
     }
     if (scenario_read(&arena, buf_str(&text), &running.scenario, &error) < 0) {

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "base/nearest.h"
 #include "cmd/client.h"
 
 #define KUEUE      "kueue.x-k8s.io/"
@@ -89,6 +90,22 @@ const struct kind *kind_of(struct str api_version, struct str kind)
     return NULL;
 }
 
+void kind_say_unknown(struct str name)
+{
+    struct nearest nearest = nearest_to(name);
+    for (int i = 0; i < KINDS; i++) {
+        nearest_offer(&nearest, str_from(kinds[i].plural));
+        nearest_offer(&nearest, str_from(kinds[i].singular));
+    }
+    if (nearest.best.len)
+        say("unknown kind \"" STR_FORMAT "\"; did you mean \"" STR_FORMAT "\"?", STR_ARG(name),
+            STR_ARG(nearest.best));
+    else
+        say("unknown kind \"" STR_FORMAT "\", expected jobsets, jobs, pods, nodes, events or another of "
+            "docs/api.md",
+            STR_ARG(name));
+}
+
 bool kind_split(const char *text, const struct kind **ret_kind, struct str *ret_name)
 {
     struct str kind, name;
@@ -98,7 +115,7 @@ bool kind_split(const char *text, const struct kind **ret_kind, struct str *ret_
     }
     const struct kind *found = kind_find(kind);
     if (!found) {
-        say("unknown kind \"" STR_FORMAT "\": see docs/api.md for the kinds that are served", STR_ARG(kind));
+        kind_say_unknown(kind);
         return false;
     }
     *ret_kind = found;
@@ -113,7 +130,10 @@ bool kind_leading(char ***args, int *count, const struct kind **ret_kind)
         return true;
     const struct kind *kind = kind_find(str_from(first));
     if (!kind || *count < 2) {
-        say(kind ? "%s: which one?" : "unknown kind \"%s\"", first);
+        if (kind)
+            say("which %s? a name is missing after \"%s\"", kind->singular, first);
+        else
+            kind_say_unknown(str_from(first));
         return false;
     }
     ++*args;

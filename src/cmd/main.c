@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/cmd.h"
+#include "base/nearest.h"
+#include "cmd/client.h"
+#include "cmd/usage.h"
 
 /* A build without some part (the simulator, say) still links: what is missing says so when it is called. */
 #pragma weak cmd_agent
@@ -84,6 +86,25 @@ static void usage(FILE *out)
                  "http://127.0.0.1:7070.\n");
 }
 
+static int unknown(const char *name)
+{
+    struct nearest nearest = nearest_to(str_from(name));
+    for (int i = 0; i < COMMANDS; i++)
+        nearest_offer(&nearest, str_from(commands[i].name));
+    if (nearest.best.len)
+        say("unknown command \"%s\"; did you mean \"" STR_FORMAT "\"?", name, STR_ARG(nearest.best));
+    else
+        say("unknown command \"%s\"", name);
+    fputs("`phalanx --help` lists the commands.\n", stderr);
+    return EXIT_USAGE;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    usage_begin(command->name);
+    return command->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     /* A reader that goes away (`phalanx get pods | head`) is an error value of write(), not a death. */
@@ -98,9 +119,8 @@ int main(int argc, char **argv)
         char *asked[] = {argv[2], help, NULL};
         for (int i = 0; i < COMMANDS; i++)
             if (strcmp(argv[2], commands[i].name) == 0 && commands[i].run)
-                return commands[i].run(2, asked);
-        usage(stderr);
-        return EXIT_USAGE;
+                return run(&commands[i], 2, asked);
+        return unknown(argv[2]);
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         usage(stdout);
@@ -114,11 +134,9 @@ int main(int argc, char **argv)
         if (strcmp(name, commands[i].name) != 0)
             continue;
         if (commands[i].run)
-            return commands[i].run(argc - 1, argv + 1);
+            return run(&commands[i], argc - 1, argv + 1);
         fprintf(stderr, "phalanx: this build has no %s\n", name);
         return EXIT_FAILED;
     }
-    fprintf(stderr, "phalanx: unknown command \"%s\"\n", name);
-    usage(stderr);
-    return EXIT_USAGE;
+    return unknown(name);
 }

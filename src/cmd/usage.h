@@ -1,0 +1,42 @@
+/* usage.h - how commands read their options, and what they say about a wrong command line.
+ *
+ *     while ((letter = usage_option(argc, argv, "o:h", options, NULL)) != -1)
+ *         if (letter == 't')
+ *             usable = usage_value(duration_parse(str_from(optarg), &timeout_ns)) && usable;
+ *     if (!usable || optind == argc)
+ *         return usage_wrong(usage, usable ? "NAME is missing" : NULL);
+ *
+ * A mistake is said in one line of the form "phalanx: COMMAND: what", with the word that was probably meant;
+ * usage_wrong() follows it with the command's synopsis. State is getopt's own kind: one command per process.
+ */
+#ifndef PHX_CMD_USAGE_H
+#define PHX_CMD_USAGE_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+/* Names the command that runs: say() begins with it. */
+void usage_begin(const char *command);
+const char *usage_command(void); /* ""; before usage_begin() */
+
+/* As getopt_long(). For an option that is unknown, ambiguous or lacks its value, says so and returns '?'. */
+int usage_option(int argc, char **argv, const char *letters, const struct option *options, int *ret_index);
+
+/* Returns `good`; if false, says that the value of the option read last is not valid (unless usage_option()
+ * has refused it). */
+bool usage_value(bool good);
+
+/* The value of -o where a command has a text form and JSON: "json" or "text". False, and said, for others. */
+bool usage_json(const char *value, bool *ret_json);
+
+/* Says: unknown WHAT "word", and the known word nearest to it, or all of them where none is near. */
+void usage_unknown(const char *what, struct str word, const char *const *known, size_t count);
+
+/* Says `format` (NULL: the mistake was said), then the first paragraph of `usage` and how to get the rest.
+ * Returns EXIT_USAGE. */
+int usage_wrong(const char *usage, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
