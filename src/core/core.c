@@ -81,6 +81,9 @@ static void route(struct core *core, struct step *step, const struct event *even
     switch (event->kind) {
     case EVENT_BOOT:
         core->epoch = event->boot.epoch > core->epoch ? event->boot.epoch : core->epoch + 1;
+        if (core->identity == 0)
+            core->identity = event->boot.identity;
+        step->uid_base = uid_base(core->identity);
         namespaces_boot(step);
         node_boot(core, step);
         hangs_boot(step);
@@ -149,6 +152,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .notes = &core->notes,
         .effects = effects,
         .seq = seq,
+        .uid_base = uid_base(core->identity),
         .now_ns = now_ns,
         .suspect = MACHINE_NONE,
     };

@@ -86,7 +86,7 @@ enum propagation {
 struct write_event {
     enum write_verb verb;
     enum object_kind object;
-    struct str namespace_, name; /* name may be empty on create with generateName */
+    struct str namespace_, name; /* name is empty on create with generateName */
     struct str body;             /* the whole object as JSON; empty on delete */
     uint64_t if_version;         /* resourceVersion that must still hold; 0: any */
     struct str uid_text;         /* delete precondition; empty: any */
@@ -94,6 +94,9 @@ struct write_event {
     struct str user;             /* who wrote, for the record */
     enum propagation propagation; /* delete */
     bool evict;                   /* delete of a Pod: only as far as its disruption budget allows */
+    /* Random bits that the host drew: the name is made from them where metadata has only a generateName, so
+     * the check and the step give the same one. */
+    uint64_t draw;
 };
 
 struct progress_event {
@@ -121,6 +124,7 @@ struct event {
         struct {
             uint64_t epoch;      /* one more than the last boot's */
             struct str version;
+            uint64_t identity; /* random bits; the first boot's are the cluster's for ever (ids.h) */
         } boot;
         struct {
             struct str document; /* JSON */

@@ -76,3 +76,12 @@ void uid_suffix(obj_id id, char ret_text[SUFFIX_TEXT_MAX])
     }
     ret_text[SUFFIX_TEXT_MAX - 1] = 0;
 }
+
+struct str generated_name(struct arena *arena, struct str prefix, uint64_t draw)
+{
+    char suffix[SUFFIX_TEXT_MAX];
+    uid_suffix(draw, suffix);
+    if (prefix.len > NAME_PREFIX_MAX)
+        prefix.len = NAME_PREFIX_MAX;
+    return arena_printf(arena, STR_FORMAT "%s", STR_ARG(prefix), suffix);
+}

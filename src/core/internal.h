@@ -13,6 +13,7 @@
 
 struct core {
     uint64_t seq, epoch;
+    uint64_t identity; /* of the cluster, from its first boot; 0: none yet */
     int64_t now_ns;
     struct cluster cluster;
     struct cluster retired;  /* the one before, until the next step, so that effects can name its machines */

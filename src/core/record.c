@@ -38,6 +38,7 @@ static void write_write(struct arena *arena, const struct write_event *write, Lo
     ret->user = codec_text(arena, write->user);
     ret->propagation = write->propagation;
     ret->evict = write->evict;
+    ret->draw = write->draw;
 }
 
 static Log__MachineNews *write_news(struct arena *arena, const struct event *event)
@@ -89,6 +90,7 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
         log__boot__init(pb->boot);
         pb->boot->epoch = event->boot.epoch;
         pb->boot->version = codec_text(arena, event->boot.version);
+        pb->boot->identity = event->boot.identity;
         break;
     case EVENT_CLUSTER:
         pb->cluster = ARENA_NEW(arena, Log__Cluster);
@@ -166,6 +168,7 @@ static int read_write(const Log__Write *pb, struct write_event *ret, struct erro
         .user = str_from(pb->user),
         .propagation = (enum propagation)pb->propagation,
         .evict = pb->evict,
+        .draw = pb->draw,
     };
     return 0;
 }
@@ -200,6 +203,7 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
     case EVENT_BOOT:
         ret->boot.epoch = pb->boot->epoch;
         ret->boot.version = str_from(pb->boot->version);
+        ret->boot.identity = pb->boot->identity;
         return 0;
     case EVENT_CLUSTER:
         ret->cluster.document = str_from(pb->cluster->document);

@@ -40,6 +40,7 @@ static void write_header(struct writer *writer, const struct core *core)
     header.version = SNAPSHOT_VERSION;
     header.seq = core->seq;
     header.epoch = core->epoch;
+    header.identity = core->identity;
     header.now_ns = core->now_ns;
     header.cluster = codec_text(&writer->arena, buf_str(&core->cluster_json));
     header.n_chips = header.n_chip_us = LEDGER_OWNERS;

@@ -110,5 +110,5 @@ void step_note_late(struct step *step, bool warning, const char *reason, struct 
     va_end(args);
     CHECK(step->next_index < LATE_NOTES_FIRST);
     add_note(step, warning, reason, about, buf_str(&text),
-             (step->seq << 20) + LATE_NOTES_FIRST + ++step->late_note_count);
+             step_first_uid(step) + LATE_NOTES_FIRST + ++step->late_note_count);
 }

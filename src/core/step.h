@@ -33,6 +33,7 @@ struct step {
     struct note_ring *notes;
     struct effects *effects;
     uint64_t seq;
+    obj_id uid_base; /* of the cluster (ids.h) */
     int64_t now_ns;
     uint32_t next_index; /* objects made in this step, for uids */
     uint32_t object_count; /* stored objects likewise, from the top of the range (object/change.c) */
@@ -45,10 +46,15 @@ struct step {
     bool schedule; /* the queue or the room for it changed: run a pass before the step ends */
 };
 
+/* The first of the 2^20 uids that belong to this log position. */
+static inline obj_id step_first_uid(const struct step *step)
+{
+    return step->uid_base + (step->seq << 20);
+}
 static inline obj_id step_uid(struct step *step)
 {
     CHECK(step->next_index + step->object_count < (1u << 20) - 2);
-    return (step->seq << 20) + ++step->next_index;
+    return step_first_uid(step) + ++step->next_index;
 }
 static inline int64_t step_now_us(const struct step *step)
 {

@@ -104,12 +104,9 @@ void write_set_name(const struct writing *writing, struct arena *arena, struct d
         doc_unset(metadata, "namespace");
     struct str name = doc_str(doc_get(metadata, "name"), STR(""));
     struct str prefix = doc_str(doc_get(metadata, "generateName"), STR(""));
-    if (!name.len && prefix.len) {
-        char suffix[SUFFIX_TEXT_MAX];
-        uid_suffix(writing->step->seq + 1, suffix);
+    if (!name.len && prefix.len)
         doc_set(arena, metadata, STR("name"),
-                doc_new_str(arena, arena_printf(arena, STR_FORMAT "%s", STR_ARG(prefix), suffix)));
-    }
+                doc_new_str(arena, generated_name(arena, prefix, writing->write->draw)));
 }
 
 bool write_parse(const struct writing *writing, struct arena *arena, size_t bytes_max,

@@ -5,6 +5,7 @@
  * durable; then each event is applied and its effects leave, in order. */
 #include "sim/world.h"
 
+#include "base/hash.h"
 #include "base/units.h"
 
 #define FULL_RETRY_NS  (200 * NS_PER_MS)
@@ -429,6 +430,7 @@ void controller_start(struct world *world)
     struct pending *pending = controller_queue(world, EVENT_BOOT);
     pending->event.boot.epoch = core_epoch(controller->core) + 1;
     pending->event.boot.version = STR("torture");
+    pending->event.boot.identity = hash_mix(world->options.seed);
     if (core_cluster(controller->core)->machine_count == 0 || world_chance(world, 100000))
         queue_cluster(world);
 }

@@ -116,6 +116,8 @@ static inline void harness_step(struct harness *h, struct event *event)
 {
     event->seq = core_seq(h->core) + 1;
     event->stamp_ns = h->now_ns;
+    if (event->kind == EVENT_WRITE && event->write.draw == 0)
+        event->write.draw = event->seq;
     struct buf bytes = {0};
     record_encode(&bytes, event);
     uint32_t length = (uint32_t)bytes.len;

@@ -28,10 +28,12 @@ static void each_kind(struct event events[EVENT_LAST + 1])
         events[kind].kind = (enum event_kind)kind;
     events[EVENT_BOOT].boot.epoch = 9;
     events[EVENT_BOOT].boot.version = STR("0.1");
+    events[EVENT_BOOT].boot.identity = UINT64_MAX;
     events[EVENT_CLUSTER].cluster.document = STR("{\"a\":1}");
-    events[EVENT_WRITE].write = (struct write_event){
-        WRITE_DELETE, OBJECT_POD, STR("ns"), STR("name"), STR("{}"), 17, STR("uid"), -1, STR("somebody"),
-        PROPAGATION_FOREGROUND, true};
+    events[EVENT_WRITE].write =
+        (struct write_event){WRITE_DELETE, OBJECT_POD, STR("ns"), STR("name"),     STR("{}"),
+                             17,           STR("uid"), -1,        STR("somebody"), PROPAGATION_FOREGROUND,
+                             true,         UINT64_MAX};
     events[EVENT_MACHINE_HELLO].machine_hello.hello = (struct hello){.version = WIRE_VERSION,
                                                                      .machine = STR("m-1"),
                                                                      .incarnation = 3,
@@ -72,7 +74,8 @@ static void assert_same(const struct event *a, const struct event *b)
 {
     switch (a->kind) {
     case EVENT_BOOT:
-        assert_true(a->boot.epoch == b->boot.epoch && str_equal(a->boot.version, b->boot.version));
+        assert_true(a->boot.epoch == b->boot.epoch && str_equal(a->boot.version, b->boot.version) &&
+                    a->boot.identity == b->boot.identity);
         break;
     case EVENT_CLUSTER:
         assert_true(str_equal(a->cluster.document, b->cluster.document));
@@ -82,7 +85,7 @@ static void assert_same(const struct event *a, const struct event *b)
     case EVENT_WRITE:
         assert_true(a->write.verb == b->write.verb && a->write.object == b->write.object &&
                     a->write.if_version == b->write.if_version && a->write.grace_s == b->write.grace_s &&
-                    a->write.propagation == b->write.propagation);
+                    a->write.propagation == b->write.propagation && a->write.draw == b->write.draw);
         assert_true(str_equal(a->write.namespace_, b->write.namespace_) &&
                     str_equal(a->write.name, b->write.name) && str_equal(a->write.body, b->write.body) &&
                     str_equal(a->write.uid_text, b->write.uid_text) &&

@@ -129,9 +129,87 @@ static void checking_changes_nothing(void **state)
     harness_done(&h);
 }
 
+/* The check sees the name that the write will have, not that of the write before. */
+static void generated_names_are_checked_as_they_are_written(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct event event = {.kind = EVENT_WRITE};
+    for (uint64_t i = 1; i <= 40; i++) {
+        event.write = (struct write_event){
+            .verb = WRITE_CREATE,
+            .object = OBJECT_CONFIG_MAP,
+            .namespace_ = STR("default"),
+            .body =
+                STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"generateName\":\"cm-\"}}"),
+            .grace_s = -1,
+            .draw = i};
+        assert_true(core_check_write(h.core, &event.write, h.now_ns, &h.effects));
+        harness_step(&h, &event);
+        assert_int_equal(h.last_code, 201);
+    }
+    event.write.draw = 7; /* again */
+    assert_false(core_check_write(h.core, &event.write, h.now_ns, &h.effects));
+    assert_int_equal(h.effects.list.items[0].reply.code, 409);
+    harness_done(&h);
+}
+
+static struct core *booted(uint64_t identity)
+{
+    struct core *core = core_new();
+    struct effects effects = {0};
+    struct event boot = {.kind = EVENT_BOOT, .seq = 1, .boot = {1, STR("test"), identity}};
+    core_step(core, &boot, &effects);
+    vec_done(&effects.list);
+    return core;
+}
+
+static obj_id default_namespace(const struct core *core)
+{
+    return object_find(core_objects(core), OBJECT_NAMESPACE, STR(""), STR("default"))->uid;
+}
+
+static void clusters_have_uids_of_their_own(void **state)
+{
+    struct core *a = booted(UINT64_C(0xfedcba9876543210)), *b = booted(UINT64_C(0xfedcba9876543290));
+    char texts[2][UID_TEXT_MAX];
+    uid_text(default_namespace(a), texts[0]);
+    uid_text(default_namespace(b), texts[1]);
+    assert_string_not_equal(texts[0], texts[1]);
+    /* Later boots leave the identity as it is, and snapshots keep it. */
+    struct buf bytes BUF_CLEANUP = {0};
+    struct core *again = core_new();
+    core_snapshot_write(a, &bytes);
+    assert_int_equal(core_snapshot_read(again, buf_str(&bytes), NULL), 0);
+    struct core *const both[] = {a, again};
+    for (int i = 0; i < 2; i++) {
+        struct effects effects = {0};
+        struct event boot = {.kind = EVENT_BOOT, .seq = 2, .boot = {2, STR("test"), 17}};
+        core_step(both[i], &boot, &effects);
+        vec_done(&effects.list);
+    }
+    assert_true(core_digest(a) == core_digest(again) && default_namespace(a) == default_namespace(again));
+    core_free(a);
+    core_free(b);
+    core_free(again);
+}
+
+static void generated_names_fit_a_label(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct str a = generated_name(&arena, STR("run-"), 1), b = generated_name(&arena, STR("run-"), 2);
+    assert_true(a.len == 9 && str_starts(a, STR("run-")) && !str_equal(a, b));
+    char prefix[254];
+    memset(prefix, 'a', sizeof prefix);
+    assert_int_equal(generated_name(&arena, (struct str){prefix, sizeof prefix}, 1).len, 63);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(generated_names_are_checked_as_they_are_written),
+        cmocka_unit_test(generated_names_fit_a_label),
+        cmocka_unit_test(clusters_have_uids_of_their_own),
         cmocka_unit_test(bodies_of_the_wrong_form),
         cmocka_unit_test(what_does_not_exist_or_cannot_be_written),
         cmocka_unit_test(nodes_keep_what_users_say),

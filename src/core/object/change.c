@@ -56,7 +56,7 @@ static obj_id next_uid(struct step *step)
     /* From the top of the step's range: see object.h. */
     uint32_t range = 1u << 20;
     CHECK(++step->object_count < range - 1 - step->next_index);
-    return (step->seq << 20) + range - 1 - step->object_count;
+    return step_first_uid(step) + range - 1 - step->object_count;
 }
 
 struct object *object_create(struct step *step, enum object_kind kind, struct arena *arena,

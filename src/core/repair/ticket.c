@@ -100,7 +100,7 @@ void ticket_show(struct step *step, const struct repair *repair)
 static struct str make_name(const struct step *step, struct arena *arena, const struct machine *machine)
 {
     char suffix[SUFFIX_TEXT_MAX];
-    uid_suffix((step->seq << 20) + machine->id + 1, suffix);
+    uid_suffix(step_first_uid(step) + machine->id + 1, suffix);
     struct str name = arena_printf(arena, STR_FORMAT ".%s", STR_ARG(machine->name), suffix);
     if (name.len <= NAME_MAX_BYTES && !object_find(step->objects, OBJECT_REPAIR, STR(""), name))
         return name;

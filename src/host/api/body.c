@@ -112,18 +112,27 @@ static bool agree(struct api_request *request, struct doc *metadata, const char 
     return false;
 }
 
-static bool check_type(struct api_request *request, const struct doc *object)
+/* The type in the object must be that of the URL; clients with typed models leave it out, and it is filled
+ * in. */
+static bool agree_type(struct api_request *request, struct doc *object)
 {
     const struct resource *resource = request->resource;
+    const char *const fields[] = {"apiVersion", "kind"}, *const values[] = {resource_api_version(resource),
+                                                                            resource->kind};
+    for (int i = 0; i < 2 && object->kind == DOC_OBJECT; i++) {
+        const struct doc *given = doc_get(object, fields[i]);
+        if (!given || given->kind == DOC_NULL || (given->kind == DOC_STRING && given->text.len == 0))
+            doc_set(&request->arena, object, str_from(fields[i]),
+                    doc_new_str(&request->arena, str_from(values[i])));
+    }
     struct str version = doc_str(doc_get(object, "apiVersion"), STR(""));
     struct str kind = doc_str(doc_get(object, "kind"), STR(""));
-    if (object->kind == DOC_OBJECT && str_is(version, resource_api_version(resource)) &&
-        str_is(kind, resource->kind))
+    if (object->kind == DOC_OBJECT && str_is(version, values[0]) && str_is(kind, values[1]))
         return true;
     answer_status(request, 400, "BadRequest",
                   "expected an object of apiVersion %s and kind %s, found \"" STR_FORMAT
                   "\" and \"" STR_FORMAT "\"",
-                  resource_api_version(resource), resource->kind, STR_ARG(version), STR_ARG(kind));
+                  values[0], values[1], STR_ARG(version), STR_ARG(kind));
     return false;
 }
 
@@ -201,7 +210,7 @@ static bool only_metadata(struct api_request *request, const struct doc *object)
 
 bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write)
 {
-    if (!check_type(request, object))
+    if (!agree_type(request, object))
         return false;
     struct doc *metadata = doc_need_object(&request->arena, object, "metadata");
     if (metadata->kind != DOC_OBJECT) {

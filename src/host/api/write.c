@@ -1,5 +1,7 @@
 #include "host/api/write.h"
 
+#include <gnutls/crypto.h>
+
 #include "base/units.h"
 
 enum { FIELD_MANAGER_BYTES_MAX = 128 };
@@ -132,6 +134,11 @@ static void answer_dry_run(struct api_request *request)
     if (job->event.verb == WRITE_METADATA && live)
         object = with_metadata(&request->arena, live, object);
     fill_in(request, object, live);
+    struct doc *metadata = doc_get(object, "metadata");
+    struct str prefix = doc_str(doc_get(metadata, "generateName"), STR(""));
+    if (!doc_str(doc_get(metadata, "name"), STR("")).len && prefix.len)
+        doc_set(&request->arena, metadata, STR("name"),
+                doc_new_str(&request->arena, generated_name(&request->arena, prefix, job->event.draw)));
     struct json_writer out = answer_begin(request, job->event.verb == WRITE_CREATE ? 201 : 200);
     json_put_doc(&out, object);
 }
@@ -202,6 +209,8 @@ void write_submit(struct api_request *request)
     replace_builtin(request);
     if (!job->victims && refuse_note(request))
         return;
+    if (job->event.verb == WRITE_CREATE && job->event.name.len == 0) /* each try has another name */
+        CHECK(gnutls_rnd(GNUTLS_RND_NONCE, &job->event.draw, sizeof job->event.draw) == 0);
     if (!guard_write(request, &job->event))
         return;
     if (!core_check_write(api->hooks.core(api->hooks.context), &job->event, request_now(request), &effects)) {

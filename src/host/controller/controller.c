@@ -1,6 +1,7 @@
 #include "host/controller/internal.h"
 
 #include <errno.h>
+#include <gnutls/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -44,6 +45,13 @@ int64_t controller_stamp_ns(struct controller *controller)
     /* The last start's clock may have been ahead. */
     controller->clock_offset_ns = latest(controller->clock_offset_ns, core_now(controller->core) - mono_ns);
     return mono_ns + controller->clock_offset_ns;
+}
+
+uint64_t controller_draw(void)
+{
+    uint64_t bits;
+    CHECK(gnutls_rnd(GNUTLS_RND_NONCE, &bits, sizeof bits) == 0);
+    return bits;
 }
 
 /* --- the loop's hooks ------------------------------------------------------------------------- */
@@ -204,6 +212,7 @@ static int boot(struct controller *controller, struct error *error)
     struct pending *pending = pending_new(EVENT_BOOT);
     pending->event.boot.epoch = core_epoch(controller->core) + 1;
     pending->event.boot.version = STR(PHX_VERSION);
+    pending->event.boot.identity = controller_draw();
     commit_queue(controller, pending);
     if (controller->options.cluster_json.len) {
         int rc = queue_cluster(controller, controller->options.cluster_json, error);

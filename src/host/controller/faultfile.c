@@ -34,6 +34,7 @@ static void queue_write(struct controller *controller, enum write_verb verb, enu
                                                 .name = named ? STR(FAULT_TABLE_NAME) : STR(""),
                                                 .body = arena_str(&pending->arena, buf_str(&json)),
                                                 .grace_s = -1,
+                                                .draw = controller_draw(),
                                                 .user = STR("phalanx:faults-file")};
     commit_queue(controller, pending);
 }

@@ -112,6 +112,7 @@ int64_t controller_wall_ns(void); /* may jump */
 /* The clock of stamps and of the core's deadlines: the wall clock, except that it never runs back and never
  * stops. When the wall clock is set back it goes on at its own pace, ahead of it, until the next start. */
 int64_t controller_stamp_ns(struct controller *controller);
+uint64_t controller_draw(void); /* random bits for events */
 
 /* commit.c */
 struct pending *pending_new(enum event_kind kind);

@@ -253,9 +253,77 @@ static void test_foreign_status(void **state)
     assert_int_equal(ask(host, &arena, "PUT", JOBSETS "/none/status", put, restarts, NULL), 404);
 }
 
+/* Nothing else moves the log between the creates. */
+static void test_generated_names(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    const char *urls[] = {"/api/v1/namespaces/default/configmaps", JOBSETS};
+    const char *bodies[] = {
+        "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"generateName\":\"g-\"}}",
+        "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{"
+        "\"generateName\":\"g-\"},\"spec\":{\"replicatedJobs\":[]}}"};
+    for (int i = 0; i < 80; i++) {
+        assert_int_equal(ask(host, &arena, "POST", urls[i % 2], "", bodies[i % 2], &doc), 201);
+        struct str name = doc_str(doc_path(doc, "metadata", "name", NULL), STR(""));
+        assert_true(name.len == 7 && str_starts(name, STR("g-")));
+    }
+    for (int i = 0; i < 2; i++) {
+        char *dry = arena_strdup(&arena, arena_printf(&arena, "%s?dryRun=All", urls[i]));
+        assert_int_equal(ask(host, &arena, "POST", dry, "", bodies[i], &doc), 201);
+        assert_int_equal(doc_str(doc_path(doc, "metadata", "name", NULL), STR("")).len, 7);
+        assert_int_equal(ask(host, &arena, "GET", urls[i], "", "", &doc), 200);
+        assert_int_equal((int)doc_len(doc_get(doc, "items")), 40);
+    }
+}
+
+/* Clients with typed models leave apiVersion and kind out: the path says them. */
+static void test_bodies_without_type(void **state)
+{
+    static const struct {
+        const char *url, *kind, *more;
+    } kinds[] = {
+        {"/api/v1/namespaces", "Namespace", ""},
+        {"/api/v1/namespaces/default/configmaps", "ConfigMap", ",\"data\":{\"a\":\"b\"}"},
+        {"/api/v1/namespaces/default/secrets", "Secret", ""},
+        {"/api/v1/namespaces/default/pods", "Pod",
+         ",\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"x\"]}]}"},
+        {"/apis/batch/v1/namespaces/default/jobs", "Job",
+         ",\"spec\":{\"template\":{\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\","
+         "\"image\":\"i\",\"command\":[\"x\"]}]}}}"},
+        {JOBSETS, "JobSet", ",\"spec\":{\"replicatedJobs\":[]}"},
+        {"/apis/kueue.x-k8s.io/v1beta2/resourceflavors", "ResourceFlavor", ""},
+    };
+    static const char *const types[] = {"", "\"apiVersion\":null,\"kind\":\"\","};
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    for (size_t i = 0; i < 2 * sizeof kinds / sizeof *kinds; i++) {
+        size_t k = i / 2;
+        struct str body =
+            arena_printf(&arena, "{%s\"metadata\":{\"name\":\"t%zu\"}%s}", types[i % 2], i, kinds[k].more);
+        int code = ask(host, &arena, "POST", kinds[k].url, "", arena_strdup(&arena, body), &doc);
+        if (code != 201)
+            fail_msg("%s: %d", kinds[k].kind, code);
+        assert_true(text_is(doc_get(doc, "kind"), kinds[k].kind));
+        assert_true(doc_str(doc_get(doc, "apiVersion"), STR("")).len > 0);
+    }
+    assert_int_equal(ask(host, &arena, "PUT", "/api/v1/namespaces/default/configmaps/t2", "",
+                         "{\"metadata\":{\"name\":\"t2\"},\"data\":{\"a\":\"c\"}}", &doc),
+                     200);
+    assert_true(text_is(doc_path(doc, "data", "a", NULL), "c"));
+    /* A type that is there must be the path's. */
+    assert_int_equal(ask(host, &arena, "POST", "/api/v1/namespaces/default/configmaps", "",
+                         "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"u\"}}", &doc),
+                     400);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_bodies_without_type, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_generated_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_patches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_apply, setup, teardown),
         cmocka_unit_test_setup_teardown(test_eviction, setup, teardown),
