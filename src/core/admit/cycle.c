@@ -10,6 +10,7 @@
 struct entry {
     struct workload *workload;
     struct assignment assignment; /* as nominated: only for the order */
+    bool waits;                   /* a parked head of a StrictFIFO queue: it only keeps its quota */
 };
 typedef VEC(struct entry) entries;
 
@@ -40,16 +41,27 @@ static bool is_blocked(const struct cluster_queue *queue, const struct heap_node
     return false;
 }
 
-static struct workload *head_of(const struct cluster_queue *queue)
+/* By fair sharing a queue preempts for one workload at a time: until its victims have ended, the heads of
+ * other queues go on, so that shares grow evenly. */
+static bool is_preempting(const struct admit *admit, const struct cluster_queue *queue)
+{
+    for (size_t i = 0; admit->fair && i < admit->holding.len; i++)
+        if (admit->holding.items[i]->waits_for > 0 && admit->holding.items[i]->booked_in == queue)
+            return true;
+    return false;
+}
+
+static struct workload *head_of(const struct admit *admit, const struct cluster_queue *queue)
 {
     struct heap_node *head = queue->active ? heap_min(&queue->pending) : NULL;
-    return head && !is_blocked(queue, head) ? container_of(head, struct workload, place) : NULL;
+    bool may = head && !is_blocked(queue, head) && !is_preempting(admit, queue);
+    return may ? container_of(head, struct workload, place) : NULL;
 }
 
 bool cycle_unfinished(const struct admit *admit)
 {
     for (size_t q = 0; q < admit->tree.queue_count; q++)
-        if (head_of(&admit->tree.queues[q]))
+        if (head_of(admit, &admit->tree.queues[q]))
             return true;
     return false;
 }
@@ -72,37 +84,66 @@ static int by_order(const void *a, const void *b)
 static uint32_t child_towards(const struct quota_tree *quota, uint32_t node, const struct entry *entry)
 {
     uint32_t at = entry->workload->queue->node;
-    while (at != QUOTA_NONE && quota->nodes[at].parent != node)
-        at = quota->nodes[at].broken ? QUOTA_NONE : quota->nodes[at].parent;
+    while (at != QUOTA_NONE && quota_parent(quota, at) != node)
+        at = quota_parent(quota, at);
     return at;
 }
 
-/* Fair sharing's tournament: at each cohort that child wins whose share, with its own winner on top, is the
- * least. */
-static struct entry *fair_winner(const struct tree *tree, uint32_t node, const entries *list)
+/* What the tournament compares at one cohort: the child as it would stand with its own winner on top. */
+struct contender {
+    struct entry *entry;
+    struct fair_share share;
+    bool borrows; /* the child would, of what the winner asks for */
+};
+
+static struct contender contend(struct tree *tree, uint32_t child, struct entry *entry)
 {
-    struct entry *best = NULL;
-    int64_t best_share = 0;
-    uint32_t last = QUOTA_NONE;
+    struct contender contender = {.entry = entry};
+    uint32_t node = entry->workload->queue->node;
+    const struct assignment *more = &entry->assignment;
+    for (size_t i = 0; i < more->usage.len; i++)
+        quota_use(&tree->quota, node, more->usage.items[i].cell, more->usage.items[i].amount);
+    contender.share = fair_share(tree, &tree->quota, child);
+    for (size_t i = 0; i < more->usage.len; i++)
+        contender.borrows |= more->usage.items[i].amount > 0 &&
+                             quota_borrows(&tree->quota, child, more->usage.items[i].cell, 0);
+    for (size_t i = 0; i < more->usage.len; i++)
+        quota_release(&tree->quota, node, more->usage.items[i].cell, more->usage.items[i].amount);
+    return contender;
+}
+
+static bool wins(const struct contender *a, const struct contender *b)
+{
+    if (a->borrows != b->borrows)
+        return b->borrows;
+    int by_share = fair_share_compare(a->share, b->share);
+    return by_share ? by_share < 0 : is_before(&a->entry->workload->place, &b->entry->workload->place);
+}
+
+/* Fair sharing's tournament: at each cohort that child wins which borrows nothing with its own winner on top,
+ * else the one whose share is then the least. */
+static struct entry *fair_winner(struct tree *tree, uint32_t node, const entries *list)
+{
+    struct contender best = {0};
     for (size_t i = 0; i < list->len; i++) {
         uint32_t child = child_towards(&tree->quota, node, &list->items[i]);
-        if (child == QUOTA_NONE || child == last)
+        bool again = child == QUOTA_NONE;
+        for (size_t k = 0; k < i && !again; k++)
+            again = child_towards(&tree->quota, node, &list->items[k]) == child;
+        if (again)
             continue;
-        last = child;
         struct entry *entry =
             child == list->items[i].workload->queue->node ? &list->items[i] : fair_winner(tree, child, list);
-        int64_t share = fair_share(tree, child, &entry->assignment);
-        if (!best || share < best_share || (share == best_share && goes_first(entry, best))) {
-            best = entry;
-            best_share = share;
-        }
+        struct contender contender = contend(tree, child, entry);
+        if (!best.entry || wins(&contender, &best))
+            best = contender;
     }
-    return best;
+    return best.entry;
 }
 
 static struct entry *next_entry(struct step *step, entries *list)
 {
-    const struct tree *tree = &step->admit->tree;
+    struct tree *tree = &step->admit->tree;
     struct entry *first = &list->items[0];
     if (!settings(step)->fair || list->len == 1)
         return first;
@@ -132,21 +173,49 @@ static bool fails_alike(struct step *step, struct workload *workload)
     return true;
 }
 
+/* The first of those that wait in a StrictFIFO queue, unless one that is yet to be tried stands before it. */
+static struct workload *waiting_head(const struct cluster_queue *queue)
+{
+    const struct heap_node *fresh = heap_min(&queue->pending);
+    struct workload *first = NULL;
+    list_for_each(node, &queue->parked)
+    {
+        struct workload *workload = container_of(node, struct workload, link);
+        if (!first || is_before(&workload->place, &first->place))
+            first = workload;
+    }
+    return first && fresh && is_before(fresh, &first->place) ? NULL : first;
+}
+
+/* Heads that wait take part in the order, so that they keep their quota from those that come after. */
+static void add_waiting(struct step *step, entries *list)
+{
+    struct tree *tree = &step->admit->tree;
+    for (size_t q = 0; q < tree->queue_count && list->len > 0; q++) {
+        const struct cluster_queue *queue = &tree->queues[q];
+        struct workload *head = queue->strict && queue->active ? waiting_head(queue) : NULL;
+        struct entry entry = {.workload = head, .waits = true};
+        if (head)
+            vec_push(list, entry);
+    }
+}
+
 static void collect(struct step *step, entries *list)
 {
     struct tree *tree = &step->admit->tree;
     for (size_t q = 0; q < tree->queue_count; q++) {
         struct workload *workload;
         do
-            workload = head_of(&tree->queues[q]);
+            workload = head_of(step->admit, &tree->queues[q]);
         while (workload && fails_alike(step, workload));
         if (!workload)
             continue;
         struct entry entry = {.workload = workload};
         vec_push(list, entry);
     }
+    add_waiting(step, list);
     for (size_t i = 0; list->len > 1 && i < list->len; i++)
-        assignment_make(step->admit, step->cluster, list->items[i].workload, NULL, 0,
+        assignment_make(step->admit, step->cluster, step->now_ns, list->items[i].workload, NULL, 0,
                         &list->items[i].assignment);
     if (list->len > 1)
         qsort(list->items, list->len, sizeof(*list->items), by_order);
@@ -254,7 +323,7 @@ static bool try_fewer(struct step *step, struct workload *workload)
         int32_t count = low + (high - low) / 2;
         struct assignment assignment;
         struct buf why BUF_CLEANUP = {0};
-        assignment_make(step->admit, step->cluster, workload, &count, 0, &assignment);
+        assignment_make(step->admit, step->cluster, step->now_ns, workload, &count, 0, &assignment);
         struct trial trial = {.terms = assignment_terms(workload, &assignment, &arena), .counts = &count};
         bool fits = assignment.fit == FIT_NOW && cycle_trial(step, workload, &trial, NULL, &why);
         assignment_done(&assignment);
@@ -269,7 +338,7 @@ static bool try_fewer(struct step *step, struct workload *workload)
         return false;
     struct assignment assignment;
     struct buf why BUF_CLEANUP = {0};
-    assignment_make(step->admit, step->cluster, workload, &found, 0, &assignment);
+    assignment_make(step->admit, step->cluster, step->now_ns, workload, &found, 0, &assignment);
     bool admitted = try_assignment(step, workload, &assignment, &why);
     assignment_done(&assignment);
     return admitted;
@@ -312,12 +381,15 @@ static bool waits_for_others(struct step *step, struct workload *workload)
     return false;
 }
 
+/* What waits for quota keeps its queue's own from borrowers, unless that can be reclaimed at any time. A head
+ * of a StrictFIFO queue that lacks machines does so, too. */
 static void keep_quota(struct step *step, const struct workload *workload,
                        const struct assignment *assignment, reserves *kept)
 {
     struct quota_tree *quota = &step->admit->tree.quota;
     const struct cluster_queue *queue = workload->queue;
-    if (assignment->fit != FIT_PREEMPT || queue->reclaim == PREEMPT_ANY)
+    bool lacks = assignment->fit != FIT_NONE && (assignment->fit != FIT_NOW || queue->strict);
+    if (!lacks || queue->reclaim == PREEMPT_ANY)
         return;
     for (size_t i = 0; i < assignment->usage.len; i++) {
         struct booking wanted = assignment->usage.items[i];
@@ -339,13 +411,13 @@ static void process(struct step *step, struct workload *workload, reserves *kept
         return;
     struct assignment first, next;
     struct buf why BUF_CLEANUP = {0};
-    assignment_make(step->admit, step->cluster, workload, NULL, 0, &first);
+    assignment_make(step->admit, step->cluster, step->now_ns, workload, NULL, 0, &first);
     bool quota = first.fit == FIT_NOW;
     bool admitted = quota && try_assignment(step, workload, &first, &why);
     /* Machines of the chosen flavours lack: the next ones may have some. */
     for (int32_t from = first.last_flavor + 1; quota && !admitted && from < first.most_flavors; from++) {
         struct buf other BUF_CLEANUP = {0};
-        assignment_make(step->admit, step->cluster, workload, NULL, from, &next);
+        assignment_make(step->admit, step->cluster, step->now_ns, workload, NULL, from, &next);
         admitted = next.fit == FIT_NOW && try_assignment(step, workload, &next, &other);
         from = next.last_flavor > from ? next.last_flavor : from;
         assignment_done(&next);
@@ -360,6 +432,15 @@ static void process(struct step *step, struct workload *workload, reserves *kept
                 quota ? buf_str(&why) : buf_str(&first.why));
     }
     assignment_done(&first);
+}
+
+/* A StrictFIFO head that was tried in vain before: it is tried again when something changes for it. */
+static void keep_quota_of(struct step *step, const struct workload *workload, reserves *kept)
+{
+    struct assignment assignment;
+    assignment_make(step->admit, step->cluster, step->now_ns, workload, NULL, 0, &assignment);
+    keep_quota(step, workload, &assignment, kept);
+    assignment_done(&assignment);
 }
 
 /* --- rounds ----------------------------------------------------------------------------------- */
@@ -413,9 +494,12 @@ static void run_round(struct step *step, entries *list)
     while (list->len > 0 && step->admit->trials > 0) {
         struct entry *entry = next_entry(step, list);
         struct workload *workload = entry->workload;
+        bool waits = entry->waits;
         assignment_done(&entry->assignment);
         vec_remove(list, (size_t)(entry - list->items));
-        if (heap_has(&workload->place)) /* it is still queued */
+        if (waits && workload->parked)
+            keep_quota_of(step, workload, &kept);
+        else if (heap_has(&workload->place)) /* it is still queued */
             process(step, workload, &kept);
     }
     for (size_t i = 0; i < kept.len; i++)
@@ -426,9 +510,21 @@ static void run_round(struct step *step, entries *list)
     vec_clear(list);
 }
 
+/* What a StrictFIFO head kept until it was deleted, stopped or moved is free for others. */
+static void wake_after_heads(struct admit *admit)
+{
+    for (size_t q = 0; q < admit->tree.queue_count; q++) {
+        struct cluster_queue *queue = &admit->tree.queues[q];
+        if (queue->head_left)
+            wake_cohort(admit, queue);
+        queue->head_left = false;
+    }
+}
+
 void cycle_run(struct step *step)
 {
     entries list = {0};
+    wake_after_heads(step->admit);
     place_holding(step);
     while (step->admit->trials > 0) {
         collect(step, &list);

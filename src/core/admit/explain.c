@@ -37,7 +37,7 @@ const char *workload_explain(const struct core *core, const struct workload *wor
         return NULL;
     const char *reason = NULL;
     struct assignment assignment;
-    assignment_make(core_admit(core), core_cluster(core), workload, NULL, 0, &assignment);
+    assignment_make(core_admit(core), core_cluster(core), core_now(core), workload, NULL, 0, &assignment);
     const struct workload *before = queue->strict && !workload->parked ? stands_before(workload) : NULL;
     if (assignment.fit != FIT_NOW) {
         reason = assignment.reason;

@@ -2,60 +2,193 @@
  *
  *     share(n) = max over resources r of  borrowed(n, r) / lendable(parent(n), r) * 1000 / weight(n)
  *
- * 0 for who borrows nothing; endless for who borrows with weight 0. Resources are summed over flavours.
+ * 0 for a node that borrows nothing; endless for one that borrows with weight 0. Resources are summed over
+ * flavours. Victims are looked for from the root downwards, at each cohort in the child whose share is the
+ * largest; whether one may go is decided where the ways from the root to the two queues part.
  */
 #include "core/admit/internal.h"
 
 /* What the parent could lend of a resource: of all its flavours, its subtree's quota and what it may borrow.
  * */
-static int64_t lendable(const struct tree *tree, uint32_t parent, struct str resource)
+static int64_t lendable(const struct tree *tree, const struct quota_tree *quota, uint32_t parent,
+                        struct str resource)
 {
     int64_t sum = 0;
-    for (size_t c = 0; c < tree->quota.cell_count; c++)
+    for (size_t c = 0; c < quota->cell_count; c++)
         if (str_equal(tree->cell_resources[c], resource))
-            sum += quota_potential(&tree->quota, parent, c);
+            sum += quota_potential(quota, parent, c);
     return sum;
 }
 
-static int64_t amount_in(const struct assignment *assignment, uint32_t cell)
+static bool is_first_of_resource(const struct tree *tree, size_t cell)
 {
-    for (size_t i = 0; assignment && i < assignment->usage.len; i++)
-        if (assignment->usage.items[i].cell == cell)
-            return assignment->usage.items[i].amount;
-    return 0;
+    for (size_t c = 0; c < cell; c++)
+        if (str_equal(tree->cell_resources[c], tree->cell_resources[cell]))
+            return false;
+    return true;
 }
 
-int64_t fair_share(const struct tree *tree, uint32_t node, const struct assignment *more)
+static int64_t borrowed_of(const struct tree *tree, const struct quota_node *node, size_t cell)
 {
-    const struct quota_node *at = &tree->quota.nodes[node];
-    int64_t largest = 0;
-    if (at->parent == QUOTA_NONE || at->broken)
-        return 0;
-    for (size_t c = 0; c < tree->quota.cell_count; c++) {
-        struct str resource = tree->cell_resources[c];
-        bool done = false;
-        for (size_t k = 0; k < c; k++)
-            done |= str_equal(tree->cell_resources[k], resource);
-        int64_t borrowed = 0;
-        for (size_t k = c; !done && k < tree->quota.cell_count; k++) {
-            int64_t over = at->cells[k].usage + amount_in(more, (uint32_t)k) - at->cells[k].subtree;
-            if (str_equal(tree->cell_resources[k], resource) && over > 0)
-                borrowed += over;
-        }
+    int64_t borrowed = 0;
+    for (size_t c = cell; c < tree->quota.cell_count; c++) {
+        int64_t over = node->cells[c].usage - node->cells[c].subtree;
+        if (over > 0 && str_equal(tree->cell_resources[c], tree->cell_resources[cell]))
+            borrowed += over;
+    }
+    return borrowed;
+}
+
+struct fair_share fair_share(const struct tree *tree, const struct quota_tree *quota, uint32_t node)
+{
+    struct fair_share share = {0};
+    if (quota_parent(quota, node) == QUOTA_NONE)
+        return share;
+    for (size_t c = 0; c < quota->cell_count; c++) {
+        if (!is_first_of_resource(tree, c))
+            continue;
+        int64_t borrowed = borrowed_of(tree, &quota->nodes[node], c);
         if (borrowed <= 0)
             continue;
-        int64_t of = lendable(tree, at->parent, resource);
-        int64_t share = of > 0 ? (int64_t)((__int128)borrowed * 1000 / of) : 1000;
-        largest = share > largest ? share : largest;
-        if (tree->weights_milli[node] == 0)
-            return INT64_MAX;
+        int64_t of = lendable(tree, quota, quota_parent(quota, node), tree->cell_resources[c]);
+        __int128 amount = of > 0 ? (__int128)borrowed * 1000 * FAIR_SHARE_UNIT / of : 0;
+        share.amount = amount > share.amount ? amount : share.amount;
+        share.borrows = true;
     }
-    int64_t weight = tree->weights_milli[node] ? tree->weights_milli[node] : 1000;
-    __int128 weighted = (__int128)largest * 1000 / weight;
-    return weighted > INT64_MAX - 1 ? INT64_MAX - 1 : (int64_t)weighted;
+    share.endless = share.amount > 0 && tree->weights_milli[node] == 0;
+    if (tree->weights_milli[node] > 0)
+        share.amount = share.amount * 1000 / tree->weights_milli[node];
+    return share;
 }
 
-/* --- preemption ------------------------------------------------------------------------------- */
+int fair_share_compare(struct fair_share a, struct fair_share b)
+{
+    if (a.endless != b.endless)
+        return a.endless ? 1 : -1;
+    return a.amount < b.amount ? -1 : a.amount > b.amount;
+}
+
+/* --- the order of queues ---------------------------------------------------------------------- */
+
+/* Candidates of one queue, the best first. */
+struct fair_queue {
+    const struct cluster_queue *queue;
+    VEC(struct victim) left;
+};
+typedef VEC(struct fair_queue) fair_queues;
+
+/* Where victims are looked for next. Nodes that will yield none any more are pruned. */
+struct fair_order {
+    struct search *search;
+    fair_queues queues;
+    struct fair_queue **by_node; /* [node_count] NULL: no candidates */
+    bool *pruned, *ours;         /* [node_count] `ours`: the preemptor's queue, and the cohorts above it */
+};
+
+static void order_init(struct fair_order *order, struct search *search, const victims *candidates)
+{
+    size_t nodes = search->quota->node_count;
+    *order = (struct fair_order){.search = search};
+    order->by_node = ARENA_ARRAY(&search->arena, struct fair_queue *, nodes);
+    order->pruned = ARENA_ARRAY(&search->arena, bool, nodes);
+    order->ours = ARENA_ARRAY(&search->arena, bool, nodes);
+    for (uint32_t at = search->workload->queue->node; at != QUOTA_NONE; at = quota_parent(search->quota, at))
+        order->ours[at] = true;
+    for (size_t i = 0; i < candidates->len; i++) {
+        const struct cluster_queue *queue = candidates->items[i].workload->booked_in;
+        size_t q = 0;
+        while (q < order->queues.len && order->queues.items[q].queue != queue)
+            q++;
+        struct fair_queue fresh = {.queue = queue};
+        if (q == order->queues.len)
+            vec_push(&order->queues, fresh);
+        vec_push(&order->queues.items[q].left, candidates->items[i]);
+    }
+    for (size_t q = 0; q < order->queues.len; q++)
+        order->by_node[order->queues.items[q].queue->node] = &order->queues.items[q];
+}
+
+static void order_done(struct fair_order *order)
+{
+    for (size_t q = 0; q < order->queues.len; q++)
+        vec_done(&order->queues.items[q].left);
+    vec_done(&order->queues);
+}
+
+static bool has_left(const struct fair_order *order, uint32_t node)
+{
+    return order->by_node[node] && order->by_node[node]->left.len > 0;
+}
+
+static struct victim pop_first(struct fair_queue *queue)
+{
+    struct victim first = queue->left.items[0];
+    vec_remove(&queue->left, 0);
+    return first;
+}
+
+/* Will the child never yield a victim again? A cohort above the preemptor stays even if it does not borrow:
+ * there may be imbalance below it. */
+static bool is_spent(const struct fair_order *order, uint32_t child, struct fair_share share)
+{
+    bool is_queue = child >= order->search->admit->tree.cohort_count;
+    return (!share.borrows && !order->ours[child]) || (is_queue && !has_left(order, child));
+}
+
+/* Is `child` to be looked at before `best`? Of equal shares a cohort goes before a queue; of two queues the
+ * one with the better victim. */
+static bool looks_better(const struct fair_order *order, uint32_t child, struct fair_share share,
+                         uint32_t best, struct fair_share best_share)
+{
+    size_t cohorts = order->search->admit->tree.cohort_count;
+    int by_share = best == QUOTA_NONE ? 1 : fair_share_compare(share, best_share);
+    if (by_share != 0)
+        return by_share > 0;
+    if (child < cohorts || best < cohorts)
+        return best >= cohorts;
+    return victims_compare(&order->by_node[child]->left.items[0], &order->by_node[best]->left.items[0]) < 0;
+}
+
+/* The child of a cohort with the largest share; QUOTA_NONE: all are pruned. */
+static uint32_t largest_child(struct fair_order *order, uint32_t cohort)
+{
+    const struct quota_tree *quota = order->search->quota;
+    uint32_t best = QUOTA_NONE;
+    struct fair_share best_share = {0};
+    for (uint32_t n = 0; n < quota->node_count; n++) {
+        if (order->pruned[n] || quota_parent(quota, n) != cohort)
+            continue;
+        struct fair_share share = fair_share(&order->search->admit->tree, quota, n);
+        order->pruned[n] = is_spent(order, n, share);
+        if (!order->pruned[n] && looks_better(order, n, share, best, best_share)) {
+            best = n;
+            best_share = share;
+        }
+    }
+    return best;
+}
+
+/* NULL: none is left. */
+static struct fair_queue *next_queue(struct fair_order *order)
+{
+    const struct search *search = order->search;
+    uint32_t root = quota_root(search->quota, search->workload->queue->node);
+    if (root == search->workload->queue->node)
+        return has_left(order, root) && !order->pruned[root] ? order->by_node[root] : NULL;
+    while (!order->pruned[root]) {
+        uint32_t at = root;
+        while (at < search->admit->tree.cohort_count) {
+            uint32_t child = largest_child(order, at);
+            order->pruned[at] = child == QUOTA_NONE;
+            at = child; /* QUOTA_NONE ends the way, too */
+        }
+        if (at != QUOTA_NONE)
+            return order->by_node[at];
+    }
+    return NULL;
+}
+
+/* --- strategies ------------------------------------------------------------------------------- */
 
 /* The nodes just below the lowest cohort that both queues are in: there the two shares are compared. */
 static void below_common(const struct quota_tree *quota, uint32_t a, uint32_t b, uint32_t *ret_a,
@@ -77,109 +210,111 @@ static void below_common(const struct quota_tree *quota, uint32_t a, uint32_t b,
  * is left to the victim's queue; LessThanInitialShare: it is below what that queue has now. */
 static bool strategy_allows(struct search *search, enum fair_strategy strategy, const struct workload *victim)
 {
-    const struct tree *tree = &search->step->admit->tree;
+    const struct tree *tree = &search->admit->tree;
     uint32_t ours, theirs;
-    if (victim->booked_in == search->workload->queue)
-        return true;
-    below_common(&tree->quota, search->workload->queue->node, victim->booked_in->node, &ours, &theirs);
-    int64_t initial = fair_share(tree, theirs, NULL);
+    below_common(search->quota, search->workload->queue->node, victim->booked_in->node, &ours, &theirs);
+    struct fair_share mine = fair_share(tree, search->quota, ours);
+    if (strategy != FAIR_LESS_OR_EQUAL_FINAL)
+        return fair_share_compare(mine, fair_share(tree, search->quota, theirs)) < 0;
     search_take(search, victim);
-    int64_t mine = fair_share(tree, ours, search->assignment), final = fair_share(tree, theirs, NULL);
+    struct fair_share final = fair_share(tree, search->quota, theirs);
     search_give(search, victim);
-    return strategy == FAIR_LESS_OR_EQUAL_FINAL ? mine <= final : mine < initial;
+    return fair_share_compare(mine, final) <= 0;
 }
 
-/* Candidates of one queue, the best first. */
-struct fair_queue {
-    const struct cluster_queue *queue;
-    VEC(struct victim) left;
-    size_t next;
-    bool dropped;
-};
-typedef VEC(struct fair_queue) fair_queues;
-
-static void group_candidates(const victims *candidates, fair_queues *ret_queues)
+/* Adds what the preemptor asks for to its queue's usage, or takes it out again. */
+static void add_request(struct search *search, bool add)
 {
-    for (size_t i = 0; i < candidates->len; i++) {
-        size_t q = 0;
-        while (q < ret_queues->len && ret_queues->items[q].queue != candidates->items[i].workload->booked_in)
-            q++;
-        if (q == ret_queues->len) {
-            struct fair_queue queue = {.queue = candidates->items[i].workload->booked_in};
-            vec_push(ret_queues, queue);
-        }
-        vec_push(&ret_queues->items[q].left, candidates->items[i]);
+    uint32_t node = search->workload->queue->node;
+    for (size_t i = 0; i < search->assignment->usage.len; i++) {
+        struct booking wanted = search->assignment->usage.items[i];
+        if (add)
+            quota_use(search->quota, node, wanted.cell, wanted.amount);
+        else
+            quota_release(search->quota, node, wanted.cell, wanted.amount);
     }
 }
 
-/* The queue with the largest share that has candidates left and still borrows; NULL: none. */
-static struct fair_queue *largest_queue(const struct search *search, fair_queues *queues)
+/* Takes one more victim; true: that is enough. */
+static bool take_one(struct search *search, struct victim victim, const char *reason, victims *ret_chosen)
 {
-    const struct tree *tree = &search->step->admit->tree;
-    struct fair_queue *best = NULL;
-    int64_t best_share = 0;
-    for (size_t q = 0; q < queues->len; q++) {
-        struct fair_queue *queue = &queues->items[q];
-        bool own = queue->queue == search->workload->queue;
-        if (queue->dropped || queue->next == queue->left.len ||
-            (!own && !victims_borrow(search, queue->queue)))
-            continue;
-        int64_t share = fair_share(tree, queue->queue->node, NULL);
-        if (!best || share > best_share) {
-            best = queue;
-            best_share = share;
-        }
+    victim.reason = reason;
+    search_take(search, victim.workload);
+    vec_push(ret_chosen, victim);
+    add_request(search, false);
+    bool enough =
+        search_fits_quota(search, true) && search_has_chips(search) && search_fits_machines(search, NULL);
+    add_request(search, true);
+    return enough;
+}
+
+/* Of one queue the first victim that the strategy allows; those that it spares are kept in `spared`. */
+static bool take_allowed(struct search *search, enum fair_strategy strategy, struct fair_queue *queue,
+                         victims *spared, victims *ret_chosen)
+{
+    while (queue->left.len > 0) {
+        struct victim victim = pop_first(queue);
+        if (strategy_allows(search, strategy, victim.workload))
+            return take_one(search, victim, "InCohortFairSharing", ret_chosen);
+        vec_push(spared, victim);
     }
-    return best;
+    return false;
 }
 
-static bool is_enough(struct search *search)
+/* The first strategy. A queue that stays within its own quota of what is contested is entitled to it,
+ * whatever the shares are. */
+static bool take_first(struct search *search, enum fair_strategy strategy, const victims *candidates,
+                       victims *spared, victims *ret_chosen)
 {
-    return search_fits_quota(search, true) && search_has_chips(search) && search_fits_machines(search, NULL);
-}
-
-/* Takes victims by one strategy until it is enough. A candidate that the strategy spares is asked again by
- * the next one only; the second strategy takes one of each queue. */
-static bool take_by(struct search *search, enum fair_strategy strategy, bool one_each, fair_queues *queues,
-                    victims *ret_chosen)
-{
+    bool entitled = !node_borrows_wanted(search, search->workload->queue->node), enough = false;
+    struct fair_order order;
     struct fair_queue *queue;
+    order_init(&order, search, candidates);
+    while (!enough && (queue = next_queue(&order))) {
+        bool own = queue->queue == search->workload->queue;
+        if (own || entitled)
+            enough = take_one(search, pop_first(queue), own ? "InClusterQueue" : "InCohortReclamation",
+                              ret_chosen);
+        else
+            enough = take_allowed(search, strategy, queue, spared, ret_chosen);
+    }
+    order_done(&order);
+    return enough;
+}
+
+/* The second strategy, for those that the first one spared: one of each queue. */
+static bool take_second(struct search *search, enum fair_strategy strategy, const victims *spared,
+                        victims *ret_chosen)
+{
     bool enough = false;
-    for (size_t q = 0; q < queues->len; q++) {
-        queues->items[q].next = 0;
-        queues->items[q].dropped = false;
+    struct fair_order order;
+    struct fair_queue *queue;
+    order_init(&order, search, spared);
+    while (!enough && (queue = next_queue(&order))) {
+        struct victim victim = pop_first(queue);
+        if (strategy_allows(search, strategy, victim.workload))
+            enough = take_one(search, victim, "InCohortFairSharing", ret_chosen);
+        order.pruned[queue->queue->node] = true;
     }
-    while (!enough && (queue = largest_queue(search, queues))) {
-        struct victim victim = queue->left.items[queue->next];
-        if (!strategy_allows(search, strategy, victim.workload)) {
-            queue->next++;
-            continue;
-        }
-        vec_remove(&queue->left, queue->next);
-        queue->dropped = one_each;
-        search_take(search, victim.workload);
-        vec_push(ret_chosen, victim);
-        enough = is_enough(search);
-    }
+    order_done(&order);
     return enough;
 }
 
 bool fair_victims(struct search *search, const victims *candidates, victims *ret_chosen)
 {
-    const struct queue_settings *set = settings(search->step);
-    fair_queues queues = {0};
-    bool enough = false;
-    group_candidates(candidates, &queues);
-    for (size_t s = 0; s < set->strategy_count && !enough; s++)
-        enough = take_by(search, set->strategies[s], s > 0, &queues, ret_chosen);
+    const struct queue_settings *set = &search->cluster->queues;
+    victims spared = {0};
+    add_request(search, true);
+    bool enough = take_first(search, set->strategies[0], candidates, &spared, ret_chosen);
+    if (!enough && set->strategy_count > 1)
+        enough = take_second(search, set->strategies[1], &spared, ret_chosen);
+    add_request(search, false);
     if (enough)
         search_give_back(search, ret_chosen, true);
     for (size_t i = 0; i < ret_chosen->len && !enough; i++)
         search_give(search, ret_chosen->items[i].workload);
     if (!enough)
         vec_clear(ret_chosen);
-    for (size_t q = 0; q < queues.len; q++)
-        vec_done(&queues.items[q].left);
-    vec_done(&queues);
+    vec_done(&spared);
     return enough;
 }

@@ -10,7 +10,8 @@ struct suit {
 
 struct choosing {
     const struct admit *admit;
-    bool fair;
+    const struct cluster *cluster;
+    int64_t now_ns;
     const struct workload *workload;
     const struct cluster_queue *queue;
     struct assignment *to;
@@ -108,6 +109,15 @@ static void keep_reason(struct choosing *choosing, const char *reason)
         choosing->reason = reason;
 }
 
+/* Larger than its nominal quota, and nobody above could give what lacks: victims help only a queue that may
+ * preempt for what it borrows. */
+static bool preempts_to_borrow(const struct choosing *choosing)
+{
+    const struct cluster_queue *queue = choosing->queue;
+    return queue->borrow != PREEMPT_NEVER ||
+           (choosing->cluster->queues.fair && queue->reclaim != PREEMPT_NEVER);
+}
+
 static struct suit quota_suits(struct choosing *choosing, uint32_t cell, int64_t amount)
 {
     const struct quota_tree *quota = &choosing->admit->tree.quota;
@@ -124,45 +134,25 @@ static struct suit quota_suits(struct choosing *choosing, uint32_t cell, int64_t
     }
     why_not(choosing, cell, needs, available, most);
     keep_reason(choosing, needs > most ? "ExceedsMaxQuota" : "WaitingForQuota");
-    bool may_borrow = queue->borrow != PREEMPT_NEVER || choosing->fair;
-    bool reclaims = above && queue->reclaim != PREEMPT_NEVER;
-    bool can = queue->within != PREEMPT_NEVER || queue->reclaim != PREEMPT_NEVER;
     bool own = quota->nodes[queue->node].cells[cell].nominal >= needs;
-    if (needs <= most && can && (own || reclaims || may_borrow || queue->within != PREEMPT_NEVER))
-        suit.fit = FIT_PREEMPT;
-    if (suit.fit == FIT_PREEMPT && own)
-        suit.borrow = 0; /* once its victims are gone */
+    if (needs > most || !(own || above || preempts_to_borrow(choosing)))
+        return suit;
+    struct preemption_outlook outlook =
+        preemption_outlook(choosing->admit, choosing->cluster, choosing->now_ns, choosing->workload,
+                           (struct booking){cell, needs});
+    suit.fit = !outlook.possible ? FIT_NO_VICTIMS : outlook.own ? FIT_PREEMPT : FIT_RECLAIM;
+    suit.borrow = outlook.borrow;
     return suit;
 }
 
-static struct suit flavor_suits(struct choosing *choosing, size_t podset, const struct resource_group *group,
-                                const struct group_flavor *flavor)
-{
-    const struct podset *asks = podset_at(choosing->workload, podset);
-    struct suit worst = {FIT_NOW, 0};
-    if (!flavor->flavor || !nodes_suit(choosing, podset, group, flavor->flavor)) {
-        keep_reason(choosing, "NoMatchingFlavor");
-        return (struct suit){FIT_NONE, 0};
-    }
-    for (size_t r = 0; r < group->resource_count; r++) {
-        for (size_t i = 0; i < asks->resource_count; i++) {
-            if (!str_equal(asks->resources[i].name, group->resources[r]))
-                continue;
-            struct suit suit = quota_suits(choosing, flavor->cells[r],
-                                           asks->resources[i].per_task * choosing->to->counts[podset]);
-            worst.fit = suit.fit < worst.fit ? suit.fit : worst.fit;
-            worst.borrow = suit.borrow > worst.borrow ? suit.borrow : worst.borrow;
-        }
-    }
-    return worst;
-}
-
-/* --- choosing --------------------------------------------------------------------------------- */
+/* --- comparing -------------------------------------------------------------------------------- */
 
 static bool is_better(const struct cluster_queue *queue, struct suit a, struct suit b)
 {
     if (a.fit == FIT_NONE || b.fit == FIT_NONE)
         return a.fit > b.fit;
+    if ((a.fit == FIT_NO_VICTIMS) != (b.fit == FIT_NO_VICTIMS))
+        return b.fit == FIT_NO_VICTIMS; /* nothing can come of it now, whatever is preferred */
     if (queue->preempt_before_borrow)
         return a.borrow != b.borrow ? a.borrow < b.borrow : a.fit > b.fit;
     return a.fit != b.fit ? a.fit > b.fit : a.borrow < b.borrow;
@@ -170,12 +160,40 @@ static bool is_better(const struct cluster_queue *queue, struct suit a, struct s
 
 static bool tries_next(const struct cluster_queue *queue, struct suit suit)
 {
-    if (suit.fit == FIT_NONE)
+    if (suit.fit == FIT_NONE || suit.fit == FIT_NO_VICTIMS)
         return true;
-    if (suit.fit == FIT_PREEMPT && queue->try_next_to_preempt)
+    if (suit.fit != FIT_NOW && queue->try_next_to_preempt)
         return true;
     return suit.borrow > 0 && queue->try_next_to_borrow;
 }
+
+/* A flavour suits as badly as the resource that it suits worst. `ret_borrow`: the farthest that any of them
+ * is borrowed from. */
+static struct suit flavor_suits(struct choosing *choosing, size_t podset, const struct resource_group *group,
+                                const struct group_flavor *flavor, uint32_t *ret_borrow)
+{
+    const struct podset *asks = podset_at(choosing->workload, podset);
+    struct suit worst = {FIT_NOW, 0};
+    *ret_borrow = 0;
+    if (!flavor->flavor || !nodes_suit(choosing, podset, group, flavor->flavor)) {
+        keep_reason(choosing, "NoMatchingFlavor");
+        return (struct suit){FIT_NONE, 0};
+    }
+    for (size_t r = 0; r < group->resource_count && worst.fit != FIT_NONE; r++) {
+        for (size_t i = 0; i < asks->resource_count; i++) {
+            if (!str_equal(asks->resources[i].name, group->resources[r]))
+                continue;
+            struct suit suit = quota_suits(choosing, flavor->cells[r],
+                                           asks->resources[i].per_task * choosing->to->counts[podset]);
+            *ret_borrow = suit.borrow > *ret_borrow ? suit.borrow : *ret_borrow;
+            if (is_better(choosing->queue, worst, suit))
+                worst = suit;
+        }
+    }
+    return worst;
+}
+
+/* --- choosing --------------------------------------------------------------------------------- */
 
 static void use(struct assignment *to, uint32_t cell, int64_t amount)
 {
@@ -219,14 +237,17 @@ static void choose_for_group(struct choosing *choosing, size_t podset, const str
     struct assignment *to = choosing->to;
     struct suit best = {FIT_NONE, 0};
     int32_t chosen = -1;
+    uint32_t borrow = 0, best_borrow = 0;
     int32_t from = choosing->from < (int32_t)group->flavor_count ? choosing->from : 0;
     for (int32_t f = from; f < (int32_t)group->flavor_count; f++) {
-        struct suit suit = flavor_suits(choosing, podset, group, &group->flavors[f]);
-        if (chosen < 0 ? suit.fit != FIT_NONE : is_better(choosing->queue, suit, best)) {
+        struct suit suit = flavor_suits(choosing, podset, group, &group->flavors[f], &borrow);
+        bool stops = !tries_next(choosing->queue, suit);
+        if (stops || (chosen < 0 ? suit.fit != FIT_NONE : is_better(choosing->queue, suit, best))) {
             best = suit;
+            best_borrow = borrow;
             chosen = f;
         }
-        if (!tries_next(choosing->queue, suit))
+        if (stops)
             break;
     }
     if (chosen < 0 && !choosing->why.len)
@@ -234,7 +255,7 @@ static void choose_for_group(struct choosing *choosing, size_t podset, const str
     if (chosen >= 0)
         take_flavor(choosing, podset, group, chosen);
     to->fit = best.fit < to->fit ? best.fit : to->fit;
-    to->borrow = best.borrow > to->borrow ? best.borrow : to->borrow;
+    to->borrow = best_borrow > to->borrow ? best_borrow : to->borrow;
 }
 
 /* A resource that the queue does not cover. "pods" need not be. */
@@ -272,7 +293,7 @@ static void choose_for_podset(struct choosing *choosing, size_t podset)
     to->reason = choosing->reason;
 }
 
-void assignment_make(const struct admit *admit, const struct cluster *cluster,
+void assignment_make(const struct admit *admit, const struct cluster *cluster, int64_t now_ns,
                      const struct workload *workload, const int32_t *counts, int32_t from,
                      struct assignment *ret)
 {
@@ -281,7 +302,8 @@ void assignment_make(const struct admit *admit, const struct cluster *cluster,
     ret->counts = ARENA_ARRAY(&ret->arena, int32_t, podsets);
     ret->flavors = arena_alloc_array(&ret->arena, podsets, sizeof(*ret->flavors));
     struct choosing choosing = {.admit = admit,
-                                .fair = cluster->queues.fair,
+                                .cluster = cluster,
+                                .now_ns = now_ns,
                                 .workload = workload,
                                 .queue = workload->queue,
                                 .to = ret,

@@ -70,7 +70,8 @@ struct cluster_queue {
     struct heap pending;             /* workload.place */
     struct list_node parked, booked; /* workload.link */
     struct queue_counts counts;
-    uint32_t told; /* in this step, of those that fail as others do */
+    uint32_t told;  /* in this step, of those that fail as others do */
+    bool head_left; /* StrictFIFO: one that waited is gone, and what it kept is free: wake the cohort */
 };
 struct local_queue {
     const struct object *object;
@@ -133,13 +134,14 @@ struct admit {
     VEC(struct workload *) dead;      /* freed when the next step begins */
     struct str_map by_name;
     struct u64_map by_uid, by_jobset; /* Workload's uid; JobSet's uid */
-    struct str_map groups; /* -> struct pod_group */
+    struct str_map groups;            /* -> struct pod_group */
     struct heap timers;
     VEC(struct workload *) holding; /* HOLDING, as they came to it */
     struct tree tree;
     bool restored;                 /* read from a snapshot: the tree is bound without waking anybody */
     VEC(struct queue_shown) shown; /* by uid */
     uint64_t shape;                /* job_store's, when workloads were woken last */
+    bool fair;                     /* fair sharing is enabled */
     /* Of the step at hand. */
     uint64_t seq;
     struct u64_map failed; /* shapes that were tried in vain -> the workload that was */
@@ -227,7 +229,7 @@ struct pod_group *group_leave(struct admit *admit, struct workload *workload);
 /* Who of it waits or holds together; `group_form` puts them into the queues accordingly (NULL: nothing). */
 void group_choose(struct pod_group *group);
 void group_form(struct step *step, struct pod_group *group);
-void group_disband(struct workload *workload); /* its gang is none any more */
+void group_disband(struct workload *workload);      /* its gang is none any more */
 int64_t group_total(const struct pod_group *group); /* Pods that it is to have; 0: it does not say so well */
 bool group_retries(const struct pod_group *group);  /* one that has failed may be replaced */
 bool group_may_join(const struct workload *member); /* it waits to be admitted */
@@ -275,7 +277,8 @@ void wake_cohort(struct admit *admit, const struct cluster_queue *queue); /* all
 void wake_all(struct admit *admit);
 
 /* --- flavor.c ------------------------------------------------------------------------------------------- */
-enum fit { FIT_NONE, FIT_PREEMPT, FIT_NOW };
+/* How a request fits; FIT_NO_VICTIMS: preemption could make it fit, but nobody may be preempted now. */
+enum fit { FIT_NONE, FIT_NO_VICTIMS, FIT_PREEMPT, FIT_RECLAIM, FIT_NOW };
 struct assignment {
     struct arena arena;
     enum fit fit;
@@ -289,7 +292,7 @@ struct assignment {
     struct buf why;
 };
 /* Chooses flavours from index `from` on. */
-void assignment_make(const struct admit *admit, const struct cluster *cluster,
+void assignment_make(const struct admit *admit, const struct cluster *cluster, int64_t now_ns,
                      const struct workload *workload, const int32_t *counts, int32_t from,
                      struct assignment *ret);
 void assignment_done(struct assignment *assignment);
@@ -316,16 +319,31 @@ bool cycle_trial(struct step *step, const struct workload *workload, const struc
                  struct room *rooms, struct buf *why);
 
 /* --- victims.c, preempt.c, fair.c ----------------------------------------------------------------------- */
+/* How a candidate stands to the preemptor. */
+enum victim_tie {
+    /* The quota in question is nearer to the preemptor: its queue's own, or of a cohort above it that covers
+     * the whole request. */
+    VICTIM_BELOW_OURS,
+    VICTIM_WHILE_BORROWING,     /* may go even if the preemptor's queue then borrows */
+    VICTIM_NOT_WHILE_BORROWING, /* only if it does not */
+    VICTIM_OWN_QUEUE,
+};
 struct victim {
     struct workload *workload;
     const char *reason; /* InClusterQueue, ... */
+    enum victim_tie tie;
+    uint32_t common; /* the lowest cohort above both queues; QUOTA_NONE: the queue is the preemptor's */
 };
 typedef VEC(struct victim) victims;
 /* One workload that looks for victims. Candidates are taken out of the tree's usage and out of the machines,
  * and put back when the search ends. */
 struct search {
-    struct step *step;
-    struct workload *workload;
+    const struct admit *admit;
+    const struct cluster *cluster;
+    int64_t now_ns;
+    struct step *step;        /* for the machines; NULL: only quota is asked for */
+    struct quota_tree *quota; /* where candidates are taken out */
+    const struct workload *workload;
     const struct assignment *assignment;
     struct rjob_terms *terms;
     bool *wanted;               /* [cell_count] cells that lack quota; all it uses when machines lack */
@@ -336,8 +354,12 @@ struct search {
 };
 /* Who could be taken at all, the best victim first. */
 void victims_find(struct search *search, victims *ret_victims);
-/* Does the queue of a candidate still borrow one of the wanted? */
-bool victims_borrow(const struct search *search, const struct cluster_queue *queue);
+int victims_compare(const void *a, const void *b); /* two struct victim, the better one first */
+/* Does the node use more than its own quota of one of the wanted cells? */
+bool node_borrows_wanted(const struct search *search, uint32_t node);
+/* Is the candidate's queue, and every cohort between it and what it shares with the preemptor, still above
+ * its quota of one of the wanted? */
+bool victim_still_borrows(const struct search *search, const struct victim *victim);
 void search_take(struct search *search, const struct workload *victim);
 void search_give(struct search *search, const struct workload *victim);
 bool search_fits_quota(const struct search *search, bool may_borrow);
@@ -347,11 +369,27 @@ bool search_fits_machines(struct search *search, struct room *rooms);
 void search_give_back(struct search *search, victims *row, bool may_borrow);
 /* Takes victims and holds what they have; false: there are none that help. */
 bool preempt(struct step *step, struct workload *workload, const struct assignment *assignment);
+/* What preemption would do for one cell alone, machines aside. */
+struct preemption_outlook {
+    bool possible;
+    bool own;        /* one of its own queue would go */
+    uint32_t borrow; /* height that is borrowed from afterwards */
+};
+struct preemption_outlook preemption_outlook(const struct admit *admit, const struct cluster *cluster,
+                                             int64_t now_ns, const struct workload *workload,
+                                             struct booking wanted);
 /* Fair sharing's choice of victims, taken out; false: none helps, all are back. */
 bool fair_victims(struct search *search, const victims *candidates, victims *ret_chosen);
 
-/* Weighted share of a node with `more` on top (NULL: nothing); thousandths. */
-int64_t fair_share(const struct tree *tree, uint32_t node, const struct assignment *more);
+#define FAIR_SHARE_UNIT INT64_C(1000000000) /* of a thousandth */
+/* A node's dominant resource share as it stands in `quota`. */
+struct fair_share {
+    bool borrows;    /* more than its own of some cell */
+    bool endless;    /* it borrows with weight 0 */
+    __int128 amount; /* weighted; unweighted where it is endless */
+};
+struct fair_share fair_share(const struct tree *tree, const struct quota_tree *quota, uint32_t node);
+int fair_share_compare(struct fair_share a, struct fair_share b); /* < 0: a is the smaller */
 
 /* --- why.c ---------------------------------------------------------------------------------------------- */
 void why_quota(const struct admit *admit, const struct cluster_queue *queue, uint32_t cell, int64_t needs,

@@ -45,6 +45,9 @@ void workload_unbind(struct workload *workload)
         count_as(workload, workload->counted, -1);
     if (heap_has(&workload->place))
         heap_remove(&workload->queue->pending, &workload->place);
+    else if (workload->queue && workload->queue->strict && !workload->booked_in &&
+             !list_empty(&workload->link))
+        workload->queue->head_left = true;
     list_remove(&workload->link);
     workload->queue = NULL;
     workload->local = NULL;

@@ -120,8 +120,7 @@ static void look_leaving(struct step *step, struct workload *workload)
     bool told = jobset->form == FORM_POD ? jobset->deleted_ns != 0 : jobset->spec.suspend;
     if (told)
         workload->leave_ns = 0; /* its user did not wait for the end of the notice */
-    if (!told &&
-        (workload->leave_ns <= step->now_ns || jobset_has_answered(jobset, workload->noticed_ns)))
+    if (!told && (workload->leave_ns <= step->now_ns || jobset_has_answered(jobset, workload->noticed_ns)))
         workload_suspend(step, workload);
     else if (told && !jobset_is_running(jobset))
         workload_left(step, workload);
@@ -148,8 +147,7 @@ static void look_pending(struct step *step, struct workload *workload)
         workload->retry_ns = 0;
         workload->parked = false;
     }
-    bool goes =
-        jobset->deleted_ns && (workload->parked || heap_has(&workload->place) || workload->leader);
+    bool goes = jobset->deleted_ns && (workload->parked || heap_has(&workload->place) || workload->leader);
     if (goes)
         workload->parked = false; /* it is in no list any more: nobody must wake it */
     if (due || retry || goes)

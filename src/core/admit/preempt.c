@@ -25,12 +25,14 @@ static void move_all(struct search *search, const struct workload *victim, bool 
 
 static void move_machines(struct search *search, const struct workload *victim, bool out)
 {
+    if (!search->step)
+        return;
     const struct jobset *jobset = victim->jobset;
     for (size_t i = 0; i < jobset->reserved_count; i++) { /* for those of its gangs whose turn is later */
         struct room kept = jobset->reserved[i];
         search->may_free_cpu_milli[kept.machine] += out ? kept.cpu_milli : -kept.cpu_milli;
         search->may_free_memory_bytes[kept.machine] += out ? kept.memory_bytes : -kept.memory_bytes;
-        uint64_t chips = kept.chips & search->step->cluster->machines[kept.machine].free_mask;
+        uint64_t chips = kept.chips & search->cluster->machines[kept.machine].free_mask;
         search->may_free[kept.machine] =
             out ? search->may_free[kept.machine] | chips : search->may_free[kept.machine] & ~chips;
     }
@@ -52,7 +54,7 @@ static void move_machines(struct search *search, const struct workload *victim, 
 
 static void move_one(struct search *search, const struct workload *victim, bool out)
 {
-    struct quota_tree *quota = &search->step->admit->tree.quota;
+    struct quota_tree *quota = search->quota;
     for (size_t i = 0; i < victim->booked.len; i++) {
         struct booking booking = victim->booked.items[i];
         if (out)
@@ -75,7 +77,7 @@ void search_give(struct search *search, const struct workload *victim)
 
 bool search_fits_quota(const struct search *search, bool may_borrow)
 {
-    const struct quota_tree *quota = &search->step->admit->tree.quota;
+    const struct quota_tree *quota = search->quota;
     uint32_t node = search->workload->queue->node;
     for (size_t i = 0; i < search->assignment->usage.len; i++) {
         struct booking wanted = search->assignment->usage.items[i];
@@ -90,8 +92,10 @@ bool search_fits_quota(const struct search *search, bool may_borrow)
 /* Fewer chips than it asks for are no room, wherever they are: there is nothing to search. */
 bool search_has_chips(const struct search *search)
 {
-    const struct cluster *cluster = search->step->cluster;
+    const struct cluster *cluster = search->cluster;
     uint64_t needs = 0, free = 0;
+    if (!search->step)
+        return true;
     for (size_t p = 0; p < podset_count(search->workload); p++)
         needs += (uint64_t)search->assignment->counts[p] * podset_rjob(search->workload, p)->job.pod.chips;
     for (size_t m = 0; m < cluster->machine_count && free < needs; m++)
@@ -103,6 +107,8 @@ bool search_has_chips(const struct search *search)
 bool search_fits_machines(struct search *search, struct room *rooms)
 {
     struct buf why BUF_CLEANUP = {0};
+    if (!search->step)
+        return true;
     struct trial trial = {
         .terms = search->terms,
         .counts = search->assignment->counts,
@@ -160,6 +166,8 @@ static void give_range(struct giving *giving, size_t first, size_t end)
 static bool fits_as_it_stands(struct search *search)
 {
     struct buf why BUF_CLEANUP = {0};
+    if (!search->step)
+        return true;
     struct trial trial = {.terms = search->terms, .counts = search->assignment->counts};
     return cycle_trial(search->step, search->workload, &trial, NULL, &why);
 }
@@ -181,11 +189,6 @@ void search_give_back(struct search *search, victims *row, bool may_borrow)
 }
 
 /* --- the classic search ----------------------------------------------------------------------- */
-
-static bool is_own(const struct search *search, const struct victim *victim)
-{
-    return victim->workload->booked_in == search->workload->queue;
-}
 
 /* Brings the world to that without the first `want` of the row, from that without the first `*have`. */
 static void take_row(struct search *search, const victims *row, size_t *have, size_t want)
@@ -213,19 +216,16 @@ static size_t shorten(struct search *search, const victims *row, size_t least)
 }
 
 /* The victims of a row of candidates, taken out; none: nothing is. */
-static bool search_row(struct search *search, const victims *candidates, bool own_only, bool may_borrow,
-                       bool limited, int32_t below, victims *row)
+static bool search_row(struct search *search, const victims *candidates, bool may_borrow, victims *row)
 {
     size_t enough = 0; /* first length at which quota fits, plus 1 */
     vec_clear(row);
     for (size_t i = 0; i < candidates->len; i++) {
         struct victim item = candidates->items[i];
-        bool own = is_own(search, &item);
-        if (!own && (own_only || !victims_borrow(search, item.workload->booked_in) ||
-                     (limited && item.workload->priority >= below)))
+        bool own = item.tie == VICTIM_OWN_QUEUE;
+        if (!own &&
+            ((may_borrow && item.tie == VICTIM_NOT_WHILE_BORROWING) || !victim_still_borrows(search, &item)))
             continue;
-        if (!own && limited)
-            item.reason = "InCohortReclaimWhileBorrowing";
         search_take(search, item.workload);
         vec_push(row, item);
         if (!enough && search_fits_quota(search, may_borrow))
@@ -244,28 +244,27 @@ static bool search_row(struct search *search, const victims *candidates, bool ow
 
 static bool is_under_nominal(const struct search *search)
 {
-    const struct quota_tree *quota = &search->step->admit->tree.quota;
-    const struct quota_cell *cells = quota->nodes[search->workload->queue->node].cells;
-    for (size_t c = 0; c < quota->cell_count; c++)
+    const struct quota_cell *cells = search->quota->nodes[search->workload->queue->node].cells;
+    for (size_t c = 0; c < search->quota->cell_count; c++)
         if (search->wanted[c] && cells[c].usage >= cells[c].nominal)
             return false;
     return true;
 }
 
+/* Once with borrowing, once without: without it more candidates may go, but the preemptor's queue has to
+ * stay within its own. The order of the two is Kueue's. */
 static bool classic_victims(struct search *search, const victims *candidates, victims *row)
 {
     const struct cluster_queue *queue = search->workload->queue;
-    if (queue->borrow != PREEMPT_NEVER && queue->cohort.len) {
-        int64_t below = search->workload->priority;
-        if (queue->has_threshold && (int64_t)queue->threshold + 1 < below)
-            below = (int64_t)queue->threshold + 1;
-        if (search_row(search, candidates, false, true, true, (int32_t)below, row))
-            return true;
+    bool never = queue->borrow == PREEMPT_NEVER, others = false, ours = false;
+    for (size_t i = 0; i < candidates->len; i++) {
+        others |= candidates->items[i].tie != VICTIM_OWN_QUEUE;
+        ours |= candidates->items[i].tie == VICTIM_BELOW_OURS;
     }
-    if (queue->cohort.len && is_under_nominal(search) &&
-        search_row(search, candidates, false, false, false, 0, row))
-        return true;
-    return search_row(search, candidates, true, true, false, 0, row);
+    if (!others || (never && !is_under_nominal(search)))
+        return search_row(search, candidates, true, row);
+    bool first = !(never && !ours);
+    return search_row(search, candidates, first, row) || search_row(search, candidates, !first, row);
 }
 
 /* --- taking them ------------------------------------------------------------------------------ */
@@ -339,10 +338,9 @@ static void say_waiting(struct step *step, struct workload *workload, const vict
               STR_ARG(buf_str(&text)));
 }
 
-static void take_victims(struct search *search, const victims *chosen)
+static void take_victims(struct search *search, struct workload *workload, const victims *chosen)
 {
     struct step *step = search->step;
-    struct workload *workload = search->workload;
     struct room *rooms = ARENA_ARRAY(&search->arena, struct room, step->cluster->machine_count);
     uint32_t running = 0;
     bool found = search_fits_machines(search, rooms);
@@ -362,26 +360,40 @@ static void take_victims(struct search *search, const victims *chosen)
 /* Quota that lacks; where machines alone lack, all that it uses. */
 static void find_wanted(struct search *search)
 {
-    const struct quota_tree *quota = &search->step->admit->tree.quota;
     bool some = false;
-    search->wanted = ARENA_ARRAY(&search->arena, bool, quota->cell_count);
+    search->wanted = ARENA_ARRAY(&search->arena, bool, search->quota->cell_count);
     for (int pass = 0; pass < 2 && !some; pass++) {
         for (size_t i = 0; i < search->assignment->usage.len; i++) {
             struct booking wanted = search->assignment->usage.items[i];
-            bool lacks = wanted.amount > quota_available(quota, search->workload->queue->node, wanted.cell);
+            bool lacks =
+                wanted.amount > quota_available(search->quota, search->workload->queue->node, wanted.cell);
             search->wanted[wanted.cell] = pass || lacks;
             some |= search->wanted[wanted.cell];
         }
     }
 }
 
+static bool choose_victims(struct search *search, const victims *candidates, victims *chosen)
+{
+    if (!candidates->len)
+        return false;
+    return search->cluster->queues.fair ? fair_victims(search, candidates, chosen)
+                                        : classic_victims(search, candidates, chosen);
+}
+
 bool preempt(struct step *step, struct workload *workload, const struct assignment *assignment)
 {
     const struct cluster_queue *queue = workload->queue;
     const struct queue_settings *set = settings(step);
-    if (queue->within == PREEMPT_NEVER && queue->reclaim == PREEMPT_NEVER && queue->borrow == PREEMPT_NEVER)
+    if (queue->within == PREEMPT_NEVER && queue->reclaim == PREEMPT_NEVER)
         return false;
-    struct search search = {.step = step, .workload = workload, .assignment = assignment};
+    struct search search = {.admit = step->admit,
+                            .cluster = step->cluster,
+                            .now_ns = step->now_ns,
+                            .step = step,
+                            .quota = &step->admit->tree.quota,
+                            .workload = workload,
+                            .assignment = assignment};
     size_t machines = step->cluster->machine_count;
     victims candidates = {0}, chosen = {0};
     find_wanted(&search);
@@ -390,18 +402,47 @@ bool preempt(struct step *step, struct workload *workload, const struct assignme
     search.may_free = ARENA_ARRAY(&search.arena, uint64_t, machines);
     search.may_free_cpu_milli = ARENA_ARRAY(&search.arena, int64_t, machines);
     search.may_free_memory_bytes = ARENA_ARRAY(&search.arena, int64_t, machines);
-    bool found = candidates.len > 0 && (set->fair ? fair_victims(&search, &candidates, &chosen)
-                                                  : classic_victims(&search, &candidates, &chosen));
+    bool found = choose_victims(&search, &candidates, &chosen);
     bool too_many = set->victims_max && workload->preempted + (int64_t)chosen.len > set->victims_max;
     if (found && too_many)
         for (size_t i = 0; i < chosen.len; i++)
             search_give(&search, chosen.items[i].workload);
     if (found && !too_many)
-        take_victims(&search, &chosen);
+        take_victims(&search, workload, &chosen);
     else if (search.protected_until_ns)
         workload->retry_ns = search.protected_until_ns;
     vec_done(&candidates);
     vec_done(&chosen);
     arena_done(&search.arena);
     return found && !too_many;
+}
+
+struct preemption_outlook preemption_outlook(const struct admit *admit, const struct cluster *cluster,
+                                             int64_t now_ns, const struct workload *workload,
+                                             struct booking wanted)
+{
+    struct quota_tree quota = quota_tree_copy(&admit->tree.quota);
+    struct assignment assignment = {0};
+    struct search search = {.admit = admit,
+                            .cluster = cluster,
+                            .now_ns = now_ns,
+                            .quota = &quota,
+                            .workload = workload,
+                            .assignment = &assignment};
+    victims candidates = {0}, chosen = {0};
+    bool above;
+    vec_push(&assignment.usage, wanted);
+    search.wanted = ARENA_ARRAY(&search.arena, bool, quota.cell_count);
+    search.wanted[wanted.cell] = true;
+    victims_find(&search, &candidates);
+    struct preemption_outlook outlook = {.possible = choose_victims(&search, &candidates, &chosen)};
+    for (size_t i = 0; i < chosen.len; i++)
+        outlook.own |= chosen.items[i].tie == VICTIM_OWN_QUEUE;
+    outlook.borrow = quota_borrow_height(&quota, workload->queue->node, wanted.cell, wanted.amount, &above);
+    vec_done(&candidates);
+    vec_done(&chosen);
+    vec_done(&assignment.usage);
+    arena_done(&search.arena);
+    quota_tree_done(&quota);
+    return outlook;
 }

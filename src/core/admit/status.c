@@ -90,11 +90,15 @@ void queue_usage_visit(const struct admit *admit, const struct object *object,
 
 int64_t queue_weighted_share(const struct admit *admit, const struct object *object)
 {
+    const struct tree *tree = &admit->tree;
     const struct cluster_queue *queue = find_queue(admit, object);
-    if (queue)
-        return fair_share(&admit->tree, queue->node, NULL);
-    void *node = object->kind == OBJECT_COHORT ? str_map_get(&admit->tree.cohort_names, object->name) : NULL;
-    return node ? fair_share(&admit->tree, (uint32_t)((uintptr_t)node - 1), NULL) : 0;
+    void *cohort = object->kind == OBJECT_COHORT ? str_map_get(&tree->cohort_names, object->name) : NULL;
+    if (!queue && !cohort)
+        return 0;
+    struct fair_share share =
+        fair_share(tree, &tree->quota, queue ? queue->node : (uint32_t)((uintptr_t)cohort - 1));
+    __int128 rounded = (share.amount + FAIR_SHARE_UNIT - 1) / FAIR_SHARE_UNIT;
+    return share.endless || rounded > INT64_MAX ? INT64_MAX : (int64_t)rounded;
 }
 
 /* --- telling watchers ------------------------------------------------------------------------- */

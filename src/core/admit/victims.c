@@ -3,13 +3,21 @@
 
 #include <stdlib.h>
 
-bool victims_borrow(const struct search *search, const struct cluster_queue *queue)
+bool node_borrows_wanted(const struct search *search, uint32_t node)
 {
-    const struct tree *tree = &search->step->admit->tree;
-    for (size_t c = 0; c < tree->quota.cell_count; c++)
-        if (search->wanted[c] && quota_borrows(&tree->quota, queue->node, c, 0))
+    for (size_t c = 0; c < search->quota->cell_count; c++)
+        if (search->wanted[c] && quota_borrows(search->quota, node, c, 0))
             return true;
     return false;
+}
+
+bool victim_still_borrows(const struct search *search, const struct victim *victim)
+{
+    for (uint32_t at = victim->workload->booked_in->node; at != victim->common && at != QUOTA_NONE;
+         at = quota_parent(search->quota, at))
+        if (!node_borrows_wanted(search, at))
+            return false;
+    return true;
 }
 
 static bool uses_wanted(const struct search *search, const struct workload *victim)
@@ -34,8 +42,8 @@ static bool is_protected(struct search *search, const struct workload *victim)
 {
     if (victim->state == WORKLOAD_HOLDING)
         return false; /* it has not begun */
-    int64_t until_ns = victim->admitted_ns + search->step->cluster->queues.min_run_ns;
-    if (until_ns <= search->step->now_ns)
+    int64_t until_ns = victim->admitted_ns + search->cluster->queues.min_run_ns;
+    if (until_ns <= search->now_ns)
         return false;
     if (!search->protected_until_ns || until_ns < search->protected_until_ns)
         search->protected_until_ns = until_ns;
@@ -63,37 +71,115 @@ static int64_t since_ns(const struct workload *victim)
     return victim->state == WORKLOAD_HOLDING ? victim->reserved_ns : victim->admitted_ns;
 }
 
-static void add_from(struct search *search, const struct cluster_queue *queue, victims *list)
+/* --- candidates of the cohort ----------------------------------------------------------------- */
+
+/* What lies between the preemptor's queue and its root. */
+struct ancestry {
+    uint32_t nodes[QUOTA_DEPTH_MAX + 1];
+    bool ours[QUOTA_DEPTH_MAX + 1]; /* borrowers below it hold quota that is nearer to the preemptor */
+    size_t count;
+};
+
+/* As soon as a queue or cohort covers the whole request with its own quota, borrowers farther away hold what
+ * belongs to it (Kueue's "hierarchical advantage"). */
+static struct ancestry find_ancestry(struct search *search)
+{
+    struct ancestry ancestry = {0};
+    size_t cells = search->quota->cell_count;
+    int64_t *rest = ARENA_ARRAY(&search->arena, int64_t, cells);
+    for (size_t c = 0; c < cells; c++)
+        rest[c] = -1;
+    for (size_t i = 0; i < search->assignment->usage.len; i++)
+        rest[search->assignment->usage.items[i].cell] = search->assignment->usage.items[i].amount;
+    uint32_t at = search->workload->queue->node;
+    bool ours = quota_climb(search->quota, at, rest);
+    while ((at = quota_parent(search->quota, at)) != QUOTA_NONE) {
+        CHECK(ancestry.count <= QUOTA_DEPTH_MAX);
+        ancestry.nodes[ancestry.count] = at;
+        ancestry.ours[ancestry.count++] = ours;
+        ours = quota_climb(search->quota, at, rest) || ours;
+    }
+    return ancestry;
+}
+
+/* The index of the lowest cohort above both queues; ancestry->count: there is none. */
+static size_t common_with(const struct search *search, const struct ancestry *ancestry,
+                          const struct cluster_queue *queue)
+{
+    uint32_t at = queue->node;
+    while ((at = quota_parent(search->quota, at)) != QUOTA_NONE)
+        for (size_t i = 0; i < ancestry->count; i++)
+            if (ancestry->nodes[i] == at)
+                return i;
+    return ancestry->count;
+}
+
+static enum victim_tie tie_of(const struct search *search, const struct workload *victim, bool ours)
+{
+    const struct cluster_queue *queue = search->workload->queue;
+    if (ours)
+        return VICTIM_BELOW_OURS;
+    bool above = queue->has_threshold && victim->priority > queue->threshold;
+    return queue->borrow == PREEMPT_NEVER || above || victim->priority >= search->workload->priority
+               ? VICTIM_NOT_WHILE_BORROWING
+               : VICTIM_WHILE_BORROWING;
+}
+
+static bool is_candidate(struct search *search, enum preempt_policy policy, const struct workload *victim)
 {
     const struct workload *preemptor = search->workload;
-    bool own = queue == preemptor->queue;
-    enum preempt_policy policy = own ? preemptor->queue->within : preemptor->queue->reclaim;
-    bool fair = search->step->cluster->queues.fair;
-    if (policy == PREEMPT_NEVER && (own || preemptor->queue->borrow == PREEMPT_NEVER))
-        return;
-    if (!own && !victims_borrow(search, queue))
+    return may_be_taken(victim) && stands_for_all(victim) && victim != preemptor &&
+           !(victim->group && victim->group == preemptor->group) && uses_wanted(search, victim) &&
+           policy_allows(policy, preemptor, victim) && !is_protected(search, victim);
+}
+
+static void add_own(struct search *search, victims *list)
+{
+    const struct cluster_queue *queue = search->workload->queue;
+    if (queue->within == PREEMPT_NEVER)
         return;
     list_for_each(node, &queue->booked)
     {
         struct workload *victim = container_of(node, struct workload, link);
-        if (!may_be_taken(victim) || !stands_for_all(victim) || victim == preemptor ||
-            (victim->group && victim->group == preemptor->group) || !uses_wanted(search, victim) ||
-            !policy_allows(policy, preemptor, victim) || is_protected(search, victim))
-            continue;
-        const char *reason = own ? "InClusterQueue" : fair ? "InCohortFairSharing" : "InCohortReclamation";
-        struct victim item = {victim, reason};
-        vec_push(list, item);
+        struct victim item = {victim, "InClusterQueue", VICTIM_OWN_QUEUE, QUOTA_NONE};
+        if (is_candidate(search, queue->within, victim))
+            vec_push(list, item);
     }
 }
 
-/* Other queues' first, then the lowest priority, then the newest. */
-static int by_fitness(const void *a, const void *b)
+static void add_from(struct search *search, const struct ancestry *ancestry,
+                     const struct cluster_queue *queue, victims *list)
+{
+    bool fair = search->cluster->queues.fair;
+    size_t common = common_with(search, ancestry, queue);
+    if (common == ancestry->count || !node_borrows_wanted(search, queue->node))
+        return;
+    list_for_each(node, &queue->booked)
+    {
+        struct workload *victim = container_of(node, struct workload, link);
+        struct victim item = {victim, "InCohortReclamation", VICTIM_BELOW_OURS, ancestry->nodes[common]};
+        if (!fair)
+            item.tie = tie_of(search, victim, ancestry->ours[common]);
+        if (item.tie == VICTIM_WHILE_BORROWING)
+            item.reason = "InCohortReclaimWhileBorrowing";
+        if (is_candidate(search, search->workload->queue->reclaim, victim) &&
+            (fair || victim_still_borrows(search, &item)))
+            vec_push(list, item);
+    }
+}
+
+/* Those that hold the preemptor's quota first, then other queues', then its own queue's. */
+static int rank(const struct victim *victim)
+{
+    return victim->tie == VICTIM_BELOW_OURS ? 0 : victim->tie == VICTIM_OWN_QUEUE ? 2 : 1;
+}
+
+/* Within a rank the lowest priority, then the newest. */
+int victims_compare(const void *a, const void *b)
 {
     const struct victim *x = a, *y = b;
-    bool x_own = x->reason[2] == 'C' && x->reason[3] == 'l',
-         y_own = y->reason[2] == 'C' && y->reason[3] == 'l';
-    if (x_own != y_own)
-        return x_own ? 1 : -1;
+    if (rank(x) != rank(y))
+        return rank(x) < rank(y) ? -1 : 1;
     if (x->workload->priority != y->workload->priority)
         return x->workload->priority < y->workload->priority ? -1 : 1;
     if (since_ns(x->workload) != since_ns(y->workload))
@@ -103,13 +189,15 @@ static int by_fitness(const void *a, const void *b)
 
 void victims_find(struct search *search, victims *ret_victims)
 {
-    struct tree *tree = &search->step->admit->tree;
+    const struct tree *tree = &search->admit->tree;
     const struct cluster_queue *queue = search->workload->queue;
-    uint32_t root = quota_root(&tree->quota, queue->node);
-    add_from(search, queue, ret_victims);
-    for (size_t q = 0; q < tree->queue_count && queue->cohort.len; q++)
-        if (&tree->queues[q] != queue && quota_root(&tree->quota, tree->queues[q].node) == root)
-            add_from(search, &tree->queues[q], ret_victims);
+    add_own(search, ret_victims);
+    if (queue->cohort.len && queue->reclaim != PREEMPT_NEVER) {
+        struct ancestry ancestry = find_ancestry(search);
+        for (size_t q = 0; q < tree->queue_count; q++)
+            if (&tree->queues[q] != queue)
+                add_from(search, &ancestry, &tree->queues[q], ret_victims);
+    }
     if (ret_victims->len > 1)
-        qsort(ret_victims->items, ret_victims->len, sizeof(*ret_victims->items), by_fitness);
+        qsort(ret_victims->items, ret_victims->len, sizeof(*ret_victims->items), victims_compare);
 }

@@ -41,6 +41,18 @@ void quota_tree_done(struct quota_tree *tree)
     *tree = (struct quota_tree){0};
 }
 
+struct quota_tree quota_tree_copy(const struct quota_tree *tree)
+{
+    struct quota_tree copy;
+    quota_tree_init(&copy, tree->node_count, tree->cell_count);
+    mem_copy(copy.nodes, tree->nodes, tree->node_count * sizeof(*tree->nodes));
+    mem_copy(copy.cells, tree->cells, tree->node_count * tree->cell_count * sizeof(*tree->cells));
+    mem_copy(copy.order, tree->order, tree->node_count * sizeof(*tree->order));
+    for (size_t n = 0; n < tree->node_count; n++)
+        copy.nodes[n].cells = &copy.cells[n * tree->cell_count];
+    return copy;
+}
+
 /* Nodes from which no root is reached in time are broken: those on a cycle and those below it. */
 static void find_depths(struct quota_tree *tree)
 {
@@ -187,9 +199,26 @@ uint32_t quota_borrow_height(const struct quota_tree *tree, uint32_t node, size_
     }
 }
 
+uint32_t quota_parent(const struct quota_tree *tree, uint32_t node)
+{
+    return tree->nodes[node].broken ? QUOTA_NONE : tree->nodes[node].parent;
+}
+
+bool quota_climb(const struct quota_tree *tree, uint32_t node, int64_t *rest)
+{
+    bool covered = true;
+    for (size_t c = 0; c < tree->cell_count; c++) {
+        if (rest[c] < 0)
+            continue;
+        covered &= !quota_borrows(tree, node, c, rest[c]);
+        rest[c] = positive(rest[c] - positive(quota_local(tree, node, c) - cell_of(tree, node, c)->usage));
+    }
+    return covered;
+}
+
 uint32_t quota_root(const struct quota_tree *tree, uint32_t node)
 {
-    while (!tree->nodes[node].broken && tree->nodes[node].parent != QUOTA_NONE)
+    while (quota_parent(tree, node) != QUOTA_NONE)
         node = tree->nodes[node].parent;
     return node;
 }

@@ -48,6 +48,10 @@ void quota_tree_init(struct quota_tree *tree, size_t node_count, size_t cell_cou
 void quota_tree_done(struct quota_tree *tree);
 /* Finds cycles and derives subtree quotas; usage is cleared. */
 void quota_tree_bind(struct quota_tree *tree);
+/* A bound tree with its usage, for a simulation; released with quota_tree_done. */
+struct quota_tree quota_tree_copy(const struct quota_tree *tree);
+/* QUOTA_NONE: the node is a root, or broken. */
+uint32_t quota_parent(const struct quota_tree *tree, uint32_t node);
 
 int64_t quota_local(const struct quota_tree *tree, uint32_t node, size_t cell);
 /* May be negative where more is used than there is (quota was taken away). */
@@ -63,6 +67,9 @@ bool quota_borrows(const struct quota_tree *tree, uint32_t node, size_t cell, in
  * */
 uint32_t quota_borrow_height(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount,
                              bool *ret_above);
+/* Reduces `rest` ([cell_count], amounts that are asked of `node`; -1: a cell is not asked for) to what its
+ * parent is asked for. Returns whether the subtree's own quota, next to its usage, covers every amount. */
+bool quota_climb(const struct quota_tree *tree, uint32_t node, int64_t *rest);
 uint32_t quota_root(const struct quota_tree *tree, uint32_t node);
 
 #endif

@@ -127,6 +127,99 @@ static void test_preempt_or_next_flavor(void **state)
     }
 }
 
+/* MayStopSearch stops at a flavour where somebody can be preempted; where nobody can, the search goes on. */
+static void test_stops_only_where_preemption_helps(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *runs, *asks, *then;
+    } rows[] = {
+        {LOW, HIGH, "first"},
+        {HIGH, HIGH, "second"},
+        {HIGH, LOW, "second"},
+        {LOW, LOW, "second"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct harness h;
+        begin(&h, 6, AT_ONCE, FLAVOR("first") FLAVOR("second") LOCAL_QUEUE("lq", "cq"));
+        must_apply(&h, FLAVORS_QUEUE("  flavorFungibility: {whenCanPreempt: MayStopSearch}\n"
+                                     "  preemption: {withinClusterQueue: LowerPriority}\n"));
+        submit(&h, "runs", "lq", 1, 4, rows[i].runs);
+        harness_run_all(&h);
+        submit(&h, "asks", "lq", 1, 4, rows[i].asks);
+        assert_string_equal(flavor_of(&h, "asks"), rows[i].then);
+        harness_done(&h);
+    }
+}
+
+/* One that has just begun cannot be preempted either. */
+static void test_goes_on_where_victims_are_protected(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 6, "{\"minimumRunTime\":\"1h\"}", FLAVOR("first") FLAVOR("second") LOCAL_QUEUE("lq", "cq"));
+    must_apply(&h, FLAVORS_QUEUE("  flavorFungibility: {whenCanPreempt: MayStopSearch}\n"
+                                 "  preemption: {withinClusterQueue: LowerPriority}\n"));
+    submit(&h, "runs", "lq", 1, 4, LOW);
+    harness_run_all(&h);
+    submit(&h, "asks", "lq", 1, 4, HIGH);
+    assert_state(&h, "asks", "admitted");
+    assert_string_equal(flavor_of(&h, "asks"), "second");
+    harness_done(&h);
+}
+
+#define STRICT_AND_BORROWER(preemption)                                                                      \
+    FLAVOR("v5e")                                                                                            \
+    CLUSTER_QUEUE("strict", "8", "  cohortName: all\n  queueingStrategy: StrictFIFO\n" preemption)           \
+    CLUSTER_QUEUE("borrower", "0", "  cohortName: all\n")                                                    \
+    LOCAL_QUEUE("ls", "strict") LOCAL_QUEUE("lb", "borrower")
+
+/* The head of a StrictFIFO queue that waits keeps its queue's quota from borrowers, however often they come,
+ * unless its queue can take it back at any time. */
+static void test_strict_head_keeps_its_quota(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *objects, *then;
+    } rows[] = {
+        {STRICT_AND_BORROWER(""), "pending"},
+        {STRICT_AND_BORROWER("  preemption: {reclaimWithinCohort: LowerPriority}\n"), "pending"},
+        {STRICT_AND_BORROWER("  preemption: {reclaimWithinCohort: Any}\n"), "admitted"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct harness h;
+        begin(&h, 4, AT_ONCE, rows[i].objects);
+        submit(&h, "runs", "ls", 1, 4, "");
+        harness_run_all(&h);
+        submit(&h, "head", "ls", 2, 4, "");
+        assert_state(&h, "head", "pending");
+        submit(&h, "x", "lb", 1, 4, "");
+        assert_state(&h, "x", rows[i].then);
+        submit(&h, "z", "lb", 1, 4, ""); /* the second as the first, though nothing has changed since */
+        assert_state(&h, "z", "pending");
+        harness_wait(&h, 600 * NS_PER_SECOND);
+        assert_state(&h, "x", rows[i].then);
+        finish_all(&h, "runs", 1);
+        assert_state(&h, "head", i < 2 ? "admitted" : "holding");
+        harness_done(&h);
+    }
+}
+
+/* What the head kept is free when it goes. */
+static void test_strict_head_goes(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 4, AT_ONCE, STRICT_AND_BORROWER(""));
+    submit(&h, "runs", "ls", 1, 4, "");
+    submit(&h, "head", "ls", 2, 4, "");
+    submit(&h, "x", "lb", 1, 4, "");
+    assert_state(&h, "x", "pending");
+    assert_int_equal(harness_write(&h, WRITE_DELETE, "head", NULL), 200);
+    assert_state(&h, "x", "admitted");
+    harness_done(&h);
+}
+
 /* preference: when one flavour can be had by borrowing and another by preempting. */
 static void test_preemption_over_borrowing(void **state)
 {
@@ -335,11 +428,20 @@ static void test_domains_are_paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_newer_equals_make_room),    cmocka_unit_test(test_reclaim_policies),
-        cmocka_unit_test(test_borrow_or_next_flavor),     cmocka_unit_test(test_preempt_or_next_flavor),
-        cmocka_unit_test(test_preemption_over_borrowing), cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_recovery_timeout),          cmocka_unit_test(test_priority_of_pods),
-        cmocka_unit_test(test_local_queue_stops),         cmocka_unit_test(test_borrows_least_goes_first),
+        cmocka_unit_test(test_newer_equals_make_room),
+        cmocka_unit_test(test_reclaim_policies),
+        cmocka_unit_test(test_borrow_or_next_flavor),
+        cmocka_unit_test(test_preempt_or_next_flavor),
+        cmocka_unit_test(test_stops_only_where_preemption_helps),
+        cmocka_unit_test(test_goes_on_where_victims_are_protected),
+        cmocka_unit_test(test_strict_head_keeps_its_quota),
+        cmocka_unit_test(test_strict_head_goes),
+        cmocka_unit_test(test_preemption_over_borrowing),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_recovery_timeout),
+        cmocka_unit_test(test_priority_of_pods),
+        cmocka_unit_test(test_local_queue_stops),
+        cmocka_unit_test(test_borrows_least_goes_first),
         cmocka_unit_test(test_domains_are_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
