@@ -11,6 +11,7 @@
 #include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "cmd/settings_file.h"
+#include "core/health/table.h"
 #include "host/probes/probes.h"
 
 static const char usage[] =
@@ -25,9 +26,13 @@ static const char usage[] =
     "  --since-boot      the kernel's log from its oldest record, not from now\n"
     "  --json            one JSON object\n"
     "\n"
-    "Exit status, as monitoring plug-ins have it: 0 well, 1 warning (minor), 2 critical (major and "
-    "critical),\n"
-    "3 unknown: a probe or an external check gave no answer, or the command line is wrong.\n";
+    "Exit status, as monitoring plug-ins have it, by the level that the built-in fault table gives what was\n"
+    "found: 0 well (NotHandle, and what only restarts a job), 1 warning (SubHealth, PreSeparate, "
+    "FreeReset),\n"
+    "2 critical (Reset and more), 3 unknown: a probe or an external check gave no answer, or the command "
+    "line\n"
+    "is wrong. Codes that the table does not know, such as those of external checks, count by their "
+    "severity.\n";
 
 enum { STATUS_OK = 0, STATUS_WARNING = 1, STATUS_CRITICAL = 2, STATUS_UNKNOWN = 3 };
 enum { SETTINGS_BYTES_MAX = 4 * 1024 * 1024, ROUNDS_MAX = 1000000 };
@@ -47,8 +52,9 @@ struct check {
     int64_t rounds, every_ns, round;
     bool json, since_boot;
     struct probes *probes;
+    struct fault_table *table;
     VEC(struct found) found;
-    enum signal_severity worst; /* of what happened, and of what lasts at the end */
+    int worst; /* STATUS_OK ... STATUS_CRITICAL, of what happened, and of what lasts at the end */
     bool unknown;
 };
 
@@ -70,14 +76,44 @@ static const char *assertion_name(enum signal_assertion assertion)
     return assertion == SIGNAL_OCCUR ? "occur" : assertion == SIGNAL_RECOVER ? "recover" : "once";
 }
 
+static int status_of_level(enum fault_level level)
+{
+    switch (level) {
+    case LEVEL_SUB_HEALTH:
+    case LEVEL_PRE_SEPARATE:
+    case LEVEL_FREE_RESET:
+        return STATUS_WARNING;
+    case LEVEL_RESET:
+    case LEVEL_SEPARATE:
+    case LEVEL_MANUALLY_SEPARATE:
+        return STATUS_CRITICAL;
+    case LEVEL_NOT_HANDLE:
+    case LEVEL_RESTART_REQUEST:
+    case LEVEL_RESTART_BUSINESS:
+    case LEVELS:
+        break;
+    }
+    return STATUS_OK;
+}
+
+/* What lasts until the end of the check is judged as if it went on: nobody waits for the table's duration. */
+static int status_of_signal(const struct check *check, const struct signal *signal)
+{
+    const struct fault_rule *rule = fault_table_rule(check->table, signal->code, signal->severity);
+    bool lasts = signal->assertion == SIGNAL_OCCUR && rule->settle_ns > 0 && rule->lasting > rule->level;
+    int status = status_of_level(lasts ? rule->lasting : rule->level);
+    return rule->code.len == 0 && signal->severity == SEVERITY_MINOR ? STATUS_WARNING : status;
+}
+
 static void weigh(struct check *check, const struct signal *signal)
 {
+    int status = status_of_signal(check, signal);
     bool is_check = str_starts(signal->code, STR("check/")) || str_is(signal->code, "os/probe-hung") ||
                     str_is(signal->code, "os/probe-cost");
     if (is_check && (signal->severity == SEVERITY_NOTICE || !str_starts(signal->code, STR("check/"))))
         check->unknown = true;
-    else if (signal->severity > check->worst)
-        check->worst = signal->severity;
+    else if (status > check->worst)
+        check->worst = status;
 }
 
 static void on_signal(void *context, const struct signal *signal)
@@ -131,10 +167,7 @@ static void run_rounds(struct check *check)
 
 static int status_of(const struct check *check)
 {
-    return check->worst >= SEVERITY_MAJOR   ? STATUS_CRITICAL
-           : check->worst == SEVERITY_MINOR ? STATUS_WARNING
-           : check->unknown                 ? STATUS_UNKNOWN
-                                            : STATUS_OK;
+    return check->worst == STATUS_OK && check->unknown ? STATUS_UNKNOWN : check->worst;
 }
 
 static const char *status_name(int status)
@@ -213,6 +246,11 @@ static void json_probes(const struct check *check, struct json_writer *writer)
     json_end_array(writer);
 }
 
+static const char *level_name(const struct check *check, const struct found *found)
+{
+    return fault_level_names[fault_table_rule(check->table, str_from(found->code), found->severity)->level];
+}
+
 static void print_json(const struct check *check)
 {
     struct buf out BUF_CLEANUP = {0};
@@ -231,6 +269,7 @@ static void print_json(const struct check *check)
         json_pair_int(&writer, "round", found->round);
         json_pair_text(&writer, "assertion", assertion_name(found->assertion));
         json_pair_text(&writer, "severity", severity_name(found->severity));
+        json_pair_text(&writer, "level", level_name(check, found));
         json_pair_text(&writer, "code", found->code);
         json_pair_text(&writer, "place", found->place);
         json_pair_int(&writer, "count", found->count);
@@ -308,7 +347,7 @@ static int parse(struct check *check, int argc, char **argv)
 
 int cmd_check(int argc, char **argv)
 {
-    struct check check = {.rounds = 1, .every_ns = 10 * NS_PER_SECOND};
+    struct check check = {.rounds = 1, .every_ns = 10 * NS_PER_SECOND, .table = fault_table_new(NULL)};
     int status = parse(&check, argc, argv);
     if (status == STATUS_OK)
         status = begin(&check);
@@ -321,6 +360,7 @@ int cmd_check(int argc, char **argv)
         status = status_of(&check);
         probes_free(check.probes);
     }
+    fault_table_free(check.table);
     vec_done(&check.found);
     buf_done(&check.only);
     return status < 0 ? STATUS_OK : status;

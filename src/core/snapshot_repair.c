@@ -53,6 +53,7 @@ static void write_repair(struct arena *arena, const struct repair *repair, Snaps
     pb->tested = repair->tested;
     pb->testing = repair->testing;
     pb->heals = repair->heals;
+    pb->asks = repair->asks;
     pb->action = codec_text(arena, repair->action);
     pb->tries = repair->tries;
     pb->tag = repair->tag;
@@ -167,6 +168,7 @@ bool snapshot_read_repair(struct step *step, const Snapshot__Repair *pb)
                            .tested = pb->tested,
                            .testing = pb->testing,
                            .heals = pb->heals,
+                           .asks = pb->asks,
                            .action = str_from(pb->action),
                            .tries = pb->tries,
                            .tag = pb->tag,

@@ -13,6 +13,11 @@ const struct fault_rule *fault_rule(const struct health *health, const struct fa
     return fault_table_rule(health->table, fault->code, fault->severity);
 }
 
+bool fault_is_unknown(const struct health *health, const struct fault *fault)
+{
+    return fault_rule(health, fault)->code.len == 0;
+}
+
 /* --- timers --------------------------------------------------------------------------------------------- */
 
 static void sooner(int64_t *due_ns, int64_t at_ns, int64_t span_ns)

@@ -129,6 +129,8 @@ uint64_t fault_dropped(const struct health *health); /* signals for which there 
 /* The open fault of the machine with the largest level, the oldest of equals; NULL: none is open. */
 const struct fault *fault_of_machine(const struct health *health, struct str machine);
 const struct fault_table *health_table(const struct health *health);
+/* Its level is that of its severity: the table has no row for its code. */
+bool fault_is_unknown(const struct health *health, const struct fault *fault);
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 

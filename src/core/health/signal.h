@@ -4,7 +4,7 @@
  * A signal says what happened where; it never says what to do: that is the fault table's (table.h). Codes
  * are "family/name" in lower case, the table's keys:
  *
- *   xid/N  sxid/N                       NVIDIA driver and switch errors, by number
+ *   xid/N  sxid/N  sxid/N-fatal         NVIDIA driver and switch errors, by number
  *     xid/144-fatal xid/144-nonfatal    ... 150: NVLink 5 says in its text which of the two
  *     xid/154-none -reset -reboot -drain -drain-reset   what 154's text wants to be done
  *   mce/corrected  mce/uncorrected      machine checks

@@ -41,8 +41,12 @@ static void add_defaults(struct fault_table *table)
     }
     for (size_t i = 0; i < fault_default_relation_count; i++)
         vec_push(&table->relations, fault_default_relations[i]);
+    static const enum fault_level unknown[] = {[SEVERITY_NOTICE] = LEVEL_NOT_HANDLE,
+                                               [SEVERITY_MINOR] = LEVEL_NOT_HANDLE,
+                                               [SEVERITY_MAJOR] = LEVEL_PRE_SEPARATE,
+                                               [SEVERITY_CRITICAL] = LEVEL_SEPARATE};
     for (int severity = SEVERITY_NOTICE; severity <= SEVERITY_CRITICAL; severity++)
-        table->unknown[severity].level = severity < SEVERITY_MAJOR ? LEVEL_NOT_HANDLE : LEVEL_SEPARATE;
+        table->unknown[severity].level = unknown[severity];
     table->unknown[SEVERITY_CRITICAL].high = true;
     table->breaker = (struct fault_breaker){.hour_percent = 10, .total_percent = 50};
     /* Of FAULTS_MAX some are always left to agents. */
@@ -220,19 +224,35 @@ void fault_table_free(struct fault_table *table)
 
 /* --- questions ------------------------------------------------------------------------------------------ */
 
+/* The row "family/" with a star and `end`; NULL: there is none. */
+static const struct fault_rule *family_rule(const struct fault_table *table, struct str family,
+                                            struct str end)
+{
+    char text[SIGNAL_CODE_MAX + 3];
+    if (family.len + 2 + end.len > sizeof(text))
+        return NULL;
+    mem_copy(text, family.data, family.len);
+    text[family.len] = '/';
+    text[family.len + 1] = '*';
+    mem_copy(text + family.len + 2, end.data, end.len);
+    return str_map_get(&table->rules, (struct str){text, family.len + 2 + end.len});
+}
+
 const struct fault_rule *fault_table_rule(const struct fault_table *table, struct str code,
                                           enum signal_severity severity)
 {
     const struct fault_rule *rule = str_map_get(&table->rules, code);
-    struct str family, rest;
-    char text[SIGNAL_CODE_MAX + 3];
-    if (!rule && str_cut(code, '/', &family, &rest) && family.len + 2 < sizeof(text)) {
-        mem_copy(text, family.data, family.len);
-        text[family.len] = '/';
-        text[family.len + 1] = '*';
-        rule = str_map_get(&table->rules, (struct str){text, family.len + 2});
-    }
+    struct str family, name;
     CHECK(severity >= SEVERITY_NOTICE && severity <= SEVERITY_CRITICAL);
+    if (rule)
+        return rule;
+    if (str_cut(code, '/', &family, &name)) {
+        const char *dash = name.len ? memrchr(name.data, '-', name.len) : NULL;
+        if (dash)
+            rule = family_rule(table, family, (struct str){dash, name.len - (size_t)(dash - name.data)});
+        if (!rule)
+            rule = family_rule(table, family, STR(""));
+    }
     return rule ? rule : &table->unknown[severity];
 }
 

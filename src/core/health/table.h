@@ -1,6 +1,6 @@
 /* table.h - the fault table: what each code means and how often or how long it may be before it means more.
  *
- * The defaults are in table_default.c: NVIDIA's XIDs by the catalogue's action classes, and the codes of
+ * The defaults are in table_default.c: NVIDIA's XIDs by the answers of its catalogue, and the codes of
  * signal.h by the severities that Meta's health checks use (arXiv 2410.21680). A FaultTable object named
  * "default" (group phalanx.dev) is laid over them: a code that it names is its own, all others stay. Levels
  * and rules are MindCluster's (faultCode.json, faultCustomization.json, relationFaultCustomization.json) with
@@ -37,7 +37,8 @@ enum { FAULT_TIMES_MAX = 100, FAULT_PUBLIC_MAX = 1000000 /* of each limit of fau
 
 /* What is said of one code. Zero where nothing was said. */
 struct fault_rule {
-    struct str code; /* "xid/79"; "family" followed by a slash and a star stands for the rest of it */
+    struct str code; /* "xid/79"; a star as the name stands for the rest of the family, a star and "-end" for
+                      * those of it that end so */
     enum fault_level level;
     enum fault_domain domain;
     bool high;         /* act now; else after the job */
@@ -84,9 +85,9 @@ struct fault_table;
 struct fault_table *fault_table_new(const struct doc *document);
 void fault_table_free(struct fault_table *table);
 
-/* The rule of a code: its own, else its family's, else by severity: notice and minor are LEVEL_NOT_HANDLE,
- * major and critical LEVEL_SEPARATE unless the table says otherwise. Never NULL; lives as long as the
- * table. */
+/* The rule of a code: its own, else its family's, else by severity, with an empty `code`: notice and minor
+ * are LEVEL_NOT_HANDLE, major is LEVEL_PRE_SEPARATE, critical LEVEL_SEPARATE unless the table says otherwise.
+ * Never NULL; lives as long as the table. */
 const struct fault_rule *fault_table_rule(const struct fault_table *table, struct str code,
                                           enum signal_severity severity);
 /* The relations, in the order of the table. */

@@ -1,8 +1,9 @@
 /* table_default.c - what codes mean when nobody says otherwise.
  *
- * XIDs: by the action classes of NVIDIA's catalogue (RESTART_APP, IGNORE, RESET_GPU, RESTART_BM, ...). Errors
- * that applications cause (13, 31, 43, 45) never isolate a machine. High and low severity of the rest: as
- * Meta's health checks have them (arXiv 2410.21680, section on health checks). */
+ * XIDs: by the immediate answer of NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors). RESTART_APP and
+ * IGNORE never take a machine out of service; RESET_GPU and RESTART_BM do. A code that the catalogue has, but
+ * answers with CONTACT_SUPPORT, has no row: table.h says what becomes of those. High and low severity of the
+ * rest: as Meta's health checks have them (arXiv 2410.21680, section on health checks). */
 #include "core/health/table_default.h"
 
 #define HOUR (3600 * NS_PER_SECOND)
@@ -21,86 +22,59 @@
 #define XID_RESET(n)      XID(n, RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY)
 #define XID_APP(n)        XID(n, RESTART_BUSINESS, USER)
 #define XID_IGNORED(n)    XID(n, NOT_HANDLE, SOFTWARE)
+#define XID_NVLINK(n)     XID(n, SUB_HEALTH, HARDWARE)
 
 const struct fault_rule fault_default_rules[] = {
-    /* The application, or memory that was contained: the job restarts by itself. */
-    XID_APP(8),
-    XID_APP(13),
-    XID_APP(31),
-    XID_APP(32),
-    XID_APP(39),
-    XID_APP(40),
-    XID_APP(41),
-    XID(69, RESTART_BUSINESS, USER),
+    /* clang-format off */
+    /* RESTART_APP: the application, or one engine's context. The job restarts by itself. */
+    XID_APP(8), XID_APP(11), XID_APP(13), XID_APP(25), XID_APP(31), XID_APP(32), XID_APP(39),
+    XID_APP(40), XID_APP(41), XID_APP(60), XID_APP(68), XID_APP(69), XID_APP(70), XID_APP(71),
+    XID_APP(72), XID_APP(75), XID_APP(76), XID_APP(77), XID_APP(80), XID_APP(82), XID_APP(83),
+    XID_APP(84), XID_APP(85), XID_APP(86), XID_APP(88), XID_APP(89), XID_APP(96), XID_APP(97),
+    XID_APP(98), XID_APP(99), XID_APP(100), XID_APP(101), XID_APP(102), XID_APP(103), XID_APP(104),
+    XID_APP(105), XID_APP(126), XID_APP(127), XID_APP(128), XID_APP(129), XID_APP(130),
+    XID_APP(131), XID_APP(132), XID_APP(133), XID_APP(134), XID_APP(135), XID_APP(139),
+    /* IGNORE. 45 follows another error, 106 and 107 are test messages, 159 is told by the driver's UVM,
+     * 162 to 165 are of power smoothing, 171 and 172 only qualify 48. */
+    XID_IGNORED(14), XID_IGNORED(37), XID_IGNORED(38), XID_IGNORED(43), XID_IGNORED(44),
+    XID_IGNORED(45), XID_IGNORED(66), XID_IGNORED(67), XID_IGNORED(78), XID_IGNORED(106),
+    XID_IGNORED(107), XID_IGNORED(108), XID_IGNORED(121), XID_IGNORED(137), XID_IGNORED(141),
+    XID_IGNORED(152), XID_IGNORED(153), XID_IGNORED(157), XID_IGNORED(159), XID_IGNORED(160),
+    XID_IGNORED(161), XID_IGNORED(162), XID_IGNORED(163), XID_IGNORED(164), XID_IGNORED(165),
+    XID_IGNORED(166), XID_IGNORED(167), XID_IGNORED(168), XID_IGNORED(169), XID_IGNORED(170),
+    XID_IGNORED(171), XID_IGNORED(172),
+    /* RESET_GPU. */
+    XID_RESET(46), XID_RESET(62), XID_RESET(64), XID_RESET(95), XID_RESET(109), XID_RESET(110),
+    XID_RESET(119), XID_RESET(120), XID_RESET(136), XID_RESET(140), XID_RESET(143), XID_RESET(155),
+    XID_RESET(156), XID_RESET(158),
+    /* clang-format on */
+    /* RESTART_APP, too, but memory of the hardware: contained, and not for the third time in a day. */
     XID(94, RESTART_BUSINESS, HARDWARE, LOW("reset-gpu"), THRICE_A_DAY),
-    XID_IGNORED(37),
-    XID_IGNORED(38),
-    XID_IGNORED(43),
-    XID_IGNORED(44),
-    XID_IGNORED(45),
-    XID_IGNORED(66),
-    XID_IGNORED(67),
-    XID_IGNORED(68),
-    XID_IGNORED(78),
-    XID_IGNORED(121),
-    XID_IGNORED(137),
-    XID_IGNORED(141),
-    XID_IGNORED(152),
-    XID_IGNORED(153),
-    XID_IGNORED(157),
-    XID_IGNORED(160),
-    XID_IGNORED(161),
-    XID(63, FREE_RESET, HARDWARE, LOW("reset-gpu")),
-    XID(92, PRE_SEPARATE, HARDWARE, LOW("inspect")),
-    XID(93, PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    /* IGNORE, too, but history of the memory that people want to see. */
+    XID(63, SUB_HEALTH, HARDWARE),
+    XID(92, SUB_HEALTH, HARDWARE, LOW("inspect")),
+    XID(93, SUB_HEALTH, HARDWARE, LOW("inspect")),
     XID(48, RESET, HARDWARE, HIGH("reset-gpu"), .times = 2, .window_ns = DAY, .release_ns = 2 * DAY,
         .frequent = LEVEL_MANUALLY_SEPARATE),
-    XID_RESET(46),
-    XID_RESET(62),
-    XID_RESET(64),
-    XID_RESET(95),
-    XID_RESET(109),
-    XID_RESET(110),
-    XID_RESET(119),
-    XID_RESET(120),
-    XID_RESET(136),
-    XID_RESET(140),
-    XID_RESET(143),
-    XID_RESET(155),
-    XID_RESET(156),
-    XID_RESET(158),
     XID(54, SEPARATE, HARDWARE, HIGH("inspect")),
     XID(79, SEPARATE, HARDWARE, HIGH("reboot")),
     XID(151, SEPARATE, HARDWARE, HIGH("reboot")),
     XID(74, SEPARATE, HARDWARE, HIGH("reset-gpu")),
     /* NVLink 5 says in its text whether it was fatal, 154 what it wants to be done. */
-    XID(144, SUB_HEALTH, HARDWARE),
-    ROW("xid/144-nonfatal", SUB_HEALTH, HARDWARE),
-    ROW("xid/144-fatal", SEPARATE, HARDWARE, HIGH("reset-gpu")),
-    XID(145, SUB_HEALTH, HARDWARE),
-    ROW("xid/145-nonfatal", SUB_HEALTH, HARDWARE),
-    ROW("xid/145-fatal", SEPARATE, HARDWARE, HIGH("reset-gpu")),
-    XID(146, SUB_HEALTH, HARDWARE),
-    ROW("xid/146-nonfatal", SUB_HEALTH, HARDWARE),
-    ROW("xid/146-fatal", SEPARATE, HARDWARE, HIGH("reset-gpu")),
-    XID(147, SUB_HEALTH, HARDWARE),
-    ROW("xid/147-nonfatal", SUB_HEALTH, HARDWARE),
-    ROW("xid/147-fatal", SEPARATE, HARDWARE, HIGH("reset-gpu")),
-    XID(148, SUB_HEALTH, HARDWARE),
-    ROW("xid/148-nonfatal", SUB_HEALTH, HARDWARE),
-    ROW("xid/148-fatal", SEPARATE, HARDWARE, HIGH("reset-gpu")),
-    XID(149, SUB_HEALTH, HARDWARE),
-    ROW("xid/149-nonfatal", SUB_HEALTH, HARDWARE),
-    ROW("xid/149-fatal", SEPARATE, HARDWARE, HIGH("reset-gpu")),
-    XID(150, SUB_HEALTH, HARDWARE),
-    ROW("xid/150-nonfatal", SUB_HEALTH, HARDWARE),
-    ROW("xid/150-fatal", SEPARATE, HARDWARE, HIGH("reset-gpu")),
-    XID(154, RESET, HARDWARE, HIGH("reset-gpu")),
+    /* clang-format off */
+    XID_NVLINK(144), XID_NVLINK(145), XID_NVLINK(146), XID_NVLINK(147), XID_NVLINK(148), XID_NVLINK(149),
+    XID_NVLINK(150),
+    /* clang-format on */
+    ROW("xid/*-nonfatal", SUB_HEALTH, HARDWARE),
+    ROW("xid/*-fatal", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
+    XID(154, SUB_HEALTH, HARDWARE),
     ROW("xid/154-none", NOT_HANDLE, HARDWARE),
     ROW("xid/154-reset", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
     ROW("xid/154-reboot", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("xid/154-drain", PRE_SEPARATE, HARDWARE, LOW("drain")),
     ROW("xid/154-drain-reset", FREE_RESET, HARDWARE, LOW("reset-gpu")),
+    /* NVSwitch says in its text which of the two: a fatal one ends all traffic of the link. */
+    ROW("sxid/*-fatal", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
     ROW("sxid/*", SUB_HEALTH, HARDWARE, LOW("inspect")),
 
     ROW("qualify/*", SEPARATE, HARDWARE, HIGH("inspect")),

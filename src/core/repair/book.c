@@ -196,6 +196,7 @@ bool repair_restore(struct step *step, const struct repair *saved)
     repair->tested = saved->tested;
     repair->testing = saved->testing;
     repair->heals = saved->heals;
+    repair->asks = saved->asks;
     repair->heard = saved->heard;
     repair->action = arena_str(&repair->text, saved->action);
     repair->tries = saved->tries;

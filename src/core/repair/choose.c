@@ -70,15 +70,27 @@ static struct choice ticket(const char *why, struct str what)
     return choice;
 }
 
-/* The hardest that the faults ask for, from `rank` on. */
-static struct choice by_faults(const struct repair_settings *settings, struct fault **faults, size_t count,
-                               int rank)
+static struct choice question(struct str code)
 {
+    struct choice choice = {.rank = -1};
+    snprintf(choice.why, sizeof(choice.why),
+             "the fault table has no row for " STR_FORMAT ": set spec.done if the machine is fine, or the "
+             "spec.action that it needs",
+             STR_ARG(code));
+    return choice;
+}
+
+/* The hardest that the faults ask for, from `rank` on. */
+static struct choice by_faults(const struct step *step, struct fault **faults, size_t count, int rank)
+{
+    const struct repair_settings *settings = &step->cluster->repair;
     struct choice choice = {.rank = rank};
     for (size_t i = 0; i < count; i++) {
         int asked = hook_rank(settings, faults[i]->remedy);
         if (faults[i]->level == LEVEL_MANUALLY_SEPARATE)
             return ticket("it has been too often: a person decides about ", faults[i]->code);
+        if (!faults[i]->remedy.len && fault_is_unknown(step->health, faults[i]))
+            return question(faults[i]->code);
         if (!faults[i]->remedy.len)
             return ticket("nothing is known that clears ", faults[i]->code);
         if (asked < 0)
@@ -100,7 +112,7 @@ struct choice choose_action(const struct step *step, const struct repair *repair
                : least > choice.rank ? ticket("it did not help: ", repair->action)
                                      : choice;
     }
-    choice = by_faults(settings, faults, count, least);
+    choice = by_faults(step, faults, count, least);
     if (choice.why[0])
         return choice;
     if (choice.rank < 0)

@@ -59,7 +59,7 @@ int hook_rank(const struct repair_settings *settings, struct str action);
 struct choice {
     int rank;  /* of the hook to try; -1: */
     bool test; /* nothing is to be done but a test; else a ticket: */
-    char why[160];
+    char why[200];
 };
 /* What is next, not milder than `least` (-1: any). */
 struct choice choose_action(const struct step *step, const struct repair *repair, int least);

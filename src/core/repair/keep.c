@@ -16,7 +16,7 @@ static enum isolation kept_by(const struct repair *repair, int64_t now_ns)
     case REPAIR_QUALIFYING:
         return ISOLATION_QUALIFYING;
     case REPAIR_TICKETED:
-        return ISOLATION_TICKETED;
+        return repair->asks ? ISOLATION_DRAINING : ISOLATION_TICKETED;
     case REPAIR_CLOSED:
         return repair->watch_ns > now_ns ? ISOLATION_RETURNED : ISOLATION_HEALTHY;
     case REPAIR_STATES:
@@ -100,6 +100,8 @@ static bool is_awaited(const struct step *step, const struct machine *machine)
 {
     const struct repair *repair = book_open(step->repairs, machine->name);
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
+    if (repair && repair->state == REPAIR_TICKETED) /* an open question, overtaken by a fault that is known */
+        return repair->asks && machine->isolation == ISOLATION_QUARANTINED;
     if (repair)
         return repair->state == REPAIR_WAITING;
     return isolation_is_out(machine->isolation) && !window_of(step->repairs, machine->id) &&

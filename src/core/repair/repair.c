@@ -81,12 +81,25 @@ static void note(struct step *step, const struct repair *repair, bool warning, c
         step_note_late(step, warning, reason, ref_object(object), STR_FORMAT, STR_ARG(buf_str(&text)));
 }
 
+/* Nothing was done yet, and all that keeps the machine out are codes that no table knows. */
+static bool is_question(const struct step *step, const struct repair *repair)
+{
+    struct fault *faults[FAULTS_PER_MACHINE_MAX];
+    size_t count = health_blocking(step->health, repair->machine, faults);
+    bool all = count > 0 && repair->attempt_count == 0 && repair->origin == REPAIR_BY_FAULT;
+    for (size_t i = 0; all && i < count; i++)
+        all = faults[i]->level == LEVEL_PRE_SEPARATE && fault_is_unknown(step->health, faults[i]);
+    return all;
+}
+
 static void make_ticket(struct step *step, struct repair *repair, const char *why)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
     repair->heals = health_blocking(step->health, repair->machine, faults) > 0;
+    repair->asks = is_question(step, repair);
     step->repairs->totals.tickets++;
-    if (repair->code_count != 1 || !str_is(repair->codes[0], LEMON_FAULT)) /* that it is one is no news */
+    bool known = repair->code_count == 1 && str_is(repair->codes[0], LEMON_FAULT);
+    if (!known && !repair->asks) /* neither that it is a lemon nor a question is news about the machine */
         lemon_count(step, machine_of(step, repair), LEMON_TICKET);
     move(step, repair, REPAIR_TICKETED, "%s", why);
     note(step, repair, true, "RepairTicket", "a person is needed: %s", why);
@@ -289,7 +302,8 @@ static void cured(struct step *step, struct repair *repair)
     size_t count = health_blocking(step->health, repair->machine, faults);
     int rank = hook_rank(settings_of(step), repair->action);
     for (size_t i = 0; i < count; i++)
-        if (hook_clears(settings_of(step), rank, faults[i]))
+        if (hook_clears(settings_of(step), rank, faults[i]) ||
+            (repair->asked && fault_is_unknown(step->health, faults[i])))
             health_clear(step, faults[i]);
     begin_return(step, repair);
 }
@@ -488,6 +502,10 @@ static bool is_absent(const struct step *step, const struct machine *machine)
 static void look_at_ticket(struct step *step, struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
+    if (repair->asks && machine_of(step, repair)->isolation == ISOLATION_QUARANTINED) {
+        choose(step, repair, -1);
+        return;
+    }
     if (repair->heals && health_blocking(step->health, repair->machine, faults) == 0)
         heal(step, repair);
 }

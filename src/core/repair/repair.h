@@ -11,6 +11,8 @@
  *
  * A repair begins when a machine that is out is idle and a fault of LEVEL_PRE_SEPARATE or more is open. The
  * action is the hardest that these faults ask for, in the order of the cluster file's hooks (spec.repair).
+ * Where every such fault has a code that the fault table does not know, the ticket is a question: the machine
+ * stays DRAINING until a person answers it, or a fault of a known code takes it out of service.
  * What is no hook (inspect, nothing at all), a fault that is LEVEL_MANUALLY_SEPARATE, a hook that the machine
  * does not have, a code that comes back after so many reboots, and the end of the hooks are a ticket at once,
  * so that no machine is out without somebody being told. A hook that fails or is not heard of is tried again,
@@ -99,6 +101,7 @@ struct repair {
     bool tested;       /* test it before it comes back, if the cluster file does not say otherwise */
     bool testing;      /* the test is what runs, or is waited for, not the hook */
     bool heals;        /* TICKETED: the ticket closes with the last fault */
+    bool asks;         /* TICKETED: about codes that no table knows; the machine only drains meanwhile */
     struct str action; /* hook; empty: none yet, or none at all */
     uint32_t tries;    /* of it, or of the test */
     uint32_t tag;      /* grows with each errand */

@@ -6,7 +6,7 @@
 enum { TIMES_MAX = 100, CODE_BYTES_MAX = 63, SENDER_BYTES_MAX = 128, PUBLIC_MAX = 1000000 };
 #define LONGEST_NS (INT64_C(366) * 24 * 3600 * NS_PER_SECOND)
 
-/* "family/name", or "family" with a slash and a star. */
+/* "family/name"; the name may be a star, or a star and "-end". */
 static bool is_code(struct str text)
 {
     struct str family, name;
@@ -15,7 +15,9 @@ static bool is_code(struct str text)
     for (size_t i = 0; i < text.len; i++) {
         char c = text.data[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-        if (!plain && i != family.len && !(c == '*' && name.len == 1 && i + 1 == text.len))
+        bool star =
+            c == '*' && i == family.len + 1 && (name.len == 1 || (name.len > 2 && name.data[1] == '-'));
+        if (!plain && i != family.len && !star)
             return false;
     }
     return true;
@@ -27,7 +29,7 @@ static void check_code(const struct doc *node, const struct field_path *path, st
     if (!is_code(text))
         path_invalid(errors, path, node, text,
                      "must be a family and a name of lower case letters, digits and '-' with one '/' between "
-                     "them, or a family with '/*'");
+                     "them, or a family with '/*' or '/*-END'");
 }
 
 static void check_codes(const struct doc *item, const struct field_path *path, struct field_errors *errors)

@@ -229,6 +229,8 @@ bool match(const char *pattern, struct str text, struct str captures[CAPTURES_MA
 
 /* --- kmsg_rules.c --------------------------------------------------------------------------------- */
 
+/* What NVIDIA's catalogue makes of an XID. */
+enum signal_severity xid_severity(uint64_t number);
 /* One line of the kernel log, judged. `kernel`: written by the kernel itself, as far as can be told. */
 void kmsg_judge(struct probe *probe, struct str line, int64_t at_ns, bool kernel);
 

@@ -135,23 +135,33 @@ static bool hex_after(struct str text, const char *before, uint64_t *ret_value)
     return digits > 0;
 }
 
-static bool in(uint64_t number, const uint8_t *list)
+/* By the immediate answers of NVIDIA's catalogue: IGNORE, RESTART_APP, the gravest, all others. */
+enum signal_severity xid_severity(uint64_t number)
 {
-    while (*list && *list != number)
-        list++;
-    return *list != 0;
-}
-
-/* For tables that do not know the code: by the catalogue's action classes. */
-static enum signal_severity xid_severity(uint64_t number)
-{
-    static const uint8_t notice[] = {43, 44, 45, 37, 38, 63, 66, 67, 92, 93, 0};
-    static const uint8_t minor[] = {8, 13, 31, 32, 39, 40, 41, 69, 94, 0};
-    static const uint8_t critical[] = {48, 54, 64, 79, 95, 0};
-    return in(number, notice)     ? SEVERITY_NOTICE
-           : in(number, minor)    ? SEVERITY_MINOR
-           : in(number, critical) ? SEVERITY_CRITICAL
-                                  : SEVERITY_MAJOR;
+    static const struct {
+        uint8_t first, last;
+        enum signal_severity severity;
+    } ranges[] = {
+        /* clang-format off */
+        {14, 14, SEVERITY_NOTICE}, {37, 38, SEVERITY_NOTICE}, {43, 45, SEVERITY_NOTICE},
+        {63, 63, SEVERITY_NOTICE}, {66, 67, SEVERITY_NOTICE}, {78, 78, SEVERITY_NOTICE},
+        {92, 93, SEVERITY_NOTICE}, {106, 108, SEVERITY_NOTICE}, {121, 121, SEVERITY_NOTICE},
+        {137, 137, SEVERITY_NOTICE}, {141, 141, SEVERITY_NOTICE}, {152, 153, SEVERITY_NOTICE},
+        {157, 157, SEVERITY_NOTICE}, {159, 172, SEVERITY_NOTICE},
+        {8, 8, SEVERITY_MINOR}, {11, 11, SEVERITY_MINOR}, {13, 13, SEVERITY_MINOR},
+        {25, 25, SEVERITY_MINOR}, {31, 32, SEVERITY_MINOR}, {39, 41, SEVERITY_MINOR},
+        {60, 60, SEVERITY_MINOR}, {68, 72, SEVERITY_MINOR}, {75, 77, SEVERITY_MINOR},
+        {80, 80, SEVERITY_MINOR}, {82, 86, SEVERITY_MINOR}, {88, 89, SEVERITY_MINOR},
+        {94, 94, SEVERITY_MINOR}, {96, 105, SEVERITY_MINOR}, {126, 135, SEVERITY_MINOR},
+        {139, 139, SEVERITY_MINOR},
+        {48, 48, SEVERITY_CRITICAL}, {54, 54, SEVERITY_CRITICAL}, {64, 64, SEVERITY_CRITICAL},
+        {79, 79, SEVERITY_CRITICAL}, {95, 95, SEVERITY_CRITICAL},
+        /* clang-format on */
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (number >= ranges[i].first && number <= ranges[i].last)
+            return ranges[i].severity;
+    return SEVERITY_MAJOR;
 }
 
 /* 154 says what it wants: the number behind "to". */
@@ -172,6 +182,54 @@ static void recovery_action(struct str text, char *code, size_t size, enum signa
     }
 }
 
+/* --- NVLink 5: XIDs 144 to 150 -------------------------------------------------------------------- */
+
+/* "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 ...)": the unit, the driver's own word, the
+ * interrupt's word, whose bits 20 to 25 are the sub-code, and the error status. */
+enum nvlink { NVLINK_UNSAID, NVLINK_NONFATAL, NVLINK_FATAL };
+enum { LINK_TRAINING_BY_USER = 38, LINK_HOST_DOWN = 40 };
+
+static unsigned nvlink_sub_code(uint64_t intr)
+{
+    return (unsigned)(intr >> 20 & 0x3f);
+}
+
+/* The catalogue answers these status bits of a unit with RESET_GPU; all others it ignores, or leaves to the
+ * XID 154 that follows. */
+static bool nvlink_status_is_fatal(struct str text, uint64_t status)
+{
+    static const struct {
+        const char *unit;
+        uint32_t fatal;
+    } units[] = {
+        {"SAW_MVB", 0x12},          {"RLW_REMAP", 0xc0}, {"RLW_RSPCOL", 0x2}, {"RLW_SRC_TRACK", 0x31},
+        {"RLW_TAGSTATE", 0x120002}, {"TLW_CTRL", 0x4},   {"TLW_RX", 0x4},     {"TLW_TX", 0x4}};
+    bool always = has(text, "NETIR_INT") || has(text, "NETIR_LINK") || has(text, "MSE_WATCHDOG") ||
+                  (has(text, "NETIR_MFDE") && status != 3);
+    for (size_t i = 0; !always && i < sizeof units / sizeof *units; i++)
+        if (has(text, units[i].unit) && (status & units[i].fatal))
+            return true;
+    return always;
+}
+
+static enum nvlink nvlink_judge(struct str text)
+{
+    uint64_t intr, status;
+    bool words = hex_after(text, "(0x", &intr) && hex_after(text, " 0x", &status);
+    bool link = words && (has(text, "NETIR_LINK_EVT") || has(text, "NETIR_LINK_DOWN"));
+    unsigned sub_code = link ? nvlink_sub_code(intr) : 0;
+    /* Fatal to the link, but ignored by the catalogue: what a user or the host did to it. */
+    if (sub_code == LINK_TRAINING_BY_USER || sub_code == LINK_HOST_DOWN)
+        return NVLINK_NONFATAL;
+    if (has(text, "Nonfatal") || has(text, "Non-fatal"))
+        return NVLINK_NONFATAL;
+    if (has(text, "Fatal"))
+        return NVLINK_FATAL;
+    if (!words)
+        return NVLINK_UNSAID;
+    return nvlink_status_is_fatal(text, status) ? NVLINK_FATAL : NVLINK_NONFATAL;
+}
+
 static bool judge_xid(struct probe *probe, struct str line, int64_t at_ns)
 {
     struct str address, text;
@@ -183,13 +241,13 @@ static bool judge_xid(struct probe *probe, struct str line, int64_t at_ns)
     snprintf(code, sizeof code, "xid/%llu", (unsigned long long)number);
     if (number == 154)
         recovery_action(text, code, sizeof code, &severity);
-    if (number >= 144 && number <= 150 && (has(text, " Nonfatal ") || has(text, " Fatal "))) {
-        bool fatal = has(text, " Fatal ");
+    enum nvlink nvlink = number >= 144 && number <= 150 ? nvlink_judge(text) : NVLINK_UNSAID;
+    if (nvlink != NVLINK_UNSAID) {
+        bool fatal = nvlink == NVLINK_FATAL;
         snprintf(code, sizeof code, "xid/%llu-%s", (unsigned long long)number, fatal ? "fatal" : "nonfatal");
         severity = fatal ? SEVERITY_CRITICAL : SEVERITY_MINOR;
-        if (hex_after(text, "(0x", &intr)) { /* the interrupt's word names the unit's own code */
-            snprintf(with, sizeof with, "sub-code %u: " STR_FORMAT, (unsigned)(intr >> 20 & 0x3f),
-                     STR_ARG(line));
+        if (hex_after(text, "(0x", &intr)) {
+            snprintf(with, sizeof with, "sub-code %u: " STR_FORMAT, nvlink_sub_code(intr), STR_ARG(line));
             line = str_from(with);
         }
     }
@@ -205,10 +263,13 @@ static bool judge_sxid(struct probe *probe, struct str line, int64_t at_ns)
     char code[SIGNAL_CODE_MAX + 1];
     if (!take_number(line, "SXid (", &address, &number, &text))
         return false;
-    snprintf(code, sizeof code, "sxid/%llu", (unsigned long long)number);
+    /* "24007, Severity 1 Engine instance 54 ..." and "24007, Data {0x00000001, ...}" go on about the same. */
+    if (str_starts(text, STR(", Severity ")) || str_starts(text, STR(", Data {")))
+        return true;
+    bool fatal = str_starts(text, STR(", Fatal")) || str_starts(text, STR(", fatal"));
+    snprintf(code, sizeof code, "sxid/%llu%s", (unsigned long long)number, fatal ? "-fatal" : "");
     struct place place = pci_place("switch", address);
-    probe_once(probe, code, place.text, has(text, ", Fatal") ? SEVERITY_CRITICAL : SEVERITY_MINOR, at_ns, 1,
-               line);
+    probe_once(probe, code, place.text, fatal ? SEVERITY_CRITICAL : SEVERITY_MINOR, at_ns, 1, line);
     return true;
 }
 

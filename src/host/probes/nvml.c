@@ -117,7 +117,7 @@ static void judge_fact(struct probe *probe, const struct fact *fact)
     if (str_is(fact->name, "xid") && numbers_of(fact->value, n, 1)) {
         char code[40];
         snprintf(code, sizeof code, "xid/%llu", (unsigned long long)n[0]);
-        probe_oncef(probe, code, place.text, SEVERITY_MAJOR, 1, "XID %llu, told by NVML",
+        probe_oncef(probe, code, place.text, xid_severity(n[0]), 1, "XID %llu, told by NVML",
                     (unsigned long long)n[0]);
     } else if (str_is(fact->name, "ecc") && numbers_of(fact->value, n, 1)) {
         uint64_t delta = probe_delta(probe, place.text, "ecc", n[0]);

@@ -262,6 +262,16 @@ static void unknown_codes_are_judged_by_severity(void **state)
     harness_done(&h);
 }
 
+static void an_unknown_code_drains_an_idle_machine(void **state)
+{
+    struct harness h;
+    begin(&h, 4, 4, 0);
+    say(&h, "m-1", "xid/142", "gpu/0000:9b:00.0", SIGNAL_ONCE);
+    assert_int_equal(isolation_of(&h, "m-1"), ISOLATION_DRAINING);
+    assert_int_equal(worst(&h, "m-1")->level, LEVEL_PRE_SEPARATE);
+    harness_done(&h);
+}
+
 /* --- the breaker, storms -------------------------------------------------------------------------------- */
 
 static void the_breaker_leaves_most_machines_at_work(void **state)
@@ -576,6 +586,7 @@ int main(void)
         cmocka_unit_test(one_code_on_many_chips_of_a_job_is_its_software),
         cmocka_unit_test(what_follows_a_dead_link_is_told_apart),
         cmocka_unit_test(unknown_codes_are_judged_by_severity),
+        cmocka_unit_test(an_unknown_code_drains_an_idle_machine),
         cmocka_unit_test(the_breaker_leaves_most_machines_at_work),
         cmocka_unit_test(a_storm_is_one_fault_told_once_a_second),
         cmocka_unit_test(the_oldest_closed_fault_makes_room),

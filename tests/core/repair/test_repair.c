@@ -243,7 +243,7 @@ static void a_machine_that_does_not_come_back_has_a_ticket(void **state)
 
 static void nothing_strands_a_machine_silently(void **state)
 {
-    static const char *const codes[] = {"gpu/row-remap-failed", "odd/thing", "edac/ue"};
+    static const char *const codes[] = {"gpu/row-remap-failed", "disk/raid", "edac/ue"};
     struct harness h;
     begin(&h, 40);
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
@@ -257,6 +257,42 @@ static void nothing_strands_a_machine_silently(void **state)
         assert_isolation(&h, machine, ISOLATION_HEALTHY);
         assert_null(open_of(&h, machine));
     }
+    harness_done(&h);
+}
+
+/* A code that no table knows drains a machine; a person is asked before anything more happens to it. */
+static void an_unknown_code_is_a_question(void **state)
+{
+    struct harness h;
+    begin(&h, 4);
+    say(&h, "m-1", "xid/142", "gpu/0000:9b:00.0", SIGNAL_ONCE);
+    assert_isolation(&h, "m-1", ISOLATION_DRAINING);
+    const struct repair *repair = open_of(&h, "m-1");
+    assert_status(&h, repair, "state", "Ticketed");
+    assert_non_null(strstr(repair->history[repair->history_count - 1].why.data, "no row for xid/142"));
+    assert_int_equal(notes(&h, "RepairTicket"), 2); /* of Node and Repair */
+    /* It was harmless. */
+    assert_int_equal(delete_object(&h, OBJECT_FAULT, fault_of_machine(core_health(h.core), STR("m-1"))->name),
+                     200);
+    assert_isolation(&h, "m-1", ISOLATION_HEALTHY);
+    /* It was not: the asked action clears it. */
+    say(&h, "m-1", "xid/142", "gpu/0000:9b:00.0", SIGNAL_ONCE);
+    char name[NAME_MAX_BYTES + 1], ask[512];
+    snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(object_of(&h, open_of(&h, "m-1"))->name));
+    snprintf(ask, sizeof(ask),
+             "apiVersion: phalanx.dev/v1\nkind: Repair\nmetadata: {name: %s}\n"
+             "spec: {machine: m-1, action: reset-gpu}\n",
+             name);
+    assert_int_equal(write_it(&h, OBJECT_REPAIR, WRITE_REPLACE, name, ask), 200);
+    assert_isolation(&h, "m-1", ISOLATION_RESETTING);
+    ends(&h, "m-1", ERRAND_HOOK, ERRAND_OK);
+    ends(&h, "m-1", ERRAND_QUALIFY, ERRAND_OK);
+    assert_isolation(&h, "m-1", ISOLATION_RETURNED);
+    /* A fault that is known overtakes the question. */
+    say(&h, "m-2", "xid/142", "gpu/0000:9b:00.0", SIGNAL_ONCE);
+    assert_isolation(&h, "m-2", ISOLATION_DRAINING);
+    say(&h, "m-2", "xid/95", "gpu/0000:9b:00.0", SIGNAL_ONCE);
+    assert_isolation(&h, "m-2", ISOLATION_TICKETED);
     harness_done(&h);
 }
 
@@ -552,6 +588,7 @@ int main(void)
         cmocka_unit_test(a_third_reboot_for_one_code_is_an_inspection),
         cmocka_unit_test(a_machine_that_does_not_come_back_has_a_ticket),
         cmocka_unit_test(nothing_strands_a_machine_silently),
+        cmocka_unit_test(an_unknown_code_is_a_question),
         cmocka_unit_test(a_hook_that_is_not_there_is_a_ticket_at_once),
         cmocka_unit_test(a_person_closes_a_ticket),
         cmocka_unit_test(a_person_asks_for_a_repair),

@@ -19,7 +19,7 @@ static const struct sample {
     {"NVRM: Xid (PCI:0000:18:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", "xid/79",
      "gpu/0000:18:00.0", SEVERITY_CRITICAL},
     {"NVRM: GPU 0000:19:00.0: GPU has fallen off the bus.", "xid/79", "gpu/0000:19:00.0", SEVERITY_CRITICAL},
-    {"NVRM: Xid (0000:03:00): 14, Channel 00000001", "xid/14", "gpu/0000:03:00.0", SEVERITY_MAJOR},
+    {"NVRM: Xid (0000:03:00): 14, Channel 00000001", "xid/14", "gpu/0000:03:00.0", SEVERITY_NOTICE},
     /* From an H100, driver 580 (open kernel modules). */
     {"NVRM: Xid (PCI:0000:00:06): 31, pid=502, name=crash, channel 0x0000000a, intr 00000000. MMU Fault: "
      "ENGINE "
@@ -32,6 +32,23 @@ static const struct sample {
      "xid/149-fatal", "gpu/0018:01:00.0", SEVERITY_CRITICAL},
     {"NVRM: Xid (PCI:0018:01:00): 145, RLW_REMAP Nonfatal XC1 i0 Link 08 (0x004505c6 0x00000000)",
      "xid/145-nonfatal", "gpu/0018:01:00.0", SEVERITY_MINOR},
+    /* Sub-codes 38 and 40 of a link that went down are what somebody did to it. */
+    {"NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x026505c6 0x00000000 "
+     "0x00000000)",
+     "xid/149-nonfatal", "gpu/0018:01:00.0", SEVERITY_MINOR},
+    {"NVRM: Xid (PCI:0018:01:00): 149, pid=12, name=python3, NETIR_LINK_DOWN Fatal XC0 i0 Link 08 "
+     "(0x028005c6 "
+     "0x00000000)",
+     "xid/149-nonfatal", "gpu/0018:01:00.0", SEVERITY_MINOR},
+    {"NVRM: Xid (PCI:0018:01:00): 150, MSE_WATCHDOG Fatal XC0 i0 Link -1 (0x00000000 0x00000000)",
+     "xid/150-fatal", "gpu/0018:01:00.0", SEVERITY_CRITICAL},
+    /* Without the driver's word: by the unit's status. */
+    {"NVRM: Xid (PCI:0000:04:00): 145, RLW_SRC_TRACK XC0 i0 Link 00 (0x000000e2 0x00000010 0x0)",
+     "xid/145-fatal", "gpu/0000:04:00.0", SEVERITY_CRITICAL},
+    {"NVRM: Xid (PCI:0000:04:00): 145, RLW_SRC_TRACK XC0 i0 Link 01 (0x000000e2 0x00000002 0x0)",
+     "xid/145-nonfatal", "gpu/0000:04:00.0", SEVERITY_MINOR},
+    {"NVRM: Xid (PCI:0000:9b:00): 162, Power Smoothing HW Circuitry capability reengaged", "xid/162",
+     "gpu/0000:9b:00.0", SEVERITY_NOTICE},
     {"NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)",
      "xid/154-drain-reset", "gpu/0000:9b:00.0", SEVERITY_MAJOR},
     {"NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x4 (Drain and Reset) to 0x1 (GPU "
@@ -41,8 +58,10 @@ static const struct sample {
     {"NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 "
      "(None)",
      "xid/154-none", "gpu/0000:9b:00.0", SEVERITY_NOTICE},
-    {"nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up", "sxid/20034",
+    {"nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up", "sxid/20034-fatal",
      "switch/0000:c1:00.0", SEVERITY_CRITICAL},
+    {"nvidia-nvswitch1: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 54 sourcetrack timeout error (First)",
+     "sxid/24007-fatal", "switch/0000:c3:00.0", SEVERITY_CRITICAL},
     {"nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error",
      "sxid/12028", "switch/0000:05:00.0", SEVERITY_MINOR},
     {"nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further "
@@ -135,6 +154,10 @@ static void innocent_lines(void **state)
     static const char *const lines[] = {
         "NVRM: GPU at PCI:0000:9b:00: GPU-509665ad-b600-ac93-3616-d754b23d636d",
         "NVRM: Xid (PCI:0000:9b:00)",
+        "nvidia-nvswitch1: SXid (PCI:0000:c3:00.0): 24007, Severity 1 Engine instance 54 Sub-engine instance "
+        "00",
+        "nvidia-nvswitch1: SXid (PCI:0000:c3:00.0): 24007, Data {0x00000001, 0x00000001, 0x00000000, "
+        "0x00000001}",
         "NVRM: Xid (PCI:0000:9b:00): , pid=1",
         "NVRM: Xid (): 79",
         "NVRM: Xid (PCI:0000:9b:00): 99999999999999999999999999",
