@@ -20,10 +20,11 @@ typedef uint32_t machine_id; /* index into cluster->machines */
 
 enum { UID_TEXT_MAX = 37, SUFFIX_TEXT_MAX = 6, NAME_PREFIX_MAX = 58 };
 
-/* What is added to the cluster's log positions: below 2^62, so positions up to 2^42 do not wrap. */
+/* What is added to the cluster's log positions: below 2^56, so uids of 2^36 positions stay below 2^57. Agents
+ * use the bits above for the containers of a Pod. */
 static inline obj_id uid_base(uint64_t identity)
 {
-    return identity >> 2;
+    return identity >> 8;
 }
 
 /* "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx", a bijection of the id. */

@@ -1,4 +1,5 @@
 /* Writes that are wrong: refused with the right status, nothing changes, nothing falls over. */
+#include "core/agent/agent.h"
 #include "harness.h"
 
 static int write_raw(struct harness *h, enum write_verb verb, enum object_kind object, const char *name,
@@ -171,11 +172,13 @@ static obj_id default_namespace(const struct core *core)
 
 static void clusters_have_uids_of_their_own(void **state)
 {
-    struct core *a = booted(UINT64_C(0xfedcba9876543210)), *b = booted(UINT64_C(0xfedcba9876543290));
+    struct core *a = booted(UINT64_C(0xfedcba9876543210)), *b = booted(UINT64_C(0xfedcba9876544210));
     char texts[2][UID_TEXT_MAX];
     uid_text(default_namespace(a), texts[0]);
     uid_text(default_namespace(b), texts[1]);
     assert_string_not_equal(texts[0], texts[1]);
+    /* Agents keep the bits above for containers. */
+    assert_true(uid_base(UINT64_MAX) + (UINT64_C(1) << 36 << 20) <= AGENT_CONTAINER_TASKS_MAX);
     /* Later boots leave the identity as it is, and snapshots keep it. */
     struct buf bytes BUF_CLEANUP = {0};
     struct core *again = core_new();

@@ -44,7 +44,7 @@
 
 #define AGENT_KILL_ALLOWANCE_NS (100 * NS_PER_MS)
 /* The launcher knows a container by its task's uid with its index in the upper bits (host/agent/tasks.c). */
-#define AGENT_CONTAINER_TASKS_MAX (UINT64_C(1) << 54)
+#define AGENT_CONTAINER_TASKS_MAX (UINT64_C(1) << 57)
 #define AGENT_STEPS_INTERVAL_NS                                                                              \
     (100 * NS_PER_MS) /* STEPS at most this often; 1 ms x world size for large gangs */
 
