@@ -65,9 +65,24 @@ static void put_place(struct buf *out, const struct doc *found)
         buf_printf(out, " of rank %lld", (long long)doc_number(found, "rank", 0));
     if (machine.len)
         buf_printf(out, " on " STR_FORMAT, STR_ARG(machine));
+    struct str user = doc_text(found, "user");
+    if (user.len)
+        buf_printf(out, " by " STR_FORMAT, STR_ARG(user));
     int64_t tasks = doc_number(found, "tasks", 1);
     if (tasks > 1)
         buf_printf(out, " and %lld other task%s", (long long)tasks - 1, tasks > 2 ? "s" : "");
+}
+
+/* Other faults: what supports the cause, or came later. */
+static void put_others(struct buf *out, const char *heading, const struct doc *faults)
+{
+    for (size_t i = 0; i < doc_len(faults); i++) {
+        const struct doc *fault = doc_at(faults, i);
+        struct str evidence = doc_text(fault, "evidence");
+        buf_printf(out, "  %-10s fault " STR_FORMAT, heading, STR_ARG(doc_text(fault, "cause")));
+        put_place(out, fault);
+        buf_printf(out, evidence.len ? ": " STR_FORMAT "\n" : STR_FORMAT "\n", STR_ARG(evidence));
+    }
 }
 
 static void put_cause(struct buf *out, const struct doc *found)
@@ -83,10 +98,8 @@ static void put_cause(struct buf *out, const struct doc *found)
         buf_printf(out, "  evidence   " STR_FORMAT "\n", STR_ARG(evidence));
     if (fault.len)
         buf_printf(out, "  fault      " STR_FORMAT "\n", STR_ARG(fault));
-    const struct doc *supporting = doc_get(found, "supporting"), *clues = doc_get(found, "clues");
-    for (size_t i = 0; i < doc_len(supporting); i++)
-        buf_printf(out, "  also       fault " STR_FORMAT "\n",
-                   STR_ARG(doc_str(doc_at(supporting, i), STR(""))));
+    put_others(out, "also", doc_get(found, "supporting"));
+    const struct doc *clues = doc_get(found, "clues");
     for (size_t i = 0; i < doc_len(clues); i++) {
         const struct doc *clue = doc_at(clues, i);
         struct str line = doc_text(clue, "evidence");
@@ -94,6 +107,7 @@ static void put_cause(struct buf *out, const struct doc *found)
         put_place(out, clue);
         buf_printf(out, line.len ? ": " STR_FORMAT "\n" : STR_FORMAT "\n", STR_ARG(line));
     }
+    put_others(out, "later", doc_get(found, "later"));
 }
 
 static void put_duration(struct buf *out, int64_t ns)

@@ -29,31 +29,47 @@ static obj_id struck_job(const struct core *core, const struct machine *machine,
     return found;
 }
 
-static void strike(struct step *step, struct fault *fault, const struct jobset *jobset)
+/* `found`: the fault as it is now. */
+static void strike(struct step *step, struct fault *fault, const struct end_fault *found,
+                   struct jobset *jobset)
 {
     struct buf name BUF_CLEANUP = {0};
     buf_printf(&name, STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_), STR_ARG(jobset->name));
-    fault_strike(step, fault, jobset->uid, buf_str(&name));
+    fault_strike(step, fault, buf_str(&name));
+    ends_strike(step, jobset, found);
+}
+
+/* When it began, by the clock of its machine where that can be: reports may be a little late. */
+static int64_t began_ns(const struct signal *signal, int64_t now_ns)
+{
+    bool sane = signal && signal->first_ns <= now_ns && now_ns - signal->first_ns <= ATTRIBUTE_AFTER_NS;
+    return sane ? signal->first_ns : now_ns;
 }
 
 /* Those who work where it occurred, else who worked there until a moment ago. `signal` NULL: all of the
- * machine. */
+ * machine, which it takes out of service now. */
 static void strike_jobs(struct core *core, struct step *step, const struct machine *machine,
                         struct fault *fault, const struct signal *signal)
 {
     bool any = false;
+    struct end_fault found;
+    const struct jobset *before = NULL;
+    end_fault_of(fault, began_ns(signal, step->now_ns), step->now_ns, &found);
     list_for_each(node, &core->jobs.machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
+        struct jobset *jobset = task->job->jobset;
         if (signal && !is_struck(task, signal))
             continue;
         any = true;
-        strike(step, fault, task->job->jobset);
+        if (jobset != before)
+            strike(step, fault, &found, jobset);
+        before = jobset; /* mostly the tasks of a machine are of one */
     }
     bool lately = machine->last_job && step->now_ns - machine->last_job_ns <= ATTRIBUTE_AFTER_NS;
-    const struct jobset *last = any || !lately ? NULL : jobs_find_uid(&core->jobs, machine->last_job);
+    struct jobset *last = any || !lately ? NULL : jobs_find_uid(&core->jobs, machine->last_job);
     if (last)
-        strike(step, fault, last);
+        strike(step, fault, &found, last);
 }
 
 struct fault *core_sighted(struct core *core, struct step *step, struct sighting *sighting)
@@ -62,7 +78,7 @@ struct fault *core_sighted(struct core *core, struct step *step, struct sighting
     CHECK(machine);
     sighting->job = struck_job(core, machine, sighting->signal);
     struct fault *fault = health_signal(step, sighting);
-    if (fault && sighting->signal->assertion != SIGNAL_RECOVER)
+    if (fault && fault->last_ns == step->now_ns && sighting->signal->assertion != SIGNAL_RECOVER)
         strike_jobs(core, step, machine, fault, sighting->signal);
     return fault;
 }
@@ -177,13 +193,29 @@ static void begin_leaving(struct core *core, struct machine *machine, int64_t le
     core_leaving_restored(core);
 }
 
+/* No fault takes the machine out of service: people do. */
+static void note_maintenance(struct core *core, struct step *step, const struct machine *machine,
+                             struct str why)
+{
+    struct end_fault order;
+    end_fault_ordered(ORDER_MAINTENANCE, machine->name, STR(""), why, step->now_ns, &order);
+    list_for_each(node, &core->jobs.machine_tasks[machine->id])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        if (task->state != TASK_STOPPING && !task->doomed)
+            ends_strike(step, task->job->jobset, &order);
+    }
+}
+
 static void stop_tasks(struct core *core, struct step *step, struct machine *machine, struct fault *fault)
 {
     struct buf why BUF_CLEANUP = {0};
     if (fault)
         fault_describe(fault, &why);
-    else
+    else if (!repair_describe(step->repairs, machine, &why))
         buf_printf(&why, "quarantined");
+    if (!fault)
+        note_maintenance(core, step, machine, buf_str(&why));
     jobs_vacate(step, machine, buf_str(&why));
 }
 

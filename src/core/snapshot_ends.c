@@ -57,6 +57,56 @@ static bool read_clues(Snapshot__EndClue *const *list, size_t count, int64_t now
     return true;
 }
 
+static Snapshot__EndFault **write_faults(struct arena *arena, const struct end_faults *faults,
+                                         size_t *ret_count)
+{
+    Snapshot__EndFault **list = ARENA_ARRAY(arena, Snapshot__EndFault *, faults->count);
+    *ret_count = faults->count;
+    for (size_t i = 0; i < faults->count; i++) {
+        const struct end_fault *found = &faults->items[i];
+        Snapshot__EndFault *item = list[i] = ARENA_NEW(arena, Snapshot__EndFault);
+        snapshot__end_fault__init(item);
+        item->fault = found->fault;
+        item->level = found->level;
+        item->domain = found->domain;
+        item->software = found->software;
+        item->at_ns = found->at_ns;
+        item->last_ns = found->last_ns;
+        item->code = codec_text(arena, str_from(found->code));
+        item->machine = codec_text(arena, str_from(found->machine));
+        item->user = codec_text(arena, str_from(found->user));
+        item->name = codec_text(arena, str_from(found->name));
+        item->evidence = codec_text(arena, str_from(found->evidence));
+    }
+    return list;
+}
+
+static bool read_faults(Snapshot__EndFault *const *list, size_t count, int64_t now_ns, struct end_faults *ret)
+{
+    if (count > END_FAULTS_MAX)
+        return false;
+    ret->items = count ? mem_alloc(count * sizeof(*ret->items)) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        const Snapshot__EndFault *item = list[i];
+        if (item->level >= LEVELS || item->domain >= DOMAINS || item->at_ns > item->last_ns ||
+            item->last_ns > now_ns || !item->code[0])
+            return false;
+        struct end_fault *found = &ret->items[ret->count++];
+        *found = (struct end_fault){.fault = item->fault,
+                                    .level = (enum fault_level)item->level,
+                                    .domain = (enum fault_domain)item->domain,
+                                    .software = item->software,
+                                    .at_ns = item->at_ns,
+                                    .last_ns = item->last_ns};
+        copy_text(found->code, sizeof(found->code), item->code);
+        copy_text(found->machine, sizeof(found->machine), item->machine);
+        copy_text(found->user, sizeof(found->user), item->user);
+        copy_text(found->name, sizeof(found->name), item->name);
+        copy_text(found->evidence, sizeof(found->evidence), item->evidence);
+    }
+    return true;
+}
+
 /* --- the ladder ------------------------------------------------------------------------------- */
 
 static void write_ladder(struct arena *arena, const struct ladder *ladder, Snapshot__Jobset *pb)
@@ -127,8 +177,12 @@ static bool read_ladder(const Snapshot__Jobset *pb, int64_t now_ns, struct jobse
 void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
     pb->clues = write_clues(arena, &jobset->clues, &pb->n_clues);
-    for (size_t i = 0; i < pb->n_records; i++)
-        pb->records[i]->clues = write_clues(arena, &jobset->records[i].clues, &pb->records[i]->n_clues);
+    pb->faults = write_faults(arena, &jobset->faults, &pb->n_faults);
+    for (size_t i = 0; i < pb->n_records; i++) {
+        Snapshot__Restart *record = pb->records[i];
+        record->clues = write_clues(arena, &jobset->records[i].clues, &record->n_clues);
+        record->faults = write_faults(arena, &jobset->records[i].faults, &record->n_faults);
+    }
     write_ladder(arena, &jobset->ladder, pb);
     const struct move *move = &jobset->move;
     if (!move->under_way)
@@ -148,9 +202,13 @@ void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snaps
 bool snapshot_read_ends(const struct cluster *cluster, int64_t now_ns, struct jobset *jobset,
                         const Snapshot__Jobset *pb)
 {
-    bool read = read_clues(pb->clues, pb->n_clues, now_ns, &jobset->clues);
-    for (size_t i = 0; read && i < pb->n_records && i < RESTART_RECORDS_MAX; i++)
-        read = read_clues(pb->records[i]->clues, pb->records[i]->n_clues, now_ns, &jobset->records[i].clues);
+    bool read = read_clues(pb->clues, pb->n_clues, now_ns, &jobset->clues) &&
+                read_faults(pb->faults, pb->n_faults, now_ns, &jobset->faults);
+    for (size_t i = 0; read && i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
+        const Snapshot__Restart *item = pb->records[i];
+        read = read_clues(item->clues, item->n_clues, now_ns, &jobset->records[i].clues) &&
+               read_faults(item->faults, item->n_faults, now_ns, &jobset->records[i].faults);
+    }
     read = read && read_ladder(pb, now_ns, jobset);
     const Snapshot__Move *move = pb->move;
     if (!read || !move)

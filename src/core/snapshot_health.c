@@ -16,13 +16,6 @@ static void write_lists(struct arena *arena, const struct fault *fault, Snapshot
     pb->jobs = ARENA_ARRAY(arena, char *, fault->job_count);
     for (uint32_t i = 0; i < fault->job_count; i++)
         pb->jobs[i] = codec_text(arena, fault->jobs[i]);
-    pb->n_hit_jobs = pb->n_hits_ns = fault->hit_count;
-    pb->hit_jobs = ARENA_ARRAY(arena, uint64_t, fault->hit_count);
-    pb->hits_ns = ARENA_ARRAY(arena, int64_t, fault->hit_count);
-    for (uint32_t i = 0; i < fault->hit_count; i++) {
-        pb->hit_jobs[i] = fault->hits[i].job;
-        pb->hits_ns[i] = fault->hits[i].at_ns;
-    }
 }
 
 static void write_times(const struct fault *fault, Snapshot__Fault *pb)
@@ -109,8 +102,7 @@ static bool is_sane(const Snapshot__Fault *pb, int64_t now_ns)
     return pb->severity >= SEVERITY_NOTICE && pb->severity <= SEVERITY_CRITICAL && pb->domain < DOMAINS &&
            pb->level < LEVELS && pb->own < LEVELS && pb->reason < FAULT_REASONS &&
            pb->action < FAULT_ACTIONS && pb->chip >= -1 && pb->n_recent <= FAULT_TIMES_MAX &&
-           pb->n_jobs <= FAULT_JOBS_MAX && pb->n_hit_jobs <= FAULT_HITS_MAX &&
-           pb->n_hits_ns == pb->n_hit_jobs && pb->open == (pb->closed_ns == 0) && pb->count > 0 &&
+           pb->n_jobs <= FAULT_JOBS_MAX && pb->open == (pb->closed_ns == 0) && pb->count > 0 &&
            pb->first_ns >= 0 && pb->first_ns <= pb->last_ns && pb->last_ns <= now_ns &&
            pb->opened_ns <= now_ns && pb->closed_ns <= now_ns && pb->shown_ns <= now_ns &&
            pb->recovered_ns >= 0 && pb->recovered_ns <= now_ns && (pb->open || !pb->recovered_ns) &&
@@ -170,8 +162,6 @@ bool snapshot_read_fault(struct health *health, int64_t now_ns, const Snapshot__
     read_times(pb, &saved);
     for (size_t i = 0; i < pb->n_jobs; i++)
         saved.jobs[i] = str_from(pb->jobs[i]);
-    for (size_t i = 0; i < pb->n_hit_jobs; i++)
-        saved.hits[saved.hit_count++] = (struct fault_hit){pb->hit_jobs[i], pb->hits_ns[i]};
     return health_restore(health, &saved);
 }
 

@@ -240,9 +240,30 @@ static bool orphan_workload(const struct writing *writing, struct jobset *jobset
     return write_accept(writing, 200, ref);
 }
 
+/* Who ordered it is the cause of what it ends. */
+static void note_order(const struct writing *writing, const struct task *task)
+{
+    struct buf text BUF_CLEANUP = {0};
+    struct end_fault order;
+    if (task_ended(task->state) || task->doomed || task->state == TASK_STOPPING ||
+        task->machine == MACHINE_NONE)
+        return;
+    const struct machine *machine = &writing->core->cluster.machines[task->machine];
+    const char *code = machine->cordoned       ? ORDER_DRAIN
+                       : writing->write->evict ? ORDER_EVICTION
+                                               : ORDER_DELETION;
+    buf_printf(&text, "Pod " STR_FORMAT "/" STR_FORMAT " was %s%s", STR_ARG(task->job->jobset->namespace_),
+               STR_ARG(task->name), writing->write->evict ? "evicted" : "deleted",
+               machine->cordoned ? " from its machine, which is cordoned" : "");
+    end_fault_ordered(code, machine->name, writing->write->user, buf_str(&text), writing->step->now_ns,
+                      &order);
+    ends_strike(writing->step, task->job->jobset, &order);
+}
+
 /* From a machine that is drained: not the user's wish about this Pod. */
 static void evict(const struct writing *writing, struct task *task)
 {
+    note_order(writing, task);
     if (task->machine != MACHINE_NONE && writing->core->cluster.machines[task->machine].cordoned)
         task->loss = LOSS_EVICTED;
     task_evict(writing->step, task, writing->write->grace_s);

@@ -2,80 +2,170 @@
 
 #include "core/health/internal.h"
 
+/* --- faults --------------------------------------------------------------------------------------------- */
+
+static void copy_text(char *to, size_t size, struct str from)
+{
+    CHECK(size > 0);
+    struct str head = str_head_utf8(from, size - 1);
+    mem_copy(to, head.data, head.len);
+    to[head.len] = 0;
+}
+
+void end_fault_of(const struct fault *fault, int64_t began_ns, int64_t now_ns, struct end_fault *ret)
+{
+    *ret = (struct end_fault){.fault = fault->uid,
+                              .level = fault->level,
+                              .domain = fault->domain,
+                              .software = fault->software,
+                              .at_ns = began_ns,
+                              .last_ns = now_ns};
+    copy_text(ret->code, sizeof(ret->code), fault->code);
+    copy_text(ret->machine, sizeof(ret->machine), fault->machine);
+    copy_text(ret->user, sizeof(ret->user), fault->user);
+    copy_text(ret->name, sizeof(ret->name), fault->name);
+    copy_text(ret->evidence, sizeof(ret->evidence), buf_str(&fault->evidence));
+}
+
+void end_fault_ordered(const char *code, struct str machine, struct str user, struct str evidence,
+                       int64_t now_ns, struct end_fault *ret)
+{
+    *ret = (struct end_fault){
+        .level = LEVEL_NOT_HANDLE, .domain = DOMAIN_USER, .at_ns = now_ns, .last_ns = now_ns};
+    copy_text(ret->code, sizeof(ret->code), str_from(code));
+    copy_text(ret->machine, sizeof(ret->machine), machine);
+    copy_text(ret->user, sizeof(ret->user), user);
+    copy_text(ret->evidence, sizeof(ret->evidence), evidence);
+}
+
+bool end_fault_is_ordered(const struct end_fault *found)
+{
+    return found->fault == 0 || str_starts(str_from(found->code), STR("injected/"));
+}
+
+static enum fault_domain domain_of(const struct end_fault *found)
+{
+    return found->software && !end_fault_is_ordered(found) ? DOMAIN_SOFTWARE : found->domain;
+}
+
+static bool is_same(const struct end_fault *a, const struct end_fault *b)
+{
+    return a->fault == b->fault &&
+           (a->fault || (str_is(str_from(a->code), b->code) && str_is(str_from(a->machine), b->machine)));
+}
+
+const struct end_fault *end_faults_find(const struct end_faults *faults, const struct end_fault *wanted)
+{
+    for (size_t i = 0; i < faults->count; i++)
+        if (is_same(&faults->items[i], wanted))
+            return &faults->items[i];
+    return NULL;
+}
+
+/* Does `a` say less than `b`? */
+static bool is_weaker(const struct end_fault *a, const struct end_fault *b)
+{
+    if (end_fault_is_ordered(a) != end_fault_is_ordered(b))
+        return end_fault_is_ordered(b);
+    if (a->level != b->level)
+        return a->level < b->level;
+    return a->last_ns < b->last_ns;
+}
+
+/* Its code on several chips at once is the program's doing: it is so of the earlier ones too. */
+static void share_software(struct end_faults *faults, const struct end_fault *found)
+{
+    for (size_t i = 0; found->software && i < faults->count; i++)
+        faults->items[i].software |= str_is(str_from(found->code), faults->items[i].code) &&
+                                     found->at_ns - faults->items[i].last_ns <= SOFTWARE_WINDOW_NS;
+}
+
+void end_faults_add(struct end_faults *faults, const struct end_fault *found)
+{
+    struct end_fault *place = (struct end_fault *)end_faults_find(faults, found);
+    share_software(faults, found);
+    if (place) {
+        int64_t at_ns = found->at_ns < place->at_ns ? found->at_ns : place->at_ns;
+        *place = *found;
+        place->at_ns = at_ns;
+        return;
+    }
+    if (faults->count < END_FAULTS_MAX) {
+        faults->items = mem_realloc(faults->items, (faults->count + 1) * sizeof(*faults->items));
+        faults->items[faults->count++] = *found;
+        return;
+    }
+    place = &faults->items[0];
+    for (size_t i = 1; i < faults->count; i++)
+        if (is_weaker(&faults->items[i], place))
+            place = &faults->items[i];
+    if (is_weaker(place, found))
+        *place = *found;
+}
+
+void end_faults_forget(struct end_faults *faults, int64_t before_ns)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < faults->count; i++)
+        if (faults->items[i].last_ns >= before_ns || faults->items[i].fault == 0)
+            faults->items[kept++] = faults->items[i];
+    faults->count = kept;
+}
+
+void end_faults_done(struct end_faults *faults)
+{
+    mem_free(faults->items);
+    *faults = (struct end_faults){0};
+}
+
+/* --- the worst of them ---------------------------------------------------------------------------------- */
+
 struct search {
-    obj_id job;
     struct str machine;
     int64_t end_ns;
-    const struct fault *worst[ATTRIBUTE_SUPPORT_MAX + 1];
-    int64_t at_ns[ATTRIBUTE_SUPPORT_MAX + 1];
-    size_t count, more;
+    const struct end_fault *worst[END_FAULTS_MAX];
+    size_t count;
 };
 
-/* The first occurrence within the window; INT64_MAX: none. */
-static int64_t first_strike(const struct search *search, const struct fault *fault)
+/* Somebody did it on purpose, so shortly before the end that there is no doubt. */
+static bool explains_at_once(const struct search *search, const struct end_fault *found)
 {
-    for (uint32_t i = 0; i < fault->hit_count; i++) {
-        const struct fault_hit *hit = &fault->hits[i];
-        if (hit->job == search->job && hit->at_ns >= search->end_ns - ATTRIBUTE_BEFORE_NS &&
-            hit->at_ns <= search->end_ns + ATTRIBUTE_AFTER_NS)
-            return hit->at_ns;
-    }
-    return INT64_MAX;
+    return end_fault_is_ordered(found) && found->last_ns >= search->end_ns - ATTRIBUTE_ORDERED_NS;
 }
 
-static enum fault_domain domain_of(const struct fault *fault)
+static bool goes_before(const struct search *search, const struct end_fault *a, const struct end_fault *b)
 {
-    return fault->software ? DOMAIN_SOFTWARE : fault->domain;
-}
-
-/* Somebody broke it on purpose, so shortly before the end that there is no doubt. */
-static bool is_injected(const struct search *search, const struct fault *fault)
-{
-    bool shortly = false;
-    for (uint32_t i = 0; i < fault->hit_count; i++)
-        shortly |= fault->hits[i].job == search->job &&
-                   fault->hits[i].at_ns >= search->end_ns - ATTRIBUTE_INJECTED_NS &&
-                   fault->hits[i].at_ns <= search->end_ns;
-    return shortly && str_starts(fault->code, STR("injected/"));
-}
-
-static bool goes_before(const struct search *search, const struct fault *a, int64_t a_ns,
-                        const struct fault *b, int64_t b_ns)
-{
-    if (is_injected(search, a) != is_injected(search, b))
-        return is_injected(search, a);
-    bool a_there = str_equal(a->machine, search->machine), b_there = str_equal(b->machine, search->machine);
+    if (explains_at_once(search, a) != explains_at_once(search, b))
+        return explains_at_once(search, a);
+    bool a_there = str_is(search->machine, a->machine), b_there = str_is(search->machine, b->machine);
     if (a_there != b_there)
         return a_there;
     if (a->level != b->level)
         return a->level > b->level;
     if (domain_of(a) != domain_of(b))
         return domain_of(a) > domain_of(b); /* unknown, user, software, hardware */
-    if (a_ns != b_ns)
-        return a_ns < b_ns;
-    return a->uid < b->uid;
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns;
+    return a->fault < b->fault;
 }
 
-static void consider(void *context, const struct fault *fault)
+static void consider(struct search *search, const struct end_fault *found)
 {
-    struct search *search = context;
-    int64_t at_ns = first_strike(search, fault);
-    if (at_ns == INT64_MAX)
-        return;
-    size_t place = 0;
-    while (place < search->count &&
-           goes_before(search, search->worst[place], search->at_ns[place], fault, at_ns))
-        place++;
-    size_t room = ATTRIBUTE_SUPPORT_MAX + 1;
-    search->more += search->count == room;
-    search->count += search->count < room;
-    for (size_t i = search->count; i-- > place + 1;) {
-        search->worst[i] = search->worst[i - 1];
-        search->at_ns[i] = search->at_ns[i - 1];
-    }
-    if (place < room) {
-        search->worst[place] = fault;
-        search->at_ns[place] = at_ns;
+    size_t place = search->count++;
+    for (; place > 0 && goes_before(search, found, search->worst[place - 1]); place--)
+        search->worst[place] = search->worst[place - 1];
+    search->worst[place] = found;
+}
+
+static void find_worst(struct search *search, const struct end_faults *faults, struct attribution *ret)
+{
+    CHECK(faults->count <= END_FAULTS_MAX);
+    for (size_t i = 0; i < faults->count; i++) {
+        const struct end_fault *found = &faults->items[i];
+        if (found->at_ns <= search->end_ns && found->last_ns >= search->end_ns - ATTRIBUTE_BEFORE_NS)
+            consider(search, found);
+        else if (found->at_ns > search->end_ns && ret->later_count < ATTRIBUTE_LATER_MAX)
+            ret->later[ret->later_count++] = found;
     }
 }
 
@@ -167,13 +257,13 @@ const struct end_clue *end_clues_root(const struct end_clues *clues)
 
 /* --- both ----------------------------------------------------------------------------------------------- */
 
-static bool fault_explains(const struct fault *fault, const struct end_clue *root)
+static bool fault_explains(const struct end_fault *found, const struct end_clue *root)
 {
-    if (!fault || !root)
-        return fault != NULL;
-    if (str_is(fault->machine, root->machine))
-        return fault->level > LEVEL_SUB_HEALTH;
-    return fault->level >= LEVEL_RESET;
+    if (!root)
+        return true;
+    if (strcmp(found->machine, root->machine) == 0)
+        return found->level > LEVEL_SUB_HEALTH;
+    return found->level >= LEVEL_RESET;
 }
 
 static void support_clues(struct attribution *ret, const struct end_clues *clues)
@@ -191,19 +281,20 @@ static void support_clues(struct attribution *ret, const struct end_clues *clues
     }
 }
 
-void attribute(const struct health *health, obj_id job, struct str machine, int64_t end_ns,
-               const struct end_clues *clues, struct attribution *ret)
+void attribute(const struct end_faults *faults, const struct end_clues *clues, struct str machine,
+               int64_t end_ns, struct attribution *ret)
 {
-    static const struct end_clues none;
-    clues = clues ? clues : &none;
+    static const struct end_clues no_clues;
+    static const struct end_faults no_faults;
+    clues = clues ? clues : &no_clues;
     const struct end_clue *root = end_clues_root(clues);
     bool placed = root && root->machine[0];
-    struct search search = {
-        .job = job, .machine = placed ? str_from(root->machine) : machine, .end_ns = end_ns};
-    fault_visit(health, consider, &search);
-    *ret = (struct attribution){.more = search.more};
+    struct search search = {.machine = placed ? str_from(root->machine) : machine, .end_ns = end_ns};
+    *ret = (struct attribution){0};
+    find_worst(&search, faults ? faults : &no_faults, ret);
     size_t first = 0;
-    if (search.count && (is_injected(&search, search.worst[0]) || fault_explains(search.worst[0], root))) {
+    const struct end_fault *worst = search.count ? search.worst[0] : NULL;
+    if (worst && (explains_at_once(&search, worst) || fault_explains(worst, root))) {
         ret->primary = search.worst[first++];
         ret->domain = domain_of(ret->primary);
     } else if (root) {
@@ -224,7 +315,7 @@ void attribute(const struct health *health, obj_id job, struct str machine, int6
 void attribution_cause(const struct attribution *found, struct buf *out)
 {
     if (found->primary)
-        buf_add_str(out, found->primary->code);
+        buf_printf(out, "%s", found->primary->code);
     else if (found->clue)
         buf_printf(out, "task/%s", clue_name(found->clue->kind));
     else

@@ -1,9 +1,13 @@
-/* attribute.h - what ended an attempt: Meta's rule (arXiv 2410.21680), "detected within ten minutes before or
- * five minutes after the end of the job", over the faults of its machines and the clues that its tasks left
- * (clue.h); one primary cause with the others as support, or none: "unattributed" is an answer.
+/* attribute.h - what ended an attempt: the faults that struck the JobSet in the ten minutes before its end,
+ * and the clues that its tasks left (clue.h); one primary cause with the others as support, or none:
+ * "unattributed" is an answer. The window is Meta's (arXiv 2410.21680), but for one thing: a cause comes
+ * before its effect.
  *
- * Faults. One struck a JobSet when it occurred on a machine or chip that the JobSet had, or had until at most
- * five minutes before. Of those in the window the first has the largest level; of equal ones hardware goes
+ * Faults. A fault struck a JobSet when it occurred on a machine or chip that the JobSet had, or had until at
+ * most five minutes before. Each occurrence is copied when it is heard of (struct end_fault), so that nothing
+ * that happens to the fault afterwards rewrites why an attempt ended. Occurrences that began before the end,
+ * by the clock of their machine, may be heard of for ATTRIBUTE_AFTER_NS; what began later is listed as
+ * `later` at most. Of those before the end the first has the largest level; of equal ones hardware goes
  * before software before the user, then the earliest. Those of the machine where it began go before all
  * others. A code that struck several chips of the job at once counts as software, whatever its table says.
  *
@@ -11,8 +15,10 @@
  * support and are never the cause. The same root on several machines within SOFTWARE_WINDOW_NS is software
  * rather than hardware.
  *
- * On purpose. What `phalanx inject` tells of before it does it (codes injected/...) explains every end within
- * ATTRIBUTE_INJECTED_NS behind it, whatever else was seen: nobody is to look for a cause that is known.
+ * On purpose. What `phalanx inject` tells of before it does it (codes injected/...), and what a user orders
+ * (drains, deletions of Pods), explains every end within ATTRIBUTE_ORDERED_NS behind it, whatever else was
+ * seen: nobody is to look for a cause that is known. The domain is the user's, however many such faults there
+ * are.
  *
  * Both. The fault is the cause when there is no root, when it is on the root's machine and more than
  * SUB_HEALTH, or when it takes its machine out of service wherever that is; else the root is.
@@ -25,9 +31,16 @@
 
 #define ATTRIBUTE_BEFORE_NS (600 * NS_PER_SECOND)
 #define ATTRIBUTE_AFTER_NS  (300 * NS_PER_SECOND)
-#define ATTRIBUTE_INJECTED_NS (60 * NS_PER_SECOND)
+#define ATTRIBUTE_ORDERED_NS (60 * NS_PER_SECOND)
 
-enum { ATTRIBUTE_SUPPORT_MAX = 7, END_CLUES_MAX = 8, END_MACHINE_MAX = 63 };
+enum {
+    ATTRIBUTE_SUPPORT_MAX = 7,
+    ATTRIBUTE_LATER_MAX = 4,
+    END_CLUES_MAX = 8,
+    END_FAULTS_MAX = 16,
+    END_MACHINE_MAX = 63,
+    END_USER_MAX = 63,
+};
 
 /* One clue of an attempt's end, over all of its tasks that left it. */
 struct end_clue {
@@ -54,22 +67,61 @@ void end_clues_done(struct end_clues *clues);
 /* The cause among them; NULL: there is no root. */
 const struct end_clue *end_clues_root(const struct end_clues *clues);
 
+/* A fault as it was when it struck the JobSet, or what a user ordered. */
+struct end_fault {
+    obj_id fault; /* uid; 0: an order */
+    enum fault_level level;
+    enum fault_domain domain;
+    bool software;                  /* on several chips of the JobSet within SOFTWARE_WINDOW_NS */
+    int64_t at_ns;                  /* stamp at which it began ... */
+    int64_t last_ns;                /* ... and at which it occurred last */
+    char code[SIGNAL_CODE_MAX + 1]; /* "xid/79"; of an order ORDER_DRAIN, ... */
+    char machine[END_MACHINE_MAX + 1];
+    char user[END_USER_MAX + 1]; /* who did or ordered it; empty: nobody */
+    char name[NAME_MAX_BYTES + 1]; /* of the fault */
+    char evidence[SIGNAL_EVIDENCE_MAX + 1];
+};
+/* Zeroed: none. Bounded by END_FAULTS_MAX: the weakest makes room. */
+struct end_faults {
+    struct end_fault *items; /* owned, in the order in which they were heard of */
+    size_t count;
+};
+#define ORDER_DRAIN       "drain"       /* evicted from a machine that is cordoned */
+#define ORDER_EVICTION    "eviction"    /* or from another */
+#define ORDER_DELETION    "deletion"    /* of a Pod */
+#define ORDER_MAINTENANCE "maintenance" /* its machine is to be free for that */
+
+/* The fault as it is now. `began_ns`: by the clock of its machine. */
+void end_fault_of(const struct fault *fault, int64_t began_ns, int64_t now_ns, struct end_fault *ret);
+/* What a user ordered now, on this machine; `user` empty: it is not known who. */
+void end_fault_ordered(const char *code, struct str machine, struct str user, struct str evidence,
+                       int64_t now_ns, struct end_fault *ret);
+/* A further occurrence of a fault that is there takes its place, but began when the first did. */
+void end_faults_add(struct end_faults *faults, const struct end_fault *found);
+const struct end_fault *end_faults_find(const struct end_faults *faults, const struct end_fault *wanted);
+/* Forgets the faults that occurred last before the stamp; orders stay. */
+void end_faults_forget(struct end_faults *faults, int64_t before_ns);
+void end_faults_done(struct end_faults *faults);
+/* Somebody did it on purpose. */
+bool end_fault_is_ordered(const struct end_fault *found);
+
 struct attribution {
     /* The cause: one of the two at most. Both NULL: nothing is known that explains it. */
-    const struct fault *primary;
+    const struct end_fault *primary;
     const struct end_clue *clue;
-    const struct fault *supporting[ATTRIBUTE_SUPPORT_MAX]; /* the next worst, in order */
-    size_t supporting_count, more;                         /* more: beyond those */
+    const struct end_fault *supporting[ATTRIBUTE_SUPPORT_MAX]; /* the next worst, in order */
+    size_t supporting_count, more;                             /* more: beyond those */
+    const struct end_fault *later[ATTRIBUTE_LATER_MAX];        /* began after the end: never the cause */
+    size_t later_count;
     const struct end_clue *clues[END_CLUES_MAX]; /* all others, heaviest first */
     size_t clue_count;
     enum fault_domain domain;                              /* of the cause */
 };
 
-/* Why did an attempt of this JobSet end at `end_ns` (stamp)? `machine` is that of the task which ended first,
- * empty: it is not known; `clues` NULL: none. Looks at every fault: for one object at a time, not for
- * lists. */
-void attribute(const struct health *health, obj_id job, struct str machine, int64_t end_ns,
-               const struct end_clues *clues, struct attribution *ret);
+/* Why did an attempt end at `end_ns` (stamp)? `faults` and `clues` are what was kept of it (NULL: none) and
+ * outlive *ret; `machine` is that of the task which ended first, empty: it is not known. */
+void attribute(const struct end_faults *faults, const struct end_clues *clues, struct str machine,
+               int64_t end_ns, struct attribution *ret);
 /* "xid/79", "task/traceback", "unattributed"; into `out`. */
 void attribution_cause(const struct attribution *found, struct buf *out);
 

@@ -44,7 +44,7 @@ struct sender;
 /* It ended attempts of different jobs (job/suspect.c): shown, and avoided by placement where it can be. */
 #define SUSPECT_FAULT "phalanx/suspect-machine"
 
-enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8, FAULT_HITS_MAX = 16 };
+enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8 };
 #define SOFTWARE_WINDOW_NS (30 * NS_PER_SECOND)
 #define FAULT_SHOW_NS      (1 * NS_PER_SECOND)
 
@@ -62,12 +62,6 @@ extern const char *const fault_action_names[FAULT_ACTIONS];
 /* Why its level is higher than its code's own. */
 enum fault_reason { RAISED_NOT, RAISED_FREQUENCY, RAISED_DURATION, RAISED_RELATION, FAULT_REASONS };
 extern const char *const fault_reason_names[FAULT_REASONS];
-
-/* It occurred where a JobSet ran. */
-struct fault_hit {
-    obj_id job;
-    int64_t at_ns;
-};
 
 struct fault {
     obj_id uid;
@@ -91,8 +85,6 @@ struct fault {
     obj_id job;                   /* JobSet that had the chip or machine at the newest occurrence; 0: none */
     struct str jobs[FAULT_JOBS_MAX]; /* "namespace/name" of those that it hit; owned */
     uint32_t job_count, jobs_more;   /* jobs_more: beyond those */
-    struct fault_hit hits[FAULT_HITS_MAX]; /* the newest, oldest first: for attribute.h */
-    uint32_t hit_count;
     int64_t created_ns;
     uint64_t changed_seq;
     struct str user; /* who wrote it; empty: an agent */
@@ -150,7 +142,7 @@ void health_clear(struct step *step, struct fault *fault);
 /* As health_clear, and its history goes too. */
 void health_remove(struct step *step, struct fault *fault);
 /* It struck this JobSet now; its name, "namespace/name", is kept once. */
-void fault_strike(struct step *step, struct fault *fault, obj_id job, struct str name);
+void fault_strike(struct step *step, struct fault *fault, struct str name);
 /* The FaultTable is another one (NULL: none): later signals and timers are judged by it. */
 void health_set_table(struct health *health, const struct doc *document);
 void health_cluster(struct step *step); /* the machines are others than before */

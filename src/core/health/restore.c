@@ -32,8 +32,6 @@ static void copy_state(struct fault *fault, const struct fault *saved)
     for (uint32_t i = 0; i < saved->job_count; i++)
         fault->jobs[i] = arena_str(&fault->text, saved->jobs[i]);
     fault->job_count = saved->job_count;
-    memcpy(fault->hits, saved->hits, sizeof(fault->hits));
-    fault->hit_count = saved->hit_count;
 }
 
 bool health_restore(struct health *health, const struct fault *saved)
@@ -43,7 +41,7 @@ bool health_restore(struct health *health, const struct fault *saved)
         saved->machine.len > NAME_MAX_BYTES || saved->code.len > SIGNAL_CODE_MAX ||
         saved->place.len > SIGNAL_PLACE_MAX || saved->recent.len > FAULT_TIMES_MAX ||
         saved->sender.len > SENDER_NAME_MAX || saved->job_count > FAULT_JOBS_MAX ||
-        saved->hit_count > FAULT_HITS_MAX || health->sorted.len >= FAULTS_MAX)
+        health->sorted.len >= FAULTS_MAX)
         return false;
     struct fault *fault = store_add(health, saved);
     if (!fault || fault->ward->count > FAULTS_PER_MACHINE_MAX)

@@ -92,12 +92,83 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
     add(step, jobset, record, &clue);
 }
 
+/* The restart whose attempt was struck at `at_ns`, of those that are lately over; NULL: the present attempt
+ * was. */
+static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns, int64_t now_ns)
+{
+    uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
+    struct restart_record *found = NULL;
+    for (uint32_t i = 1; i <= kept; i++) {
+        struct restart_record *record = &jobset->records[(jobset->record_count - i) % RESTART_RECORDS_MAX];
+        if (record->fault_ns < at_ns || now_ns - record->fault_ns > ATTRIBUTE_AFTER_NS)
+            break;
+        found = record;
+    }
+    return found;
+}
+
+/* Seen on the machine where the newest restart began: it may be of interest, though it is no cause of it. */
+static void add_later(struct jobset *jobset, const struct end_fault *found, int64_t now_ns)
+{
+    if (!jobset->record_count || end_fault_is_ordered(found))
+        return;
+    struct restart_record *record = &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
+    const struct end_clue *root = end_clues_root(&record->clues);
+    const char *machine = root && root->machine[0] ? root->machine : record->machine;
+    size_t later = 0;
+    for (size_t i = 0; i < record->faults.count; i++)
+        later += record->faults.items[i].at_ns > record->fault_ns;
+    if (now_ns - record->fault_ns <= ATTRIBUTE_AFTER_NS && later < ATTRIBUTE_LATER_MAX &&
+        record->faults.count < END_FAULTS_MAX && (!machine[0] || strcmp(machine, found->machine) == 0) &&
+        !end_faults_find(&record->faults, found))
+        end_faults_add(&record->faults, found);
+}
+
+void ends_strike(struct step *step, struct jobset *jobset, const struct end_fault *found)
+{
+    CHECK(found->at_ns <= step->now_ns && found->last_ns <= step->now_ns);
+    struct restart_record *record = record_before(jobset, found->at_ns, step->now_ns);
+    if (record && !end_faults_find(&record->faults, found)) {
+        struct end_fault before = *found;
+        before.last_ns = found->at_ns; /* later occurrences are no concern of this restart's */
+        end_faults_add(&record->faults, &before);
+    } else if (!record && jobset_finished(jobset)) {
+        if (!end_faults_find(&jobset->faults, found) &&
+            step->now_ns - jobset->finished_ns <= ATTRIBUTE_AFTER_NS)
+            end_faults_add(&jobset->faults, found);
+    } else if (!record) {
+        end_faults_forget(&jobset->faults, step->now_ns - ATTRIBUTE_BEFORE_NS);
+        add_later(jobset, found, step->now_ns);
+        end_faults_add(&jobset->faults, found);
+    }
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+}
+
+void ends_confirm_order(struct jobset *jobset, struct str machine, int64_t now_ns)
+{
+    for (size_t i = 0; i < jobset->faults.count; i++) {
+        struct end_fault *found = &jobset->faults.items[i];
+        if (found->fault == 0 && str_is(machine, found->machine))
+            found->last_ns = now_ns;
+    }
+}
+
+static void give_faults(struct step *step, struct jobset *jobset, struct restart_record *record)
+{
+    end_faults_forget(&jobset->faults, step->now_ns - ATTRIBUTE_BEFORE_NS);
+    for (size_t i = 0; i < jobset->faults.count; i++)
+        if (!end_faults_find(&record->faults, &jobset->faults.items[i]))
+            end_faults_add(&record->faults, &jobset->faults.items[i]);
+    end_faults_done(&jobset->faults);
+}
+
 void ends_give(struct step *step, struct jobset *jobset, struct restart_record *record)
 {
     struct end_clue before = {0};
     const struct end_clue *root = end_clues_root(&record->clues);
     if (root)
         before = *root;
+    give_faults(step, jobset, record);
     end_clues_forget(&jobset->clues, step->now_ns - ATTRIBUTE_BEFORE_NS);
     if (record->clues.count == 0) {
         end_clues_done(&record->clues);

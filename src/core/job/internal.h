@@ -287,6 +287,8 @@ void suspect_blame(struct step *step, const struct jobset *jobset, const struct 
 /* A task has ended, and is about to be counted. `report` says how, NULL: `kind` does; words: its message. */
 void ends_take(struct step *step, const struct task *task, const struct task_report *report,
                enum clue_kind kind);
+/* A task ends now because of what a user ordered on its machine, however long ago that was. */
+void ends_confirm_order(struct jobset *jobset, struct str machine, int64_t now_ns);
 /* What has come together belongs to this record now, and users read about it. */
 void ends_give(struct step *step, struct jobset *jobset, struct restart_record *record);
 

@@ -265,6 +265,7 @@ struct restart_record {
     int64_t step_at_fault, step_resumed_from; /* -1: unknown */
     int64_t redone_us;          /* chip-microseconds that it took: all since the newest checkpoint */
     struct end_clues clues;     /* of the attempt that it ended; grows for ATTRIBUTE_AFTER_NS */
+    struct end_faults faults;   /* likewise */
     uint8_t rung;               /* enum rung: how the ladder answered; RUNG_NONE: it was not asked */
     char *passed;               /* owned: why it passed the finer ones over; NULL: nothing to say */
 };
@@ -394,6 +395,7 @@ struct jobset {
     struct doc *foreign_status;
     struct arena foreign_arena;
     struct end_clues clues;     /* of tasks that ended since the newest restart */
+    struct end_faults faults;   /* that struck it since; of the last minutes */
     struct ladder ladder;
     struct move move;
     struct farewell farewell;

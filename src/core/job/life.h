@@ -75,6 +75,10 @@ void jobs_move(struct step *step, const struct machine *machine, struct jobset *
 void jobs_replace(struct step *step, const struct machine *machine, struct str why);
 enum sub_health jobset_sub_health(const struct jobset *jobset, const struct cluster *cluster);
 
+/* A fault occurred where the JobSet runs, or ran until a moment ago, or a user ordered what ends tasks of it:
+ * kept for the record of the restart that it may explain (health/attribute.h). */
+void ends_strike(struct step *step, struct jobset *jobset, const struct end_fault *found);
+
 /* Its JobSet hangs, and this task is why: it is killed and counts as disrupted; `why` is what users read. */
 void jobs_end_hung(struct step *step, struct task *task, struct str why);
 /* Its JobSet hangs by its own fault, or by nobody's: the Job has failed, and its policies say what follows.

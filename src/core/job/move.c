@@ -75,6 +75,11 @@ static void leave(struct step *step, struct jobset *jobset, const struct machine
         progress_suspect(jobset, machine->id);
     step_note_late(step, !move->planned, move->planned ? "LeftMachine" : "LeftSubHealthy", ref_jobset(jobset),
                    "leaves " STR_FORMAT ": %s", STR_ARG(machine->name), why);
+    if (move->planned) {
+        struct end_fault order;
+        end_fault_ordered(ORDER_MAINTENANCE, machine->name, STR(""), str_from(why), step->now_ns, &order);
+        ends_strike(step, jobset, &order);
+    }
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
     {
         struct task *task = container_of(node, struct task, on_machine);

@@ -24,6 +24,7 @@ static void copy_text(char *to, size_t size, struct str from)
 void restart_record_done(struct restart_record *record)
 {
     end_clues_done(&record->clues);
+    end_faults_done(&record->faults);
     mem_free(record->passed);
     record->passed = NULL;
 }
@@ -206,9 +207,11 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     if (!same)
         restart_record_done(record); /* what an older one in this place had is gone with it */
     struct end_clues clues = record->clues;
+    struct end_faults faults = record->faults;
     char *passed = record->passed;
     *record = (struct restart_record){
         .clues = clues,
+        .faults = faults,
         .rung = same ? record->rung : RUNG_NONE,
         .passed = passed,
         .attempt = attempt,
@@ -233,6 +236,8 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
         copy_text(record->detail, sizeof(record->detail), str_from(detail));
         record->evidence_ns = culprit->ended_ns < step->now_ns ? culprit->ended_ns : 0;
     }
+    if (somewhere && culprit->evicted && (culprit->loss == LOSS_NONE || culprit->loss == LOSS_EVICTED))
+        ends_confirm_order(jobset, step->cluster->machines[culprit->machine].name, step->now_ns);
     ends_give(step, jobset, record);
     jobset->move.under_way = false;
     jobset->keeping = false; /* unless inplace.c says so after this */

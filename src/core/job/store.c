@@ -306,6 +306,7 @@ static void free_jobset(struct jobset *jobset)
         restart_record_done(&jobset->records[i]);
     ladder_done(&jobset->ladder);
     end_clues_done(&jobset->clues);
+    end_faults_done(&jobset->faults);
     pace_done(&jobset->pace);
     mem_free(jobset->suspects);
     mem_free(jobset->last_machines);

@@ -174,35 +174,59 @@ static void put_clues(struct json_writer *out, const struct attribution *found)
     json_end_array(out);
 }
 
-/* What it was, looked up for who asks for this object alone. */
-static void put_attribution(struct render *render, const struct jobset *jobset, struct str machine,
-                            int64_t end_ns, const struct end_clues *clues)
+static void put_faults(struct json_writer *out, const char *key, const struct end_fault *const *faults,
+                       size_t count)
+{
+    if (count == 0)
+        return;
+    json_key(out, key);
+    json_begin_array(out);
+    for (size_t i = 0; i < count; i++) {
+        json_begin_object(out);
+        json_pair_text(out, "cause", faults[i]->code);
+        if (faults[i]->name[0])
+            json_pair_text(out, "fault", faults[i]->name);
+        json_pair_text(out, "machine", faults[i]->machine);
+        if (faults[i]->user[0])
+            json_pair_text(out, "user", faults[i]->user);
+        json_pair_text(out, "evidence", faults[i]->evidence);
+        json_end_object(out);
+    }
+    json_end_array(out);
+}
+
+static void put_primary(struct json_writer *out, const struct end_fault *primary)
+{
+    if (primary->name[0])
+        json_pair_text(out, "fault", primary->name);
+    if (primary->machine[0])
+        json_pair_text(out, "machine", primary->machine);
+    if (primary->user[0])
+        json_pair_text(out, "user", primary->user);
+    json_pair_text(out, "evidence", primary->evidence);
+}
+
+/* For who asks for this object alone. */
+static void put_attribution(struct render *render, const struct end_faults *faults,
+                            const struct end_clues *clues, struct str machine, int64_t end_ns)
 {
     struct json_writer *out = &render->out;
     struct attribution found;
     struct buf cause BUF_CLEANUP = {0};
     if (!render->fresh)
         return;
-    attribute(core_health(render->core), jobset->uid, machine, end_ns, clues, &found);
+    attribute(faults, clues, machine, end_ns, &found);
     attribution_cause(&found, &cause);
     json_key(out, "attribution");
     json_begin_object(out);
     json_pair_text(out, "domain", fault_domain_names[found.domain]);
     json_pair_str(out, "cause", buf_str(&cause));
-    if (found.primary) {
-        json_pair_str(out, "fault", found.primary->name);
-        json_pair_str(out, "machine", found.primary->machine);
-        json_pair_str(out, "evidence", buf_str(&found.primary->evidence));
-    } else if (found.clue) {
+    if (found.primary)
+        put_primary(out, found.primary);
+    else if (found.clue)
         put_clue(out, found.clue);
-    }
-    if (found.supporting_count) {
-        json_key(out, "supporting");
-        json_begin_array(out);
-        for (size_t i = 0; i < found.supporting_count; i++)
-            json_put_str(out, found.supporting[i]->name);
-        json_end_array(out);
-    }
+    put_faults(out, "supporting", found.supporting, found.supporting_count);
+    put_faults(out, "later", found.later, found.later_count);
     put_clues(out, &found);
     json_end_object(out);
 }
@@ -230,7 +254,7 @@ static void put_restart(struct render *render, const struct jobset *jobset,
         json_pair_int(out, "stepAtFault", record->step_at_fault);
     if (record->step_resumed_from >= 0)
         json_pair_int(out, "resumedFrom", record->step_resumed_from);
-    put_attribution(render, jobset, str_from(record->machine), record->fault_ns, &record->clues);
+    put_attribution(render, &record->faults, &record->clues, str_from(record->machine), record->fault_ns);
     json_end_object(out);
 }
 
@@ -376,10 +400,10 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
         json_end_array(out);
     }
     render_time(render, "finishedTime", jobset->finished_ns);
-    if (jobset->conditions[CONDITION_FAILED].status && jobset->clues.count) {
+    if (jobset->conditions[CONDITION_FAILED].status && (jobset->clues.count || jobset->faults.count)) {
         json_key(out, "end");
         json_begin_object(out);
-        put_attribution(render, jobset, STR(""), jobset->finished_ns, &jobset->clues);
+        put_attribution(render, &jobset->faults, &jobset->clues, STR(""), jobset->finished_ns);
         json_end_object(out);
     }
     put_ledger(render, jobset);

@@ -345,8 +345,8 @@ static void the_oldest_closed_fault_makes_room(void **state)
 
 /* --- attribution ---------------------------------------------------------------------------------------- */
 
-/* When the attempt ended, seen from the fault that is told `offset_ns` from that. */
-static bool blamed(int64_t offset_ns, const char *code)
+/* Is an end blamed on the fault that began `offset_ns` from it, and was heard of `late_ns` after that? */
+static bool blamed(int64_t offset_ns, int64_t late_ns)
 {
     struct harness h;
     struct attribution found;
@@ -354,30 +354,38 @@ static bool blamed(int64_t offset_ns, const char *code)
     begin(&h, 40, 4, 0);
     struct jobset *jobset = harness_create(&h, JOBSET("a", "", RJOB("w", 1, "", 1, "")));
     harness_run_all(&h);
+    harness_wait(&h, NS_PER_SECOND);
     snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-0"));
-    if (offset_ns < 0) {
-        say(&h, machine, code, "gpu/0", SIGNAL_ONCE);
-        harness_wait(&h, -offset_ns);
+    struct signal signal = make_signal("xid/13", "gpu/0", SIGNAL_ONCE);
+    int64_t heard_ns = offset_ns + late_ns;
+    signal.first_ns = signal.last_ns = h.now_ns - late_ns;
+    if (heard_ns < 0) {
+        see(&h, machine, &signal);
+        harness_wait(&h, -heard_ns);
     }
     exits(&h, "a-w-0-0", 1); /* and with it the JobSet */
-    int64_t end_ns = h.now_ns;
-    if (offset_ns > 0) {
-        harness_wait(&h, offset_ns);
-        say(&h, machine, code, "gpu/0", SIGNAL_ONCE);
+    int64_t end_ns = jobset->finished_ns;
+    assert_true(end_ns > 0);
+    if (heard_ns >= 0) {
+        harness_wait(&h, heard_ns);
+        signal.first_ns = signal.last_ns = end_ns + offset_ns;
+        see(&h, machine, &signal);
     }
-    attribute(core_health(h.core), jobset->uid, STR(""), end_ns, NULL, &found);
+    attribute(&jobset->faults, NULL, STR(""), end_ns, &found);
     bool any = found.primary != NULL;
     harness_done(&h);
     return any;
 }
 
-static void a_job_s_end_is_blamed_on_what_was_near(void **state)
+static void a_job_s_end_is_blamed_on_what_was_before_it(void **state)
 {
     int64_t minute = 60 * NS_PER_SECOND;
-    assert_true(blamed(-(10 * minute - NS_PER_SECOND), "xid/13"));
-    assert_false(blamed(-(10 * minute + NS_PER_SECOND), "xid/13"));
-    assert_true(blamed(5 * minute - NS_PER_SECOND, "xid/13"));
-    assert_false(blamed(5 * minute + NS_PER_SECOND, "xid/13"));
+    assert_true(blamed(-(10 * minute - NS_PER_SECOND), 0));
+    assert_false(blamed(-(10 * minute + NS_PER_SECOND), 0));
+    assert_false(blamed(22 * NS_PER_SECOND, 0));
+    assert_false(blamed(NS_PER_MS, 0));
+    assert_true(blamed(-NS_PER_MS, 5 * minute - NS_PER_SECOND)); /* reports may be late */
+    assert_false(blamed(-NS_PER_MS, 5 * minute + NS_PER_SECOND));
 }
 
 static void what_was_broken_on_purpose_is_the_cause(void **state)
@@ -391,13 +399,13 @@ static void what_was_broken_on_purpose_is_the_cause(void **state)
     harness_run_all(&h);
     snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-1"));
     say(&h, machine, "injected/kill", "", SIGNAL_ONCE);
-    say(&h, where(&h, "a-w-0-0"), "xid/13", "gpu/0", SIGNAL_ONCE);
-    attribute(core_health(h.core), jobset->uid, str_from(machine), h.now_ns, NULL, &found);
-    assert_true(str_is(found.primary->code, "injected/kill"));
+    say(&h, machine, "pcie/correctable", "gpu/0", SIGNAL_ONCE);
+    attribute(&jobset->faults, NULL, str_from(machine), h.now_ns, &found);
+    assert_string_equal(found.primary->code, "injected/kill");
     assert_int_equal(found.domain, DOMAIN_USER);
-    harness_wait(&h, ATTRIBUTE_INJECTED_NS + NS_PER_SECOND); /* what ends later has another cause */
-    attribute(core_health(h.core), jobset->uid, STR(""), h.now_ns, NULL, &found);
-    assert_true(str_is(found.primary->code, "xid/13"));
+    harness_wait(&h, ATTRIBUTE_ORDERED_NS + NS_PER_SECOND); /* what ends later has another cause */
+    attribute(&jobset->faults, NULL, STR(""), h.now_ns, &found);
+    assert_string_equal(found.primary->code, "pcie/correctable");
     harness_done(&h);
 }
 
@@ -411,25 +419,40 @@ static void the_worst_one_is_the_cause_and_the_others_support_it(void **state)
     harness_run_all(&h);
     char machine[16];
     snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-0"));
-    attribute(core_health(h.core), jobset->uid, STR(""), h.now_ns, NULL, &found);
+    attribute(&jobset->faults, NULL, STR(""), h.now_ns, &found);
     assert_null(found.primary);
-    say(&h, machine, "xid/13", "gpu/0", SIGNAL_ONCE);
+    say(&h, machine, "cpu/thermal", "", SIGNAL_ONCE);
     say(&h, machine, "pcie/correctable", "gpu/0", SIGNAL_ONCE);
-    int64_t end_ns = h.now_ns;
     say(&h, machine, "xid/79", "gpu/0", SIGNAL_ONCE);
     say(&h, strcmp(machine, "m-9") ? "m-9" : "m-8", "xid/79", "gpu/0", SIGNAL_ONCE); /* not its machine */
-    attribute(core_health(h.core), jobset->uid, STR(""), end_ns, NULL, &found);
-    assert_true(str_is(found.primary->code, "xid/79") && str_is(found.primary->machine, machine));
+    harness_run_all(&h);
+    assert_int_equal(jobset->record_count, 1);
+    const struct restart_record *record = &jobset->records[0];
+    attribute(&record->faults, NULL, STR(""), record->fault_ns, &found);
+    assert_string_equal(found.primary->code, "xid/79");
+    assert_string_equal(found.primary->machine, machine);
     assert_int_equal(found.domain, DOMAIN_HARDWARE);
     assert_int_equal(found.supporting_count, 2);
-    assert_true(str_is(found.supporting[0]->code, "xid/13"));
-    /* What is lighter, but on the machine of the task that ended first, goes before. */
-    harness_run_all(&h);
-    snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-0"));
-    say(&h, machine, "disk/timeout", "", SIGNAL_OCCUR);
-    attribute(core_health(h.core), jobset->uid, str_from(machine), h.now_ns, NULL, &found);
-    assert_true(str_is(found.primary->code, "disk/timeout"));
     harness_done(&h);
+}
+
+static void the_machine_where_it_began_goes_before(void **state)
+{
+    struct attribution found;
+    struct end_fault items[] = {
+        {.fault = 1, .level = LEVEL_SEPARATE, .at_ns = 1, .last_ns = 1, .code = "xid/79", .machine = "m-1"},
+        {.fault = 2,
+         .level = LEVEL_RESET,
+         .at_ns = 2,
+         .last_ns = 2,
+         .code = "disk/timeout",
+         .machine = "m-2"}};
+    struct end_faults faults = {items, 2};
+    attribute(&faults, NULL, STR(""), 3, &found);
+    assert_string_equal(found.primary->machine, "m-1");
+    attribute(&faults, NULL, STR("m-2"), 3, &found);
+    assert_string_equal(found.primary->machine, "m-2");
+    assert_int_equal(found.supporting_count, 1);
 }
 
 /* --- writes --------------------------------------------------------------------------------------------- */
@@ -590,9 +613,10 @@ int main(void)
         cmocka_unit_test(the_breaker_leaves_most_machines_at_work),
         cmocka_unit_test(a_storm_is_one_fault_told_once_a_second),
         cmocka_unit_test(the_oldest_closed_fault_makes_room),
-        cmocka_unit_test(a_job_s_end_is_blamed_on_what_was_near),
+        cmocka_unit_test(a_job_s_end_is_blamed_on_what_was_before_it),
         cmocka_unit_test(what_was_broken_on_purpose_is_the_cause),
         cmocka_unit_test(the_worst_one_is_the_cause_and_the_others_support_it),
+        cmocka_unit_test(the_machine_where_it_began_goes_before),
         cmocka_unit_test(other_systems_report_faults),
         cmocka_unit_test(bad_reports_are_refused_by_field),
         cmocka_unit_test(random_lives_hold),

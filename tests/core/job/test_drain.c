@@ -54,10 +54,71 @@ static void only_joined_tasks_of_the_machine_are_told(void **state)
     harness_done(&h);
 }
 
+static void remove_pod(struct harness *h, const struct task *task, bool evict, const char *user)
+{
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){.verb = WRITE_DELETE,
+                                       .object = OBJECT_POD,
+                                       .namespace_ = STR("default"),
+                                       .name = task->name,
+                                       .evict = evict,
+                                       .user = str_from(user),
+                                       .grace_s = -1};
+    harness_step(h, &event);
+}
+
+/* Whoever drains a machine, or deletes a Pod, is named as the cause of the restart, however long the Pod took
+ * to end; not so of the next one. */
+static void an_order_is_the_cause_and_names_its_user(void **state)
+{
+    static const struct {
+        bool cordon, evict;
+        const char *cause;
+    } cases[] = {
+        {true, true, "drain"}, {true, false, "drain"}, {false, true, "eviction"}, {false, false, "deletion"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct harness h;
+        struct task_notice notice;
+        harness_init(&h, 3, 4, 0);
+        struct jobset *jobset = harness_create(
+            &h, "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+                "kind: JobSet\n"
+                "metadata: {name: p}\n"
+                "spec:\n"
+                "  failurePolicy: {maxRestarts: 3}\n"
+                "  replicatedJobs:\n"
+                "  - name: w\n"
+                "    template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0, template: "
+                "{spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [x]}]}}}}\n");
+        harness_run_all(&h);
+        struct task *task = harness_task(&h, "p-w-0-1");
+        if (cases[i].cordon)
+            cordon(&h, core_cluster(h.core)->machines[task->machine].name.data, true, &notice);
+        remove_pod(&h, task, cases[i].evict, "alice");
+        harness_wait(&h, 20 * 60 * NS_PER_SECOND);
+        harness_run_all(&h);
+        assert_int_equal(jobset->record_count, 1);
+        const struct restart_record *record = &jobset->records[0];
+        struct attribution found;
+        attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+        assert_non_null(found.primary);
+        assert_string_equal(found.primary->code, cases[i].cause);
+        assert_string_equal(found.primary->user, "alice");
+        assert_int_equal(found.domain, DOMAIN_USER);
+        harness_exit(&h, harness_task(&h, "p-w-0-0"), 4);
+        assert_int_equal(jobset->record_count, 2);
+        record = &jobset->records[1];
+        attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+        assert_null(found.primary);
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_joined_tasks_of_the_machine_are_told),
+        cmocka_unit_test(an_order_is_the_cause_and_names_its_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

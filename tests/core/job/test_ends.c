@@ -18,18 +18,21 @@ static void fails(struct harness *h, struct task *task, enum clue_kind kind, con
     harness_report(h, &report, harness_told(h, task->uid)->machine);
 }
 
-static struct attribution why(const struct harness *h, const struct jobset *jobset)
+static struct attribution why_of(const struct restart_record *record)
 {
     struct attribution found;
-    const struct restart_record *record = &jobset->records[jobset->record_count - 1];
-    attribute(core_health(h->core), jobset->uid, str_from(record->machine), record->fault_ns, &record->clues,
-              &found);
+    attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
     return found;
 }
 
-static void assert_cause(const struct harness *h, const struct jobset *jobset, const char *cause)
+static struct attribution why(const struct jobset *jobset)
 {
-    struct attribution found = why(h, jobset);
+    return why_of(&jobset->records[jobset->record_count - 1]);
+}
+
+static void assert_cause(const struct jobset *jobset, const char *cause)
+{
+    struct attribution found = why(jobset);
     struct buf text BUF_CLEANUP = {0};
     attribution_cause(&found, &text);
     assert_string_equal(text.data, cause);
@@ -45,18 +48,18 @@ static void a_cascade_is_never_the_cause(void **state)
     struct task *victim = harness_task(&h, "a-x-0-0"), *root = harness_task(&h, "a-x-0-2");
     fails(&h, victim, CLUE_WATCHDOG, "Watchdog caught collective operation timeout");
     assert_int_equal(jobset->record_count, 1);
-    assert_cause(&h, jobset, "unattributed");
+    assert_cause(jobset, "unattributed");
     assert_int_equal(notes(&h, "RestartCause"), 0);
     fails(&h, root, CLUE_TRACEBACK, "ValueError: x");
-    assert_cause(&h, jobset, "task/traceback");
-    struct attribution found = why(&h, jobset);
+    assert_cause(jobset, "task/traceback");
+    struct attribution found = why(jobset);
     assert_int_equal(found.clue->rank, 2);
     assert_int_equal(found.domain, DOMAIN_USER);
     assert_int_equal(found.clue_count, 1);
     assert_int_equal(found.clues[0]->kind, CLUE_WATCHDOG);
     assert_note(&h, true, "RestartCause", "restart 1: rank 2 on m-3: traceback: ValueError: x");
     harness_run_all(&h); /* what is told to end says nothing */
-    assert_int_equal(why(&h, jobset).clue_count, 1);
+    assert_int_equal(why(jobset).clue_count, 1);
     harness_done(&h);
 }
 
@@ -70,10 +73,10 @@ static void heavier_roots_explain_lighter_ones(void **state)
     struct task *third = harness_task(&h, "a-x-0-2");
     fails(&h, first, CLUE_TRACEBACK, "RuntimeError: x");
     fails(&h, second, CLUE_TRACEBACK, "RuntimeError: y");
-    assert_cause(&h, jobset, "task/traceback");
-    assert_int_equal(why(&h, jobset).clue->tasks, 2); /* one exception, whatever its words */
+    assert_cause(jobset, "task/traceback");
+    assert_int_equal(why(jobset).clue->tasks, 2); /* one exception, whatever its words */
     fails(&h, third, CLUE_CHIP_BROKEN, "CUDA error: uncorrectable ECC error encountered");
-    assert_cause(&h, jobset, "task/traceback"); /* it had been told to stop: others ended by themselves */
+    assert_cause(jobset, "task/traceback"); /* it had been told to stop: others ended by themselves */
     harness_done(&h);
 }
 
@@ -101,23 +104,26 @@ static void bare_exits(void **state)
                                      .oom = cases[i].oom};
         harness_told(&h, task->uid)->ended = true;
         harness_report(&h, &report, task->machine);
-        assert_cause(&h, jobset, cases[i].cause);
+        assert_cause(jobset, cases[i].cause);
     }
     harness_run_all(&h);
     const struct task *task = harness_task(&h, "a-x-0-1");
     harness_lose(&h, core_cluster(h.core)->machines[task->machine].name.data);
-    assert_cause(&h, jobset, "task/machine-lost");
+    assert_cause(jobset, "task/machine-lost");
     harness_done(&h);
 }
 
-static void see(struct harness *h, const char *machine, const char *code)
+/* `began_ns` is what the machine says of when it was. */
+static void see(struct harness *h, const char *machine, const char *code, int64_t began_ns,
+                const char *evidence)
 {
     struct signal signal = {.code = str_from(code),
+                            .evidence = str_from(evidence),
                             .assertion = SIGNAL_ONCE,
                             .severity = SEVERITY_MAJOR,
                             .chip = -1,
-                            .first_ns = 1,
-                            .last_ns = 1,
+                            .first_ns = began_ns,
+                            .last_ns = began_ns,
                             .count = 1};
     struct event event = {.kind = EVENT_REPORTS};
     event.reports.machine = str_from(machine);
@@ -140,18 +146,71 @@ static void faults_and_roots(void **state)
         struct jobset *jobset = harness_create(&h, SET);
         harness_run_all(&h);
         assert_int_equal(harness_task(&h, "a-x-0-1")->machine, 1);
+        int64_t began_ns = h.now_ns;
+        harness_wait(&h, NS_PER_MS);
         fails(&h, harness_task(&h, "a-x-0-1"), CLUE_TRACEBACK, "RuntimeError: CUDA error");
-        see(&h, cases[i].machine, cases[i].code);
-        struct attribution found;
-        const struct restart_record *record = &jobset->records[0];
-        attribute(core_health(h.core), jobset->uid, str_from(record->machine), record->fault_ns,
-                  &record->clues, &found);
+        see(&h, cases[i].machine, cases[i].code, began_ns, "raw line"); /* heard of late */
+        struct attribution found = why(jobset);
         struct buf text BUF_CLEANUP = {0};
         attribution_cause(&found, &text);
         assert_string_equal(text.data, cases[i].cause);
         assert_int_equal(found.clue_count + found.supporting_count, 1); /* the other one supports it */
         harness_done(&h);
     }
+}
+
+/* The same faults, begun a moment after the end: the cause stays what it was, and what was seen where it
+ * began is told beside it. */
+static void what_came_later_is_no_cause(void **state)
+{
+    static const struct {
+        const char *machine, *code;
+        size_t later;
+    } cases[] = {{"m-2", "xid/13", 1}, {"m-2", "xid/79", 1}, {"m-1", "xid/79", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct harness h;
+        harness_init(&h, 40, 1, 0);
+        struct jobset *jobset = harness_create(&h, SET);
+        harness_run_all(&h);
+        fails(&h, harness_task(&h, "a-x-0-1"), CLUE_NONE, "");
+        assert_cause(jobset, "task/exit");
+        harness_wait(&h, NS_PER_MS);
+        see(&h, cases[i].machine, cases[i].code, h.now_ns, "raw line");
+        struct attribution found = why_of(&jobset->records[0]);
+        assert_int_equal(found.later_count, cases[i].later);
+        assert_null(found.primary);
+        assert_int_equal(found.supporting_count, 0);
+        assert_int_equal(found.domain, DOMAIN_USER);
+        harness_done(&h);
+    }
+}
+
+/* Restarts keep their evidence as it was: the same fault again, on the same machine and on others, is another
+ * restart's. Two that were done on purpose are the user's, both. */
+static void evidence_is_frozen(void **state)
+{
+    struct harness h;
+    harness_init(&h, 40, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    see(&h, "m-2", "injected/kill", h.now_ns, "kill pod/default/a by eve");
+    fails(&h, harness_task(&h, "a-x-0-1"), CLUE_NONE, "");
+    assert_cause(jobset, "injected/kill");
+    harness_run_all(&h);
+    harness_wait(&h, 6 * NS_PER_SECOND);
+    const char *machine = core_cluster(h.core)->machines[harness_task(&h, "a-x-0-0")->machine].name.data;
+    see(&h, machine, "injected/kill", h.now_ns, "kill machine/other");
+    see(&h, "m-2", "injected/kill", h.now_ns, "kill machine/m-2");
+    fails(&h, harness_task(&h, "a-x-0-0"), CLUE_NONE, "");
+    assert_int_equal(jobset->record_count, 2);
+    struct attribution second = why(jobset);
+    assert_string_equal(second.primary->evidence, "kill machine/other");
+    assert_int_equal(second.domain, DOMAIN_USER);
+    struct attribution first = why_of(&jobset->records[0]);
+    assert_string_equal(first.primary->evidence, "kill pod/default/a by eve");
+    assert_int_equal(first.domain, DOMAIN_USER);
+    assert_int_equal(first.supporting_count + first.later_count, 0);
+    harness_done(&h);
 }
 
 /* Ends are heard of for five minutes, and what is older than ten explains nothing. */
@@ -165,7 +224,7 @@ static void windows(void **state)
     fails(&h, harness_task(&h, "a-x-0-0"), CLUE_PEER, "Connection reset by peer");
     harness_wait(&h, 299 * NS_PER_SECOND);
     fails(&h, early, CLUE_TRACEBACK, "ValueError: x");
-    assert_cause(&h, jobset, "task/traceback");
+    assert_cause(jobset, "task/traceback");
     harness_wait(&h, 2 * NS_PER_SECOND);
     fails(&h, late, CLUE_CHIP_BROKEN, "GPU is lost");
     assert_int_equal(jobset->records[0].clues.count, 2);
@@ -234,6 +293,8 @@ int main(void)
         cmocka_unit_test(heavier_roots_explain_lighter_ones),
         cmocka_unit_test(bare_exits),
         cmocka_unit_test(faults_and_roots),
+        cmocka_unit_test(what_came_later_is_no_cause),
+        cmocka_unit_test(evidence_is_frozen),
         cmocka_unit_test(windows),
         cmocka_unit_test(victims_are_not_avoided),
         cmocka_unit_test(merging),
