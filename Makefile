@@ -1,31 +1,34 @@
-# The whole of Phalanx in a few words; CMakeLists.txt has the details.
+# Phalanx in a few commands; CMakeLists.txt has the details.
 #
-#   make demo      build, run a cluster here, lose a machine, watch the job go on     make test    everything,
-# ends with
-#   make bench     all benches                                                                     "N passed,
-# N failed"
-#   make install   DESTDIR and PREFIX as usual                                        make fuzz
-# FUZZ_SECONDS each
+#   make demo       builds, runs a cluster here, loses a machine, and shows the job going on
+#   make test       builds and runs everything, in about a quarter of an hour; ends with "N passed, N failed"
+#   make bench      runs all benches
+#   make install    installs below PREFIX (default /usr/local); DESTDIR as usual
+#   make fuzz       fuzzes each target for FUZZ_SECONDS
+#   make sanitize   runs the tests with sanitizers
 #
-# What is missing is installed with apt, saying so first (deploy/install-deps); that alone needs root or sudo.
+# Missing packages are listed and installed with apt (deploy/install-deps); only that step needs root or sudo.
 BUILD ?= build
 BUILD_TYPE ?= RelWithDebInfo
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 JOBS ?= $(shell nproc)
 
-.PHONY: all deps demo test bench install clean fuzz sanitize
+.PHONY: all deps configure demo test bench install clean fuzz sanitize
 
-all: deps
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > $(BUILD).configure.log 2>&1 \
-	  || { cat $(BUILD).configure.log; exit 1; }
-	@rm -f $(BUILD).configure.log
+all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
 deps:
 	@deploy/install-deps
 
-demo: all
+configure: deps
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > $(BUILD).configure.log 2>&1 \
+	  || { cat $(BUILD).configure.log; exit 1; }
+	@rm -f $(BUILD).configure.log
+
+demo: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train
 	@BUILD=$(BUILD) deploy/demo
 
 test: all
@@ -42,7 +45,8 @@ fuzz: deps
 bench: all
 	@BUILD=$(BUILD) bench/run all
 
-install: all
+install: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train phalanx_shared phalanx_static
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
 
 clean:

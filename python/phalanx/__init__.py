@@ -15,8 +15,8 @@ It is a thin layer (ctypes, Python 3.9 or later, no other packages) over the fun
 ``phalanx/phalanx.h``, where the environment, the threads and the guarantees are described. Every call that
 blocks releases the interpreter's lock.
 
-The library is found through the variable PHX_LIB (a path), otherwise by the dynamic loader as
-``libphalanx.so.0``.
+The library is the file that the variable PHX_LIB names, otherwise the one that was installed with this
+package, otherwise what the dynamic loader finds as ``libphalanx.so.0``.
 """
 
 from ._errors import (

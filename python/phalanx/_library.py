@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import pathlib
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Optional
 
@@ -128,13 +129,28 @@ _PROTOTYPES = {
 _loaded = None
 
 
+def _path() -> str:
+    """$PHX_LIB; else the library that was installed with this package; else what the dynamic loader finds.
+
+    An installed package is PREFIX/lib/pythonX.Y/dist-packages/phalanx, its library in PREFIX/lib or, on
+    Debian below /usr, in a directory there that is named after the architecture.
+    """
+    if os.environ.get("PHX_LIB"):
+        return os.environ["PHX_LIB"]
+    folders = pathlib.Path(__file__).resolve().parents
+    if len(folders) > 3 and folders[3].name == "lib":
+        for pattern in ("libphalanx.so.0", "*-linux-gnu/libphalanx.so.0"):
+            for found in sorted(folders[3].glob(pattern)):
+                return str(found)
+    return "libphalanx.so.0"
+
+
 def load() -> ctypes.CDLL:
     """The library, loaded once."""
     global _loaded
     if _loaded is None:
-        path = os.environ.get("PHX_LIB") or "libphalanx.so.0"
         try:
-            library = ctypes.CDLL(path)
+            library = ctypes.CDLL(_path())
         except OSError as error:
             raise ImportError(f"libphalanx can't be loaded ({error}); PHX_LIB may name its file") from error
         for name, (result, arguments) in _PROTOTYPES.items():

@@ -9,4 +9,7 @@
  * FILE:LINE:COLUMN: path: message on standard error; false. */
 bool cluster_file_load(const char *path, struct cluster *ret_cluster, struct buf *ret_json);
 
+/* The file of `phalanx up` without --cluster: clusters/mini.yaml, built in. */
+extern const char cluster_file_default[];
+
 #endif

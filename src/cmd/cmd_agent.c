@@ -1,8 +1,11 @@
 /* phalanx agent: one machine of a cluster, or many simulated ones. */
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "cmd/client.h"
@@ -49,6 +52,7 @@ static const char usage[] =
     "  --tls-key FILE        its key\n"
     "  --metrics ADDR:PORT   answer GET /metrics there, in the clear (docs/agent.md)\n"
     "  --quiet               print nothing but errors\n"
+    "  --help                this text\n"
     "\n"
     "Many machines in one process, with real connections and simulated tasks:\n"
     "  --simulate            tasks are only played: PHX_SIM_RUN_MS, PHX_SIM_STEP_MS\n"
@@ -57,6 +61,8 @@ static const char usage[] =
     "  --first N             number of the first (default 0)\n"
     "\n"
     "Exit status: 0 ended by SIGTERM or SIGINT, 1 failed, 2 wrong usage.\n";
+
+#define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 enum agent_option {
     OPTION_MACHINE = 256,
@@ -359,6 +365,30 @@ static void raise_descriptor_limit(uint32_t machines)
     (void)setrlimit(RLIMIT_NOFILE, &limit); /* what is missing shows when connecting */
 }
 
+/* Programs of the examples (`train`) are installed in PREFIX/libexec/phalanx: tasks look there last. */
+static void add_libexec_path(void)
+{
+    char self[PATH_MAX], *slash;
+    struct buf path BUF_CLEANUP = {0};
+    struct stat info;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0)
+        return;
+    self[length] = 0;
+    if (!(slash = strrchr(self, '/')))
+        return;
+    *slash = 0;
+    if (!(slash = strrchr(self, '/')) || strcmp(slash, "/bin") != 0)
+        return;
+    *slash = 0;
+    const char *now = getenv("PATH");
+    buf_printf(&path, "%s:", now && *now ? now : PATH_DEFAULT);
+    size_t own = path.len;
+    buf_printf(&path, "%s/libexec/phalanx", self);
+    if (stat(path.data + own, &info) == 0 && S_ISDIR(info.st_mode))
+        setenv("PATH", path.data, 1);
+}
+
 int cmd_agent(int argc, char **argv)
 {
     struct arguments arguments = {.host.probes = true};
@@ -378,6 +408,7 @@ int cmd_agent(int argc, char **argv)
         if (!arguments.host.machine)
             arguments.host.machine = "m-{n}";
     }
+    add_libexec_path();
     code = run(&arguments);
     arena_done(&arguments.arena);
     return code;

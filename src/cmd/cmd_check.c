@@ -24,7 +24,8 @@ static const char usage[] =
     "  --rounds N        look N times: from the second on, growth of counters is seen (1)\n"
     "  --every DURATION  between rounds (10s)\n"
     "  --since-boot      the kernel's log from its oldest record, not from now\n"
-    "  --json            one JSON object\n"
+    "  -o json           one JSON object (also --json)\n"
+    "  --help            this text\n"
     "\n"
     "Exit status, as monitoring plug-ins have it, by the level that the built-in fault table gives what was\n"
     "found: 0 well (NotHandle, and what only restarts a job), 1 warning (SubHealth, PreSeparate, "
@@ -308,16 +309,13 @@ static int begin(struct check *check)
 
 static int parse(struct check *check, int argc, char **argv)
 {
-    static const struct option options[] = {{"root", required_argument, NULL, 'r'},
-                                            {"settings", required_argument, NULL, 's'},
-                                            {"probe", required_argument, NULL, 'p'},
-                                            {"rounds", required_argument, NULL, 'n'},
-                                            {"every", required_argument, NULL, 'e'},
-                                            {"since-boot", no_argument, NULL, 'b'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    for (int option; (option = usage_option(argc, argv, "h", options, NULL)) != -1;) {
+    static const struct option options[] = {
+        {"root", required_argument, NULL, 'r'},  {"settings", required_argument, NULL, 's'},
+        {"probe", required_argument, NULL, 'p'}, {"rounds", required_argument, NULL, 'n'},
+        {"every", required_argument, NULL, 'e'}, {"since-boot", no_argument, NULL, 'b'},
+        {"json", no_argument, NULL, 'j'},        {"output", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},        {0}};
+    for (int option; (option = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
         if (option == 'h') {
             fputs(usage, stdout);
             return -1;
@@ -335,6 +333,8 @@ static int parse(struct check *check, int argc, char **argv)
             check->since_boot = true;
         } else if (option == 'j') {
             check->json = true;
+        } else if (option == 'o' && !usage_json(optarg, &check->json)) {
+            return STATUS_UNKNOWN;
         } else if (option == '?') {
             usage_wrong(usage, NULL);
             return STATUS_UNKNOWN;

@@ -17,10 +17,10 @@
 #include "host/objectstore/objectstore.h"
 
 static const char usage[] =
-    "Usage: phalanx checkpoint list DIR [--json]\n"
-    "       phalanx checkpoint show DIR [--step N] [--json]\n"
-    "       phalanx checkpoint verify DIR [--step N] [--json]\n"
-    "       phalanx checkpoint export DIR [--step N] --output FILE\n"
+    "Usage: phalanx checkpoint list DIR [-o json]\n"
+    "       phalanx checkpoint show DIR [--step N] [-o json]\n"
+    "       phalanx checkpoint verify DIR [--step N] [-o json]\n"
+    "       phalanx checkpoint export DIR [--step N] -o FILE\n"
     "       phalanx checkpoint gc DIR|ADDRESS [--dry-run]\n"
     "\n"
     "DIR is what a job's programs have in PHX_CHECKPOINT_DIR, or the address of a store with the job's "
@@ -36,8 +36,8 @@ static const char usage[] =
     "\n"
     "Options:\n"
     "  --step N        this one (show, export: the newest that is complete; verify: all)\n"
-    "  --output FILE   made whole or not at all\n"
-    "  --json          one JSON object\n"
+    "  -o, --output    list, show, verify: json, for one JSON object (also --json); export: the FILE, made\n"
+    "                  whole or not at all\n"
     "  --dry-run       gc: only say what would go\n"
     "  -h, --help      this text\n"
     "\n"
@@ -319,9 +319,12 @@ static int parse(struct options *options, int argc, char **argv)
         usage_unknown("action", str_from(options->verb), verbs, sizeof verbs / sizeof *verbs);
         return usage_wrong(usage, NULL);
     }
-    if (export != (options->output != NULL)) {
-        say(export ? "export needs --output FILE" : "--output is for export");
-        return EXIT_USAGE;
+    if (export && !options->output)
+        return usage_wrong(usage, "export needs -o FILE");
+    if (!export && options->output) { /* list, show and verify are said in words or JSON */
+        if (!usage_json(options->output, &options->json))
+            return EXIT_USAGE;
+        options->output = NULL;
     }
     return EXIT_OK;
 }

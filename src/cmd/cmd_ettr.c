@@ -25,7 +25,8 @@ static const char usage[] =
     "  --restart DURATION   from a failure to the next step (5m)\n"
     "  --queue DURATION     waited for machines at each failure (0s)\n"
     "  --target E           also the longest interval with which ETTR is E, such as 0.9\n"
-    "  --json               one JSON object; durations are seconds\n"
+    "  -o json              one JSON object; durations are seconds (also --json)\n"
+    "  --help               this text\n"
     "Bounds of a rate that was measured, instead of the above:\n"
     "  --failures N         that were counted ...\n"
     "  --exposure DURATION  ... in this time, of one machine or of many together\n"
@@ -117,17 +118,21 @@ static int complain(const char *what)
 
 static int parse(struct asked *asked, int argc, char **argv)
 {
-    struct option options[SETTINGS + 3] = {0};
+    struct option options[SETTINGS + 4] = {0};
     for (int i = 0; i < SETTINGS; i++)
         options[i] = (struct option){kinds[i].name, required_argument, NULL, 256 + i};
     options[SETTINGS] = (struct option){"json", no_argument, NULL, 'j'};
     options[SETTINGS + 1] = (struct option){"help", no_argument, NULL, 'h'};
-    for (int letter; (letter = usage_option(argc, argv, "h", options, NULL)) != -1;) {
+    options[SETTINGS + 2] = (struct option){"output", required_argument, NULL, 'o'};
+    for (int letter; (letter = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
         if (letter == 'h') {
             fputs(usage, stdout);
             return -1;
         } else if (letter == 'j') {
             asked->json = true;
+        } else if (letter == 'o') {
+            if (!usage_json(optarg, &asked->json))
+                return EXIT_USAGE;
         } else if (letter < 256) {
             return usage_wrong(usage, NULL);
         } else {

@@ -25,6 +25,7 @@ static const char usage[] =
     "  --threads N       CPUs to use (all)\n"
     "  --cuda LIB, --cublas LIB   libraries of the GPU's test, when not by their usual names\n"
     "  -o json           one JSON object\n"
+    "  --help            this text\n"
     "\n"
     "Of a pair, one listens and the other connects, in any order:\n"
     "  --epoch N         a peer that says another number is turned away (0)\n"

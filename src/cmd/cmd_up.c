@@ -29,7 +29,8 @@ static const char usage[] =
     "Stops everything at SIGINT or SIGTERM.\n"
     "\n"
     "Options:\n"
-    "  --cluster FILE         the cluster file (default clusters/mini.yaml)\n"
+    "  --cluster FILE         the cluster file (default: six machines of four chips,\n"
+    "                         written to DIR/default-cluster.yaml)\n"
     "  --data DIR             where log, machines and checkpoints are kept (default ./phalanx-data)\n"
     "  --state-dir DIR        where machines keep their state, --data's machines becoming a link to it: "
     "with\n"
@@ -76,6 +77,7 @@ struct up {
     const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
     const char *checkpoint_store;                        /* NULL: none */
     const char *hooks;                                   /* NULL: the agents' default */
+    char default_cluster[PATH_BYTES + 64]; /* the file of the cluster that is built in */
     char data[PATH_BYTES], self[PATH_BYTES];
     char memory[64]; /* the agents' --memory-dir: goes with the cluster */
     char own_group[INJECT_PATH_MAX], groups[INJECT_PATH_MAX + 64]; /* control groups; empty: none */
@@ -555,6 +557,15 @@ static bool make_credentials(struct up *up)
     return rc == 0;
 }
 
+/* The controller reads a file too, now and whenever it is started again. */
+static bool use_default_cluster(struct up *up, struct buf *json)
+{
+    snprintf(up->default_cluster, sizeof(up->default_cluster), "%s/default-cluster.yaml", up->data);
+    write_text(up, "default-cluster.yaml", cluster_file_default);
+    up->cluster_path = up->default_cluster;
+    return cluster_file_load(up->cluster_path, &up->cluster, json);
+}
+
 static int run(struct up *up)
 {
     uv_loop_init(&up->loop);
@@ -675,8 +686,7 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
 
 int cmd_up(int argc, char **argv)
 {
-    struct up up = {.cluster_path = "clusters/mini.yaml",
-                    .api = "127.0.0.1:7070",
+    struct up up = {.api = "127.0.0.1:7070",
                     .agents = "127.0.0.1:7071",
                     .log_bytes = "10Mi",
                     .log_files = "5",
@@ -687,7 +697,8 @@ int cmd_up(int argc, char **argv)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
     ssize_t length = readlink("/proc/self/exe", up.self, sizeof(up.self) - 1);
     struct buf json BUF_CLEANUP = {0};
-    if (length < 0 || !cluster_file_load(up.cluster_path, &up.cluster, &json) || !make_folders(&up, data) ||
+    if (length < 0 || (up.cluster_path && !cluster_file_load(up.cluster_path, &up.cluster, &json)) ||
+        !make_folders(&up, data) || (!up.cluster_path && !use_default_cluster(&up, &json)) ||
         !make_credentials(&up))
         return EXIT_FAILED;
     up.self[length] = 0;

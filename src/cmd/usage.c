@@ -113,7 +113,7 @@ bool usage_json(const char *value, bool *ret_json)
     *ret_json = strcmp(value, "json") == 0;
     if (*ret_json || strcmp(value, "text") == 0)
         return true;
-    say("%s: unknown output format \"%s\", expected json or text", option_name, value);
+    say("unknown output format \"%s\", expected json or text", value);
     return false;
 }
 
