@@ -7,14 +7,15 @@
  *   xid/N  sxid/N  sxid/N-fatal         NVIDIA driver and switch errors, by number
  *     xid/144-fatal xid/144-nonfatal    ... 150: NVLink 5 says in its text which of the two
  *     xid/154-none -reset -reboot -drain -drain-reset   what 154's text wants to be done
- *   mce/corrected  mce/uncorrected      machine checks
+ *   mce/corrected  mce/deferred  mce/uncorrected   machine checks
  *   edac/ce  edac/ue                    memory controllers
  *   pcie/correctable  pcie/nonfatal  pcie/fatal  pcie/link-speed  pcie/link-width  pcie/missing
+ *   pcie/link-down  pcie/power
  *   ib/port-down  ib/port-flap  ib/errors  ib/missing  ib/rate
- *   eth/down  eth/flap  eth/speed  eth/carrier
- *   mlx5/temperature  mlx5/power  mlx5/module  mlx5/health
+ *   eth/down  eth/flap  eth/speed  eth/carrier  eth/tx-timeout
+ *   mlx5/temperature  mlx5/power  mlx5/module  mlx5/health  mlx5/tx-timeout  mlx5/command
  *   mount/missing  mount/read-only  mount/hung  mount/error
- *   fs/error  fs/full  fs/inodes  fs/health  nfs/server
+ *   fs/error  fs/full  fs/inodes  fs/health  nfs/server  lustre/server  lustre/evicted
  *   disk/timeout  disk/failed  disk/io  disk/raid  disk/smart  disk/media
  *   mem/pressure  mem/oom   cpu/lockup  cpu/hung-task  cpu/d-state  cpu/thermal  cpu/throttle
  *   os/files  os/zombies  os/load  os/panic  os/oops   clock/unsynced  clock/skew  clock/source
@@ -22,6 +23,8 @@
  *   os/log-lost  os/probe-cost  os/probe-hung  os/signals-lost      of the probes themselves
  *   gpu/missing  gpu/ecc-uncorrected  gpu/row-remap-failed  gpu/row-remap-pending  gpu/nvlink
  *   gpu/nvlink-errors  gpu/clocks  gpu/temperature  gpu/driver  gpu/init  gpu/peermem
+ *   gpu/ecc-deferred  gpu/poison  gpu/ras  gpu/page-retired  gpu/bad-pages  gpu/page-fault  gpu/hang
+ *   gpu/firmware  gpu/reset  gpu/reset-failed  gpu/lost   of any vendor's accelerator (docs/probes.md)
  *   lemon/repeated-failures             what was counted of a machine (core/lemon/lemon.h)
  *   pace/slow                           its ranks take longer than their peers, or than before (pace/pace.h)
  *   hang/absent  hang/stuck  hang/silent  hang/stopped  hang/behind  hang/network   ranks of a job that hung
@@ -32,9 +35,10 @@
  *   check/NAME                          an external check of that name
  *   public/CODE                         said by another system
  *
- * Places are "kind/which" below the machine: "gpu/0000:9b:00.0", "port/mlx5_0/1", "mount//data",
- * "disk/nvme0n1", "dimm/mc0/dimm3", "net/eth0", "process/<task>", "pci/0000:5c:00.0", "switch/0000:c1:00.0",
- * "server/<NFS server>", "cpu/3", "sensor/hwmon1/temp1", "probe/kmsg"; "" is the machine itself.
+ * Places are "kind/which" below the machine: "gpu/0000:9b:00.0", "gpu/hl2", "npu/5",
+ * "port/mlx5_0/1", "mount//data", "disk/nvme0n1", "dimm/mc0/dimm3", "net/eth0", "process/<task>",
+ * "pci/0000:5c:00.0", "switch/0000:c1:00.0", "server/<NFS server>", "cpu/3", "sensor/hwmon1/temp1",
+ * "probe/kmsg"; "" is the machine itself.
  */
 #ifndef PHX_CORE_HEALTH_SIGNAL_H
 #define PHX_CORE_HEALTH_SIGNAL_H

@@ -12,6 +12,9 @@
 /* Hardware that recovers by a restart or reset, but not for the third time in a day: out for two days. */
 #define THRICE_A_DAY .times = 3, .window_ns = DAY, .release_ns = 2 * DAY, .frequent = LEVEL_MANUALLY_SEPARATE
 
+/* A queue that stood still was started anew by its driver; not for the third time in a day. */
+#define STALLS_THRICE .times = 3, .window_ns = DAY, .release_ns = DAY, .frequent = LEVEL_PRE_SEPARATE
+
 #define ROW(c, l, d, ...)                                                                                    \
     {                                                                                                        \
         .code = {c, sizeof(c) - 1}, .level = LEVEL_##l, .domain = DOMAIN_##d, __VA_ARGS__                    \
@@ -84,6 +87,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("phalanx/suspect-machine", NOT_HANDLE, UNKNOWN, LOW("inspect"), .recover_ns = DAY),
     ROW("mce/corrected", NOT_HANDLE, HARDWARE, .times = 9, .window_ns = HOUR, .frequent = LEVEL_PRE_SEPARATE,
         .release_ns = DAY),
+    ROW("mce/deferred", SUB_HEALTH, HARDWARE, LOW("inspect")),
     ROW("mce/uncorrected", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("edac/ce", NOT_HANDLE, HARDWARE, .times = 24, .window_ns = DAY, .frequent = LEVEL_PRE_SEPARATE,
         .release_ns = DAY),
@@ -93,6 +97,8 @@ const struct fault_rule fault_default_rules[] = {
     ROW("pcie/fatal", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("pcie/link-speed", SUB_HEALTH, HARDWARE, LOW("reboot")),
     ROW("pcie/link-width", SUB_HEALTH, HARDWARE, LOW("inspect")),
+    ROW("pcie/link-down", PRE_SEPARATE, HARDWARE, LOW("reboot")),
+    ROW("pcie/power", PRE_SEPARATE, HARDWARE, LOW("inspect")),
     ROW("pcie/missing", SEPARATE, HARDWARE, HIGH("reboot")),
 
     /* MindCluster's link-down: tolerated for 20 s, over when it was up for 60 s. */
@@ -108,10 +114,13 @@ const struct fault_rule fault_default_rules[] = {
     ROW("eth/flap", SUB_HEALTH, HARDWARE),
     ROW("eth/speed", SUB_HEALTH, HARDWARE, LOW("inspect")),
     ROW("eth/carrier", NOT_HANDLE, HARDWARE),
+    ROW("eth/tx-timeout", SUB_HEALTH, HARDWARE, LOW("inspect"), STALLS_THRICE),
     ROW("net/retransmits", SUB_HEALTH, HARDWARE, LOW("inspect")),
     ROW("mlx5/temperature", PRE_SEPARATE, HARDWARE, LOW("inspect")),
     ROW("mlx5/power", PRE_SEPARATE, HARDWARE, LOW("inspect")),
     ROW("mlx5/module", PRE_SEPARATE, HARDWARE, LOW("inspect")),
+    ROW("mlx5/tx-timeout", SUB_HEALTH, HARDWARE, LOW("inspect"), STALLS_THRICE),
+    ROW("mlx5/command", PRE_SEPARATE, HARDWARE, LOW("reboot")),
     ROW("mlx5/health", SEPARATE, HARDWARE, HIGH("reboot")),
 
     ROW("mount/missing", SEPARATE, SOFTWARE, HIGH("remount")),
@@ -123,6 +132,9 @@ const struct fault_rule fault_default_rules[] = {
     ROW("fs/inodes", PRE_SEPARATE, SOFTWARE, LOW("clean")),
     ROW("fs/health", PRE_SEPARATE, SOFTWARE, LOW("inspect")),
     ROW("nfs/server", SUB_HEALTH, SOFTWARE),
+    ROW("lustre/server", SUB_HEALTH, SOFTWARE),
+    ROW("lustre/evicted", SUB_HEALTH,
+        SOFTWARE), /* what was open there fails; the client comes back by itself */
     ROW("disk/timeout", PRE_SEPARATE, HARDWARE, LOW("inspect")),
     ROW("disk/failed", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("disk/io", SEPARATE, HARDWARE, HIGH("inspect")),
@@ -163,6 +175,17 @@ const struct fault_rule fault_default_rules[] = {
 
     ROW("gpu/missing", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/ecc-uncorrected", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
+    ROW("gpu/ecc-deferred", SUB_HEALTH, HARDWARE),
+    ROW("gpu/poison", RESTART_BUSINESS, HARDWARE, LOW("reset-gpu"), THRICE_A_DAY),
+    ROW("gpu/ras", SUB_HEALTH, HARDWARE),
+    ROW("gpu/page-retired", SUB_HEALTH, HARDWARE),
+    ROW("gpu/bad-pages", SEPARATE, HARDWARE, HIGH("inspect")),
+    ROW("gpu/page-fault", RESTART_BUSINESS, USER),
+    ROW("gpu/hang", RESTART_BUSINESS, UNKNOWN),
+    ROW("gpu/firmware", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
+    ROW("gpu/reset", RESTART_BUSINESS, UNKNOWN), /* by its driver, which goes on */
+    ROW("gpu/reset-failed", SEPARATE, HARDWARE, HIGH("reboot")),
+    ROW("gpu/lost", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/row-remap-failed", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("gpu/row-remap-pending", FREE_RESET, HARDWARE, LOW("reset-gpu")),
     ROW("gpu/nvlink", SEPARATE, HARDWARE, HIGH("reset-gpu")),

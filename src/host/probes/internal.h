@@ -3,7 +3,8 @@
  *   probes.c   the table, the schedule, costs        settings.c  the document
  *   emit.c     conditions, events, counters          child.c     forked looks and external commands
  *   files.h    reading below the root                match.c     patterns of log lines
- *   kmsg.c, kmsg_rules.c, edac.c ...                 one probe each
+ *   kmsg.c, edac.c ...                               one probe each
+ *   kmsg_rules.c kmsg_nvidia.c kmsg_accelerator.c kmsg_mce.c   what lines of the kernel log mean
  *
  * A probe has either `run`, which reads and judges in the owner's thread, or `look`, which reads in a child
  * and says facts (lines of place, name, value), and `judge`, which gets them in the owner's thread.
@@ -222,10 +223,27 @@ void names_done(struct names *names);
 
 enum { CAPTURES_MAX = 4 };
 /* Finds `pattern` anywhere in `text`. In a pattern '*' is any run of bytes (the shortest that does), '%' one
- * decimal number and '@' one word (no blank, comma, semicolon, quote or bracket; a colon, dot or star at
- * its end is not part of it); these two are captured in order. '~' is the end of the text. All else is
+ * decimal number, '@' one word (no blank, comma, semicolon, quote or bracket; a colon, dot or star at its end
+ * is not part of it) and '&' a name of any bytes, up to the literal that follows; these three are captured
+ * in order. '~' is the end of the text. All else is
  * itself. A literal must come first, or '@' and then a literal: the word before it. */
 bool match(const char *pattern, struct str text, struct str captures[CAPTURES_MAX]);
+
+/* --- kmsg_text.c ---------------------------------------------------------------------------------- */
+
+bool kmsg_has(struct str text, const char *part);
+/* The hexadecimal number behind `before`. */
+bool kmsg_hex(struct str text, const char *before, uint64_t *ret_value);
+/* "PCI:0000:9b:00", "0000:9B:00.0": as sysfs writes it, "0000:9b:00.0", below `kind`. */
+struct place kmsg_pci_place(const char *kind, struct str address);
+
+/* --- kmsg_nvidia.c, kmsg_accelerator.c, kmsg_mce.c ------------------------------------------------ */
+
+/* Each judges one line of the kernel; false: it is another's. */
+bool kmsg_xid(struct probe *probe, struct str line, int64_t at_ns);
+bool kmsg_sxid(struct probe *probe, struct str line, int64_t at_ns);
+bool kmsg_accelerator(struct probe *probe, struct str line, int64_t at_ns); /* AMD, Gaudi, Ascend */
+bool kmsg_machine_check(struct probe *probe, struct str line, int64_t at_ns);
 
 /* --- kmsg_rules.c --------------------------------------------------------------------------------- */
 

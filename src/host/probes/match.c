@@ -1,6 +1,8 @@
 /* match.c - patterns of log lines: cheap, linear in practice, nothing that a line could make explode. */
 #include "host/probes/internal.h"
 
+enum { NAME_BYTES_MAX = 64 };
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -14,7 +16,7 @@ static bool is_word(char c)
 /* The bytes of `pattern` up to the next special one. */
 static size_t literal_len(const char *pattern)
 {
-    return strcspn(pattern, "*%@~");
+    return strcspn(pattern, "*%@&~");
 }
 
 static size_t word_len(struct str text)
@@ -33,6 +35,14 @@ static size_t number_len(struct str text)
     while (len < text.len && is_digit(text.data[len]))
         len++;
     return len;
+}
+
+/* Names of processes have blanks and brackets: all up to the literal at the beginning of `next`. */
+static size_t name_len(struct str text, const char *next)
+{
+    size_t len = literal_len(next);
+    const char *end = text.len && len > 0 ? memmem(text.data, text.len, next, len) : NULL;
+    return end && end - text.data <= NAME_BYTES_MAX ? (size_t)(end - text.data) : 0;
 }
 
 /* `pattern` at the beginning of `text`. Each star takes the first place where the literal behind it stands:
@@ -60,7 +70,10 @@ static bool match_here(const char *pattern, struct str text, struct str *capture
                 return false;
             take = (size_t)(found - text.data);
         } else {
-            take = *pattern++ == '%' ? number_len(text) : word_len(text);
+            take = *pattern == '%'   ? number_len(text)
+                   : *pattern == '&' ? name_len(text, pattern + 1)
+                                     : word_len(text);
+            pattern++;
             if (take == 0)
                 return false;
             if (captured < max)

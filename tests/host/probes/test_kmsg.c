@@ -71,7 +71,6 @@ static const struct sample {
      SEVERITY_CRITICAL},
     {"mce: [Hardware Error]: CPU 4: Machine Check: 0 Bank 7: 8c00004000010090", "mce/corrected", "cpu/4",
      SEVERITY_NOTICE},
-    {"mce: [Hardware Error]: Machine check events logged", "mce/corrected", "", SEVERITY_NOTICE},
     {"{1}[Hardware Error]: event severity: fatal", "mce/uncorrected", "", SEVERITY_CRITICAL},
     {"Memory failure: 0x3a2f1: recovery action for dirty LRU page: Recovered", "edac/ue", "", SEVERITY_MAJOR},
     {"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/"
