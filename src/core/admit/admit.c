@@ -64,7 +64,14 @@ static bool may_run(const struct admit *admit, const struct jobset *jobset)
                         (workload->state == WORKLOAD_LEAVING && !jobset->spec.suspend));
 }
 
-/* What Kueue's webhook adds to a Pod; it goes when the Pod is admitted. */
+/* What Kueue's webhook adds to a Pod: a label, which stays. */
+static void mark_managed(struct arena *arena, struct doc *document)
+{
+    doc_set(arena, doc_need_object(arena, doc_get(document, "metadata"), "labels"),
+            STR("kueue.x-k8s.io/managed"), doc_new_str(arena, STR("true")));
+}
+
+/* And a gate, which goes when the Pod is admitted. */
 static void add_gate(struct arena *arena, struct doc *spec)
 {
     struct doc *gates = doc_get(spec, "schedulingGates");
@@ -104,11 +111,15 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
     const struct workload *workload = jobset ? workload_of(admit, jobset->uid) : NULL;
     if (!jobset && !foreign)
         name_default_queue(admit, arena, document);
+    if (jobset)
+        document_strip_terms(jobset, document);
     if (!queue_label(document).len || foreign || !spec || spec->kind != DOC_OBJECT)
         return;
     if (workload && workload->state == WORKLOAD_FINISHED)
         return;
     if (workload_form(document) == FORM_POD) {
+        if (!jobset || workload)
+            mark_managed(arena, document);
         if (may_run(admit, jobset))
             doc_unset(spec, "schedulingGates");
         else if (!jobset || (workload && jobset->spec.suspend)) /* one that was admitted never waits again */

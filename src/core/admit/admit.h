@@ -80,7 +80,7 @@ struct podset_resource {
     struct str flavor; /* empty: none (yet, or the queue does not cover it) */
 };
 struct podset {
-    struct str name;  /* of the replicated job */
+    struct str name;  /* of the replicated job; "main" of a Job or Pod; of a pod group its role */
     int32_t count;    /* tasks that the spec asks for */
     int32_t least;    /* partial admission: as few as this will do */
     int32_t admitted; /* tasks that were admitted; 0: none are */

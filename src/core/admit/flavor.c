@@ -445,13 +445,36 @@ static struct queue_spares queue_spares(const struct admit *admit, const struct 
     return spares;
 }
 
+static void add_label(struct labels *labels, const char *key, struct str value, struct arena *arena)
+{
+    struct labels all = {ARENA_ARRAY(arena, struct label, labels->len + 1), labels->len};
+    mem_copy(all.items, labels->items, labels->len * sizeof(*all.items));
+    all.items[all.len++] = (struct label){str_from(key), value};
+    *labels = all;
+}
+
+/* By which dashboards and scripts find the Pods of a queue or a PodSet. A ClusterQueue whose name is no label
+ * is left out. */
+static void mark_pods(const struct workload *workload, size_t podset, struct rjob_terms *terms,
+                      struct arena *arena)
+{
+    const struct workload *owner = podset_owner(workload, podset);
+    add_label(&terms->labels, "kueue.x-k8s.io/podset", podset_at(workload, podset)->name, arena);
+    add_label(&terms->labels, "kueue.x-k8s.io/local-queue-name", owner->queue_name, arena);
+    if (name_is_dns1123_label(owner->reserved_in))
+        add_label(&terms->labels, "kueue.x-k8s.io/cluster-queue-name", owner->reserved_in, arena);
+    add_label(&terms->annotations, "kueue.x-k8s.io/workload", owner->name, arena);
+}
+
 struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
                                   struct arena *arena)
 {
     struct rjob_terms *terms = flavor_terms(admit, workload, arena);
     struct queue_spares spares = queue_spares(admit, workload);
-    for (size_t p = 0; terms && p < podset_count(workload); p++)
+    for (size_t p = 0; terms && p < podset_count(workload); p++) {
         terms[p].spares = spares;
+        mark_pods(workload, p, &terms[p], arena);
+    }
     for (size_t p = 0; terms && p < podset_count(workload); p++)
         updates_add_terms(podset_owner(workload, p), workload->gang.len ? 0 : p, &terms[p], arena);
     return terms;

@@ -116,7 +116,7 @@ struct podset *podsets_make(const struct jobset *jobset, int32_t full)
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
         const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
         const struct pod_spec *pod = &rjob->job.pod;
-        podsets[r].name = rjob->name;
+        podsets[r].name = jobset->form == FORM_JOBSET ? rjob->name : STR("main");
         podsets[r].count = podsets[r].least = rjob_task_count(rjob);
         ask(&podsets[r], STR("cpu"), pod->cpu_request_milli);
         ask(&podsets[r], STR("memory"), pod->memory_request_bytes);

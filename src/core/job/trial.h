@@ -47,6 +47,14 @@ int32_t rjob_task_count(const struct rjob_spec *rjob);
 /* Sets jobset->terms to a copy ([rjob_count]); NULL: none. Placed tasks stay where they are. */
 void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjob_terms *terms);
 
+/* A Pod template as users see it while terms hold (NULL: none do): with what they add. It shares nodes with
+ * `template`. The other way round: takes out of a document that is written what terms added to its templates
+ * (core/job/terms.c). */
+const struct doc *template_with_terms(struct arena *arena, const struct doc *template,
+                                      const struct rjob_terms *terms);
+const struct doc *document_with_terms(struct arena *arena, const struct jobset *jobset);
+void document_strip_terms(const struct jobset *jobset, struct doc *document);
+
 /* Chips, cpu and memory that the places of a trial take, added to `rooms` ([machine_count]). */
 void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, const struct placement *places,
                      struct room *rooms);

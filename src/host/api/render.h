@@ -20,6 +20,7 @@ struct render {
     const struct core *core;
     int64_t now_ns;                      /* for ages */
     bool fresh;                          /* one object: what waits says why as of now */
+    bool old_form;                       /* of a Workload: as v1beta1 has it */
     struct arena *scratch;               /* emptied by whoever gave it */
     const struct usage_table *usages;    /* of NodeMetrics and PodMetrics; NULL: not needed */
     size_t metadata_start, metadata_len; /* of the last object: where its metadata value stands in out.out */
@@ -41,6 +42,8 @@ void render_lemon(struct render *render, const struct machine *machine);
 void lemon_cells(struct render *render, const struct machine *machine);
 /* The Node's condition; nothing where it is none. */
 void render_lemon_condition(struct render *render, const struct machine *machine);
+/* topologyAssignment of one PodSet: of a Workload, or of the Pods of a role of a group. */
+void render_topology(struct render *render, const struct workload *const *all, size_t count, size_t rjob);
 /* "metadata" with what tells one from another. */
 void render_workload_head(struct render *render, const struct workload *workload);
 void workload_cells(struct render *render, const struct workload *workload); /* but for its age */

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "core/job/trial.h"
 #include "host/api/render.h"
 
 const struct doc *render_job_template(const struct job *job)
@@ -163,7 +164,8 @@ static void put_template(struct render *render, const struct job *job, const str
         of_pods = job_labels(&plain, NULL, render->scratch);
     static const char *const maps[] = {"labels", "annotations", NULL};
     struct json_writer *out = &render->out;
-    const struct doc *pod = render_pod_template(job);
+    const struct rjob_terms *terms = job->jobset->terms ? &job->jobset->terms[job->rjob_index] : NULL;
+    const struct doc *pod = template_with_terms(render->scratch, render_pod_template(job), terms);
     if (job->jobset->form != FORM_JOBSET)
         of_pods = own_pod_labels(render, job);
     const struct doc *metadata = doc_get(pod, "metadata");

@@ -3,6 +3,7 @@
 
 #include "core/health/attribute.h"
 #include "core/hang/hang.h"
+#include "core/job/trial.h"
 #include "host/api/render.h"
 
 bool render_condition_holds(const struct jobset *jobset, enum condition_kind kind)
@@ -435,7 +436,7 @@ void render_jobset(struct render *render, const struct jobset *jobset)
                                                             .deleted_ns = jobset->deleted_ns});
     render_members(render, doc_get(jobset->document, "metadata"), ours);
     render_metadata_end(render);
-    render_members(render, jobset->document, top);
+    render_members(render, document_with_terms(render->scratch, jobset), top);
     json_key(out, "status");
     if (jobset->foreign_status) {
         json_put_doc(out, jobset->foreign_status);

@@ -1,7 +1,6 @@
 /* render_workload.c - Workloads (core/admit/admit.h) as kueue.x-k8s.io shows them. */
 #include <stdio.h>
 
-#include "core/job/trial.h"
 #include "host/api/render.h"
 
 static void put_amount(struct render *render, struct str resource, int64_t amount)
@@ -121,84 +120,6 @@ static void put_spec(struct render *render, const struct workload *workload)
 
 /* --- status -------------------------------------------------------------------------------------- */
 
-/* Tasks of one PodSet that stand in the same domain, by the values of its levels. */
-struct domain {
-    struct str values;
-    int64_t count;
-};
-typedef VEC(struct domain) domains;
-
-static void count_domain(domains *list, struct str values)
-{
-    for (size_t i = 0; i < list->len; i++) {
-        if (str_equal(list->items[i].values, values)) {
-            list->items[i].count++;
-            return;
-        }
-    }
-    struct domain domain = {values, 1};
-    vec_push(list, domain);
-}
-
-static void collect_domains(struct render *render, const struct jobset *jobset, size_t rjob, domains *list)
-{
-    const struct rjob_terms *terms = &jobset->terms[rjob];
-    const struct cluster *cluster = core_cluster(render->core);
-    for (uint32_t j = 0; j < jobset->job_count; j++) {
-        const struct job *job = jobset->jobs[j];
-        for (size_t t = 0; job && job->rjob_index == rjob && t < job->tasks.len; t++) {
-            const struct task *task = job->tasks.items[t];
-            if (task->machine >= cluster->machine_count || !task->holds)
-                continue;
-            struct buf values BUF_CLEANUP = {0};
-            for (size_t l = 0; l < terms->level_count; l++) {
-                struct str value = STR("");
-                machine_label(&cluster->machines[task->machine], terms->levels[l], &value);
-                buf_printf(&values, "%s" STR_FORMAT, l ? "\n" : "", STR_ARG(value));
-            }
-            count_domain(list, arena_str(render->scratch, buf_str(&values)));
-        }
-    }
-}
-
-static void put_topology(struct render *render, const fellows *all, size_t rjob)
-{
-    struct json_writer *out = &render->out;
-    const struct jobset *jobset = all->items[0]->jobset;
-    if (!jobset->terms || !jobset->terms[rjob].level_count)
-        return;
-    domains list = {0};
-    for (size_t i = 0; i < all->len; i++)
-        if (all->items[i]->jobset->terms)
-            collect_domains(render, all->items[i]->jobset, rjob, &list);
-    if (list.len > 0) {
-        json_key(out, "topologyAssignment");
-        json_begin_object(out);
-        json_key(out, "levels");
-        json_begin_array(out);
-        for (size_t l = 0; l < jobset->terms[rjob].level_count; l++)
-            json_put_str(out, jobset->terms[rjob].levels[l]);
-        json_end_array(out);
-        json_key(out, "domains");
-        json_begin_array(out);
-        for (size_t i = 0; i < list.len; i++) {
-            struct str head, rest = list.items[i].values;
-            json_begin_object(out);
-            json_key(out, "values");
-            json_begin_array(out);
-            while (str_cut(rest, '\n', &head, &rest))
-                json_put_str(out, head);
-            json_put_str(out, rest);
-            json_end_array(out);
-            json_pair_int(out, "count", list.items[i].count);
-            json_end_object(out);
-        }
-        json_end_array(out);
-        json_end_object(out);
-    }
-    vec_done(&list);
-}
-
 /* Of one PodSet: of a Workload, or of a role of a group (`all` of it have quota). */
 static void put_assignment(struct render *render, const fellows *all, size_t rjob)
 {
@@ -225,7 +146,7 @@ static void put_assignment(struct render *render, const fellows *all, size_t rjo
             put_amount(render, podset->resources[i].name, podset->resources[i].per_task * admitted);
     json_end_object(out);
     json_pair_int(out, "count", admitted);
-    put_topology(render, all, rjob);
+    render_topology(render, all->items, all->len, rjob);
     json_end_object(out);
 }
 
@@ -477,6 +398,7 @@ void render_workload(struct render *render, const struct resource *resource, con
     workload = workload_face(workload); /* another may stand for a group since a change was noted */
     struct json_writer *out = &render->out;
     const struct jobset *jobset = workload->jobset;
+    render->old_form = resource->id == RESOURCE_OLD_WORKLOADS;
     json_begin_object(out);
     render_type(render, resource_api_version(resource), resource->kind);
     render_metadata_begin(render, &(struct render_metadata){.name = workload->name,
