@@ -73,23 +73,50 @@ static int make_read_only(const char *target)
     return -errno;
 }
 
-static int mount_one(const struct mount_spec *spec)
+static int mount_one(const struct mount_spec *spec, int source)
 {
+    struct text path = {.len = 0};
+    if (source < 0)
+        return source;
+    text_add(&path, "/proc/self/fd/");
+    text_add_number(&path, (uint64_t)source);
     make_target(spec);
-    if (mount(spec->source, spec->target, NULL, MS_BIND | MS_REC, NULL) < 0)
+    if (mount(path.data, spec->target, NULL, MS_BIND | MS_REC, NULL) < 0)
         return -errno;
     return spec->letters[1] == SHIM_MOUNT_READ_ONLY ? make_read_only(spec->target) : 0;
 }
 
-int mount_all(struct shim *shim)
+/* Notes an error, whose task runs on if the mount is optional; < 0 otherwise. */
+static int judge(struct shim *shim, uint32_t i, int result)
 {
-    int result = own_mounts(shim);
-    uint32_t i = 0;
-    for (; result == 0 && i < shim->mount_count; i++)
-        result = mount_one(&shim->mounts[i]);
     if (result == 0)
         return 0;
-    shim->exit.stage = SHIM_STAGE_MOUNT | (i > 0 ? i - 1 : 0) << SHIM_STAGE_SHIFT;
+    const char *letters = shim->mounts[i].letters;
+    if (letters[0] && letters[1] && letters[2] == SHIM_MOUNT_OPTIONAL) {
+        if (!shim->start.mounts_error)
+            shim->start.mounts_error = -result;
+        return 0;
+    }
+    shim->exit.stage = SHIM_STAGE_MOUNT | i << SHIM_STAGE_SHIFT;
     shim->exit.error = -result;
+    return result;
+}
+
+/* All sources are opened before the first mount, which may hide those of others. They are opened in the new
+ * namespace: the kernel binds nothing from another one. */
+int mount_all(struct shim *shim)
+{
+    static int sources[SHIM_MOUNTS_MAX];
+    int result = 0, own = own_mounts(shim);
+    for (uint32_t i = 0; i < shim->mount_count; i++) {
+        sources[i] = own == 0 ? open(shim->mounts[i].source, O_PATH | O_CLOEXEC) : own;
+        if (own == 0 && sources[i] < 0)
+            sources[i] = -errno;
+    }
+    for (uint32_t i = 0; i < shim->mount_count && result == 0; i++)
+        result = judge(shim, i, mount_one(&shim->mounts[i], sources[i]));
+    for (uint32_t i = 0; i < shim->mount_count; i++)
+        if (sources[i] >= 0)
+            close(sources[i]);
     return result;
 }

@@ -255,8 +255,14 @@ int local_volumes_make(struct live *live, const struct task_launch *launch, stru
 int local_volumes_mounts(const struct live *live, const struct task_launch *launch,
                          const struct container_launch *container, struct arena *arena,
                          struct launch_spec *spec, struct error *error);
+void local_mounts_sort(struct launch_spec *spec); /* outer ones first */
 void local_volumes_remove(struct live *live, obj_id task);
 void local_volumes_sweep(struct live *live); /* those of tasks that nobody knows, after adoption */
+
+/* tmp.c: adds the mounts that give a container its own /tmp and /var/tmp. `spec` is otherwise whole. */
+enum { LOCAL_TMP_MOUNTS_MAX = 32 };
+int local_tmp_mounts(struct live *live, obj_id task, uint32_t container, struct arena *arena,
+                     struct launch_spec *spec, struct error *error);
 
 void local_remove_later(struct live *live, const char *path); /* a tree, by another thread */
 

@@ -354,14 +354,16 @@ static const char *const *make_env(struct live *live, struct arena *arena, const
     return env;
 }
 
-static int make_directory(struct live *live, struct arena *arena, obj_id task, struct str working_dir,
+/* `container`: as the launcher knows it. */
+static int make_directory(struct live *live, struct arena *arena, uint64_t container, struct str working_dir,
                           struct launch_spec *spec, struct error *error)
 {
     if (working_dir.len > 0) {
         spec->directory = text(arena, working_dir);
         return 0;
     }
-    spec->directory = arena_printf(arena, "%s/work/%llu", live->directory, (unsigned long long)task).data;
+    spec->directory =
+        arena_printf(arena, "%s/work/%llu", live->directory, (unsigned long long)container).data;
     if (mkdir(spec->directory, 0755) < 0 && errno != EEXIST)
         return error_set_errno(error, errno, "making %s", spec->directory);
     if (spec->set_user && chown(spec->directory, spec->user_id, spec->group_id) < 0)
@@ -412,7 +414,7 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
         spec.hosts = buf_str(&hosts);
         spec.rank_table = buf_str(&rank_table);
     }
-    int rc = make_directory(live, &arena, launch->task, container.working_dir, &spec, error);
+    int rc = make_directory(live, &arena, spec.uid, container.working_dir, &spec, error);
     if (rc == 0 && (launch->container_count == 0 || !record_exists(live, launch->task))) {
         rc = local_volumes_make(live, launch, error);
         if (rc == 0)
@@ -420,6 +422,10 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
     }
     if (rc == 0)
         rc = local_volumes_mounts(live, launch, &container, &arena, &spec, error);
+    if (rc == 0)
+        rc = local_tmp_mounts(live, launch->task, index, &arena, &spec, error);
+    if (rc == 0)
+        local_mounts_sort(&spec);
     if (rc == 0)
         rc = launch_spawn(live->launcher, &spec, error);
     return rc == ERROR_EXISTS ? 0 : rc;
@@ -454,12 +460,14 @@ void local_tasks_stop(struct live *live, const struct task_stop *stop, uint32_t 
 void local_tasks_forget(struct live *live, obj_id task, uint32_t containers)
 {
     char path[PATH_BYTES + 64];
-    for (uint32_t i = 0; i < containers; i++)
-        (void)launch_forget(live->launcher, local_container_uid(task, i),
+    for (uint32_t i = 0; i < containers; i++) {
+        uint64_t container = local_container_uid(task, i);
+        (void)launch_forget(live->launcher, container,
                             NULL); /* unknown: it could not be started, or is forgotten already */
+        snprintf(path, sizeof path, "%s/work/%llu", live->directory, (unsigned long long)container);
+        rmdir(path); /* what a task left there stays */
+    }
     record_remove(live, task);
-    snprintf(path, sizeof path, "%s/work/%llu", live->directory, (unsigned long long)task);
-    rmdir(path); /* what a task left there stays */
     local_volumes_remove(live, task);
 }
 

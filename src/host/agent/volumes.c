@@ -285,11 +285,15 @@ int local_volumes_mounts(const struct live *live, const struct task_launch *laun
         if (rc < 0)
             return rc;
     }
-    if (container->mount_count > 1) /* outer ones first */
-        qsort(mounts, container->mount_count, sizeof *mounts, by_target);
     spec->mounts = mounts;
     spec->mount_count = container->mount_count;
     return 0;
+}
+
+void local_mounts_sort(struct launch_spec *spec)
+{
+    if (spec->mount_count > 1)
+        qsort((void *)spec->mounts, spec->mount_count, sizeof *spec->mounts, by_target);
 }
 
 /* --- removing ------------------------------------------------------------------------------------- */

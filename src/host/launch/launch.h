@@ -127,10 +127,11 @@ struct launch_limit {
 };
 
 /* A file or directory of the machine, shown to the task alone at `target`, which is made if it is absent (on
- * the machine, whose files the task sees everywhere else). */
+ * the machine, whose files the task sees everywhere else). Sources are looked up before anything is mounted.
+ * Where an optional one fails, the task runs without it. */
 struct launch_mount {
     const char *source, *target;
-    bool read_only, is_file;
+    bool read_only, is_file, optional;
 };
 
 struct launch_spec {
@@ -158,7 +159,7 @@ struct launch_spec {
     /* In this order, so that one may lie within another. Not root: in a user namespace, where that is
      * allowed. */
     const struct launch_mount *mounts;
-    size_t mount_count;       /* at most 128 */
+    size_t mount_count;       /* at most 192 */
     int64_t grace_ns;         /* for a stop that names none (SIGTERM to the shim itself); 0: 30 s */
     uint64_t log_limit_bytes; /* the log is rotated at this size; 0: 10 MiB */
     uint32_t log_files;       /* files kept, the current one included; 0: 5 */

@@ -89,9 +89,15 @@ struct shim_header {
     uint32_t log_files, run; /* restarts in place before this one */
 };
 
-/* Letters of a mount. */
-enum shim_mount { SHIM_MOUNT_FILE = 'f', SHIM_MOUNT_DIRECTORY = 'd', SHIM_MOUNT_READ_ONLY = 'r' };
-enum { SHIM_MOUNTS_MAX = 128 };
+/* Letters of a mount: 'f' or 'd', then 'r' or 'w', then '?' where the task runs without it if it fails. */
+enum shim_mount {
+    SHIM_MOUNT_FILE = 'f',
+    SHIM_MOUNT_DIRECTORY = 'd',
+    SHIM_MOUNT_READ_ONLY = 'r',
+    SHIM_MOUNT_WRITABLE = 'w',
+    SHIM_MOUNT_OPTIONAL = '?',
+};
+enum { SHIM_MOUNTS_MAX = 192 };
 
 enum shim_cgroup {
     SHIM_CGROUP_MEMORY,
@@ -122,7 +128,8 @@ struct shim_start {
     int32_t shim_pid, task_pid;
     int64_t started_ns; /* wall clock */
     int32_t hosts_error, cgroup_error;
-    uint32_t cgroup_stage, reserved;
+    uint32_t cgroup_stage;
+    int32_t mounts_error; /* of the first optional mount that failed */
 };
 
 enum shim_exit_flags {

@@ -114,7 +114,8 @@ static void add_mounts(const struct launch_spec *spec, struct buf *file)
     for (size_t i = 0; i < spec->mount_count; i++) {
         const struct launch_mount *mount = &spec->mounts[i];
         char letters[] = {mount->is_file ? SHIM_MOUNT_FILE : SHIM_MOUNT_DIRECTORY,
-                          mount->read_only ? SHIM_MOUNT_READ_ONLY : 0, 0};
+                          mount->read_only ? SHIM_MOUNT_READ_ONLY : SHIM_MOUNT_WRITABLE,
+                          mount->optional ? SHIM_MOUNT_OPTIONAL : 0, 0};
         add_string(file, letters);
         add_string(file, mount->source);
         add_string(file, mount->target);

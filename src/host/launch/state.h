@@ -49,7 +49,7 @@ struct kept { /* a forgotten task's log */
     char *name;
 };
 
-enum note { NOTE_HOSTS = 1 << 0, NOTE_CGROUP = 1 << 1, NOTE_NO_CGROUPS = 1 << 2 };
+enum note { NOTE_HOSTS = 1 << 0, NOTE_CGROUP = 1 << 1, NOTE_NO_CGROUPS = 1 << 2, NOTE_TMP = 1 << 3 };
 
 struct cgroup_host { /* what the machine offers */
     bool probed;

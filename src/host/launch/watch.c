@@ -40,6 +40,12 @@ static void emit_notes(struct task *task)
                  strerror(task->start.hosts_error));
         emit_note(task, NOTE_HOSTS, text);
     }
+    if (task->start.mounts_error) {
+        snprintf(text, sizeof text,
+                 "tasks share the machine's /tmp and /var/tmp: no private mount namespace here (%s)",
+                 strerror(task->start.mounts_error));
+        emit_note(task, NOTE_TMP, text);
+    }
     if (task->start.cgroup_error) {
         snprintf(text, sizeof text, "resource limits are not all enforced: %s: %s",
                  stage_text(task->start.cgroup_stage), strerror(task->start.cgroup_error));

@@ -233,6 +233,67 @@ static void a_volume_that_is_not_there_is_named(void **state)
     bed_done(&bed);
 }
 
+/* The machine's /tmp stays as it was, but for the folder that the command names: the bed's own. */
+static void each_run_of_a_container_has_its_own_tmp(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    struct bed bed;
+    struct pod pod = {.count = 0};
+    char command[1024];
+    const char *uses = "for d in /tmp /var/tmp; do ls $d/phalanx-tmp-test 2>/dev/null; "
+                       "touch $d/phalanx-tmp-test || echo fails; done; stat -c %a /tmp; pwd; ";
+    bed_init(&bed);
+    snprintf(command, sizeof command, "%s[ -e %s/second ] && exit 0; touch %s/second; exit 1", uses,
+             bed.state, bed.state);
+    add(&pod, "main", CONTAINER_MAIN, RERUN_ON_FAILURE, command);
+    add(&pod, "init", CONTAINER_INIT, RERUN_NEVER, uses);
+    start(&bed, &pod, 27);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 27)->exited);
+    assert_int_equal(told(&bed.fake, 27)->exit_code, 0);
+    assert_int_equal(told(&bed.fake, 27)->restarts, 1);
+    char init_log[256], main_log[256];
+    snprintf(init_log, sizeof init_log, "%s", read_log(&bed, 27, "init"));
+    snprintf(main_log, sizeof main_log, "%s", read_log(&bed, 27, "main"));
+    assert_memory_equal(init_log, "1777\n/", 6);
+    assert_memory_equal(main_log, "1777\n/", 6);
+    assert_string_not_equal(init_log, main_log); /* their working directories */
+    assert_true(access("/tmp/phalanx-tmp-test", F_OK) < 0 && access("/var/tmp/phalanx-tmp-test", F_OK) < 0);
+    assert_true(exists(&bed, "volumes/27/.tmp-0-1/tmp/phalanx-tmp-test"));
+    assert_false(exists(&bed, "volumes/27/.tmp-0-0"));
+    wire_send_controller(bed.fake.agent,
+                         &(struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 27});
+    (void)read_log(&bed, 27, "main"); /* behind FORGET */
+    assert_false(exists(&bed, "volumes/27"));
+    bed_done(&bed);
+}
+
+/* A volume at /tmp takes its place; hostPath /tmp is the machine's own. */
+static void a_volume_at_tmp_takes_its_place(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    struct bed bed;
+    struct pod pod = {.count = 0};
+    struct container_mount mounts[] = {{STR("scratch"), STR("/tmp/"), STR(""), false},
+                                       {STR("machine"), STR("/mnt/tmp"), STR(""), false}};
+    bed_init(&bed);
+    pod.volumes[pod.volume_count++] = (struct volume_launch){.name = STR("scratch"), .kind = VOLUME_EMPTY};
+    pod.volumes[pod.volume_count++] = (struct volume_launch){
+        .name = STR("machine"), .kind = VOLUME_HOST, .source = STR("/tmp"), .type = STR("Directory")};
+    char command[256];
+    snprintf(command, sizeof command, "touch /tmp/mine; [ -e /mnt%s/up ] || echo hidden; touch /mnt%s/up",
+             bed.state, bed.state);
+    struct container_launch *container = add(&pod, "main", CONTAINER_MAIN, RERUN_NEVER, command);
+    container->mounts = mounts;
+    container->mount_count = 2;
+    start(&bed, &pod, 28);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 28)->exited);
+    assert_int_equal(told(&bed.fake, 28)->exit_code, 0);
+    assert_true(exists(&bed, "volumes/28/scratch/mine") && exists(&bed, "up"));
+    bed_done(&bed);
+}
+
 int main(int argc, char **argv)
 {
     agent_process_main(argc, argv);
@@ -242,6 +303,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_failing_container_runs_again_and_a_probe_kills),
         cmocka_unit_test(volumes_are_seen_by_containers_alone),
         cmocka_unit_test(a_volume_that_is_not_there_is_named),
+        cmocka_unit_test(each_run_of_a_container_has_its_own_tmp),
+        cmocka_unit_test(a_volume_at_tmp_takes_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
