@@ -294,6 +294,14 @@ static size_t on_stream(char *data, size_t size, size_t count, void *context)
     return streaming->ended ? 0 : size * count;
 }
 
+static int on_wait(void *context, curl_off_t to_come, curl_off_t came, curl_off_t to_go, curl_off_t went)
+{
+    const struct client *client = context;
+    (void)to_come, (void)came, (void)to_go, (void)went;
+    client->on_tick(client->tick_context);
+    return 0;
+}
+
 int client_stream(struct client *client, struct str path, const char *accept, int64_t timeout_ms,
                   client_line_fn *on_line, void *context, bool *ret_ended)
 {
@@ -307,6 +315,11 @@ int client_stream(struct client *client, struct str path, const char *accept, in
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_stream);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &streaming);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    if (client->on_tick) {
+        curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_wait);
+        curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client);
+    }
     struct curl_slist *headers = header_list(&(struct client_request){.accept = accept});
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     CURLcode rc = curl_easy_perform(curl);

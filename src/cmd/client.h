@@ -73,6 +73,8 @@ struct client {
     char error_text[CURL_ERROR_SIZE];
     struct buf server;
     bool image_said;
+    void (*on_tick)(void *context); /* called while a stream is silent, about once a second; NULL: nothing */
+    void *tick_context;
     bool quiet; /* a server that does not answer was told of */
 };
 struct client_request {
@@ -129,6 +131,13 @@ int64_t client_wall(void);
 /* --- output ------------------------------------------------------------------------------------ */
 
 bool output_is_terminal(void);         /* standard output */
+/* Characters a line and lines of the screen. Not a terminal: $COLUMNS if set, else no limit. */
+void output_size(int *ret_columns, int *ret_lines);
+/* Appends `text`, broken at blanks, so that no line is longer than `width` characters. Its first line begins
+ * at column `at`, where the caller has come; the others are indented. */
+void put_wrapped(struct buf *out, struct str text, size_t width, size_t at, size_t indent);
+void put_count(struct buf *out, int64_t count, const char *noun); /* "1 process", "3 processes" */
+void put_clock(struct buf *out, int64_t wall_ns); /* "17:03:25.454714": the time of day here */
 bool output_colors(void);              /* a terminal, and NO_COLOR is not set */
 const char *color_of(struct str word); /* escape for a state word; "" without colours */
 const char *color_end(void);
@@ -146,12 +155,16 @@ enum { TABLE_COLUMNS_MAX = 24 };
 struct text_table {
     size_t columns;
     bool hidden[TABLE_COLUMNS_MAX];
+    uint8_t worth[TABLE_COLUMNS_MAX]; /* 0: always shown; else the highest is the first to go (table_fit) */
     size_t width[TABLE_COLUMNS_MAX];
     VEC(struct str) cells; /* row by row */
     struct arena arena;
     bool header_printed;
 };
 void table_add(struct text_table *table, struct str cell); /* one cell; a row is `columns` of them */
+/* Hides columns until a row has at most `width` characters, or only those are left that are always shown;
+ * names them, the newest header's, in *ret_hidden. */
+void table_fit(struct text_table *table, size_t width, struct buf *ret_hidden);
 void table_print(struct text_table *table, struct buf *out,
                  bool color); /* all rows so far, then forgets them */
 void table_done(struct text_table *table);

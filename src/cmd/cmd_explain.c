@@ -2,15 +2,14 @@
 #include <stdio.h>
 
 #include "cmd/usage.h"
-#include "cmd/client.h"
+#include "cmd/cause.h"
 
 static const char usage[] =
     "Usage: phalanx explain jobset/NAME... [options]\n"
     "\n"
-    "Says for each restart of a jobset, and for its end if it failed, what caused it: the fault of a "
-    "machine\n"
-    "or what a rank's log and exit say, who is to blame (user, software, hardware), what else was seen, and\n"
-    "what it cost: time until all ranks made steps again, and steps that had to be made twice.\n"
+    "Says why a jobset waits, and for each restart, and for its end if it failed, what caused it: the fault\n"
+    "of a machine or what a rank's log and exit say; who is to blame (user, software, hardware); what else\n"
+    "was seen; and what it cost: time until all ranks made steps again, and steps repeated.\n"
     "\n"
     "  -o, --output json      one JSON object for each jobset\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
@@ -58,56 +57,52 @@ static struct cost cost_of(const struct doc *restarts)
 
 /* --- words --------------------------------------------------------------------------------------------- */
 
-static void put_place(struct buf *out, const struct doc *found)
+enum { HEADING_COLUMNS = 13 };
+
+/* "  evidence   text", broken to the width of the screen. */
+static void put_line(struct buf *out, const char *heading, struct str text)
 {
-    struct str machine = doc_text(found, "machine");
-    if (doc_get(found, "rank"))
-        buf_printf(out, " of rank %lld", (long long)doc_number(found, "rank", 0));
-    if (machine.len)
-        buf_printf(out, " on " STR_FORMAT, STR_ARG(machine));
-    struct str user = doc_text(found, "user");
-    if (user.len)
-        buf_printf(out, " by " STR_FORMAT, STR_ARG(user));
-    int64_t tasks = doc_number(found, "tasks", 1);
-    if (tasks > 1)
-        buf_printf(out, " and %lld other task%s", (long long)tasks - 1, tasks > 2 ? "s" : "");
+    int columns, lines;
+    if (!text.len)
+        return;
+    output_size(&columns, &lines);
+    buf_printf(out, "  %-10s ", heading);
+    put_wrapped(out, text, (size_t)columns, HEADING_COLUMNS, HEADING_COLUMNS);
+    buf_add_char(out, '\n');
 }
 
-/* Other faults: what supports the cause, or came later. */
-static void put_others(struct buf *out, const char *heading, const struct doc *faults)
+/* Something else that was seen: a fault, or what a rank said. */
+static void put_other(struct buf *out, const char *heading, const char *what, const struct doc *found,
+                      const char *key)
 {
-    for (size_t i = 0; i < doc_len(faults); i++) {
-        const struct doc *fault = doc_at(faults, i);
-        struct str evidence = doc_text(fault, "evidence");
-        buf_printf(out, "  %-10s fault " STR_FORMAT, heading, STR_ARG(doc_text(fault, "cause")));
-        put_place(out, fault);
-        buf_printf(out, evidence.len ? ": " STR_FORMAT "\n" : STR_FORMAT "\n", STR_ARG(evidence));
-    }
+    struct buf line BUF_CLEANUP = {0};
+    struct str evidence = doc_text(found, "evidence");
+    buf_printf(&line, "%s" STR_FORMAT, what, STR_ARG(doc_text(found, key)));
+    put_place(&line, found);
+    if (evidence.len)
+        buf_printf(&line, ": " STR_FORMAT, STR_ARG(evidence));
+    put_line(out, heading, buf_str(&line));
 }
 
 static void put_cause(struct buf *out, const struct doc *found)
 {
-    struct str cause = doc_text(found, "cause"), domain = doc_text(found, "domain");
-    struct str evidence = doc_text(found, "evidence"), fault = doc_text(found, "fault");
-    buf_printf(out, "  cause      " STR_FORMAT, STR_ARG(cause));
-    put_place(out, found);
+    struct buf line BUF_CLEANUP = {0};
+    struct str cause = doc_text(found, "cause");
+    const struct doc *supporting = doc_get(found, "supporting"), *clues = doc_get(found, "clues"),
+                     *later = doc_get(found, "later");
+    buf_add_str(&line, cause);
+    put_place(&line, found);
     if (!str_is(cause, "unattributed"))
-        buf_printf(out, " (" STR_FORMAT ")", STR_ARG(domain));
-    buf_add_char(out, '\n');
-    if (evidence.len)
-        buf_printf(out, "  evidence   " STR_FORMAT "\n", STR_ARG(evidence));
-    if (fault.len)
-        buf_printf(out, "  fault      " STR_FORMAT "\n", STR_ARG(fault));
-    put_others(out, "also", doc_get(found, "supporting"));
-    const struct doc *clues = doc_get(found, "clues");
-    for (size_t i = 0; i < doc_len(clues); i++) {
-        const struct doc *clue = doc_at(clues, i);
-        struct str line = doc_text(clue, "evidence");
-        buf_printf(out, "  also       " STR_FORMAT, STR_ARG(doc_text(clue, "kind")));
-        put_place(out, clue);
-        buf_printf(out, line.len ? ": " STR_FORMAT "\n" : STR_FORMAT "\n", STR_ARG(line));
-    }
-    put_others(out, "later", doc_get(found, "later"));
+        buf_printf(&line, " (" STR_FORMAT ")", STR_ARG(doc_text(found, "domain")));
+    put_line(out, "cause", buf_str(&line));
+    put_line(out, "evidence", doc_text(found, "evidence"));
+    put_line(out, "fault", doc_text(found, "fault"));
+    for (size_t i = 0; i < doc_len(supporting); i++)
+        put_other(out, "also", "fault ", doc_at(supporting, i), "cause");
+    for (size_t i = 0; i < doc_len(clues); i++)
+        put_other(out, "also", "", doc_at(clues, i), "kind");
+    for (size_t i = 0; i < doc_len(later); i++)
+        put_other(out, "later", "fault ", doc_at(later, i), "cause");
 }
 
 static void put_duration(struct buf *out, int64_t ns)
@@ -124,41 +119,67 @@ static void put_restart(struct buf *out, const struct doc *record)
                (long long)doc_number(record, "attempt", 0), STR_ARG(doc_text(record, "faultTime")),
                STR_ARG(doc_text(record, "cause")));
     put_cause(out, doc_get(record, "attribution"));
-    if (doc_text(record, "detail").len)
-        buf_printf(out, "  first sign " STR_FORMAT "\n", STR_ARG(doc_text(record, "detail")));
+    put_line(out, "first sign", doc_text(record, "detail"));
     struct str rung = doc_text(record, "rung"), passed = doc_text(record, "passedOver");
-    if (rung.len)
-        buf_printf(out,
-                   passed.len ? "  answer     " STR_FORMAT " (" STR_FORMAT ")\n"
-                              : "  answer     " STR_FORMAT "\n",
-                   STR_ARG(rung), STR_ARG(passed));
+    struct buf answer BUF_CLEANUP = {0};
+    buf_add_str(&answer, rung);
+    if (rung.len && passed.len)
+        buf_printf(&answer, " (" STR_FORMAT ")", STR_ARG(passed));
+    put_line(out, "answer", buf_str(&answer));
     buf_printf(out, "  cost       ");
     if (down >= 0)
         put_duration(out, down);
     else
         buf_printf(out, "not over yet");
-    if (steps >= 0)
-        buf_printf(out, ", %lld step%s made twice (from %lld back to %lld)", (long long)steps,
-                   steps == 1 ? "" : "s", (long long)doc_number(record, "stepAtFault", 0),
+    if (steps >= 0) {
+        buf_add_str(out, STR(", "));
+        put_count(out, steps, "step");
+        buf_printf(out, " repeated (from %lld back to %lld)", (long long)doc_number(record, "stepAtFault", 0),
                    (long long)doc_number(record, "resumedFrom", 0));
+    }
     buf_add_char(out, '\n');
+}
+
+/* Numbers end in one column, whatever the words before them. */
+static void put_shares(struct buf *out, const struct doc *shares)
+{
+    size_t widest = 0;
+    double all = 0;
+    if (!shares || shares->kind != DOC_OBJECT)
+        return;
+    for (size_t i = 0; i < shares->object.len; i++) {
+        const struct doc_member *share = &shares->object.members[i];
+        widest = share->key.len > widest ? share->key.len : widest;
+        all += doc_real(share->value, 0);
+    }
+    for (size_t i = 0; i < shares->object.len; i++) {
+        const struct doc_member *share = &shares->object.members[i];
+        double value = doc_real(share->value, 0);
+        buf_printf(out, "  " STR_FORMAT "%*s %12.1f chip-seconds %6.2f %%\n", STR_ARG(share->key),
+                   (int)(widest - share->key.len), "", value, all > 0 ? 100 * value / all : 0);
+    }
 }
 
 static void put_sum(struct buf *out, const struct doc *phalanx)
 {
     const struct doc *restarts = doc_get(phalanx, "restarts"), *ledger = doc_get(phalanx, "ledger");
-    const struct doc *shares = doc_get(ledger, "chipSeconds");
     struct cost cost = cost_of(restarts);
-    buf_printf(out, "in all %lld restart%s, ", (long long)cost.restarts, cost.restarts == 1 ? "" : "s");
-    put_duration(out, cost.down_ns);
-    buf_printf(out, " without steps, %lld steps made twice", (long long)cost.steps);
     int64_t ettr_ppm = doc_number(ledger, "ettrPpm", -1);
+    if (cost.restarts > 0) {
+        buf_add_str(out, STR("in all "));
+        put_count(out, cost.restarts, "restart");
+        buf_add_str(out, STR(", "));
+        put_duration(out, cost.down_ns);
+        buf_add_str(out, STR(" without steps, "));
+        put_count(out, cost.steps, "step");
+        buf_add_str(out, STR(" repeated"));
+    } else {
+        buf_add_str(out, STR("no restarts"));
+    }
     if (ettr_ppm >= 0)
-        buf_printf(out, ", ETTR %.3f", (double)ettr_ppm / 1e6);
+        buf_printf(out, ", ETTR %.2f %%", (double)ettr_ppm / 10000);
     buf_add_char(out, '\n');
-    for (size_t i = 0; shares && shares->kind == DOC_OBJECT && i < shares->object.len; i++)
-        buf_printf(out, "  %-12.*s %.1f chip-seconds\n", STR_ARG(shares->object.members[i].key),
-                   doc_real(shares->object.members[i].value, 0));
+    put_shares(out, doc_get(ledger, "chipSeconds"));
 }
 
 static void explain(struct explaining *explaining, const struct doc *object)
@@ -169,6 +190,8 @@ static void explain(struct explaining *explaining, const struct doc *object)
     buf_printf(out, "jobset " STR_FORMAT "/" STR_FORMAT ": " STR_FORMAT "\n",
                STR_ARG(doc_text(object, "metadata.namespace")), STR_ARG(doc_text(object, "metadata.name")),
                STR_ARG(doc_text(phalanx, "state")));
+    if (!doc_text(object, "status.terminalState").len)
+        put_line(out, "waits", doc_text(phalanx, "why"));
     for (size_t i = 0; i < doc_len(restarts); i++)
         put_restart(out, doc_at(restarts, i));
     if (doc_get(phalanx, "end")) {
@@ -198,6 +221,7 @@ static void put_json(struct explaining *explaining, const struct doc *object)
     json_pair_str(&writer, "namespace", doc_text(object, "metadata.namespace"));
     json_pair_str(&writer, "name", doc_text(object, "metadata.name"));
     json_pair_str(&writer, "state", doc_text(phalanx, "state"));
+    put_optional(&writer, "why", doc_get(phalanx, "why"));
     json_key(&writer, "restarts");
     json_begin_array(&writer);
     for (size_t i = 0; i < doc_len(restarts); i++) {

@@ -71,9 +71,11 @@ static void take_columns(struct getting *getting, const struct doc *document)
         table->columns = TABLE_COLUMNS_MAX;
     memset(table->hidden, 0, sizeof table->hidden);
     memset(table->width, 0, sizeof table->width);
-    for (size_t i = 0; i + spaces < table->columns; i++)
-        table->hidden[i + spaces] =
-            getting->format != FORMAT_WIDE && doc_number(doc_at(columns, i), "priority", 0) > 0;
+    memset(table->worth, 0, sizeof table->worth);
+    for (size_t i = 0; i + spaces < table->columns; i++) {
+        table->worth[i + spaces] = doc_number(doc_at(columns, i), "priority", 0) > 0;
+        table->hidden[i + spaces] = getting->format != FORMAT_WIDE && table->worth[i + spaces];
+    }
     if (getting->no_headers)
         return;
     if (spaces)
@@ -110,9 +112,22 @@ static void take_rows(struct getting *getting, const struct doc *document)
     }
 }
 
+/* Columns that only `-o wide` has and that no row has a value for. */
+static void hide_unused(struct text_table *table, size_t first)
+{
+    for (size_t column = 0; column < table->columns; column++) {
+        bool used = table->worth[column] == 0 || table->cells.len <= first;
+        for (size_t i = first + column; i < table->cells.len && !used; i += table->columns)
+            used = !str_is(table->cells.items[i], "<none>");
+        table->hidden[column] |= !used;
+    }
+}
+
 static void print_table(struct getting *getting)
 {
     struct buf out BUF_CLEANUP = {0};
+    if (!getting->watch)
+        hide_unused(&getting->table, getting->no_headers ? 0 : getting->table.columns);
     table_print(&getting->table, &out, output_colors());
     output_write(&out);
 }

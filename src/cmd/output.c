@@ -1,5 +1,8 @@
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cmd/client.h"
@@ -7,6 +10,43 @@
 bool output_is_terminal(void)
 {
     return isatty(STDOUT_FILENO);
+}
+
+enum { COLUMNS_MIN = 20, LINES_MIN = 6, COLUMNS_FALLBACK = 80, LINES_FALLBACK = 24 };
+
+void output_size(int *ret_columns, int *ret_lines)
+{
+    const char *columns = getenv("COLUMNS");
+    struct winsize size;
+    int64_t number;
+    bool terminal = output_is_terminal();
+    *ret_columns = terminal ? COLUMNS_FALLBACK : INT_MAX;
+    *ret_lines = terminal ? LINES_FALLBACK : INT_MAX;
+    if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row) {
+        *ret_columns = size.ws_col > COLUMNS_MIN ? size.ws_col : COLUMNS_MIN;
+        *ret_lines = size.ws_row > LINES_MIN ? size.ws_row : LINES_MIN;
+    } else if (columns && str_to_i64(str_from(columns), COLUMNS_MIN, 10000, &number)) {
+        *ret_columns = (int)number;
+    }
+}
+
+void put_count(struct buf *out, int64_t count, const char *noun)
+{
+    struct str text = str_from(noun);
+    buf_printf(out, "%lld %s%s", (long long)count, noun,
+               count == 1                 ? ""
+               : str_ends(text, STR("s")) ? "es"
+                                          : "s");
+}
+
+void put_clock(struct buf *out, int64_t wall_ns)
+{
+    time_t seconds = (time_t)(wall_ns / NS_PER_SECOND);
+    struct tm parts;
+    char text[16];
+    localtime_r(&seconds, &parts);
+    strftime(text, sizeof text, "%H:%M:%S", &parts);
+    buf_printf(out, "%s.%06lld", text, (long long)(wall_ns % NS_PER_SECOND / NS_PER_US));
 }
 
 bool output_colors(void)
@@ -101,6 +141,57 @@ void table_add(struct text_table *table, struct str cell)
     vec_push(&table->cells, arena_str(&table->arena, cell));
 }
 
+void put_wrapped(struct buf *out, struct str text, size_t width, size_t at, size_t indent)
+{
+    size_t column = at;
+    bool begun = false;
+    while ((text = str_trim(text)).len) {
+        struct str word = text, rest = {0};
+        if (!str_cut(text, ' ', &word, &rest))
+            word = text;
+        size_t need = shown_width(word);
+        if (begun && column + 1 + need > width) {
+            buf_printf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (begun) {
+            buf_add_char(out, ' ');
+            column++;
+        }
+        buf_add_str(out, word);
+        begun = true;
+        column += need;
+        text = rest;
+    }
+}
+
+enum { TABLE_GAP = 3 };
+
+static size_t table_width(const struct text_table *table)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < table->columns; i++)
+        width += table->hidden[i] ? 0 : table->width[i] + TABLE_GAP;
+    return width ? width - TABLE_GAP : 0;
+}
+
+void table_fit(struct text_table *table, size_t width, struct buf *ret_hidden)
+{
+    while (table_width(table) > width) {
+        size_t least = table->columns;
+        for (size_t i = 0; i < table->columns; i++)
+            if (!table->hidden[i] && table->worth[i] &&
+                (least == table->columns || table->worth[i] >= table->worth[least]))
+                least = i;
+        if (least == table->columns)
+            return;
+        table->hidden[least] = true;
+    }
+    for (size_t i = 0; i < table->columns && table->cells.len >= table->columns; i++)
+        if (table->hidden[i] && table->worth[i])
+            buf_printf(ret_hidden, "%s" STR_FORMAT, ret_hidden->len ? ", " : "",
+                       STR_ARG(table->cells.items[i]));
+}
+
 void table_print(struct text_table *table, struct buf *out, bool color)
 {
     size_t last = 0;
@@ -113,7 +204,7 @@ void table_print(struct text_table *table, struct buf *out, bool color)
         if (!table->hidden[column]) {
             const char *start = color && i >= table->columns ? color_of(cell) : "";
             buf_printf(out, "%s" STR_FORMAT "%s", start, STR_ARG(cell), *start ? color_end() : "");
-            size_t pad = column == last ? 0 : table->width[column] - shown_width(cell) + 3;
+            size_t pad = column == last ? 0 : table->width[column] - shown_width(cell) + TABLE_GAP;
             buf_printf(out, "%*s", (int)pad, "");
         }
         if (column + 1 == table->columns)

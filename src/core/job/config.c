@@ -153,6 +153,7 @@ bool task_config_waits(struct step *step, struct task *task)
         containers_restore(task, statuses, (uint32_t)pod->container_count);
         step_note(step, true, "Failed", ref_task(task), "Error: " STR_FORMAT, STR_ARG(buf_str(&why)));
         step_changed(step, CHANGE_MODIFIED, ref_task(task));
+        step_changed(step, CHANGE_MODIFIED, ref_jobset(task->job->jobset)); /* it shows why it waits */
     }
     vec_push(&step->jobs->config_waiters, task->uid);
     return true;

@@ -18,6 +18,15 @@ struct str render_jobset_why(const struct jobset *jobset)
         if ((gang->state == GANG_QUEUED || gang->preflight) && gang->why.len && !gang_is_spare(gang))
             return gang->why;
     }
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        const struct gang *gang = jobset->gangs.items[i];
+        for (size_t t = 0; t < gang->tasks.len; t++) {
+            const struct task *task = gang->tasks.items[t];
+            if (task->container_count && task->containers[0].phase == CONTAINER_WAITING &&
+                task->containers[0].message.len)
+                return task->containers[0].message;
+        }
+    }
     return (struct str){0};
 }
 

@@ -17,8 +17,8 @@ static const struct table_column tables[RESOURCES][COLUMNS_MAX] = {
                           {"Completed", "string", "", "Status of the condition Completed.", 0},
                           {"Suspended", "string", "", "spec.suspend.", 0},
                           AGE_COLUMN,
-                          {"State", "string", "", "What it is doing.", 1},
-                          {"Step", "string", "", "The step that every rank has reached, of all.", 1}},
+                          {"State", "string", "", "What it is doing.", 0},
+                          {"Step", "string", "", "The step that every rank has reached, of all.", 0}},
     [RESOURCE_JOBS] = {NAME_COLUMN,
                        {"Status", "string", "", "Status of the job.", 0},
                        {"Completions", "string", "", "Pods that succeeded, of those wanted.", 0},
@@ -35,14 +35,16 @@ static const struct table_column tables[RESOURCES][COLUMNS_MAX] = {
                        {"IP", "string", "", "Address of its machine.", 1},
                        {"Node", "string", "", "Machine it is placed on.", 1},
                        {"Nominated Node", "string", "", "Not used.", 1},
-                       {"Readiness Gates", "string", "", "Not used.", 1}},
+                       {"Readiness Gates", "string", "", "Not used.", 1},
+                       {"Rank", "string", "", "Its rank among the pods that talk to each other.", 1},
+                       {"Chips", "string", "", "Chips it holds.", 1}},
     [RESOURCE_NODES] = {NAME_COLUMN,
                         {"Status", "string", "", "Ready, NotReady or Unknown.", 0},
                         {"Roles", "string", "", "spare, or none.", 0},
                         AGE_COLUMN,
                         {"Version", "string", "", "Version of the agent.", 0},
+                        {"Chips", "string", "", "Chips that pods hold, of all.", 0},
                         {"Internal-IP", "string", "", "Address its tasks are reached at.", 1},
-                        {"Chips", "string", "", "Free chips, of all.", 1},
                         {"Block", "string", "", "Cube or rack it stands in.", 1}},
     [RESOURCE_WORKLOADS] = {NAME_COLUMN,
                             {"Queue", "string", "", "LocalQueue it waits in.", 0},
@@ -254,6 +256,11 @@ static void pod_cells(struct render *render, const struct task *task)
     json_put_str(out, placed ? cluster->machines[task->machine].name : STR("<none>"));
     json_put_text(out, "<none>");
     json_put_text(out, "<none>");
+    if (task_is_spare(task))
+        json_put_text(out, "spare");
+    else
+        put_number(render, task->rank);
+    put_number(render, __builtin_popcountll(task->chips_were));
 }
 
 static void node_cells(struct render *render, const struct machine *machine)
@@ -268,8 +275,8 @@ static void node_cells(struct render *render, const struct machine *machine)
     json_put_text(out, machine->spare ? "spare" : "<none>");
     table_put_age(render, machine->created_ns);
     json_put_text(out, "phalanx-" PHX_VERSION);
+    put_count(render, machine->chip_count - __builtin_popcountll(machine->free_mask), machine->chip_count);
     json_put_str(out, machine->address);
-    put_count(render, __builtin_popcountll(machine->free_mask), machine->chip_count);
     json_put_str(out, machine->block < cluster->block_count ? cluster->blocks[machine->block].name : STR(""));
 }
 
