@@ -63,6 +63,21 @@ int64_t client_wall(void)
 
 /* --- one handle -------------------------------------------------------------------------------- */
 
+/* The text of a quoted string without its quotes and backslashes (RFC 9110 section 5.6.4). */
+static struct str unquote(struct buf *out, struct str text)
+{
+    struct str head, rest;
+    if (str_cut(text, '"', &head, &rest))
+        text = rest;
+    if (text.len && text.data[text.len - 1] == '"')
+        text.len--;
+    for (size_t i = 0; i < text.len; i++) {
+        i += text.data[i] == '\\' && i + 1 < text.len;
+        buf_add_char(out, text.data[i]);
+    }
+    return buf_str(out);
+}
+
 /* Warning: 299 - "text" (RFC 7234 section 5.5), as the API server sends them. */
 static size_t on_header(char *data, size_t size, size_t count, void *context)
 {
@@ -70,11 +85,8 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
     struct str line = str_trim((struct str){data, size * count});
     if (line.len < 8 || strncasecmp(line.data, "warning:", 8) != 0)
         return size * count;
-    struct str text = {line.data + 8, line.len - 8}, head, rest;
-    if (str_cut(text, '"', &head, &rest))
-        text = rest;
-    if (text.len && text.data[text.len - 1] == '"')
-        text.len--;
+    struct buf plain BUF_CLEANUP = {0};
+    struct str text = unquote(&plain, (struct str){line.data + 8, line.len - 8});
     bool image = str_starts(text, STR("container image "));
     if (!image || !client->image_said)
         fprintf(stderr, "warning: " STR_FORMAT "\n", STR_ARG(text));

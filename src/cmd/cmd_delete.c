@@ -145,8 +145,7 @@ static int delete_files(struct deleting *deleting, const struct file_docs *docs)
         struct arena arena ARENA_CLEANUP = {0};
         struct str in = doc_text(file->doc, "metadata.namespace");
         if (!file->kind) {
-            fprintf(stderr, "%s:%u:%u: its kind is not served\n", file->file, file->doc->line,
-                    file->doc->column);
+            file_doc_not_served(file);
             result = EXIT_FAILED;
             continue;
         }

@@ -120,14 +120,38 @@ static void print_errors(const struct file_doc *file, const struct field_errors 
         fprintf(stderr, "%s: %zu more mistakes\n", file->file, errors->dropped);
 }
 
+void file_doc_not_served(const struct file_doc *file)
+{
+    struct str kind = doc_text(file->doc, "kind"), version = doc_text(file->doc, "apiVersion");
+    const struct kind *meant = kind_nearest(version, kind);
+    bool same_kind = meant && str_is(kind, meant->kind);
+    const struct doc *at = doc_get(file->doc, same_kind ? "apiVersion" : "kind");
+    if (!at)
+        at = file->doc;
+    fprintf(stderr, "%s:%u:%u: ", file->file, at->line, at->column);
+    if (kind.len == 0 || (same_kind && version.len == 0))
+        fprintf(stderr, "the object has no %s", kind.len ? "apiVersion" : "kind");
+    else if (same_kind)
+        fprintf(stderr, "apiVersion \"" STR_FORMAT "\" of kind %s is not served", STR_ARG(version),
+                meant->kind);
+    else
+        fprintf(stderr, "kind \"" STR_FORMAT "\" of apiVersion \"" STR_FORMAT "\" is not served",
+                STR_ARG(kind), STR_ARG(version));
+    if (same_kind)
+        fprintf(stderr, "; did you mean \"%s\"?\n", meant->api_version);
+    else if (meant)
+        fprintf(stderr, "; did you mean kind %s of apiVersion %s?\n", meant->kind, meant->api_version);
+    else
+        fprintf(stderr, "; docs/api.md lists the kinds that are\n");
+}
+
 bool file_doc_check(const struct file_doc *file, bool strict)
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct field_errors errors = {.arena = &arena};
-    struct str kind = doc_text(file->doc, "kind"), version = doc_text(file->doc, "apiVersion");
+    struct str kind = doc_text(file->doc, "kind");
     if (!file->kind) {
-        fprintf(stderr, "%s:%u:%u: apiVersion \"" STR_FORMAT "\", kind \"" STR_FORMAT "\" is not served\n",
-                file->file, file->doc->line, file->doc->column, STR_ARG(version), STR_ARG(kind));
+        file_doc_not_served(file);
         return false;
     }
     if (!str_is(kind, "JobSet"))

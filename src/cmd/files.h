@@ -22,5 +22,7 @@ void files_done(struct file_docs *docs);
 /* Checks one document as the server would: types, rules, unknown fields. False: each mistake was printed as
  * FILE:LINE:COLUMN: path: message. */
 bool file_doc_check(const struct file_doc *file, bool strict);
+/* Says where and why a document whose `kind` is NULL is not served, and what was probably meant. */
+void file_doc_not_served(const struct file_doc *file);
 
 #endif

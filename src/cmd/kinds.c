@@ -90,6 +90,21 @@ const struct kind *kind_of(struct str api_version, struct str kind)
     return NULL;
 }
 
+const struct kind *kind_nearest(struct str api_version, struct str kind)
+{
+    struct nearest nearest = nearest_to(kind);
+    const struct kind *best = NULL;
+    for (int i = 0; i < KINDS; i++) {
+        unsigned before = nearest.best.len ? nearest.distance : NEAREST_WORD_MAX;
+        nearest_offer(&nearest, str_from(kinds[i].kind));
+        bool nearer = nearest.best.len && (!best || nearest.distance < before);
+        if (nearer || (best && str_is(str_from(best->kind), kinds[i].kind) &&
+                       str_is(api_version, kinds[i].api_version)))
+            best = &kinds[i];
+    }
+    return best;
+}
+
 void kind_say_unknown(struct str name)
 {
     struct nearest nearest = nearest_to(name);
