@@ -191,7 +191,9 @@ bool core_check_write(struct core *core, const struct write_event *write, int64_
 {
     struct step step = step_begin(core, effects, core->seq, now_ns > core->now_ns ? now_ns : core->now_ns);
     bool accepted = core_write(core, &step, write, true);
-    CHECK(accepted == (effects->list.len == 0) && effects->list.len <= 1);
+    for (size_t i = 0; i < effects->list.len; i++)
+        CHECK(effects->list.items[i].kind == (accepted ? EFFECT_WARNING : EFFECT_REPLY));
+    CHECK(accepted || effects->list.len == 1);
     return accepted;
 }
 

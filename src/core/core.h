@@ -49,8 +49,8 @@ int64_t core_deadline(const struct core *core);
 uint64_t core_digest(const struct core *core);    /* hash of the snapshot's bytes */
 
 /* Would this write be accepted, were it stamped `now_ns` (earlier than core_now(): then)? Same checks as the
- * step; fills `effects` with the one REPLY it would give when it would be refused (returns false), changes
- * nothing. So that refusals need not pass through the log. */
+ * step; fills `effects` with the one REPLY it would give when it would be refused (returns false), or with
+ * WARNINGs about what would be accepted; changes nothing. So that refusals need not pass through the log. */
 bool core_check_write(struct core *core, const struct write_event *write, int64_t now_ns,
                       struct effects *effects);
 

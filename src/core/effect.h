@@ -13,6 +13,7 @@
  *     REJOIN     after the log write; repeated when a machine says hello with the task in an older attempt
  *     ERRAND_START, ERRAND_STOP   as START and STOP of tasks
  *     SAY_AGAIN  best effort: a Hello has the same effect
+ *     WARNING    of core_check_write alone: the write would be accepted, and is probably a mistake
  */
 #ifndef PHX_CORE_EFFECT_H
 #define PHX_CORE_EFFECT_H
@@ -38,6 +39,7 @@ enum effect_kind {
     EFFECT_TASK_FORGET = 6,
     EFFECT_ERRAND_START = 7,
     EFFECT_ERRAND_STOP = 8,
+    EFFECT_WARNING = 9,
     EFFECT_SAY_AGAIN = 75,
     EFFECT_TASK_REJOIN = 105,
 };
@@ -102,6 +104,7 @@ struct effect {
         struct {
             machine_id machine; /* its probes say again what stands */
         } say_again;
+        struct str warning; /* one sentence for the client */
     };
 };
 

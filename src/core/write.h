@@ -40,6 +40,9 @@ bool write_refuse_causes(const struct writing *writing, int code, const char *re
 bool write_refuse_invalid(const struct writing *writing, struct field_errors *errors, struct str name);
 
 bool write_workload(const struct writing *writing); /* write_workload.c */
+/* write_advise.c: leaves a WARNING for each thing that the workload names and that does not exist here. For a
+ * write that is only checked. */
+void write_advise(const struct writing *writing, const struct doc *document, const struct jobset_spec *spec);
 /* write_object.c */
 bool write_object(const struct writing *writing);
 /* May something be made in this namespace? A namespace that is missing is made, unless the write is only

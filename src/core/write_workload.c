@@ -122,8 +122,10 @@ static bool create_workload(const struct writing *writing)
     if (writing->core->jobs.jobsets.len >= JOBSETS_MAX)
         return write_refuse(writing, 403, "Forbidden", NULL, "there are %d JobSets already (JOBSETS_MAX)",
                             JOBSETS_MAX);
-    if (writing->dry)
+    if (writing->dry) {
+        write_advise(writing, document, &spec);
         return true;
+    }
     namespace_need(writing->step, ns);
     struct jobset *jobset = jobset_create(writing->step, &arena, document, &spec);
     owners_change(writing->core->objects, jobset->uid, NULL, jobset->document);
@@ -204,8 +206,10 @@ static bool replace_workload(const struct writing *writing)
     if (!check_update(writing, jobset, document) ||
         !write_finalizers_hold(writing, jobset->deleted_ns, jobset->document, document))
         return false;
-    if (writing->dry)
+    if (writing->dry) {
+        write_advise(writing, document, &spec);
         return true;
+    }
     owners_change(writing->core->objects, jobset->uid, jobset->document, document);
     jobset_replace(writing->step, jobset, &arena, document, &spec);
     objects_doubt(writing->core->objects, jobset->uid, jobset->document);

@@ -99,6 +99,7 @@ static void carry_out(struct world *world, const struct pending *pending, const 
         client_reply(world, pending, effect);
         break;
     case EFFECT_CHANGED:
+    case EFFECT_WARNING:
         break;
     case EFFECT_TASK_START:
         send_start(world, effect->start);

@@ -51,7 +51,7 @@ static bool waits_for_ever(const struct world *world, const struct jobset *jobse
     const struct core *core = world->controller.core;
     for (size_t g = 0; g < jobset->gangs.len; g++)
         if (jobset->gangs.items[g]->state == GANG_QUEUED && !gang_is_spare(jobset->gangs.items[g]))
-            return !gang_feasible(core_jobs(core), core_cluster(core), jobset->gangs.items[g]);
+            return !gang_feasible(core_jobs(core), core_cluster(core), jobset->gangs.items[g], NULL);
     return false;
 }
 

@@ -1,5 +1,6 @@
-/* config.c - ConfigMaps and Secrets as a pod's environment and files. A pod that names one that does not
- * exist is not started (CreateContainerConfigError) and is looked at again when one is written. */
+/* config.c - ConfigMaps and Secrets as a pod's environment and files, and the claims that it mounts. A pod
+ * that names one that does not exist is not started (CreateContainerConfigError) and is looked at again when
+ * one is written. */
 #include "base/base64.h"
 #include "core/job/launch_env.h"
 
@@ -114,6 +115,16 @@ static bool source_ready(struct look *look, const struct file_source *source)
     return false;
 }
 
+static bool claim_there(struct look *look, const struct volume_spec *volume)
+{
+    if (volume->launch.kind != VOLUME_CLAIM || !look->objects ||
+        object_find(look->objects, OBJECT_CLAIM, look->namespace_, volume->launch.source))
+        return true;
+    buf_printf(look->why, "persistentvolumeclaim \"" STR_FORMAT "\" not found",
+               STR_ARG(volume->launch.source));
+    return false;
+}
+
 bool config_ready(const struct object_store *objects, const struct task *task, struct buf *why)
 {
     const struct pod_spec *pod = &task->job->rjob->job.pod;
@@ -124,6 +135,8 @@ bool config_ready(const struct object_store *objects, const struct task *task, s
     bool ready = true;
     for (size_t i = 0; i < pod->container_count && ready; i++)
         ready = container_ready(&look, &pod->containers[i]);
+    for (size_t i = 0; i < pod->volume_count && ready; i++)
+        ready = claim_there(&look, &pod->volumes[i]);
     for (size_t i = 0; i < pod->volume_count && ready; i++)
         for (size_t s = 0; s < pod->volumes[i].source_count && ready; s++)
             ready = source_ready(&look, &pod->volumes[i].sources[s]);
@@ -163,7 +176,8 @@ void config_wake_waiters(struct step *step)
 {
     struct job_store *store = step->jobs;
     uint64_t version = object_kind_version(step->objects, OBJECT_CONFIG_MAP) +
-                       object_kind_version(step->objects, OBJECT_SECRET);
+                       object_kind_version(step->objects, OBJECT_SECRET) +
+                       object_kind_version(step->objects, OBJECT_CLAIM);
     if (version == store->config_version || store->config_waiters.len == 0)
         return;
     store->config_version = version;

@@ -375,13 +375,14 @@ void gang_place_admitted(struct step *step, struct jobset *jobset)
     }
 }
 
-bool gang_feasible(const struct job_store *store, const struct cluster *cluster, const struct gang *gang)
+bool gang_feasible(const struct job_store *store, const struct cluster *cluster, const struct gang *gang,
+                   struct buf *why)
 {
     struct request request;
-    struct buf why BUF_CLEANUP = {0};
+    struct buf unread BUF_CLEANUP = {0};
     size_t least = gang->min_count && gang->min_count < gang->tasks.len ? gang->min_count : gang->tasks.len;
     request_gang(&request, store, cluster, gang, least); /* some of its tasks may have left it since */
-    bool result = sched_feasible(cluster, &request.place, &why);
+    bool result = sched_feasible(cluster, &request.place, why ? why : &unread);
     request_drop(&request);
     return result;
 }
@@ -420,10 +421,10 @@ static bool feasible(void *context, struct queued_gang *queued)
     if (gang_is_gated(gang) || (gang_is_named(gang) && !gang_named_machine(step, gang)))
         return false;
     if (!stands_alone(gang))
-        return gang_feasible(step->jobs, step->cluster, gang);
+        return gang_feasible(step->jobs, step->cluster, gang, NULL);
     if (gang->feasible_shape != shape) {
         gang->feasible_shape = shape;
-        gang->feasible = gang_feasible(step->jobs, step->cluster, gang);
+        gang->feasible = gang_feasible(step->jobs, step->cluster, gang, NULL);
     }
     return gang->feasible;
 }

@@ -526,8 +526,10 @@ bool task_is_ready_spare(const struct task *task, const struct cluster *cluster)
 /* Stamp at which the first of the machine's living tasks was told to start; INT64_MAX: none was
  * (health/evidence.h). */
 int64_t jobs_oldest_start(const struct job_store *store, machine_id machine);
-/* Could a queued gang be placed if every machine were ready and empty? */
-bool gang_feasible(const struct job_store *store, const struct cluster *cluster, const struct gang *gang);
+/* Could a queued gang be placed if every machine were ready and empty? False: `why` (NULL: not wanted) gets
+ * one sentence in numbers. */
+bool gang_feasible(const struct job_store *store, const struct cluster *cluster, const struct gang *gang,
+                   struct buf *why);
 
 /* What the agent needs to start the task; everything lives in `arena` or in the core. `machines` resolves
  * names. */

@@ -489,7 +489,7 @@ static enum yield yield_to(struct step *step, const struct gang *gang)
     if (!fits && fits_with(step, gang, places)) {
         give_up(step, gang, places);
         yield = YIELD_DONE;
-    } else if (!fits && !gang_feasible(step->jobs, step->cluster, gang)) {
+    } else if (!fits && !gang_feasible(step->jobs, step->cluster, gang, NULL)) {
         yield = YIELD_NEVER;
     }
     mem_free(places);

@@ -334,7 +334,7 @@ static bool uses_config(const struct pod_spec *pod)
             uses = container->env[k].source == ENV_CONFIG_MAP || container->env[k].source == ENV_SECRET;
     }
     for (size_t i = 0; i < pod->volume_count; i++)
-        uses = uses || pod->volumes[i].source_count > 0;
+        uses = uses || pod->volumes[i].source_count > 0 || pod->volumes[i].launch.kind == VOLUME_CLAIM;
     return uses;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/nearest.h"
 #include "base/units.h"
 
 enum { QUANTITIES_MAX = 64 }; /* in one map of requests or limits */
@@ -60,8 +61,13 @@ static void unknown_in_object(const struct schema *schema, const struct doc *obj
         struct doc key = {.kind = DOC_NULL, .line = member->line, .column = member->column};
         struct str text = path_text(errors->arena, here);
         struct str quoted = path_quote(errors->arena, text);
-        field_error_add(errors, STR(""), "FieldValueInvalid", &key, "unknown field " STR_FORMAT,
-                        STR_ARG(quoted));
+        struct nearest nearest = nearest_to(member->key);
+        for (const struct schema_field *known = schema->fields; known->name; known++)
+            nearest_offer(&nearest, str_from(known->name));
+        field_error_add(errors, STR(""), "FieldValueInvalid", &key,
+                        "unknown field " STR_FORMAT "%s" STR_FORMAT "%s", STR_ARG(quoted),
+                        nearest.best.len ? "; did you mean \"" : "", STR_ARG(nearest.best),
+                        nearest.best.len ? "\"?" : "");
     }
 }
 

@@ -140,7 +140,7 @@ struct pod_spec {
     struct volume_spec *volumes;
     size_t volume_count;
     bool plain;                  /* one container without probes, hooks, mounts and rules of its own */
-    bool uses_config;            /* names ConfigMaps or Secrets */
+    bool uses_config;            /* names ConfigMaps, Secrets or PersistentVolumeClaims */
 };
 
 struct index_range {

@@ -219,6 +219,8 @@ void write_submit(struct api_request *request)
         vec_done(&effects.list);
         return;
     }
+    for (size_t i = 0; i < effects.list.len && job->tries == 0; i++)
+        request_warn(request, STR_FORMAT, STR_ARG(effects.list.items[i].warning));
     vec_done(&effects.list);
     if (job->dry_run) {
         if (!job->victims)
@@ -243,6 +245,27 @@ static void replied(struct api_request *request)
         list_remove(&request->node);
 }
 
+/* Of a workload that was just written and waits: no machine here could ever hold it, however empty. */
+static void warn_of_no_room(struct api_request *request, const struct effect *reply)
+{
+    const struct core *core = request_core(request);
+    struct object_ref ref = reply->reply.object;
+    bool written = request->write->event.verb == WRITE_CREATE || request->write->event.verb == WRITE_REPLACE;
+    const struct jobset *jobset = !written || !ref.any        ? NULL
+                                  : ref.kind == OBJECT_JOBSET ? ref.jobset
+                                  : ref.kind == OBJECT_JOB    ? ref.job->jobset
+                                  : ref.kind == OBJECT_POD    ? ref.task->job->jobset
+                                                              : NULL;
+    for (size_t g = 0; jobset && g < jobset->gangs.len; g++) {
+        const struct gang *gang = jobset->gangs.items[g];
+        struct buf why BUF_CLEANUP = {0};
+        if (gang->state != GANG_QUEUED || gang_feasible(core_jobs(core), core_cluster(core), gang, &why))
+            continue;
+        request_warn(request, "it can never start on this cluster: " STR_FORMAT, STR_ARG(buf_str(&why)));
+        return;
+    }
+}
+
 void api_reply(struct api_request *request, const struct effect *reply)
 {
     struct write_job *job = request->write;
@@ -258,6 +281,8 @@ void api_reply(struct api_request *request, const struct effect *reply)
         write_retry_later(request);
         return;
     }
+    if (reply->reply.code < 300)
+        warn_of_no_room(request, reply);
     answer_reply(request, reply);
     request_finish(request);
 }

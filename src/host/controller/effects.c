@@ -96,6 +96,8 @@ static void carry_out(struct controller *controller, struct starts *starts, cons
         if (pending->request)
             api_reply(pending->request, effect);
         break;
+    case EFFECT_WARNING: /* of a check, which has no step */
+        break;
     case EFFECT_CHANGED:
         if (pending->event.kind == EVENT_CLUSTER)
             tell_operator(&effect->changed.object);

@@ -78,11 +78,13 @@ static void kinds(void **state)
     static const struct {
         const char *text, *errors;
     } rows[] = {
-        {"{apiVersion: v1, kind: ConfigMap, data: {free: x}, date: 1}", "unknown field \"date\"\n"},
+        {"{apiVersion: v1, kind: ConfigMap, data: {free: x}, date: 1}",
+         "unknown field \"date\"; did you mean \"data\"?\n"},
         {"{apiVersion: v1, kind: Secret, stringData: {free: x}}", ""},
-        {"{apiVersion: v1, kind: Pod, spec: {container: []}}", "unknown field \"spec.container\"\n"},
+        {"{apiVersion: v1, kind: Pod, spec: {container: []}}",
+         "unknown field \"spec.container\"; did you mean \"containers\"?\n"},
         {"{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {containers: [{nme: x}]}}}}",
-         "unknown field \"spec.template.spec.containers[0].nme\"\n"},
+         "unknown field \"spec.template.spec.containers[0].nme\"; did you mean \"name\"?\n"},
         {"{apiVersion: other/v1, kind: Thing, anything: 1}", ""},
         {"[1]", ""},
     };

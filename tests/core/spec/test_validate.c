@@ -38,16 +38,18 @@ static void unknown_fields(void **state)
         {"spec.bogus=1", "unknown field \"spec.bogus\"\n"},
         {"R0.bogus=1", "unknown field \"" R0 ".bogus\"\n"},
         {"bogus={}", "unknown field \"bogus\"\n"},
-        {"metadata.label={}", "unknown field \"metadata.label\"\n"},
+        {"metadata.label={}", "unknown field \"metadata.label\"; did you mean \"labels\"?\n"},
         {"C0.cmd=[]", "unknown field \"" C0 ".cmd\"\n"},
-        {"C0.resources={\"limit\":{}}", "unknown field \"" C0 ".resources.limit\"\n"},
+        {"C0.resources={\"limit\":{}}",
+         "unknown field \"" C0 ".resources.limit\"; did you mean \"limits\"?\n"},
         {"C0.env=[{\"name\":\"A\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.name\",\"x\":0}}}]",
          "unknown field \"" C0 ".env[0].valueFrom.fieldRef.x\"\n"},
         {"P0.affinity={\"podAffinity\":{\"x\":1}}", "unknown field \"" P0 ".affinity.podAffinity.x\"\n"},
         {"metadata.labels={\"free\":\"x\"} ; P0.nodeSelector={\"any\":\"y\"} ; spec.scheduling={\"q\":1}",
          ""},
         {"spec.Suspend=true ; R0.Replicas=2",
-         "unknown field \"spec.replicatedJobs[0].Replicas\"\nunknown field \"spec.Suspend\"\n"},
+         "unknown field \"spec.replicatedJobs[0].Replicas\"; did you mean \"replicas\"?\n"
+         "unknown field \"spec.Suspend\"; did you mean \"suspend\"?\n"},
     };
     RUN(rows);
 }

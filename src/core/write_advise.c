@@ -1,0 +1,90 @@
+/* write_advise.c - warnings about a workload that is accepted as it is and will probably not do what its
+ * author wants: what it names does not exist yet, or never will. A warning and not a refusal, because an
+ * object of the same file may come a moment later. */
+#include "base/nearest.h"
+#include "core/write.h"
+
+static void warn(const struct writing *writing, const struct buf *text)
+{
+    struct effects *effects = writing->step->effects;
+    for (size_t i = 0; i < effects->list.len; i++)
+        if (effects->list.items[i].kind == EFFECT_WARNING &&
+            str_equal(effects->list.items[i].warning, buf_str(text)))
+            return; /* several replicated jobs name it */
+    effect_add(effects, EFFECT_WARNING)->warning = arena_str(&writing->core->reply, buf_str(text));
+}
+
+static void offer_object(void *context, const struct object *object)
+{
+    nearest_offer(context, object->name);
+}
+
+static void add_nearest(struct buf *text, const struct nearest *nearest)
+{
+    if (nearest->best.len)
+        buf_printf(text, "; did you mean \"" STR_FORMAT "\"?", STR_ARG(nearest->best));
+}
+
+static void advise_priority(const struct writing *writing, const struct pod_spec *pod)
+{
+    const struct core *core = writing->core;
+    const struct labels *classes = &core->cluster.priority_classes;
+    struct str name = pod->priority_class;
+    if (name.len == 0 || str_starts(name, STR("system-")) || /* Kubernetes' own */
+        object_find(core->objects, OBJECT_PRIORITY_CLASS, STR(""), name) ||
+        labels_get(classes, name, (struct str){0}).data)
+        return;
+    struct nearest nearest = nearest_to(name);
+    for (size_t i = 0; i < classes->len; i++)
+        nearest_offer(&nearest, classes->items[i].key);
+    object_visit(core->objects, OBJECT_PRIORITY_CLASS, STR(""), offer_object, &nearest);
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "priorityClassName: no PriorityClass \"" STR_FORMAT "\" exists, so the priority is %d",
+               STR_ARG(name), (int)pod->priority);
+    add_nearest(&text, &nearest);
+    warn(writing, &text);
+}
+
+static void advise_claims(const struct writing *writing, struct str namespace_, const struct pod_spec *pod)
+{
+    const struct object_store *objects = writing->core->objects;
+    for (size_t i = 0; i < pod->volume_count; i++) {
+        const struct volume_launch *volume = &pod->volumes[i].launch;
+        if (volume->kind != VOLUME_CLAIM || object_find(objects, OBJECT_CLAIM, namespace_, volume->source))
+            continue;
+        struct nearest nearest = nearest_to(volume->source);
+        object_visit(objects, OBJECT_CLAIM, namespace_, offer_object, &nearest);
+        struct buf text BUF_CLEANUP = {0};
+        buf_printf(&text,
+                   "volume \"" STR_FORMAT "\": no PersistentVolumeClaim \"" STR_FORMAT
+                   "\" exists in namespace \"" STR_FORMAT "\", so its Pods wait until it does",
+                   STR_ARG(volume->name), STR_ARG(volume->source), STR_ARG(namespace_));
+        add_nearest(&text, &nearest);
+        warn(writing, &text);
+    }
+}
+
+static void advise_chips(const struct writing *writing, const struct pod_spec *pod)
+{
+    struct str here = writing->core->cluster.chip_resource;
+    if (pod->chip_resource.len == 0 || here.len == 0 || str_equal(pod->chip_resource, here))
+        return;
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text,
+               "this cluster's machines have " STR_FORMAT ": each " STR_FORMAT
+               " that is asked for counts as one of them",
+               STR_ARG(here), STR_ARG(pod->chip_resource));
+    warn(writing, &text);
+}
+
+void write_advise(const struct writing *writing, const struct doc *document, const struct jobset_spec *spec)
+{
+    CHECK(writing->dry);
+    struct str namespace_ = doc_str(doc_path(document, "metadata", "namespace", NULL), STR("default"));
+    for (size_t r = 0; r < spec->rjob_count; r++) {
+        const struct pod_spec *pod = &spec->rjobs[r].job.pod;
+        advise_priority(writing, pod);
+        advise_claims(writing, namespace_, pod);
+        advise_chips(writing, pod);
+    }
+}

@@ -1,0 +1,103 @@
+/* Warnings about workloads that are accepted and name what does not exist. */
+#include "core/job/story.h"
+
+#define NAMES(pod, resource)                                                                                 \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, namespace: default}\n"          \
+    "spec: {replicatedJobs: [{name: w, template: {spec: {parallelism: 1, completions: 1, "                   \
+    "template: {spec: {restartPolicy: Never, " pod "containers: [{name: main, image: none, command: [run], " \
+    "resources: {limits: {" resource ": 1}}}]}}}}}]}\n"
+
+static const char claim[] = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: dataset}\n"
+                            "spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}\n";
+
+/* What core_check_write says of the JobSet, one sentence a line. */
+static const char *advice(struct harness *h, const char *yaml)
+{
+    static char text[1024];
+    struct buf json = {0};
+    struct write_event write = harness_write_event(OBJECT_JOBSET, WRITE_CREATE, "a", yaml, &json);
+    text[0] = 0;
+    assert_true(core_check_write(h->core, &write, h->now_ns, &h->effects));
+    for (size_t i = 0; i < h->effects.list.len; i++) {
+        assert_int_equal(h->effects.list.items[i].kind, EFFECT_WARNING);
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, STR_FORMAT "\n",
+                 STR_ARG(h->effects.list.items[i].warning));
+    }
+    buf_done(&json);
+    return text;
+}
+
+static void what_exists_gives_no_warning(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_string_equal(advice(&h, NAMES("priorityClassName: high, ", "google.com/tpu")), "");
+    assert_string_equal(advice(&h, NAMES("priorityClassName: system-node-critical, ", "google.com/tpu")), "");
+    harness_done(&h);
+}
+
+static void an_unknown_priority_class(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_string_equal(advice(&h, NAMES("priorityClassName: hihg, ", "google.com/tpu")),
+                        "priorityClassName: no PriorityClass \"hihg\" exists, so the priority is 0; did you "
+                        "mean \"high\"?\n");
+    assert_string_equal(advice(&h, NAMES("priorityClassName: nosuch, ", "google.com/tpu")),
+                        "priorityClassName: no PriorityClass \"nosuch\" exists, so the priority is 0\n");
+    harness_done(&h);
+}
+
+static void another_accelerator(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_string_equal(advice(&h, NAMES("", "nvidia.com/gpu")),
+                        "this cluster's machines have google.com/tpu: each nvidia.com/gpu that is asked for "
+                        "counts as one of them\n");
+    harness_done(&h);
+}
+
+#define MOUNTS(name) "volumes: [{name: d, persistentVolumeClaim: {claimName: " name "}}], "
+
+static void a_claim_that_does_not_exist(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_write_checked(&h, OBJECT_CLAIM, WRITE_CREATE, "dataset", claim);
+    assert_int_equal(h.last_code, 201);
+    assert_string_equal(advice(&h, NAMES(MOUNTS("dataset"), "google.com/tpu")), "");
+    assert_string_equal(advice(&h, NAMES(MOUNTS("datset"), "google.com/tpu")),
+                        "volume \"d\": no PersistentVolumeClaim \"datset\" exists in namespace \"default\", "
+                        "so its Pods wait until it does; did you mean \"dataset\"?\n");
+    harness_done(&h);
+}
+
+/* A Pod waits for the claim that it names, and starts when somebody makes it. */
+static void its_pods_wait_for_the_claim(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, NAMES(MOUNTS("dataset"), "google.com/tpu"));
+    harness_run_all(&h);
+    assert_int_equal(harness_task(&h, "a-w-0-0")->state, TASK_PLACED);
+    assert_non_null(
+        strstr(last_note(&h, "Failed")->message.data, "persistentvolumeclaim \"dataset\" not found"));
+    harness_check_replay(&h);
+    harness_write_checked(&h, OBJECT_CLAIM, WRITE_CREATE, "dataset", claim);
+    harness_run_all(&h);
+    assert_int_equal(harness_task(&h, "a-w-0-0")->state, TASK_RUNNING);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_exists_gives_no_warning), cmocka_unit_test(an_unknown_priority_class),
+        cmocka_unit_test(another_accelerator),          cmocka_unit_test(a_claim_that_does_not_exist),
+        cmocka_unit_test(its_pods_wait_for_the_claim),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
