@@ -144,6 +144,8 @@ static bool create(const struct writing *writing)
         return false;
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
+    if (admit_keeps(info->kind))
+        finalizer_add(&arena, document, FINALIZER_IN_USE);
     if (object_find(store, info->kind, ns, name))
         return write_refuse_taken(writing, object_kind_title(info->kind), name);
     if (info->namespaced && !write_namespace_open(writing, ns))
@@ -188,6 +190,8 @@ static bool replace(const struct writing *writing)
                             "the name of the object (" STR_FORMAT
                             ") does not match the name on the URL (" STR_FORMAT ")",
                             STR_ARG(name), STR_ARG(object->name));
+    if (admit_keeps(object->kind) && !object->deleted_ns)
+        finalizer_add(&arena, document, FINALIZER_IN_USE);
     if (!check_update(writing, object, document))
         return false;
     if (writing->dry)

@@ -65,7 +65,8 @@ static bool workload_settled(const struct world *world, const struct workload *w
     const struct workload_condition *evicted = &workload->conditions[WORKLOAD_EVICTED];
     const char *reason = reserved->present ? reserved->reason : "";
     struct buf why BUF_CLEANUP = {0};
-    if (!workload->active && evicted->present && !strcmp(evicted->reason, "MaximumExecutionTimeExceeded"))
+    if (!workload->active && evicted->present &&
+        !strcmp(evicted->reason, "DeactivatedDueToMaximumExecutionTimeExceeded"))
         return true;
     if (workload->state == WORKLOAD_PENDING && workload->active &&
         !strcmp(reason, "TopologyPlacementFailed") &&

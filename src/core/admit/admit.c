@@ -240,6 +240,8 @@ bool admit_act(struct step *step)
     step->room = false;
     admit->shape = step->jobs->shape;
     cycle_run(step);
+    if (admit->tree.ending_count && inuse_release(step))
+        admit->acted = true;
     admit->untold = admit->acted;
     if (!admit->acted)
         status_publish(step);

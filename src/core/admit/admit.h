@@ -22,6 +22,7 @@
  *   explain.c    why a workload waits, for who reads it
  *   status.c     the numbers that queue objects show
  *   pending.c    who waits in a queue, in which order
+ *   inuse.c      queue objects that are deleted while they are used
  * The quota arithmetic itself is sched/quota.h, pure and without any object.
  *
  * The lives of a Workload:
@@ -273,6 +274,8 @@ struct doc *admission_check_status(struct arena *arena, const struct doc *docume
                                    struct field_errors *errors);
 /* A user's deletion: it leaves the machines, and a new Workload takes its place while its JobSet lives. */
 void workload_delete(struct step *step, struct workload *workload);
+/* Objects of this kind carry a finalizer while they live, and stay while others use them. */
+bool admit_keeps(enum object_kind kind);
 /* Takes in what has changed and runs cycles; true: JobSets were changed, which are to settle again. */
 bool admit_act(struct step *step);
 int64_t admit_deadline(const struct admit *admit, int64_t now_ns); /* INT64_MAX: none */

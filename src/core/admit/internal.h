@@ -96,6 +96,7 @@ struct tree {
     struct quota_tree quota;                   /* nodes: cohorts, then ClusterQueues */
     size_t cohort_count;
     int64_t *weights_milli; /* [node_count] fair sharing */
+    size_t ending_count;    /* objects that were deleted and may still be in use */
     uint64_t versions;      /* sum of the kinds' versions it was read at, plus 1; 0: never */
 };
 void tree_done(struct tree *tree);
@@ -187,6 +188,8 @@ void workload_bind(struct step *step, struct workload *workload); /* into the tr
 void workload_unbind(struct workload *workload);
 void workload_book(struct admit *admit, struct workload *workload); /* quota by its podsets' flavours */
 void workload_unbook(struct admit *admit, struct workload *workload);
+/* What its assignment takes of a cell of the queue that it is booked in. */
+int64_t workload_uses(const struct workload *workload, uint32_t cell);
 void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment);
 void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment);
 /* HOLDING, with nobody to wait for but its checks: its quota is shown. */
@@ -394,6 +397,11 @@ int fair_share_compare(struct fair_share a, struct fair_share b); /* < 0: a is t
 /* --- why.c ---------------------------------------------------------------------------------------------- */
 void why_quota(const struct admit *admit, const struct cluster_queue *queue, uint32_t cell, int64_t needs,
                struct buf *out);
+
+/* --- inuse.c -------------------------------------------------------------------------------------------- */
+size_t tree_count_ending(const struct object_store *objects);
+/* Lets go of deleted objects that nobody uses any more; true: some went. */
+bool inuse_release(struct step *step);
 
 /* --- status.c ------------------------------------------------------------------------------------------- */
 void status_publish(struct step *step);

@@ -97,7 +97,7 @@ static const char *obstacle(const struct step *step, const struct workload *work
     if (!queue->active) {
         buf_printf(why, "ClusterQueue " STR_FORMAT " is inactive: " STR_FORMAT, STR_ARG(queue->name),
                    STR_ARG(queue->message));
-        return queue->stop == STOP_NONE ? "Misconfigured" : "Suspended";
+        return "Suspended";
     }
     for (size_t p = 0; p < (workload->gang.len ? workload->gang.len : 1); p++)
         if (gated_by_others(podset_owner(workload, p)->jobset, why))
@@ -119,7 +119,9 @@ static void bind_pending(struct step *step, struct workload *workload)
 {
     struct buf why BUF_CLEANUP = {0};
     const char *reason = obstacle(step, workload, &why);
-    count_as(workload, COUNTED_PENDING, 1);
+    bool stopped = !workload->active || (workload->local && workload->local->stop != STOP_NONE);
+    if (!stopped)
+        count_as(workload, COUNTED_PENDING, 1);
     if (reason) {
         workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, reason, STR_FORMAT,
                                STR_ARG(buf_str(&why)));
@@ -151,6 +153,14 @@ static void bind_pending(struct step *step, struct workload *workload)
         heap_insert(&workload->queue->pending, &workload->place);
 }
 
+/* A preemptor is pending until its victims have ended; they are admitted as long. */
+static uint8_t booked_as(const struct workload *workload)
+{
+    if (workload->state != WORKLOAD_HOLDING)
+        return COUNTED_ADMITTED;
+    return workload_holds(workload, WORKLOAD_QUOTA_RESERVED) ? COUNTED_RESERVING : COUNTED_PENDING;
+}
+
 void workload_bind(struct step *step, struct workload *workload)
 {
     const struct tree *tree = &step->admit->tree;
@@ -161,7 +171,7 @@ void workload_bind(struct step *step, struct workload *workload)
         bind_pending(step, workload);
     } else if (workload->state != WORKLOAD_FINISHED && workload->booked_in) {
         list_append(&workload->booked_in->booked, &workload->link);
-        count_as(workload, workload->state == WORKLOAD_ADMITTED ? COUNTED_ADMITTED : COUNTED_RESERVING, 1);
+        count_as(workload, booked_as(workload), 1);
     }
 }
 
@@ -196,39 +206,54 @@ void wake_all(struct admit *admit)
 
 /* --- quota ------------------------------------------------------------------------------------ */
 
-static void add_booking(struct workload *workload, uint32_t cell, int64_t amount)
+static void add_booking(struct workload *workload, struct booking use)
 {
     for (size_t i = 0; i < workload->booked.len; i++) {
-        if (workload->booked.items[i].cell == cell) {
-            workload->booked.items[i].amount += amount;
+        if (workload->booked.items[i].cell == use.cell) {
+            workload->booked.items[i].amount += use.amount;
             return;
         }
     }
-    struct booking booking = {cell, amount};
-    vec_push(&workload->booked, booking);
+    vec_push(&workload->booked, use);
+}
+
+/* What one resource of a PodSet takes of the queue that it is booked in; false: nothing, or the queue has the
+ * flavour no more. */
+static bool use_of(const struct workload *workload, const struct podset *podset, size_t resource,
+                   struct booking *ret_use)
+{
+    const struct podset_resource *asks = &podset->resources[resource];
+    size_t at;
+    const struct group_flavor *flavor =
+        asks->flavor.len ? group_flavor(workload->booked_in, asks->name, asks->flavor, &at) : NULL;
+    if (flavor)
+        *ret_use = (struct booking){flavor->cells[at], asks->per_task * (podset->admitted - podset->done)};
+    return flavor != NULL;
+}
+
+int64_t workload_uses(const struct workload *workload, uint32_t cell)
+{
+    int64_t sum = 0;
+    struct booking use;
+    for (size_t r = 0; workload->booked_in && r < workload->jobset->spec.rjob_count; r++)
+        for (size_t i = 0; i < workload->podsets[r].resource_count; i++)
+            if (use_of(workload, &workload->podsets[r], i, &use) && use.cell == cell)
+                sum += use.amount;
+    return sum;
 }
 
 void workload_book(struct admit *admit, struct workload *workload)
 {
     struct tree *tree = &admit->tree;
+    struct booking use;
     CHECK(workload->booked.len == 0);
     workload->booked_in = tree_queue(tree, workload->reserved_in);
     if (!workload->booked_in || workload->given)
         return;
-    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
-        const struct podset *podset = &workload->podsets[r];
-        for (size_t i = 0; i < podset->resource_count; i++) {
-            const struct podset_resource *resource = &podset->resources[i];
-            size_t at;
-            const struct group_flavor *flavor =
-                resource->flavor.len
-                    ? group_flavor(workload->booked_in, resource->name, resource->flavor, &at)
-                    : NULL;
-            if (flavor) /* else: the queue has it no more */
-                add_booking(workload, flavor->cells[at],
-                            resource->per_task * (podset->admitted - podset->done));
-        }
-    }
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++)
+        for (size_t i = 0; i < workload->podsets[r].resource_count; i++)
+            if (use_of(workload, &workload->podsets[r], i, &use))
+                add_booking(workload, use);
     for (size_t i = 0; i < workload->booked.len; i++)
         quota_use(&tree->quota, workload->booked_in->node, workload->booked.items[i].cell,
                   workload->booked.items[i].amount);
@@ -344,6 +369,8 @@ void workload_show_quota(struct step *step, struct workload *workload)
     workload->reserved_ns = step->now_ns;
     workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, true, "QuotaReserved",
                            "Quota reserved in ClusterQueue " STR_FORMAT, STR_ARG(queue));
+    if (workload->state == WORKLOAD_HOLDING)
+        workload_bind(step, workload); /* it is counted among those that have quota */
     step_note(step, false, "QuotaReserved", ref_workload(workload),
               "Quota reserved in ClusterQueue " STR_FORMAT ", wait time since queued was %llds",
               STR_ARG(queue), (long long)seconds_since(step, workload->queued_ns));
@@ -545,9 +572,7 @@ void workload_evict(struct step *step, struct workload *workload, const char *re
 
 static bool deactivates(const char *reason)
 {
-    return strcmp(reason, "Deactivated") == 0 || strcmp(reason, "MaximumExecutionTimeExceeded") == 0 ||
-           strcmp(reason, "RequeuingLimitExceeded") == 0 ||
-           strcmp(reason, "DeactivatedDueToAdmissionCheck") == 0;
+    return str_starts(str_from(reason), STR("Deactivated"));
 }
 
 static void back_off(struct step *step, struct workload *workload)

@@ -70,8 +70,8 @@ static bool times_out(struct step *step, struct workload *workload)
     const struct queue_settings *set = settings(step);
     int64_t now_ns = step->now_ns, limit_ns = execution_limit_ns(workload);
     if (limit_ns && workload->admitted_ns + limit_ns - workload->ran_ns <= now_ns) {
-        workload_evict(step, workload, "MaximumExecutionTimeExceeded",
-                       "exceeding the maximum execution time");
+        workload_evict(step, workload, "DeactivatedDueToMaximumExecutionTimeExceeded",
+                       "The workload is deactivated due to exceeding the maximum execution time");
         return true;
     }
     if (set->max_life_ns && workload->admitted_ns + set->max_life_ns <= now_ns) {
@@ -88,8 +88,9 @@ static bool times_out(struct step *step, struct workload *workload)
         return false;
     workload->requeues++;
     if (set->backoff_limit >= 0 && workload->requeues > set->backoff_limit)
-        workload_evict(step, workload, "RequeuingLimitExceeded",
-                       "exceeding the maximum number of re-queuing retries");
+        workload_evict(step, workload, "DeactivatedDueToRequeuingLimitExceeded",
+                       "The workload is deactivated due to exceeding the maximum number of re-queuing "
+                       "retries");
     else
         workload_evict(step, workload, "PodsReadyTimeout",
                        "Exceeded the PodsReady timeout " STR_FORMAT "/" STR_FORMAT,

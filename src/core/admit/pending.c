@@ -12,10 +12,11 @@ static int by_turn(const void *a, const void *b)
     return x->ticket != y->ticket ? (x->ticket < y->ticket ? -1 : 1) : x->uid < y->uid ? -1 : 1;
 }
 
-/* A deactivated one waits for nothing; of a group one speaks for all. */
+/* A deactivated one, or one whose LocalQueue is stopped, waits for nothing; of a group one speaks for all. */
 static bool waits_in(const struct workload *workload, const struct cluster_queue *queue)
 {
-    return workload->state == WORKLOAD_PENDING && workload->active && workload->queue == queue &&
+    bool stopped = !workload->active || (workload->local && workload->local->stop != STOP_NONE);
+    return workload->state == WORKLOAD_PENDING && !stopped && workload->queue == queue &&
            workload_face(workload) == workload;
 }
 

@@ -433,64 +433,107 @@ static void read_tree(struct reading *reading)
 
 /* --- what is active --------------------------------------------------------------------------- */
 
-/* A queue that asks for a check that nobody can answer lets nobody pass, rather than everybody. */
-static bool lacks_checks(struct tree *tree, struct cluster_queue *queue)
+/* What keeps a queue from admitting anybody: every complaint is told, the first gives the reason. */
+struct judging {
+    struct cluster_queue *queue;
+    struct buf text;
+};
+
+/* "references missing ResourceFlavor(s): a,b"; `names`: comma-separated. */
+static void complain(struct judging *judging, const char *reason, const char *what, struct str names)
 {
+    if (!judging->text.len)
+        judging->queue->reason = reason;
+    buf_printf(&judging->text, "%s%s" STR_FORMAT, judging->text.len ? ", " : "", what, STR_ARG(names));
+}
+
+static void add_name(struct buf *names, struct str name)
+{
+    buf_printf(names, "%s" STR_FORMAT, names->len ? "," : "", STR_ARG(name));
+}
+
+/* Does an earlier group or flavour of the queue name it already? */
+static bool named_before(const struct cluster_queue *queue, size_t group, size_t flavor)
+{
+    struct str name = queue->groups[group].flavors[flavor].name;
+    for (size_t g = 0; g <= group; g++)
+        for (size_t f = 0; f < (g < group ? queue->groups[g].flavor_count : flavor); f++)
+            if (str_equal(queue->groups[g].flavors[f].name, name))
+                return true;
+    return false;
+}
+
+static void judge_flavors(struct judging *judging)
+{
+    const struct cluster_queue *queue = judging->queue;
+    struct buf missing BUF_CLEANUP = {0};
+    for (size_t g = 0; g < queue->group_count; g++)
+        for (size_t f = 0; f < queue->groups[g].flavor_count; f++)
+            if (!queue->groups[g].flavors[f].flavor && !named_before(queue, g, f))
+                add_name(&missing, queue->groups[g].flavors[f].name);
+    if (missing.len)
+        complain(judging, "FlavorNotFound", "references missing ResourceFlavor(s): ", buf_str(&missing));
+}
+
+static void judge_topologies(struct judging *judging)
+{
+    const struct cluster_queue *queue = judging->queue;
+    for (size_t g = 0; g < queue->group_count; g++) {
+        for (size_t f = 0; f < queue->groups[g].flavor_count; f++) {
+            const struct flavor *flavor = queue->groups[g].flavors[f].flavor;
+            if (!flavor || !flavor->topology.len || flavor->topology_found || named_before(queue, g, f))
+                continue;
+            struct buf text BUF_CLEANUP = {0};
+            buf_printf(&text, "\"" STR_FORMAT "\" for TAS flavor \"" STR_FORMAT "\"",
+                       STR_ARG(flavor->topology), STR_ARG(flavor->name));
+            complain(judging, "TopologyNotFound", "there is no Topology ", buf_str(&text));
+        }
+    }
+}
+
+/* A queue that asks for a check that nobody can answer lets nobody pass, rather than everybody. */
+static void judge_checks(struct judging *judging)
+{
+    const struct cluster_queue *queue = judging->queue;
     struct buf missing BUF_CLEANUP = {0}, idle BUF_CLEANUP = {0};
     for (size_t c = 0; c < queue->check_count; c++) {
         struct buf *names = !queue->checks[c].found ? &missing : !queue->checks[c].active ? &idle : NULL;
         if (names)
-            buf_printf(names, "%s" STR_FORMAT, names->len ? "," : "", STR_ARG(queue->checks[c].name));
+            add_name(names, queue->checks[c].name);
     }
-    if (!missing.len && !idle.len)
-        return false;
-    queue->reason = missing.len ? "AdmissionCheckNotFound" : "AdmissionCheckInactive";
-    queue->message = arena_printf(
-        &tree->arena, "Can't admit new workloads: references %s AdmissionCheck(s): " STR_FORMAT ".",
-        missing.len ? "missing" : "inactive", STR_ARG(buf_str(missing.len ? &missing : &idle)));
-    return true;
+    if (missing.len)
+        complain(judging, "AdmissionCheckNotFound",
+                 "references missing AdmissionCheck(s): ", buf_str(&missing));
+    if (idle.len)
+        complain(judging, "AdmissionCheckInactive",
+                 "references inactive AdmissionCheck(s): ", buf_str(&idle));
 }
 
 static void judge_queue(struct tree *tree, struct cluster_queue *queue)
 {
+    struct judging judging = {.queue = queue};
     queue->active = false;
-    for (size_t g = 0; g < queue->group_count; g++) {
-        for (size_t f = 0; f < queue->groups[g].flavor_count; f++) {
-            const struct group_flavor *flavor = &queue->groups[g].flavors[f];
-            if (!flavor->flavor) {
-                queue->reason = "FlavorNotFound";
-                queue->message = arena_printf(&tree->arena,
-                                              "Can't admit new workloads: references missing "
-                                              "ResourceFlavor(s): " STR_FORMAT ".",
-                                              STR_ARG(flavor->name));
-                return;
-            }
-            if (flavor->flavor->topology.len && !flavor->flavor->topology_found) {
-                queue->reason = "TopologyNotFound";
-                queue->message = arena_printf(&tree->arena,
-                                              "Can't admit new workloads: there is no Topology \"" STR_FORMAT
-                                              "\" for TAS flavor \"" STR_FORMAT "\".",
-                                              STR_ARG(flavor->flavor->topology), STR_ARG(flavor->name));
-                return;
-            }
-        }
-    }
-    if (lacks_checks(tree, queue))
-        return;
-    if (tree->quota.nodes[queue->node].broken) {
-        queue->reason = "CohortCycle";
-        queue->message = STR("Can't admit new workloads: its cohorts form a cycle.");
-    } else if (queue->object->deleted_ns) {
+    if (queue->object->deleted_ns) {
         queue->reason = "Terminating";
         queue->message = STR("Can't admit new workloads; clusterQueue is terminating");
-    } else if (queue->stop != STOP_NONE) {
-        queue->reason = "Stopped";
-        queue->message = STR("Can't admit new workloads: is stopped.");
-    } else {
-        queue->active = true;
+        return;
+    }
+    if (tree->quota.nodes[queue->node].broken)
+        complain(&judging, "CohortCycle", "its cohorts form a cycle", STR(""));
+    if (queue->stop != STOP_NONE)
+        complain(&judging, "Stopped", "is stopped", STR(""));
+    judge_flavors(&judging);
+    judge_checks(&judging);
+    judge_topologies(&judging);
+    queue->active = judging.text.len == 0;
+    if (queue->active) {
         queue->reason = "Ready";
         queue->message = STR("Can admit new workloads");
+    } else {
+        queue->message = arena_printf(&tree->arena, "Can't admit new workloads: " STR_FORMAT ".",
+                                      STR_ARG(buf_str(&judging.text)));
     }
+    buf_done(&judging.text);
 }
 
 static void read_local(void *context, const struct object *object)
@@ -535,6 +578,7 @@ void tree_read(struct tree *tree, const struct object_store *objects)
 {
     struct reading reading = {.tree = tree, .objects = objects};
     tree->versions = tree_versions(objects);
+    tree->ending_count = tree_count_ending(objects);
     tree->flavor_count = object_count(objects, OBJECT_RESOURCE_FLAVOR);
     tree->flavors = ARENA_ARRAY(&tree->arena, struct flavor, tree->flavor_count);
     object_visit(objects, OBJECT_RESOURCE_FLAVOR, STR(""), read_flavor, &reading);

@@ -51,8 +51,13 @@ bool queue_status(const struct admit *admit, const struct object *object,
 
 /* --- usage ------------------------------------------------------------------------------------ */
 
+/* What it has, as its user sees it: a victim has its quota until it has ended, its preemptor none before. */
 static int64_t usage_in(const struct workload *workload, uint32_t cell)
 {
+    if (workload->state == WORKLOAD_HOLDING && !workload_holds(workload, WORKLOAD_QUOTA_RESERVED))
+        return 0;
+    if (workload->given)
+        return workload_uses(workload, cell);
     for (size_t i = 0; i < workload->booked.len; i++)
         if (workload->booked.items[i].cell == cell)
             return workload->booked.items[i].amount;

@@ -118,6 +118,16 @@ void object_replace(struct step *step, struct object *object, struct arena *aren
     step_changed(step, CHANGE_MODIFIED, ref_object(object));
 }
 
+void object_release(struct step *step, const struct object *held, const char *finalizer)
+{
+    struct object *object = u64_map_get(&step->objects->by_uid, held->uid);
+    struct arena arena ARENA_CLEANUP = {0};
+    CHECK(object == held && !object->removed);
+    struct doc *document = doc_clone(&arena, object->document);
+    finalizer_drop(document, finalizer);
+    object_replace(step, object, &arena, document);
+}
+
 void object_set_status(struct step *step, const struct object *shown, const struct doc *status)
 {
     struct object *object = u64_map_get(&step->objects->by_uid, shown->uid);

@@ -81,6 +81,7 @@ size_t object_count(const struct object_store *store, enum object_kind kind);
 size_t object_count_in(const struct object_store *store, enum object_kind kind, struct str namespace_);
 /* Grows with every change of an object of this kind: readers that keep something derived compare it. */
 uint64_t object_kind_version(const struct object_store *store, enum object_kind kind);
+#define FINALIZER_IN_USE "kueue.x-k8s.io/resource-in-use" /* admit/inuse.c */
 bool object_has_finalizer(const struct doc *document, const char *name); /* of metadata.finalizers */
 
 /* --- for the control plane's own objects ---------------------------------------------------------------- */
@@ -99,6 +100,8 @@ const struct object *object_put_checked(struct step *step, enum object_kind kind
                                         struct doc *document);
 /* Deletes it as a user would, finalizers included. */
 void object_delete(struct step *step, const struct object *object, enum propagation propagation);
+/* Takes away one of its finalizers: a deleted object goes with the last of them. */
+void object_release(struct step *step, const struct object *object, const char *finalizer);
 /* Keeps `status` (copied) in the document, as of kinds whose status the control plane decides: new version,
  * watchers are told. A client's write leaves it as it is (object_replace). */
 void object_set_status(struct step *step, const struct object *object, const struct doc *status);

@@ -218,9 +218,12 @@ static void put_evictions(struct render *render, const struct workload *workload
     json_key(out, "evictions");
     json_begin_array(out);
     for (size_t i = 0; i < workload->evictions.len; i++) {
+        static const char due[] = "DeactivatedDueTo";
+        const char *reason = workload->evictions.items[i].reason;
+        bool caused = str_starts(str_from(reason), str_from(due));
         json_begin_object(out);
-        json_pair_text(out, "reason", workload->evictions.items[i].reason);
-        json_pair_text(out, "underlyingCause", "");
+        json_pair_text(out, "reason", caused ? "Deactivated" : reason);
+        json_pair_text(out, "underlyingCause", caused ? reason + sizeof due - 1 : "");
         json_pair_int(out, "count", workload->evictions.items[i].count);
         json_end_object(out);
     }

@@ -38,7 +38,7 @@ static void test_pods_ready_timeout(void **state)
     }
     assert_state(&h, "a", "admitted");
     harness_wait(&h, 300 * NS_PER_SECOND);
-    assert_string_equal(reason_of(&h, "a", WORKLOAD_EVICTED), "RequeuingLimitExceeded");
+    assert_string_equal(reason_of(&h, "a", WORKLOAD_EVICTED), "DeactivatedDueToRequeuingLimitExceeded");
     harness_run_all(&h);
     assert_state(&h, "a", "pending");
     assert_false(workload_named(&h, "a")->active);
@@ -70,7 +70,8 @@ static void test_times_of_a_run(void **state)
     submit(&h, "long", "lq", 1, 4, "");
     harness_run_all(&h);
     harness_wait(&h, 600 * NS_PER_SECOND);
-    assert_string_equal(reason_of(&h, "short", WORKLOAD_EVICTED), "MaximumExecutionTimeExceeded");
+    assert_string_equal(reason_of(&h, "short", WORKLOAD_EVICTED),
+                        "DeactivatedDueToMaximumExecutionTimeExceeded");
     harness_run_all(&h);
     assert_false(workload_named(&h, "short")->active);
     assert_state(&h, "long", "admitted");
@@ -412,7 +413,7 @@ static void test_cohorts_in_a_circle(void **state)
                                       "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: "
                                       "z}\nspec: {parentName: x}\n");
     submit(&h, "a", "lq", 1, 4, "");
-    assert_string_equal(reason_of(&h, "a", WORKLOAD_QUOTA_RESERVED), "Misconfigured");
+    assert_string_equal(reason_of(&h, "a", WORKLOAD_QUOTA_RESERVED), "Suspended");
     assert_non_null(strstr(message_of(&h, "a", WORKLOAD_QUOTA_RESERVED), "cycle"));
     must_apply(&h, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: z}\nspec: {}\n");
     assert_state(&h, "a", "admitted");

@@ -120,7 +120,7 @@ static void test_admission_checks(void **state)
     setup(&h, "12", "  admissionChecksStrategy: {admissionChecks: [{name: audit}]}\n");
     submit(&h, "a", "q", 1, 4, "");
     assert_state(&h, "a", "pending");
-    assert_string_equal(reason_of(&h, "a", WORKLOAD_QUOTA_RESERVED), "Misconfigured");
+    assert_string_equal(reason_of(&h, "a", WORKLOAD_QUOTA_RESERVED), "Suspended");
     assert_string_equal(message_of(&h, "a", WORKLOAD_QUOTA_RESERVED),
                         "ClusterQueue team is inactive: Can't admit new workloads: references missing "
                         "AdmissionCheck(s): audit.");
