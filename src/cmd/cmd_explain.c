@@ -8,8 +8,8 @@ static const char usage[] =
     "Usage: phalanx explain jobset/NAME... [options]\n"
     "\n"
     "Says why a jobset waits, and for each restart, and for its end if it failed, what caused it: the fault\n"
-    "of a machine or what a rank's log and exit say; who is to blame (user, software, hardware); what else\n"
-    "was seen; and what it cost: time until all ranks made steps again, and steps repeated.\n"
+    "of a machine or what a rank's log and exit say; who is to blame (user, software, network, hardware);\n"
+    "what else was seen; and what it cost: time until all ranks made steps again, and steps repeated.\n"
     "\n"
     "  -o, --output json      one JSON object for each jobset\n" CLIENT_HELP CLIENT_EXIT_HELP;
 

@@ -143,7 +143,7 @@ static bool goes_before(const struct search *search, const struct end_fault *a, 
     if (a->level != b->level)
         return a->level > b->level;
     if (domain_of(a) != domain_of(b))
-        return domain_of(a) > domain_of(b); /* unknown, user, software, hardware */
+        return domain_of(a) > domain_of(b); /* unknown, user, software, network, hardware */
     if (a->at_ns != b->at_ns)
         return a->at_ns < b->at_ns;
     return a->fault < b->fault;

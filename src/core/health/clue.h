@@ -7,10 +7,10 @@
  *   a symptom    it ended because somebody else did: a peer closed, a collective timed out. Never a cause
  *   a teardown   it was told to end and said so. Never a cause either
  *
- * Lines that are known (docs/faults.md has the table): tracebacks of Python, also behind a prefix such as
- * "[rank3]: ", by the exception at their end and by all of their chain; CUDA errors; NCCL's and gloo's
- * watchdogs; a full disk, storage that fails, memory, descriptors; aborts of C and C++; a shell's "Killed".
- * What a log says is its writer's: a program can lie about itself, and only about itself.
+ * The rules are a table (clue_rules.h; docs/faults.md shows it to people). A line counts by how it was said:
+ * the exception or abort that ended the process goes before anything that it merely mentioned, such as an
+ * error that it caught, retried or warned of. So a log has one root at most. What a log says is its writer's:
+ * a program can lie about itself, and only about itself.
  *
  * Pure; cost linear in the text.
  */
@@ -47,6 +47,12 @@ enum clue_kind {
     CLUE_TEARDOWN = 17,    /* it was told to end */
     CLUE_MACHINE_LOST = 18,
     CLUE_START_FAILED = 19,
+    CLUE_CHIP_MISSING = 20,  /* the machine's chips, or some of them, are not there */
+    CLUE_DRIVER = 21,        /* the chips' driver or fabric manager does not run, or does not fit */
+    CLUE_SHARED_MEMORY = 22, /* /dev/shm is too small */
+    CLUE_NAME = 23,          /* a host name could not be resolved */
+    CLUE_SERVICE = 24,       /* a service outside of the job does not answer: an object store, a hub */
+    CLUE_ADDRESS = 25,       /* the port that it wants to listen at is taken */
     CLUE_KINDS
 };
 enum clue_class { CLUE_IS_TEARDOWN, CLUE_IS_SYMPTOM, CLUE_IS_ROOT };
@@ -68,9 +74,15 @@ struct clue {
  * middle of a line and hold any bytes. Lines are copied to `arena`. */
 size_t clues_read(struct arena *arena, struct str tail, struct clue ret_clues[CLUES_MAX]);
 
-/* What the exit itself says, `stopped`: it was told to; CLUE_NONE: nothing. Status 75 is that of a program
- * which gave up because of a peer (docs/libphalanx.md). */
-enum clue_kind clue_of_exit(int32_t exit_code, int32_t signal, bool oom, bool stopped);
+/* How a task ended. `stopped`: it had been told to. `explained`: its log has a root or a symptom. */
+struct clue_exit {
+    int32_t exit_code, signal; /* one of them; 0: none */
+    bool oom, stopped, explained;
+};
+/* What the exit itself says; CLUE_NONE: nothing, or nothing that the log has not said. An abort, a
+ * segmentation fault or a status only repeats the log; SIGKILL came from elsewhere. Status 75 is that of a
+ * program which gave up because of a peer (docs/libphalanx.md). */
+enum clue_kind clue_of_exit(const struct clue_exit *how);
 
 /* A known kind, and a line that keeps to its limits. */
 bool clue_is_valid(const struct clue *clue);

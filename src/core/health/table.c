@@ -9,7 +9,7 @@
 const char *const fault_level_names[LEVELS] = {"NotHandle",       "SubHealth",   "RestartRequest",
                                                "RestartBusiness", "PreSeparate", "FreeReset",
                                                "Reset",           "Separate",    "ManuallySeparate"};
-const char *const fault_domain_names[DOMAINS] = {"unknown", "user", "software", "hardware"};
+const char *const fault_domain_names[DOMAINS] = {"unknown", "user", "software", "network", "hardware"};
 
 struct fault_table {
     struct arena arena;

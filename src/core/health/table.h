@@ -27,7 +27,7 @@ enum fault_level {
     LEVEL_MANUALLY_SEPARATE, /* by escalation: stays out until a person or the release time lets it back */
     LEVELS
 };
-enum fault_domain { DOMAIN_UNKNOWN, DOMAIN_USER, DOMAIN_SOFTWARE, DOMAIN_HARDWARE, DOMAINS };
+enum fault_domain { DOMAIN_UNKNOWN, DOMAIN_USER, DOMAIN_SOFTWARE, DOMAIN_NETWORK, DOMAIN_HARDWARE, DOMAINS };
 /* Names as users write them: "Separate", "hardware". */
 extern const char *const fault_level_names[LEVELS];
 extern const char *const fault_domain_names[DOMAINS];

@@ -58,6 +58,16 @@ static void add(struct step *step, struct jobset *jobset, struct restart_record 
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
+static enum clue_kind kind_of_exit(const struct task_report *report, bool stopped, bool explained)
+{
+    struct clue_exit how = {.exit_code = report->exit_code,
+                            .signal = report->signal,
+                            .oom = report->oom,
+                            .stopped = stopped,
+                            .explained = explained};
+    return report->fenced ? CLUE_TEARDOWN : clue_of_exit(&how);
+}
+
 void ends_take(struct step *step, const struct task *task, const struct task_report *report,
                enum clue_kind kind)
 {
@@ -73,20 +83,18 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
     if (task->machine != MACHINE_NONE)
         copy_text(clue.machine, sizeof(clue.machine), step->cluster->machines[task->machine].name);
     bool failed = !report || report->exit_code != 0 || report->signal != 0 || report->oom;
-    size_t roots = 0;
+    bool explained = false;
     for (size_t i = 0; failed && report && i < report->clue_count; i++) {
         clue.kind = report->clues[i].kind;
         if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN)
             continue;
         copy_text(clue.line, sizeof(clue.line), report->clues[i].line);
         add(step, jobset, record, &clue);
-        roots++;
+        explained = true;
     }
-    clue.kind = kind             ? kind
-                : report->fenced ? CLUE_TEARDOWN
-                                 : clue_of_exit(report->exit_code, report->signal, report->oom, stopped);
-    if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN || (clue.kind == CLUE_EXIT && roots > 0))
-        return; /* words say more than a number */
+    clue.kind = kind ? kind : kind_of_exit(report, stopped, explained);
+    if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN)
+        return;
     struct arena arena ARENA_CLEANUP = {0};
     copy_text(clue.line, sizeof(clue.line), clue_line(&arena, task->message));
     add(step, jobset, record, &clue);

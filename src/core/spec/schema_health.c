@@ -10,7 +10,7 @@ enum { CODES_MAX = 4096, RULES_MAX = 256 };
 /* clang-format off */
 static const struct schema fault_code = {"FaultCode", TABLE(
     STRING("code", REQUIRED), STRING("level", REQUIRED, ENUM(LEVEL_NAMES)),
-    STRING("domain", ENUM("unknown,user,software,hardware"), DEFAULT("unknown")),
+    STRING("domain", ENUM("unknown,user,software,network,hardware"), DEFAULT("unknown")),
     STRING("severity", ENUM("high,low"), DEFAULT("low")), STRING("action"))};
 static const struct schema fault_frequency = {"FaultFrequency", TABLE(
     STRING_SET("codes", REQUIRED, AT_MOST(CODES_MAX)), INT32("times", REQUIRED), STRING("window", REQUIRED),
@@ -48,7 +48,7 @@ static const struct schema fault_spec = {"FaultSpec", TABLE(
 static const struct schema fault_status = {"FaultStatus", TABLE(
     STRING("state", ENUM("Open,Closed")), STRING("level", ENUM(LEVEL_NAMES)),
     STRING("ownLevel", ENUM(LEVEL_NAMES)), STRING("raisedBy", ENUM("Frequency,Duration,Relation")),
-    STRING("domain", ENUM("unknown,user,software,hardware")), STRING("severity", ENUM("high,low")),
+    STRING("domain", ENUM("unknown,user,software,network,hardware")), STRING("severity", ENUM("high,low")),
     STRING("action", ENUM("Noted,Restarted,Held,Evicted,HeldBack")), STRING("remedy"), INT64("count"),
     STRING("firstSeen"), STRING("lastSeen"), STRING("closedAt"), STRING("evidence"),
     STRINGS("jobs"), BOOLEAN("software"), STRING("reportedBy"))};

@@ -163,20 +163,44 @@ static void test_random_texts(void **state)
     }
 }
 
+static enum clue_kind exits(int32_t exit_code, int32_t signal, bool oom, bool stopped)
+{
+    struct clue_exit how = {.exit_code = exit_code, .signal = signal, .oom = oom, .stopped = stopped};
+    return clue_of_exit(&how);
+}
+
+/* A signal or status repeats what the log said; a kill from elsewhere does not. */
+static void test_exits_of_explained_ends(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t exit_code, signal;
+        enum clue_kind kind;
+    } cases[] = {{-1, 6, CLUE_NONE}, {-1, 11, CLUE_NONE}, {134, 0, CLUE_NONE},  {139, 0, CLUE_NONE},
+                 {1, 0, CLUE_NONE},  {75, 0, CLUE_NONE},  {-1, 9, CLUE_SIGNAL}, {137, 0, CLUE_SIGNAL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct clue_exit how = {
+            .exit_code = cases[i].exit_code, .signal = cases[i].signal, .explained = true};
+        assert_int_equal(clue_of_exit(&how), cases[i].kind);
+    }
+}
+
 static void test_exits(void **state)
 {
     (void)state;
-    assert_int_equal(clue_of_exit(0, 0, false, false), CLUE_NONE);
-    assert_int_equal(clue_of_exit(0, 0, false, true), CLUE_NONE);
-    assert_int_equal(clue_of_exit(1, 0, false, false), CLUE_EXIT);
-    assert_int_equal(clue_of_exit(75, 0, false, false), CLUE_PEER);
-    assert_int_equal(clue_of_exit(-1, 11, false, false), CLUE_SIGNAL);
-    assert_int_equal(clue_of_exit(137, 0, false, false), CLUE_SIGNAL);
-    assert_int_equal(clue_of_exit(-1, 9, true, false), CLUE_OOM);
-    assert_int_equal(clue_of_exit(-1, 15, false, true), CLUE_TEARDOWN);
-    assert_int_equal(clue_of_exit(143, 0, false, true), CLUE_TEARDOWN);
-    assert_int_equal(clue_of_exit(1, 0, false, true), CLUE_TEARDOWN);
-    assert_int_equal(clue_of_exit(-1, 11, false, true), CLUE_SIGNAL); /* that was not our doing */
+    assert_int_equal(exits(0, 0, false, false), CLUE_NONE);
+    assert_int_equal(exits(0, 0, false, true), CLUE_NONE);
+    assert_int_equal(exits(1, 0, false, false), CLUE_EXIT);
+    assert_int_equal(exits(75, 0, false, false), CLUE_PEER);
+    assert_int_equal(exits(-1, 11, false, false), CLUE_SIGNAL);
+    assert_int_equal(exits(137, 0, false, false), CLUE_SIGNAL);
+    assert_int_equal(exits(-1, 9, true, false), CLUE_OOM);
+    assert_int_equal(exits(-1, 15, false, true), CLUE_TEARDOWN);
+    assert_int_equal(exits(143, 0, false, true), CLUE_TEARDOWN);
+    assert_int_equal(exits(1, 0, false, true), CLUE_TEARDOWN);
+    assert_int_equal(exits(-1, 11, false, true), CLUE_SIGNAL); /* that was not our doing */
+    assert_int_equal(exits(255, 0, false, false), CLUE_EXIT);
+    assert_int_equal(exits(-1, 13, false, false), CLUE_PEER);
 }
 
 static int done(void **state)
@@ -189,9 +213,13 @@ static int done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),        cmocka_unit_test(test_tracebacks),
-        cmocka_unit_test(test_nothing),      cmocka_unit_test(test_lines_are_clean),
-        cmocka_unit_test(test_random_texts), cmocka_unit_test(test_exits),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_tracebacks),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_lines_are_clean),
+        cmocka_unit_test(test_random_texts),
+        cmocka_unit_test(test_exits),
+        cmocka_unit_test(test_exits_of_explained_ends),
     };
     return cmocka_run_group_tests(tests, NULL, done);
 }

@@ -18,6 +18,20 @@ static void fails(struct harness *h, struct task *task, enum clue_kind kind, con
     harness_report(h, &report, harness_told(h, task->uid)->machine);
 }
 
+/* As `fails`, by a signal. */
+static void dies(struct harness *h, struct task *task, int signal, enum clue_kind kind, const char *line)
+{
+    struct clue clue = {kind, str_from(line)};
+    struct task_report report = {.kind = REPORT_EXITED,
+                                 .task = task->uid,
+                                 .exit_code = -1,
+                                 .signal = signal,
+                                 .clues = &clue,
+                                 .clue_count = kind != CLUE_NONE};
+    harness_told(h, task->uid)->ended = true;
+    harness_report(h, &report, harness_told(h, task->uid)->machine);
+}
+
 static struct attribution why_of(const struct restart_record *record)
 {
     struct attribution found;
@@ -61,6 +75,34 @@ static void a_cascade_is_never_the_cause(void **state)
     harness_run_all(&h); /* what is told to end says nothing */
     assert_int_equal(why(jobset).clue_count, 1);
     harness_done(&h);
+}
+
+/* A rank that a watchdog aborts is a victim: its signal is no root beside its symptom, and its machine is not
+ * blamed. A signal without words, or one that came from elsewhere, is. */
+static void aborted_by_a_watchdog(void **state)
+{
+    (void)state;
+    static const struct {
+        int signal;
+        enum clue_kind kind;
+        const char *cause;
+    } cases[] = {{6, CLUE_WATCHDOG, "unattributed"},
+                 {11, CLUE_PEER, "unattributed"},
+                 {6, CLUE_NONE, "task/signal"},
+                 {9, CLUE_PEER, "task/signal"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct harness h;
+        harness_init(&h, 3, 1, 0);
+        struct jobset *jobset = harness_create(&h, SET);
+        harness_run_all(&h);
+        dies(&h, harness_task(&h, "a-x-0-1"), cases[i].signal, cases[i].kind, "said");
+        assert_cause(jobset, cases[i].cause);
+        assert_int_equal(jobset->suspect_count, 0);
+        fails(&h, harness_task(&h, "a-x-0-2"), CLUE_TRACEBACK, "ValueError: x");
+        if (i < 2)
+            assert_int_equal(why(jobset).clue->rank, 2);
+        harness_done(&h);
+    }
 }
 
 static void heavier_roots_explain_lighter_ones(void **state)
@@ -290,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cascade_is_never_the_cause),
+        cmocka_unit_test(aborted_by_a_watchdog),
         cmocka_unit_test(heavier_roots_explain_lighter_ones),
         cmocka_unit_test(bare_exits),
         cmocka_unit_test(faults_and_roots),

@@ -1,0 +1,209 @@
+/* clue_line.c - how a line of a log is said: by whom, at what level, and whether its program goes on. */
+#include "base/check.h"
+#include "core/health/clue_rules.h"
+
+bool clue_line_has(struct str line, const char *phrase)
+{
+    size_t len = strlen(phrase);
+    return line.len >= len && memmem(line.data, line.len, phrase, len) != NULL;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_';
+}
+
+/* `phrase` is in lower case. */
+static bool has_any_case(struct str line, const char *phrase)
+{
+    size_t len = strlen(phrase);
+    for (size_t at = 0; at + len <= line.len; at++) {
+        size_t same = 0;
+        while (same < len && lower(line.data[at + same]) == phrase[same])
+            same++;
+        if (same == len)
+            return true;
+    }
+    return false;
+}
+
+/* As a word of its own. */
+static bool has_word(struct str line, const char *word)
+{
+    size_t len = strlen(word);
+    for (size_t at = 0; at + len <= line.len; at++)
+        if (memcmp(line.data + at, word, len) == 0 && (at == 0 || !is_letter(line.data[at - 1])) &&
+            (at + len == line.len || !is_letter(line.data[at + len])))
+            return true;
+    return false;
+}
+
+/* "W1124 12:00:00.000000 77 file.cc:12] text", also behind '[': the level of glog and of PyTorch's C++. */
+static char glog_level(struct str line)
+{
+    size_t at = line.len > 0 && line.data[0] == '[';
+    if (line.len < at + 6 || !strchr("DIWEF", line.data[at]))
+        return 0;
+    bool date = is_digit(line.data[at + 1]) && is_digit(line.data[at + 2]) && is_digit(line.data[at + 3]);
+    bool torch_old = at == 1 && line.data[at + 1] == ' ';
+    return date || torch_old ? line.data[at] : 0;
+}
+
+bool clue_line_is_fatal(struct str line)
+{
+    return glog_level(line) == 'F';
+}
+
+bool clue_line_retries(struct str line)
+{
+    static const char *const gave_up[] = {"giving up", "gave up",      "exceeded",
+                                          "exhausted", "failed after", "no more retries"};
+    static const char *const words[] = {
+        "retrying",     "will retry", "retry in",     "retry after", "retry attempt",
+        "retry #",      "trying ",    "falling back", "fallback",    "skipping",
+        "ignoring",     "ignored",    "recovered",    "recovering",  "continuing",
+        "reconnecting", "non-fatal",  "try again in", "halving",
+    };
+    for (size_t i = 0; i < sizeof gave_up / sizeof *gave_up; i++)
+        if (has_any_case(line, gave_up[i]))
+            return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (has_any_case(line, words[i]))
+            return true;
+    return clue_line_has(line, " caught ");
+}
+
+bool clue_line_is_survived(struct str line)
+{
+    static const char *const levels[] = {"INFO", "DEBUG", "WARNING", "WARN", "NOTICE"};
+    char level = glog_level(line);
+    if (level == 'D' || level == 'I' || level == 'W' || clue_line_retries(line))
+        return true;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (has_word(line, levels[i]) && !clue_line_has(line, "NCCL WARN")) /* NCCL's word for errors */
+            return true;
+    return clue_line_has(line, "Warning:") || clue_line_has(line, "warning:") ||
+           clue_line_has(line, "warnings.warn");
+}
+
+bool clue_line_is_progress(struct str line)
+{
+    bool number = false;
+    for (size_t i = 0; i < line.len && !number; i++)
+        number = is_digit(line.data[i]);
+    return number && (has_any_case(line, "step") || has_any_case(line, "iter") ||
+                      has_any_case(line, "epoch") || has_any_case(line, "loss"));
+}
+
+/* --- names of exceptions -------------------------------------------------------------------------------- */
+
+/* The dotted name at the beginning of the text, which ends there or before ':'; empty: there is none.
+ * *ret_last: its last part. */
+static struct str dotted_name(struct str text, struct str *ret_last)
+{
+    size_t len = 0, last = 0;
+    while (len < text.len && text.data[len] != ':') {
+        char c = text.data[len];
+        bool inside = len > last && (is_digit(c) || c == '.');
+        if (!is_letter(c) && !inside)
+            return (struct str){0};
+        len++;
+        if (c == '.')
+            last = len;
+    }
+    *ret_last = (struct str){text.data + last, len - last};
+    return (struct str){text.data, last < len ? len : 0};
+}
+
+/* Classes begin with a capital, except some of modules ("socket.timeout"). */
+bool clue_line_is_exception(struct str text)
+{
+    struct str last, name = dotted_name(text, &last);
+    if (name.len == 0)
+        return false;
+    return (last.data[0] >= 'A' && last.data[0] <= 'Z') || last.len < name.len;
+}
+
+bool clue_line_is_bare_exception(struct str text)
+{
+    struct str last, name = dotted_name(text, &last);
+    if (name.len == 0 || !(last.data[0] >= 'A' && last.data[0] <= 'Z'))
+        return false;
+    size_t text_at = name.len + 2;
+    if (str_is(name, "Error") && !(text_at < text.len && is_letter(text.data[text_at])))
+        return false; /* a number, as tables of results have */
+    return str_ends(last, STR("Error")) || str_ends(last, STR("Exception")) ||
+           str_ends(last, STR("Interrupt"));
+}
+
+/* --- heads ---------------------------------------------------------------------------------------------- */
+
+/* The length of "NAME<digits>" in brackets and what follows it: "[rank3]:". 0: it is none. */
+static size_t label_len(struct str line, const char *name)
+{
+    size_t at = strlen(name);
+    if (line.len <= at || memcmp(line.data, name, at) != 0)
+        return 0;
+    size_t digits = at;
+    while (at < line.len && (is_digit(line.data[at]) || line.data[at] == ','))
+        at++;
+    return at > digits ? at : 0;
+}
+
+static size_t writer_len(struct str line)
+{
+    static const char *const labels[] = {"[rank", "[default", "[trainer", "[Rank", "["};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        size_t at = label_len(line, labels[i]);
+        if (!at || at >= line.len || line.data[at] != ']')
+            continue;
+        at++;
+        if (at < line.len && line.data[at] == '<') /* "[1,3]<stderr>:" */
+            while (at < line.len && line.data[at] != ':')
+                at++;
+        if (at < line.len && line.data[at] == ':')
+            return at + 1;
+    }
+    size_t at = label_len(line, "");
+    if (at && at + 1 < line.len && line.data[at] == ':' && line.data[at + 1] == ' ') /* srun --label */
+        return at + 1;
+    const char *end = line.len && line.data[0] == '(' ? memchr(line.data, ')', line.len) : NULL;
+    if (end && clue_line_has((struct str){line.data, (size_t)(end - line.data)}, " pid="))
+        return (size_t)(end - line.data) + 1;
+    return 0;
+}
+
+struct str clue_cut_writer(struct str *line)
+{
+    size_t len = writer_len(*line);
+    struct str writer = {line->data, len};
+    if (len < line->len && len > 0 && line->data[len] == ' ')
+        len++;
+    *line = (struct str){line->data + len, line->len - len};
+    return writer;
+}
+
+struct str clue_skip_head(struct str line)
+{
+    static const char *const levels[] = {"ERROR", "CRITICAL", "FATAL", "Uncaught", "Unhandled", "uncaught"};
+    bool error = glog_level(line) == 'E';
+    for (size_t i = 0; i < sizeof levels / sizeof *levels && !error; i++)
+        error = has_word(line, levels[i]);
+    for (size_t at = 1; error && at < line.len; at++) {
+        struct str rest = {line.data + at, line.len - at};
+        bool begins = strchr(" :]", line.data[at - 1]) != NULL;
+        if (begins && clue_line_is_bare_exception(rest) && memchr(rest.data, ':', rest.len))
+            return rest;
+    }
+    return line;
+}

@@ -1,0 +1,408 @@
+/* clue_read.c - the end of a log as clues. Each line becomes a finding: what it means, how it was said
+ * (enum clue_force) and by whom. At the end one root is chosen.
+ *
+ * The last exception of a writer is the one that ended it: earlier ones were caught. What a line
+ * only mentions counts where nothing ended, and names of signals and a launcher's summaries where nothing
+ * else was said. Standard output and standard error may reach the log in another order than they were
+ * written, so mentions are judged without regard to their place. */
+#include "base/check.h"
+#include "core/health/clue_rules.h"
+
+enum { FINDINGS_MAX = 64, TRACES_MAX = 16, WHAT_LINES = 4, REASON_LINES = 5 };
+
+struct finding {
+    enum clue_kind kind;
+    enum clue_force force;
+    bool exception;
+    struct str writer, line;
+    uint32_t at, progress; /* lines before it, and those among them that reported steps */
+};
+
+/* A traceback that is being read. */
+struct trace {
+    struct str prefix; /* what stands before each of its lines; of variable ones only the length holds */
+    bool inside, variable, frames;
+    bool weak, ignored; /* a line before it says that the exception was caught */
+    bool chained;       /* the next traceback continues it */
+    enum clue_kind chain;
+    struct str chain_line;
+};
+
+struct reading {
+    struct finding findings[FINDINGS_MAX];
+    size_t count;
+    struct trace traces[TRACES_MAX];
+    size_t trace_count, oldest;
+    uint32_t at, progress;
+    struct str before;     /* the line before */
+    size_t thrown;         /* the finding of the last "terminate called", whose reason is expected ... */
+    uint32_t thrown_until; /* ... before this line */
+    uint32_t reason_until; /* lines up to here belong to the text of an exception */
+};
+
+static bool is_root(enum clue_kind kind)
+{
+    return kind != CLUE_NONE && clue_class_of(kind) == CLUE_IS_ROOT;
+}
+
+/* Findings that are alike become one, with the later line: it is nearer to the end. */
+static struct finding *keep(struct reading *reading, struct finding finding)
+{
+    size_t place = 0;
+    finding.at = reading->at;
+    finding.progress = reading->progress;
+    for (; place < reading->count; place++) {
+        const struct finding *known = &reading->findings[place];
+        if (known->kind == finding.kind && known->force == finding.force &&
+            known->exception == finding.exception && str_equal(known->writer, finding.writer))
+            break;
+    }
+    if (place == FINDINGS_MAX)
+        return NULL;
+    reading->count += place == reading->count;
+    reading->findings[place] = finding;
+    return &reading->findings[place];
+}
+
+/* --- tracebacks ----------------------------------------------------------------------------------------- */
+
+static struct trace *trace_of(struct reading *reading, struct str prefix)
+{
+    for (size_t i = 0; i < reading->trace_count; i++)
+        if (str_equal(reading->traces[i].prefix, prefix))
+            return &reading->traces[i];
+    struct trace *trace =
+        &reading->traces[reading->trace_count < TRACES_MAX ? reading->trace_count++
+                                                           : reading->oldest++ % TRACES_MAX];
+    *trace = (struct trace){.prefix = prefix};
+    return trace;
+}
+
+static size_t blanks(struct str line)
+{
+    size_t len = 0;
+    while (len < line.len && line.data[len] == ' ')
+        len++;
+    return len;
+}
+
+static bool begins_trace(struct reading *reading, struct str line)
+{
+    static const char mark[] = "Traceback (most recent call last):";
+    const char *at = line.len ? memmem(line.data, line.len, mark, sizeof mark - 1) : NULL;
+    if (!at)
+        return false;
+    struct str prefix = {line.data, (size_t)(at - line.data)};
+    if (str_ends(prefix, STR("Exception Group "))) /* its parts have tracebacks of their own */
+        return true;
+    if (str_ends(prefix, STR("Original ")))
+        prefix.len -= strlen("Original ");
+    if (str_ends(prefix, STR("traceback : "))) /* in torchrun's summary */
+        prefix.len = blanks(line);
+    struct trace *trace = trace_of(reading, prefix);
+    trace->inside = true;
+    trace->variable = trace->frames = false;
+    trace->chain = trace->chained ? trace->chain : CLUE_NONE;
+    struct str before = reading->before;
+    trace->ignored = clue_line_has(before, "Exception ignored in") || clue_line_has(before, "Logging error");
+    trace->weak = clue_line_retries(before) || clue_line_is_survived(prefix) ||
+                  clue_line_has(before, "exception was never retrieved") ||
+                  clue_line_has(before, "Error in atexit");
+    return true;
+}
+
+/* The exception at a traceback's end. One that only says what a peer's end did to it is a symptom, also when
+ * another was raised because of it; a root stays one, whatever was raised while it was handled. */
+static void end_trace(struct reading *reading, struct trace *trace, struct str text)
+{
+    const struct clue_rule *rule = clue_rule_of(text);
+    enum clue_kind kind = rule ? rule->kind : CLUE_TRACEBACK;
+    struct str writer, rest = trace->prefix;
+    bool chained = trace->chained && trace->chain != CLUE_NONE;
+    trace->inside = trace->chained = false;
+    if (kind == CLUE_NONE)
+        return;
+    if (chained && (kind == CLUE_TRACEBACK || (is_root(trace->chain) && !is_root(kind)))) {
+        kind = trace->chain == CLUE_TRACEBACK ? CLUE_TRACEBACK : trace->chain;
+        text = is_root(trace->chain) && trace->chain != CLUE_TRACEBACK ? trace->chain_line : text;
+    }
+    trace->chain = kind;
+    trace->chain_line = text;
+    writer = clue_cut_writer(&rest);
+    if (trace->ignored)
+        return;
+    if (kind == CLUE_TRACEBACK && !trace->weak)
+        reading->reason_until = reading->at + REASON_LINES;
+    keep(reading, (struct finding){.kind = kind,
+                                   .force = trace->weak                                     ? FORCE_SAID
+                                            : rule && rule->force == FORCE_ECHO && !chained ? FORCE_ECHO
+                                                                                            : FORCE_ENDS,
+                                   .exception = true,
+                                   .writer = writer,
+                                   .line = text});
+}
+
+static bool is_chain(struct str line)
+{
+    return clue_line_has(line, "During handling of the above exception") ||
+           clue_line_has(line, "The above exception was the direct cause");
+}
+
+/* What the line says behind the prefix of the traceback; false: it belongs to others. The first frame shows
+ * whether the prefix stands before each line, before the first alone, or with another time each. */
+static bool cut_prefix(struct trace *trace, struct str line, struct str *ret_text)
+{
+    size_t len = trace->prefix.len;
+    bool same = str_starts(line, trace->prefix);
+    if (!trace->frames && !same && str_starts(line, STR("  File \""))) {
+        trace->prefix.len = len = 0;
+        same = true;
+    }
+    if (!trace->frames && !same && line.len > len &&
+        str_starts((struct str){line.data + len, line.len - len}, STR("  File \"")))
+        trace->variable = true;
+    if (!same && !(trace->variable && line.len > len))
+        return false;
+    *ret_text = (struct str){line.data + len, line.len - len};
+    return true;
+}
+
+/* True: the line is one of a traceback. */
+static bool read_traces(struct reading *reading, struct str line)
+{
+    struct trace *best = NULL;
+    struct str text;
+    for (size_t i = 0; i < reading->trace_count; i++) {
+        struct trace *trace = &reading->traces[i];
+        if (trace->inside && cut_prefix(trace, line, &text) &&
+            (!best || trace->prefix.len > best->prefix.len))
+            best = trace;
+    }
+    if (!best || !cut_prefix(best, line, &text))
+        return false;
+    if (text.len == 0 || text.data[0] == ' ' || text.data[0] == '\t') {
+        best->frames = true;
+        return true;
+    }
+    if (!clue_line_is_exception(text))
+        return false;
+    end_trace(reading, best, text);
+    return true;
+}
+
+static bool read_chain(struct reading *reading, struct str line)
+{
+    if (!is_chain(line))
+        return false;
+    for (size_t i = 0; i < reading->trace_count; i++) {
+        struct trace *trace = &reading->traces[i];
+        bool own = trace->prefix.len > 0 || !clue_cut_writer(&(struct str){line.data, line.len}).len;
+        if (!trace->inside && str_starts(line, trace->prefix) && own)
+            trace->chained = true;
+    }
+    return true;
+}
+
+/* --- other lines ---------------------------------------------------------------------------------------- */
+
+static bool is_killed(struct str text)
+{
+    return str_is(text, "Killed") || (str_ends(text, STR("Killed")) && clue_line_has(text, "line ")) ||
+           clue_line_has(text, " Killed  ");
+}
+
+/* Heads of lines that are written at a death, whatever their reason. */
+static bool is_last_word(struct str text)
+{
+    return str_starts(text, STR("terminate called")) || str_starts(text, STR("Exception in thread \"")) ||
+           str_starts(text, STR("Caused by: ")) || str_starts(text, STR("panic: ")) ||
+           clue_line_has(text, "' panicked at ") || clue_line_is_fatal(text);
+}
+
+/* "  what():  text" behind "terminate called": the reason says what it is. */
+static bool read_what(struct reading *reading, struct str text)
+{
+    if (reading->at >= reading->thrown_until || !str_starts(text, STR("what():")))
+        return false;
+    const struct clue_rule *rule = clue_rule_of(text);
+    struct finding *thrown = &reading->findings[reading->thrown];
+    thrown->line = text;
+    if (rule && rule->kind != CLUE_NONE)
+        thrown->kind = rule->kind;
+    reading->thrown_until = 0;
+    return true;
+}
+
+static void read_rule(struct reading *reading, const struct clue_rule *rule, struct str writer,
+                      struct str text)
+{
+    struct finding finding = {.kind = rule->kind, .force = rule->force, .writer = writer, .line = text};
+    bool reason = reading->at < reading->reason_until && is_root(rule->kind);
+    bool bare = clue_line_is_bare_exception(text);
+    if (rule->force == FORCE_SAID && clue_line_is_survived(text) && !is_last_word(text))
+        return;
+    if (rule->force == FORCE_SAID && (is_last_word(text) || reason || bare))
+        finding.force = FORCE_ENDS;
+    finding.exception = bare && finding.force == FORCE_ENDS;
+    struct finding *kept = keep(reading, finding);
+    if (kept && str_starts(text, STR("terminate called"))) {
+        reading->thrown = (size_t)(kept - reading->findings);
+        reading->thrown_until = reading->at + WHAT_LINES;
+    }
+}
+
+static void read_text(struct reading *reading, struct str writer, struct str text)
+{
+    if (clue_line_has(text, "Last error:"))
+        reading->reason_until = reading->at + REASON_LINES;
+    if (read_what(reading, text))
+        return;
+    const struct clue_rule *rule = clue_rule_of(text);
+    struct str said = clue_skip_head(text);
+    struct finding finding = {.writer = writer, .line = text, .force = FORCE_ENDS};
+    if (rule && rule->kind == CLUE_NONE)
+        return;
+    if (rule) {
+        read_rule(reading, rule, writer, text);
+    } else if (is_killed(text)) {
+        finding.kind = CLUE_KILLED;
+        keep(reading, finding);
+    } else if (clue_line_is_fatal(text)) {
+        finding.kind = CLUE_ABORT;
+        keep(reading, finding);
+    } else if (clue_line_is_bare_exception(said) && !clue_line_is_survived(text)) {
+        finding.kind = CLUE_TRACEBACK;
+        finding.force = said.len == text.len ? FORCE_ENDS : FORCE_SAID;
+        finding.exception = said.len == text.len;
+        finding.line = said;
+        keep(reading, finding);
+    } else {
+        reading->progress += clue_line_is_progress(text);
+    }
+}
+
+static void read_line(struct reading *reading, struct str line)
+{
+    if (line.len && line.data[line.len - 1] == '\r')
+        line.len--;
+    reading->at++;
+    if (!begins_trace(reading, line) && !read_traces(reading, line) && !read_chain(reading, line)) {
+        struct str text = line, writer = clue_cut_writer(&text);
+        read_text(reading, writer, str_trim(text));
+    }
+    if (line.len)
+        reading->before = line;
+}
+
+/* --- the choice ----------------------------------------------------------------------------------------- */
+
+/* Are both of one process? In logs of PyTorch's ranks only the exception that ends a rank has its prefix. */
+static bool same_writer(const struct finding *early, const struct finding *late)
+{
+    return str_equal(early->writer, late->writer) || early->writer.len == 0;
+}
+
+/* Did it happen after the finding, so that the finding did not end the process? */
+static bool outlives(const struct finding *late, const struct finding *early)
+{
+    if (late->force != FORCE_ENDS || !late->exception || late->at <= early->at || !same_writer(early, late))
+        return false;
+    return is_root(late->kind) || late->progress > early->progress;
+}
+
+static bool is_of_machine(enum clue_kind kind)
+{
+    return kind == CLUE_CHIP_BROKEN || kind == CLUE_CHIP_MISSING || kind == CLUE_DRIVER;
+}
+
+/* Does what `other` says leave the mention as it is? A broken chip explains the errors of its driver, and
+ * what peers see of it. */
+static bool leaves_mention(const struct finding *mention, const struct finding *other)
+{
+    if (other->force != FORCE_ENDS)
+        return true;
+    bool chip = other->kind == CLUE_CHIP || (!is_root(other->kind) && other->kind != CLUE_TEARDOWN);
+    return is_of_machine(mention->kind) && chip;
+}
+
+/* Is the root explained by another finding, or was it survived? */
+static bool is_refuted(const struct finding *root, const struct finding *other)
+{
+    switch (root->force) {
+    case FORCE_ECHO:
+        return other->force != FORCE_ECHO && other->kind != CLUE_TEARDOWN;
+    case FORCE_SAID:
+        return other->kind != CLUE_TEARDOWN && !leaves_mention(root, other);
+    case FORCE_ENDS:
+        break;
+    }
+    if (root->exception)
+        return outlives(other, root);
+    bool first = other->force == FORCE_ENDS && other->at < root->at && other->progress == root->progress &&
+                 other->kind != CLUE_TEARDOWN && other->kind != CLUE_ABORT;
+    return root->kind == CLUE_ABORT && first; /* teardown after an error often aborts */
+}
+
+static bool stands(const struct reading *reading, const struct finding *finding)
+{
+    if (!is_root(finding->kind)) /* what merely was mentioned before further steps is over */
+        return finding->force != FORCE_SAID || finding->progress == reading->progress;
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct finding *other = &reading->findings[i];
+        bool counts = other != finding && (is_root(other->kind) || stands(reading, other));
+        if (counts && is_refuted(finding, other))
+            return false;
+    }
+    return true;
+}
+
+static const struct finding *choose_root(const struct reading *reading)
+{
+    const struct finding *root = NULL;
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct finding *finding = &reading->findings[i];
+        if (!is_root(finding->kind) || !stands(reading, finding))
+            continue;
+        int heavier = root ? clue_weight(finding->kind) - clue_weight(root->kind) : 1;
+        if (heavier > 0 || (heavier == 0 && finding->at < root->at))
+            root = finding;
+    }
+    return root;
+}
+
+static void add_clue(struct clue *clues, size_t *count, const struct finding *finding)
+{
+    size_t place = 0;
+    while (place < *count && clues[place].kind != finding->kind)
+        place++;
+    if (place == *count) {
+        place = 0;
+        while (place < *count && clue_weight(clues[place].kind) >= clue_weight(finding->kind))
+            place++;
+        if (place == CLUES_MAX)
+            return;
+        *count += *count < CLUES_MAX;
+        for (size_t i = *count; i-- > place + 1;)
+            clues[i] = clues[i - 1];
+    }
+    clues[place] = (struct clue){finding->kind, finding->line};
+}
+
+size_t clues_read(struct arena *arena, struct str tail, struct clue ret_clues[CLUES_MAX])
+{
+    struct reading *reading = ARENA_NEW(arena, struct reading);
+    struct str line;
+    size_t count = 0;
+    while (str_cut(tail, '\n', &line, &tail))
+        read_line(reading, line);
+    read_line(reading, tail);
+    const struct finding *root = choose_root(reading);
+    if (root)
+        add_clue(ret_clues, &count, root);
+    for (size_t i = 0; i < reading->count; i++)
+        if (!is_root(reading->findings[i].kind) && stands(reading, &reading->findings[i]))
+            add_clue(ret_clues, &count, &reading->findings[i]);
+    for (size_t i = 0; i < count; i++)
+        ret_clues[i].line = clue_line(arena, ret_clues[i].line);
+    return count;
+}
