@@ -23,7 +23,8 @@ struct explaining {
 /* --- cost ---------------------------------------------------------------------------------------------- */
 
 struct cost {
-    int64_t restarts, down_ns, steps; /* down: as far as it is over */
+    int64_t restarts, down_ns; /* as far as it is over */
+    int64_t steps;             /* -1: none of them says */
 };
 
 /* -1: it is not over. */
@@ -46,11 +47,12 @@ static int64_t steps_lost(const struct doc *record)
 
 static struct cost cost_of(const struct doc *restarts)
 {
-    struct cost cost = {.restarts = (int64_t)doc_len(restarts)};
+    struct cost cost = {.restarts = (int64_t)doc_len(restarts), .steps = doc_len(restarts) ? -1 : 0};
     for (size_t i = 0; i < doc_len(restarts); i++) {
         int64_t down = down_ns(doc_at(restarts, i)), steps = steps_lost(doc_at(restarts, i));
         cost.down_ns += down > 0 ? down : 0;
-        cost.steps += steps > 0 ? steps : 0;
+        if (steps >= 0)
+            cost.steps = (cost.steps > 0 ? cost.steps : 0) + steps;
     }
     return cost;
 }
@@ -170,9 +172,12 @@ static void put_sum(struct buf *out, const struct doc *phalanx)
         put_count(out, cost.restarts, "restart");
         buf_add_str(out, STR(", "));
         put_duration(out, cost.down_ns);
-        buf_add_str(out, STR(" without steps, "));
-        put_count(out, cost.steps, "step");
-        buf_add_str(out, STR(" repeated"));
+        buf_add_str(out, STR(" without steps"));
+        if (cost.steps >= 0) {
+            buf_add_str(out, STR(", "));
+            put_count(out, cost.steps, "step");
+            buf_add_str(out, STR(" repeated"));
+        }
     } else {
         buf_add_str(out, STR("no restarts"));
     }
@@ -244,7 +249,8 @@ static void put_json(struct explaining *explaining, const struct doc *object)
     put_optional(&writer, "end", doc_path(phalanx, "end", "attribution", NULL));
     json_key(&writer, "downSeconds");
     json_put_fixed(&writer, cost.down_ns / NS_PER_US, 6);
-    json_pair_int(&writer, "stepsLost", cost.steps);
+    if (cost.steps >= 0)
+        json_pair_int(&writer, "stepsLost", cost.steps);
     put_optional(&writer, "ledger", doc_get(phalanx, "ledger"));
     json_end_object(&writer);
     buf_add_char(&explaining->out, '\n');

@@ -103,6 +103,8 @@ struct progress_event {
     obj_id jobset;
     int32_t attempt;             /* restart number; older ones are ignored */
     int64_t step, total;         /* lowest newest step of all ranks */
+    enum step_source source;     /* COUNTED when it is for any of them */
+    int64_t first_plus_1;        /* the lowest of them (struct task_step); 0: none said */
     struct step_metric metrics[METRICS_MAX]; /* rank 0's */
     size_t metric_count;
 };

@@ -59,6 +59,8 @@ static void write_progress(struct arena *arena, const struct progress_event *pro
     ret->attempt = progress->attempt;
     ret->step = progress->step;
     ret->total = progress->total;
+    ret->source = progress->source;
+    ret->first_plus_1 = progress->first_plus_1;
     ret->n_metrics = progress->metric_count;
     ret->metrics = ARENA_ARRAY(arena, Wire__StepMetric *, progress->metric_count);
     for (size_t i = 0; i < progress->metric_count; i++) {
@@ -178,10 +180,14 @@ static int read_progress(const Log__Progress *pb, struct progress_event *ret, st
     if (pb->n_metrics > METRICS_MAX)
         return error_set(error, ERROR_INVALID, "progress with %zu metrics (METRICS_MAX is %d)", pb->n_metrics,
                          METRICS_MAX);
+    if (pb->source >= STEP_SOURCES)
+        return error_set(error, ERROR_INVALID, "progress of unknown source %u", pb->source);
     *ret = (struct progress_event){.jobset = pb->jobset,
                                    .attempt = pb->attempt,
                                    .step = pb->step,
                                    .total = pb->total,
+                                   .source = (enum step_source)pb->source,
+                                   .first_plus_1 = pb->first_plus_1,
                                    .metric_count = pb->n_metrics};
     for (size_t i = 0; i < pb->n_metrics; i++)
         ret->metrics[i] = (struct step_metric){str_from(pb->metrics[i]->name), pb->metrics[i]->micro};

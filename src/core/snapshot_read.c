@@ -147,11 +147,12 @@ static void read_restarts(struct jobset *jobset, const Snapshot__Jobset *pb)
 
 static int read_progress(struct reader *reader, const Snapshot__Progress *pb, struct progress *progress)
 {
-    if (!pb || pb->n_metrics > METRICS_MAX)
+    if (!pb || pb->n_metrics > METRICS_MAX || pb->source >= STEP_SOURCES)
         return corrupt(reader, "progress", 0);
     progress->attempt = pb->attempt;
     progress->step = pb->step;
     progress->total = pb->total;
+    progress->source = (enum step_source)pb->source;
     progress->step_ns = pb->step_ns;
     progress->base_step = pb->base_step;
     progress->base_ns = pb->base_ns;

@@ -139,6 +139,7 @@ static Snapshot__Progress *write_progress(struct arena *arena, const struct prog
     pb->attempt = progress->attempt;
     pb->step = progress->step;
     pb->total = progress->total;
+    pb->source = progress->source;
     pb->step_ns = progress->step_ns;
     pb->base_step = progress->base_step;
     pb->base_ns = progress->base_ns;

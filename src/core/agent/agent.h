@@ -130,7 +130,7 @@ struct agent_event {
         } acted;
         struct {
             obj_id task;
-            struct pace_sums pace;
+            struct task_step step; /* .task is ignored */
         } paced;
         const struct from_controller *message;
         const struct signal *saw; /* valid; copied */

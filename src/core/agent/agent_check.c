@@ -60,14 +60,16 @@ static void put_task(uint64_t *digest, const struct local_task *task)
         put_text(digest, task->clues[i].line.data);
     }
     put(digest, task->chips);
-    const int64_t numbers[] = {task->grace_ns,  task->pid,    task->started_ns,        task->finished_ns,
-                               task->exit_code, task->signal, task->restore_step,      task->restore_attempt,
-                               task->step,      task->total,  task->drain_deadline_ns, (int64_t)task->client};
+    const int64_t numbers[] = {
+        task->grace_ns,    task->pid,    task->started_ns,        task->finished_ns,
+        task->exit_code,   task->signal, task->restore_step,      task->restore_attempt,
+        task->step,        task->total,  task->drain_deadline_ns, (int64_t)task->client,
+        task->first_plus_1};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put(digest, (uint64_t)numbers[i]);
-    put(digest, (uint64_t)task->drain_reason << 35 | (uint64_t)task->adopted << 34 |
-                    (uint64_t)task->can_rejoin << 33 | (uint64_t)task->spare << 32 |
-                    (uint32_t)task->client_attempt);
+    put(digest, (uint64_t)task->step_source << 40 | (uint64_t)task->drain_reason << 35 |
+                    (uint64_t)task->adopted << 34 | (uint64_t)task->can_rejoin << 33 |
+                    (uint64_t)task->spare << 32 | (uint32_t)task->client_attempt);
     if (task->rejoin.task != 0) {
         put(digest, (uint64_t)task->rejoin.attempt << 32 | task->rejoin.rank);
         put(digest, (uint64_t)task->rejoin.world << 32 | task->rejoin.full_world);

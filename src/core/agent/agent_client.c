@@ -120,6 +120,8 @@ static void on_step(struct local_task *task, const struct task_step *step)
     task->has_step = task->step_due = true;
     task->step = step->step;
     task->total = step->total;
+    task->step_source = step->source;
+    task->first_plus_1 = step->first_plus_1;
     task->pace = step->pace;
     task->metric_count = step->metric_count;
     for (size_t i = 0; i < step->metric_count; i++) {
@@ -136,8 +138,7 @@ void agent_task_paced(struct agent *agent, const struct agent_event *event)
     struct local_task *task = agent_task_find(agent, event->paced.task);
     if (!task || !local_live(task) || task->joined || task->client) /* one that joined speaks for itself */
         return;
-    const struct task_step step = {.step = event->paced.pace.steps, .pace = event->paced.pace};
-    on_step(task, &step);
+    on_step(task, &event->paced.step);
 }
 
 void agent_client_event(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)

@@ -120,6 +120,8 @@ struct local_task {
     enum drain_reason drain_reason; /* all but maintenance end with the next attempt */
     bool step_due, step_urgent, has_step;
     int64_t step, total;
+    enum step_source step_source;
+    int64_t first_plus_1;
     struct pace_sums pace;
     size_t metric_count;
     struct {

@@ -234,7 +234,12 @@ static void fill_step(const struct local_task *task, struct task_step *ret)
 {
     CHECK(task->has_step && task->metric_count <= METRICS_MAX);
     *ret = (struct task_step){
-        .task = task->uid, .step = task->step, .total = task->total, .metric_count = task->metric_count};
+        .task = task->uid,
+        .step = task->step,
+        .total = task->total,
+        .source = task->step_source,
+        .first_plus_1 = task->first_plus_1,
+        .metric_count = task->metric_count};
     for (size_t i = 0; i < task->metric_count; i++)
         ret->metrics[i] = (struct step_metric){str_from(task->metrics[i].name), task->metrics[i].micro};
     ret->pace = task->pace;

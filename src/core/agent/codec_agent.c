@@ -110,6 +110,8 @@ static Wire__TaskStep *write_step(struct arena *arena, const struct task_step *s
     ret->task = step->task;
     ret->step = step->step;
     ret->total = step->total;
+    ret->source = step->source;
+    ret->first_plus_1 = step->first_plus_1;
     ret->attempt_plus_1 = step->attempt_plus_1;
     ret->n_metrics = step->metric_count;
     if (step->metric_count > 0)
@@ -305,14 +307,19 @@ int codec_read_reports(struct arena *arena, const Wire__Reports *pb, struct repo
 
 static int read_step(const Wire__TaskStep *pb, struct task_step *ret, struct error *error)
 {
-    if (pb->step < 0 || pb->total < 0)
+    if (pb->step < 0 || pb->total < 0 || pb->first_plus_1 < 0)
         return error_set(error, ERROR_INVALID, "step of task %llu: negative", (unsigned long long)pb->task);
+    if (pb->source >= STEP_SOURCES)
+        return error_set(error, ERROR_INVALID, "step of task %llu: unknown source %u",
+                         (unsigned long long)pb->task, pb->source);
     if (pb->n_metrics > METRICS_MAX)
         return error_set(error, ERROR_INVALID, "step of task %llu: %zu metrics (METRICS_MAX is %d)",
                          (unsigned long long)pb->task, pb->n_metrics, METRICS_MAX);
     *ret = (struct task_step){.task = pb->task,
                               .step = pb->step,
                               .total = pb->total,
+                              .source = (enum step_source)pb->source,
+                              .first_plus_1 = pb->first_plus_1,
                               .metric_count = pb->n_metrics,
                               .attempt_plus_1 = pb->attempt_plus_1};
     if (pb->pace) {

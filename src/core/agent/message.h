@@ -72,10 +72,19 @@ struct pace_sums {
     int64_t steps; /* 0: it says nothing */
     int64_t elapsed_us, own_us;
 };
+/* How a task's step is known. Part of the log and of snapshots: numbers only grow. */
+enum step_source {
+    STEP_SAID,    /* its process says it through libphalanx */
+    STEP_READ,    /* its log has the number (phalanx.dev/step-pattern) */
+    STEP_COUNTED, /* lines of its log were counted since its process began: no place in the training */
+    STEP_SOURCES
+};
 /* The newest step of one task; carried by heartbeats, never acknowledged, never logged as such. */
 struct task_step {
     obj_id task;
     int64_t step, total; /* total 0: unknown */
+    enum step_source source;
+    int64_t first_plus_1; /* READ: the first number that its process wrote, plus 1; else 0 */
     struct step_metric metrics[METRICS_MAX];
     size_t metric_count;
     struct pace_sums pace;

@@ -192,15 +192,23 @@ void hangs_progressed(struct step *step, const struct progress_event *progress)
         took_step(step, need(step, jobset), jobset);
 }
 
+/* A sign of life that a first step follows: a rank has joined or saved, or one begins whose log has shown
+ * steps before. */
+static bool is_sign(const struct task_report *report, const struct task *task, const struct jobset *jobset)
+{
+    if (report->kind == REPORT_STARTED)
+        return task->state == TASK_RUNNING && jobset->progress.attempt >= 0 &&
+               jobset->progress.attempt < jobset->attempt && jobset->progress.source != STEP_SAID;
+    return (report->kind == REPORT_JOINED || report->kind == REPORT_SHARD_SAVED) && task->joined;
+}
+
 void hangs_reported(struct step *step, const struct reports *reports)
 {
     for (size_t i = 0; i < reports->count; i++) {
         const struct task_report *report = &reports->items[i];
-        if (report->kind != REPORT_JOINED && report->kind != REPORT_SHARD_SAVED)
-            continue;
         const struct task *task = jobs_find_task(step->jobs, report->task);
         const struct jobset *jobset = task ? task->job->jobset : NULL;
-        if (is_over(jobset) || !task->joined || task->attempt != jobset->attempt)
+        if (is_over(jobset) || task->attempt != jobset->attempt || !is_sign(report, task, jobset))
             continue;
         struct hang_watch *watch = need(step, jobset);
         watch->saving = watch->saving || report->kind == REPORT_SHARD_SAVED;

@@ -294,6 +294,7 @@ struct farewell {
 struct progress {
     int32_t attempt;            /* in which `step` was reached; -1: none */
     int64_t step, total;        /* -1 / 0: unknown */
+    enum step_source source;    /* of `step`; once COUNTED, the JobSet's numbers are no places */
     int64_t step_ns;            /* when `step` was reached */
     int64_t base_step, base_ns; /* an older point, for the rate */
     struct step_metric metrics[METRICS_MAX];
@@ -386,8 +387,8 @@ struct jobset {
     bool planned;     /* it was no loss: ranks come when their step is made, and nobody hurries them */
     struct absence absence;
     struct ledger_account closed; /* sums of gangs that are gone */
-    /* The whole account as it stood with the last change of the JobSet: what users see, so that one
-     * resourceVersion is one text. */
+    /* The whole account as it stood with the last change of the JobSet: what watchers see, so that one
+     * resourceVersion is one text for all of them. A read has it as of now. */
     struct ledger_account shown;
     int64_t shown_ns;
     uint64_t shown_seq;         /* private: made in this step already */

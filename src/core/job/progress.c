@@ -105,10 +105,37 @@ static const char *cause_of(const struct task *culprit)
     }
 }
 
+/* A gang of an attempt that has a joined task is productive from its first step on, any other from when it
+ * runs. */
+static bool counts_steps(const struct gang *gang)
+{
+    for (size_t i = 0; i < gang->tasks.len; i++)
+        if (gang->tasks.items[i]->joined || gang->tasks.items[i]->keep == KEEP_TOLD)
+            return true;
+    return false;
+}
+
+/* Does anything say how far the training is? Then what a restart takes is known: all since the newest
+ * checkpoint, less what the first step after it shows to be still there. Of a program that says nothing, or
+ * whose lines are only counted, nothing is known before its end. */
+static bool says_its_place(const struct jobset *jobset)
+{
+    if (jobset->checkpoint.count > 0)
+        return true;
+    if (jobset->progress.attempt >= 0)
+        return jobset->progress.source != STEP_COUNTED;
+    for (size_t i = 0; i < jobset->gangs.len; i++)
+        if (counts_steps(jobset->gangs.items[i]))
+            return true;
+    return false;
+}
+
 /* What no checkpoint kept is lost, in every gang. */
 static int64_t lose_unkept(struct step *step, struct jobset *jobset)
 {
     int64_t lost_us = 0;
+    if (!says_its_place(jobset))
+        return 0;
     for (size_t i = 0; i < jobset->gangs.len; i++)
         lost_us += ledger_account_lose(&jobset->gangs.items[i]->account, step->ledger, step_now_us(step));
     return lost_us + ledger_account_lose(&jobset->closed, step->ledger, step_now_us(step));
@@ -143,9 +170,11 @@ void progress_suspended(struct step *step, struct jobset *jobset)
     book_held(step, jobset, OWNER_STOPPING);
 }
 
+/* No record tells later how much of it was still there: only what a checkpoint covers is known. */
 void progress_resumed(struct step *step, struct jobset *jobset)
 {
-    lose_unkept(step, jobset);
+    if (jobset->progress.source == STEP_SAID)
+        lose_unkept(step, jobset);
 }
 
 /* When a machine dies, a rank that misses it may end, and restart the JobSet, a moment before the machine's
@@ -208,6 +237,8 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
         restart_record_done(record); /* what an older one in this place had is gone with it */
     struct end_clues clues = record->clues;
     struct end_faults faults = record->faults;
+    bool counted = jobset->progress.source == STEP_COUNTED;
+    int64_t stepped = counted ? -1 : jobset->progress.step;
     char *passed = record->passed;
     *record = (struct restart_record){
         .clues = clues,
@@ -217,9 +248,8 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
         .attempt = attempt,
         .fault_ns = fault_ns,
         /* Steps are reported now and then: a newer checkpoint proves that they were made. */
-        .step_at_fault = jobset->progress.step > jobset->checkpoint.committed_step
-                             ? jobset->progress.step
-                             : jobset->checkpoint.committed_step,
+        .step_at_fault =
+            stepped > jobset->checkpoint.committed_step ? stepped : jobset->checkpoint.committed_step,
         .step_resumed_from = jobset->checkpoint.committed_step,
     };
     copy_text(record->cause, sizeof(record->cause), str_from(culprit ? cause_of(culprit) : cause));
@@ -247,16 +277,6 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     book_held(step, jobset, OWNER_RESTARTING);
 }
 
-/* A gang of an attempt that has a joined task is productive from its first step on, any other from when it
- * runs. */
-static bool counts_steps(const struct gang *gang)
-{
-    for (size_t i = 0; i < gang->tasks.len; i++)
-        if (gang->tasks.items[i]->joined || gang->tasks.items[i]->keep == KEEP_TOLD)
-            return true;
-    return false;
-}
-
 static bool all_gangs_run(const struct jobset *jobset)
 {
     for (size_t i = 0; i < jobset->gangs.len; i++)
@@ -281,8 +301,8 @@ void progress_running(struct step *step, struct gang *gang)
             peer->account.owner == OWNER_RESTARTING && !counts_steps(peer))
             gang_book(step, peer, OWNER_UNKEPT);
     }
-    if (jobset->ladder.best_step < 0 &&
-        all_gangs_run(jobset)) /* it reports no steps: to run is all it does */
+    bool silent = jobset->ladder.best_step < 0; /* it reports no steps: to run is all it does */
+    if ((silent || jobset->progress.source == STEP_READ) && all_gangs_run(jobset))
         ladder_stepped(&jobset->ladder, -1);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
@@ -315,17 +335,21 @@ static void copy_metrics(struct progress *progress, const struct progress_event 
     }
 }
 
-/* Ranks may go on from what they hold in memory, which is newer than what was committed: their first step
- * says from where. */
-static void note_resumed(struct step *step, struct jobset *jobset, int64_t step_number)
+/* Ranks may go on from what they hold in memory, which is newer than what was committed, or from checkpoints
+ * of their own: their first step says from where. */
+static void note_resumed(struct step *step, struct jobset *jobset, const struct progress_event *event)
 {
     struct restart_record *record = newest_record(jobset);
-    if (!record || record->attempt != jobset->attempt || record->stepped_ns || step_number <= 1)
+    bool counted = event->source == STEP_COUNTED || jobset->progress.source == STEP_COUNTED;
+    if (!record || record->attempt != jobset->attempt || record->stepped_ns || counted)
         return;
-    int64_t resumed = step_number - 1;
+    int64_t first = event->first_plus_1 > 0 ? event->first_plus_1 - 1 : event->step;
+    int64_t resumed = first > 1 ? first - 1 : 0;
     if (resumed > record->step_at_fault)
         resumed = record->step_at_fault;
     int64_t kept = record->step_resumed_from > 0 ? record->step_resumed_from : 0;
+    if (event->source == STEP_READ && record->step_resumed_from < 0)
+        record->step_resumed_from = resumed;
     if (resumed <= kept)
         return;
     regain(step, jobset,
@@ -354,6 +378,15 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
     }
 }
 
+/* Counts of lines begin anew with each attempt: the highest of them is no measure of getting on. */
+static void take_source(struct jobset *jobset, enum step_source source)
+{
+    bool counted = source == STEP_COUNTED || jobset->progress.source == STEP_COUNTED;
+    if (counted)
+        jobset->ladder.best_step = -1;
+    jobset->progress.source = counted ? STEP_COUNTED : source;
+}
+
 void jobs_progress(struct step *step, const struct progress_event *event)
 {
     struct jobset *jobset = jobs_find_uid(step->jobs, event->jobset);
@@ -364,10 +397,11 @@ void jobs_progress(struct step *step, const struct progress_event *event)
     if (progress->attempt == event->attempt && event->step <= progress->step)
         return;
     if (progress->attempt != event->attempt)
-        note_resumed(step, jobset, event->step);
+        note_resumed(step, jobset, event);
     rejoin_note_step(step, jobset);
     steps_go_on(step, jobset);
-    ladder_stepped(&jobset->ladder, event->step);
+    take_source(jobset, event->source);
+    ladder_stepped(&jobset->ladder, progress->source == STEP_COUNTED ? -1 : event->step);
     if (progress->attempt != event->attempt) {
         progress->attempt = event->attempt;
         progress->base_step = event->step;

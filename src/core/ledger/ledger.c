@@ -127,7 +127,8 @@ int64_t ledger_ettr_ppm(const struct ledger_account *account)
     if (total <= 0)
         return -1;
     /* 128 bits, because a large job's chip-microseconds times a million pass 63. */
-    return (int64_t)((__int128)account->chip_us[OWNER_KEPT] * 1000000 / total);
+    int64_t made = account->chip_us[OWNER_KEPT] + account->chip_us[OWNER_UNKEPT];
+    return (int64_t)((__int128)made * 1000000 / total);
 }
 
 bool ledger_balanced(const struct ledger *ledger)

@@ -6,9 +6,11 @@
  *   an account for each gang: its wanted or held chips by owner; sums to the integral of that number over its
  *   life.
  * Productive time is booked as UNKEPT until a checkpoint (or the job's success) keeps it; a fault turns what
- * is still unkept into REDONE. It only listens: nothing asks it to decide.
- *   ETTR = KEPT / (KEPT + UNKEPT + REDONE + STARTING + RESTARTING + QUEUED + STOPPING)   (arXiv 2410.21680: R
- *   / W). What spares hold is no time of the job's ranks and has no part in it.
+ * is still unkept into REDONE, unless nothing says where the training stands: then its end decides. It only
+ * listens: nothing asks it to decide.
+ *   ETTR = (KEPT + UNKEPT) / (KEPT + UNKEPT + REDONE + STARTING + RESTARTING + QUEUED + STOPPING)   (arXiv
+ *   2410.21680: R / W), as it stands: what is unkept counts until a fault takes it. What spares hold is no
+ *   time of the job's ranks and has no part in it.
  */
 #ifndef PHX_CORE_LEDGER_LEDGER_H
 #define PHX_CORE_LEDGER_LEDGER_H

@@ -6,8 +6,6 @@
 #include "base/check.h"
 #include "core/spec/spec.h"
 
-#define RUNE_NONE UINT32_MAX /* before the first and behind the last rune */
-
 /* A set of instructions with constant-time clearing (Briggs, Torczon 1993). */
 struct threads {
     uint32_t *dense, *sparse;
@@ -56,7 +54,7 @@ static bool is_word(uint32_t rune)
            rune == '_';
 }
 
-static bool holds(enum pattern_assert assert, uint32_t before, uint32_t after)
+bool pattern_holds(enum pattern_assert assert, uint32_t before, uint32_t after)
 {
     switch (assert) {
     case ASSERT_TEXT_BEGIN:
@@ -75,7 +73,7 @@ static bool holds(enum pattern_assert assert, uint32_t before, uint32_t after)
     CHECK_UNREACHABLE();
 }
 
-static bool set_has(const struct rune_set *set, uint32_t rune)
+bool rune_set_has(const struct rune_set *set, uint32_t rune)
 {
     CHECK(rune <= RUNE_MAX); /* RUNE_NONE is in no set */
     size_t low = 0, high = set->len;
@@ -116,11 +114,13 @@ static bool add_thread(struct matcher *matcher, struct threads *threads, uint32_
             matcher->stack[depth++] = inst->next;
             break;
         case PATTERN_ASSERT:
-            if (holds(inst->assert, before, after))
+            if (pattern_holds(inst->assert, before, after))
                 matcher->stack[depth++] = inst->next;
             break;
         case PATTERN_SET:
             break;
+        case PATTERN_SAVE:
+            CHECK_UNREACHABLE(); /* programs of pattern_capture.c have it */
         }
     }
     return false;
@@ -144,7 +144,7 @@ bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end)
         matcher->then.len = 0;
         for (size_t i = 0; i < matcher->now.len; i++) {
             const struct pattern_inst *inst = &matcher->program.insts[matcher->now.dense[i]];
-            if (inst->op == PATTERN_SET && set_has(inst->set, rune) &&
+            if (inst->op == PATTERN_SET && rune_set_has(inst->set, rune) &&
                 add_thread(matcher, &matcher->then, inst->next, rune, after))
                 return true;
         }
@@ -165,7 +165,7 @@ int matcher_new(struct arena *arena, struct str pattern, size_t program_max, str
     struct pattern *program = &matcher->program;
     int rc = pattern_compile(arena, pattern, &tree, error);
     if (rc == 0)
-        rc = pattern_emit(arena, tree, program, error);
+        rc = pattern_emit(arena, tree, false, program, error);
     if (rc < 0)
         return rc;
     CHECK(program->len > 0 && program->len <= PATTERN_PROGRAM_MAX);

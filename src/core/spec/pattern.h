@@ -25,7 +25,7 @@ enum pattern_assert {
     ASSERT_WORD_EDGE,
     ASSERT_NO_WORD_EDGE,
 };
-enum pattern_op { PATTERN_MATCH, PATTERN_SPLIT, PATTERN_JUMP, PATTERN_SET, PATTERN_ASSERT };
+enum pattern_op { PATTERN_MATCH, PATTERN_SPLIT, PATTERN_JUMP, PATTERN_SET, PATTERN_ASSERT, PATTERN_SAVE };
 
 struct rune_range {
     uint32_t low, high;
@@ -37,7 +37,7 @@ struct rune_set {
 struct pattern_inst {
     enum pattern_op op;
     enum pattern_assert assert;
-    uint32_t next, other;       /* other: SPLIT's second way */
+    uint32_t next, other;       /* other: SPLIT's second way; SAVE: the slot that takes the place */
     const struct rune_set *set; /* SET: consumes one rune that is in it */
 };
 struct pattern {
@@ -45,20 +45,23 @@ struct pattern {
     size_t len;
 };
 
-/* Children of SEQUENCE and CHOICE are a list; REPEAT has one. */
-enum node_kind { NODE_SET, NODE_ASSERT, NODE_SEQUENCE, NODE_CHOICE, NODE_REPEAT };
+enum node_kind { NODE_SET, NODE_ASSERT, NODE_SEQUENCE, NODE_CHOICE, NODE_REPEAT, NODE_GROUP };
 struct node {
-    /* Children of SEQUENCE and CHOICE are a list; REPEAT has one. */
+    /* Children of SEQUENCE and CHOICE are a list; REPEAT and GROUP have one. */
     enum node_kind kind;
     enum pattern_assert assert;
     const struct rune_set *set;
     struct node *first, *last, *sibling;
     int32_t min, max; /* REPEAT; max -1: no end */
+    bool lazy;        /* REPEAT: as few as will do */
+    int32_t group;    /* GROUP: its number, from 1 */
+    struct str name;  /* GROUP: empty: none */
 };
 
 /* 0, ERROR_INVALID or ERROR_LIMIT. Tree and program live in the arena. */
 int pattern_compile(struct arena *arena, struct str text, struct node **ret_tree, struct error *error);
-int pattern_emit(struct arena *arena, const struct node *tree, struct pattern *ret_pattern,
+/* With `groups` the program saves where the first PATTERN_GROUPS_MAX groups begin and end. */
+int pattern_emit(struct arena *arena, const struct node *tree, bool groups, struct pattern *ret_pattern,
                  struct error *error);
 
 /* Ranges on the way to a set (runes.c). */
@@ -73,5 +76,9 @@ bool runes_add_posix(struct runes *ranges, struct str name, bool negated); /* "a
 
 /* The rune at text[*at], moving *at behind it; a byte that is not UTF-8 is U+FFFD. *at must be inside. */
 uint32_t rune_next(struct str text, size_t *at);
+
+#define RUNE_NONE UINT32_MAX /* before the first and behind the last rune */
+bool pattern_holds(enum pattern_assert assert, uint32_t before, uint32_t after);
+bool rune_set_has(const struct rune_set *set, uint32_t rune);
 
 #endif

@@ -2,6 +2,7 @@
  * work are bounded: x{0} repeated a thousand times emits nothing, yet takes its time.
  */
 #include "core/spec/pattern.h"
+#include "core/spec/spec.h"
 
 enum { VISITS_MAX = 8 * PATTERN_PROGRAM_MAX };
 
@@ -10,7 +11,7 @@ _Static_assert(PATTERN_PROGRAM_MAX < UINT32_MAX, "UINT32_MAX ends a chain of ins
 struct emitter {
     VEC(struct pattern_inst) insts;
     size_t visits;
-    bool full;
+    bool full, groups;
 };
 
 static uint32_t emit(struct emitter *emitter, struct pattern_inst inst)
@@ -63,6 +64,14 @@ static void emit_choice(struct emitter *emitter, const struct node *node)
     }
 }
 
+/* The way out of a repetition: tried after one more round, or before it when the repetition is lazy. */
+static void leave_at(struct pattern_inst *split, uint32_t place, bool lazy)
+{
+    CHECK(split->op == PATTERN_SPLIT);
+    split->other = lazy ? split->next : place;
+    split->next = lazy ? place : split->next;
+}
+
 /* min times the child, then a loop, or max - min times one that may be passed by (chained through `other`).
  */
 static void emit_repeat(struct emitter *emitter, const struct node *node)
@@ -77,7 +86,7 @@ static void emit_repeat(struct emitter *emitter, const struct node *node)
         emit(emitter, (struct pattern_inst){.op = PATTERN_JUMP, .next = split});
         struct pattern_inst *inst = inst_at(emitter, split);
         if (inst)
-            inst->other = end(emitter);
+            leave_at(inst, end(emitter), node->lazy);
         return;
     }
     uint32_t chain = UINT32_MAX;
@@ -90,8 +99,23 @@ static void emit_repeat(struct emitter *emitter, const struct node *node)
         struct pattern_inst *split = inst_at(emitter, chain);
         CHECK(split->op == PATTERN_SPLIT && (split->other == UINT32_MAX || split->other < chain));
         chain = split->other;
-        split->other = end(emitter);
+        leave_at(split, end(emitter), node->lazy);
     }
+}
+
+static void emit_group(struct emitter *emitter, const struct node *node)
+{
+    bool saved = emitter->groups && node->group <= PATTERN_GROUPS_MAX;
+    CHECK(node->group > 0 && node->first && node->first == node->last);
+    struct pattern_inst save = {.op = PATTERN_SAVE, .other = 2 * (uint32_t)(node->group - 1)};
+    save.next = end(emitter) + 1;
+    if (saved)
+        emit(emitter, save);
+    emit_node(emitter, node->first);
+    save.next = end(emitter) + 1;
+    save.other++;
+    if (saved)
+        emit(emitter, save);
 }
 
 static void emit_node(struct emitter *emitter, const struct node *node)
@@ -119,13 +143,16 @@ static void emit_node(struct emitter *emitter, const struct node *node)
     case NODE_REPEAT:
         emit_repeat(emitter, node);
         break;
+    case NODE_GROUP:
+        emit_group(emitter, node);
+        break;
     }
 }
 
-int pattern_emit(struct arena *arena, const struct node *tree, struct pattern *ret_pattern,
+int pattern_emit(struct arena *arena, const struct node *tree, bool groups, struct pattern *ret_pattern,
                  struct error *error)
 {
-    struct emitter emitter = {0};
+    struct emitter emitter = {.groups = groups};
     emit_node(&emitter, tree);
     emit(&emitter, (struct pattern_inst){.op = PATTERN_MATCH});
     if (!emitter.full) {

@@ -14,8 +14,9 @@ struct parser {
     struct str text;
     size_t at;
     int depth;
-    bool fold, dot_all, multi_line; /* (?i), (?s), (?m) */
-    bool quoted;                    /* between \Q and \E */
+    int32_t groups;                           /* so far */
+    bool fold, dot_all, multi_line, ungreedy; /* (?i), (?s), (?m), (?U) */
+    bool quoted;                              /* between \Q and \E */
 };
 
 static int fail(struct parser *parser, const char *why)
@@ -302,18 +303,21 @@ static int parse_flags(struct parser *parser, bool *ret_group)
             parser->dot_all = value;
         else if (c == 'm')
             parser->multi_line = value;
-        else if (c != 'U') /* greed makes no difference to whether a text matches */
+        else if (c == 'U')
+            parser->ungreedy = value;
+        else
             return fail(parser, "invalid or unsupported Perl syntax");
     }
 }
 
 /* "name>" behind "(?P<" or "(?<". */
-static int parse_group_name(struct parser *parser)
+static int parse_group_name(struct parser *parser, struct str *ret_name)
 {
     size_t start = parser->at;
     while (digit_value(peek(parser), 10) >= 0 || peek(parser) == '_' ||
            (peek(parser) >= 'a' && peek(parser) <= 'z') || (peek(parser) >= 'A' && peek(parser) <= 'Z'))
         parser->at++;
+    *ret_name = (struct str){parser->text.data + start, parser->at - start};
     return parser->at > start && accept(parser, ">") ? 0 : fail(parser, "invalid named capture");
 }
 
@@ -321,16 +325,26 @@ static int parse_group_name(struct parser *parser)
  * NULL. */
 static int parse_group(struct parser *parser, struct node **ret_node)
 {
-    bool fold = parser->fold, dot_all = parser->dot_all, multi_line = parser->multi_line, group = true;
+    struct parser outside = *parser;
+    struct node *capture = NULL;
+    struct str name = {0};
+    bool group = true;
     int rc = 0;
     if (accept(parser, "?<=") || accept(parser, "?<!"))
         return fail(parser, "invalid or unsupported Perl syntax");
     if (accept(parser, "?P<") || accept(parser, "?<"))
-        rc = parse_group_name(parser);
+        rc = parse_group_name(parser, &name);
     else if (accept(parser, "?"))
         rc = parse_flags(parser, &group);
+    else
+        name = STR("");
     if (rc < 0)
         return rc;
+    if (name.data) {
+        capture = node_new(parser, NODE_GROUP);
+        capture->group = ++parser->groups;
+        capture->name = arena_str(parser->arena, name);
+    }
     if (!group) {
         *ret_node = NULL;
         return 0;
@@ -346,10 +360,13 @@ static int parse_group(struct parser *parser, struct node **ret_node)
         return fail(parser, "missing closing )");
     CHECK(parser->depth > 0);
     parser->depth--;
-    parser->fold = fold;
-    parser->dot_all = dot_all;
-    parser->multi_line = multi_line;
-    *ret_node = node;
+    parser->fold = outside.fold;
+    parser->dot_all = outside.dot_all;
+    parser->multi_line = outside.multi_line;
+    parser->ungreedy = outside.ungreedy;
+    if (capture)
+        node_append(capture, node);
+    *ret_node = capture ? capture : node;
     return 0;
 }
 
@@ -392,7 +409,7 @@ static int parse_counts(struct parser *parser, int32_t *ret_min, int32_t *ret_ma
 }
 
 /* *, +, ?, {m,n} and the "?" behind: 1 taken, 0 nothing of the kind here, negative an error. */
-static int parse_repetition(struct parser *parser, int32_t *ret_min, int32_t *ret_max)
+static int parse_repetition(struct parser *parser, int32_t *ret_min, int32_t *ret_max, bool *ret_lazy)
 {
     int taken = 1;
     *ret_min = 0;
@@ -405,8 +422,7 @@ static int parse_repetition(struct parser *parser, int32_t *ret_min, int32_t *re
         taken = parse_counts(parser, ret_min, ret_max);
     else if (!accept(parser, "*"))
         taken = 0;
-    if (taken == 1)
-        accept(parser, "?");
+    *ret_lazy = taken == 1 && accept(parser, "?") != parser->ungreedy;
     return taken;
 }
 
@@ -414,7 +430,8 @@ static int parse_repetition(struct parser *parser, int32_t *ret_min, int32_t *re
 static int parse_atom(struct parser *parser, struct node **ret_node)
 {
     int32_t min = 0, max = 0;
-    int taken = parse_repetition(parser, &min, &max);
+    bool lazy;
+    int taken = parse_repetition(parser, &min, &max, &lazy);
     if (taken != 0)
         return taken < 0 ? taken : fail(parser, "missing argument to repetition operator");
     if (accept(parser, "("))
@@ -447,16 +464,18 @@ static int parse_quoted(struct parser *parser, struct node **ret_node, bool *ret
 static int parse_repeated(struct parser *parser, struct node **atom)
 {
     int32_t min = 0, max = 0, again_min = 0, again_max = 0;
-    int taken = parse_repetition(parser, &min, &max);
+    bool lazy, again_lazy;
+    int taken = parse_repetition(parser, &min, &max, &lazy);
     if (taken <= 0)
         return taken;
     CHECK(min >= 0 && (max < 0 || max >= min) && max <= PATTERN_REPEAT_MAX);
     struct node *repeat = node_new(parser, NODE_REPEAT);
     repeat->min = min;
     repeat->max = max;
+    repeat->lazy = lazy;
     node_append(repeat, *atom);
     *atom = repeat;
-    taken = parse_repetition(parser, &again_min, &again_max);
+    taken = parse_repetition(parser, &again_min, &again_max, &again_lazy);
     return taken == 0 ? 0 : fail(parser, "invalid nested repetition operator");
 }
 

@@ -362,5 +362,17 @@ int matcher_new(struct arena *arena, struct str pattern, size_t program_max, str
                 struct error *error);
 /* *ret_end: where the match ends that ends first. */
 bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end);
+/* What a pattern's groups hold where it matches first, as RE2 and Perl say: of two ways the one that stands
+ * first, of two lengths the greedy or the lazy one. Costs the same steps as a search, with a copy of the
+ * groups' places for each. Lives in `arena`. */
+struct capturer;
+enum { PATTERN_GROUPS_MAX = 8 };
+int capturer_new(struct arena *arena, struct str pattern, size_t program_max, struct capturer **ret_capturer,
+                 struct error *error);
+/* Its groups, those beyond PATTERN_GROUPS_MAX included, which are never found. */
+size_t capturer_groups(const struct capturer *capturer);
+struct str capturer_name(const struct capturer *capturer, size_t group); /* from 0; empty: it has none */
+/* A group that took no part has no data. */
+bool capturer_find(struct capturer *capturer, struct str text, struct str ret_groups[PATTERN_GROUPS_MAX]);
 
 #endif

@@ -14,6 +14,23 @@ static void validate_pattern(const struct doc *annotations, struct str key, cons
         path_invalid(errors, AT_KEY(path, key), node, text, error.text);
 }
 
+/* Its groups take values out of the line (host/agent/steplines.h). */
+static void validate_groups(const struct doc *annotations, struct str key, const struct field_path *path,
+                            struct field_errors *errors)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct capturer *capturer;
+    struct error error;
+    const struct doc *node = doc_get_str(annotations, key);
+    struct str text = doc_str(node, STR(""));
+    if (text.len == 0 || capturer_new(&arena, text, LINE_PROGRAM_MAX, &capturer, &error) < 0)
+        return; /* said by validate_pattern */
+    size_t groups = capturer_groups(capturer);
+    if (groups > PATTERN_GROUPS_MAX)
+        path_invalid(errors, AT_KEY(path, key), node, text,
+                     "must have at most 8 groups: write (?:...) for those that take no value");
+}
+
 /* "last=3,every=1000", either or both, as the library reads it (job/retention.h). */
 static bool is_retention(struct str text)
 {
@@ -67,6 +84,7 @@ void validate_pace(const struct doc *meta, const struct field_path *path, struct
         path_unsupported(errors, AT_KEY(here, STR(SUB_HEALTH_KEY)), policy, doc_str(policy, STR("")),
                          policies);
     validate_pattern(annotations, STR(STEP_PATTERN_KEY), here, errors);
+    validate_groups(annotations, STR(STEP_PATTERN_KEY), here, errors);
     validate_pattern(annotations, STR(WORK_PATTERN_KEY), here, errors);
     validate_keep(annotations, here, errors);
     validate_interval(annotations, here, errors);

@@ -1,11 +1,11 @@
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "host/agent/internal.h"
+#include "host/agent/values.h"
 #include "job/wire.h"
 
 enum { CLIENT_READ_BYTES = 16 * 1024, CLIENT_QUEUE_MAX = 256 * 1024 };
@@ -172,18 +172,6 @@ void local_clients_moved(struct live *live, uint64_t id, const struct jobwire_me
 
 /* --- receiving ------------------------------------------------------------------------------------ */
 
-/* Fixed point, so that no float reaches the core. What is no number is left out; what is too large is cut. */
-static bool to_micro(double value, int64_t *ret_micro)
-{
-    if (isnan(value))
-        return false;
-    if (value > 9.2e12 || value < -9.2e12)
-        *ret_micro = value > 0 ? INT64_MAX : INT64_MIN + 1;
-    else
-        *ret_micro = llround(value * 1e6);
-    return true;
-}
-
 static int64_t to_step(uint64_t step)
 {
     return step > INT64_MAX ? INT64_MAX : (int64_t)step;
@@ -196,11 +184,8 @@ static void fill_step(const struct jobwire_step *from, struct task_step *ret)
                               .total = to_step(from->total),
                               .pace = {to_step(from->pace.steps), to_step(from->pace.elapsed_us),
                                        to_step(from->pace.own_us)}};
-    for (size_t i = 0; i < from->metric_count && ret->metric_count < METRICS_MAX; i++) {
-        int64_t micro;
-        if (to_micro(from->metrics[i].value, &micro))
-            ret->metrics[ret->metric_count++] = (struct step_metric){str_from(from->metrics[i].name), micro};
-    }
+    for (size_t i = 0; i < from->metric_count; i++)
+        step_value(ret, str_from(from->metrics[i].name), from->metrics[i].value);
 }
 
 static void client_message(struct client *client, const struct jobwire_message *message)

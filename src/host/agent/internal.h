@@ -4,7 +4,7 @@
  *   tasks.c     real tasks: the launcher, start records, adoption
  *   clients.c   connections of libphalanx
  *   logs.c      log streams
- *   paces.c     steps that stand in logs; steplines.c: in their lines
+ *   paces.c     steps that stand in logs; steplines.c: in their lines; values.c: what is reported with steps
  *   tails.c     the end of a task's log, as clues to why it ended
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers
@@ -176,6 +176,7 @@ void local_clients_moved(struct live *live, uint64_t client, const struct jobwir
 
 /* paces.c: a task with patterns of steps runs (from the log's begin, or, adopted, from its end); it ended. */
 void local_pace_watch(struct live *live, const struct task_launch *launch, bool adopted);
+void local_pace_last(struct live *live, obj_id task); /* before its end is said: what it has just written */
 void local_pace_forget(struct live *live, obj_id task);
 void local_paces_init(struct live *live);
 void local_paces_close(struct live *live);

@@ -72,14 +72,25 @@ static void read_log(struct pace_watch *watch)
 
 static void look(struct pace_watch *watch)
 {
-    int64_t steps = watch->lines.sums.steps;
+    int64_t lines = watch->lines.matched;
     read_log(watch);
-    if (watch->lines.sums.steps == steps)
+    if (watch->lines.matched == lines)
         return;
     struct agent_event event = {.kind = AGENT_TASK_PACED};
     event.paced.task = watch->task;
-    event.paced.pace = watch->lines.sums;
+    event.paced.step = watch->lines.newest;
+    event.paced.step.pace = watch->lines.sums;
     local_step(watch->live->machine, event);
+}
+
+void local_pace_last(struct live *live, obj_id task)
+{
+    list_for_each(node, &live->paces)
+    {
+        struct pace_watch *watch = container_of(node, struct pace_watch, node);
+        if (watch->task == task)
+            look(watch);
+    }
 }
 
 static void watch_free(struct pace_watch *watch)
@@ -112,6 +123,7 @@ void local_pace_watch(struct live *live, const struct task_launch *launch, bool 
     watch->fd = -1;
     watch->from_end = adopted;
     step_lines_init(&watch->lines, launch->step_pattern, launch->work_pattern);
+    watch->lines.midst = adopted;
     list_append(&live->paces, &watch->node);
     if (!uv_is_active((uv_handle_t *)&live->pace_timer))
         uv_timer_start(&live->pace_timer, on_pace_timer, PERIOD_MS, PERIOD_MS);

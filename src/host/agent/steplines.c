@@ -1,6 +1,9 @@
 #include "host/agent/steplines.h"
 
+#include <stdlib.h>
+
 #include "base/check.h"
+#include "host/agent/values.h"
 
 #define WORK_MAX_US (INT64_C(1) << 50) /* of one number */
 
@@ -12,10 +15,34 @@ static struct matcher *compile(struct arena *arena, struct str pattern)
                                                                                                : NULL;
 }
 
+/* What the groups are for: by their names, or by their order. */
+static void name_groups(struct step_lines *lines, struct str pattern)
+{
+    static const char *const by_order[] = {"step", "total", "loss"};
+    struct error error;
+    bool named = false;
+    if (capturer_new(&lines->arena, pattern, LINE_PROGRAM_MAX, &lines->groups, &error) < 0) {
+        lines->groups = NULL;
+        return;
+    }
+    size_t groups = capturer_groups(lines->groups);
+    lines->group_count = groups < PATTERN_GROUPS_MAX ? groups : PATTERN_GROUPS_MAX;
+    for (size_t i = 0; i < lines->group_count; i++) {
+        lines->names[i] = capturer_name(lines->groups, i);
+        named |= lines->names[i].len > 0;
+    }
+    for (size_t i = 0; !named && i < lines->group_count && i < sizeof by_order / sizeof *by_order; i++)
+        lines->names[i] = str_from(by_order[i]);
+    if (lines->group_count == 0)
+        lines->groups = NULL;
+}
+
 void step_lines_init(struct step_lines *lines, struct str step_pattern, struct str work_pattern)
 {
-    *lines = (struct step_lines){0};
+    *lines = (struct step_lines){.newest.source = STEP_COUNTED};
     lines->step = compile(&lines->arena, step_pattern);
+    if (lines->step)
+        name_groups(lines, step_pattern);
     lines->work = compile(&lines->arena, work_pattern);
 }
 
@@ -50,6 +77,64 @@ static bool read_milliseconds(struct str text, int64_t *ret_us)
     return digits > 0;
 }
 
+/* "2.31", "-1e-5", "nan", "inf", with nothing behind it. */
+static bool read_value(struct str text, double *ret_value)
+{
+    char room[40], *end;
+    if (text.len == 0 || text.len >= sizeof room)
+        return false;
+    memcpy(room, text.data, text.len);
+    room[text.len] = 0;
+    *ret_value = strtod(room, &end);
+    return end == room + text.len;
+}
+
+/* What the line's groups say; false: it has no step number. */
+static bool read_groups(struct step_lines *lines, struct str line, int64_t *ret_number)
+{
+    struct str found[PATTERN_GROUPS_MAX];
+    bool numbered = false;
+    double value;
+    if (!lines->groups || !capturer_find(lines->groups, line, found))
+        return false;
+    struct task_step values = {0};
+    for (size_t i = 0; i < lines->group_count; i++) {
+        struct str name = lines->names[i], text = str_trim(found[i].data ? found[i] : STR(""));
+        if (str_is(name, "step"))
+            numbered = str_to_i64(text, 0, INT64_MAX / 2, ret_number) || numbered;
+        else if (str_is(name, "total"))
+            (void)str_to_i64(text, 0, INT64_MAX / 2, &lines->newest.total);
+        else if (name.len > 0 && read_value(text, &value))
+            step_value(&values, name, value);
+    }
+    if (values.metric_count > 0) {
+        mem_copy(lines->newest.metrics, values.metrics, sizeof values.metrics);
+        lines->newest.metric_count = values.metric_count;
+    }
+    return numbered;
+}
+
+/* A line that is a step: its number, or one more than before. */
+static void take_step(struct step_lines *lines, struct str line)
+{
+    struct task_step *newest = &lines->newest;
+    int64_t number = 0, highest = newest->step;
+    bool numbered = read_groups(lines, line, &number), first = lines->matched++ == 0;
+    if (numbered && (first || (newest->source == STEP_READ && number >= highest))) {
+        newest->first_plus_1 = first && !lines->midst ? number + 1 : newest->first_plus_1;
+        lines->lower = number > highest ? 0 : lines->lower;
+        newest->source = STEP_READ;
+        newest->step = number;
+        return;
+    }
+    bool again = (number < highest / 2 && highest >= STEPS_APART) || ++lines->lower >= LOWER_LINES;
+    if (numbered && newest->source == STEP_READ && !again)
+        return;
+    newest->source = STEP_COUNTED;
+    newest->step++;
+    newest->total = newest->first_plus_1 = 0;
+}
+
 static void take_line(struct step_lines *lines, struct str line, int64_t now_ns)
 {
     size_t end;
@@ -60,6 +145,7 @@ static void take_line(struct step_lines *lines, struct str line, int64_t now_ns)
         lines->work_us += us;
     if (!lines->step || !matcher_find(lines->step, line, &end))
         return;
+    take_step(lines, line);
     if (lines->first_ns) {
         lines->sums.steps++;
     } else {

@@ -274,8 +274,10 @@ static void on_exited(struct live *live, const struct launch_event *event)
         step.exited.clues = clues;
     }
     running_remove(live, event->uid);
-    if (index_of(event->uid) == 0)
+    if (index_of(event->uid) == 0) {
+        local_pace_last(live, task);
         local_pace_forget(live, task);
+    }
     bool known = agent_task_known(live->machine->agent, task) || adopt_containers(live, task);
     if (known || index_of(event->uid) == 0)
         local_step(live->machine, step);

@@ -21,6 +21,7 @@ struct render {
     int64_t now_ns;                      /* for ages */
     bool fresh;                          /* one object: what waits says why as of now */
     bool old_form;                       /* of a Workload: as v1beta1 has it */
+    bool live;                           /* a read, no watch: accounts as of now */
     struct arena *scratch;               /* emptied by whoever gave it */
     const struct usage_table *usages;    /* of NodeMetrics and PodMetrics; NULL: not needed */
     size_t metadata_start, metadata_len; /* of the last object: where its metadata value stands in out.out */

@@ -271,10 +271,11 @@ static void put_restart(struct render *render, const struct jobset *jobset,
 static void put_ledger(struct render *render, const struct jobset *jobset)
 {
     struct json_writer *out = &render->out;
-    struct ledger_account account = jobset->shown;
+    int64_t now_ns = render->now_ns > jobset->shown_ns ? render->now_ns : jobset->shown_ns;
+    struct ledger_account account = render->live ? jobset_account(jobset, now_ns) : jobset->shown;
     json_key(out, "ledger");
     json_begin_object(out);
-    render_micro_time(render, "asOf", jobset->shown_ns);
+    render_micro_time(render, "asOf", render->live ? now_ns : jobset->shown_ns);
     json_key(out, "chipSeconds");
     json_begin_object(out);
     for (int owner = 0; owner < LEDGER_OWNERS; owner++) {

@@ -4,6 +4,10 @@
  * recovery), later ones at most each STEP_PERIOD, so that the log grows with time, not with steps. A rank's
  * end is queued behind the steps that came before it.
  *
+ * Ranks that have joined through libphalanx all take part. Of programs without it those do whose logs have
+ * shown two steps (phalanx.dev/step-pattern): often one rank alone prints. Where none has shown two, one will
+ * do. Counts of lines begin anew with an agent that begins anew; what was counted before is added.
+ *
  * Looking at every rank for each report would be quadratic: while the rank that was last (the laggard) has
  * not moved, nothing can have changed.
  */
@@ -13,13 +17,21 @@
 
 #define STEP_PERIOD_NS (500 * NS_PER_MS)
 
+struct rank_steps {
+    int64_t step;     /* the newest; -1: none */
+    int64_t said;     /* as the agent said it last; `step` less what earlier agents counted */
+    uint32_t reports; /* that brought a step further */
+    int64_t first_plus_1;
+    enum step_source source;
+};
 struct job_steps { /* of one JobSet */
     obj_id jobset;
     int32_t attempt;
     uint32_t slot_count;
-    int64_t *slots; /* newest step of each (job, index), -1: none; as jobset->last_machines */
-    uint32_t seen;  /* ranks that have reported in this attempt */
-    obj_id laggard; /* the task with the lowest step at the last look; 0: look at all */
+    struct rank_steps *slots; /* of each (job, index); as jobset->last_machines */
+    uint32_t seen;            /* ranks that have reported in this attempt */
+    uint32_t speaker;         /* the lowest of them: its metrics are the JobSet's */
+    obj_id laggard;           /* the task with the lowest step at the last look; 0: look at all */
     int64_t laggard_step;
     int64_t sent_step, total, looked_ns;
     struct heap_node due; /* in controller->steps_due while a report has not been looked at */
@@ -34,11 +46,12 @@ static void begin_attempt(struct job_steps *steps, const struct jobset *jobset)
     steps->attempt = jobset->attempt;
     steps->slot_count = jobset->slot_count;
     steps->seen = 0;
+    steps->speaker = UINT32_MAX;
     steps->laggard = 0;
     steps->sent_step = -1;
     steps->slots = mem_realloc(steps->slots, (jobset->slot_count + 1) * sizeof(*steps->slots));
     for (uint32_t i = 0; i < jobset->slot_count; i++)
-        steps->slots[i] = -1;
+        steps->slots[i] = (struct rank_steps){.step = -1};
 }
 
 static struct job_steps *steps_of(struct controller *controller, const struct jobset *jobset)
@@ -74,7 +87,7 @@ void steps_forget(struct controller *controller, obj_id jobset)
     mem_free(steps);
 }
 
-static int64_t *slot_of(struct job_steps *steps, const struct task *task)
+static struct rank_steps *slot_of(struct job_steps *steps, const struct task *task)
 {
     uint32_t slot = task->job->first_slot + (uint32_t)task->index;
     CHECK(slot < steps->slot_count);
@@ -91,33 +104,45 @@ static void keep_metrics(struct job_steps *steps, const struct task_step *step)
     }
 }
 
-/* Does its step count? Only of tasks that run and speak libphalanx; one that is about to join again has none
- * yet. */
-static bool counts(const struct task *task)
+enum { REPORTS_FIRST = 1, REPORTS_SURE = 2 };
+
+/* Is the task among those whose steps make the JobSet's? One that speaks libphalanx is, also when it is about
+ * to join again and has no step yet; any other from so many reports on. */
+static bool counts(struct job_steps *steps, const struct task *task, uint32_t reports)
 {
-    return (task->joined || task->keep == KEEP_TOLD) &&
-           (task->state == TASK_RUNNING || task->state == TASK_STOPPING || task->state == TASK_SUCCEEDED);
+    bool lives = task->state == TASK_RUNNING || task->state == TASK_STOPPING || task->state == TASK_SUCCEEDED;
+    return lives && (task->joined || task->keep == KEEP_TOLD || slot_of(steps, task)->reports >= reports);
 }
 
 static bool laggard_waits(const struct controller *controller, struct job_steps *steps)
 {
     const struct task *task =
         steps->laggard ? jobs_find_task(core_jobs(controller->core), steps->laggard) : NULL;
-    return task && !task->job->doomed && counts(task) && *slot_of(steps, task) == steps->laggard_step;
+    return task && !task->job->doomed && counts(steps, task, REPORTS_SURE) &&
+           slot_of(steps, task)->step == steps->laggard_step;
 }
 
-/* Lowest newest step of all ranks; -1 while one of them has none. */
-static int64_t lowest_step(struct job_steps *steps, const struct jobset *jobset)
+/* Lowest newest step of all ranks; -1 while one of them has none, or nobody counts. */
+static int64_t lowest_step(struct job_steps *steps, const struct jobset *jobset, uint32_t reports,
+                           struct progress_event *ret)
 {
     int64_t lowest = INT64_MAX;
     steps->laggard = 0;
+    ret->source = STEP_SAID;
+    ret->first_plus_1 = 0;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
-            if (!counts(task) || *slot_of(steps, task) >= lowest)
+            if (!counts(steps, task, reports))
                 continue;
-            lowest = *slot_of(steps, task);
+            const struct rank_steps *slot = slot_of(steps, task);
+            ret->source = slot->source > ret->source ? slot->source : ret->source;
+            if (slot->first_plus_1 > 0 && (!ret->first_plus_1 || slot->first_plus_1 < ret->first_plus_1))
+                ret->first_plus_1 = slot->first_plus_1;
+            if (slot->step >= lowest)
+                continue;
+            lowest = slot->step;
             steps->laggard = task->uid;
             steps->laggard_step = lowest;
             if (lowest < 0)
@@ -134,7 +159,10 @@ static void look(struct controller *controller, struct job_steps *steps, const s
     if (!jobset || steps->attempt != jobset->attempt || laggard_waits(controller, steps))
         return;
     steps->looked_ns = controller_mono_ns();
-    int64_t lowest = lowest_step(steps, jobset);
+    struct progress_event ranks;
+    int64_t lowest = lowest_step(steps, jobset, REPORTS_SURE, &ranks);
+    if (steps->laggard == 0)
+        lowest = lowest_step(steps, jobset, REPORTS_FIRST, &ranks);
     if (lowest <= steps->sent_step)
         return;
     steps->sent_step = lowest;
@@ -144,6 +172,8 @@ static void look(struct controller *controller, struct job_steps *steps, const s
                                         .attempt = jobset->attempt,
                                         .step = lowest,
                                         .total = steps->total,
+                                        .source = ranks.source,
+                                        .first_plus_1 = ranks.first_plus_1,
                                         .metric_count = steps->metric_count};
     for (size_t i = 0; i < steps->metric_count; i++)
         progress->metrics[i] =
@@ -151,15 +181,35 @@ static void look(struct controller *controller, struct job_steps *steps, const s
     commit_queue(controller, pending);
 }
 
+/* Another agent begins to count anew, in the middle of the log. */
+static void take_step(struct rank_steps *slot, const struct task_step *step)
+{
+    int64_t before = slot->step;
+    bool goes_on = slot->source != STEP_COUNTED && step->step >= slot->step;
+    if (step->source == STEP_SAID || (step->source == STEP_READ && goes_on)) {
+        slot->source = step->source;
+        slot->step = step->step;
+    } else {
+        int64_t from = step->step >= slot->said ? slot->said : 0;
+        slot->source = STEP_COUNTED;
+        slot->step = (slot->step > 0 ? slot->step : 0) + step->step - from;
+    }
+    slot->said = step->step;
+    slot->first_plus_1 = slot->source == STEP_READ ? step->first_plus_1 : 0;
+    slot->reports += slot->step != before && slot->reports < REPORTS_SURE;
+}
+
 static void report(struct controller *controller, const struct task *task, const struct task_step *step)
 {
     const struct jobset *jobset = task->job->jobset;
     struct job_steps *steps = steps_of(controller, jobset);
-    int64_t *slot = slot_of(steps, task);
-    steps->seen += *slot < 0;
-    *slot = step->step;
-    if (task->rank == 0)
+    struct rank_steps *slot = slot_of(steps, task);
+    steps->seen += slot->step < 0;
+    take_step(slot, step);
+    if (task->rank <= steps->speaker) {
+        steps->speaker = task->rank;
         keep_metrics(steps, step);
+    }
     if (!heap_has(&steps->due)) {
         steps->due.key = steps->looked_ns + STEP_PERIOD_NS;
         heap_insert(&controller->steps_due, &steps->due);

@@ -38,7 +38,8 @@ static void pace(struct desk *desk, obj_id task, int64_t steps)
 {
     struct agent_event event = {.kind = AGENT_TASK_PACED};
     event.paced.task = task;
-    event.paced.pace = (struct pace_sums){steps, steps * 100, steps * 60};
+    event.paced.step =
+        (struct task_step){.step = steps, .source = STEP_COUNTED, .pace = {steps, steps * 100, steps * 60}};
     desk_step(desk, event);
 }
 
@@ -59,8 +60,8 @@ static const struct task_step *sent(struct desk *desk)
 {
     const struct task_step *said = sent_now(desk);
     for (int i = 0; i < 20 && !said; i++) {
-        desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
-                                                .sent_ns = desk->now_ns});
+        desk_say(desk,
+                 (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = desk->now_ns});
         desk->now_ns += 60 * NS_PER_MS;
         desk_step(desk, (struct agent_event){.kind = AGENT_TICK});
         said = sent_now(desk);

@@ -92,6 +92,69 @@ static void machines_that_are_down(void **state)
     harness_done(&h);
 }
 
+static void reads(struct harness *h, struct jobset *jobset, int64_t step, enum step_source source)
+{
+    struct event event = {.kind = EVENT_PROGRESS};
+    event.progress = (struct progress_event){
+        .jobset = jobset->uid, .attempt = jobset->attempt, .step = step, .source = source};
+    harness_step(h, &event);
+}
+
+/* A program without libphalanx runs for 10 s, loses a task, and runs for 5 s more. */
+static struct ledger_account restarted(struct harness *h, int64_t before, int64_t after,
+                                       enum step_source source, const struct jobset **ret_jobset)
+{
+    harness_init(h, 2, 4, 0);
+    struct jobset *jobset =
+        harness_create(h, JOBSET("a", "failurePolicy: {maxRestarts: 3}, ", RJOB("x", 1, "", 4, "")));
+    *ret_jobset = jobset;
+    harness_run_all(h);
+    if (before)
+        reads(h, jobset, before, source);
+    harness_wait(h, 10 * NS_PER_SECOND);
+    exits(h, "a-x-0-0", 1);
+    harness_run_all(h);
+    if (after)
+        reads(h, jobset, after, source);
+    harness_wait(h, 5 * NS_PER_SECOND);
+    struct ledger_account account = jobset_account(jobset, h->now_ns);
+    assert_true(ledger_account_balanced(&account));
+    assert_cluster_sums(h, 8);
+    return account;
+}
+
+static void programs_of_others(void **state)
+{
+    static const char *const hosts[] = {"a-x-0-0", "a-x-0-1", "a-x-0-2", "a-x-0-3"};
+    static const struct {
+        int64_t before, after;
+        enum step_source source;
+        int redone, unkept, at_fault, resumed;
+    } cases[] = {
+        {0, 0, STEP_SAID, 0, 60, -1, -1},       /* it says nothing: nobody knows what it makes again */
+        {100, 76, STEP_READ, 10, 50, 100, 75},  /* a quarter is made again */
+        {100, 1, STEP_READ, 40, 20, 100, 0},    /* all */
+        {100, 101, STEP_READ, 0, 60, 100, 100}, /* nothing */
+        {100, 1, STEP_COUNTED, 0, 60, -1, -1},  /* its lines are counted: no places */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct harness h;
+        const struct jobset *jobset;
+        struct ledger_account account =
+            restarted(&h, cases[i].before, cases[i].after, cases[i].source, &jobset);
+        assert_int_equal(seconds(account.chip_us[OWNER_REDONE]), cases[i].redone);
+        assert_int_equal(seconds(account.chip_us[OWNER_UNKEPT]), cases[i].unkept);
+        assert_int_equal(jobset->record_count, 1);
+        assert_int_equal(jobset->records[0].step_at_fault, cases[i].at_fault);
+        assert_int_equal(jobset->records[0].step_resumed_from, cases[i].resumed);
+        for (int t = 0; t < 4; t++)
+            exits(&h, hosts[t], 0);
+        account = jobset_account(jobset, h.now_ns);
+        assert_int_equal(seconds(account.chip_us[OWNER_KEPT]), cases[i].unkept);
+        harness_done(&h);
+    }
+}
+
 /* The arithmetic alone. */
 static void accounts(void **state)
 {
@@ -111,7 +174,7 @@ static void accounts(void **state)
     struct ledger_account later = ledger_account_at(&account, 137);
     assert_int_equal((int)later.chip_us[OWNER_STOPPING], 30);
     assert_true(ledger_account_balanced(&later) && ledger_balanced(&ledger));
-    assert_int_equal((int)ledger_ettr_ppm(&later), 30 * 1000000 / 81);
+    assert_int_equal((int)ledger_ettr_ppm(&later), 36 * 1000000 / 81);
     later.chip_us[OWNER_KEPT]++;
     assert_false(ledger_account_balanced(&later));
     ledger.chip_us[OWNER_IDLE]++;
@@ -126,6 +189,7 @@ int main(void)
         cmocka_unit_test(a_whole_life),
         cmocka_unit_test(waiting_is_queued),
         cmocka_unit_test(machines_that_are_down),
+        cmocka_unit_test(programs_of_others),
         cmocka_unit_test(accounts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

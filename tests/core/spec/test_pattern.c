@@ -173,9 +173,71 @@ static void agrees_with_posix(void **state)
     }
 }
 
+/* Groups as RE2 finds them: "a|b" is those of two groups, "-" one that took no part. */
+static const struct {
+    const char *pattern, *text, *groups;
+} captured[] = {
+    {"(\\d+)", "step 12 of 90", "12"},
+    {"step (\\d+) of (\\d+)", "at step 12 of 90", "12|90"},
+    {"iteration +(?P<step>\\d+)/ *(?<total>\\d+) .* loss: ([0-9.E+-]+)",
+     "iteration       12/   100 | lm loss: 2.310000E+00 |", "12|100|2.310000E+00"},
+    {"(a+)(a*)", "xaaa", "aaa|"},
+    {"(a+?)(a*)", "xaaa", "a|aa"},
+    {"(?U)(a+)(a*)$", "aaa", "a|aa"},
+    {"(?U:(a+?))(a*)", "aaa", "aaa|"},
+    {"(a|ab)(c|bcd)(d*)", "abcd", "a|bcd|"},
+    {"(ab|a)(bcd|c)(d*)", "abcd", "ab|c|d"},
+    {"(a)|(b)", "b", "-|b"},
+    {"(?:(\\w)x)*y", "axbxy", "b"},
+    {"((\\d+)-)?(\\d+)", "7-8", "7-|7|8"},
+    {"(.*)(\\d+)", "ab123", "ab12|3"},
+    {"(.*?)(\\d+)", "ab123", "ab|123"},
+    {"^(\\s*)$", "", ""},
+    {"(x{2,3}?)(x*)", "xxxx", "xx|xx"},
+    {"(é)(.)", "aéü", "é|ü"},
+    {"((((((((1))))))))(2)", "12", "1|1|1|1|1|1|1|1"},
+};
+
+static void groups_as_re2(void **state)
+{
+    for (size_t i = 0; i < sizeof captured / sizeof *captured; i++) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct buf found BUF_CLEANUP = {0};
+        struct str groups[PATTERN_GROUPS_MAX];
+        struct capturer *capturer;
+        struct error error;
+        assert_int_equal(capturer_new(&arena, str_from(captured[i].pattern), 256, &capturer, &error), 0);
+        assert_true(capturer_find(capturer, str_from(captured[i].text), groups));
+        for (size_t g = 0; g < capturer_groups(capturer) && g < PATTERN_GROUPS_MAX; g++)
+            buf_printf(&found, "%s" STR_FORMAT, g ? "|" : "", STR_ARG(groups[g].data ? groups[g] : STR("-")));
+        buf_add_char(&found, 0);
+        if (strcmp(found.data, captured[i].groups) != 0)
+            fail_msg("%s in %s: %s, not %s", captured[i].pattern, captured[i].text, found.data,
+                     captured[i].groups);
+        assert_true(search(captured[i].pattern, captured[i].text) == 1);
+    }
+}
+
+static void groups_have_names(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct str groups[PATTERN_GROUPS_MAX];
+    struct capturer *capturer;
+    struct error error;
+    assert_int_equal(
+        capturer_new(&arena, STR("(?P<step>\\d+)(?:/)(\\d+)(?<loss>x)?"), 256, &capturer, &error), 0);
+    assert_int_equal(capturer_groups(capturer), 3);
+    assert_true(str_is(capturer_name(capturer, 0), "step") && capturer_name(capturer, 1).len == 0);
+    assert_true(str_is(capturer_name(capturer, 2), "loss"));
+    assert_false(capturer_find(capturer, STR("no number"), groups));
+    assert_int_equal(capturer_new(&arena, STR("(a{200}){2}"), 256, &capturer, &error), ERROR_LIMIT);
+    assert_int_equal(capturer_new(&arena, STR("(a"), 256, &capturer, &error), ERROR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(matches_as_re2), cmocka_unit_test(refuses),
-                                       cmocka_unit_test(bounded), cmocka_unit_test(agrees_with_posix)};
+                                       cmocka_unit_test(bounded),        cmocka_unit_test(agrees_with_posix),
+                                       cmocka_unit_test(groups_as_re2),  cmocka_unit_test(groups_have_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include "base/rng.h"
 #include "host/agent/steplines.h"
 
@@ -67,12 +69,106 @@ static void long_lines_and_bad_patterns(void **state)
     assert_true(sums.steps == 1 && sums.own_us > 0);
 }
 
+/* The newest step, "number/total source name=micro ...". */
+static const char *newest(const struct step_lines *lines)
+{
+    static const char *const sources[] = {"said", "read", "counted"};
+    static char text[200];
+    const struct task_step *step = &lines->newest;
+    int at = snprintf(text, sizeof text, "%lld/%lld %s", (long long)step->step, (long long)step->total,
+                      sources[step->source]);
+    for (size_t i = 0; i < step->metric_count; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, " " STR_FORMAT "=%lld",
+                       STR_ARG(step->metrics[i].name), (long long)step->metrics[i].micro);
+    return text;
+}
+
+static void take(struct step_lines *lines, const char *line)
+{
+    step_lines_take(lines, str_from(line), NS_PER_SECOND);
+    step_lines_take(lines, STR("\n"), NS_PER_SECOND);
+}
+
+static void numbers_of_groups(void **state)
+{
+    static const struct {
+        const char *pattern, *line, *newest;
+    } cases[] = {
+        {"iteration +\\d+/", "iteration 12/100 loss 2.31", "1/0 counted"},
+        {"iteration +(\\d+)", "iteration  12/100 loss 2.31", "12/0 read"},
+        {"iteration +(\\d+)/(\\d+)", "iteration 12/100 loss 2.31", "12/100 read"},
+        {"iteration (\\d+)/(\\d+) loss (\\S+)", "iteration 12/100 loss 2.31", "12/100 read loss=2310000"},
+        {"(?P<loss>[0-9.]+) at (?P<step>\\d+)", "0.25 at 7", "7/0 read loss=250000"},
+        {"(?P<step>\\d+) lr (?P<lr>\\S+) loss (?P<loss>\\S+)", "3 lr 1e-5 loss 2.31E+00",
+         "3/0 read lr=10 loss=2310000"},
+        {"(?P<step>\\d+) (?:loss|l) (?P<loss>\\S+)", "3 loss nan", "3/0 read"},
+        {"(?P<step>\\d+) (?P<loss>\\S+)", "3 none", "3/0 read"},
+        {"(step|iteration) \\d+", "step 12", "1/0 counted"},
+        {"(?P<step>\\d+)/(?P<total>\\d+)", "0012/99999999999999999999", "12/0 read"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct step_lines lines;
+        step_lines_init(&lines, str_from(cases[i].pattern), STR(""));
+        take(&lines, "nothing of the kind");
+        assert_int_equal(lines.matched, 0);
+        take(&lines, cases[i].line);
+        assert_int_equal(lines.matched, 1);
+        assert_string_equal(newest(&lines), cases[i].newest);
+        step_lines_done(&lines);
+    }
+}
+
+static void number_lines(struct step_lines *lines, int from, int to)
+{
+    char line[64];
+    for (int i = from; i <= to; i++) {
+        snprintf(line, sizeof line, "it %d/%d", i, 500);
+        take(lines, line);
+    }
+}
+
+/* Epochs begin again at 1: from then on lines are counted, and the step never falls. */
+static void numbers_that_start_again(void **state)
+{
+    struct step_lines lines;
+    step_lines_init(&lines, STR("it (\\d+)/(\\d+)"), STR(""));
+    number_lines(&lines, 1, 500);
+    assert_string_equal(newest(&lines), "500/500 read");
+    number_lines(&lines, 1, 30);
+    assert_string_equal(newest(&lines), "530/0 counted");
+    number_lines(&lines, 499, 500);
+    assert_string_equal(newest(&lines), "532/0 counted");
+    step_lines_done(&lines);
+    step_lines_init(&lines, STR("it (\\d+)/(\\d+)"), STR("")); /* short ones, told by their number */
+    for (int i = 0; i < 2 * LOWER_LINES; i++)
+        number_lines(&lines, 1, 4);
+    assert_true(lines.newest.source == STEP_COUNTED && lines.newest.step > 5 * LOWER_LINES);
+    step_lines_done(&lines);
+}
+
+/* Ranks under one torchrun write one log, and are a step apart. */
+static void ranks_that_share_a_log(void **state)
+{
+    struct step_lines lines;
+    step_lines_init(&lines, STR("it (\\d+)/(\\d+)"), STR(""));
+    for (int i = 1; i <= 300; i++) {
+        number_lines(&lines, i, i);
+        for (int rank = 1; rank < 8; rank++)
+            number_lines(&lines, i > 1 ? i - 1 : 1, i);
+    }
+    assert_string_equal(newest(&lines), "300/500 read");
+    step_lines_done(&lines);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_and_work),
         cmocka_unit_test(time_between_steps),
         cmocka_unit_test(long_lines_and_bad_patterns),
+        cmocka_unit_test(numbers_of_groups),
+        cmocka_unit_test(numbers_that_start_again),
+        cmocka_unit_test(ranks_that_share_a_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
