@@ -1,6 +1,8 @@
 /* node.c - machines as they come, go and are told to rest. */
 #include "core/internal.h"
 
+#include <stdio.h>
+
 #include "base/json.h"
 
 void node_boot(struct core *core, struct step *step)
@@ -18,6 +20,27 @@ void node_boot(struct core *core, struct step *step)
 }
 
 /* --- the inventory ---------------------------------------------------------------------------- */
+
+/* A fault for as long as its agent has other chips than the cluster file says: what is placed there would be
+ * given chips that are not there, or leave some idle. */
+static void judge_chips(struct core *core, struct step *step, const struct machine *machine)
+{
+    char why[160];
+    bool wrong = machine->found_plus_1 && machine->found_plus_1 - 1 != machine->chip_count;
+    const struct fault *open = fault_find_open(step->health, machine->name, STR(CHIPS_FAULT));
+    if (!wrong && !open)
+        return;
+    snprintf(why, sizeof(why),
+             "the agent has %u chips, the cluster file says %u: correct the agent's --chips or the file",
+             machine->found_plus_1 ? machine->found_plus_1 - 1 : 0, machine->chip_count);
+    struct signal signal = signal_now(STR(CHIPS_FAULT), wrong ? SIGNAL_OCCUR : SIGNAL_RECOVER, SEVERITY_MAJOR,
+                                      str_from(why), step->now_ns);
+    struct sighting sighting = {.machine = machine->name, .signal = &signal};
+    if (wrong)
+        step_note(step, true, "InventoryMismatch", ref_machine(machine), STR_FORMAT ": %s",
+                  STR_ARG(machine->name), why);
+    core_sighted(core, step, &sighting);
+}
 
 static void adopt_machine(struct machine *machine, const struct machine *old)
 {
@@ -37,6 +60,7 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->noticed_ns = old->noticed_ns;
     machine->leave_ns = old->leave_ns;
     machine->incarnation = old->incarnation;
+    machine->found_plus_1 = old->found_plus_1;
     machine->errands = old->errands;
     machine->injection = old->injection;
     machine->qualified_ns = old->qualified_ns;
@@ -146,6 +170,8 @@ void node_cluster(struct core *core, struct step *step, struct str document)
     remap_jobs(core, old);
     jobs_bind_machines(&core->jobs, core->cluster.machine_count);
     book_inventory(core, step);
+    for (size_t i = 0; i < core->cluster.machine_count; i++)
+        judge_chips(core, step, &core->cluster.machines[i]);
     buf_clear(&core->cluster_json);
     buf_add_str(&core->cluster_json, document);
     step->schedule = true;
@@ -171,9 +197,8 @@ void node_hello(struct core *core, struct step *step, const struct hello *hello)
     machine->incarnation = hello->incarnation;
     machine->errands = hello->errands;
     machine->injection = hello->injection;
-    if (hello->chips != machine->chip_count)
-        step_note(step, true, "InventoryMismatch", ref_machine(machine),
-                  "the agent found %u chips, the cluster file says %u", hello->chips, machine->chip_count);
+    machine->found_plus_1 = hello->chips + 1;
+    judge_chips(core, step, machine);
     if (machine->state != MACHINE_READY) {
         move(step, machine, MACHINE_READY);
         step_note(step, false, "MachineReady", ref_machine(machine), "Machine " STR_FORMAT " is ready",

@@ -291,9 +291,10 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid, hidden) ||
         !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) ||
         !is_past(reader, pb->rejoin_since_ns) || !is_past(reader, pb->apart_ns) ||
+        !is_past(reader, pb->joined_ns) || !is_past(reader, pb->unjoined_ns) || pb->join_due_ns < 0 ||
         !is_past(reader, pb->away_since_ns) || !is_past(reader, pb->farewell_noticed_ns) ||
-        pb->loose_tasks != 0 || pb->in_place_restarts < 0 ||
-        pb->restarts < 0 || pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
+        pb->loose_tasks != 0 || pb->in_place_restarts < 0 || pb->restarts < 0 ||
+        pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
         pb->in_place_counted > pb->restarts_counted)
         return corrupt(reader, "jobset", pb->uid);
     struct jobset *jobset =
@@ -323,6 +324,9 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     jobset->keeping = pb->keeping;
     jobset->rejoin_since_ns = pb->rejoin_since_ns;
     jobset->apart_ns = pb->apart_ns;
+    jobset->joined_ns = pb->joined_ns;
+    jobset->join_due_ns = pb->join_due_ns;
+    jobset->unjoined_ns = pb->unjoined_ns;
     if (!read_absence(jobset, pb))
         return corrupt(reader, "the recovery of jobset", pb->uid);
     read_runs(jobset, pb);
@@ -584,6 +588,7 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     machine->blamed_job = pb->blamed_job;
     machine->blamed_ns = pb->blamed_ns;
     machine->incarnation = pb->incarnation;
+    machine->found_plus_1 = pb->found_plus_1;
     machine->errands = pb->errands;
     machine->injection = pb->injection;
     machine->qualified_ns = pb->qualified_ns;

@@ -219,6 +219,9 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.keeping = jobset->keeping;
     pb.rejoin_since_ns = jobset->rejoin_since_ns;
     pb.apart_ns = jobset->apart_ns;
+    pb.joined_ns = jobset->joined_ns;
+    pb.join_due_ns = jobset->join_due_ns;
+    pb.unjoined_ns = jobset->unjoined_ns;
     pb.away_replicas = jobset->absence.replicas.items;
     pb.n_away_replicas = jobset->absence.replicas.len;
     pb.away_size = jobset->absence.size;
@@ -438,6 +441,7 @@ static void write_machine(struct writer *writer, const struct core *core, const 
     pb.blamed_job = machine->blamed_job;
     pb.blamed_ns = machine->blamed_ns;
     pb.incarnation = machine->incarnation;
+    pb.found_plus_1 = machine->found_plus_1;
     pb.errands = machine->errands;
     pb.injection = machine->injection;
     pb.qualified_ns = machine->qualified_ns;

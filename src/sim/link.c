@@ -193,7 +193,8 @@ void link_hello_applied(struct world *world, const struct pending *pending)
     link->welcomed = true;
     struct from_controller message = {
         .kind = FROM_CONTROLLER_WELCOME,
-        .welcome = {core_epoch(world->controller.core), cluster->lease_ns, cluster->heartbeat_ns},
+        .welcome = {core_epoch(world->controller.core), cluster->lease_ns, cluster->heartbeat_ns,
+                    machine->chip_count + 1},
     };
     net_send_controller(world, conn, &message);
 }

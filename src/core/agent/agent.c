@@ -216,6 +216,12 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
         return;
     }
     lifecycle_move(&link_lifecycle, &agent->link, LINK_WELCOME);
+    if (welcome->chips_plus_1 && welcome->chips_plus_1 - 1 != agent->config.chips)
+        agent_note(
+            effects,
+            "%u chips here (--chips), but the cluster file says %u: until one of them is corrected, no "
+            "new work is placed on this machine",
+            agent->config.chips, welcome->chips_plus_1 - 1);
     agent->fence_passed = false;
     agent->retry_delay_ns = 0;
     agent->last_heartbeat_ns = agent->hello_sent_ns;

@@ -307,6 +307,7 @@ static void write_welcome(const struct welcome *welcome, Wire__Welcome *ret)
     ret->epoch = welcome->epoch;
     ret->lease_ns = welcome->lease_ns;
     ret->heartbeat_ns = welcome->heartbeat_ns;
+    ret->chips_plus_1 = welcome->chips_plus_1;
 }
 
 static void write_exec_resize(const struct exec_resize *resize, Wire__ExecResize *ret)
@@ -419,7 +420,10 @@ int codec_put_controller(struct buf *out, const struct from_controller *message,
 
 static int read_welcome(const Wire__Welcome *pb, struct welcome *ret, struct error *error)
 {
-    *ret = (struct welcome){.epoch = pb->epoch, .lease_ns = pb->lease_ns, .heartbeat_ns = pb->heartbeat_ns};
+    *ret = (struct welcome){.epoch = pb->epoch,
+                            .lease_ns = pb->lease_ns,
+                            .heartbeat_ns = pb->heartbeat_ns,
+                            .chips_plus_1 = pb->chips_plus_1};
     if (ret->lease_ns <= 0 || ret->heartbeat_ns <= 0 || ret->lease_ns > LEASE_MAX_NS ||
         ret->heartbeat_ns > LEASE_MAX_NS)
         return error_set(error, ERROR_INVALID, "welcome: lease %lld ns, heartbeat %lld ns",

@@ -269,6 +269,7 @@ struct task_notice {
 struct welcome {
     uint64_t epoch; /* of the controller; a smaller one than seen before is refused by the agent */
     int64_t lease_ns, heartbeat_ns;
+    uint32_t chips_plus_1; /* of the machine by the cluster file, plus 1; 0: the controller did not say */
 };
 struct log_open {
     uint64_t stream;

@@ -44,6 +44,11 @@ struct sender;
 /* It ended attempts of different jobs (job/suspect.c): shown, and avoided by placement where it can be. */
 #define SUSPECT_FAULT "phalanx/suspect-machine"
 
+/* A process on it does not join its gang, though its peers have (job/unjoined.c). */
+#define UNJOINED_FAULT "phalanx/unjoined"
+/* Its agent found other chips than the cluster file says (node.c). */
+#define CHIPS_FAULT "inventory/chips"
+
 enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8 };
 #define SOFTWARE_WINDOW_NS (30 * NS_PER_SECOND)
 #define FAULT_SHOW_NS      (1 * NS_PER_SECOND)
@@ -118,6 +123,8 @@ void fault_visit(const struct health *health, void (*visit)(void *context, const
 void fault_describe(const struct fault *fault, struct buf *out);
 size_t fault_count(const struct health *health);
 uint64_t fault_dropped(const struct health *health); /* signals for which there was no room */
+/* The machine's own open fault of that code; NULL: none. */
+const struct fault *fault_find_open(const struct health *health, struct str machine, struct str code);
 /* The open fault of the machine with the largest level, the oldest of equals; NULL: none is open. */
 const struct fault *fault_of_machine(const struct health *health, struct str machine);
 const struct fault_table *health_table(const struct health *health);

@@ -32,6 +32,9 @@
  *     qualify/straggler qualify/unanswered   was far slower than its peers, gave no answer (docs/qualify.md)
  *   reset/POLICY                        another system wants it of a rank: restart-request restart free-reset
  *                                       reset isolate (docs/mindcluster.md)
+ *   phalanx/suspect-machine  phalanx/unjoined   what jobs ran into there (core/job/suspect.c, unjoined.c)
+ *   agent/state                         the agent's state directory is gone
+ *   inventory/chips                     the agent has other chips than the cluster file says
  *   check/NAME                          an external check of that name
  *   public/CODE                         said by another system
  *

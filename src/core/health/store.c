@@ -328,6 +328,12 @@ const struct fault_table *health_table(const struct health *health)
     return health->table;
 }
 
+const struct fault *fault_find_open(const struct health *health, struct str machine, struct str code)
+{
+    const struct fault *fault = store_find(health, machine, code, STR(""));
+    return fault && fault->open ? fault : NULL;
+}
+
 const struct fault *fault_of_machine(const struct health *health, struct str machine)
 {
     const struct ward *ward = str_map_get(&health->wards, machine);

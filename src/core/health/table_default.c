@@ -85,6 +85,9 @@ const struct fault_rule fault_default_rules[] = {
     ROW("lemon/*", PRE_SEPARATE, HARDWARE, LOW("inspect")),
     /* Over a day after the newest attempt that it ended. */
     ROW("phalanx/suspect-machine", NOT_HANDLE, UNKNOWN, LOW("inspect"), .recover_ns = DAY),
+    ROW("phalanx/unjoined", SEPARATE, SOFTWARE, HIGH("inspect")),
+    ROW("agent/state", SEPARATE, SOFTWARE, HIGH("inspect")),
+    ROW("inventory/chips", PRE_SEPARATE, SOFTWARE, LOW("inspect")),
     ROW("mce/corrected", NOT_HANDLE, HARDWARE, .times = 9, .window_ns = HOUR, .frequent = LEVEL_PRE_SEPARATE,
         .release_ns = DAY),
     ROW("mce/deferred", SUB_HEALTH, HARDWARE, LOW("inspect")),

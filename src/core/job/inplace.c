@@ -395,6 +395,7 @@ void inplace_cancel(struct jobset *jobset)
     jobset->parking = jobset->backing_off = jobset->keeping = jobset->planned = false;
     jobset->dump = DUMP_NONE;
     jobset->rejoin_since_ns = jobset->apart_ns = 0;
+    unjoined_forget(jobset);
     shrink_forget(jobset);
 }
 
@@ -454,7 +455,8 @@ int64_t inplace_deadline(const struct jobset *jobset)
         return dump_deadline(jobset);
     if (!jobset->parking) {
         int64_t rejoin_ns = rejoin_deadline(jobset), grow_ns = shrink_deadline(jobset);
-        return rejoin_ns < grow_ns ? rejoin_ns : grow_ns;
+        int64_t join_ns = unjoined_deadline(jobset), first_ns = rejoin_ns < grow_ns ? rejoin_ns : grow_ns;
+        return first_ns < join_ns ? first_ns : join_ns;
     }
     int64_t limit_ns = park_deadline(jobset), shrink_ns = shrink_deadline(jobset);
     return shrink_ns < limit_ns && !jobset->backing_off ? shrink_ns : limit_ns;
@@ -547,6 +549,8 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
     if (!jobset->parking) {
         if (rejoin_deadline(jobset) <= step->now_ns)
             look_at_keepers(step, jobset);
+        if (!jobset->parking && unjoined_deadline(jobset) <= step->now_ns)
+            unjoined_look(step, jobset);
         if (!jobset->parking)
             return;
     }

@@ -281,6 +281,12 @@ void progress_settle(struct step *step, struct jobset *jobset, bool kept); /* th
 void progress_suspect(struct jobset *jobset, machine_id machine); /* later gangs avoid it if they can */
 
 /* suspect.c: it ended an attempt; does its machine end those of other jobs too? */
+/* Processes that do not join though their peers have (unjoined.c). */
+void unjoined_note_join(struct step *step, struct jobset *jobset);  /* a rank has joined */
+void unjoined_forget(struct jobset *jobset);                        /* another attempt begins */
+int64_t unjoined_deadline(const struct jobset *jobset);             /* INT64_MAX: none */
+void unjoined_look(struct step *step, struct jobset *jobset);       /* that time has come */
+void unjoined_given_up(struct step *step, const struct task *task); /* this rank is about to end by itself */
 void suspect_blame(struct step *step, const struct jobset *jobset, const struct task *culprit);
 
 /* ends.c */

@@ -385,6 +385,9 @@ struct jobset {
     uint8_t dump;     /* enum dump_state; UNDER_WAY: `parking` and `keeping`, and no rank is made anew */
     int64_t apart_ns; /* a rank lost its connection to one that lives, and no step came since; 0: none has */
     bool planned;     /* it was no loss: ranks come when their step is made, and nobody hurries them */
+    /* Of this attempt: the newest join; when those that have not joined are late, 0: none is waited for. And
+     * when a machine was blamed for such a rank last; 0: never. */
+    int64_t joined_ns, join_due_ns, unjoined_ns;
     struct absence absence;
     struct ledger_account closed; /* sums of gangs that are gone */
     /* The whole account as it stood with the last change of the JobSet: what watchers see, so that one

@@ -272,6 +272,7 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     jobset->move.under_way = false;
     jobset->keeping = false; /* unless inplace.c says so after this */
     jobset->rejoin_since_ns = jobset->apart_ns = 0;
+    unjoined_forget(jobset);
     record->redone_us = redone_us + lose_unkept(step, jobset);
     /* All chips wait for what restarts, even when only one job does: its peers stand still meanwhile. */
     book_held(step, jobset, OWNER_RESTARTING);
@@ -321,6 +322,7 @@ void progress_joined(struct step *step, struct task *task, const struct task_rep
         spare_joined(step, task);
         return;
     }
+    unjoined_note_join(step, task->job->jobset);
     if (gang && gang->account.owner == OWNER_UNKEPT && gang->jobset->progress.attempt != gang->attempt)
         gang_book(step, gang, gang->replaces ? OWNER_RESTARTING : OWNER_STARTING);
 }

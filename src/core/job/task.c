@@ -385,6 +385,8 @@ static void task_exited(struct step *step, struct task *task, const struct task_
     else if (report->exit_code)
         task_message(task, "exit code %d", report->exit_code);
     bool ours = task->state == TASK_STOPPING;
+    if (!ours && report->kind == REPORT_EXITED && report->exit_code && !report->oom && !report->fenced)
+        unjoined_given_up(step, task);
     ends_take(step, task, report, report->kind == REPORT_START_FAILED ? CLUE_START_FAILED : CLUE_NONE);
     task_finish(step, task,
                 report->kind == REPORT_START_FAILED ? END_START_FAILED

@@ -80,6 +80,7 @@ struct machine {
     int64_t cpu_used_milli, memory_used_bytes;
     uint32_t task_count;       /* tasks placed here, chips or not */
     uint64_t incarnation;      /* of the agent that registered last; larger is newer */
+    uint32_t found_plus_1;     /* chips that this agent found, plus 1; 0: none has registered */
     bool errands;              /* that agent understands errands (errand/errand.h) */
     bool injection;            /* and breaks things on purpose where it is asked to (injections.c) */
     /* When it passed its tests (qualification.h), alone and with a partner, as far as that still counts; 0:

@@ -79,10 +79,12 @@ static void send_rejoin(struct controller *controller, const struct task *task)
     send_to(controller, task->machine, &message);
 }
 
-/* What the core thinks of a new cluster file is for whoever starts the controller with it. */
-static void tell_operator(const struct object_ref *object)
+/* What the core thinks of a new cluster file is for whoever starts the controller with it, and so is a
+ * machine that is not as the file says. */
+static void tell_operator(const struct object_ref *object, bool of_file)
 {
-    if (object->kind == OBJECT_EVENT && object->note->warning)
+    if (object->kind == OBJECT_EVENT && object->note->warning &&
+        (of_file || str_is(object->note->reason, "InventoryMismatch")))
         fprintf(stderr, "warning: " STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(object->note->reason),
                 STR_ARG(object->note->message));
 }
@@ -99,8 +101,8 @@ static void carry_out(struct controller *controller, struct starts *starts, cons
     case EFFECT_WARNING: /* of a check, which has no step */
         break;
     case EFFECT_CHANGED:
-        if (pending->event.kind == EVENT_CLUSTER)
-            tell_operator(&effect->changed.object);
+        if (pending->event.kind == EVENT_CLUSTER || pending->event.kind == EVENT_MACHINE_HELLO)
+            tell_operator(&effect->changed.object, pending->event.kind == EVENT_CLUSTER);
         if (controller->api)
             api_changed(controller->api, effect);
         if (effect->changed.type == CHANGE_DELETED && effect->changed.object.kind == OBJECT_JOBSET)

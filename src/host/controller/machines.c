@@ -248,7 +248,8 @@ void machines_hello_applied(struct controller *controller, const struct pending 
     const struct cluster *cluster = core_cluster(controller->core);
     struct from_controller message = {
         .kind = FROM_CONTROLLER_WELCOME,
-        .welcome = {core_epoch(controller->core), cluster->lease_ns, cluster->heartbeat_ns},
+        .welcome = {core_epoch(controller->core), cluster->lease_ns, cluster->heartbeat_ns,
+                    cluster->machines[pending->machine].chip_count + 1},
     };
     wire_send_controller(pending->conn, &message);
 }

@@ -314,7 +314,7 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
         break;
     case FROM_CONTROLLER_WELCOME:
         message.welcome = (struct welcome){rng_next(rng), rng_range(rng, 1, 3600 * NS_PER_SECOND),
-                                           rng_range(rng, 1, NS_PER_SECOND)};
+                                           rng_range(rng, 1, NS_PER_SECOND), (uint32_t)rng_next(rng)};
         break;
     case FROM_CONTROLLER_REFUSED:
         message.text = random_text(rng, arena, 0);

@@ -119,6 +119,9 @@ static const char *const codes[] = {
     "gpu/reset",
     "gpu/reset-failed",
     "gpu/lost",
+    "phalanx/unjoined",
+    "agent/state",
+    "inventory/chips",
 };
 
 static void every_code_of_the_probes_has_a_row(void **state)

@@ -173,7 +173,16 @@ static void a_wrong_inventory_is_named(void **state)
     struct event event = {.kind = EVENT_MACHINE_HELLO};
     event.machine_hello.hello = (struct hello){.version = WIRE_VERSION, .machine = STR("m-1"), .chips = 3};
     harness_step(&h, &event);
-    assert_note(&h, true, "InventoryMismatch", "the agent found 3 chips, the cluster file says 4");
+    assert_note(
+        &h, true, "InventoryMismatch",
+        "m-1: the agent has 3 chips, the cluster file says 4: correct the agent's --chips or the file");
+    const struct machine *machine = cluster_find(core_cluster(h.core), STR("m-1"));
+    assert_true(str_is(fault_of_machine(core_health(h.core), STR("m-1"))->code, "inventory/chips"));
+    assert_false(machine_schedulable(machine));
+    event.machine_hello.hello.chips = 4;
+    harness_step(&h, &event); /* it was corrected */
+    assert_null(fault_of_machine(core_health(h.core), STR("m-1")));
+    assert_true(machine_schedulable(machine));
     event.machine_hello.hello.machine = STR("nobody");
     harness_step(&h, &event); /* not in the cluster file */
     assert_int_equal((int)h.effects.list.len, 0);
