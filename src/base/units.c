@@ -275,7 +275,7 @@ static bool read_suffix(struct str suffix, int64_t *ret_tens, int *ret_twos)
     return str_to_i64(exponent, -100000, 100000, ret_tens);
 }
 
-bool quantity_parse_milli(struct str text, int64_t *ret_milli)
+static bool parse_quantity(struct str text, int64_t digits, int64_t *ret_number)
 {
     if (text.len && text.data[0] == '+')
         text = (struct str){text.data + 1, text.len - 1};
@@ -284,5 +284,15 @@ bool quantity_parse_milli(struct str text, int64_t *ret_milli)
     int twos;
     if (!cut_decimal(&text, &decimal) || !read_suffix(text, &tens, &twos))
         return false;
-    return scale_decimal(&decimal, tens + 3, UINT64_C(1) << twos, true, ret_milli);
+    return scale_decimal(&decimal, tens + digits, UINT64_C(1) << twos, true, ret_number);
+}
+
+bool quantity_parse_milli(struct str text, int64_t *ret_milli)
+{
+    return parse_quantity(text, 3, ret_milli);
+}
+
+bool quantity_parse_nano(struct str text, int64_t *ret_nano)
+{
+    return parse_quantity(text, 9, ret_nano);
 }

@@ -28,6 +28,7 @@ bool duration_parse(struct str text, int64_t *ret_duration_ns);
  * negative or beyond int64_t.
  * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ */
 bool quantity_parse_milli(struct str text, int64_t *ret_milli);
+bool quantity_parse_nano(struct str text, int64_t *ret_nano); /* the same in 10^-9 */
 void bytes_format(uint64_t bytes, char ret_text[24]); /* "17 B", "1.4 KB", "3.2 GB" (powers of 1000) */
 
 #endif

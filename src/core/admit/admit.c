@@ -133,6 +133,24 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
     doc_set(arena, spec, STR("suspend"), doc_new_bool(arena, !may_run(admit, jobset)));
 }
 
+/* A workload that has a WorkloadPriorityClass may change to another, and not to none; one that runs without
+ * stays so. */
+static void check_priority_label(const struct jobset *jobset, const struct doc *labels, bool runs,
+                                 struct field_errors *errors)
+{
+    static const char key[] = "kueue.x-k8s.io/priority-class";
+    struct str is = doc_str(doc_get(labels, key), STR(""));
+    struct str was = labels_get(&jobset->spec.labels, str_from(key), STR(""));
+    bool queued = labels_get(&jobset->spec.labels, STR("kueue.x-k8s.io/queue-name"), STR("")).len > 0;
+    const char *why = was.len && !is.len           ? "cannot be removed from a workload"
+                      : !was.len && is.len && runs ? "cannot be added to a non-suspended workload"
+                                                   : NULL;
+    if (why && queued)
+        field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/priority-class]"), "FieldValueInvalid",
+                        NULL, "Invalid value: \"" STR_FORMAT "\": WorkloadPriorityClass %s", STR_ARG(is),
+                        why);
+}
+
 void admit_validate_update(const struct admit *admit, const struct jobset *jobset, const struct doc *document,
                            struct field_errors *errors)
 {
@@ -146,6 +164,7 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
         !str_equal(group, labels_get(&jobset->spec.labels, STR("kueue.x-k8s.io/pod-group-name"), STR(""))))
         field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/pod-group-name]"), "FieldValueInvalid",
                         NULL, "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(group));
+    check_priority_label(jobset, labels, runs, errors);
     if (!str_equal(queue, was) && runs)
         field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/queue-name]"), "FieldValueInvalid", NULL,
                         "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(queue));

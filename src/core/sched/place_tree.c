@@ -240,7 +240,7 @@ void place_tree_room(struct placer *placer, struct place_tree *tree, const struc
     placer->pool_len = 0;
     for (uint32_t l = tree->level_count; l-- > 0;) {
         struct place_level *level = &tree->levels[l];
-        uint64_t whole = place_tree_whole(tree, job, l, tasks);
+        uint64_t whole = level->whole = place_tree_whole(tree, job, l, tasks);
         for (uint32_t d = 0; d < level->count; d++) {
             level->room[d] -= whole > 1 ? level->room[d] % whole : 0;
             if (l)
@@ -272,8 +272,24 @@ static int compare_domain(const void *a_branch, const void *b_branch)
     return a->domain < b->domain ? -1 : a->domain > b->domain;
 }
 
+/* A slice that is not whole holds the last ranks: its domain comes last, so that others begin with a
+ * slice. */
+static void put_remainder_last(struct branch *list, size_t count, uint64_t whole)
+{
+    size_t kept = 0;
+    struct branch rest = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (whole > 1 && list[i].take % whole && !rest.take)
+            rest = list[i];
+        else
+            list[kept++] = list[i];
+    }
+    if (rest.take)
+        list[kept] = rest;
+}
+
 /* The roomiest first: the fewest; the rest of the tasks where they fit best. */
-static size_t choose(struct branch *list, size_t count, uint64_t tasks)
+static size_t choose(struct branch *list, size_t count, uint64_t tasks, uint64_t whole)
 {
     qsort(list, count, sizeof *list, compare_room);
     size_t used = 0;
@@ -291,6 +307,7 @@ static size_t choose(struct branch *list, size_t count, uint64_t tasks)
         tasks -= chosen.take;
     }
     qsort(list, used, sizeof *list, compare_domain);
+    put_remainder_last(list, used, whole);
     return used;
 }
 
@@ -312,7 +329,7 @@ void place_tree_descend(struct placer *placer, const struct place_tree *tree, ui
     for (uint32_t i = 0; i < child_count; i++)
         if (tree->levels[next].room[children[i]])
             list[count++] = (struct branch){children[i], tree->levels[next].room[children[i]], 0};
-    size_t used = choose(list, count, tasks);
+    size_t used = choose(list, count, tasks, tree->levels[next].whole);
     for (size_t i = 0; i < used; i++)
         place_tree_descend(placer, tree, next, list[i].domain, list[i].take, leaf, context);
 }

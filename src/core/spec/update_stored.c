@@ -54,11 +54,42 @@ static void check_claim(const struct stored_kind *kind, const struct doc *old, c
                        "volumeAttributesClassName for bound claims");
 }
 
+static bool ends_in_hosts(const struct doc *levels)
+{
+    const struct doc *last = doc_len(levels) ? doc_at(levels, doc_len(levels) - 1) : NULL;
+    return str_is(doc_str(doc_get(last, "nodeLabel"), STR("")), "kubernetes.io/hostname");
+}
+
+/* What stands above the host name may change: assignments name hosts alone. */
 static void check_topology(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
-    if (!spec_equal(doc_path(old, "spec", "levels", NULL), doc_path(changed, "spec", "levels", NULL)))
-        immutable(AT(AT(NULL, "spec"), "levels"), doc_path(changed, "spec", "levels", NULL),
-                  "\"array\": field is immutable", errors);
+    const struct doc *was = doc_path(old, "spec", "levels", NULL);
+    const struct doc *is = doc_path(changed, "spec", "levels", NULL);
+    if (!spec_equal(was, is) && !(ends_in_hosts(was) && ends_in_hosts(is)))
+        immutable(AT(AT(NULL, "spec"), "levels"), is,
+                  "\"array\": levels are mutable only when kubernetes.io/hostname is the lowest level both "
+                  "before and after the change",
+                  errors);
+}
+
+static struct str spec_text(const struct doc *object, const char *field)
+{
+    return doc_str(doc_path(object, "spec", field, NULL), STR(""));
+}
+
+static void check_queue(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    if (!str_equal(spec_text(old, "clusterQueue"), spec_text(changed, "clusterQueue")))
+        immutable(AT(AT(NULL, "spec"), "clusterQueue"), doc_path(changed, "spec", "clusterQueue", NULL),
+                  "\"string\": field is immutable", errors);
+}
+
+static void check_flavor(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    struct str was = spec_text(old, "topologyName");
+    if (was.len && !str_equal(was, spec_text(changed, "topologyName")))
+        immutable(AT(NULL, "spec"), doc_get(changed, "spec"),
+                  "\"object\": topologyName is immutable when topologyName is set", errors);
 }
 
 static void check_controller(const struct doc *old, const struct doc *changed, struct field_errors *errors)
@@ -99,6 +130,12 @@ void stored_check_update(const struct doc *old, const struct doc *changed, struc
     case STORED_WORKLOAD_PRIORITY_CLASS:
         if (!same(kind, "value", old, changed))
             immutable(AT(NULL, "value"), doc_get(changed, "value"), "field is immutable", errors);
+        break;
+    case STORED_LOCAL_QUEUE:
+        check_queue(old, changed, errors);
+        break;
+    case STORED_RESOURCE_FLAVOR:
+        check_flavor(old, changed, errors);
         break;
     case STORED_TOPOLOGY:
         check_topology(old, changed, errors);

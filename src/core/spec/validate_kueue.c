@@ -1,6 +1,7 @@
 /* validate_kueue.c - rules of Kueue's objects (kubernetes-sigs/kueue: the CRDs' CEL rules and
  * pkg/webhooks). */
 #include "base/map.h"
+#include "base/units.h"
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"
 
@@ -18,7 +19,7 @@ static void check_subdomain(const struct doc *node, const struct field_path *pat
 
 struct quotas {
     struct field_errors *errors;
-    bool in_cohort;
+    bool in_cohort, of_cohort; /* the ClusterQueue or Cohort has one above it; they are a Cohort's */
     struct str_map *flavors, *resources; /* of all groups: each belongs to one */
     size_t flavor_count, resource_count;
 };
@@ -35,6 +36,8 @@ static void check_limits(const struct quotas *quotas, const struct doc *resource
         path_invalid(quotas->errors, AT(path, "lendingLimit"), lend, doc_str(lend, STR("0")),
                      "must be nil when cohort is empty");
     const struct doc *quota = doc_get(resource, "nominalQuota");
+    if (quotas->of_cohort)
+        return; /* its children may have more to lend than it has itself */
     if (lend && quota && schema_quantity(quota, &nominal) && schema_quantity(lend, &limit) && limit > nominal)
         path_invalid(quotas->errors, AT(path, "lendingLimit"), lend, doc_str(lend, STR("")),
                      "must be less than or equal to the nominalQuota");
@@ -84,11 +87,14 @@ static void check_group(struct quotas *quotas, const struct doc *group, const st
     quotas->resource_count += doc_len(covered);
 }
 
-static void check_groups(const struct doc *spec, bool in_cohort, struct field_errors *errors)
+static void check_groups(const struct doc *spec, bool in_cohort, bool of_cohort, struct field_errors *errors)
 {
     struct str_map flavors = {0}, resources = {0};
-    struct quotas quotas = {
-        .errors = errors, .in_cohort = in_cohort, .flavors = &flavors, .resources = &resources};
+    struct quotas quotas = {.errors = errors,
+                            .in_cohort = in_cohort,
+                            .of_cohort = of_cohort,
+                            .flavors = &flavors,
+                            .resources = &resources};
     const struct doc *groups = doc_get(spec, "resourceGroups");
     const struct field_path *path = AT(AT(NULL, "spec"), "resourceGroups");
     for (size_t i = 0; i < doc_len(groups); i++)
@@ -118,21 +124,77 @@ static void check_preemption(const struct doc *spec, struct field_errors *errors
                      "maxPriorityThreshold can only be set when policy is not Never");
 }
 
+/* 0 borrows last; what is so small that shares would be endless is a mistake. */
+static void check_weight(const struct doc *spec, struct field_errors *errors)
+{
+    const struct doc *weight = doc_path(spec, "fairSharing", "weight", NULL);
+    int64_t nano = 0;
+    bool tiny = weight && weight->kind != DOC_INT && quantity_parse_nano(weight->text, &nano) && nano == 1;
+    if (tiny)
+        path_invalid(errors, AT(AT(AT(NULL, "spec"), "fairSharing"), "weight"), weight, weight->text,
+                     "when not 0, weight must be greater than 10^-9");
+}
+
+static void check_fungibility(const struct doc *spec, struct field_errors *errors)
+{
+    const struct doc *fungibility = doc_get(spec, "flavorFungibility");
+    const struct doc *preference = doc_get(fungibility, "preference");
+    bool both = str_is(doc_str(doc_get(fungibility, "whenCanBorrow"), STR("")), "TryNextFlavor") &&
+                str_is(doc_str(doc_get(fungibility, "whenCanPreempt"), STR("")), "TryNextFlavor");
+    if (preference && !both)
+        path_invalid(errors, AT(AT(AT(NULL, "spec"), "flavorFungibility"), "preference"), preference,
+                     doc_str(preference, STR("")),
+                     "can only be set when both whenCanBorrow and whenCanPreempt are TryNextFlavor");
+}
+
+static bool has_flavor(const struct doc *spec, struct str name)
+{
+    const struct doc *groups = doc_get(spec, "resourceGroups");
+    for (size_t g = 0; g < doc_len(groups); g++) {
+        const struct doc *flavors = doc_get(doc_at(groups, g), "flavors");
+        for (size_t f = 0; f < doc_len(flavors); f++)
+            if (str_equal(doc_str(doc_get(doc_at(flavors, f), "name"), STR("")), name))
+                return true;
+    }
+    return false;
+}
+
+static void check_on_flavors(const struct doc *spec, struct field_errors *errors)
+{
+    const struct doc *checks = doc_path(spec, "admissionChecksStrategy", "admissionChecks", NULL);
+    const struct field_path *path = AT(AT(AT(NULL, "spec"), "admissionChecksStrategy"), "admissionChecks");
+    for (size_t c = 0; c < doc_len(checks); c++) {
+        const struct doc *flavors = doc_get(doc_at(checks, c), "onFlavors");
+        for (size_t f = 0; f < doc_len(flavors); f++) {
+            struct str name = doc_str(doc_at(flavors, f), STR(""));
+            if (!has_flavor(spec, name))
+                path_error(errors, AT_INDEX(AT(AT_INDEX(path, c), "onFlavors"), f), "FieldValueNotSupported",
+                           doc_at(flavors, f),
+                           "Unsupported value: \"" STR_FORMAT "\": is no flavor of this ClusterQueue",
+                           STR_ARG(name));
+        }
+    }
+}
+
 static void check_cluster_queue(const struct doc *object, struct field_errors *errors)
 {
     const struct doc *spec = doc_get(object, "spec"), *cohort = doc_get(spec, "cohortName");
     const struct field_path *path = AT(NULL, "spec");
     check_subdomain(cohort, AT(path, "cohortName"), errors);
     validate_selector(doc_get(spec, "namespaceSelector"), AT(path, "namespaceSelector"), errors);
-    check_groups(spec, doc_str(cohort, STR("")).len > 0, errors);
+    check_groups(spec, doc_str(cohort, STR("")).len > 0, false, errors);
     check_preemption(spec, errors);
+    check_weight(spec, errors);
+    check_fungibility(spec, errors);
+    check_on_flavors(spec, errors);
 }
 
 static void check_cohort(const struct doc *object, struct field_errors *errors)
 {
     const struct doc *spec = doc_get(object, "spec"), *parent = doc_get(spec, "parentName");
     check_subdomain(parent, AT(AT(NULL, "spec"), "parentName"), errors);
-    check_groups(spec, doc_str(parent, STR("")).len > 0, errors);
+    check_groups(spec, doc_str(parent, STR("")).len > 0, true, errors);
+    check_weight(spec, errors);
 }
 
 static void check_resource_flavor(const struct doc *object, struct field_errors *errors)
@@ -162,6 +224,10 @@ static void check_resource_flavor(const struct doc *object, struct field_errors 
                 errors, AT(here, "operator"), item, doc_str(doc_get(item, "operator"), STR("")),
                 "operator must be Exists when 'key' is empty, which means \"match all values and all "
                 "keys\"");
+        if (doc_get(item, "tolerationSeconds") &&
+            !str_is(doc_str(doc_get(item, "effect"), STR("")), "NoExecute"))
+            path_invalid(errors, AT(here, "effect"), item, doc_str(doc_get(item, "effect"), STR("")),
+                         "effect must be 'NoExecute' when 'tolerationSeconds' is set");
         if (exists && doc_str(doc_get(item, "value"), STR("")).len)
             path_invalid(errors, AT(here, "value"), item, doc_str(doc_get(item, "value"), STR("")),
                          "a value must be empty when 'operator' is 'Exists'");
@@ -199,6 +265,19 @@ static void check_admission_check(const struct doc *object, struct field_errors 
     if (!name.len || name.len > CONTROLLER_BYTES_MAX)
         path_invalid(errors, AT(AT(NULL, "spec"), "controllerName"), controller, name,
                      "must be 1 to 153 bytes long");
+    static const char *const fields[] = {"apiGroup", "kind", "name"};
+    const struct doc *parameters = doc_path(object, "spec", "parameters", NULL);
+    for (size_t i = 0; parameters && i < sizeof fields / sizeof *fields; i++) {
+        const struct doc *field = doc_get(parameters, fields[i]);
+        struct str text = doc_str(field, STR(""));
+        if (field && field->kind == DOC_STRING && !text.len)
+            path_invalid(errors, AT(AT(AT(NULL, "spec"), "parameters"), fields[i]), field, text,
+                         "should be at least 1 chars long");
+    }
+    const struct doc *name_of = doc_get(parameters, "name");
+    if (doc_str(name_of, STR("")).len && !name_is_dns1123_label(doc_str(name_of, STR(""))))
+        path_invalid(errors, AT(AT(AT(NULL, "spec"), "parameters"), "name"), name_of,
+                     doc_str(name_of, STR("")), WHY_DNS1123_LABEL);
 }
 
 void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)

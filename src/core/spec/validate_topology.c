@@ -38,8 +38,11 @@ static void check_sizes(const struct rjob_spec *rjob, const struct topology_rule
     if (!rule->slice_count || !rjob->replicas)
         return;
     const char *why = NULL;
-    if (tasks_of(rjob) % rule->slices[0].size)
-        why = "the slice size must divide the number of pods";
+    const char *larger = arena_printf(place->errors->arena, "must not be greater than pod set count %lld",
+                                      (long long)tasks_of(rjob))
+                             .data;
+    if (rule->slices[0].size > tasks_of(rjob))
+        why = larger;
     else if (job->completions > job->parallelism)
         why = "slices need as many pods at once as there are completions";
     if (why)

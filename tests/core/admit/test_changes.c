@@ -1,6 +1,8 @@
 /* What users change while gangs wait or run: priority, activity, deletion of a Workload. */
 #include "queues.h"
 
+#include "../object/object_test.h"
+
 #define CLASS(name, value)                                                                                   \
     "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: " name                \
     "}\nvalue: " value "\n---\n"
@@ -134,9 +136,54 @@ static void test_queues_show_that_the_last_goes(void **state)
     harness_done(&h);
 }
 
+/* A WorkloadPriorityClass may be exchanged, not taken away, and not given to one that runs without. */
+static void test_priority_class_stays(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *was, *is;
+        int code;
+    } rows[] = {
+        {"high", "", 422},
+        {"high", "low", 200},
+        {"", "high", 422},
+        {"", "", 200},
+    };
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(*rows); i++) {
+        bool waits = i >= sizeof(rows) / sizeof(*rows);
+        size_t r = i % (sizeof(rows) / sizeof(*rows));
+        struct harness h;
+        harness_init(&h, 2, 4, 0);
+        must_apply(&h, FLAVOR("v5e") LOCAL_QUEUE("lq", "cq"));
+        must_apply(&h, CLUSTER_QUEUE("cq", "8", ""));
+        must_apply(&h, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: "
+                       "high}\nvalue: 9\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: "
+                       "WorkloadPriorityClass\nmetadata: {name: low}\nvalue: 1\n");
+        for (int write = 0; write < 2; write++) {
+            const char *class = write ? rows[r].is : rows[r].was;
+            char yaml[1024], label[128] = "";
+            if (class[0])
+                snprintf(label, sizeof(label), ", kueue.x-k8s.io/priority-class: %s", class);
+            snprintf(
+                yaml, sizeof(yaml),
+                "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, labels: {kueue.x-k8s.io/queue-name: "
+                "lq%s}}\nspec: {parallelism: %d, completions: 9, template: {spec: {restartPolicy: Never, "
+                "containers: [{name: c, image: i, command: [run], resources: {limits: {google.com/tpu: "
+                "4}}}]}}}\n",
+                label, waits ? 9 : 1);
+            int wanted = waits && !rows[r].was[0] ? 200 : rows[r].code;
+            int code = write ? check(&h, WRITE_REPLACE, OBJECT_JOB, "default", "j", yaml) : apply(&h, yaml);
+            if (code != (!write ? 201 : wanted == 200 ? 0 : wanted))
+                fail_msg("row %zu: %d, not %d: %s", i, code, wanted, h.last_message);
+        }
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_priority_class_stays),
         cmocka_unit_test(test_priority_changes_the_order),
         cmocka_unit_test(test_evictions_are_counted),
         cmocka_unit_test(test_deleted_ones_come_again),

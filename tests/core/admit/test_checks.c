@@ -153,14 +153,22 @@ static void test_one_that_runs_is_evicted(void **state)
     harness_done(&h);
 }
 
+#define TWO_FLAVORS(checks)                                                                                  \
+    FLAVOR("spot")                                                                                           \
+    "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: cq}\nspec:\n"                  \
+    "  namespaceSelector: {}\n" checks "  resourceGroups:\n  - coveredResources: [google.com/tpu]\n"         \
+    "    flavors:\n    - {name: v5e, resources: [{name: google.com/tpu, nominalQuota: 8}]}\n"                \
+    "    - {name: spot, resources: [{name: google.com/tpu, nominalQuota: 8}]}\n---\n"
+
 static void test_on_flavors_and_removed(void **state)
 {
     (void)state;
     struct harness h;
-    begin(&h, 2, BUDGET QUEUE("8", ASKS("{name: budget, onFlavors: [spot]}")));
+    begin(&h, 2, BUDGET QUEUE("8", ""));
+    must_apply(&h, TWO_FLAVORS(ASKS("{name: budget, onFlavors: [spot]}")));
     submit(&h, "a", "lq", 1, 4, "");
     assert_state(&h, "a", "admitted"); /* of another flavour */
-    must_apply(&h, QUEUE("8", ASKS("{name: budget, onFlavors: [v5e]}")));
+    must_apply(&h, TWO_FLAVORS(ASKS("{name: budget, onFlavors: [v5e]}")));
     submit(&h, "b", "lq", 1, 4, "");
     assert_state(&h, "b", "holding");
     assert_state(&h, "a", "admitted");

@@ -343,8 +343,8 @@ static void annotations_are_checked(void **state)
             "[kueue.x-k8s.io/podset-group-name]: Invalid value: \"g\": needs podset-required-topology or "
             "podset-preferred-topology\n");
     refused("",
-            "kueue.x-k8s.io/podset-slice-required-topology: a.b/c, kueue.x-k8s.io/podset-slice-size: \"3\"",
-            AT_POD ": Invalid value: 3: the slice size must divide the number of pods\n");
+            "kueue.x-k8s.io/podset-slice-required-topology: a.b/c, kueue.x-k8s.io/podset-slice-size: \"9\"",
+            AT_POD ": Invalid value: 9: must not be greater than pod set count 8\n");
 }
 
 static void affinity_is_checked(void **state)
