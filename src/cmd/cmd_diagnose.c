@@ -277,8 +277,12 @@ static void add_finding(struct buf *out, const struct finding *finding)
     const char *red = color_of(STR("Failed")), *yellow = color_of(STR("Pending"));
     bool culprit = finding_blames(finding->kind);
     buf_printf(out, "\n%s", culprit ? red : yellow);
-    buf_printf(out, finding->rank_count == 1 ? "rank " : "ranks ");
-    ranks_describe(out, finding->ranks, finding->rank_count, 16);
+    if (finding->kind == FINDING_UNDECIDED) {
+        ranks_describe_one(out, finding->ranks, finding->rank_count);
+    } else {
+        buf_printf(out, finding->rank_count == 1 ? "rank " : "ranks ");
+        ranks_describe(out, finding->ranks, finding->rank_count, 16);
+    }
     buf_printf(out, "  %s%s  %s\n", finding_kind_name(finding->kind), color_end(),
                finding_action_name(finding->action));
     add_wrapped(out, "    ", finding->evidence);

@@ -179,12 +179,14 @@ static void find_behind(struct judge *judge, const struct rank_record *record, c
          "Restart its process; a stack trace of it, taken before, says what it does instead.");
 }
 
-/* "All joined and none gets on" is no network where one of them cannot run. */
-static void drop_network(struct judge *judge)
+/* "All joined and none gets on" is no network where one of them cannot run, and of several ranks without a
+ * record it is that one. */
+static void drop_doubts(struct judge *judge)
 {
     size_t kept = 0;
     for (size_t i = 0; i < judge->out->findings.len; i++)
-        if (judge->out->findings.items[i].kind != FINDING_NETWORK)
+        if (judge->out->findings.items[i].kind != FINDING_NETWORK &&
+            judge->out->findings.items[i].kind != FINDING_UNDECIDED)
             judge->out->findings.items[kept++] = judge->out->findings.items[i];
     judge->out->findings.len = kept;
 }
@@ -215,7 +217,7 @@ void judge_facts(struct judge *judge)
     bool behind = !by_held && !by_mute && judge->out->findings.len == 0 && steps.lowest < steps.highest &&
                   steps.age_ms >= STEP_AGE_MS && steps.at_lowest * 2 <= steps.known;
     if (by_held || by_mute)
-        drop_network(judge);
+        drop_doubts(judge);
     for (size_t i = 0; i < flight->ranks.len; i++) {
         const struct rank_record *record = flight->ranks.items[i];
         if (by_held && is_held(record))

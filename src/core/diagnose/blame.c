@@ -6,7 +6,7 @@
 
 enum { CIRCLES_MAX = 64 };
 
-static void blame(struct judge *judge, const struct seat *seat, enum finding_kind kind)
+void judge_culprit(struct judge *judge, const struct seat *seat, enum finding_kind kind)
 {
     struct rank_record *record = flight_rank(judge->flight, seat->rank);
     CHECK(finding_blames(kind));
@@ -31,21 +31,7 @@ static void blame_absent(struct judge *judge, const struct lane *lane)
     for (size_t i = lane->unknown; i < lane->seats.len && lane->seats.items[i]->done < wanted; i++) {
         const struct seat *seat = lane->seats.items[i];
         if (!seat->first && record_idle(flight_rank(judge->flight, seat->rank)))
-            blame(judge, seat, FINDING_ABSENT);
-    }
-}
-
-/* Those of whom nothing is known on this lane are the only ones who can be missing: unless one of them is
- * seen to be busy elsewhere, it is them. */
-static void blame_unknown(struct judge *judge, const struct lane *lane)
-{
-    for (size_t i = 0; i < lane->unknown; i++)
-        if (flight_rank(judge->flight, lane->seats.items[i]->rank)->head)
-            return;
-    for (size_t i = 0; i < lane->unknown; i++) {
-        const struct seat *seat = lane->seats.items[i];
-        bool silent = record_silent(flight_rank(judge->flight, seat->rank));
-        blame(judge, seat, silent ? FINDING_SILENT : FINDING_ABSENT);
+            judge_culprit(judge, seat, FINDING_ABSENT);
     }
 }
 
@@ -67,7 +53,7 @@ static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t
         return false;
     for (size_t i = from; i < from + count; i++)
         if (lane->seats.items[i]->first->state != OP_STARTED)
-            blame(judge, lane->seats.items[i], FINDING_STUCK);
+            judge_culprit(judge, lane->seats.items[i], FINDING_STUCK);
     return true;
 }
 
@@ -112,7 +98,7 @@ static void blame_behind(struct judge *judge, const struct lane *lane)
         (from > 0 && is_rooted(lane->seats.items[from]->first->name->text)))
         return;
     for (size_t i = from; i < from + count; i++)
-        blame(judge, lane->seats.items[i], FINDING_STUCK);
+        judge_culprit(judge, lane->seats.items[i], FINDING_STUCK);
 }
 
 /* All that is known of are at one operation, or too many for it to be their own fault. */
@@ -131,7 +117,7 @@ static void blame_foremost(struct judge *judge, struct lane *lane)
         for (size_t i = from; i < from + count; i++) /* who called something else is not stuck */
             flight_rank(judge->flight, lane->seats.items[i]->rank)->culprit = false;
     } else if (missing) {
-        blame_unknown(judge, lane);
+        vec_push(&judge->missing, lane);
         return;
     } else if (blamed) {
         return;
@@ -250,6 +236,7 @@ static void blame_lanes(struct judge *judge)
 {
     vec_clear(&judge->out->findings);
     judge->out->findings_left_out = 0;
+    vec_clear(&judge->missing);
     judge_lanes(judge);
     for (size_t i = 0; i < judge->lanes.len; i++)
         blame_absent(judge, judge->lanes.items[i]);
@@ -260,17 +247,7 @@ static void blame_lanes(struct judge *judge)
     for (size_t i = 0; i < judge->flight->ranks.len; i++)
         if (judge->flight->ranks.items[i]->culprit)
             judge_reach(judge, (uint32_t)i);
-}
-
-/* Nothing else explains it: then those who left no record and are waited for. */
-static void blame_silent(struct judge *judge)
-{
-    for (size_t i = 0; i < judge->lanes.len; i++) {
-        const struct lane *lane = judge->lanes.items[i];
-        for (size_t k = 0; lane->heads && k < lane->unknown; k++)
-            if (record_silent(flight_rank(judge->flight, lane->seats.items[k]->rank)))
-                blame(judge, lane->seats.items[k], FINDING_SILENT);
-    }
+    judge_missing(judge);
 }
 
 void judge_blame(struct judge *judge)
@@ -286,7 +263,7 @@ void judge_blame(struct judge *judge)
     for (size_t i = 0; i < flight->ranks.len; i++)
         any = any || flight->ranks.items[i]->culprit;
     if (!any)
-        blame_silent(judge);
+        judge_silent(judge);
     for (size_t i = 0; i < flight->ranks.len; i++) {
         struct rank_record *record = flight->ranks.items[i];
         judge->out->waiting += record->head && !record->culprit;

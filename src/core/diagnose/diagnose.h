@@ -14,11 +14,15 @@
  * The rule. Each group, and each sender and receiver pair, is a lane: operations on it have numbers, and each
  * member has finished all up to some number. A rank's head is its oldest operation that is not finished. A
  * rank waits for the members of its head's lane that have not come as far: they have not joined, or are still
- * busy before it. Who is waited for and waits for nobody is to blame: nothing is open on it: its process
- * never joined                                        -> ABSENT all others have finished its head, or have
- * begun it where it has not: its device hangs -> STUCK it left no record at all, and nobody else is missing
- * -> SILENT all are at the same operation: they disagree on it -> ORDER, TYPE, SIZE or DTYPE by majority,
- * else -> NETWORK Ranks that wait for each other in a circle run different programs (DEADLOCK), unless one of
+ * busy before it. A rank that is waited for and waits for nobody is to blame:
+ *   nothing is open on it: its process never joined                                     -> ABSENT
+ *   all others have finished its head, or have begun it where it has not: its device hangs -> STUCK
+ *   it left no record, and nothing can hold it up: no proved culprit is missing at an
+ *   operation of its own, and no other rank without a record                            -> SILENT
+ *   several without a record may hold up each other                                     -> UNDECIDED
+ *   all are at the same operation: they disagree on it             -> ORDER, TYPE, SIZE or DTYPE by majority
+ *   else                                                                                -> NETWORK
+ * Ranks that wait for each other in a circle run different programs (DEADLOCK), unless one of
  * them has nothing open but sends, which need no answer to go on: then that one never joined.
  *
  * Cost: O(n log n) in operations and memberships. A flight owns copies of all it needs. Not thread-safe. */
@@ -79,6 +83,7 @@ enum finding_kind {
     FINDING_DTYPE,    /* ... with another element type */
     FINDING_DEADLOCK, /* `ranks` wait for each other in a circle */
     FINDING_NETWORK,  /* all of the group joined, none gets on */
+    FINDING_UNDECIDED, /* one of `ranks` is the one missing: none left a record, each may wait for another */
 };
 enum finding_action { ACTION_RESTART, ACTION_REPLACE, ACTION_FIX_PROGRAM, ACTION_CHECK_NETWORK };
 
@@ -120,6 +125,8 @@ const char *finding_kind_name(enum finding_kind kind);       /* "absent" */
 const char *finding_action_name(enum finding_action action); /* "restart-process" */
 /* "0-3, 9": ranks as ranges, at most `max` of them, then "and N more". */
 void ranks_describe(struct buf *out, const uint32_t *ranks, size_t count, size_t max);
+/* "one of 12 and 13" */
+void ranks_describe_one(struct buf *out, const uint32_t *ranks, size_t count);
 /* One sentence: "Ranks 9, 14 made it hang.", "No hang was found." */
 void diagnosis_summary(struct buf *out, const struct diagnosis *diagnosis);
 void diagnosis_write_json(struct buf *out, const struct diagnosis *diagnosis); /* one object, one line */

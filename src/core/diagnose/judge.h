@@ -1,4 +1,4 @@
-/* judge.h - what the steps of judging share (private): lanes -> waits -> blame -> words. */
+/* judge.h - what the steps of judging share (private): lanes -> waits -> blame -> missing -> words. */
 #ifndef PHX_CORE_DIAGNOSE_JUDGE_H
 #define PHX_CORE_DIAGNOSE_JUDGE_H
 
@@ -10,6 +10,7 @@ struct judge {
     struct u64_map channels;  /* the same by group, sender and receiver */
     VEC(struct lane *) lanes; /* those with something that is not finished */
     VEC(struct lane *) sends; /* all lanes of sends */
+    VEC(struct lane *) missing; /* those where all known members wait for unknown ones */
     VEC(uint32_t) queue;      /* of ranks, for the search */
     uint32_t visit;
     struct diagnosis *out;
@@ -41,6 +42,11 @@ bool judge_mismatch(struct judge *judge, struct lane *lane, int64_t seq);
 
 /* blame.c */
 void judge_blame(struct judge *judge);
+void judge_culprit(struct judge *judge, const struct seat *seat, enum finding_kind kind);
+
+/* missing.c: ranks without a record. */
+void judge_missing(struct judge *judge); /* of judge->missing, once the proved culprits are known */
+void judge_silent(struct judge *judge);  /* where nothing else explains the hang */
 
 /* answer.c: what explains a hang of a running job where the records do not. */
 void judge_facts(struct judge *judge);
@@ -52,6 +58,7 @@ struct finding *finding_new(struct judge *judge, enum finding_kind kind, const s
                             struct str op);
 void finding_set_ranks(struct judge *judge, struct finding *finding, const uint32_t *ranks, size_t count);
 void find_network(struct judge *judge, struct lane *lane, int64_t seq, size_t at_it, size_t finished);
+void find_undecided(struct judge *judge, const struct seat *seat, const uint32_t *ranks, size_t count);
 void find_deadlock(struct judge *judge, const uint32_t *circle, size_t count);
 /* "all_reduce 7503 of group 67 (TP, 4 ranks)" */
 void lane_describe(struct buf *out, const struct lane *lane, struct str op, int64_t seq);

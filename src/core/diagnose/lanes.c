@@ -227,6 +227,7 @@ void judge_lanes_done(struct judge *judge)
     }
     vec_done(&judge->lanes);
     vec_done(&judge->sends);
+    vec_done(&judge->missing);
     vec_done(&judge->queue);
     u64_map_done(&judge->channels);
     arena_done(&judge->arena);

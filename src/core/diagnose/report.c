@@ -54,7 +54,8 @@ void diagnosis_done(struct diagnosis *diagnosis)
 const char *finding_kind_name(enum finding_kind kind)
 {
     static const char *const names[] = {"absent", "stuck", "silent", "stopped",  "behind", "order",
-                                        "type",   "size",  "dtype",  "deadlock", "network"};
+                                        "type",   "size",  "dtype",  "deadlock", "network",
+                                        "undecided"};
     CHECK((unsigned)kind < sizeof names / sizeof *names);
     return names[kind];
 }
@@ -69,7 +70,10 @@ const char *finding_action_name(enum finding_action action)
 void diagnosis_summary(struct buf *out, const struct diagnosis *diagnosis)
 {
     bool program = false, network = false;
+    const struct finding *undecided = NULL;
     for (size_t i = 0; i < diagnosis->findings.len; i++) {
+        if (diagnosis->findings.items[i].kind == FINDING_UNDECIDED)
+            undecided = &diagnosis->findings.items[i];
         program = program || diagnosis->findings.items[i].action == ACTION_FIX_PROGRAM;
         network = network || diagnosis->findings.items[i].action == ACTION_CHECK_NETWORK;
     }
@@ -79,6 +83,10 @@ void diagnosis_summary(struct buf *out, const struct diagnosis *diagnosis)
         buf_printf(out, diagnosis->culprits.len == 1 ? "Rank " : "Ranks ");
         ranks_describe(out, diagnosis->culprits.items, diagnosis->culprits.len, 32);
         buf_printf(out, " made the job hang.");
+    } else if (undecided) {
+        buf_printf(out, "The rank that made the job hang is ");
+        ranks_describe_one(out, undecided->ranks, undecided->rank_count);
+        buf_printf(out, ": the records do not say which.");
     } else if (program) {
         buf_printf(out, "The program makes itself hang: no machine is to blame.");
     } else if (network) {

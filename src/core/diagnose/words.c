@@ -33,6 +33,20 @@ void ranks_describe(struct buf *out, const uint32_t *ranks, size_t count, size_t
         buf_printf(out, " and %zu more", count - at);
 }
 
+static void describe_choice(struct buf *out, const uint32_t *ranks, size_t count)
+{
+    if (count == 2)
+        buf_printf(out, "%u and %u", ranks[0], ranks[1]);
+    else
+        ranks_describe(out, ranks, count, SHOWN_MAX);
+}
+
+void ranks_describe_one(struct buf *out, const uint32_t *ranks, size_t count)
+{
+    buf_printf(out, "one of ");
+    describe_choice(out, ranks, count);
+}
+
 void lane_describe(struct buf *out, const struct lane *lane, struct str op, int64_t seq)
 {
     const struct group *group = lane->group;
@@ -54,7 +68,7 @@ struct finding *finding_new(struct judge *judge, enum finding_kind kind, const s
     static const enum finding_action actions[] = {
         ACTION_RESTART,     ACTION_REPLACE,     ACTION_REPLACE,       ACTION_REPLACE,
         ACTION_RESTART,     ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM,   ACTION_FIX_PROGRAM,
-        ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM, ACTION_CHECK_NETWORK,
+        ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM, ACTION_CHECK_NETWORK, ACTION_RESTART,
     };
     struct diagnosis *out = judge->out;
     if (out->findings.len == DIAGNOSIS_FINDINGS_MAX) {
@@ -139,12 +153,8 @@ static void describe_absent(struct buf *out, const struct rank_record *record, c
 static void describe_silent(struct buf *out, const struct rank_record *record, const struct seat *seat,
                             const struct op *op)
 {
-    size_t missing = seat->lane->unknown;
     buf_printf(out, "Rank %u left neither a dump nor a watchdog's line, and ", record->rank);
-    if (missing == 1)
-        buf_printf(out, "it alone is missing at ");
-    else
-        buf_printf(out, "it is one of the %zu that are missing at ", missing);
+    buf_printf(out, seat->lane->unknown == 1 ? "it alone is missing at " : "others wait for it at ");
     lane_describe(out, seat->lane, op->name->text, op->seq);
     buf_add_char(out, '.');
 }
@@ -172,10 +182,10 @@ void find_culprit(struct judge *judge, const struct rank_record *record)
     const struct seat *seat = record->blamed_at, *most = NULL;
     size_t direct, all;
     judge_count(judge, record->rank, judge->out->culprits.len <= COUNTED_MAX, &direct, &all, &most);
-    if (most && record->kind != FINDING_STUCK)
+    if (most && record->kind == FINDING_ABSENT)
         seat = most;
     struct finding times = {0};
-    const struct op *op = awaited_op(most ? most : seat, &times);
+    const struct op *op = awaited_op(most && record->kind != FINDING_SILENT ? most : seat, &times);
     if (record->kind == FINDING_STUCK)
         op = seat->first;
     CHECK(op);
@@ -239,6 +249,28 @@ void find_network(struct judge *judge, struct lane *lane, int64_t seq, size_t at
     ranks_describe(&advice, finding->ranks, finding->rank_count, SHOWN_MAX);
     buf_printf(&advice, "; then their devices.");
     finding->advice = arena_str(&judge->out->arena, buf_str(&advice));
+}
+
+void find_undecided(struct judge *judge, const struct seat *seat, const uint32_t *ranks, size_t count)
+{
+    struct finding times = {0};
+    const struct op *op = awaited_op(seat, &times);
+    CHECK(op && count > 1);
+    struct finding *finding = finding_new(judge, FINDING_UNDECIDED, seat->lane, op->seq, op->name->text);
+    if (!finding)
+        return;
+    struct buf BUF_CLEANUP out = {0};
+    finding_set_ranks(judge, finding, ranks, count);
+    finding->first_ns = times.first_ns;
+    finding->last_ns = times.last_ns;
+    buf_printf(&out, "The rank that is missing is one of ");
+    describe_choice(&out, finding->ranks, count);
+    buf_printf(&out, ", at ");
+    lane_describe(&out, seat->lane, op->name->text, op->seq);
+    buf_printf(&out, ". None of them left a dump or a watchdog's line, and each may wait for another.");
+    finding->evidence = arena_str(&judge->out->arena, buf_str(&out));
+    finding->advice =
+        STR("Look at these processes, or make them leave records; then restart the one that hangs.");
 }
 
 void find_deadlock(struct judge *judge, const uint32_t *circle, size_t count)

@@ -52,7 +52,7 @@ enum hang_verdict {
     HANG_NOT_FOUND,  /* nothing is open, and all processes run */
     HANG_MACHINES,   /* ranks are to blame, and with them their machines */
     HANG_PROGRAM,    /* ranks call different operations, or in different orders */
-    HANG_NETWORK,    /* all have joined an operation, and none gets on */
+    HANG_NETWORK,    /* all have joined an operation, and none gets on; or it is undecided who has not */
     HANG_VERDICTS
 };
 extern const char *const hang_verdict_names[HANG_VERDICTS]; /* "", "GoesOn", "NotFound", "Machines", ... */

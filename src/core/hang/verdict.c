@@ -8,6 +8,7 @@ enum { TEXT_MAX = 1024, FINDINGS_TOLD_MAX = 4 };
 static const char *const codes[] = {
     [FINDING_ABSENT] = "hang/absent",   [FINDING_STUCK] = "hang/stuck",   [FINDING_SILENT] = "hang/silent",
     [FINDING_STOPPED] = "hang/stopped", [FINDING_BEHIND] = "hang/behind", [FINDING_NETWORK] = "hang/network",
+    [FINDING_UNDECIDED] = "hang/undecided",
 };
 
 size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first)
@@ -16,6 +17,26 @@ size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first)
     while (end < count && parts[end].world == parts[first].world)
         end++;
     return end;
+}
+
+/* Which of a task's ranks is the one missing makes no difference to its machine. */
+static void decide_by_task(struct diagnosis *diagnosis, uint32_t per_task)
+{
+    for (size_t i = 0; i < diagnosis->findings.len; i++) {
+        struct finding *finding = &diagnosis->findings.items[i];
+        uint32_t first = finding->rank_count ? finding->ranks[0] : 0;
+        uint32_t last = finding->rank_count ? finding->ranks[finding->rank_count - 1] : 0;
+        if (finding->kind != FINDING_UNDECIDED || first / per_task != last / per_task)
+            continue;
+        finding->kind = FINDING_SILENT;
+        for (size_t r = 0; r < finding->rank_count; r++) {
+            size_t place = diagnosis->culprits.len;
+            vec_push(&diagnosis->culprits, finding->ranks[r]);
+            for (; place > 0 && diagnosis->culprits.items[place - 1] > finding->ranks[r]; place--)
+                diagnosis->culprits.items[place] = diagnosis->culprits.items[place - 1];
+            diagnosis->culprits.items[place] = finding->ranks[r];
+        }
+    }
 }
 
 struct flight *hang_judge_world(const struct hang_part *parts, size_t count, struct diagnosis *ret_diagnosis,
@@ -35,6 +56,7 @@ struct flight *hang_judge_world(const struct hang_part *parts, size_t count, str
     if (count > 0 && parts[0].size == count && (uint64_t)count * *ret_per_task <= FLIGHT_RANKS_MAX)
         flight_expect(flight, (uint32_t)count * *ret_per_task, NULL);
     flight_judge(flight, ret_diagnosis);
+    decide_by_task(ret_diagnosis, *ret_per_task);
     return flight;
 }
 

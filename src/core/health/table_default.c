@@ -175,6 +175,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("hang/absent", PRE_SEPARATE, UNKNOWN, LOW("inspect")),
     ROW("hang/behind", PRE_SEPARATE, UNKNOWN, LOW("inspect")),
     ROW("hang/network", SUB_HEALTH, HARDWARE, LOW("inspect")),
+    ROW("hang/undecided", SUB_HEALTH, UNKNOWN, LOW("inspect")),
 
     ROW("gpu/missing", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/ecc-uncorrected", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
