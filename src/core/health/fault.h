@@ -46,6 +46,8 @@ struct sender;
 
 /* A process on it does not join its gang, though its peers have (job/unjoined.c). */
 #define UNJOINED_FAULT "phalanx/unjoined"
+/* What its agent keeps its files and sockets in was deleted (host/agent/state.c). */
+#define STATE_FAULT "agent/state"
 /* Its agent found other chips than the cluster file says (node.c). */
 #define CHIPS_FAULT "inventory/chips"
 

@@ -321,15 +321,38 @@ int local_clients_listen(struct live *live, struct error *error)
     if (rc == 0 &&
         chmod(live->socket_path, 0666) < 0) /* tasks of other users join too; JOIN names uid and attempt */
         rc = -errno;
+    local_state_mark(live->socket_path, &live->socket_mark);
     return rc == 0 ? 0
                    : error_set(error, ERROR_IO, "listening on %s: %s", live->socket_path, uv_strerror(rc));
 }
 
+/* A path that cannot be listened on is tried again by the next look at it (state.c). */
+static void on_renew_closed(uv_handle_t *handle)
+{
+    struct live *live = handle->data;
+    struct agent_host *host = live->machine->host;
+    struct error error;
+    live->renewing = false;
+    if (!host->closing) {
+        int rc = local_clients_listen(live, &error);
+        local_state_renewed(live, rc < 0 ? &error : NULL);
+    }
+    local_part_closed(host);
+}
+
+void local_clients_renew(struct live *live)
+{
+    CHECK(live->listening && !live->renewing);
+    live->listening = false;
+    live->renewing = true;
+    uv_close((uv_handle_t *)&live->listener, on_renew_closed);
+}
+
 void local_clients_close(struct live *live)
 {
+    list_for_each_safe(node, after, &live->clients) client_close(container_of(node, struct client, node));
     if (!live->listening)
         return;
-    list_for_each_safe(node, after, &live->clients) client_close(container_of(node, struct client, node));
     live->listener.data = live->machine->host;
     uv_close((uv_handle_t *)&live->listener, on_listener_closed); /* unlinks the path */
 }

@@ -79,6 +79,7 @@ int local_faults_listen(struct live *live, struct error *error)
         mem_free(door);
         return rc;
     }
+    local_state_mark(path, &live->faults_mark);
     live->fault_door = door;
     live->machine->host->open_parts++;
     return 0;

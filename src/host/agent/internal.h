@@ -81,6 +81,11 @@ struct local_machine {
     struct buf sheet_bytes;
 };
 
+/* Which file lay at a path; inode 0: none. */
+struct file_mark {
+    uint64_t device, inode;
+};
+
 struct failed_launch {
     uint64_t task;
     uint32_t container, run;
@@ -94,6 +99,10 @@ struct live {
     VEC(struct failed_launch) failed; /* said as TASK_EXITED after the effects */
     VEC(uint64_t) running; /* local_container_uid of what has a process, as far as the launcher said */
     bool adopting, listening, logging;
+    /* state.c */
+    uv_timer_t state_timer;
+    bool state_watched, state_fault, renewing; /* renewing: the old listener is being closed */
+    struct file_mark socket_mark, faults_mark;
     /* clients.c */
     uv_pipe_t listener;
     struct list_node clients;
@@ -167,8 +176,19 @@ bool local_tasks_has_jobset(struct live *live, obj_id jobset);
 /* Container `index` of a launch, also of one that has a single process; strings stay the launch's. */
 void local_container_launch(const struct task_launch *launch, uint32_t index, struct container_launch *ret);
 
+/* The folders below the state directory. */
+int local_tasks_make_folders(const struct live *live, struct error *error);
+
+/* state.c: the state directory and the sockets in it are mended, or are a fault of the machine. */
+void local_state_mark(const char *path, struct file_mark *ret_mark);
+void local_state_watch(struct live *live);
+/* What was gone is there again; an error: it cannot be. */
+void local_state_renewed(struct live *live, const struct error *error);
+void local_state_close(struct live *live);
+
 /* clients.c */
 int local_clients_listen(struct live *live, struct error *error);
+void local_clients_renew(struct live *live); /* listens again, as soon as the old listener has closed */
 void local_clients_close(struct live *live);
 void local_clients_send(struct live *live, const struct agent_effect *effect);
 /* STORED or FETCHED, where the connection is still there. */

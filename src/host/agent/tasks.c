@@ -542,6 +542,15 @@ static int make_subdirectory(const struct live *live, const char *name, struct e
     return 0;
 }
 
+int local_tasks_make_folders(const struct live *live, struct error *error)
+{
+    static const char *const names[] = {"starts", "work", "uploads"};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++)
+        rc = make_subdirectory(live, names[i], error);
+    return rc;
+}
+
 static void on_launcher_closed(void *context)
 {
     local_part_closed(context);
@@ -576,11 +585,7 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
         snprintf(live->directory, sizeof live->directory, "%s", real);
     free(real);
     if (rc == 0)
-        rc = make_subdirectory(live, "starts", error);
-    if (rc == 0)
-        rc = make_subdirectory(live, "work", error);
-    if (rc == 0)
-        rc = make_subdirectory(live, "uploads", error);
+        rc = local_tasks_make_folders(live, error);
     if (rc == 0)
         rc = local_volumes_init(live, options->volumes_dir, error);
     if (rc == 0)
@@ -600,6 +605,8 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     live->chips = options->chips;
     if (rc == 0)
         rc = local_faults_listen(live, error);
+    if (rc == 0)
+        local_state_watch(live);
     return rc;
 }
 
@@ -655,6 +662,7 @@ void local_tasks_close(struct live *live)
     local_injections_close(live);
     local_paces_close(live);
     local_health_close(live);
+    local_state_close(live);
     local_faults_close(live);
     local_metrics_close(live);
     local_exec_close_all(live);

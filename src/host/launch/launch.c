@@ -214,6 +214,16 @@ static void close_if_open(int fd)
         close(fd);
 }
 
+static void close_files(struct launcher *launcher)
+{
+    if (launcher->fence)
+        munmap(launcher->fence, sizeof *launcher->fence);
+    int fds[] = {launcher->events_fd, launcher->tasks_fd, launcher->log_tasks_fd,
+                 launcher->fence_fd,  launcher->null_fd,  launcher->lock_fd};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        close_if_open(fds[i]);
+}
+
 static void launcher_free(struct launcher *launcher)
 {
     while (!list_empty(&launcher->tasks))
@@ -221,12 +231,8 @@ static void launcher_free(struct launcher *launcher)
     u64_map_done(&launcher->by_uid);
     keep_done(launcher);
     cgroups_done(launcher);
-    if (launcher->fence)
-        munmap(launcher->fence, sizeof *launcher->fence);
-    int fds[] = {launcher->events_fd, launcher->tasks_fd,  launcher->log_tasks_fd, launcher->fence_fd,
-                 launcher->null_fd,   launcher->tether_fd, launcher->lock_fd};
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        close_if_open(fds[i]);
+    close_files(launcher);
+    close_if_open(launcher->tether_fd);
     mem_free(launcher->directory);
     mem_free(launcher->logs);
     mem_free(launcher->shim);
@@ -281,6 +287,78 @@ int launcher_new(uv_loop_t *loop, const struct launcher_options *options, struct
     }
     *ret_launcher = launcher;
     return 0;
+}
+
+/* The watched FIFO keeps its number, so that libuv's handle stays what it is. */
+static void take_files(struct launcher *launcher, struct launcher *fresh)
+{
+    int events_fd = launcher->events_fd;
+    uv_poll_stop(&launcher->events_poll);
+    CHECK(dup3(fresh->events_fd, events_fd, O_CLOEXEC) == events_fd);
+    close(fresh->events_fd);
+    fresh->events_fd = events_fd;
+    launcher->events_fd = -1;
+    fresh->fence->deadline_boottime_ns = launcher->fence->deadline_boottime_ns;
+    close_files(launcher);
+    launcher->lock_fd = fresh->lock_fd;
+    launcher->tasks_fd = fresh->tasks_fd;
+    launcher->log_tasks_fd = fresh->log_tasks_fd;
+    launcher->fence_fd = fresh->fence_fd;
+    launcher->events_fd = fresh->events_fd;
+    launcher->null_fd = fresh->null_fd;
+    launcher->fence = fresh->fence;
+    CHECK(uv_poll_start(&launcher->events_poll, UV_READABLE, launcher->events_poll.poll_cb) == 0);
+}
+
+static bool is_linked(int fd, const char *parent)
+{
+    char path[LAUNCH_PATH_MAX];
+    struct stat held, there;
+    snprintf(path, sizeof path, "%s/tasks", parent);
+    return fstat(fd, &held) == 0 && held.st_nlink > 0 && stat(path, &there) == 0 &&
+           there.st_ino == held.st_ino && there.st_dev == held.st_dev;
+}
+
+bool launch_is_whole(const struct launcher *launcher)
+{
+    return is_linked(launcher->tasks_fd, launcher->directory) &&
+           is_linked(launcher->log_tasks_fd, launcher->logs);
+}
+
+int launch_renew(struct launcher *launcher, struct error *error)
+{
+    char real[PATH_MAX];
+    struct launcher fresh = {.directory = launcher->directory,
+                             .logs = launcher->logs,
+                             .lock_fd = -1,
+                             .tasks_fd = -1,
+                             .log_tasks_fd = -1,
+                             .fence_fd = -1,
+                             .events_fd = -1,
+                             .null_fd = -1};
+    list_init(&fresh.tasks);
+    list_init(&fresh.kept);
+    if (!list_empty(&launcher->tasks))
+        return error_set(
+            error, ERROR_UNAVAILABLE,
+            "tasks are on the machine, and their ends cannot be written there: it is made again when "
+            "they have ended");
+    int rc = make_directories(launcher->directory, real, error);
+    if (rc == 0)
+        rc = make_directories(launcher->logs, real, error);
+    flock(launcher->lock_fd, LOCK_UN); /* the file may be there yet */
+    if (rc == 0)
+        rc = open_directory(&fresh, error);
+    keep_done(&fresh);
+    if (rc < 0) {
+        close_files(&fresh);
+        flock(launcher->lock_fd, LOCK_EX | LOCK_NB);
+    } else {
+        take_files(launcher, &fresh);
+    }
+    if (rc == 0)
+        keep_done(launcher); /* what was kept is gone */
+    return rc;
 }
 
 void launch_shutdown(struct launcher *launcher, void (*closed)(void *context), void *context)

@@ -104,6 +104,12 @@ int launcher_new(uv_loop_t *loop, const struct launcher_options *options, struct
  * LAUNCH_EXITED. */
 void launch_shutdown(struct launcher *launcher, void (*closed)(void *context), void *context);
 
+/* Whether the state directory is what the launcher has open, or was deleted since. */
+bool launch_is_whole(const struct launcher *launcher);
+/* The state directory was deleted: makes it again, with all that a launcher keeps in it. ERROR_UNAVAILABLE
+ * while tasks are known: their ends are written into what is gone. */
+int launch_renew(struct launcher *launcher, struct error *error);
+
 /* The tether: every shim spawned from now on holds `fd` (typically the TCP connection to the controller) open
  * and never hands it to its task, so that the peer sees the end of it only when this process *and* all such
  * shims are dead. The fd is duplicated, the caller keeps its own; -1: none from now on. */

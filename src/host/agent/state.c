@@ -1,0 +1,111 @@
+/* state.c - the agent's own files, looked at every second: what else deletes them (a cleaner of old files, a
+ * person) would make the machine a place where processes start and wait for ever for an agent that they
+ * cannot reach.
+ *
+ * A socket that is gone, or is another's, is made again: connections that stand are not touched by that. So
+ * is the state directory once no task is left on the machine; until then their ends have nowhere to be
+ * written, and the machine has the fault STATE_FAULT, which takes it out of service. */
+#include "core/health/fault.h"
+#include "host/agent/internal.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { LOOK_MS = 1000 };
+
+static struct file_mark mark_of(const char *path)
+{
+    struct stat about;
+    if (lstat(path, &about) < 0)
+        return (struct file_mark){0};
+    return (struct file_mark){.device = about.st_dev, .inode = about.st_ino};
+}
+
+static bool is_there(const char *path, struct file_mark mark)
+{
+    struct file_mark now = mark_of(path);
+    return now.inode != 0 && now.inode == mark.inode && now.device == mark.device;
+}
+
+void local_state_mark(const char *path, struct file_mark *ret_mark)
+{
+    *ret_mark = mark_of(path);
+}
+
+void local_state_renewed(struct live *live, const struct error *error)
+{
+    struct buf text BUF_CLEANUP = {0};
+    bool was = live->state_fault;
+    if (error && was)
+        return; /* said before */
+    buf_printf(&text, "files of the agent in %s were deleted%s%s", live->directory,
+               error ? ", and cannot be made again: " : ", and have been made again",
+               error ? error->text : "");
+    struct str evidence = str_head_utf8(buf_str(&text), SIGNAL_EVIDENCE_MAX);
+    struct signal signal = signal_now(STR(STATE_FAULT), error ? SIGNAL_OCCUR : SIGNAL_RECOVER, SEVERITY_MAJOR,
+                                      evidence, local_wall_ns());
+    live->state_fault = error != NULL;
+    local_note(live->machine, buf_str(&text));
+    if (live->state_fault != was)
+        local_saw(live, &signal);
+}
+
+static int renew_sockets(struct live *live, struct error *error)
+{
+    char faults[AGENT_SOCKET_PATH_MAX + 1];
+    agent_socket_path(live->directory, "faults.sock", faults);
+    if (!is_there(live->socket_path, live->socket_mark))
+        local_clients_renew(live);
+    if (is_there(faults, live->faults_mark))
+        return 0;
+    local_faults_close(live);
+    return local_faults_listen(live, error);
+}
+
+static bool has_sockets(const struct live *live)
+{
+    char faults[AGENT_SOCKET_PATH_MAX + 1];
+    agent_socket_path(live->directory, "faults.sock", faults);
+    return is_there(live->socket_path, live->socket_mark) && is_there(faults, live->faults_mark);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct live *live = timer->data;
+    struct error error = {0};
+    if (live->renewing)
+        return;
+    bool whole = launch_is_whole(live->launcher) && has_sockets(live);
+    int rc = launch_is_whole(live->launcher) ? 0 : launch_renew(live->launcher, &error);
+    if (rc == 0)
+        rc = local_tasks_make_folders(live, &error);
+    if (rc == 0 && !has_sockets(live))
+        rc = renew_sockets(live, &error);
+    if (rc < 0)
+        local_state_renewed(live, &error);
+    else if (!live->renewing && (!whole || live->state_fault)) /* else it is said when agent.sock is back */
+        local_state_renewed(live, NULL);
+}
+
+void local_state_watch(struct live *live)
+{
+    struct agent_host *host = live->machine->host;
+    uv_timer_init(host->loop, &live->state_timer);
+    live->state_timer.data = live;
+    host->open_parts++;
+    live->state_watched = true;
+    uv_timer_start(&live->state_timer, on_timer, LOOK_MS, LOOK_MS);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    local_part_closed(handle->data);
+}
+
+void local_state_close(struct live *live)
+{
+    if (!live->state_watched)
+        return;
+    live->state_timer.data = live->machine->host;
+    uv_close((uv_handle_t *)&live->state_timer, on_timer_closed);
+}
