@@ -17,8 +17,8 @@ static const char usage[] =
     "running one.\n"
     "  show     print records, one a line: number, time, what happened\n"
     "  verify   check every record, snapshot and key, and the file itself\n"
-    "  replay   apply the log to an empty core and print the state's digest; with a snapshot in the log,\n"
-    "           also from there, and compare\n"
+    "  replay   apply the log to an empty core, then once more from its newest snapshot (without one: from\n"
+    "           the beginning again), and compare the digests of the two states\n"
     "\n"
     "Options:\n"
     "  --from N      show: first record (default: the oldest kept)\n"
@@ -108,13 +108,13 @@ static int open_log(const struct command *command, struct store **ret_store, str
 /* --- show ----------------------------------------------------------------------------------------------- */
 
 static void print_record(const struct command *command, const struct store_record *record,
-                         const struct event *event, const struct error *error)
+                         const struct event *event, const struct error *error, const struct core *core)
 {
     struct buf text BUF_CLEANUP = {0}, line BUF_CLEANUP = {0};
     char time[40];
     time_format_micro(record->stamp_ns, time);
     if (event)
-        record_describe(&text, event);
+        record_describe_named(&text, event, core);
     else
         buf_printf(&text, "? %s", error->text);
     if (!command->json) {
@@ -131,6 +131,32 @@ static void print_record(const struct command *command, const struct store_recor
     puts(line.data);
 }
 
+/* The state before record `from`, which knows the tasks' names; NULL: the log does not go back so far, or is
+ * damaged there. */
+static struct core *state_before(struct store *store, uint64_t from)
+{
+    struct core *core = core_new();
+    if (controller_replay(store, from - 1, from > 1, core, NULL, NULL, NULL) == 0 &&
+        core_seq(core) == from - 1)
+        return core;
+    core_free(core);
+    return NULL;
+}
+
+/* Applies what was printed; a record that cannot be applied ends the names, not the list. */
+static void follow(struct core **core, struct event *event, const struct store_record *record,
+                   struct effects *effects)
+{
+    if (*core && event && record->seq == core_seq(*core) + 1 && record->stamp_ns >= core_now(*core)) {
+        event->seq = record->seq;
+        event->stamp_ns = record->stamp_ns;
+        core_step(*core, event, effects);
+    } else if (*core) {
+        core_free(*core);
+        *core = NULL;
+    }
+}
+
 static int show(const struct command *command, struct store *store, struct error *error)
 {
     struct store_cursor *cursor;
@@ -139,13 +165,19 @@ static int show(const struct command *command, struct store *store, struct error
     if (rc < 0)
         return rc;
     struct store_record record;
+    struct effects effects = {0};
+    struct core *core = state_before(store, from ? from : 1);
     while ((rc = store_next(cursor, &record, error)) > 0 && record.seq <= command->until) {
         struct arena arena ARENA_CLEANUP = {0};
         struct error why = {0};
         struct event event;
         bool known = record_decode(&arena, record.bytes, &event, &why) == 0;
-        print_record(command, &record, known ? &event : NULL, &why);
+        print_record(command, &record, known ? &event : NULL, &why, core);
+        follow(&core, known ? &event : NULL, &record, &effects);
     }
+    if (core)
+        core_free(core);
+    vec_done(&effects.list);
     store_cursor_free(cursor);
     return rc < 0 ? rc : 0;
 }
@@ -170,8 +202,29 @@ static int verify(struct store *store, struct error *error)
 
 static const char *effect_name(enum effect_kind kind)
 {
-    static const char *const names[] = {"?", "reply", "changed", "start", "stop", "notice", "forget"};
-    return names[kind];
+    switch (kind) {
+    case EFFECT_REPLY:
+        return "reply";
+    case EFFECT_CHANGED:
+        return "changed";
+    case EFFECT_TASK_START:
+        return "start";
+    case EFFECT_TASK_STOP:
+        return "stop";
+    case EFFECT_TASK_NOTICE:
+        return "notice";
+    case EFFECT_TASK_FORGET:
+        return "forget";
+    case EFFECT_ERRAND_START:
+        return "errand-start";
+    case EFFECT_ERRAND_STOP:
+        return "errand-stop";
+    case EFFECT_SAY_AGAIN:
+        return "say-again";
+    case EFFECT_TASK_REJOIN:
+        return "rejoin";
+    }
+    return "?";
 }
 
 static void print_effect(const struct effect *effect)
@@ -198,39 +251,44 @@ static void print_step(void *context, struct core *core, const struct event *eve
     struct buf text BUF_CLEANUP = {0};
     char time[40];
     time_format_micro(event->stamp_ns, time);
-    record_describe(&text, event);
+    record_describe_named(&text, event, core);
     printf("%8" PRIu64 "  %s  " STR_FORMAT "\n", event->seq, time, STR_ARG(buf_str(&text)));
     for (size_t i = 0; i < effects->list.len; i++)
         print_effect(&effects->list.items[i]);
 }
 
-static int digest(const struct command *command, struct store *store, bool from_snapshot,
+static int digest(const struct command *command, struct store *store, bool from_snapshot, bool again,
                   uint64_t *ret_digest, struct error *error)
 {
     struct core *core = core_new();
     int rc = controller_replay(store, command->until, from_snapshot, core,
-                               command->effects ? print_step : NULL, NULL, error);
+                               command->effects && !again ? print_step : NULL, NULL, error);
     if (rc == 0) {
         *ret_digest = core_digest(core);
-        printf("%s: record %" PRIu64 ", digest %016" PRIx64 "\n",
-               from_snapshot ? "from the snapshot" : "from the beginning", core_seq(core), *ret_digest);
+        printf("from the %s%s: record %" PRIu64 ", digest %016" PRIx64 "\n",
+               from_snapshot ? "snapshot" : "beginning", again ? " again" : "", core_seq(core), *ret_digest);
     }
     core_free(core);
     return rc;
 }
 
+/* Two ways to the same record have to end in the same state: the whole log and its newest snapshot, or where
+ * one of them is missing the same way twice. */
 static int replay(const struct command *command, struct store *store, struct error *error)
 {
     struct store_stats stats;
-    uint64_t whole = 0, tail = 0;
+    uint64_t first = 0, second = 0;
     int rc = store_stats(store, &stats, error);
     bool trimmed = stats.first_seq > 1;
-    if (rc == 0 && !trimmed)
-        rc = digest(command, store, false, &whole, error);
-    if (rc == 0 && stats.snapshots > 0 && (trimmed || !command->effects))
-        rc = digest(command, store, true, &tail, error);
-    if (rc == 0 && !trimmed && stats.snapshots > 0 && tail != 0 && whole != tail)
-        return error_set(error, ERROR_CORRUPT, "the two digests differ");
+    bool snapshot = stats.snapshots > 0 && stats.snapshot_seq <= command->until;
+    if (rc == 0)
+        rc = digest(command, store, trimmed, false, &first, error);
+    if (rc == 0)
+        rc = digest(command, store, trimmed || snapshot, trimmed || !snapshot, &second, error);
+    if (rc == 0 && first != second)
+        return error_set(error, ERROR_CORRUPT, "the two states differ");
+    if (rc == 0)
+        puts("the same state");
     return rc;
 }
 

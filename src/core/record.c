@@ -1,5 +1,8 @@
 #include "core/record.h"
 
+#include "core/core.h"
+#include "core/job/job.h"
+
 #include <inttypes.h>
 
 #include "base/check.h"
@@ -256,14 +259,35 @@ int record_decode(struct arena *arena, struct str bytes, struct event *ret_event
 
 /* --- for people ----------------------------------------------------------------------------------------- */
 
-static void describe_reports(struct buf *out, const struct reports *reports)
+/* `core` may be NULL. */
+static void describe_task(struct buf *out, obj_id uid, const struct core *core)
+{
+    const struct task *task = core ? jobs_find_task(core_jobs(core), uid) : NULL;
+    if (task)
+        buf_printf(out, " " STR_FORMAT "/" STR_FORMAT, STR_ARG(task->job->jobset->namespace_),
+                   STR_ARG(task->name));
+    else
+        buf_printf(out, " %" PRIx64, uid);
+}
+
+static void describe_jobset(struct buf *out, obj_id uid, const struct core *core)
+{
+    const struct jobset *jobset = core ? jobs_find_uid(core_jobs(core), uid) : NULL;
+    if (jobset)
+        buf_printf(out, " " STR_FORMAT, STR_ARG(jobset->key));
+    else
+        buf_printf(out, " %" PRIx64, uid);
+}
+
+static void describe_reports(struct buf *out, const struct reports *reports, const struct core *core)
 {
     static const char *const kinds[] = {"?",           "started",   "exited",    "start-failed", "joined",
                                         "shard-saved", "peer-gone", "preparing", "note",         "retry"};
     _Static_assert(sizeof kinds / sizeof *kinds == REPORT_RETRY + 1, "a name for each kind");
     for (size_t i = 0; i < reports->count; i++) {
         const struct task_report *report = &reports->items[i];
-        buf_printf(out, " %s %" PRIx64, kinds[report->kind <= REPORT_RETRY ? report->kind : 0], report->task);
+        buf_printf(out, " %s", kinds[report->kind <= REPORT_RETRY ? report->kind : 0]);
+        describe_task(out, report->task, core);
         if (report->kind == REPORT_EXITED)
             buf_printf(out, " (code %d, signal %d%s%s)", report->exit_code, report->signal,
                        report->oom ? ", oom" : "", report->fenced ? ", fenced" : "");
@@ -290,6 +314,11 @@ static void describe_write(struct buf *out, const struct write_event *write)
 }
 
 void record_describe(struct buf *out, const struct event *event)
+{
+    record_describe_named(out, event, NULL);
+}
+
+void record_describe_named(struct buf *out, const struct event *event, const struct core *core)
 {
     switch (event->kind) {
     case EVENT_BOOT:
@@ -321,16 +350,18 @@ void record_describe(struct buf *out, const struct event *event)
         break;
     case EVENT_REPORTS:
         buf_printf(out, "reports " STR_FORMAT ":", STR_ARG(event->reports.machine));
-        describe_reports(out, &event->reports.reports);
+        describe_reports(out, &event->reports.reports, core);
         break;
     case EVENT_PROGRESS:
-        buf_printf(out, "progress %" PRIx64 " attempt %d step %" PRId64 " of %" PRId64,
-                   event->progress.jobset, event->progress.attempt, event->progress.step,
-                   event->progress.total);
+        buf_printf(out, "progress");
+        describe_jobset(out, event->progress.jobset, core);
+        buf_printf(out, " attempt %d step %" PRId64 " of %" PRId64, event->progress.attempt,
+                   event->progress.step, event->progress.total);
         break;
     case EVENT_PACE:
-        buf_printf(out, "pace %" PRIx64 " attempt %d: %zu ranks", event->pace.jobset, event->pace.attempt,
-                   event->pace.count);
+        buf_printf(out, "pace");
+        describe_jobset(out, event->pace.jobset, core);
+        buf_printf(out, " attempt %d: %zu ranks", event->pace.attempt, event->pace.count);
         break;
     }
 }
