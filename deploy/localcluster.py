@@ -1,4 +1,5 @@
 """A cluster on this machine for the demo and the end-to-end tests: `phalanx up` in a folder of its own."""
+import datetime
 import http.client
 import json
 import os
@@ -153,11 +154,15 @@ class Cluster:
     def inject(self, action, *machines):
         """Hits the machines' processes, once there are some; the moment just before, in seconds since 1970."""
         def hit():
-            done = subprocess.run([PHALANX, "inject", action, *machines, "--data", self.folder, "--silent", "--yes"],
+            done = subprocess.run([PHALANX, "inject", action, *machines, "--data", self.folder, "--silent", "--yes",
+                                   "-o", "json"],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             if done.returncode not in (0, 3):
                 raise GaveUp(f"inject {action} {machines}: status {done.returncode}: {done.stderr}")
-            return float(done.stdout.split()[-1]) if done.returncode == 0 else None
+            if done.returncode != 0:
+                return None
+            moment = datetime.datetime.strptime(json.loads(done.stdout)["time"], "%Y-%m-%dT%H:%M:%S.%fZ")
+            return moment.replace(tzinfo=datetime.timezone.utc).timestamp()
 
         return wait_for(f"{machines} have a process for {action}", hit)
 

@@ -172,9 +172,39 @@ CURL *client_handle(struct client *client, struct str path)
     return curl;
 }
 
+/* A server that ends plain HTTP without a word may be one that waits for a TLS handshake. */
+static bool speaks_https(const struct client *client, CURLcode rc)
+{
+    struct buf url BUF_CLEANUP = {0};
+    struct str plain = STR("http://"), server = buf_str(&client->server);
+    if ((rc != CURLE_GOT_NOTHING && rc != CURLE_RECV_ERROR && rc != CURLE_WEIRD_SERVER_REPLY &&
+         rc != CURLE_UNSUPPORTED_PROTOCOL) ||
+        !str_starts(server, plain))
+        return false;
+    CURL *curl = curl_easy_init();
+    CHECK(curl);
+    buf_printf(&url, "https://" STR_FORMAT,
+               STR_ARG(((struct str){server.data + plain.len, server.len - plain.len})));
+    curl_easy_setopt(curl, CURLOPT_URL, url.data);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+    curl_easy_setopt(curl, CURLOPT_CONNECT_ONLY, 1L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+    /* Nothing is sent: whose certificate it is does not matter. */
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    bool https = curl_easy_perform(curl) == CURLE_OK;
+    curl_easy_cleanup(curl);
+    return https;
+}
+
 static int unreachable(struct client *client, CURLcode rc)
 {
-    if (!client->quiet)
+    if (!client->quiet && speaks_https(client, rc))
+        say("%s: it speaks HTTPS; set PHALANX_CONFIG to a kubeconfig file for it (`phalanx up --secure` "
+            "writes DIR/kubeconfig)",
+            client->server.data);
+    else if (!client->quiet)
         say("no controller answers at %s: %s", client->server.data,
             client->error_text[0] ? client->error_text : curl_easy_strerror(rc));
     return EXIT_UNREACHABLE;

@@ -21,7 +21,7 @@
 /* --- options that every client command takes --------------------------------------------------- */
 
 struct client_options {
-    const char *server;     /* --server, else $PHALANX_SERVER, else $PHALANX_CONFIG's, else loopback */
+    const char *server;     /* --server, else $PHALANX_SERVER, else the kubeconfig's, else loopback */
     const char *namespace_; /* -n; NULL: "default" */
     bool all_namespaces;    /* -A */
     bool help;              /* -h, --help */
@@ -36,7 +36,8 @@ struct client_options {
 #define CLIENT_HELP                                                                                          \
     "  -n, --namespace NAME   the namespace (default: default)\n"                                            \
     "  -s, --server URL       the controller (default: $PHALANX_SERVER, else that of the kubeconfig file\n"  \
-    "                         $PHALANX_CONFIG, whose credentials are used, else http://127.0.0.1:7070)\n"    \
+    "                         $PHALANX_CONFIG or $KUBECONFIG, whose credentials are used, else\n"            \
+    "                         http://127.0.0.1:7070)\n"                                                      \
     "  -h, --help             this text\n"
 #define CLIENT_EXIT_HELP                                                                                     \
     "\nExit status: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 no controller answers, 5 timed out.\n"
@@ -114,8 +115,8 @@ int client_stream(struct client *client, struct str path, const char *accept, in
 /* A new handle with everything set but the URL, for curl_multi. */
 CURL *client_handle(struct client *client, struct str path);
 
-/* config.c: server and credentials of the current context of the kubeconfig file $PHALANX_CONFIG, where that
- * is set. False (and said so): it cannot be used. */
+/* config.c: server and credentials of the current context of the kubeconfig file $PHALANX_CONFIG, else of
+ * $KUBECONFIG, where one of them is set. False (and said so): it cannot be used. */
 bool client_read_config(struct client *client, bool server_given);
 
 /* --- watching objects -------------------------------------------------------------------------- */
@@ -133,7 +134,7 @@ int64_t client_wall(void);
 
 /* --- output ------------------------------------------------------------------------------------ */
 
-bool output_is_terminal(void);         /* standard output */
+bool output_is_terminal(void); /* standard output */
 /* Characters a line and lines of the screen. Not a terminal: $COLUMNS if set, else no limit. */
 void output_size(int *ret_columns, int *ret_lines);
 /* Appends `text`, broken at blanks, so that no line is longer than `width` characters. Its first line begins
@@ -141,8 +142,8 @@ void output_size(int *ret_columns, int *ret_lines);
 void put_wrapped(struct buf *out, struct str text, size_t width, size_t at, size_t indent);
 void put_count(struct buf *out, int64_t count, const char *noun); /* "1 process", "3 processes" */
 void put_clock(struct buf *out, int64_t wall_ns); /* "17:03:25.454714": the time of day here */
-bool output_colors(void);              /* a terminal, and NO_COLOR is not set */
-const char *color_of(struct str word); /* escape for a state word; "" without colours */
+bool output_colors(void);                         /* a terminal, and NO_COLOR is not set */
+const char *color_of(struct str word);            /* escape for a state word; "" without colours */
 const char *color_end(void);
 void output_write(struct buf *out); /* to standard output, at once; empties it */
 void say(const char *format, ...)

@@ -5,14 +5,17 @@
 #include "cmd/usage.h"
 #include "cmd/client.h"
 
-static const char usage[] = "Usage: phalanx describe KIND NAME... | KIND/NAME... [options]\n"
-                            "\n"
-                            "Shows jobsets, jobs, pods or nodes in words, with their events.\n"
-                            "\n" CLIENT_HELP CLIENT_EXIT_HELP;
+static const char usage[] =
+    "Usage: phalanx describe KIND NAME... | KIND/NAME... [options]\n"
+    "\n"
+    "Shows jobsets, jobs, pods or nodes in words, with their events.\n"
+    "\n"
+    "  -o, --output json      one JSON object each: object, and events\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 struct describing {
     struct client client;
     struct client_options options;
+    bool json;
     struct buf out;
 };
 
@@ -208,7 +211,7 @@ static void put_jobset(struct describing *describing, const struct doc *object)
     put_at(describing, "Attempt", phalanx, "attempt");
     put_at(describing, "Restarts", object, "status.restarts");
     put_at(describing, "Step", phalanx, "step");
-    put_at(describing, "Of steps", phalanx, "totalSteps");
+    put_at(describing, "Total steps", phalanx, "totalSteps");
     put_at(describing, "Steps/s", phalanx, "stepsPerSecond");
     put_at(describing, "Metrics", phalanx, "metrics");
     put_at(describing, "Checkpoint", phalanx, "checkpointStep");
@@ -351,6 +354,34 @@ static void put_events(struct describing *describing, const struct kind *kind, c
         client_reply_done(&list);
 }
 
+static int put_json(struct describing *describing, const struct kind *kind, const struct doc *object)
+{
+    struct buf path BUF_CLEANUP = {0};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct client_reply list;
+    struct json_writer writer = {.out = &describing->out};
+    struct str namespace_ = doc_text(object, "metadata.namespace"), name = doc_text(object, "metadata.name");
+    const char *in = namespace_.len ? arena_strdup(&arena, namespace_) : "default";
+    kind_path(&path, kind_find(STR("events")), in, (struct str){0});
+    int rc = client_get(&describing->client, buf_str(&path), &list);
+    if (rc != EXIT_OK)
+        return rc;
+    const struct doc *items = doc_get(list.doc, "items");
+    json_begin_object(&writer);
+    json_key(&writer, "object");
+    json_put_doc(&writer, object);
+    json_key(&writer, "events");
+    json_begin_array(&writer);
+    for (size_t i = 0; i < doc_len(items); i++)
+        if (is_about(doc_at(items, i), kind, name))
+            json_put_doc(&writer, doc_at(items, i));
+    json_end_array(&writer);
+    json_end_object(&writer);
+    buf_add_char(&describing->out, '\n');
+    client_reply_done(&list);
+    return EXIT_OK;
+}
+
 static int describe(struct describing *describing, const struct kind *kind, struct str name)
 {
     struct buf path BUF_CLEANUP = {0};
@@ -361,6 +392,12 @@ static int describe(struct describing *describing, const struct kind *kind, stru
     if (rc != EXIT_OK)
         return rc;
     const struct doc *object = reply.doc;
+    if (describing->json) {
+        rc = put_json(describing, kind, object);
+        output_write(&describing->out);
+        client_reply_done(&reply);
+        return rc;
+    }
     put_at(describing, "Name", object, "metadata.name");
     put_at(describing, "Namespace", object, "metadata.namespace");
     put(describing, "Kind", str_from(kind->kind));
@@ -395,7 +432,7 @@ static int describe_all(struct describing *describing, char **args, int count)
         const struct kind *one = kind;
         if (!kind && !kind_split(args[i], &one, &name))
             return EXIT_USAGE;
-        if (i)
+        if (i && !describing->json)
             putchar('\n');
         int rc = describe(describing, one, name);
         if (rc != EXIT_OK)
@@ -406,12 +443,15 @@ static int describe_all(struct describing *describing, char **args, int count)
 
 int cmd_describe(int argc, char **argv)
 {
-    static const struct option options[] = {CLIENT_LONG_OPTIONS, {0}};
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'}, CLIENT_LONG_OPTIONS, {0}};
     struct describing describing = {0};
     bool usable = true;
     int letter;
-    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1)
-        usable = client_option(&describing.options, letter, optarg) && usable;
+    while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "o:", options, NULL)) != -1)
+        usable = (letter == 'o' ? usage_json(optarg, &describing.json)
+                                : client_option(&describing.options, letter, optarg)) &&
+                 usable;
     if (describing.options.help) {
         fputs(usage, stdout);
         return EXIT_OK;

@@ -10,9 +10,9 @@
 
 static const char usage[] =
     "Usage: phalanx inject ACTION OBJECT... [--data DIR] [options]\n"
-    "       phalanx inject list [--data DIR] [--output json]\n"
+    "       phalanx inject list [--data DIR] [-o json]\n"
     "       phalanx inject heal NUMBER...|NAME...|all [--data DIR]\n"
-    "       phalanx inject run FILE [--data DIR] [--dry-run] [--seed N] [--output json]\n"
+    "       phalanx inject run FILE [--data DIR] [--dry-run] [--seed N] [-o json]\n"
     "\n"
     "Breaks parts of a cluster on purpose (docs/inject.md): of that of `phalanx up --data DIR`, or without\n"
     "--data of the one that the API is of, on machines whose agents run with --allow-injection. All\n"
@@ -33,7 +33,7 @@ static const char usage[] =
     "  slow        --cpu 70%: it stands still in so much of its time; --loss 15%: of a machine's packets\n"
     "  corrupt     bits of a checkpoint, --tier memory (default) or storage\n"
     "  chip, link, switch   the fault is reported of a machine: --chip N, --code C, --place P\n"
-    "  lie         a machine is said to have a fault that it has not: --code C\n"
+    "  lie         report a fault that the machine does not have: --code C\n"
     "  fill-disk   of a machine's state or of a checkpoint's storage, if at most 2 GiB are free there\n"
     "  oom         a rank with a memory limit meets it\n"
     "\n"
@@ -47,10 +47,10 @@ static const char usage[] =
     "  --silent          do not tell the controller that it is done on purpose\n"
     "  --seed N          what is left to chance is this choice\n"
     "  --dry-run         say what would be hit\n"
-    "  --output json     list, run: JSON on standard output\n"
+    "  -o, --output json JSON on standard output\n"
     "  -h, --help        this text\n"
     "\n"
-    "Prints how many processes (or files, faults, ...) were hit, and when, in seconds since 1970.\n"
+    "Prints how many processes (or files, faults, ...) were hit, and when.\n"
     "\n"
     "Exit status: 0 done, 1 failed or refused, 2 usage, 3 nothing of that name runs (run: an expectation is\n"
     "broken), 4 no controller answers.\n";
@@ -152,7 +152,7 @@ static bool take_option(struct arguments *arguments, int option, const char *val
 static int parse(struct arguments *arguments, int argc, char **argv)
 {
     int option, index;
-    while ((option = usage_option(argc, argv, "h", options, &index)) != -1) {
+    while ((option = usage_option(argc, argv, "ho:", options, &index)) != -1) {
         struct error error;
         if (option == 'h') {
             fputs(usage, stdout);
@@ -278,6 +278,29 @@ static int read_words(struct arguments *arguments, char **words, int count, enum
     return !why && is_complete(*ret_action, &arguments->how) ? EXIT_OK : EXIT_USAGE;
 }
 
+/* "3 processes at 17:03:25.454714" */
+static void tell(const struct arguments *arguments, enum inject_action action, const struct injected *done)
+{
+    struct buf out BUF_CLEANUP = {0};
+    char time[40];
+    if (arguments->run.json) {
+        struct json_writer writer = {.out = &out};
+        time_format_micro(done->at_ns, time);
+        json_begin_object(&writer);
+        json_pair_text(&writer, "action", inject_action_names[action]);
+        json_pair_int(&writer, "count", (int64_t)done->count);
+        json_pair_text(&writer, "hit", done->noun);
+        json_pair_text(&writer, "time", time);
+        json_end_object(&writer);
+    } else {
+        put_count(&out, (int64_t)done->count, done->noun);
+        buf_add_str(&out, STR(" at "));
+        put_clock(&out, done->at_ns);
+    }
+    buf_add_char(&out, '\n');
+    output_write(&out);
+}
+
 static int hit(struct ground *ground, const struct arguments *arguments, enum inject_action action,
                const target_list *targets)
 {
@@ -285,8 +308,7 @@ static int hit(struct ground *ground, const struct arguments *arguments, enum in
     int rc = inject_do(ground, action, &arguments->how, targets, &done);
     bool told = ground->where == GROUND_API && !done.count; /* by what the machines answered */
     if ((rc == EXIT_OK || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE)) && !told)
-        printf("%zu %s at %lld.%09lld\n", done.count, done.noun, (long long)(done.at_ns / NS_PER_SECOND),
-               (long long)(done.at_ns % NS_PER_SECOND));
+        tell(arguments, action, &done);
     if (rc == EXIT_OK && arguments->how.for_ns && ground->where == GROUND_UP)
         rc = undo_after(ground, &done, arguments->how.for_ns);
     injected_done(&done);

@@ -223,6 +223,8 @@ static const char *effect_name(enum effect_kind kind)
         return "say-again";
     case EFFECT_TASK_REJOIN:
         return "rejoin";
+    case EFFECT_WARNING:
+        return "warning";
     }
     return "?";
 }

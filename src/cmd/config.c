@@ -1,5 +1,6 @@
-/* The kubeconfig file of $PHALANX_CONFIG: server and credentials of its current context. */
+/* The kubeconfig file of $PHALANX_CONFIG or $KUBECONFIG: server and credentials of its current context. */
 #include <gnutls/gnutls.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -85,14 +86,28 @@ static bool take(struct client *client, const char *path, const struct doc *conf
            credential(user, "client-key", path, &client->key_fd);
 }
 
+/* kubectl's variable may name several files, of which the first counts, and a file that is not there yet. */
+static const char *kubeconfig(char path[PATH_MAX])
+{
+    struct str list = str_from(getenv("KUBECONFIG")), first, rest;
+    first = str_cut(list, ':', &first, &rest) ? first : list;
+    if (first.len == 0 || first.len >= PATH_MAX)
+        return NULL;
+    snprintf(path, PATH_MAX, STR_FORMAT, STR_ARG(first));
+    return access(path, F_OK) == 0 ? path : NULL;
+}
+
 bool client_read_config(struct client *client, bool server_given)
 {
     const char *path = getenv("PHALANX_CONFIG");
+    char place[PATH_MAX];
     struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 * CONFIG_BYTES_MAX};
     struct buf text BUF_CLEANUP = {0};
     struct doc_list documents = {0};
     struct error error;
-    if (!path || !*path)
+    if (!path || !*path) /* kubectl's credentials are for kubectl's server alone */
+        path = server_given ? NULL : kubeconfig(place);
+    if (!path)
         return true;
     int rc = pki_read_file(path, CONFIG_BYTES_MAX, &text, &error);
     if (rc == 0)

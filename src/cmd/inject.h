@@ -97,7 +97,7 @@ bool ground_memory_of(const struct ground *ground, const char *machine, char ret
 /* inject_act.c */
 struct injected {
     size_t count;         /* processes, control groups, files or faults that were hit */
-    const char *noun;     /* what was counted */
+    const char *noun;     /* of what was counted, one: "process" */
     int64_t at_ns;        /* since 1970 */
     VEC(int64_t) records; /* of what stands: numbers for inject_heal */
 };

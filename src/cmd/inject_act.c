@@ -421,7 +421,7 @@ static int do_one(struct ground *ground, const struct target *target, struct rec
 {
     const struct inject_how *how = &record->how;
     int rc = EXIT_OK;
-    ret->noun = "control groups";
+    ret->noun = "control group";
     switch (record->action) {
     case ACTION_PARTITION:
         return harm_cut(ground, target, how, &record->paths, &ret->count);
@@ -429,21 +429,21 @@ static int do_one(struct ground *ground, const struct target *target, struct rec
         if (how->loss_ppm)
             rc = harm_cut(ground, target, how, &record->paths, &ret->count);
         if (rc == EXIT_OK && how->cpu_percent) {
-            ret->noun = "processes";
+            ret->noun = "process";
             rc = keep_slow(ground, target, how, &record->keeper, &ret->count);
         }
         return rc;
     case ACTION_CORRUPT:
-        ret->noun = "files";
+        ret->noun = "file";
         return harm_corrupt(ground, target, how->tier, &ret->count);
     case ACTION_FILL:
-        ret->noun = "disks";
+        ret->noun = "disk";
         return harm_fill(ground, target, &record->paths, &ret->count);
     case ACTION_OOM:
-        ret->noun = "tasks";
+        ret->noun = "task";
         return harm_oom(ground, target, &ret->count);
     default:
-        ret->noun = "faults";
+        ret->noun = "fault";
         return harm_report(ground, record->action, target, how, false, &ret->count);
     }
 }
@@ -511,7 +511,7 @@ static void forget_stops(const struct ground *ground, const target_list *targets
 int inject_do(struct ground *ground, enum inject_action action, const struct inject_how *how,
               const target_list *targets, struct injected *ret)
 {
-    *ret = (struct injected){.noun = "processes"};
+    *ret = (struct injected){.noun = "process"};
     int rc = guard(ground, targets);
     if (rc != EXIT_OK)
         return rc;

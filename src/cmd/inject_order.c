@@ -341,8 +341,10 @@ static int carry_out(struct ground *ground, const struct order *order)
     if (rc != EXIT_OK)
         (void)heal(ground, order->name); /* nothing stands that nobody undoes */
     tell_gone(ground, &before);          /* what goes on stands still no more */
+    struct buf count BUF_CLEANUP = {0};
+    put_count(&count, (int64_t)done.count, done.noun);
     if (rc == EXIT_OK)
-        printf("%zu %s\n", done.count, done.noun);
+        printf(STR_FORMAT "\n", STR_ARG(buf_str(&count)));
     else if (rc == EXIT_NOT_FOUND)
         printf("nothing runs here that is " STR_FORMAT "\n", STR_ARG(order->object));
     injected_done(&done);

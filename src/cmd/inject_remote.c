@@ -137,7 +137,7 @@ static bool on_event(void *context, const char *type, const struct doc *event)
     return !all && client_clock() < awaiting->until_ns;
 }
 
-/* "3 processes" of the answer above. */
+/* "3 processes" of the answer above; of the noun one: "process". */
 static struct str count_of(const struct buf *answer, int64_t *ret_count)
 {
     struct str text = buf_str(answer), number, noun;
@@ -149,6 +149,10 @@ static struct str count_of(const struct buf *answer, int64_t *ret_count)
     *ret_count = 0;
     if (!str_cut(text, ' ', &number, &noun) || !str_to_i64(number, 0, INT32_MAX, ret_count))
         return text;
+    if (*ret_count != 1 && str_ends(noun, STR("sses")))
+        noun.len -= 2;
+    else if (*ret_count != 1 && str_ends(noun, STR("s")))
+        noun.len--;
     return noun;
 }
 

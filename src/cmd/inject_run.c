@@ -96,8 +96,11 @@ static void note_fault(struct running *running, const struct scenario_step *step
         target_text(&targets->items[i], text);
         buf_printf(&fault.objects, "%s%s", i ? ", " : "", text);
     }
-    tell(running, STR_FORMAT ": %s %s (%zu %s)", STR_ARG(fault.step), inject_action_names[step->action],
-         fault.objects.data ? fault.objects.data : "", done->count, done->noun);
+    struct buf count BUF_CLEANUP = {0};
+    put_count(&count, (int64_t)done->count, done->noun);
+    tell(running, STR_FORMAT ": %s %s (" STR_FORMAT ")", STR_ARG(fault.step),
+         inject_action_names[step->action], fault.objects.data ? fault.objects.data : "",
+         STR_ARG(buf_str(&count)));
     vec_push(&running->watch.faults, fault);
     for (size_t i = 0; i < done->records.len; i++) {
         struct healing healing = {done->records.items[i],

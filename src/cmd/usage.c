@@ -123,11 +123,15 @@ void usage_unknown(const char *what, struct str word, const char *const *known, 
     struct buf text BUF_CLEANUP = {0};
     for (size_t i = 0; i < count; i++)
         nearest_offer(&nearest, str_from(known[i]));
-    if (nearest.best.len)
-        buf_printf(&text, "; did you mean \"" STR_FORMAT "\"?", STR_ARG(nearest.best));
-    for (size_t i = 0; i < count && !nearest.best.len; i++)
-        buf_printf(&text, "%s%s", i == 0 ? ", expected " : i + 1 == count ? " or " : ", ", known[i]);
-    say("unknown %s \"" STR_FORMAT "\"" STR_FORMAT, what, STR_ARG(word), STR_ARG(buf_str(&text)));
+    if (nearest.best.len) {
+        say("unknown %s \"" STR_FORMAT "\"; did you mean \"" STR_FORMAT "\"?", what, STR_ARG(word),
+            STR_ARG(nearest.best));
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&text, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", known[i]);
+    say("\"" STR_FORMAT "\" is not %s %s, expected " STR_FORMAT, STR_ARG(word),
+        strchr("aeiou", what[0]) ? "an" : "a", what, STR_ARG(buf_str(&text)));
 }
 
 int usage_wrong(const char *usage, const char *format, ...)

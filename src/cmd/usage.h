@@ -32,7 +32,7 @@ bool usage_value(bool good);
 /* The value of -o where a command has a text form and JSON: "json" or "text". False, and said, for others. */
 bool usage_json(const char *value, bool *ret_json);
 
-/* Says: unknown WHAT "word", and the known word nearest to it, or all of them where none is near. */
+/* Says that the word is not known, and the known word nearest to it, or all of them where none is near. */
 void usage_unknown(const char *what, struct str word, const char *const *known, size_t count);
 
 /* Says `format` (NULL: the mistake was said), then the first paragraph of `usage` and how to get the rest.

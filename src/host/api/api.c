@@ -25,6 +25,7 @@ void api_free_bare(struct api *api)
     usage_table_free(api->usages);
     access_builtins_free(api->builtins);
     vec_done(&api->retries);
+    vec_done(&api->told_of_images);
     mem_free(api);
 }
 

@@ -129,6 +129,7 @@ struct api {
     struct guard_look holds_look;
     size_t writes_pending;             /* writes with the host */
     VEC(struct api_request *) retries; /* writes to be tried again from the loop */
+    VEC(uint64_t) told_of_images; /* hashes of the users who were warned that images are recorded only */
     struct api_stats stats;
     struct api_turns turns;
     bool closing;

@@ -2,6 +2,7 @@
 
 #include <gnutls/crypto.h>
 
+#include "base/hash.h"
 #include "base/units.h"
 
 enum { FIELD_MANAGER_BYTES_MAX = 128 };
@@ -335,6 +336,23 @@ void request_forget_write(struct api_request *request)
 
 /* --- create, replace --------------------------------------------------------------------------- */
 
+enum { TOLD_MAX = 4096 }; /* users; beyond that all are told again */
+
+/* Nobody has to hear it with every job. */
+static bool told_of_images(struct api_request *request)
+{
+    struct str user = request->user ? request->user->name : (struct str){0};
+    uint64_t hash = hash64(0, user.data, user.len);
+    struct api *api = request->api;
+    for (size_t i = 0; i < api->told_of_images.len; i++)
+        if (api->told_of_images.items[i] == hash)
+            return true;
+    if (api->told_of_images.len == TOLD_MAX)
+        vec_clear(&api->told_of_images);
+    vec_push(&api->told_of_images, hash);
+    return false;
+}
+
 static void warn_of_images(struct api_request *request, const struct doc *object)
 {
     const struct doc *rjobs = doc_path(object, "spec", "replicatedJobs", NULL);
@@ -344,6 +362,8 @@ static void warn_of_images(struct api_request *request, const struct doc *object
         struct str image = doc_str(doc_get(doc_at(containers, 0), "image"), STR(""));
         if (image.len == 0)
             continue;
+        if (told_of_images(request))
+            return;
         request_warn(request,
                      "container image " STR_FORMAT
                      " is recorded only; the command runs directly on the machine",
