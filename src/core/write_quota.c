@@ -92,9 +92,13 @@ static bool quantity_milli(const struct doc *node, int64_t *ret_milli)
     return true;
 }
 
-/* Sum of `requests` or `limits` of one resource over a Pod template's containers, in thousandths. */
+/* Of `requests` or `limits` what the Pod as a whole says, else the sum over its containers; of one resource, in
+ * thousandths. */
 static int64_t pod_sum(const struct doc *pod, const char *list, struct str resource)
 {
+    int64_t whole = 0;
+    if (quantity_milli(doc_get_str(doc_path(pod, "spec", "resources", list, NULL), resource), &whole))
+        return whole;
     const struct doc *containers = doc_path(pod, "spec", "containers", NULL);
     int64_t sum = 0;
     for (size_t i = 0; i < doc_len(containers); i++) {

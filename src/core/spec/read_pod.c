@@ -175,8 +175,22 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* What the Pod as a whole asks for, in its spec.resources, counts instead of what its containers do together;
+ * its limit alone counts where no container asks for the resource. */
+static int64_t whole_request_milli(const struct doc *spec, const char *resource, int64_t together_milli)
+{
+    static const char *const lists[] = {"requests", "limits"};
+    for (size_t l = 0; l < 2; l++) {
+        const struct doc *node = doc_get(doc_path(spec, "resources", lists[l], NULL), resource);
+        int64_t milli;
+        if (node && (l == 0 || together_milli == 0) && schema_quantity(node, &milli))
+            return milli;
+    }
+    return together_milli;
+}
+
 /* As Kubernetes counts it: containers and sidecars together, or the largest plain init container. */
-static void sum_requests(struct pod_spec *pod)
+static void sum_requests(const struct doc *spec, struct pod_spec *pod)
 {
     int64_t cpu_init = 0, memory_init = 0;
     for (size_t i = 0; i < pod->container_count; i++) {
@@ -191,6 +205,10 @@ static void sum_requests(struct pod_spec *pod)
     }
     pod->cpu_request_milli = larger(pod->cpu_request_milli, cpu_init);
     pod->memory_request_bytes = larger(pod->memory_request_bytes, memory_init);
+    pod->cpu_request_milli = whole_request_milli(spec, "cpu", pod->cpu_request_milli);
+    if (pod->memory_request_bytes <= INT64_MAX / 1000)
+        pod->memory_request_bytes =
+            whole_up(whole_request_milli(spec, "memory", pod->memory_request_bytes * 1000));
 }
 
 void read_pod(struct arena *arena, const struct doc *pod_template, struct pod_spec *ret_pod)
@@ -217,7 +235,7 @@ void read_pod(struct arena *arena, const struct doc *pod_template, struct pod_sp
     pod->tolerations = read_tolerations(arena, doc_get(spec, "tolerations"), &pod->toleration_count);
     read_main_container(arena, container, pod);
     read_containers(arena, spec, pod);
-    sum_requests(pod);
+    sum_requests(spec, pod);
     read_chips(spec, pod);
     read_affinity(arena, doc_get(spec, "affinity"), pod);
     read_topology(arena, &pod->annotations, &pod->topology, NULL, NULL);

@@ -167,9 +167,55 @@ static void test_one_that_waits_is_deleted(void **state)
     harness_done(&h);
 }
 
+/* What a Pod asks for as a whole (spec.resources) costs quota and room on machines; containers' requests for
+ * the same resource are part of it. */
+static void test_resources_of_the_whole_pod(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *whole, *container;
+        int64_t cpu_milli;
+    } rows[] = {
+        {"{requests: {cpu: 3}}", "{}", 3000},
+        {"{requests: {cpu: 3}}", "{requests: {cpu: 1}}", 3000},
+        {"{limits: {cpu: 2}}", "{}", 2000},
+        {"{limits: {cpu: 2}}", "{requests: {cpu: 1}}", 1000},
+        {"{requests: {memory: 1Gi}}", "{requests: {cpu: 1500m}}", 1500},
+        {"{}", "{requests: {cpu: 500m}}", 500},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct harness h;
+        char yaml[1024];
+        harness_init(&h, 2, 4, 0);
+        must_apply(
+            &h,
+            FLAVOR("any") LOCAL_QUEUE(
+                "lq", "cq") "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: cq}\n"
+                            "spec:\n  namespaceSelector: {}\n  resourceGroups:\n  - coveredResources: [cpu, "
+                            "memory]\n    flavors:\n    - name: any\n      resources: [{name: cpu, "
+                            "nominalQuota: 5}, {name: memory, nominalQuota: 8Gi}]\n");
+        for (int pod = 0; pod < 2; pod++) {
+            snprintf(yaml, sizeof(yaml),
+                     "apiVersion: v1\nkind: Pod\nmetadata: {name: p%d, labels: {kueue.x-k8s.io/queue-name: "
+                     "lq}}\nspec: {restartPolicy: Never, resources: %s, containers: [{name: c, image: i, "
+                     "command: [run], resources: %s}]}\n",
+                     pod, rows[i].whole, rows[i].container);
+            must_apply(&h, yaml);
+        }
+        const struct task *task = jobs_find_pod(core_jobs(h.core), STR("default"), STR("p1"));
+        const struct workload *workload = workload_of(core_admit(h.core), task->job->jobset->uid);
+        assert_int_equal(workload->podsets[0].resources[0].per_task, rows[i].cpu_milli);
+        assert_int_equal(task->job->rjob->job.pod.cpu_request_milli, rows[i].cpu_milli);
+        assert_int_equal(workload->state,
+                         2 * rows[i].cpu_milli > 5000 ? WORKLOAD_PENDING : WORKLOAD_ADMITTED);
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resources_of_the_whole_pod),
         cmocka_unit_test(test_one_waits_at_its_gate),
         cmocka_unit_test(test_an_evicted_one_is_deleted),
         cmocka_unit_test(test_an_evicted_one_is_held),
