@@ -92,8 +92,8 @@ static bool quantity_milli(const struct doc *node, int64_t *ret_milli)
     return true;
 }
 
-/* Of `requests` or `limits` what the Pod as a whole says, else the sum over its containers; of one resource, in
- * thousandths. */
+/* Of `requests` or `limits` what the Pod as a whole says, else the sum over its containers; of one resource,
+ * in thousandths. */
 static int64_t pod_sum(const struct doc *pod, const char *list, struct str resource)
 {
     int64_t whole = 0;

@@ -165,6 +165,11 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
         field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/pod-group-name]"), "FieldValueInvalid",
                         NULL, "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(group));
     check_priority_label(jobset, labels, runs, errors);
+    static const char gates[] = "kueue.x-k8s.io/admission-gated-by";
+    const struct doc *notes = doc_path(document, "metadata", "annotations", NULL);
+    if (was.len)
+        gates_validate(labels_get(&jobset->spec.annotations, str_from(gates), STR("")),
+                       doc_str(doc_get(notes, gates), STR("")), false, errors);
     if (!str_equal(queue, was) && runs)
         field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/queue-name]"), "FieldValueInvalid", NULL,
                         "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(queue));

@@ -22,6 +22,7 @@
  *   explain.c    why a workload waits, for who reads it
  *   status.c     the numbers that queue objects show
  *   pending.c    who waits in a queue, in which order
+ *   gate.c       who else must let go of a workload
  *   inuse.c      queue objects that are deleted while they are used
  * The quota arithmetic itself is sched/quota.h, pure and without any object.
  *

@@ -186,6 +186,7 @@ static inline struct object_ref ref_workload(const struct workload *workload)
 struct assignment;
 void workload_bind(struct step *step, struct workload *workload); /* into the tree's lists */
 void workload_unbind(struct workload *workload);
+bool workload_is_stopped(const struct workload *workload); /* not counted as pending */
 void workload_book(struct admit *admit, struct workload *workload); /* quota by its podsets' flavours */
 void workload_unbook(struct admit *admit, struct workload *workload);
 /* What its assignment takes of a cell of the queue that it is booked in. */
@@ -397,6 +398,11 @@ int fair_share_compare(struct fair_share a, struct fair_share b); /* < 0: a is t
 /* --- why.c ---------------------------------------------------------------------------------------------- */
 void why_quota(const struct admit *admit, const struct cluster_queue *queue, uint32_t cell, int64_t needs,
                struct buf *out);
+
+/* --- gate.c --------------------------------------------------------------------------------------------- */
+struct str admission_gates(const struct jobset *jobset); /* empty: none */
+/* Two values of the annotation: what an object had, and what it is to have. */
+void gates_validate(struct str was, struct str is, bool is_new, struct field_errors *errors);
 
 /* --- inuse.c -------------------------------------------------------------------------------------------- */
 size_t tree_count_ending(const struct object_store *objects);

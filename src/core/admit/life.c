@@ -99,9 +99,15 @@ static const char *obstacle(const struct step *step, const struct workload *work
                    STR_ARG(queue->message));
         return "Suspended";
     }
-    for (size_t p = 0; p < (workload->gang.len ? workload->gang.len : 1); p++)
+    for (size_t p = 0; p < (workload->gang.len ? workload->gang.len : 1); p++) {
+        struct str gates = admission_gates(podset_owner(workload, p)->jobset);
+        if (gates.len) {
+            buf_printf(why, "Admission is gated by: " STR_FORMAT, STR_ARG(gates));
+            return "AdmissionGated";
+        }
         if (gated_by_others(podset_owner(workload, p)->jobset, why))
             return "Suspended";
+    }
     const char *lacks = group_obstacle(workload, why);
     if (lacks)
         return lacks;
@@ -115,12 +121,18 @@ static const char *obstacle(const struct step *step, const struct workload *work
     return NULL;
 }
 
+/* It waits for no quota: what it waits for is not the queue's to give. */
+bool workload_is_stopped(const struct workload *workload)
+{
+    return !workload->active || (workload->local && workload->local->stop != STOP_NONE) ||
+           admission_gates(workload->jobset).len > 0;
+}
+
 static void bind_pending(struct step *step, struct workload *workload)
 {
     struct buf why BUF_CLEANUP = {0};
     const char *reason = obstacle(step, workload, &why);
-    bool stopped = !workload->active || (workload->local && workload->local->stop != STOP_NONE);
-    if (!stopped)
+    if (!workload_is_stopped(workload))
         count_as(workload, COUNTED_PENDING, 1);
     if (reason) {
         workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, reason, STR_FORMAT,
@@ -130,7 +142,8 @@ static void bind_pending(struct step *step, struct workload *workload)
     }
     const struct workload_condition *was = &workload->conditions[WORKLOAD_QUOTA_RESERVED];
     if (was->present && !was->status &&
-        (strcmp(was->reason, "Misconfigured") == 0 || strcmp(was->reason, "Suspended") == 0))
+        (strcmp(was->reason, "Misconfigured") == 0 || strcmp(was->reason, "Suspended") == 0 ||
+         strcmp(was->reason, "AdmissionGated") == 0))
         workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "PendingEvaluation",
                                "Waits for its turn in ClusterQueue " STR_FORMAT,
                                STR_ARG(workload->queue->name));

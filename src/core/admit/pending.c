@@ -15,9 +15,8 @@ static int by_turn(const void *a, const void *b)
 /* A deactivated one, or one whose LocalQueue is stopped, waits for nothing; of a group one speaks for all. */
 static bool waits_in(const struct workload *workload, const struct cluster_queue *queue)
 {
-    bool stopped = !workload->active || (workload->local && workload->local->stop != STOP_NONE);
-    return workload->state == WORKLOAD_PENDING && !stopped && workload->queue == queue &&
-           workload_face(workload) == workload;
+    return workload->state == WORKLOAD_PENDING && !workload_is_stopped(workload) &&
+           workload->queue == queue && workload_face(workload) == workload;
 }
 
 size_t queue_pending(const struct admit *admit, const struct object *object, struct arena *arena,

@@ -61,6 +61,7 @@ const char *workload_reason(struct str reason)
         "AdmissionCheck",
         "DeactivatedDueToAdmissionCheck",
         "FailedToStart",
+        "AdmissionGated",
         REASON_DELETED,
     };
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
@@ -243,12 +244,32 @@ static const char *owner_word(const struct jobset *jobset)
     return jobset->form == FORM_JOB ? "job" : jobset->form == FORM_POD ? "pod" : "jobset";
 }
 
+enum { NAME_HASH_CHARS = 5 };
+
+/* Kueue's: of the owner's kind, group, name and uid. */
+static void name_hash(const struct workload *workload, char ret_hash[NAME_HASH_CHARS + 1])
+{
+    static const char *const kinds[] = {[FORM_JOBSET] = "JobSet\njobset.x-k8s.io",
+                                        [FORM_JOB] = "Job\nbatch",
+                                        [FORM_POD] = "Pod\n"};
+    const struct jobset *jobset = workload->jobset;
+    struct buf text BUF_CLEANUP = {0};
+    char uid[UID_TEXT_MAX], hex[41];
+    uint8_t digest[20];
+    uid_text(workload_owner_uid(workload), uid);
+    buf_printf(&text, "%s\n" STR_FORMAT "\n%s", kinds[jobset->form], STR_ARG(jobset->name), uid);
+    sha1(text.data, text.len, digest);
+    hex_encode(digest, sizeof(digest), hex);
+    mem_copy(ret_hash, hex, NAME_HASH_CHARS);
+    ret_hash[NAME_HASH_CHARS] = 0;
+}
+
 static void set_name(struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
-    char suffix[SUFFIX_TEXT_MAX];
+    char suffix[NAME_HASH_CHARS + 1];
     struct buf text = {0};
-    uid_suffix(jobset->uid, suffix);
+    name_hash(workload, suffix);
     if (workload->group)
         buf_add_str(&text, buf_str(&workload->group->key)); /* all of a group are shown as one */
     else
@@ -441,6 +462,8 @@ void admit_validate_new(const struct doc *document, const struct jobset_spec *sp
     struct str least = labels_get(&spec->annotations, NOTE_LEAST, (struct str){0});
     struct str follow = labels_get(&spec->annotations, NOTE_FOLLOW, (struct str){0});
     int64_t number;
+    gates_validate(STR(""), labels_get(&spec->annotations, STR("kueue.x-k8s.io/admission-gated-by"), STR("")),
+                   true, errors);
     if (workload_form(document) == FORM_POD)
         check_pod_group(spec, errors);
     if (workload_form(document) != FORM_JOB)

@@ -346,6 +346,14 @@ static void put_labels(struct render *render, const struct workload *workload)
         json_pair_text(out, "kueue.x-k8s.io/job-uid", uid);
     json_pair_str(out, "kueue.x-k8s.io/queue-name", workload->queue_name);
     json_end_object(out);
+    static const char gates[] = "kueue.x-k8s.io/admission-gated-by";
+    struct str gated = labels_get(&workload->jobset->spec.annotations, str_from(gates), STR(""));
+    if (!gated.len)
+        return;
+    json_key(out, "annotations");
+    json_begin_object(out);
+    json_pair_str(out, gates, gated);
+    json_end_object(out);
 }
 
 /* Every Pod of a group owns its Workload. */

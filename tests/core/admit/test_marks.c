@@ -1,6 +1,7 @@
 /* What admission writes on the templates and Pods of a Job, and what of it comes back with a user's write. */
 #include "queues.h"
 
+#include "base/hash.h"
 #include "core/job/trial.h"
 
 #define MARKED_FLAVOR                                                                                        \
@@ -59,6 +60,24 @@ static void test_templates_say_what_was_added(void **state)
     harness_done(&h);
 }
 
+/* A Workload is named as Kueue names it: programs that know the Job know its name. */
+static void test_name_ends_with_the_owners_hash(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h);
+    must_apply(&h, JOB(""));
+    char uid[UID_TEXT_MAX], text[256], hex[41], wanted[64];
+    uint8_t digest[20];
+    uid_text(behind(&h, "j")->jobs[0]->uid, uid);
+    snprintf(text, sizeof(text), "Job\nbatch\nj\n%s", uid);
+    sha1(text, strlen(text), digest);
+    hex_encode(digest, sizeof(digest), hex);
+    snprintf(wanted, sizeof(wanted), "job-j-%.5s", hex);
+    assert_non_null(workload_find(core_admit(h.core), STR("default"), str_from(wanted)));
+    harness_done(&h);
+}
+
 static int send_back(struct harness *h, const char *job, struct arena *arena)
 {
     struct buf json = {0};
@@ -108,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_templates_say_what_was_added),
+        cmocka_unit_test(test_name_ends_with_the_owners_hash),
         cmocka_unit_test(test_what_was_added_may_be_sent_back),
         cmocka_unit_test(test_other_changes_are_refused),
     };
