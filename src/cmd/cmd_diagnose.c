@@ -216,9 +216,11 @@ static void take_dump(const struct diagnose_options *options, struct folder *fol
     int code = pickle ? pickle_parse(&arena, text, &doc, &error) : json_parse(&arena, text, &doc, &error);
     if (code == 0)
         code = flight_add_dump(flight, (uint32_t)file->rank, doc, &error);
-    if (code == 0)
+    if (code == 0) {
         folder->read++;
-    else {
+        if (error.code != ERROR_NONE)
+            say(STR_FORMAT ": passed over: %s", STR_ARG(file->name), error.text);
+    } else {
         say(STR_FORMAT ": %s", STR_ARG(file->name), error.text);
         folder->refused++;
     }

@@ -9,7 +9,7 @@
  *
  * A flight is the record of all ranks: process groups with their members, and for each rank the operations
  * that it put on a group, in order. A dump is PyTorch's (docs/diagnose.md has the form); fields that are
- * absent are done without, fields of the wrong type are refused by rank and path.
+ * absent or of another form are done without.
  *
  * The rule. Each group, and each sender and receiver pair, is a lane: operations on it have numbers, and each
  * member has finished all up to some number. A rank's head is its oldest operation that is not finished. A
@@ -49,7 +49,9 @@ void flight_free(struct flight *flight); /* NULL allowed */
 /* Ranks 0 to count-1 exist, whether or not anything was heard of them; without it, those that are named. */
 int flight_expect(struct flight *flight, uint32_t count, struct error *error);
 
-/* Takes the dump of one rank. ERROR_INVALID / ERROR_LIMIT: "rank N: PATH: why", and nothing of it was taken.
+/* Takes the dump of one rank. A field of another form than expected counts as not said: then the result is 0,
+ * and `error` (zeroed before) says which. ERROR_INVALID / ERROR_LIMIT: "rank N: PATH: why", and nothing of it
+ * was taken: it is no dump, none of its operations can be read, or it is another rank's.
  * ERROR_EXISTS: there is one of this rank. */
 int flight_add_dump(struct flight *flight, uint32_t rank, const struct doc *dump, struct error *error);
 /* Takes what the watchdog of a process group wrote into one log; other lines are passed over. Returns how

@@ -55,6 +55,8 @@ struct reading {
     struct flight *flight;
     uint32_t rank;
     struct error *error;
+    struct error odd; /* the first field that was passed over */
+    size_t odd_count;
     size_t index;          /* of the entry */
     size_t places[FIELDS]; /* where each field stood last */
     struct str names[FIELDS];
@@ -65,11 +67,13 @@ struct reading {
 
 /* --- fields --------------------------------------------------------------------------------------- */
 
-static int refuse(struct reading *reading, enum field field, const struct doc *value, const char *wanted)
+/* A field of another form than expected counts as not said: the rest of the dump holds. */
+static void pass_over(struct reading *reading, enum field field, const struct doc *value, const char *wanted)
 {
-    return error_set(reading->error, ERROR_INVALID,
-                     "rank %u: entries[%zu].%s: a value of type %s where %s is expected", reading->rank,
-                     reading->index, field_names[field], doc_kind_name(value->kind), wanted);
+    if (reading->odd_count++ == 0)
+        error_set(&reading->odd, ERROR_INVALID,
+                  "rank %u: entries[%zu].%s: a value of type %s where %s is expected", reading->rank,
+                  reading->index, field_names[field], doc_kind_name(value->kind), wanted);
 }
 
 /* NULL: absent or null. */
@@ -97,19 +101,20 @@ static bool number_of(const struct doc *value, int64_t *ret_number)
     return true;
 }
 
-static int get_number(struct reading *reading, const struct doc *entry, enum field field, int64_t *number)
+static void get_number(struct reading *reading, const struct doc *entry, enum field field, int64_t *number)
 {
     const struct doc *value = find(reading, entry, field);
-    return !value || number_of(value, number) ? 0 : refuse(reading, field, value, "an integer");
+    if (value && !number_of(value, number))
+        pass_over(reading, field, value, "an integer");
 }
 
-static int get_text(struct reading *reading, const struct doc *entry, enum field field, struct str *text)
+static void get_text(struct reading *reading, const struct doc *entry, enum field field, struct str *text)
 {
     const struct doc *value = find(reading, entry, field);
     if (value && value->kind != DOC_STRING)
-        return refuse(reading, field, value, "a string");
-    *text = value ? value->text : *text;
-    return 0;
+        pass_over(reading, field, value, "a string");
+    else
+        *text = value ? value->text : *text;
 }
 
 /* Elements of one size: the product of its integers; saturates. */
@@ -133,14 +138,14 @@ static bool add_size(struct buf *out, const struct doc *size, int64_t *elements)
     return true;
 }
 
-static int get_sizes(struct reading *reading, const struct doc *entry, enum field field,
-                     const struct term **ret_term)
+static void get_sizes(struct reading *reading, const struct doc *entry, enum field field,
+                      const struct term **ret_term)
 {
     const struct doc *value = find(reading, entry, field);
     int64_t elements = 0;
     *ret_term = NULL;
     if (!value)
-        return 0;
+        return;
     buf_clear(&reading->text);
     bool good = value->kind == DOC_ARRAY;
     for (size_t i = 0; good && i < value->array.len; i++) {
@@ -148,31 +153,34 @@ static int get_sizes(struct reading *reading, const struct doc *entry, enum fiel
             buf_add(&reading->text, ", ", 2);
         good = add_size(&reading->text, value->array.items[i], &elements);
     }
-    if (!good)
-        return refuse(reading, field, value, "a list of lists of sizes");
-    *ret_term = flight_term(reading->flight, buf_str(&reading->text), elements);
-    return 0;
+    if (good)
+        *ret_term = flight_term(reading->flight, buf_str(&reading->text), elements);
+    else
+        pass_over(reading, field, value, "a list of lists of sizes");
 }
 
-static int get_types(struct reading *reading, const struct doc *entry, enum field field,
-                     const struct term **ret_term)
+/* A list of strings; one alone is taken as a list of one. */
+static void get_types(struct reading *reading, const struct doc *entry, enum field field,
+                      const struct term **ret_term)
 {
     const struct doc *value = find(reading, entry, field);
     *ret_term = NULL;
     if (!value)
-        return 0;
-    if (value->kind != DOC_ARRAY)
-        return refuse(reading, field, value, "a list of strings");
+        return;
     buf_clear(&reading->text);
-    for (size_t i = 0; i < value->array.len; i++) {
-        if (value->array.items[i]->kind != DOC_STRING)
-            return refuse(reading, field, value, "a list of strings");
+    bool good = value->kind == DOC_ARRAY || value->kind == DOC_STRING;
+    if (value->kind == DOC_STRING)
+        buf_add_str(&reading->text, value->text);
+    for (size_t i = 0; good && value->kind == DOC_ARRAY && i < value->array.len; i++) {
+        good = value->array.items[i]->kind == DOC_STRING;
         if (i)
             buf_add(&reading->text, ", ", 2);
-        buf_add_str(&reading->text, value->array.items[i]->text);
+        buf_add_str(&reading->text, doc_str(value->array.items[i], STR("")));
     }
-    *ret_term = flight_term(reading->flight, buf_str(&reading->text), 0);
-    return 0;
+    if (good)
+        *ret_term = flight_term(reading->flight, buf_str(&reading->text), 0);
+    else
+        pass_over(reading, field, value, "a list of strings");
 }
 
 /* --- groups --------------------------------------------------------------------------------------- */
@@ -190,6 +198,12 @@ static int add_group(struct reading *reading, struct str name, struct str desc, 
     struct error why = {0};
     struct group *group;
     int code = flight_group(reading->flight, name, desc, ranks, &group, &why);
+    if (code == ERROR_INVALID && ranks.len) { /* its members are not known, then */
+        if (reading->odd_count++ == 0)
+            error_set(&reading->odd, code, "rank %u: pg_config." STR_FORMAT ".ranks: %s", reading->rank,
+                      STR_ARG(name), why.text);
+        code = flight_group(reading->flight, name, desc, STR(""), &group, &why);
+    }
     if (code < 0)
         return error_set(reading->error, code, "rank %u: pg_config." STR_FORMAT ".ranks: %s", reading->rank,
                          STR_ARG(name), why.text);
@@ -204,15 +218,16 @@ static int add_group(struct reading *reading, struct str name, struct str desc, 
 }
 
 /* A list of ranks is a string in dumps of today; a list of integers is taken too. */
-static int ranks_text(struct reading *reading, struct str name, const struct doc *value, struct str *ret_text)
+static void ranks_text(struct reading *reading, struct str name, const struct doc *value,
+                       struct str *ret_text)
 {
     buf_clear(&reading->text);
     *ret_text = STR("");
     if (!value || value->kind == DOC_NULL)
-        return 0;
+        return;
     if (value->kind == DOC_STRING) {
         *ret_text = value->text;
-        return 0;
+        return;
     }
     bool good = value->kind == DOC_ARRAY;
     for (size_t i = 0; good && i < value->array.len; i++) {
@@ -220,13 +235,12 @@ static int ranks_text(struct reading *reading, struct str name, const struct doc
         if (good)
             buf_printf(&reading->text, i ? ", %lld" : "[%lld", (long long)value->array.items[i]->integer);
     }
-    if (!good)
-        return error_set(reading->error, ERROR_INVALID,
-                         "rank %u: pg_config." STR_FORMAT ".ranks: a list is expected", reading->rank,
-                         STR_ARG(name));
     buf_add_char(&reading->text, ']');
-    *ret_text = buf_str(&reading->text);
-    return 0;
+    if (good)
+        *ret_text = buf_str(&reading->text);
+    else if (reading->odd_count++ == 0)
+        error_set(&reading->odd, ERROR_INVALID, "rank %u: pg_config." STR_FORMAT ".ranks: a list is expected",
+                  reading->rank, STR_ARG(name));
 }
 
 static int read_groups(struct reading *reading, const struct doc *config)
@@ -240,8 +254,9 @@ static int read_groups(struct reading *reading, const struct doc *config)
     for (size_t i = 0; i < config->object.len; i++) {
         const struct doc_member *member = &config->object.members[i];
         struct str ranks, name = doc_str(doc_get(member->value, "name"), member->key);
-        int code = ranks_text(reading, name, doc_get(member->value, "ranks"), &ranks);
-        if (code == 0 && !local_group(reading, name))
+        int code = 0;
+        ranks_text(reading, name, doc_get(member->value, "ranks"), &ranks);
+        if (!local_group(reading, name))
             code = add_group(reading, name, doc_str(doc_get(member->value, "desc"), STR("")), ranks);
         if (code < 0)
             return code;
@@ -251,23 +266,25 @@ static int read_groups(struct reading *reading, const struct doc *config)
 
 /* --- entries -------------------------------------------------------------------------------------- */
 
-/* (name, description) of an entry; a dump of old has pg_id alone. */
+/* (name, description) of an entry; a dump of old has pg_id alone. NULL: neither can be read. */
 static int entry_group(struct reading *reading, const struct doc *entry, struct local_group **ret_local)
 {
     char digits[24];
     int64_t id = NUMBER_NONE;
-    int code = get_number(reading, entry, FIELD_PG_ID, &id);
-    if (code < 0)
-        return code;
+    get_number(reading, entry, FIELD_PG_ID, &id);
     const struct doc *pair = find(reading, entry, FIELD_GROUP), *first = doc_at(pair, 0);
     struct str name = doc_str(pair, doc_str(first, STR("")));
-    if (pair && !name.len)
-        return refuse(reading, FIELD_GROUP, pair, "a pair of name and description");
+    if (pair && !name.len) {
+        pass_over(reading, FIELD_GROUP, pair, "a pair of name and description");
+        if (id == NUMBER_NONE)
+            return 0;
+        pair = NULL;
+    }
     if (!pair && id != NUMBER_NONE)
         name = (struct str){digits, (size_t)snprintf(digits, sizeof digits, "%lld", (long long)id)};
     struct local_group *local = local_group(reading, name);
     if (!local) {
-        code = add_group(reading, name, doc_str(doc_at(pair, 1), STR("")), STR(""));
+        int code = add_group(reading, name, doc_str(doc_at(pair, 1), STR("")), STR(""));
         if (code < 0)
             return code;
         local = &vec_last(&reading->groups);
@@ -305,24 +322,21 @@ static void read_ends(struct op *op, struct str call)
     op->target = global_rank(op->group, send ? to : from);
 }
 
-static int read_state(struct reading *reading, const struct doc *entry, struct op *op)
+static void read_state(struct reading *reading, const struct doc *entry, struct op *op)
 {
     struct str state = STR("scheduled");
     int64_t started = 0, completed = 0;
-    int code = get_text(reading, entry, FIELD_STATE, &state);
-    if (code == 0)
-        code = get_number(reading, entry, FIELD_STARTED, &started);
-    if (code == 0)
-        code = get_number(reading, entry, FIELD_COMPLETED, &completed);
-    if (code == 0 && !str_is(state, "scheduled") && !str_is(state, "started") && !str_is(state, "completed"))
-        return error_set(reading->error, ERROR_INVALID,
-                         "rank %u: entries[%zu].state: \"" STR_FORMAT
-                         "\" is not scheduled, started or completed",
-                         reading->rank, reading->index, (int)(state.len < 64 ? state.len : 64), state.data);
+    get_text(reading, entry, FIELD_STATE, &state);
+    get_number(reading, entry, FIELD_STARTED, &started);
+    get_number(reading, entry, FIELD_COMPLETED, &completed);
+    bool known = str_is(state, "scheduled") || str_is(state, "started") || str_is(state, "completed");
+    if (!known && reading->odd_count++ == 0)
+        error_set(&reading->odd, ERROR_INVALID,
+                  "rank %u: entries[%zu].state: \"" STR_FORMAT "\" is not scheduled, started or completed",
+                  reading->rank, reading->index, (int)(state.len < 64 ? state.len : 64), state.data);
     op->state = str_is(state, "completed") || completed > 0 ? OP_COMPLETED
                 : str_is(state, "started") || started > 0   ? OP_STARTED
                                                             : OP_SCHEDULED;
-    return code;
 }
 
 static int read_op(struct reading *reading, const struct doc *entry, struct op *op)
@@ -332,31 +346,24 @@ static int read_op(struct reading *reading, const struct doc *entry, struct op *
     int64_t seq = NUMBER_NONE, p2p_seq = NUMBER_NONE;
     const struct doc *p2p = find(reading, entry, FIELD_P2P);
     op->record_id = (int64_t)reading->index;
+    op->seq = NUMBER_NONE;
     int code = entry_group(reading, entry, &local);
-    if (code == 0)
-        code = get_number(reading, entry, FIELD_RECORD, &op->record_id);
-    if (code == 0)
-        code = get_number(reading, entry, FIELD_SEQ, &seq);
-    if (code == 0)
-        code = get_number(reading, entry, FIELD_P2P_SEQ, &p2p_seq);
-    if (code == 0)
-        code = get_number(reading, entry, FIELD_CREATED, &op->created_ns);
-    if (code == 0)
-        code = get_text(reading, entry, FIELD_NAME, &name);
-    if (code == 0)
-        code = get_sizes(reading, entry, FIELD_INPUT, &op->input);
-    if (code == 0)
-        code = get_sizes(reading, entry, FIELD_OUTPUT, &op->output);
-    if (code == 0)
-        code = get_types(reading, entry, FIELD_INPUT_TYPES, &op->input_type);
-    if (code == 0)
-        code = get_types(reading, entry, FIELD_OUTPUT_TYPES, &op->output_type);
-    if (code == 0)
-        code = read_state(reading, entry, op);
-    if (code == 0 && p2p && p2p->kind != DOC_BOOL)
-        code = refuse(reading, FIELD_P2P, p2p, "a boolean");
-    if (code < 0)
+    if (code < 0 || !local)
         return code;
+    get_number(reading, entry, FIELD_RECORD, &op->record_id);
+    get_number(reading, entry, FIELD_SEQ, &seq);
+    get_number(reading, entry, FIELD_P2P_SEQ, &p2p_seq);
+    get_number(reading, entry, FIELD_CREATED, &op->created_ns);
+    get_text(reading, entry, FIELD_NAME, &name);
+    get_sizes(reading, entry, FIELD_INPUT, &op->input);
+    get_sizes(reading, entry, FIELD_OUTPUT, &op->output);
+    get_types(reading, entry, FIELD_INPUT_TYPES, &op->input_type);
+    get_types(reading, entry, FIELD_OUTPUT_TYPES, &op->output_type);
+    read_state(reading, entry, op);
+    if (p2p && p2p->kind != DOC_BOOL) {
+        pass_over(reading, FIELD_P2P, p2p, "a boolean");
+        p2p = NULL;
+    }
     struct str backend, call;
     call = str_cut(name, ':', &backend, &call) ? call : name;
     op->group = local->group;
@@ -417,10 +424,13 @@ static int read_entries(struct reading *reading, const struct doc *entries)
         const struct doc *entry = entries->array.items[i];
         struct op op = {0};
         reading->index = i;
-        if (entry->kind != DOC_OBJECT)
-            return error_set(reading->error, ERROR_INVALID,
-                             "rank %u: entries[%zu]: a value of type %s where an object is expected",
-                             reading->rank, i, doc_kind_name(entry->kind));
+        if (entry->kind != DOC_OBJECT) {
+            if (reading->odd_count++ == 0)
+                error_set(&reading->odd, ERROR_INVALID,
+                          "rank %u: entries[%zu]: a value of type %s where an object is expected",
+                          reading->rank, i, doc_kind_name(entry->kind));
+            continue;
+        }
         int code = read_op(reading, entry, &op);
         if (code < 0)
             return code;
@@ -429,6 +439,8 @@ static int read_entries(struct reading *reading, const struct doc *entries)
         if (!str_is(op.name->text, "coalesced") || !close_batch(reading, &op))
             vec_push(&reading->ops, op);
     }
+    if (reading->ops.len == 0 && reading->odd_count > 0) /* nothing of it can be read */
+        return error_set(reading->error, ERROR_INVALID, "%s", reading->odd.text);
     return 0;
 }
 
@@ -558,6 +570,9 @@ int flight_add_dump(struct flight *flight, uint32_t rank, const struct doc *dump
         take_status(&reading, doc_get(dump, "pg_status"));
         take_ops(&reading);
     }
+    if (code == 0 && reading.odd_count > 0)
+        error_set(error, ERROR_INVALID, "%s%s", reading.odd.text,
+                  reading.odd_count > 1 ? ", and other fields" : "");
     vec_done(&reading.groups);
     vec_done(&reading.ops);
     buf_done(&reading.text);
