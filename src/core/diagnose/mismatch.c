@@ -216,32 +216,43 @@ static bool compare_pair(struct judge *judge, const struct lane *lane, const vot
     return true;
 }
 
+/* What the member called under this number; of a coalesced call its part of this index. */
 static const struct op *op_at(struct judge *judge, const struct lane *lane, const struct seat *seat,
-                              int64_t seq)
+                              int64_t seq, size_t part)
 {
-    if (seat->first && (lane->p2p || seat->first->seq == seq))
-        return seat->first;
+    if (lane->p2p)
+        return part == 0 ? seat->first : NULL;
     const struct rank_record *record = flight_rank(judge->flight, seat->rank);
-    for (size_t i = record->ops.len; !lane->p2p && i-- > 0;)
-        if (record->ops.items[i].seat == seat && !record->ops.items[i].p2p && record->ops.items[i].seq == seq)
-            return &record->ops.items[i];
+    for (size_t i = 0; i < record->ops.len; i++) {
+        const struct op *op = &record->ops.items[i];
+        if (op->seat == seat && !op->p2p && op->seq == seq && part-- == 0)
+            return op;
+    }
     return NULL;
+}
+
+/* Appends what each known member called; returns how many of them did. */
+static size_t collect_votes(struct judge *judge, const struct lane *lane, int64_t seq, size_t part,
+                            voters *all)
+{
+    for (size_t i = lane->unknown; i < lane->seats.len; i++) {
+        struct voter voter = {lane->seats.items[i], op_at(judge, lane, lane->seats.items[i], seq, part)};
+        /* From a watchdog's line no more is known than that it was called. */
+        if (voter.op && (voter.op->input || voter.op->output || lane->p2p))
+            vec_push(all, voter);
+    }
+    return all->len;
 }
 
 bool judge_mismatch(struct judge *judge, struct lane *lane, int64_t seq)
 {
     voters all = {0};
-    for (size_t i = lane->unknown; i < lane->seats.len; i++) {
-        struct voter voter = {lane->seats.items[i], op_at(judge, lane, lane->seats.items[i], seq)};
-        /* From a watchdog's line no more is known than that it was called. */
-        if (voter.op && (voter.op->input || voter.op->output || lane->p2p))
-            vec_push(&all, voter);
-    }
     bool found = false;
-    if (all.len > 1 && lane->p2p)
-        found = compare_pair(judge, lane, &all);
-    else if (all.len > 1)
-        found = compare_votes(judge, lane, &all) || compare_exchange(judge, lane, &all);
+    for (size_t part = 0; !found && collect_votes(judge, lane, seq, part, &all) > 1; part++) {
+        found = lane->p2p ? compare_pair(judge, lane, &all)
+                          : compare_votes(judge, lane, &all) || compare_exchange(judge, lane, &all);
+        vec_clear(&all);
+    }
     vec_done(&all);
     return found;
 }
