@@ -200,53 +200,6 @@ static int verify(struct store *store, struct error *error)
 
 /* --- replay --------------------------------------------------------------------------------------------- */
 
-static const char *effect_name(enum effect_kind kind)
-{
-    switch (kind) {
-    case EFFECT_REPLY:
-        return "reply";
-    case EFFECT_CHANGED:
-        return "changed";
-    case EFFECT_TASK_START:
-        return "start";
-    case EFFECT_TASK_STOP:
-        return "stop";
-    case EFFECT_TASK_NOTICE:
-        return "notice";
-    case EFFECT_TASK_FORGET:
-        return "forget";
-    case EFFECT_ERRAND_START:
-        return "errand-start";
-    case EFFECT_ERRAND_STOP:
-        return "errand-stop";
-    case EFFECT_SAY_AGAIN:
-        return "say-again";
-    case EFFECT_TASK_REJOIN:
-        return "rejoin";
-    case EFFECT_WARNING:
-        return "warning";
-    }
-    return "?";
-}
-
-static void print_effect(const struct effect *effect)
-{
-    printf("            %" PRIu64 ".%u %s", effect->seq, effect->index, effect_name(effect->kind));
-    if (effect->kind == EFFECT_REPLY)
-        printf(" %d", effect->reply.code);
-    if (effect->kind == EFFECT_CHANGED) {
-        static const char *const types[] = {"?", "added", "modified", "deleted"};
-        struct object_name name = object_name(effect->changed.object);
-        printf(" %s %d " STR_FORMAT "/" STR_FORMAT, types[effect->changed.type], name.kind,
-               STR_ARG(name.namespace_), STR_ARG(name.name));
-    }
-    if (effect->kind == EFFECT_TASK_START)
-        printf(" " STR_FORMAT, STR_ARG(effect->start->name));
-    if (effect->kind == EFFECT_TASK_STOP)
-        printf(" %" PRIx64 " grace %.1f s", effect->stop.stop.task, (double)effect->stop.stop.grace_ns / 1e9);
-    putchar('\n');
-}
-
 static void print_step(void *context, struct core *core, const struct event *event,
                        const struct effects *effects)
 {
@@ -255,8 +208,11 @@ static void print_step(void *context, struct core *core, const struct event *eve
     time_format_micro(event->stamp_ns, time);
     record_describe_named(&text, event, core);
     printf("%8" PRIu64 "  %s  " STR_FORMAT "\n", event->seq, time, STR_ARG(buf_str(&text)));
-    for (size_t i = 0; i < effects->list.len; i++)
-        print_effect(&effects->list.items[i]);
+    for (size_t i = 0; i < effects->list.len; i++) {
+        buf_clear(&text);
+        effect_describe(&text, &effects->list.items[i]);
+        printf("            " STR_FORMAT "\n", STR_ARG(buf_str(&text)));
+    }
 }
 
 static int digest(const struct command *command, struct store *store, bool from_snapshot, bool again,

@@ -113,5 +113,9 @@ struct effects {
     uint64_t seq;
 };
 struct effect *effect_add(struct effects *effects, enum effect_kind kind); /* zeroed, with id */
+/* "task-start", "reply"; every kind has a name of its own, in letters and hyphens. */
+const char *effect_kind_name(enum effect_kind kind);
+/* One line for people: "7.0 changed modified Pod default/train-w-0-0". Valid as long as the effect is. */
+void effect_describe(struct buf *out, const struct effect *effect);
 
 #endif

@@ -96,6 +96,8 @@ static inline void harness_watch(struct harness *h)
 {
     for (size_t i = 0; i < h->effects.list.len; i++) {
         const struct effect *effect = &h->effects.list.items[i];
+        struct buf line BUF_CLEANUP = {0};
+        effect_describe(&line, effect); /* `phalanx log replay --effects` prints whatever there is */
         if (effect->kind == EFFECT_REPLY) {
             h->last_code = effect->reply.code;
             snprintf(h->last_message, sizeof(h->last_message), STR_FORMAT, STR_ARG(effect->reply.message));
