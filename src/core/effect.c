@@ -42,6 +42,8 @@ const char *effect_kind_name(enum effect_kind kind)
         return "say-again";
     case EFFECT_TASK_REJOIN:
         return "task-rejoin";
+    case EFFECT_WARNING:
+        return "warning";
     }
     CHECK(false);
 }
@@ -107,6 +109,9 @@ void effect_describe(struct buf *out, const struct effect *effect)
         break;
     case EFFECT_ERRAND_STOP:
         buf_printf(out, " %" PRIx64, effect->errand_stop.errand);
+        break;
+    case EFFECT_WARNING:
+        buf_printf(out, ": " STR_FORMAT, STR_ARG(effect->warning));
         break;
     case EFFECT_SAY_AGAIN:
         break;

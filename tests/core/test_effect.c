@@ -12,7 +12,8 @@
 
 static const enum effect_kind kinds[] = {
     EFFECT_REPLY,       EFFECT_CHANGED,      EFFECT_TASK_START,  EFFECT_TASK_STOP, EFFECT_TASK_NOTICE,
-    EFFECT_TASK_FORGET, EFFECT_ERRAND_START, EFFECT_ERRAND_STOP, EFFECT_SAY_AGAIN, EFFECT_TASK_REJOIN};
+    EFFECT_TASK_FORGET, EFFECT_ERRAND_START, EFFECT_ERRAND_STOP, EFFECT_SAY_AGAIN, EFFECT_TASK_REJOIN,
+    EFFECT_WARNING};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void names_are_words_of_their_own(void **state)
