@@ -25,6 +25,7 @@ int cmd_controller(int argc, char **argv);
 int cmd_delete(int argc, char **argv);
 int cmd_describe(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
+int cmd_down(int argc, char **argv);
 int cmd_ettr(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_exec(int argc, char **argv);

@@ -11,6 +11,7 @@
 #include "cmd/client.h"
 #include "cmd/usage.h"
 #include "cmd/cmd.h"
+#include "cmd/keeper.h"
 #include "cmd/log_options.h"
 #include "cmd/settings_file.h"
 #include "host/agent/agent_host.h"
@@ -44,6 +45,7 @@ static const char usage[] =
     "  --shim PATH           phalanx-shim (default: beside this program)\n"
     "  --stop-tasks          at SIGTERM stop the tasks too; without it they go on\n"
     "                        until the lease ends or an agent takes them over\n"
+    "  --follow PID          end as at SIGTERM when process PID, the parent, ends\n"
     "  --no-probes           do not look after this machine's health\n"
     "  --probe-settings FILE limits of the probes, and what the machine should have (docs/probes.md)\n"
     "  --probe-root DIR      probes look below DIR instead of /: for tests\n"
@@ -81,6 +83,7 @@ enum agent_option {
     OPTION_LOG_FILES,
     OPTION_SHIM,
     OPTION_STOP_TASKS,
+    OPTION_FOLLOW,
     OPTION_QUIET,
     OPTION_SIMULATE,
     OPTION_MACHINES,
@@ -113,6 +116,7 @@ static const struct option long_options[] = {
     {"log-files", required_argument, NULL, OPTION_LOG_FILES},
     {"shim", required_argument, NULL, OPTION_SHIM},
     {"stop-tasks", no_argument, NULL, OPTION_STOP_TASKS},
+    {"follow", required_argument, NULL, OPTION_FOLLOW},
     {"quiet", no_argument, NULL, OPTION_QUIET},
     {"simulate", no_argument, NULL, OPTION_SIMULATE},
     {"machines", required_argument, NULL, OPTION_MACHINES},
@@ -245,6 +249,8 @@ static bool take_option(struct arguments *arguments, int option, const char *val
     case OPTION_TLS_KEY:
         host->tls_key = value;
         return true;
+    case OPTION_FOLLOW:
+        return keeper_follow(value);
     case OPTION_STOP_TASKS:
         arguments->stop_tasks = true;
         return true;

@@ -9,6 +9,7 @@
 #include "cmd/usage.h"
 #include "cmd/cluster_file.h"
 #include "cmd/cmd.h"
+#include "cmd/keeper.h"
 #include "host/controller/controller.h"
 
 static const char usage[] =
@@ -45,6 +46,7 @@ static const char usage[] =
     "SIGHUP reads these files again; so does a change of one of them.\n"
     "\n"
     "  --ready-fd FD          write \"API-PORT AGENT-PORT\\n\" there once it listens\n"
+    "  --follow PID           end as at SIGTERM when process PID, the parent, ends\n"
     "  --help                 this text\n"
     "\n"
     "Exit status: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 usage.\n";
@@ -148,6 +150,8 @@ static bool parse_option(struct command *command, int option, const char *value)
     case 'f':
         command->options.faults = value;
         return access(value, R_OK) == 0;
+    case 'o':
+        return keeper_follow(value);
     case 'r':
         if (!number(value, 0, 1 << 20, &parsed))
             return false;
@@ -169,6 +173,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"faults", required_argument, NULL, 'f'},
         {"encryption-key-file", required_argument, NULL, 'e'},
         {"ready-fd", required_argument, NULL, 'r'},
+        {"follow", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {"tls-cert", required_argument, NULL, TLS_CERT},
         {"tls-key", required_argument, NULL, TLS_KEY},

@@ -1,8 +1,7 @@
 /* phalanx up: a whole cluster on this machine: one controller and one agent process for each machine of the
- * cluster file, watched over until SIGINT or SIGTERM. */
+ * cluster file, watched over until SIGINT, SIGTERM or SIGHUP. */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +10,13 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "base/hash.h"
 #include "cmd/cluster_file.h"
 #include "cmd/cmd.h"
+#include "cmd/keeper.h"
 #include "cmd/log_options.h"
 #include "cmd/processes.h"
 #include "cmd/usage.h"
 #include "host/access/folder.h"
-#include "host/inject/inject.h"
 
 static const char usage[] =
     "Usage: phalanx up [--cluster FILE] [--data DIR] [options]\n"
@@ -26,7 +24,7 @@ static const char usage[] =
     "Runs a whole cluster on this machine: a controller, and for every machine of the cluster file an agent\n"
     "process with that machine's address. A controller that dies is started again at once, an agent too\n"
     "while tasks of its machine live; a machine whose every process is dead comes back after --revive.\n"
-    "Stops everything at SIGINT or SIGTERM.\n"
+    "Stops everything at SIGINT, SIGTERM, SIGHUP (not under nohup) or its own death, or by `phalanx down`.\n"
     "\n"
     "Options:\n"
     "  --cluster FILE         the cluster file (default: six machines of four chips,\n"
@@ -70,7 +68,9 @@ struct child {
 };
 struct up {
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
+    struct keeper keeper;
+    char self_pid[16];
     uv_pipe_t ready;
     struct buf ready_text;
     const char *cluster_path, *api, *agents, *state_dir; /* state_dir NULL: DATA/machines */
@@ -80,7 +80,7 @@ struct up {
     char default_cluster[PATH_BYTES + 64]; /* the file of the cluster that is built in */
     char data[PATH_BYTES], self[PATH_BYTES];
     char memory[64]; /* the agents' --memory-dir: goes with the cluster */
-    char own_group[INJECT_PATH_MAX], groups[INJECT_PATH_MAX + 64]; /* control groups; empty: none */
+    char own_group[INJECT_PATH_MAX], groups[KEEPER_GROUPS_BYTES]; /* control groups; empty: none */
     char api_at[128], agents_at[128];                              /* with the ports that were taken */
     const char *log_bytes, *log_files;                             /* options of the agents */
     int64_t revive_ns;
@@ -107,6 +107,13 @@ static void say(const struct up *up, const char *format, ...)
     fputc('\n', stderr);
 }
 
+static void remove_ready(const struct up *up)
+{
+    char path[PATH_BYTES + 16];
+    snprintf(path, sizeof(path), "%s/ready", up->data);
+    unlink(path);
+}
+
 /* --- stopping ------------------------------------------------------------------------------------------- */
 
 static void close_if_open(uv_handle_t *handle, void *context)
@@ -121,6 +128,7 @@ static void stop(struct up *up, int status)
         return;
     up->stopping = true;
     up->status = status;
+    remove_ready(up);
     for (size_t i = 0; i < up->cluster.machine_count; i++)
         if (up->machines[i].running)
             uv_process_kill(&up->machines[i].process, SIGTERM);
@@ -260,10 +268,8 @@ static void add_words(struct words *line, const char *const *words, size_t count
  * (`phalanx inject partition`). Sockets belong to the group in which they were made. */
 static void make_groups(struct up *up)
 {
-    if (!inject_cgroup_of(getpid(), up->own_group))
+    if (!keeper_groups(up->data, up->own_group, up->groups))
         return;
-    snprintf(up->groups, sizeof(up->groups), "%s/phalanx-up-%08x", up->own_group,
-             (unsigned)hash64(0, up->data, strlen(up->data)));
     if (mkdir(up->groups, 0755) < 0 && errno != EEXIST)
         up->groups[0] = 0;
 }
@@ -282,17 +288,6 @@ static bool enter_group(const char *group)
     if (fd >= 0)
         close(fd);
     return entered;
-}
-
-static void remove_groups(const struct up *up)
-{
-    char path[LONG_PATH_BYTES];
-    for (size_t i = 0; up->groups[0] && i < up->cluster.machine_count; i++) {
-        group_of(up, &up->cluster.machines[i], path);
-        rmdir(path); /* what still dies keeps it; the next cluster of this folder uses it */
-    }
-    if (up->groups[0])
-        rmdir(up->groups);
 }
 
 /* A child is born in the group of its parent. */
@@ -326,7 +321,7 @@ static void start_agent(struct child *child)
     /* clang-format off */
     const char *words[] = {"phalanx", "agent", "--machine", name, "--controller", up->agents_at,
                            "--state", state, "--address", address, "--chips", chips, "--volumes-dir", volumes,
-                           "--memory-dir", up->memory, "--stop-tasks",
+                           "--memory-dir", up->memory, "--stop-tasks", "--follow", up->self_pid,
                            "--log-bytes", up->log_bytes, "--log-files", up->log_files};
     const char *rooted[] = {"--probe-root", root}, *unprobed[] = {"--no-probes"};
     const char *settings[] = {"--probe-settings", up->probe_settings};
@@ -439,7 +434,7 @@ static void start_controller(struct child *child)
     snprintf(audit, sizeof(audit), "%s/audit.log", up->data);
     /* clang-format off */
     char *argv[] = {"phalanx", "controller", "--data", up->data, "--cluster", (char *)up->cluster_path,
-                    "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3",
+                    "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3", "--follow", up->self_pid,
                     up->secure ? "--tls-cert" : NULL, cert, "--tls-key", key, "--client-ca", ca,
                     "--tokens", tokens, "--audit-log", audit,
                     access(roles, R_OK) == 0 ? "--roles" : NULL, roles, NULL};
@@ -503,34 +498,22 @@ static bool make_state_folder(const struct up *up)
  * ends. */
 static void make_memory(struct up *up)
 {
-    snprintf(up->memory, sizeof(up->memory), "/dev/shm/phalanx-up-%08x",
-             (unsigned)hash64(0, up->data, strlen(up->data)));
+    keeper_memory(up->data, up->memory);
     if (mkdir(up->memory, 0755) < 0 && errno != EEXIST)
         snprintf(up->memory, sizeof(up->memory), "none");
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
-{
-    (void)info, (void)kind, (void)at;
-    (void)remove(path); /* what stays is nobody's loss */
-    return 0;
-}
-
-static void remove_memory(const struct up *up)
-{
-    if (up->memory[0] == '/')
-        (void)nftw(up->memory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
 static bool make_folders(struct up *up, const char *data)
 {
-    char path[PATH_BYTES + 32];
     if ((mkdir(data, 0755) < 0 && errno != EEXIST) || !realpath(data, up->data))
         return failed(data);
-    if (!make_state_folder(up))
+    if (!keeper_start(&up->keeper, up->data))
         return false;
-    snprintf(path, sizeof(path), "%s/ready", up->data);
-    unlink(path);
+    if (!make_state_folder(up)) {
+        keeper_end(&up->keeper);
+        return false;
+    }
+    remove_ready(up);
     make_memory(up);
     make_groups(up);
     return true;
@@ -573,8 +556,11 @@ static int run(struct up *up)
     init_child(up, &up->controller, NULL);
     for (size_t i = 0; i < up->cluster.machine_count; i++)
         init_child(up, &up->machines[i], &up->cluster.machines[i]);
-    int numbers[] = {SIGINT, SIGTERM};
-    for (int i = 0; i < 2; i++) {
+    int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction hangup;
+    sigaction(SIGHUP, NULL, &hangup);
+    int count = hangup.sa_handler == SIG_IGN ? 2 : 3; /* nohup: it outlives its terminal */
+    for (int i = 0; i < count; i++) {
         uv_signal_init(&up->loop, &up->signals[i]);
         up->signals[i].data = up;
         uv_signal_start(&up->signals[i], on_signal, numbers[i]);
@@ -698,15 +684,16 @@ int cmd_up(int argc, char **argv)
     ssize_t length = readlink("/proc/self/exe", up.self, sizeof(up.self) - 1);
     struct buf json BUF_CLEANUP = {0};
     if (length < 0 || (up.cluster_path && !cluster_file_load(up.cluster_path, &up.cluster, &json)) ||
-        !make_folders(&up, data) || (!up.cluster_path && !use_default_cluster(&up, &json)) ||
-        !make_credentials(&up))
+        !make_folders(&up, data))
         return EXIT_FAILED;
     up.self[length] = 0;
+    snprintf(up.self_pid, sizeof(up.self_pid), "%d", (int)getpid());
     snprintf(up.api_at, sizeof(up.api_at), "%s", up.api);
     snprintf(up.agents_at, sizeof(up.agents_at), "%s", up.agents);
-    int status = run(&up);
-    remove_memory(&up);
-    remove_groups(&up);
+    int status = EXIT_FAILED;
+    if ((up.cluster_path || use_default_cluster(&up, &json)) && make_credentials(&up))
+        status = run(&up);
+    keeper_end(&up.keeper);
     cluster_done(&up.cluster);
     return status;
 }

@@ -19,6 +19,7 @@
 #pragma weak cmd_delete
 #pragma weak cmd_describe
 #pragma weak cmd_diagnose
+#pragma weak cmd_down
 #pragma weak cmd_ettr
 #pragma weak cmd_events
 #pragma weak cmd_explain
@@ -46,6 +47,7 @@ struct command {
 };
 static const struct command commands[] = {
     {"up", cmd_up, "run a whole cluster on this machine"},
+    {"down", cmd_down, "end the cluster that `up` runs"},
     {"controller", cmd_controller, "run the controller"},
     {"agent", cmd_agent, "run the agent of a machine"},
     {"apply", cmd_apply, "create or change what files describe"},

@@ -6,22 +6,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
 
-/* One of the command line's words is `state`. */
-static bool names_it(const char *pid, const char *state)
+enum { LINE_BYTES = 16384 };
+
+/* The words of a command line, each ended by a zero byte; returns how many bytes they are. */
+static size_t command_line(const char *pid, char ret_line[LINE_BYTES])
 {
-    char path[64], line[16384];
+    char path[64];
     snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
-    ssize_t got = read(fd, line, sizeof(line) - 1);
+        return 0;
+    ssize_t got = read(fd, ret_line, LINE_BYTES - 1);
     close(fd);
-    line[got > 0 ? got : 0] = 0;
-    for (ssize_t at = 0; at < got; at += (ssize_t)strlen(line + at) + 1)
+    ret_line[got > 0 ? got : 0] = 0;
+    return got > 0 ? (size_t)got : 0;
+}
+
+/* One of the command line's words is `state`. */
+static bool names_it(const char *pid, const char *state)
+{
+    char line[LINE_BYTES];
+    size_t len = command_line(pid, line);
+    for (size_t at = 0; at < len; at += strlen(line + at) + 1)
         if (strcmp(line + at, state) == 0)
             return true;
     return false;
@@ -47,16 +58,38 @@ static bool is_dying(const char *pid)
     return strstr(text, "\nVmSize:") == NULL; /* its memory is gone */
 }
 
+static bool is_below(const char *path, const char *folder)
+{
+    size_t len = strlen(folder);
+    return strncmp(path, folder, len) == 0 && (path[len] == 0 || path[len] == '/');
+}
+
+/* By the folders themselves, not their names: the name of one in another mount namespace begins elsewhere. */
 static bool works_below(const char *pid, const char *state)
 {
-    char path[64], cwd[4096];
-    snprintf(path, sizeof(path), "/proc/%s/cwd", pid);
-    ssize_t got = readlink(path, cwd, sizeof(cwd) - 1);
-    size_t len = strlen(state);
-    if (got < (ssize_t)len)
+    enum { DEPTH_MAX = 64 };
+    char path[64];
+    struct stat wanted, here, above;
+    if (stat(state, &wanted) < 0)
         return false;
-    cwd[got] = 0;
-    return strncmp(cwd, state, len) == 0 && (cwd[len] == 0 || cwd[len] == '/');
+    snprintf(path, sizeof(path), "/proc/%s/cwd", pid);
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool found = false;
+    if (fd < 0 || fstat(fd, &here) < 0)
+        here.st_ino = 0;
+    for (int depth = 0; fd >= 0 && !found && depth < DEPTH_MAX; depth++) {
+        found = here.st_dev == wanted.st_dev && here.st_ino == wanted.st_ino;
+        int up = found ? -1 : openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        close(fd);
+        fd = up;
+        if (fd < 0 || fstat(fd, &above) < 0 ||
+            (above.st_dev == here.st_dev && above.st_ino == here.st_ino)) /* the root */
+            break;
+        here = above;
+    }
+    if (fd >= 0)
+        close(fd);
+    return found;
 }
 
 void processes_visit(const char *state, void (*visit)(void *context, pid_t pid), void *context)
@@ -68,6 +101,43 @@ void processes_visit(const char *state, void (*visit)(void *context, pid_t pid),
         if (!str_to_i64(str_from(entry->d_name), 1, INT32_MAX, &pid) || pid == getpid())
             continue;
         if ((names_it(entry->d_name, state) || works_below(entry->d_name, state)) && !is_dying(entry->d_name))
+            visit(context, (pid_t)pid);
+    }
+    if (proc)
+        closedir(proc);
+}
+
+/* "phalanx controller" and "phalanx agent" that name the folder, or something in it. */
+static bool serves(const char *line, size_t len, const char *data)
+{
+    size_t at = strlen(line) + 1;
+    if (at >= len || (strcmp(line + at, "controller") != 0 && strcmp(line + at, "agent") != 0))
+        return false;
+    for (; at < len; at += strlen(line + at) + 1)
+        if (is_below(line + at, data))
+            return true;
+    return false;
+}
+
+static bool of_cluster(const char *pid, const char *data, const char *machines)
+{
+    char line[LINE_BYTES];
+    size_t len = command_line(pid, line);
+    if (len == 0)
+        return false;
+    return serves(line, len, data) || (strcmp(line, "phalanx-shim") == 0 && works_below(pid, machines));
+}
+
+void processes_of_cluster(const char *data, void (*visit)(void *context, pid_t pid), void *context)
+{
+    char machines[4096];
+    snprintf(machines, sizeof(machines), "%s/machines", data);
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc))) {
+        int64_t pid;
+        if (str_to_i64(str_from(entry->d_name), 1, INT32_MAX, &pid) && pid != getpid() &&
+            of_cluster(entry->d_name, data, machines) && !is_dying(entry->d_name))
             visit(context, (pid_t)pid);
     }
     if (proc)

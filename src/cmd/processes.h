@@ -10,5 +10,8 @@
  * been killed, though they may not be dead yet. */
 void processes_visit(const char *state, void (*visit)(void *context, pid_t pid), void *context);
 bool processes_exist(const char *state); /* there is one */
+/* The same of the whole cluster in the folder `data`, a real path: its controller, agents and shims. A task
+ * never outlives its shim. */
+void processes_of_cluster(const char *data, void (*visit)(void *context, pid_t pid), void *context);
 
 #endif
