@@ -244,10 +244,8 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         host->tls_ca = value;
         return true;
     case OPTION_TLS_CERT:
-        host->tls_cert = value;
-        return true;
     case OPTION_TLS_KEY:
-        host->tls_key = value;
+        *(option == OPTION_TLS_KEY ? &host->tls_key : &host->tls_cert) = value;
         return true;
     case OPTION_FOLLOW:
         return keeper_follow(value);

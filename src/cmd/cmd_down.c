@@ -11,9 +11,9 @@
 static const char usage[] =
     "Usage: phalanx down [--data DIR] [--timeout DURATION]\n"
     "\n"
-    "Ends the cluster that `phalanx up` runs in DIR, as a SIGTERM to it does: tasks have their grace. Returns\n"
-    "when the last process of the cluster is gone. Also ends what is left of a cluster whose `phalanx up` was\n"
-    "killed. The log, checkpoints and task output stay in DIR.\n"
+    "Ends the cluster that `phalanx up` runs in DIR, as a SIGTERM to it does: tasks have their grace.\n"
+    "Returns when the last process of the cluster is gone. Also ends what is left of a cluster whose\n"
+    "`phalanx up` was killed. The log, checkpoints and task output stay in DIR.\n"
     "\n"
     "  --data DIR          the folder (default ./phalanx-data)\n"
     "  --timeout DURATION  give up waiting after this long (default: never)\n"

@@ -1,5 +1,5 @@
-/* Every kind of effect has a name and a line for people. That lines can be made of real effects of every kind is
- * tested by all stories: harness_watch describes each effect that comes. */
+/* Every kind of effect has a name and a line for people. All stories test that lines can be made of real
+ * effects: harness_watch describes each effect that comes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

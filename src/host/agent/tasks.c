@@ -437,8 +437,8 @@ void local_tasks_launch(struct live *live, const struct agent_effect *effect)
 {
     struct error error;
     const struct task_launch *launch = effect->launch;
-    /* What is started anew in the place of a stopped task would keep this agent for ever. The controller hears
-     * nothing of it but the agent's end: a failure would have it try once more, here. */
+    /* A task started in the place of a stopped one would keep this agent for ever. The controller hears of
+     * the agent's end alone: a failure would have it try once more, here. */
     if (live->machine->host->waiting_for_tasks)
         return;
     if (spawn(live, launch, effect->container, effect->run, &error) == 0) {
