@@ -435,7 +435,8 @@ static void start_controller(struct child *child)
     snprintf(audit, sizeof(audit), "%s/audit.log", up->data);
     /* clang-format off */
     char *argv[] = {"phalanx", "controller", "--data", up->data, "--cluster", (char *)up->cluster_path,
-                    "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3", "--follow", up->self_pid,
+                    "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3",
+                    "--follow", up->self_pid,
                     up->secure ? "--tls-cert" : NULL, cert, "--tls-key", key, "--client-ca", ca,
                     "--tokens", tokens, "--audit-log", audit,
                     access(roles, R_OK) == 0 ? "--roles" : NULL, roles, NULL};

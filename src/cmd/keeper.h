@@ -1,10 +1,10 @@
 /* keeper.h - what `phalanx up` leaves behind when it ends, however it ends.
  *
  * A folder belongs to one `phalanx up` at a time: to the holder of the lock DATA/up.lock, in which its
- * process id stands. Before it starts anything it forks a keeper, which waits for its end at a pipe, then for the end
- * of the cluster's processes, and then removes what is of no use without them: DATA/ready, the folder in
- * memory, control groups. The keeper shares the lock, so the next `phalanx up` begins behind that. Controller
- * and agents see the end of `phalanx up` by themselves (keeper_follow).
+ * process id stands. Before it starts anything it forks a keeper, which waits for its end at a pipe, then for
+ * the end of the cluster's processes, and then removes what is of no use without them: DATA/ready, the folder
+ * in memory, control groups. The keeper shares the lock, so the next `phalanx up` begins behind that.
+ * Controller and agents see the end of `phalanx up` by themselves (keeper_follow).
  */
 #ifndef PHX_CMD_KEEPER_H
 #define PHX_CMD_KEEPER_H
