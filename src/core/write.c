@@ -203,21 +203,23 @@ static bool write_answers(const struct writing *writing, struct workload *worklo
 {
     struct field_errors *errors = write_new_errors(writing);
     struct object_ref ref = {OBJECT_WORKLOAD, {.workload = workload}};
-    if (!workload->checks.len)
+    if (!workload->checks.len && !reclaim_is_said(workload, document))
         return write_refuse(writing, 403, "Forbidden", NULL,
                             "the status of workloads \"" STR_FORMAT "\" is the control plane's own",
                             STR_ARG(workload->name));
     checks_validate(workload, document, errors);
+    reclaim_validate(workload, document, errors);
     if (errors->list.len)
         return write_refuse_invalid(writing, errors, workload->name);
     if (writing->dry)
         return true;
+    reclaim_say(writing->step, workload, document);
     workload_answer(writing->step, workload, document);
     return write_accept(writing, 200, ref);
 }
 
-/* Of a Workload users may write whether it is active, and what AdmissionChecks say; all else is made from its
- * JobSet. One that they delete is made anew. */
+/* Of a Workload users may write whether it is active, what AdmissionChecks say, and which of its Pods need no
+ * quota any more; the rest is made from its JobSet. One that they delete is made anew. */
 static bool write_active(const struct writing *writing)
 {
     struct workload *workload = (struct workload *)workload_find(

@@ -22,6 +22,7 @@
  *   explain.c    why a workload waits, for who reads it
  *   status.c     the numbers that queue objects show
  *   pending.c    who waits in a queue, in which order
+ *   reclaim.c    quota that is given back early
  *   gate.c       who else must let go of a workload
  *   inuse.c      queue objects that are deleted while they are used
  * The quota arithmetic itself is sched/quota.h, pure and without any object.
@@ -270,6 +271,11 @@ void workload_replace(struct step *step, struct workload *workload, const struct
 void checks_validate(const struct workload *workload, const struct doc *document,
                      struct field_errors *errors);
 void workload_answer(struct step *step, struct workload *workload, const struct doc *document);
+/* status.reclaimablePods of such a write: quota that a workload does not need any more. */
+bool reclaim_is_said(const struct workload *workload, const struct doc *document);
+void reclaim_validate(const struct workload *workload, const struct doc *document,
+                      struct field_errors *errors);
+void reclaim_say(struct step *step, struct workload *workload, const struct doc *document);
 /* What a controller says of its AdmissionCheck: the status to keep, in `arena`; NULL after an error. */
 struct doc *admission_check_status(struct arena *arena, const struct doc *document,
                                    struct field_errors *errors);

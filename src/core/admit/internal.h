@@ -399,6 +399,9 @@ int fair_share_compare(struct fair_share a, struct fair_share b); /* < 0: a is t
 void why_quota(const struct admit *admit, const struct cluster_queue *queue, uint32_t cell, int64_t needs,
                struct buf *out);
 
+/* --- reclaim.c ------------------------------------------------------------------------------------------ */
+void workload_reclaim(struct step *step, struct workload *workload); /* ADMITTED: as its Jobs stand */
+
 /* --- gate.c --------------------------------------------------------------------------------------------- */
 struct str admission_gates(const struct jobset *jobset); /* empty: none */
 /* Two values of the annotation: what an object had, and what it is to have. */

@@ -2,34 +2,6 @@
  * early. */
 #include "core/admit/internal.h"
 
-/* Jobs that have succeeded need no quota any more. */
-static void reclaim(struct step *step, struct workload *workload)
-{
-    const struct jobset *jobset = workload->jobset;
-    bool changed = false;
-    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
-        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
-        struct podset *podset = &workload->podsets[r];
-        int32_t each = rjob->replicas ? rjob_task_count(rjob) / rjob->replicas : 0;
-        int32_t done = jobset->rjob_status[r].succeeded * each;
-        done = done < podset->admitted ? done : podset->admitted;
-        changed |= done > podset->done;
-    }
-    if (!changed)
-        return;
-    workload_release(step, workload);
-    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
-        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
-        struct podset *podset = &workload->podsets[r];
-        int32_t each = rjob->replicas ? rjob_task_count(rjob) / rjob->replicas : 0;
-        int32_t done = jobset->rjob_status[r].succeeded * each;
-        done = done < podset->admitted ? done : podset->admitted;
-        podset->done = done > podset->done ? done : podset->done;
-    }
-    workload_book(step->admit, workload);
-    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
-}
-
 static bool all_ready(const struct jobset *jobset)
 {
     for (size_t r = 0; r < jobset->spec.rjob_count; r++)
@@ -193,7 +165,7 @@ void workload_look(struct step *step, struct workload *workload)
     if (workload->state == WORKLOAD_PENDING)
         look_pending(step, workload);
     if (workload->state == WORKLOAD_ADMITTED) {
-        reclaim(step, workload);
+        workload_reclaim(step, workload);
         look_ready(step, workload);
         checks_sync(step, workload);
         if (!is_stopped(step, workload) && !checks_refuse(step, workload))

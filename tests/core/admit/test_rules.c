@@ -212,6 +212,77 @@ static const struct workload *of_job(struct harness *h, const char *name)
     return job ? workload_of(core_admit(h->core), job->jobset->uid) : NULL;
 }
 
+static void end_one(struct harness *h, const char *job)
+{
+    const struct job *found = jobs_find_job(core_jobs(h->core), STR("default"), str_from(job));
+    for (size_t t = 0; t < found->tasks.len; t++) {
+        if (found->tasks.items[t]->state != TASK_RUNNING)
+            continue;
+        harness_exit(h, found->tasks.items[t], 0);
+        return;
+    }
+    fail_msg("no task of %s runs", job);
+}
+
+/* A batch Job that has fewer completions left than tasks gives the quota of the others back. */
+static void test_batch_jobs_give_back(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 4, "{}", PLAIN("16"));
+    must_apply(&h, BATCH_JOB("a", ""));
+    submit(&h, "b", "lq", 1, 4, "");
+    submit(&h, "c", "lq", 1, 4, "");
+    harness_run_all(&h);
+    for (int ended = 1; ended <= 4; ended++) {
+        end_one(&h, "a");
+        harness_run_all(&h);
+        assert_int_equal(of_job(&h, "a")->podsets[0].done, 0);
+    }
+    assert_state(&h, "b", "pending");
+    end_one(&h, "a"); /* 3 of 8 are left */
+    assert_int_equal(of_job(&h, "a")->podsets[0].done, 1);
+    assert_state(&h, "b", "admitted");
+    assert_state(&h, "c", "pending");
+    end_one(&h, "a");
+    assert_state(&h, "c", "admitted");
+    harness_done(&h);
+}
+
+/* Others may say which Pods need no quota any more: of a PodSet that there is, not fewer than before. */
+static void test_others_give_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list;
+        int code;
+    } rows[] = {
+        {"[{\"name\":\"other\",\"count\":1}]", 422},
+        {"[{\"name\":\"w\",\"count\":3}]", 422},
+        {"[{\"name\":\"w\",\"count\":1}]", 200},
+        {"[{\"name\":\"w\",\"count\":0}]", 422},
+        {"[]", 403},
+    };
+    struct harness h;
+    begin(&h, 4, "{}", PLAIN("8"));
+    submit(&h, "a", "lq", 2, 4, "");
+    submit(&h, "b", "lq", 1, 4, "");
+    harness_run_all(&h);
+    assert_state(&h, "b", "pending");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char body[256], name[300];
+        snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(workload_named(&h, "a")->name));
+        snprintf(body, sizeof(body), "{\"status\":{\"reclaimablePods\":%s}}", rows[i].list);
+        int code = post(&h, WRITE_STATUS, OBJECT_WORKLOAD, "default", name, str_from(body));
+        if (code != rows[i].code)
+            fail_msg("%s: %d %s", rows[i].list, code, h.last_message);
+    }
+    assert_int_equal(workload_named(&h, "a")->podsets[0].done, 1);
+    assert_state(&h, "b", "admitted");
+    assert_state(&h, "a", "admitted");
+    harness_done(&h);
+}
+
 static void test_batch_job(void **state)
 {
     (void)state;
@@ -479,6 +550,8 @@ int main(void)
         cmocka_unit_test(test_taints_of_flavors),
         cmocka_unit_test(test_several_groups),
         cmocka_unit_test(test_reclaimable),
+        cmocka_unit_test(test_batch_jobs_give_back),
+        cmocka_unit_test(test_others_give_back),
         cmocka_unit_test(test_batch_job),
         cmocka_unit_test(test_partial_admission),
         cmocka_unit_test(test_partial_admission_of_indexed),
