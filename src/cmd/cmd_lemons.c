@@ -13,7 +13,7 @@ static const char usage[] =
     "(each signal in per cent of its threshold, summed) and the evidence. Thresholds: the cluster file,\n"
     "spec.settings.lemons.\n"
     "\n"
-    "      --all              those too that are no lemons\n"
+    "      --all              include machines that are not lemons\n"
     "  -o, --output FORMAT    table or json (default: table)\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 struct listing {

@@ -50,29 +50,29 @@ static const struct command commands[] = {
     {"down", cmd_down, "end the cluster that `up` runs"},
     {"controller", cmd_controller, "run the controller"},
     {"agent", cmd_agent, "run the agent of a machine"},
-    {"apply", cmd_apply, "create or change what files describe"},
-    {"get", cmd_get, "list jobsets, jobs, pods, nodes or events"},
+    {"apply", cmd_apply, "create or change the objects that files describe"},
+    {"get", cmd_get, "list jobsets, jobs, pods, nodes, events and other objects"},
     {"describe", cmd_describe, "show one object with its events"},
-    {"watch", cmd_watch, "follow a jobset's progress until it has finished"},
-    {"exec", cmd_exec, "run a command beside a pod"},
+    {"watch", cmd_watch, "follow a jobset's progress until it finishes"},
+    {"exec", cmd_exec, "run a command in a pod's environment"},
     {"logs", cmd_logs, "print the output of pods"},
-    {"events", cmd_events, "list what happened, oldest first"},
+    {"events", cmd_events, "list events, oldest first"},
     {"delete", cmd_delete, "delete objects"},
     {"wait", cmd_wait, "wait for a condition"},
-    {"top", cmd_top, "chips, steps per second and ETTR of jobs and machines"},
-    {"lemons", cmd_lemons, "machines that fail again and again"},
+    {"top", cmd_top, "show chips, steps per second and ETTR of jobs and machines"},
+    {"lemons", cmd_lemons, "list machines that fail again and again"},
     {"migrate", cmd_migrate, "empty a machine while its jobs run on"},
-    {"check", cmd_check, "look at this machine's health"},
-    {"qualify", cmd_qualify, "test this machine, or two, against thresholds"},
-    {"checkpoint", cmd_checkpoint, "list, show, verify or export the checkpoints in a folder"},
+    {"check", cmd_check, "check the health of this machine"},
+    {"qualify", cmd_qualify, "test this machine, or a pair, against thresholds"},
+    {"checkpoint", cmd_checkpoint, "list, show, verify, export or clean up checkpoints"},
     {"cluster", cmd_cluster, "check a cluster file, or show the running cluster"},
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
-    {"inject", cmd_inject, "make a machine of a local cluster fail"},
+    {"inject", cmd_inject, "break parts of a cluster on purpose"},
     {"mindcluster", cmd_mindcluster, "print and read the JSON objects of MindCluster"},
     {"report", cmd_report, "report a fault of this machine to its agent"},
-    {"diagnose", cmd_diagnose, "say which rank made a job's collectives hang"},
-    {"explain", cmd_explain, "say why a jobset restarted, and what that cost"},
-    {"ettr", cmd_ettr, "what failures cost a job, and how often it should save"},
+    {"diagnose", cmd_diagnose, "find the rank that made a job's collectives hang"},
+    {"explain", cmd_explain, "explain why a jobset waits, restarted or failed, and the cost"},
+    {"ettr", cmd_ettr, "estimate what failures cost a job, and how often to save"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},
     {"version", cmd_version, "print the versions of client and server"},
@@ -84,8 +84,9 @@ static void usage(FILE *out)
     fprintf(out, "Usage: phalanx COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].help);
-    fprintf(out, "\nphalanx COMMAND --help says more. The server is --server URL, $PHALANX_SERVER or "
-                 "http://127.0.0.1:7070.\n");
+    fprintf(out, "\n`phalanx COMMAND --help` explains a command. The controller is --server URL, "
+                 "$PHALANX_SERVER, that of\n"
+                 "the kubeconfig file $PHALANX_CONFIG or $KUBECONFIG, or http://127.0.0.1:7070.\n");
 }
 
 static int unknown(const char *name)

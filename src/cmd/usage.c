@@ -111,7 +111,7 @@ bool usage_value(bool good)
 bool usage_json(const char *value, bool *ret_json)
 {
     *ret_json = strcmp(value, "json") == 0;
-    if (*ret_json || strcmp(value, "text") == 0)
+    if (*ret_json || strcmp(value, "text") == 0 || strcmp(value, "table") == 0)
         return true;
     say("unknown output format \"%s\", expected json or text", value);
     return false;
