@@ -27,13 +27,11 @@ static const char usage[] =
     "  -o json           one JSON object (also --json)\n"
     "  --help            this text\n"
     "\n"
-    "Exit status, as monitoring plug-ins have it, by the level that the built-in fault table gives what was\n"
-    "found: 0 well (NotHandle, and what only restarts a job), 1 warning (SubHealth, PreSeparate, "
-    "FreeReset),\n"
-    "2 critical (Reset and more), 3 unknown: a probe or an external check gave no answer, or the command "
-    "line\n"
-    "is wrong. Codes that the table does not know, such as those of external checks, count by their "
-    "severity.\n";
+    "Exit status, as monitoring plug-ins have it, by the level that the built-in fault table gives what\n"
+    "was found: 0 well (NotHandle, and what only restarts a job), 1 warning (SubHealth, PreSeparate,\n"
+    "FreeReset), 2 critical (Reset and more), 3 unknown: a probe or an external check gave no answer,\n"
+    "or the command line is wrong. Codes that the table does not know, such as those of external\n"
+    "checks, count by their severity.\n";
 
 enum { STATUS_OK = 0, STATUS_WARNING = 1, STATUS_CRITICAL = 2, STATUS_UNKNOWN = 3 };
 enum { SETTINGS_BYTES_MAX = 4 * 1024 * 1024, ROUNDS_MAX = 1000000 };

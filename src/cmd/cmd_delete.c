@@ -9,13 +9,13 @@ static const char usage[] =
     "\n"
     "Deletes objects and what they own; returns when they are gone.\n"
     "\n"
-    "  -f, --filename PATH    what the documents of a file, a directory or standard input name; repeatable\n"
-    "  -l, --selector TEXT    with KIND alone: those with these labels\n"
-    "      --all              with KIND alone: all of the namespace\n"
-    "      --grace SECONDS    from SIGTERM to SIGKILL; 0 kills at once\n"
+    "  -f, --filename PATH    the objects in a file, a directory or standard input (-); repeatable\n"
+    "  -l, --selector TEXT    with KIND alone: objects with these labels\n"
+    "      --all              with KIND alone: all objects of the namespace\n"
+    "      --grace SECONDS    time between SIGTERM and SIGKILL; 0 kills at once\n"
     "      --no-wait          do not wait until they are gone\n"
     "      --timeout DURATION of the wait, such as 30s or 5m (default: no limit)\n"
-    "      --ignore-not-found a missing object is no failure\n" CLIENT_HELP CLIENT_EXIT_HELP;
+    "      --ignore-not-found succeed if an object does not exist\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 struct deleting {
     struct client client;

@@ -16,13 +16,13 @@
 static const char usage[] =
     "Usage: phalanx exec [options] POD -- COMMAND [ARGUMENT...]\n"
     "\n"
-    "Runs a command on the pod's machine as its container runs: same user, environment, working directory "
-    "and\n"
-    "limits. It ends with the pod, and with this program. The exit status is the command's.\n"
+    "Runs a command beside a pod's container: on the same machine, as the same user, with the same\n"
+    "environment, working directory and limits. The command ends with the pod and with this program; its\n"
+    "exit status is this program's.\n"
     "\n"
     "  -c, --container NAME   in this container (default: the first)\n"
-    "  -i, --stdin            pass standard input on\n"
-    "  -t, --tty              with a terminal of this one's size\n" CLIENT_HELP CLIENT_EXIT_HELP;
+    "  -i, --stdin            pass standard input to the command\n"
+    "  -t, --tty              give the command a terminal of this one's size\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 enum { CHANNEL_INPUT = 0, CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2, CHANNEL_STATUS = 3, CHANNEL_RESIZE = 4 };
 enum { HEADER_BYTES_MAX = 16384, CHUNK_BYTES = 16384, MESSAGE_BYTES_MAX = 16 << 20 };

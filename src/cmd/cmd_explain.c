@@ -7,9 +7,10 @@
 static const char usage[] =
     "Usage: phalanx explain jobset/NAME... [options]\n"
     "\n"
-    "Says why a jobset waits, and for each restart, and for its end if it failed, what caused it: the fault\n"
-    "of a machine or what a rank's log and exit say; who is to blame (user, software, network, hardware);\n"
-    "what else was seen; and what it cost: time until all ranks made steps again, and steps repeated.\n"
+    "Explains why a jobset waits, restarted or failed. For each restart, and for a failure, it names\n"
+    "the cause (a fault of a machine, or what a rank's log and exit status say), the domain (user,\n"
+    "software, network or hardware), what else was seen, and the cost: the time until all ranks made\n"
+    "steps again, and the steps that had to be repeated.\n"
     "\n"
     "  -o, --output json      one JSON object for each jobset\n" CLIENT_HELP CLIENT_EXIT_HELP;
 

@@ -9,15 +9,16 @@ static const char usage[] =
     "Usage: phalanx get KIND[,KIND...] [NAME...] [options]\n"
     "       phalanx get KIND/NAME... [options]\n"
     "\n"
-    "Lists jobsets (js), jobs, pods (po, tasks), nodes (no, machines), events (ev) or namespaces (ns).\n"
+    "Lists objects: jobsets (js), jobs, pods (po, tasks), nodes (no, machines), events (ev), namespaces\n"
+    "(ns), faults, repairs, lemons, queues, workloads and every other kind that the controller serves.\n"
     "\n"
     "  -o, --output FORMAT    table, wide, json, yaml or name (default: table)\n"
-    "  -l, --selector TEXT    only objects with these labels: a=b, a!=b, a in (x,y), a, !a; comma for and\n"
-    "      --field-selector T only objects with these fields: metadata.name=x, spec.nodeName=x, "
-    "status.phase=x\n"
+    "  -l, --selector TEXT    only objects with these labels: a=b, a!=b, a in (x,y), a, !a; comma for\n"
+    "                         and\n"
+    "      --field-selector T only objects with these fields: metadata.name=x, spec.nodeName=x, ...\n"
     "  -A, --all-namespaces   of every namespace\n"
-    "  -w, --watch            go on printing changes until interrupted\n"
-    "      --no-headers       without the line of column names\n" CLIENT_HELP CLIENT_EXIT_HELP;
+    "  -w, --watch            keep printing changes until interrupted\n"
+    "      --no-headers       omit the line of column names\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 static const char events_usage[] =
     "Usage: phalanx events [options]\n"

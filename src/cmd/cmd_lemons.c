@@ -8,10 +8,9 @@
 static const char usage[] =
     "Usage: phalanx lemons [options]\n"
     "\n"
-    "Lists what was counted of machines in the last 28 days, the worst first: whether one is a lemon, its "
-    "score\n"
-    "(each signal in per cent of its threshold, summed) and the evidence. Thresholds: the cluster file,\n"
-    "spec.settings.lemons.\n"
+    "Lists machines that failed repeatedly in the last 28 days, the worst first: whether the machine is a\n"
+    "lemon, its score (the sum of its signals, each in percent of its threshold) and the evidence. The\n"
+    "thresholds are in the cluster file, spec.settings.lemons.\n"
     "\n"
     "      --all              include machines that are not lemons\n"
     "  -o, --output FORMAT    table or json (default: table)\n" CLIENT_HELP CLIENT_EXIT_HELP;

@@ -8,9 +8,9 @@
 static const char usage[] =
     "Usage: phalanx logs POD | pod/NAME | job/NAME | jobset/NAME [options]\n"
     "\n"
-    "Prints what pods wrote to standard output and standard error. Of a job or jobset all ranks are printed, "
-    "each line\n"
-    "with its rank before it; with -f, restarted ranks too, until the jobset has finished.\n"
+    "Prints what pods wrote to standard output and standard error. Of a job or jobset all ranks are\n"
+    "printed, each line with its rank before it; with -f, restarted ranks too, until the jobset has\n"
+    "finished.\n"
     "\n"
     "  -f, --follow           go on printing as more is written\n"
     "      --tail N           only the last N lines of each pod\n"

@@ -10,15 +10,14 @@
 static const char usage[] =
     "Usage: phalanx migrate MACHINE [options]\n"
     "\n"
-    "Empties a machine without stopping jobs: others are started for its ranks first; when they are ready "
-    "all\n"
-    "ranks save the same step, and go on from it. Who cannot do that is told, saves, and is stopped in the "
-    "end.\n"
-    "Nothing new comes to the machine meanwhile. It makes a Maintenance; deleting that ends it.\n"
+    "Empties a machine without stopping its jobs. Replacements for its ranks start first; when they are\n"
+    "ready, all ranks save the same step and continue from it. A job that cannot do so is notified,\n"
+    "saves a checkpoint, and is stopped when the time is up. Nothing new is placed on the machine\n"
+    "meanwhile. The command creates a Maintenance; deleting that object calls the migration off.\n"
     "\n"
-    "      --within DURATION  what is still there then is stopped (default: 1h)\n"
-    "      --keep DURATION    how long the machine is kept free after that (default: 4h)\n"
-    "      --reason TEXT      what others read about it\n"
+    "      --within DURATION  stop whatever still runs there after this time (default: 1h)\n"
+    "      --keep DURATION    keep the machine free for so long after that (default: 4h)\n"
+    "      --reason TEXT      the reason that others see\n"
     "      --wait             return when the machine is empty\n"
     "      --timeout DURATION of the wait, such as 30s or 5m (default: no limit)\n" CLIENT_HELP
         CLIENT_EXIT_HELP;

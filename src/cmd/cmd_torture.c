@@ -13,10 +13,9 @@
 static const char usage[] =
     "Usage: phalanx torture [--seed S | --seeds FROM..TO | --count N | --time DURATION] [options]\n"
     "\n"
-    "Runs the controller's core and the machines' agents in a simulated world that crashes, cuts off, "
-    "delays,\n"
-    "damages and tears, and checks every invariant after every event; then everything heals, and everything\n"
-    "that can finish must. A failing seed is printed with the command that replays it.\n"
+    "Runs the controller's core and the machines' agents in a simulated world of crashes, partitions,\n"
+    "delays and damage, and checks every invariant after every event. Then everything heals, and every\n"
+    "job that can finish has to. A failing seed is printed with the command that replays it.\n"
     "\n"
     "Options:\n"
     "  --seed S           one run (default 1); what the seed drew is printed\n"
@@ -27,16 +26,13 @@ static const char usage[] =
     "  --jobs K           worker processes (default 1)\n"
     "  --keep-going       look for up to 32 failing seeds instead of one\n"
     "  --replay           one run in this process, every event printed\n"
-    "  --plant BUG        with a known bug: skip-fence, apply-before-log, forget-release, "
-    "start-before-dead,\n"
-    "                     lose-report, quota-twice, skip-finalizer, ignore-reservation, "
-    "lose-readiness,\n"
-    "                     old-shard\n"
+    "  --plant BUG        with a known bug: skip-fence, apply-before-log, forget-release,\n"
+    "                     start-before-dead, lose-report, quota-twice, skip-finalizer,\n"
+    "                     ignore-reservation, lose-readiness, old-shard\n"
     "  --help             this text\n"
     "\n"
-    "Exit status: 0 all held, 1 could not run, 2 usage, 3 an invariant is broken, 4 something that can go "
-    "on\n"
-    "does not, 5 a replay of the log gives another state.\n";
+    "Exit status: 0 all held, 1 could not run, 2 wrong usage, 3 an invariant is broken, 4 something\n"
+    "that should make progress does not, 5 a replay of the log gives another state.\n";
 
 struct command {
     struct campaign_options options;

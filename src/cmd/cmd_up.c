@@ -21,30 +21,29 @@
 static const char usage[] =
     "Usage: phalanx up [--cluster FILE] [--data DIR] [options]\n"
     "\n"
-    "Runs a whole cluster on this machine: a controller, and for every machine of the cluster file an agent\n"
-    "process with that machine's address. A controller that dies is started again at once, an agent too\n"
-    "while tasks of its machine live; a machine whose every process is dead comes back after --revive.\n"
-    "Stops everything at SIGINT, SIGTERM or SIGHUP (not under nohup), at its own death, and by\n"
-    "`phalanx down`.\n"
+    "Runs a whole cluster on this machine: a controller, and for every machine of the cluster file an\n"
+    "agent process with that machine's address. A controller that dies is started again at once, an\n"
+    "agent too while tasks of its machine live; a machine whose every process is dead comes back after\n"
+    "--revive. Stops everything at SIGINT, SIGTERM or SIGHUP (not under nohup), at its own death, and\n"
+    "by `phalanx down`.\n"
     "\n"
     "Options:\n"
     "  --cluster FILE         the cluster file (default: six machines of four chips,\n"
     "                         written to DIR/default-cluster.yaml)\n"
     "  --data DIR             where log, machines and checkpoints are kept (default ./phalanx-data)\n"
-    "  --state-dir DIR        where machines keep their state, --data's machines becoming a link to it: "
-    "with\n"
-    "                         a file system in memory tasks start sooner (default: no link)\n"
+    "  --state-dir DIR        where machines keep their state, --data's machines becoming a link to it:\n"
+    "                         with a file system in memory tasks start sooner (default: no link)\n"
     "  --api ADDRESS:PORT     where the API listens (default 127.0.0.1:7070; port 0: any)\n"
     "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071; port 0: any)\n"
-    "  --secure               HTTPS and authentication: DIR/access gets a certificate authority, a client\n"
-    "                         certificate for you and one for each agent; roles from DIR/access/roles.yaml\n"
-    "                         where it exists; DIR/audit.log gets a line for each request\n"
+    "  --secure               HTTPS and authentication: DIR/access gets a certificate authority, a\n"
+    "                         client certificate for you and one for each agent; roles from\n"
+    "                         DIR/access/roles.yaml where it exists; DIR/audit.log gets a line for each\n"
+    "                         request\n"
     "  --revive DURATION      a dead machine comes back after this (default 10s; 0: never)\n"
     "  --log-bytes SIZE       a container's log is rotated at this size, such as 64Mi (default 10Mi)\n"
     "  --log-files N          files kept of each container's log, 1 to 100 (default 5)\n"
-    "  --probe-root DIR       each machine's probes look below DIR/NAME: for tests; without it there are "
-    "none,\n"
-    "                         as the machines are all this one\n"
+    "  --probe-root DIR       each machine's probes look below DIR/NAME: for tests; without it there\n"
+    "                         are none, as the machines are all this one\n"
     "  --probe-settings FILE  limits of the probes (docs/probes.md)\n"
     "  --checkpoint-store S   s3://... or file:///...: the agents' (docs/checkpoints.md)\n"
     "  --hooks DIR            scripts that repair machines (docs/repair.md)\n"
@@ -78,7 +77,7 @@ struct up {
     const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
     const char *checkpoint_store;                        /* NULL: none */
     const char *hooks;                                   /* NULL: the agents' default */
-    char default_cluster[PATH_BYTES + 64]; /* the file of the cluster that is built in */
+    char default_cluster[PATH_BYTES + 64];               /* the file of the cluster that is built in */
     char data[PATH_BYTES], self[PATH_BYTES];
     char memory[64]; /* the agents' --memory-dir: goes with the cluster */
     char own_group[INJECT_PATH_MAX], groups[KEEPER_GROUPS_BYTES]; /* control groups; empty: none */

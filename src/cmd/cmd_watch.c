@@ -7,12 +7,11 @@
 static const char usage[] =
     "Usage: phalanx watch jobset/NAME... [options]\n"
     "\n"
-    "Shows a progress bar per jobset, with step, speed, estimated and elapsed time, loss, attempt and "
-    "newest\n"
-    "checkpoint as far as the screen is wide; why a job waits, why it restarted, and why it failed. On a\n"
-    "terminal the lines are redrawn in place; otherwise a line is printed when there is news, at most one a\n"
-    "second. Ends when all jobsets have finished: exit status 0 if they completed, 1 if one failed or was\n"
-    "deleted.\n"
+    "Shows a progress bar per jobset with its step, speed, time left and elapsed, loss, attempt and\n"
+    "newest checkpoint, as the width of the screen allows; and why a job waits, restarted or failed. On\n"
+    "a terminal the lines are redrawn in place; otherwise a line is printed when there is news, at most\n"
+    "once a second. Ends when all jobsets have finished: exit status 0 if they completed, 1 if one\n"
+    "failed or was deleted.\n"
     "\n"
     "      --timeout DURATION such as 30s, 5m (default: no limit)\n"
     "  -o, --output json      one JSON object a line\n" CLIENT_HELP CLIENT_EXIT_HELP;

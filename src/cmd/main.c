@@ -84,9 +84,9 @@ static void usage(FILE *out)
     fprintf(out, "Usage: phalanx COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].help);
-    fprintf(out, "\n`phalanx COMMAND --help` explains a command. The controller is --server URL, "
-                 "$PHALANX_SERVER, that of\n"
-                 "the kubeconfig file $PHALANX_CONFIG or $KUBECONFIG, or http://127.0.0.1:7070.\n");
+    fputs("\n`phalanx COMMAND --help` explains a command. The controller is --server URL, $PHALANX_SERVER,\n"
+          "that of the kubeconfig file $PHALANX_CONFIG or $KUBECONFIG, or http://127.0.0.1:7070.\n",
+          out);
 }
 
 static int unknown(const char *name)
