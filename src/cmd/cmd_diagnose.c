@@ -27,9 +27,8 @@ static const char usage[] =
     "  --save DIR             running job: keep the records; `phalanx diagnose DIR` reads them again\n"
     "  -o, --output json      one JSON object for each world of the job (also --json)\n"
     "  -v, --verbose          print every finding, and the files that were skipped\n" CLIENT_HELP "\n"
-    "Exit status: 0 no hang, 1 a hang, 2 wrong usage, 3 nothing that can be read or not found, 4 no "
-    "controller\n"
-    "answers, 5 timed out.\n";
+    "Exit status: 0 no hang, 1 a hang, 2 wrong usage, 3 not found or nothing readable, 4 no\n"
+    "controller answers, 5 timed out.\n";
 
 /* Of one dump: the largest seen have some MB. */
 #define FILE_BYTES_MAX   ((size_t)256 << 20)
