@@ -49,6 +49,13 @@ static const struct sample machine_checks[] = {
 };
 
 static const struct sample amd_gpus[] = {
+    {"amdgpu 0000:b1:00.0: amdgpu: Bad page threshold is exceeded", "gpu/bad-pages", "gpu/0000:b1:00.0",
+     SEVERITY_CRITICAL},
+    {"[drm:mes_v11_0_submit_pkt_and_poll_completion [amdgpu]] *ERROR* MES failed to response msg=14",
+     "gpu/firmware", "", SEVERITY_MAJOR},
+    {"amdgpu 0000:b2:00.0: amdgpu: Failed to send message 0x26, response 0x0", "gpu/firmware",
+     "gpu/0000:b2:00.0", SEVERITY_MAJOR},
+    {"amdgpu 0000:b2:00.0: amdgpu: GPU mode1 reset", NULL, NULL, 0},
     {"amdgpu 0000:c3:00.0: amdgpu: 2 uncorrectable hardware errors detected in umc block",
      "gpu/ecc-uncorrected", "gpu/0000:c3:00.0", SEVERITY_CRITICAL},
     {"amdgpu 0000:C3:00.0: {7}socket: 1, die: 2, 1 new uncorrectable hardware errors detected in gfx block",
@@ -145,6 +152,11 @@ static const struct sample amd_gpus[] = {
 };
 
 static const struct sample gaudi_and_ascend[] = {
+    {"habanalabs hl1: FW reported fatal error", "gpu/firmware", "gpu/hl1", SEVERITY_MAJOR},
+    {"habanalabs hl3: Detected H/W interrupt, HBM ECC DERR", "gpu/ecc-uncorrected", "gpu/hl3",
+     SEVERITY_CRITICAL},
+    {"habanalabs hl3: HBM0 pc1 interrupts info: WR_PAR=0, RD_PAR=0, CATTRIP=0, SERR=1, DERR=0", NULL, NULL,
+     0},
     {"habanalabs hl2: Failed to communicate with Device CPU (CPU-CP timeout)", "gpu/firmware", "gpu/hl2",
      SEVERITY_MAJOR},
     {"habanalabs 0000:1a:00.0: Failed to initialize hl2. Device is NOT usable !", "gpu/init",
@@ -190,6 +202,11 @@ static const struct sample gaudi_and_ascend[] = {
 };
 
 static const struct sample the_kernel[] = {
+    {"mlx5_core 0000:61:00.0: mlx5_health_try_recover:338:(pid 1): health recovery flow aborted, PCI reads "
+     "still not working",
+     "mlx5/health", "pci/0000:61:00.0", SEVERITY_MAJOR},
+    {"Lustre: Evicted from fs-MDT0001_UUID (at 10.0.0.1@o2ib) after server handle changed from 0x1 to 0x2",
+     "lustre/evicted", "server/fs-MDT0001_UUID", SEVERITY_MAJOR},
     {"mlx5_core 0000:5c:00.0 ens1f0np0: TX timeout detected", "mlx5/tx-timeout", "pci/0000:5c:00.0",
      SEVERITY_MINOR},
     {"mlx5_core 0000:5d:00.0 ens2: TX timeout on queue: 5, SQ: 0x1a6, CQ: 0x3f2, SQ Cons: 0x12 SQ Prod: "
