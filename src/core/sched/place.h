@@ -145,6 +145,7 @@ struct place_level {
     uint32_t *parent;    /* [count] domain of the wider level; 0 at the top */
     machine_id *first;   /* [count] */
     uint64_t *room;      /* [count] tasks, in whole slices */
+    uint64_t *loose;     /* [count] tasks, whether they make whole slices or not */
     uint64_t whole;      /* of so many tasks */
     /* [count + 1] into children: domains of the next level, or machines at the last one */
     uint32_t *first_child, *children;

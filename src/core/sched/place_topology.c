@@ -168,7 +168,8 @@ static void fill_leaf(void *context, uint32_t domain, uint64_t tasks)
     hand_out(filling);
 }
 
-/* The best domain of the level with room for the tasks: the least room; of equals with most of the gang. */
+/* The best domain of the level with room for the tasks: the least room; of equals the one in which the fewest
+ * places make no whole slice, then with most of the gang. */
 static bool best_domain(const struct placer *placer, const struct place_level *level, const uint32_t *domains,
                         uint32_t count, uint64_t tasks, uint32_t *ret_domain)
 {
@@ -179,9 +180,11 @@ static bool best_domain(const struct placer *placer, const struct place_level *l
             continue;
         const struct machine *at = &placer->cluster->machines[level->first[d]];
         const struct machine *best = found ? &placer->cluster->machines[level->first[*ret_domain]] : at;
-        bool better = !found || level->room[d] < level->room[*ret_domain] ||
-                      (level->room[d] == level->room[*ret_domain] &&
-                       placer->pod_load[at->pod] > placer->pod_load[best->pod]);
+        bool better = !found || level->room[d] < level->room[*ret_domain];
+        if (found && level->room[d] == level->room[*ret_domain])
+            better = level->loose[d] != level->loose[*ret_domain]
+                         ? level->loose[d] < level->loose[*ret_domain]
+                         : placer->pod_load[at->pod] > placer->pod_load[best->pod];
         if (better)
             *ret_domain = d;
         found = true;

@@ -140,6 +140,7 @@ static void find_level(const struct cluster *cluster, struct arena *arena, struc
         str_map_done(&index.by_value[p]);
     u64_map_done(&index.by_block);
     level->room = ARENA_ARRAY(arena, uint64_t, level->count);
+    level->loose = ARENA_ARRAY(arena, uint64_t, level->count);
 }
 
 /* Items by their group, ascending in each: first[g] .. first[g + 1]. */
@@ -218,8 +219,10 @@ void place_tree_room(struct placer *placer, struct place_tree *tree, const struc
 {
     place_pool(placer, job, job->chips ? UINT32_MAX : tasks); /* all of it, for best fit */
     memset(tree->fits, 0, placer->cluster->machine_count * sizeof *tree->fits);
-    for (uint32_t l = 0; l < tree->level_count; l++)
+    for (uint32_t l = 0; l < tree->level_count; l++) {
         memset(tree->levels[l].room, 0, tree->levels[l].count * sizeof *tree->levels[l].room);
+        memset(tree->levels[l].loose, 0, tree->levels[l].count * sizeof *tree->levels[l].loose);
+    }
     const struct place_level *leaf = tree->level_count ? &tree->levels[tree->level_count - 1] : NULL;
     tree->room = 0;
     tree->worst_class = 0;
@@ -232,9 +235,10 @@ void place_tree_room(struct placer *placer, struct place_tree *tree, const struc
         if (placer->class[id] > most_class || (leaf && leaf->domain_of[id] == PLACE_NO_DOMAIN))
             continue;
         tree->fits[id] = fits;
-        if (leaf)
+        if (leaf) {
             leaf->room[leaf->domain_of[id]] += fits;
-        else
+            leaf->loose[leaf->domain_of[id]] += fits;
+        } else
             tree->room += fits;
     }
     placer->pool_len = 0;
@@ -243,6 +247,8 @@ void place_tree_room(struct placer *placer, struct place_tree *tree, const struc
         uint64_t whole = level->whole = place_tree_whole(tree, job, l, tasks);
         for (uint32_t d = 0; d < level->count; d++) {
             level->room[d] -= whole > 1 ? level->room[d] % whole : 0;
+            if (l)
+                tree->levels[l - 1].loose[level->parent[d]] += level->loose[d];
             if (l)
                 tree->levels[l - 1].room[level->parent[d]] += level->room[d];
             else
@@ -255,7 +261,7 @@ void place_tree_room(struct placer *placer, struct place_tree *tree, const struc
 
 struct branch {
     uint32_t domain;
-    uint64_t room, take;
+    uint64_t room, loose, take;
 };
 
 static int compare_room(const void *a_branch, const void *b_branch)
@@ -263,6 +269,8 @@ static int compare_room(const void *a_branch, const void *b_branch)
     const struct branch *a = a_branch, *b = b_branch;
     if (a->room != b->room)
         return a->room > b->room ? -1 : 1;
+    if (a->loose != b->loose) /* of equals, the one that is left the fewest places that make no slice */
+        return a->loose < b->loose ? -1 : 1;
     return a->domain < b->domain ? -1 : a->domain > b->domain;
 }
 
@@ -328,7 +336,8 @@ void place_tree_descend(struct placer *placer, const struct place_tree *tree, ui
     size_t count = 0;
     for (uint32_t i = 0; i < child_count; i++)
         if (tree->levels[next].room[children[i]])
-            list[count++] = (struct branch){children[i], tree->levels[next].room[children[i]], 0};
+            list[count++] = (struct branch){children[i], tree->levels[next].room[children[i]],
+                                            tree->levels[next].loose[children[i]], 0};
     size_t used = choose(list, count, tasks, tree->levels[next].whole);
     for (size_t i = 0; i < used; i++)
         place_tree_descend(placer, tree, next, list[i].domain, list[i].take, leaf, context);

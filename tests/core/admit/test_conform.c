@@ -425,6 +425,39 @@ static void test_domains_are_paths(void **state)
     harness_done(&h);
 }
 
+static void submit_at(struct harness *h, const char *name, const char *machine, int chips)
+{
+    char yaml[1024];
+    snprintf(yaml, sizeof(yaml),
+             "apiVersion: batch/v1\nkind: Job\nmetadata: {name: %s}\nspec: {template: {spec: {restartPolicy: "
+             "Never, nodeSelector: {kubernetes.io/hostname: %s}, containers: [{name: c, image: i, command: "
+             "[run], resources: {limits: {google.com/tpu: %d}}}]}}}\n",
+             name, machine, chips);
+    must_apply(h, yaml);
+}
+
+/* BestFit: of two hosts that hold as many whole slices, the one on which the fewest places are left over. */
+static void test_best_fit_of_equal_domains(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    submit_at(&h, "full", "m-3", 4);
+    submit_at(&h, "one", "m-1", 1); /* 3 are free: a slice of 2, and one more */
+    submit_at(&h, "two", "m-2", 2); /* 2 are free: a slice */
+    must_apply(&h,
+               "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 2, completions: "
+               "2, template: {metadata: {annotations: "
+               "{kueue.x-k8s.io/podset-required-topology: kubernetes.io/hostname, "
+               "kueue.x-k8s.io/podset-slice-required-topology: kubernetes.io/hostname, "
+               "kueue.x-k8s.io/podset-slice-size: \"2\"}}, spec: {restartPolicy: Never, containers: "
+               "[{name: c, image: i, command: [run], resources: {limits: {google.com/tpu: 1}}}]}}}\n");
+    const struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("j"));
+    for (size_t t = 0; t < 2; t++)
+        assert_int_equal(job->tasks.items[t]->machine, 1);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_priority_of_pods),
         cmocka_unit_test(test_local_queue_stops),
         cmocka_unit_test(test_borrows_least_goes_first),
+        cmocka_unit_test(test_best_fit_of_equal_domains),
         cmocka_unit_test(test_domains_are_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
