@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cmd/usage.h"
 #include "cmd/client.h"
+#include "cmd/node_empty.h"
 
 static const char usage[] =
     "Usage: phalanx migrate MACHINE [options]\n"
@@ -28,7 +29,6 @@ struct migrating {
     struct str machine;
     const char *reason;
     bool wait;
-    bool any_left; /* in the list that the watch began with */
     int64_t within_ns, keep_ns, timeout_ns, deadline_ns;
 };
 
@@ -37,17 +37,6 @@ static int64_t now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
-static int check_machine(struct migrating *migrating)
-{
-    struct buf path BUF_CLEANUP = {0};
-    struct client_reply reply;
-    kind_path(&path, kind_find(STR("node")), NULL, migrating->machine);
-    int rc = client_get(&migrating->client, buf_str(&path), &reply);
-    if (rc == EXIT_OK)
-        client_reply_done(&reply);
-    return rc;
 }
 
 static void set(struct arena *arena, struct doc *doc, const char *key, struct str value)
@@ -101,52 +90,6 @@ static int create(struct migrating *migrating)
     return rc;
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
-
-static bool on_change(void *context, const char *type, const struct doc *object)
-{
-    struct migrating *migrating = context;
-    (void)object;
-    if (strcmp(type, "BEGIN") == 0)
-        migrating->any_left = false;
-    if (strcmp(type, "ADDED") == 0)
-        migrating->any_left = true;
-    if (strcmp(type, "SYNCED") == 0)
-        return migrating->any_left; /* the last may have gone since it was asked for */
-    return strcmp(type, "BEGIN") == 0 || strcmp(type, "ADDED") == 0 ||
-           client_clock() >= migrating->deadline_ns;
-}
-
-static int wait_empty(struct migrating *migrating)
-{
-    struct buf path BUF_CLEANUP = {0}, query BUF_CLEANUP = {0}, list BUF_CLEANUP = {0};
-    kind_path(&path, kind_find(STR("pod")), NULL, (struct str){0});
-    buf_printf(&query, "fieldSelector=spec.nodeName%%3D");
-    url_add(&query, migrating->machine);
-    buf_printf(&query, "%%2Cstatus.phase%%21%%3DSucceeded%%2Cstatus.phase%%21%%3DFailed");
-    buf_printf(&list, STR_FORMAT "?" STR_FORMAT, STR_ARG(buf_str(&path)), STR_ARG(buf_str(&query)));
-    for (;;) {
-        struct client_reply reply;
-        int rc = client_get(&migrating->client, buf_str(&list), &reply);
-        if (rc != EXIT_OK)
-            return rc;
-        size_t left = doc_len(doc_get(reply.doc, "items"));
-        client_reply_done(&reply);
-        if (left == 0)
-            break;
-        if (client_clock() >= migrating->deadline_ns) {
-            say("%zu pods are still on " STR_FORMAT, left, STR_ARG(migrating->machine));
-            return EXIT_TIMEOUT;
-        }
-        rc = client_watch(&migrating->client, buf_str(&path), buf_str(&query), migrating->deadline_ns,
-                          on_change, migrating);
-        if (rc != EXIT_OK && rc != EXIT_TIMEOUT)
-            return rc;
-    }
-    printf("node/" STR_FORMAT " is empty\n", STR_ARG(migrating->machine));
-    return EXIT_OK;
-}
-
 static bool take_option(struct migrating *migrating, int letter)
 {
     switch (letter) {
@@ -194,11 +137,11 @@ int cmd_migrate(int argc, char **argv)
     migrating.machine = str_from(argv[optind]);
     migrating.deadline_ns = migrating.timeout_ns ? client_clock() + migrating.timeout_ns : INT64_MAX;
     client_open(&migrating.client, &migrating.options);
-    int rc = check_machine(&migrating);
+    int rc = node_must_exist(&migrating.client, migrating.machine);
     if (rc == EXIT_OK)
         rc = create(&migrating);
     if (rc == EXIT_OK && migrating.wait)
-        rc = wait_empty(&migrating);
+        rc = node_wait_empty(&migrating.client, migrating.machine, migrating.deadline_ns);
     client_close(&migrating.client);
     return rc;
 }

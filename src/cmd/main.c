@@ -16,10 +16,12 @@
 #pragma weak cmd_checkpoint
 #pragma weak cmd_cluster
 #pragma weak cmd_controller
+#pragma weak cmd_cordon
 #pragma weak cmd_delete
 #pragma weak cmd_describe
 #pragma weak cmd_diagnose
 #pragma weak cmd_down
+#pragma weak cmd_drain
 #pragma weak cmd_ettr
 #pragma weak cmd_events
 #pragma weak cmd_explain
@@ -35,6 +37,7 @@
 #pragma weak cmd_qualify
 #pragma weak cmd_top
 #pragma weak cmd_torture
+#pragma weak cmd_uncordon
 #pragma weak cmd_up
 #pragma weak cmd_version
 #pragma weak cmd_wait
@@ -61,6 +64,9 @@ static const struct command commands[] = {
     {"wait", cmd_wait, "wait for a condition"},
     {"top", cmd_top, "show chips, steps per second and ETTR of jobs and machines"},
     {"lemons", cmd_lemons, "list machines that fail again and again"},
+    {"cordon", cmd_cordon, "keep new work away from a machine"},
+    {"drain", cmd_drain, "empty a machine: its ranks save, stop and move"},
+    {"uncordon", cmd_uncordon, "let a machine take work again"},
     {"migrate", cmd_migrate, "empty a machine while its jobs run on"},
     {"check", cmd_check, "check the health of this machine"},
     {"qualify", cmd_qualify, "test this machine, or a pair, against thresholds"},

@@ -267,7 +267,12 @@ static void note_order(const struct writing *writing, const struct task *task)
 /* From a machine that is drained: not the user's wish about this Pod. */
 static void evict(const struct writing *writing, struct task *task)
 {
+    bool evicted = writing->write->evict;
+    if (evicted && jobs_are_drained(task))
+        return;
     note_order(writing, task);
+    if (evicted && jobs_drain(writing->step, task, writing->write->grace_s))
+        return;
     if (task->machine != MACHINE_NONE && writing->core->cluster.machines[task->machine].cordoned)
         task->loss = LOSS_EVICTED;
     task_evict(writing->step, task, writing->write->grace_s);

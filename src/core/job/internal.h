@@ -309,6 +309,8 @@ void move_remap(struct jobset *jobset, const machine_id *map);
 /* suspend.c */
 void suspend_begin(struct step *step, struct jobset *jobset); /* its user has just suspended it */
 bool suspend_waits(const struct step *step, const struct jobset *jobset); /* false: it is to be stopped now */
+/* Its ranks can be asked to save, and it is likely that they do. */
+bool suspend_is_worth_it(const struct jobset *jobset);
 int64_t suspend_deadline(const struct jobset *jobset); /* INT64_MAX: none */
 
 /* peers.c */

@@ -62,6 +62,10 @@ bool jobs_peers_say_lost(const struct job_store *store, const struct machine *ma
  * times; 0: nobody was told. For maintenance those that leave by spares
  * are not: they hear of it when these are ready. */
 int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum drain_reason reason);
+/* The task is evicted from a cordoned machine: its JobSet leaves the machine when its ranks have saved, after
+ * `grace_s` (-1: the longest grace among them) at the latest. False: nothing is worth waiting for. */
+bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s);
+bool jobs_are_drained(const struct task *task); /* that is under way */
 /* Everyone who was told at `noticed_ns` has a checkpoint behind that in the log, or is not there any more. */
 bool jobs_have_saved(const struct job_store *store, const struct machine *machine, int64_t noticed_ns);
 /* Its tasks are stopped and count as disrupted, like those of evicted Pods; `why` is what users read. */

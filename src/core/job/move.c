@@ -266,10 +266,50 @@ void jobs_move(struct step *step, const struct machine *machine, struct jobset *
     jobset_mark(step, jobset);
 }
 
+bool jobs_are_drained(const struct task *task)
+{
+    const struct move *move = &task->job->jobset->move;
+    return move->under_way && move->phase == MOVE_SAVING && move->machine == task->machine;
+}
+
+bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s)
+{
+    struct jobset *jobset = task->job->jobset;
+    struct move *move = &jobset->move;
+    if (task->state != TASK_RUNNING || task_is_spare(task) || grace_s == 0)
+        return false;
+    const struct machine *machine = &step->cluster->machines[task->machine];
+    if (!machine->cordoned || !may_move(step, machine, jobset) || !suspend_is_worth_it(jobset))
+        return false;
+    int64_t grace_ns = jobset_notice(step, jobset, DRAIN_FAULT);
+    if (grace_s > 0 && grace_s < grace_ns / NS_PER_SECOND)
+        grace_ns = grace_s * NS_PER_SECOND;
+    if (grace_ns == 0)
+        return false;
+    begin(step, machine, jobset, SUB_HEALTH_GRACE_EXIT, STR("it is drained"));
+    move->planned = true;
+    move->due_ns = step->now_ns + (grace_ns < GRACE_MAX_NS ? grace_ns : GRACE_MAX_NS);
+    move->under_way = true;
+    step_note(step, false, "SavingBeforeDrain", ref_jobset(jobset),
+              "its ranks save before those on " STR_FORMAT " are stopped, for %lld s at most",
+              STR_ARG(machine->name), (long long)((move->due_ns - step->now_ns) / NS_PER_SECOND));
+    jobset_mark(step, jobset);
+    return true;
+}
+
+/* Ranks that are drained stand where they have saved: an older commit that comes late is not that one. */
+static bool has_saved(const struct jobset *jobset)
+{
+    const struct move *move = &jobset->move;
+    if (move->planned && !move->by_spares)
+        return jobset_has_answered(jobset, move->noticed_ns);
+    return jobset->checkpoint.committed_ns > move->noticed_ns;
+}
+
 static void look_at_saving(struct step *step, struct jobset *jobset)
 {
     struct move *move = &jobset->move;
-    bool saved = jobset->checkpoint.committed_ns > move->noticed_ns, due = step->now_ns >= move->due_ns;
+    bool saved = has_saved(jobset), due = step->now_ns >= move->due_ns;
     /* What was on its way to storage when they were told is not where they stand now. */
     if (move->by_spares && jobset->checkpoint.committed_step < jobset->progress.step)
         saved = saved && step->now_ns - move->noticed_ns >= STAND_MAX_NS;

@@ -34,7 +34,7 @@ bool jobset_has_answered(const struct jobset *jobset, int64_t noticed_ns)
     return checkpoint->committed_ns > noticed_ns && !(behind && look_at_ranks(jobset).keepers);
 }
 
-static bool is_worth_it(const struct jobset *jobset)
+bool suspend_is_worth_it(const struct jobset *jobset)
 {
     struct ranks ranks = look_at_ranks(jobset);
     return ranks.some && ranks.all_run && (ranks.keepers || jobset->checkpoint.committed_step >= 0);
@@ -44,7 +44,8 @@ void suspend_begin(struct step *step, struct jobset *jobset)
 {
     bool lives = jobset->form != FORM_POD && !jobset_finished(jobset) && !jobset->deleted_ns &&
                  !jobset->hidden && !jobset_is_foreign(jobset);
-    if (!lives || jobset->parking || jobset->conditions[CONDITION_SUSPENDED].status || !is_worth_it(jobset))
+    if (!lives || jobset->parking || jobset->conditions[CONDITION_SUSPENDED].status ||
+        !suspend_is_worth_it(jobset))
         return;
     int64_t grace_ns = jobset_notice(step, jobset, DRAIN_PREEMPTION);
     if (grace_ns == 0)
@@ -61,7 +62,7 @@ bool suspend_waits(const struct step *step, const struct jobset *jobset)
     if (!farewell->noticed_ns)
         return false;
     return step->now_ns < farewell->due_ns && !jobset_has_answered(jobset, farewell->noticed_ns) &&
-           !jobset->parking && is_worth_it(jobset);
+           !jobset->parking && suspend_is_worth_it(jobset);
 }
 
 int64_t suspend_deadline(const struct jobset *jobset)
