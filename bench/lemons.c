@@ -40,7 +40,8 @@ static void set_cluster(struct world *world, bool removes)
     snprintf(
         text, sizeof text,
         "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"b\"},\"spec\":{"
-        "\"settings\":{\"chipResource\":\"nvidia.com/gpu\",\"lemons\":{\"remove\":%s}},\"machineNames\":"
+        "\"settings\":{\"chipResource\":\"nvidia.com/gpu\",\"lemons\":{\"remove\":%s,"
+        "\"thresholds\":{\"multiNodeNodeFails\":2}}},\"machineNames\":"
         "\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{\"racks\":[{\"machines\":%d,\"chips\":8}]}]}}",
         removes ? "true" : "false", MACHINES);
     world_cluster(world, text);

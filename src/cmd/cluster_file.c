@@ -10,7 +10,7 @@
 
 enum { FILE_BYTES_MAX = 64 * 1024 * 1024, ARENA_BYTES_MAX = 512 * 1024 * 1024 };
 
-static bool read_file(const char *path, struct buf *ret_text)
+bool cluster_file_text(const char *path, struct buf *ret_text)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (!file) {
@@ -67,5 +67,5 @@ bool cluster_file_load(const char *path, struct cluster *ret_cluster, struct buf
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = ARENA_BYTES_MAX};
     struct buf text BUF_CLEANUP = {0};
-    return read_file(path, &text) && load(path, &arena, buf_str(&text), ret_cluster, ret_json);
+    return cluster_file_text(path, &text) && load(path, &arena, buf_str(&text), ret_cluster, ret_json);
 }

@@ -11,5 +11,7 @@ bool cluster_file_load(const char *path, struct cluster *ret_cluster, struct buf
 
 /* The file of `phalanx up` without --cluster: clusters/mini.yaml, built in. */
 extern const char cluster_file_default[];
+/* All of FILE ("-": standard input), at most 64 MiB. False: why has been said on standard error. */
+bool cluster_file_text(const char *path, struct buf *ret_text);
 
 #endif

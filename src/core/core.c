@@ -22,6 +22,7 @@ struct core *core_new(void)
     core->jobs.health = core->health;
     core->jobs.fault_name = name_fault;
     core->lemons = lemon_store_new();
+    lemon_store_excuse(core->lemons, core_excuses);
     core->errands = errands_new();
     core->hangs = hangs_new();
     core->repairs = repairs_new();

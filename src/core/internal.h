@@ -72,6 +72,8 @@ int64_t core_leaving_deadline(const struct core *core); /* stamp; INT64_MAX: non
 
 /* lemons.c */
 /* Gangs that have living tasks on the machine fail because of it. */
+/* What happens to it now is on purpose, or the doing of the control plane: no lemon is made of that. */
+bool core_excuses(const struct step *step, const struct machine *machine);
 void core_failed_on(struct core *core, struct step *step, const struct machine *machine);
 /* A new JobSet: the machines that its user excludes by name. */
 void core_excluded_by(struct core *core, struct step *step, const struct jobset_spec *spec);

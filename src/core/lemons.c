@@ -2,6 +2,11 @@
  * (lemon/lemon.h) to what is said and done about it. */
 #include "core/internal.h"
 
+bool core_excuses(const struct step *step, const struct machine *machine)
+{
+    return health_on_purpose(step->health, machine->name, step->now_ns);
+}
+
 static bool fails(const struct task *task)
 {
     return task->state != TASK_STOPPING && !task_ended(task->state);

@@ -40,7 +40,7 @@ void end_fault_ordered(const char *code, struct str machine, struct str user, st
 
 bool end_fault_is_ordered(const struct end_fault *found)
 {
-    return found->fault == 0 || str_starts(str_from(found->code), STR("injected/"));
+    return found->fault == 0 || fault_is_on_purpose(str_from(found->code));
 }
 
 static enum fault_domain domain_of(const struct end_fault *found)

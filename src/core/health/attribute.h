@@ -31,7 +31,7 @@
 
 #define ATTRIBUTE_BEFORE_NS (600 * NS_PER_SECOND)
 #define ATTRIBUTE_AFTER_NS  (300 * NS_PER_SECOND)
-#define ATTRIBUTE_ORDERED_NS (60 * NS_PER_SECOND)
+#define ATTRIBUTE_ORDERED_NS ON_PURPOSE_NS
 
 enum {
     ATTRIBUTE_SUPPORT_MAX = 7,
@@ -89,6 +89,7 @@ struct end_faults {
 #define ORDER_DRAIN       "drain"       /* evicted from a machine that is cordoned */
 #define ORDER_EVICTION    "eviction"    /* or from another */
 #define ORDER_DELETION    "deletion"    /* of a Pod */
+#define ORDER_RESTORE     "log-restored" /* the controller's log is older than what machines know */
 #define ORDER_MAINTENANCE "maintenance" /* its machine is to be free for that */
 
 /* The fault as it is now. `began_ns`: by the clock of its machine. */

@@ -18,6 +18,25 @@ bool fault_is_unknown(const struct health *health, const struct fault *fault)
     return fault_rule(health, fault)->code.len == 0;
 }
 
+bool fault_is_on_purpose(struct str code)
+{
+    return str_starts(code, STR("injected/")) || str_is(code, AGENT_STOP_CODE);
+}
+
+bool health_on_purpose(const struct health *health, struct str machine, int64_t now_ns)
+{
+    const struct ward *ward = str_map_get(&health->wards, machine);
+    if (!ward)
+        return false;
+    list_for_each(node, &ward->faults)
+    {
+        const struct fault *fault = container_of(node, struct fault, on_machine);
+        if (fault_is_on_purpose(fault->code) && (fault->open || now_ns - fault->last_ns <= ON_PURPOSE_NS))
+            return true;
+    }
+    return false;
+}
+
 /* --- timers --------------------------------------------------------------------------------------------- */
 
 static void sooner(int64_t *due_ns, int64_t at_ns, int64_t span_ns)
@@ -128,7 +147,7 @@ static bool struck_lately(const struct fault *fault, int64_t now_ns, int64_t win
  * it on purpose. */
 static void judge_software(struct step *step, struct fault *fault)
 {
-    if (str_starts(fault->code, STR("injected/")))
+    if (fault_is_on_purpose(fault->code))
         return;
     const struct kindred *kindred = store_kindred(step->health, fault);
     for (size_t i = 0; kindred && i < kindred->faults.len; i++) {

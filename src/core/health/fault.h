@@ -54,6 +54,8 @@ struct sender;
 enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8 };
 #define SOFTWARE_WINDOW_NS (30 * NS_PER_SECOND)
 #define FAULT_SHOW_NS      (1 * NS_PER_SECOND)
+#define ON_PURPOSE_NS      (60 * NS_PER_SECOND)
+#define AGENT_STOP_CODE    "agent/stop" /* its agent was told to end, by SIGTERM */
 
 /* What was done about it, from nothing to most. */
 enum fault_action {
@@ -123,6 +125,11 @@ void fault_visit(const struct health *health, void (*visit)(void *context, const
                  void *context);
 /* "xid/79 at gpu/0000:9b:00.0 (Separate)", for people. */
 void fault_describe(const struct fault *fault, struct buf *out);
+/* Somebody did it: a fault that phalanx inject tells of, or an agent that was stopped in an orderly way. */
+bool fault_is_on_purpose(struct str code);
+/* Such a fault of the machine is open, or occurred less than ON_PURPOSE_NS ago: what happens to the machine
+ * says nothing about its hardware. */
+bool health_on_purpose(const struct health *health, struct str machine, int64_t now_ns);
 size_t fault_count(const struct health *health);
 uint64_t fault_dropped(const struct health *health); /* signals for which there was no room */
 /* The machine's own open fault of that code; NULL: none. */

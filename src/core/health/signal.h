@@ -25,6 +25,7 @@
  *   gpu/nvlink-errors  gpu/clocks  gpu/temperature  gpu/driver  gpu/init  gpu/peermem
  *   gpu/ecc-deferred  gpu/poison  gpu/ras  gpu/page-retired  gpu/bad-pages  gpu/page-fault  gpu/hang
  *   gpu/firmware  gpu/reset  gpu/reset-failed  gpu/lost   of any vendor's accelerator (docs/probes.md)
+ *   agent/stop                          its agent was told to end
  *   lemon/repeated-failures             what was counted of a machine (core/lemon/lemon.h)
  *   pace/slow                           its ranks take longer than their peers, or than before (pace/pace.h)
  *   hang/absent  hang/stuck  hang/silent  hang/stopped  hang/behind  hang/network   ranks of a job that hung

@@ -82,6 +82,7 @@ const struct fault_rule fault_default_rules[] = {
 
     ROW("qualify/*", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("injected/*", NOT_HANDLE, USER), /* phalanx inject says so; what it breaks speaks for itself */
+    ROW("agent/stop", NOT_HANDLE, USER), /* likewise an orderly stop of its agent */
     ROW("lemon/*", PRE_SEPARATE, HARDWARE, LOW("inspect")),
     /* Over a day after the newest attempt that it ended. */
     ROW("phalanx/suspect-machine", NOT_HANDLE, UNKNOWN, LOW("inspect"), .recover_ns = DAY),

@@ -12,6 +12,7 @@ struct lemon_store {
     VEC(struct lemon *) stirred; /* to be judged before the step ends */
     int64_t oldest_day;          /* of all entries; INT64_MAX: there are none */
     bool emptied;                /* some have no entries any more */
+    bool (*excused)(const struct step *step, const struct machine *machine); /* NULL: nothing is */
 };
 
 const char *lemon_signal_name(enum lemon_signal signal)
@@ -34,6 +35,12 @@ struct lemon_store *lemon_store_new(void)
     struct lemon_store *store = mem_alloc(sizeof(*store));
     store->oldest_day = INT64_MAX;
     return store;
+}
+
+void lemon_store_excuse(struct lemon_store *store,
+                        bool (*excused)(const struct step *step, const struct machine *machine))
+{
+    store->excused = excused;
 }
 
 static void lemon_free(struct lemon *lemon)
@@ -100,7 +107,10 @@ static struct lemon_entry *entry_of(struct lemon *lemon, int32_t day, enum lemon
 void lemon_count(struct step *step, const struct machine *machine, enum lemon_counter counter)
 {
     CHECK((unsigned)counter < LEMON_COUNTERS && step->now_ns >= 0);
+    bool fails = counter != LEMON_EXCLUSION && counter != LEMON_SINGLE_NODE_RUN;
     struct lemon_store *store = step->lemons;
+    if (fails && store->excused && store->excused(step, machine))
+        return;
     int64_t day = step->now_ns / LEMON_DAY_NS;
     CHECK(day <= INT32_MAX);
     struct lemon *lemon = str_map_get(&store->by_machine, machine->name);

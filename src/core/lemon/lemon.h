@@ -2,17 +2,20 @@
  *
  * Seven signals over a window of at most 28 days (Meta, arXiv 2410.21680, "lemon nodes"):
  *
- *   excl_jobid_count               JobSets whose users excluded the machine by name
- *   xid_cnt                        errors of its chips, once for each time one opened
- *   tickets                        repairs that were asked for
- *   out_count                      times it left service: lost, or isolated by its faults
- *   multi_node_node_fails          gangs on several machines that failed because of it
- *   single_node_node_fails         gangs on it alone that failed because of it
- *   single_node_node_failure_rate  of the gangs that were placed on it alone, in per cent
+ *    excl_jobid_count               JobSets whose users excluded the machine by name
+ *    xid_cnt                        errors of its chips, once for each time one opened
+ *    tickets                        repairs that were asked for
+ *    out_count                      times it left service: lost, or isolated by its faults
+ *    multi_node_node_fails          gangs on several machines that failed because of it
+ *    single_node_node_fails         gangs on it alone that failed because of it
+ *    single_node_node_failure_rate  of the gangs that were placed on it alone, in per cent
  *
- * A signal at or above its threshold (model.h's lemon_settings) makes the machine a lemon; the first one
- * only adds to the score, as it says nothing on its own (the same paper). The score is the sum over the
- * signals of value / threshold in per cent, each at most LEMON_SHARE_MAX: an order, not a probability.
+ * A signal at or above its threshold (model.h's lemon_settings) makes the machine a lemon; the first one only
+ * adds to the score, as it says nothing on its own (the same paper). The score is the sum over the signals of
+ * value / threshold in per cent, each at most LEMON_SHARE_MAX: an order, not a probability.
+ *
+ * Only what speaks of the hardware counts: no faults of programs, nothing that was injected, no orderly stop
+ * of an agent, no outage of the controller.
  *
  * Who sees something says lemon_count() at any place of a step; core.c asks for what follows from it at the
  * step's end. Everything lies in buckets of a day of the log's time (UTC); a record goes with its last one.
@@ -72,8 +75,11 @@ struct lemon {
 struct lemon_store; /* one a core; in struct step as `lemons` */
 struct lemon_store *lemon_store_new(void);
 void lemon_store_free(struct lemon_store *store);
+/* What happens to the machine now says nothing about it: asked before each failure is counted. */
+void lemon_store_excuse(struct lemon_store *store,
+                        bool (*excused)(const struct step *step, const struct machine *machine));
 
-/* It happened now. `machine` is of the cluster. */
+/* It happened now. `machine` is of the cluster. What is excused does not count. */
 void lemon_count(struct step *step, const struct machine *machine, enum lemon_counter counter);
 
 /* --- for readers ---------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@ static const struct {
     [LEMON_SIGNAL_XIDS] = {"xidCnt", 10, UINT16_MAX},
     [LEMON_SIGNAL_TICKETS] = {"tickets", 3, UINT16_MAX},
     [LEMON_SIGNAL_OUTS] = {"outCount", 5, UINT16_MAX},
-    [LEMON_SIGNAL_MULTI_NODE_FAILURES] = {"multiNodeNodeFails", 2, UINT16_MAX},
+    [LEMON_SIGNAL_MULTI_NODE_FAILURES] = {"multiNodeNodeFails", 3, UINT16_MAX},
     [LEMON_SIGNAL_SINGLE_NODE_FAILURES] = {"singleNodeNodeFails", 3, UINT16_MAX},
     [LEMON_SIGNAL_FAILURE_RATE] = {"singleNodeNodeFailureRatePercent", 50, 100},
 };

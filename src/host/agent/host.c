@@ -232,6 +232,23 @@ void local_tasks_ended(struct agent_host *host)
     host_close(host);
 }
 
+/* The controller is told, so that what happens to the machine next is not taken for a failure of its. */
+static void tell_stop(struct agent_host *host, struct live *live, bool stop_tasks)
+{
+    int64_t now_ns = local_wall_ns();
+    struct signal signal = {.code = STR("agent/stop"),
+                            .evidence = stop_tasks ? STR("the agent was told to end, and its tasks with it")
+                                                   : STR("the agent was told to end; its tasks go on"),
+                            .assertion = SIGNAL_ONCE,
+                            .severity = SEVERITY_NOTICE,
+                            .chip = -1,
+                            .first_ns = now_ns,
+                            .last_ns = now_ns,
+                            .count = 1};
+    local_saw(live, &signal);
+    wire_flush(host->wire);
+}
+
 void agent_host_shutdown(struct agent_host *host, bool stop_tasks, void (*closed)(void *context),
                          void *context)
 {
@@ -240,6 +257,8 @@ void agent_host_shutdown(struct agent_host *host, bool stop_tasks, void (*closed
     host->closed = closed;
     host->closed_context = context;
     struct live *live = host->machines[0].live;
+    if (live && !host->waiting_for_tasks)
+        tell_stop(host, live, stop_tasks);
     if (!stop_tasks || !live || live->running.len == 0) {
         host_close(host);
         return;

@@ -69,7 +69,7 @@ static int notes_of(struct harness *h, const char *reason)
     return count;
 }
 
-static void test_twice_is_a_lemon(void **state)
+static void test_three_times_is_a_lemon(void **state)
 {
     (void)state;
     struct harness h;
@@ -86,11 +86,15 @@ static void test_twice_is_a_lemon(void **state)
     }
     strike(&h, "m-1");
     assert_int_equal(value(&h, "m-1", LEMON_SIGNAL_MULTI_NODE_FAILURES), 2);
+    assert_false(is_lemon(&h, "m-1"));
+    if (list_empty(&core_jobs(h.core)->machine_tasks[cluster_find(core_cluster(h.core), STR("m-1"))->id]))
+        strike(&h, "m-3");
+    strike(&h, "m-1");
     assert_true(is_lemon(&h, "m-1"));
     assert_int_equal(notes_of(&h, "LemonDetected"), 1);
     struct buf why BUF_CLEANUP = {0};
     lemon_describe(of(&h, "m-1"), &core_cluster(h.core)->lemons, &why);
-    assert_string_equal(why.data, "multi_node_node_fails 2 (threshold 2)");
+    assert_string_equal(why.data, "multi_node_node_fails 3 (threshold 3)");
     assert_true(lemon_score(of(&h, "m-1"), &core_cluster(h.core)->lemons) >= 100);
     assert_true(machine_schedulable(cluster_find(core_cluster(h.core), STR("m-1")))); /* shown, not removed */
     harness_check_replay(&h);
@@ -100,6 +104,44 @@ static void test_twice_is_a_lemon(void **state)
     harness_wait(&h, LEMON_DAY_NS);
     assert_null(of(&h, "m-1")); /* and nothing is kept of it */
     harness_done(&h);
+}
+
+static void say(struct harness *h, const char *machine, const char *code)
+{
+    struct signal signal =
+        signal_now(str_from(code), SIGNAL_ONCE, SEVERITY_NOTICE, STR("on purpose"), h->now_ns);
+    struct event event = {.kind = EVENT_REPORTS};
+    event.reports.machine = str_from(machine);
+    event.reports.reports = (struct reports){.number = 1, .signals = &signal, .signal_count = 1};
+    harness_step(h, &event);
+}
+
+/* What people do to a machine says nothing about it: neither what they break on purpose nor orderly stops.
+ * What happens a while after that does. */
+static void test_on_purpose_does_not_count(void **state)
+{
+    static const char *const codes[] = {"injected/kill", "injected/network", "agent/stop"};
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct harness h;
+        harness_init(&h, 1, 4, 0);
+        submit(&h, "train", 1, "");
+        for (int times = 0; times < 6; times++) {
+            say(&h, "m-1", codes[i]);
+            say(&h, "m-1", "xid/79");
+            strike(&h, "m-1");
+            harness_wait(&h, 3600 * NS_PER_SECOND);
+        }
+        for (int s = LEMON_SIGNAL_XIDS; s < LEMON_SIGNALS; s++)
+            assert_int_equal(value(&h, "m-1", (enum lemon_signal)s), 0);
+        harness_done(&h);
+        harness_init(&h, 1, 4, 0);
+        say(&h, "m-1", codes[i]);
+        harness_wait(&h, ON_PURPOSE_NS + NS_PER_SECOND);
+        strike(&h, "m-1");
+        assert_int_equal(value(&h, "m-1", LEMON_SIGNAL_OUTS), 1);
+        harness_done(&h);
+    }
 }
 
 static void test_removed_and_returned(void **state)
@@ -258,17 +300,22 @@ static void test_settings_are_checked(void **state)
     set_lemons(&h, 2, "{\"windowDays\":14,\"thresholds\":{\"tickets\":1}}");
     assert_int_equal(core_cluster(h.core)->lemons.window_days, 14);
     assert_int_equal(core_cluster(h.core)->lemons.thresholds[LEMON_SIGNAL_TICKETS], 1);
-    assert_int_equal(core_cluster(h.core)->lemons.thresholds[LEMON_SIGNAL_MULTI_NODE_FAILURES], 2);
+    assert_int_equal(core_cluster(h.core)->lemons.thresholds[LEMON_SIGNAL_MULTI_NODE_FAILURES], 3);
     harness_done(&h);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_twice_is_a_lemon),     cmocka_unit_test(test_removed_and_returned),
-        cmocka_unit_test(test_rate_of_those_alone),  cmocka_unit_test(test_excluded_by_name),
-        cmocka_unit_test(test_errors_of_chips),      cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_settings_are_checked), cmocka_unit_test(test_removed_later),
+        cmocka_unit_test(test_three_times_is_a_lemon),
+        cmocka_unit_test(test_on_purpose_does_not_count),
+        cmocka_unit_test(test_removed_and_returned),
+        cmocka_unit_test(test_rate_of_those_alone),
+        cmocka_unit_test(test_excluded_by_name),
+        cmocka_unit_test(test_errors_of_chips),
+        cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_settings_are_checked),
+        cmocka_unit_test(test_removed_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
