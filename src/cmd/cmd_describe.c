@@ -130,16 +130,18 @@ static void add_duration(struct text_table *table, const struct doc *record, con
 
 static void put_restarts(struct describing *describing, const struct doc *phalanx)
 {
-    static const char *const names[] = {"ATTEMPT", "CAUSE",   "MACHINE", "DETECTED IN", "STARTED IN",
-                                        "STEP IN", "AT STEP", "RESUMED", "BECAUSE",     "DETAIL"};
+    static const char *const names[] = {"RESTART",     "ATTEMPT",    "CAUSE",   "MACHINE",
+                                        "DETECTED IN", "STARTED IN", "STEP IN", "AT STEP",
+                                        "RESUMED",     "BECAUSE",    "DETAIL"};
     const struct doc *restarts = doc_get(phalanx, "restarts");
-    struct text_table table = {.columns = 10};
+    struct text_table table = {.columns = sizeof names / sizeof *names};
     if (doc_len(restarts) == 0)
         return;
     buf_add_str(&describing->out, STR("Restarts\n"));
     head_row(&table, names);
     for (size_t i = 0; i < doc_len(restarts); i++) {
         const struct doc *record = doc_at(restarts, i);
+        add_number(&table, record, "number");
         add_number(&table, record, "attempt");
         table_add(&table, doc_text(record, "cause"));
         table_add(&table, doc_text(record, "machine"));
@@ -209,7 +211,7 @@ static void put_jobset(struct describing *describing, const struct doc *object)
     put_at(describing, "State", phalanx, "state");
     put_at(describing, "Waits because", phalanx, "why");
     put_at(describing, "Attempt", phalanx, "attempt");
-    put_at(describing, "Restarts", object, "status.restarts");
+    put_at(describing, "Restarts", phalanx, "restartCount");
     put_at(describing, "Step", phalanx, "step");
     put_at(describing, "Total steps", phalanx, "totalSteps");
     put_at(describing, "Steps/s", phalanx, "stepsPerSecond");

@@ -28,29 +28,39 @@ struct cost {
     int64_t steps;             /* -1: none of them says */
 };
 
+/* When a restart was over without having come to a step: the next one began, or the jobset ended. */
+static struct str over_at(const struct doc *phalanx, size_t index)
+{
+    const struct doc *next = doc_at(doc_get(phalanx, "restarts"), index + 1);
+    return next ? doc_text(next, "faultTime") : doc_text(phalanx, "finishedTime");
+}
+
 /* -1: it is not over. */
-static int64_t down_ns(const struct doc *record)
+static int64_t down_ns(const struct doc *phalanx, size_t index)
 {
     int64_t from_ns, to_ns;
+    const struct doc *record = doc_at(doc_get(phalanx, "restarts"), index);
     struct str end = doc_text(record, "steppedTime");
     end = end.len ? end : doc_text(record, "startedTime");
+    end = end.len ? end : over_at(phalanx, index);
     if (!time_parse(doc_text(record, "faultTime"), &from_ns) || !time_parse(end, &to_ns))
         return -1;
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* Those that were made and not kept; -1: it is not known. */
+/* Those that were made and not kept; -1: it is not known, or not yet. */
 static int64_t steps_lost(const struct doc *record)
 {
     int64_t at = doc_number(record, "stepAtFault", -1), from = doc_number(record, "resumedFrom", 0);
-    return at < 0 ? -1 : at > from ? at - from : 0;
+    return at < 0 || !doc_get(record, "steppedTime") ? -1 : at > from ? at - from : 0;
 }
 
-static struct cost cost_of(const struct doc *restarts)
+static struct cost cost_of(const struct doc *phalanx)
 {
-    struct cost cost = {.restarts = (int64_t)doc_len(restarts), .steps = doc_len(restarts) ? -1 : 0};
+    const struct doc *restarts = doc_get(phalanx, "restarts");
+    struct cost cost = {.restarts = doc_number(phalanx, "restartCount", 0), .steps = doc_len(restarts) ? -1 : 0};
     for (size_t i = 0; i < doc_len(restarts); i++) {
-        int64_t down = down_ns(doc_at(restarts, i)), steps = steps_lost(doc_at(restarts, i));
+        int64_t down = down_ns(phalanx, i), steps = steps_lost(doc_at(restarts, i));
         cost.down_ns += down > 0 ? down : 0;
         if (steps >= 0)
             cost.steps = (cost.steps > 0 ? cost.steps : 0) + steps;
@@ -115,11 +125,15 @@ static void put_duration(struct buf *out, int64_t ns)
     buf_printf(out, "%s", text);
 }
 
-static void put_restart(struct buf *out, const struct doc *record)
+static void put_restart(struct buf *out, const struct doc *phalanx, size_t index)
 {
-    int64_t down = down_ns(record), steps = steps_lost(record);
-    buf_printf(out, "restart %lld, " STR_FORMAT ": " STR_FORMAT "\n",
-               (long long)doc_number(record, "attempt", 0), STR_ARG(doc_text(record, "faultTime")),
+    const struct doc *record = doc_at(doc_get(phalanx, "restarts"), index);
+    int64_t down = down_ns(phalanx, index), steps = steps_lost(record);
+    int64_t number = doc_number(record, "number", 0), attempt = doc_number(record, "attempt", 0);
+    buf_printf(out, "restart %lld", (long long)number);
+    if (attempt != number)
+        buf_printf(out, " (attempt %lld)", (long long)attempt);
+    buf_printf(out, ", " STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(doc_text(record, "faultTime")),
                STR_ARG(doc_text(record, "cause")));
     put_cause(out, doc_get(record, "attribution"));
     put_line(out, "first sign", doc_text(record, "detail"));
@@ -134,6 +148,8 @@ static void put_restart(struct buf *out, const struct doc *record)
         put_duration(out, down);
     else
         buf_printf(out, "not over yet");
+    if (down >= 0 && !doc_get(record, "steppedTime") && !doc_get(record, "startedTime"))
+        buf_printf(out, ", until the next restart or the end: it came to no step");
     if (steps >= 0) {
         buf_add_str(out, STR(", "));
         put_count(out, steps, "step");
@@ -165,8 +181,8 @@ static void put_shares(struct buf *out, const struct doc *shares)
 
 static void put_sum(struct buf *out, const struct doc *phalanx)
 {
-    const struct doc *restarts = doc_get(phalanx, "restarts"), *ledger = doc_get(phalanx, "ledger");
-    struct cost cost = cost_of(restarts);
+    const struct doc *ledger = doc_get(phalanx, "ledger");
+    struct cost cost = cost_of(phalanx);
     int64_t ettr_ppm = doc_number(ledger, "ettrPpm", -1);
     if (cost.restarts > 0) {
         buf_add_str(out, STR("in all "));
@@ -199,7 +215,7 @@ static void explain(struct explaining *explaining, const struct doc *object)
     if (!doc_text(object, "status.terminalState").len)
         put_line(out, "waits", doc_text(phalanx, "why"));
     for (size_t i = 0; i < doc_len(restarts); i++)
-        put_restart(out, doc_at(restarts, i));
+        put_restart(out, phalanx, i);
     if (doc_get(phalanx, "end")) {
         buf_printf(out, "end, " STR_FORMAT "\n", STR_ARG(doc_text(phalanx, "finishedTime")));
         put_cause(out, doc_path(phalanx, "end", "attribution", NULL));
@@ -222,7 +238,7 @@ static void put_json(struct explaining *explaining, const struct doc *object)
     const struct doc *phalanx = doc_dotted(object, "status.phalanx");
     const struct doc *restarts = doc_get(phalanx, "restarts");
     struct json_writer writer = {.out = &explaining->out};
-    struct cost cost = cost_of(restarts);
+    struct cost cost = cost_of(phalanx);
     json_begin_object(&writer);
     json_pair_str(&writer, "namespace", doc_text(object, "metadata.namespace"));
     json_pair_str(&writer, "name", doc_text(object, "metadata.name"));
@@ -232,8 +248,9 @@ static void put_json(struct explaining *explaining, const struct doc *object)
     json_begin_array(&writer);
     for (size_t i = 0; i < doc_len(restarts); i++) {
         const struct doc *record = doc_at(restarts, i);
-        int64_t down = down_ns(record), steps = steps_lost(record);
+        int64_t down = down_ns(phalanx, i), steps = steps_lost(record);
         json_begin_object(&writer);
+        put_optional(&writer, "number", doc_get(record, "number"));
         put_optional(&writer, "attempt", doc_get(record, "attempt"));
         put_optional(&writer, "trigger", doc_get(record, "cause"));
         put_optional(&writer, "time", doc_get(record, "faultTime"));
@@ -250,6 +267,7 @@ static void put_json(struct explaining *explaining, const struct doc *object)
     put_optional(&writer, "end", doc_path(phalanx, "end", "attribution", NULL));
     json_key(&writer, "downSeconds");
     json_put_fixed(&writer, cost.down_ns / NS_PER_US, 6);
+    json_pair_int(&writer, "restartCount", cost.restarts);
     if (cost.steps >= 0)
         json_pair_int(&writer, "stepsLost", cost.steps);
     put_optional(&writer, "ledger", doc_get(phalanx, "ledger"));

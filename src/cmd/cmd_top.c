@@ -254,7 +254,7 @@ static void add_jobset(struct text_table *table, const struct row *row)
     table_add(table, doc_text(row->object, "metadata.namespace"));
     table_add(table, row->name);
     table_add(table, row->state);
-    table_add(table, arena_printf(&table->arena, "%lld", (long long)doc_number(phalanx, "attempt", 0)));
+    table_add(table, arena_printf(&table->arena, "%lld", (long long)doc_number(phalanx, "restartCount", 0)));
     table_add(table, arena_printf(&table->arena, "%lld", (long long)row->chips));
     if (step < 0)
         table_add(table, STR("-"));
@@ -273,9 +273,9 @@ static void add_jobset(struct text_table *table, const struct row *row)
 /* Cut to `columns` and `lines`, with what was left out. */
 static void put_jobsets(struct buf *out, const struct row_list *list, int columns, int lines)
 {
-    static const char *const names[] = {"NAMESPACE", "JOBSET",  "STATE",  "ATTEMPT", "CHIPS",
-                                        "STEP",      "STEPS/S", "ETTR",   "KEPT",    "UNKEPT",
-                                        "REDONE",    "RESTART", "STARTS", "QUEUED",  "STOPPING"};
+    static const char *const names[] = {"NAMESPACE", "JOBSET",  "STATE",  "RESTARTS", "CHIPS",
+                                        "STEP",      "STEPS/S", "ETTR",   "KEPT",     "UNKEPT",
+                                        "REDONE",    "RESTART", "STARTS", "QUEUED",   "STOPPING"};
     /* The higher, the sooner left out. */
     static const uint8_t worth[] = {9, 0, 0, 3, 0, 0, 1, 0, 2, 7, 4, 5, 8, 6, 10};
     struct text_table table = {.columns = sizeof names / sizeof *names};
@@ -340,7 +340,7 @@ static void put_json_jobset(struct json_writer *writer, const struct row *row)
 {
     const struct doc *phalanx = doc_dotted(row->object, "status.phalanx"),
                      *owners = doc_dotted(phalanx, "ledger.chipSeconds");
-    static const char *const copied[] = {"attempt", "step", "totalSteps", "stepsPerSecond"};
+    static const char *const copied[] = {"attempt", "restartCount", "step", "totalSteps", "stepsPerSecond"};
     json_begin_object(writer);
     json_pair_str(writer, "namespace", doc_text(row->object, "metadata.namespace"));
     json_pair_str(writer, "name", row->name);

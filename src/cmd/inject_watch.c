@@ -120,6 +120,8 @@ static void take_restart(struct job_watch *watch, const struct doc *record)
                                 .stepped_ns = time_at(record, "steppedTime"),
                                 .step_at_fault = doc_number(record, "stepAtFault", -1),
                                 .resumed_from = doc_number(record, "resumedFrom", 0)};
+    if (seen.stepped_ns <= 0) /* it is not known yet */
+        seen.resumed_from = seen.step_at_fault;
     struct str cause = doc_text(record, "cause"), machine = doc_text(record, "machine");
     struct str rung = doc_text(record, "rung");
     snprintf(seen.cause, sizeof seen.cause, STR_FORMAT, STR_ARG(cause));

@@ -43,16 +43,18 @@ static void take_metrics(struct progress_row *row, const struct doc *metrics)
                    STR_ARG(metrics->object.members[i].key), doc_real(metrics->object.members[i].value, 0));
 }
 
-/* "restart 1: machine m-3 was lost at step 420; went on from step 400" */
+/* "restart 1: MachineLost on m-3 at step 420, resumed from step 400, next step after 98 ms": what is known
+ * yet. */
 static void take_restart(struct progress_row *row, const struct doc *restarts)
 {
     const struct doc *newest = doc_at(restarts, doc_len(restarts) ? doc_len(restarts) - 1 : 0);
     int64_t fault_ns, then_ns;
     buf_clear(&row->last_event);
+    row->resumed = false;
     if (!newest)
         return;
     struct str machine = doc_text(newest, "machine"), detail = doc_text(newest, "detail");
-    buf_printf(&row->last_event, "restart %lld: " STR_FORMAT, (long long)doc_number(newest, "attempt", 0),
+    buf_printf(&row->last_event, "restart %lld: " STR_FORMAT, (long long)doc_number(newest, "number", 0),
                STR_ARG(doc_text(newest, "cause")));
     if (machine.len)
         buf_printf(&row->last_event, " on " STR_FORMAT, STR_ARG(machine));
@@ -60,11 +62,12 @@ static void take_restart(struct progress_row *row, const struct doc *restarts)
         buf_printf(&row->last_event, " (" STR_FORMAT ")", STR_ARG(detail));
     if (doc_number(newest, "stepAtFault", -1) >= 0)
         buf_printf(&row->last_event, " at step %lld", (long long)doc_number(newest, "stepAtFault", -1));
-    if (doc_number(newest, "resumedFrom", -1) >= 0)
-        buf_printf(&row->last_event, ", resumes from step %lld",
+    row->resumed = doc_get(newest, "steppedTime") != NULL;
+    if (row->resumed && doc_number(newest, "resumedFrom", -1) >= 0)
+        buf_printf(&row->last_event, ", resumed from step %lld",
                    (long long)doc_number(newest, "resumedFrom", -1));
-    else
-        buf_add_str(&row->last_event, STR(", begins again"));
+    else if (row->resumed)
+        buf_add_str(&row->last_event, STR(", began again"));
     if (time_parse(doc_text(newest, "faultTime"), &fault_ns) &&
         time_parse(doc_text(newest, "steppedTime"), &then_ns)) {
         char text[24];
@@ -85,7 +88,7 @@ void progress_take(struct progress_view *view, const struct doc *jobset, bool go
     row->step = doc_number(phalanx, "step", -1);
     row->total = doc_number(phalanx, "totalSteps", 0);
     row->attempt = doc_number(phalanx, "attempt", 0);
-    row->restarts = row->attempt; /* in place too */
+    row->restarts = doc_number(phalanx, "restartCount", 0);
     row->checkpoint = doc_number(phalanx, "checkpointStep", -1);
     row->ettr_ppm = doc_number(phalanx, "ledger.ettrPpm", -1);
     row->rate = doc_real(doc_dotted(phalanx, "stepsPerSecond"), 0);
@@ -236,15 +239,23 @@ static void draw_row(struct buf *out, const struct progress_view *view, const st
     }
 }
 
-/* News above the live block: a restart that is told once. */
+/* A restart, and once more from where it went on. */
+static bool has_news(const struct progress_row *row)
+{
+    return row->last_event.len > 0 &&
+           (row->restarts > row->restarts_shown || (row->resumed && !row->resumed_shown));
+}
+
+/* News above the live block. */
 static void add_news(struct buf *out, struct progress_row *row, int screen)
 {
-    if (row->restarts <= row->restarts_shown || row->last_event.len == 0)
+    if (!has_news(row))
         return;
     buf_printf(out, STR_FORMAT ": ", STR_ARG(row->name));
     put_wrapped(out, buf_str(&row->last_event), (size_t)screen, row->name.len + 2, 4);
     buf_add_char(out, '\n');
     row->restarts_shown = row->restarts;
+    row->resumed_shown = row->resumed;
 }
 
 static void draw_live(struct progress_view *view, bool last)
@@ -299,6 +310,7 @@ static void put_json(struct buf *out, const struct progress_row *row)
     }
     if (row->why.len && !row->finished)
         json_pair_str(&writer, "why", buf_str(&row->why));
+    json_pair_int(&writer, "restarts", row->restarts);
     if (row->restarts)
         json_pair_str(&writer, "newestRestart", buf_str(&row->last_event));
     json_end_object(&writer);
@@ -320,11 +332,12 @@ static void draw_plain(struct progress_view *view, bool last)
     for (size_t i = 0; i < view->rows.len; i++) {
         struct progress_row *row = view->rows.items[i];
         struct buf line BUF_CLEANUP = {0};
-        if (row->restarts > row->restarts_shown && row->last_event.len) {
+        if (has_news(row)) {
             if (!view->json)
                 printf(STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(row->name),
                        STR_ARG(buf_str(&row->last_event)));
             row->restarts_shown = row->restarts;
+            row->resumed_shown = row->resumed;
         }
         if (view->json)
             put_json(&line, row);

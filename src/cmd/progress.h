@@ -18,6 +18,7 @@ struct progress_row {
     struct buf why;
     struct buf last_event; /* newest restart, as printed */
     int64_t restarts_shown;
+    bool resumed, resumed_shown; /* from which step the newest restart went on is known; has been told */
     bool finished, failed, gone;
     int64_t printed_ns;
     struct buf printed;       /* the plain line that was printed last, */

@@ -241,11 +241,12 @@ static void put_attribution(struct render *render, const struct end_faults *faul
     json_end_object(out);
 }
 
-static void put_restart(struct render *render, const struct jobset *jobset,
-                        const struct restart_record *record)
+/* `number`: its place among all restarts of the JobSet, from 1. */
+static void put_restart(struct render *render, const struct restart_record *record, uint32_t number)
 {
     struct json_writer *out = &render->out;
     json_begin_object(out);
+    json_pair_int(out, "number", number);
     json_pair_int(out, "attempt", record->attempt);
     json_pair_text(out, "cause", record->cause);
     if (record->rung != RUNG_NONE)
@@ -262,7 +263,7 @@ static void put_restart(struct render *render, const struct jobset *jobset,
     render_micro_time(render, "steppedTime", record->stepped_ns);
     if (record->step_at_fault >= 0)
         json_pair_int(out, "stepAtFault", record->step_at_fault);
-    if (record->step_resumed_from >= 0)
+    if (record->step_resumed_from >= 0 && record->stepped_ns) /* before its first step it may be newer yet */
         json_pair_int(out, "resumedFrom", record->step_resumed_from);
     put_attribution(render, &record->faults, &record->clues, str_from(record->machine), record->fault_ns);
     json_end_object(out);
@@ -403,11 +404,12 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
     put_shrunk(render, jobset);
     put_hang(render, jobset);
     uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
+    json_pair_int(out, "restartCount", jobset->record_count);
     if (kept) {
         json_key(out, "restarts");
         json_begin_array(out);
         for (uint32_t i = jobset->record_count - kept; i < jobset->record_count; i++)
-            put_restart(render, jobset, &jobset->records[i % RESTART_RECORDS_MAX]);
+            put_restart(render, &jobset->records[i % RESTART_RECORDS_MAX], i + 1);
         json_end_array(out);
     }
     render_time(render, "finishedTime", jobset->finished_ns);
