@@ -58,7 +58,8 @@ static int64_t steps_lost(const struct doc *record)
 static struct cost cost_of(const struct doc *phalanx)
 {
     const struct doc *restarts = doc_get(phalanx, "restarts");
-    struct cost cost = {.restarts = doc_number(phalanx, "restartCount", 0), .steps = doc_len(restarts) ? -1 : 0};
+    struct cost cost = {.restarts = doc_number(phalanx, "restartCount", 0),
+                        .steps = doc_len(restarts) ? -1 : 0};
     for (size_t i = 0; i < doc_len(restarts); i++) {
         int64_t down = down_ns(phalanx, i), steps = steps_lost(doc_at(restarts, i));
         cost.down_ns += down > 0 ? down : 0;

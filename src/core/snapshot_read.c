@@ -273,6 +273,7 @@ static bool read_absence(struct jobset *jobset, const Snapshot__Jobset *pb)
     jobset->dump = (uint8_t)pb->dump;
     bool waits = jobset->parking && jobset->keeping && pb->n_away_replicas == 0;
     jobset->farewell = (struct farewell){pb->farewell_noticed_ns, pb->farewell_due_ns};
+    jobset->crashes = (struct crashes){pb->crashes, pb->crashes_best_step, pb->crashes_due_ns};
     if ((pb->farewell_noticed_ns == 0) != (pb->farewell_due_ns == 0))
         return false;
     return pb->dump < DUMP_STATES && (pb->dump != DUMP_UNDER_WAY || waits) && shrink_restored(jobset);

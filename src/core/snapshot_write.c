@@ -230,6 +230,9 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.change = (uint32_t)jobset->planned | (uint32_t)jobset->absence.overdue << 1;
     pb.dump = jobset->dump;
     pb.farewell_noticed_ns = jobset->farewell.noticed_ns;
+    pb.crashes = jobset->crashes.count;
+    pb.crashes_best_step = jobset->crashes.best_step;
+    pb.crashes_due_ns = jobset->crashes.due_ns;
     pb.farewell_due_ns = jobset->farewell.due_ns;
     runs.backing_off = jobset->backing_off;
     runs.executions = jobset->executions;

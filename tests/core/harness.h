@@ -359,6 +359,23 @@ static inline void harness_report(struct harness *h, const struct task_report *r
     harness_step(h, &event);
 }
 
+/* Until the first of those begins again that are held back because they crash. */
+static inline bool harness_wait_backoff(struct harness *h)
+{
+    int64_t due_ns = INT64_MAX;
+    const struct job_store *jobs = core_jobs(h->core);
+    for (size_t i = 0; i < jobs->jobsets.len; i++) {
+        const struct jobset *jobset = jobs->jobsets.items[i];
+        if (jobset->crashes.due_ns > h->now_ns && jobset->crashes.due_ns < due_ns && !jobset->finished_ns &&
+            !jobset->spec.suspend && !jobset->deleted_ns)
+            due_ns = jobset->crashes.due_ns;
+    }
+    if (due_ns == INT64_MAX)
+        return false;
+    harness_wait(h, due_ns - h->now_ns);
+    return true;
+}
+
 /* Told tasks that were not started yet start; those told to stop end. Until nothing changes. */
 static inline void harness_run_all(struct harness *h)
 {
@@ -380,6 +397,7 @@ static inline void harness_run_all(struct harness *h)
             harness_report(h, &report, told.machine);
             changed = true;
         }
+        changed = changed || harness_wait_backoff(h);
     }
 }
 

@@ -66,7 +66,8 @@ static struct task_report report_of(const struct local_task *task, struct arena 
     if (local_live(task))
         return report;
     report.kind = task->start_failed ? REPORT_START_FAILED : REPORT_EXITED;
-    report.attempt_plus_1 = 0;
+    if (!task->start_failed || !task->fenced) /* else it names the attempt that was seen: agent_task.c */
+        report.attempt_plus_1 = 0;
     report.exit_code = task->exit_code;
     report.signal = task->signal;
     report.oom = task->oom;

@@ -261,6 +261,17 @@ static struct str refusal(const struct agent *agent, const struct local_task *ta
     return (struct str){0};
 }
 
+/* Its report names the attempt that was seen: the controller goes on from there. */
+static void refuse(const struct agent *agent, struct local_task *task, const struct task_launch *launch,
+                   struct str why)
+{
+    int32_t seen = launch->jobset ? agent_seen_attempt(agent, launch->jobset) : -1;
+    task->fenced = launch->attempt < seen;
+    if (task->fenced)
+        task->attempt = seen;
+    start_failed(task, why);
+}
+
 static void task_admit(struct agent *agent, struct local_task *task, const struct task_launch *launch,
                        struct agent_effects *effects)
 {
@@ -310,8 +321,7 @@ void agent_task_start(struct agent *agent, const struct task_launch *launch, str
     task_take_launch(task, launch);
     struct str why = refusal(agent, task, launch, effects);
     if (why.len > 0) {
-        task->fenced = str_starts(why, STR("fenced"));
-        start_failed(task, why);
+        refuse(agent, task, launch, why);
         return;
     }
     agent_attempt_seen(agent, launch->jobset, launch->attempt);

@@ -109,8 +109,9 @@ static int64_t loop_due(const struct jobset *jobset)
 
 int64_t attempt_due(const struct jobset *jobset)
 {
-    int64_t loop_ns = loop_due(jobset);
-    return jobset->ladder.wait_ns > loop_ns ? jobset->ladder.wait_ns : loop_ns;
+    int64_t due_ns = loop_due(jobset);
+    due_ns = jobset->ladder.wait_ns > due_ns ? jobset->ladder.wait_ns : due_ns;
+    return jobset->crashes.due_ns > due_ns ? jobset->crashes.due_ns : due_ns;
 }
 
 static void note_wait(struct step *step, struct jobset *jobset)
@@ -120,6 +121,10 @@ static void note_wait(struct step *step, struct jobset *jobset)
         step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
                   "%d attempts in a row ended without a new step: the next attempt begins in %d s",
                   jobset->ladder.stalled, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+    else if (wait_ns > 0 && jobset->crashes.due_ns > step->now_ns)
+        step_note_late(step, true, "CrashLoopBackOff", ref_jobset(jobset),
+                       "%d crashes in a row without a new step: the next attempt begins in %d s",
+                       jobset->crashes.count, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
     else if (wait_ns > 0)
         step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
                   "%d restarts in less than %d s: the next attempt begins in %d s", RESTART_RECORDS_MAX,
@@ -161,6 +166,8 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
     progress_restart(step, jobset, jobset->attempt + 1, failed->reason, failed->culprit);
     if (!saved) /* else all that was asked of the ladder is done */
         begin_requeue(step, jobset, failed, recovery, same);
+    if (!recovery->holds)
+        backoff_begin(step, jobset, failed->culprit);
     note_wait(step, jobset);
     jobset->restarts++;
     jobset->attempt++;
@@ -184,6 +191,8 @@ static void restart_one(struct step *step, struct jobset *jobset, const struct f
     bool counted = same || is_forgiven(jobset, recovery);
     progress_restart(step, jobset, jobset->attempt, failed->reason, failed->culprit);
     begin_requeue(step, jobset, failed, recovery, same);
+    if (!recovery->holds)
+        backoff_begin(step, jobset, failed->culprit);
     note_wait(step, jobset);
     jobset->job_attempts[failed->global_index]++;
     if (!counted && rule->action == FAILURE_RESTART_JOB)

@@ -121,6 +121,8 @@ static struct charge charge_of(const struct step *step, const struct jobset *job
         charge.jobset = asked && !progress_same_incident(step, jobset, culprit);
     }
     charge.delay_ns = charge.its_own ? backoff_ns(step, culprit) : 0;
+    if (charge.jobset && !recovery && jobset->crashes.due_ns > step->now_ns)
+        charge.delay_ns = jobset->crashes.due_ns - step->now_ns;
     if (recovery && recovery->decision.wait_ns > charge.delay_ns)
         charge.delay_ns = recovery->decision.wait_ns;
     int64_t loop_ns = recovery ? attempt_due(jobset) - step->now_ns : 0; /* as for Jobs that are made anew */
@@ -146,6 +148,8 @@ void inplace_begin(struct step *step, struct jobset *jobset, struct task *culpri
 {
     if (jobset->parking)
         return;
+    if (!recovery && inplace_is_asked(jobset))
+        backoff_begin(step, jobset, culprit);
     struct charge charge = charge_of(step, jobset, culprit, recovery);
     bool same = progress_same_incident(step, jobset, culprit);
     progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
@@ -365,7 +369,7 @@ static bool all_parked(const struct jobset *jobset)
 static void run_again(struct step *step, struct jobset *jobset)
 {
     jobset->parking = false;
-    jobset->ladder.wait_ns = 0;
+    jobset->ladder.wait_ns = jobset->crashes.due_ns = 0;
     jobset->in_place_restarts++;
     for (size_t g = 0; g < jobset->gangs.len; g++)
         if (jobset->gangs.items[g]->state == GANG_PLACED && !gang_is_away(jobset->gangs.items[g])) {

@@ -50,6 +50,15 @@ void startup_conditions(struct step *step, struct jobset *jobset);
 bool attempt_failure_policy(struct step *step, struct jobset *jobset); /* true: something was done */
 /* Stamp before which no Job is made: the guard against crash loops. */
 int64_t attempt_due(const struct jobset *jobset);
+
+/* catch_up.c: machines know newer attempts of it than the log does, which was restored from a backup. */
+void catch_up_note(struct step *step, struct task *task, const struct task_report *report);
+/* Goes on behind the newest of them, all of it anew. True: it did. */
+bool catch_up(struct step *step, struct jobset *jobset);
+
+/* backoff.c: all of it is about to run again because of this task (NULL: of none); the failure policy said
+ * so. From now on attempt_due() knows how long that is held back. */
+void backoff_begin(const struct step *step, struct jobset *jobset, const struct task *culprit);
 /* Dooms the current jobs (those with index in [first, end)) and keeps them among the old ones until they have
  * ended. */
 void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first, uint32_t end);

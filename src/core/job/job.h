@@ -286,6 +286,12 @@ struct move {
     int64_t noticed_ns, due_ns; /* of the phase's beginning; what happens if it does not end happens then */
     char why[160];
 };
+/* How often it has crashed in a row, under its failure policy (backoff.c). */
+struct crashes {
+    int32_t count;     /* without a new step in between */
+    int64_t best_step; /* ladder.best_step at the last of them */
+    int64_t due_ns;    /* the next attempt does not begin before this stamp; 0: at once */
+};
 /* Its ranks were told that it is suspended, and are not stopped before they have saved (suspend.c). */
 struct farewell {
     int64_t noticed_ns, due_ns; /* 0, 0: nobody is waited for */
@@ -401,6 +407,8 @@ struct jobset {
     struct end_clues clues;     /* of tasks that ended since the newest restart */
     struct end_faults faults;   /* that struck it since; of the last minutes */
     struct ladder ladder;
+    struct crashes crashes;
+    int32_t seen_attempt; /* private: a machine has seen this one, newer than its own; 0 between steps */
     struct move move;
     struct farewell farewell;
     struct pace pace;           /* of its ranks, by slot: first_slot of their job and their index */

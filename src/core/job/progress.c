@@ -163,6 +163,7 @@ static void book_held(struct step *step, struct jobset *jobset, enum ledger_owne
 void progress_suspended(struct step *step, struct jobset *jobset)
 {
     ladder_stop(&jobset->ladder);
+    jobset->crashes = (struct crashes){.best_step = jobset->ladder.best_step};
     bool shrunk = jobset->absence.replicas.len > 0 && !jobset->parking; /* else nobody was told of it yet */
     if (shrunk || jobset->dump != DUMP_NONE)
         inplace_retire(jobset); /* its ranks are not those of the indexes */

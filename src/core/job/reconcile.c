@@ -202,7 +202,7 @@ static bool make_jobs(struct step *step, struct jobset *jobset)
 {
     if (!wants_jobs(jobset) || attempt_due(jobset) > step->now_ns)
         return false;
-    jobset->ladder.wait_ns = 0;
+    jobset->ladder.wait_ns = jobset->crashes.due_ns = 0;
     if (jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED || meets_old_tasks(jobset))
         inplace_retire(jobset); /* somebody has deleted its Jobs */
     uint32_t position = 0, made = jobset->made;
@@ -301,7 +301,8 @@ static int64_t next_deadline(const struct jobset *jobset)
     if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns && !jobset->hidden)
         due_ns = jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND;
     bool managed = !jobset_finished(jobset) && !jobset->deleted_ns && !jobset->hidden;
-    bool held = jobset->record_count >= RESTART_RECORDS_MAX || jobset->ladder.wait_ns;
+    bool held =
+        jobset->record_count >= RESTART_RECORDS_MAX || jobset->ladder.wait_ns || jobset->crashes.due_ns;
     if (managed && held && wants_jobs(jobset))
         due_ns = attempt_due(jobset);
     int64_t parked_ns = inplace_deadline(jobset), move_ns = managed ? move_deadline(jobset) : INT64_MAX;
@@ -338,6 +339,7 @@ static bool all_ready(const struct jobset *jobset)
  * once, by what had succeeded before: no report comes of it, so its JobSet looks again. */
 static void move_on(struct step *step, struct jobset *jobset)
 {
+    catch_up(step, jobset);
     for (;;) {
         move_look(step, jobset);
         reconcile_jobs(step, jobset);

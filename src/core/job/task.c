@@ -385,6 +385,11 @@ static void task_exited(struct step *step, struct task *task, const struct task_
     else if (report->exit_code)
         task_message(task, "exit code %d", report->exit_code);
     bool ours = task->state == TASK_STOPPING;
+    if (task->job->jobset->seen_attempt > 0) { /* all of it begins again */
+        task->doomed = true;
+        task_finish(step, task, END_STOPPED);
+        return;
+    }
     if (!ours && report->kind == REPORT_EXITED && report->exit_code && !report->oom && !report->fenced)
         unjoined_given_up(step, task);
     ends_take(step, task, report, report->kind == REPORT_START_FAILED ? CLUE_START_FAILED : CLUE_NONE);
@@ -400,6 +405,8 @@ static void apply_report(struct step *step, struct machine *machine, const struc
     bool ends = report->kind == REPORT_EXITED || report->kind == REPORT_START_FAILED;
     bool told =
         task && task->machine == machine->id && task->state >= TASK_STARTING && !task_ended(task->state);
+    if (told)
+        catch_up_note(step, task, report);
     if (told) {
         switch (report->kind) {
         case REPORT_STARTED:

@@ -73,6 +73,10 @@ enum {
  * long, up to the limit. */
 #define LADDER_BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
 #define LADDER_BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
+/* A workload under its failure policy that crashes again without a new step: the second crash in a row is
+ * followed by the first wait, each later one by twice as long, up to the limit. */
+#define CRASH_BACKOFF_FIRST_NS (1 * NS_PER_SECOND)
+#define CRASH_BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
 /* A job whose ranks report no steps has got on in an attempt that ran so long. */
 #define LADDER_RUN_NS (600 * NS_PER_SECOND)
 
@@ -89,6 +93,8 @@ struct ladder_settings {
     struct ladder_budget rungs[RUNGS], causes[LOSS_CAUSES];
     bool attempts_given;          /* no-progress-attempts is there */
     int64_t no_progress_attempts; /* 0: never */
+    /* Of a workload that crashes again and again under its failure policy (job/backoff.c); 0: at once. */
+    int64_t backoff_first_ns, backoff_max_ns;
 };
 void ladder_defaults(struct ladder_settings *ret);
 
@@ -98,6 +104,7 @@ enum ladder_word {
     WORD_LIMITS,                  /* "RUNG=DURATION,..." */
     WORD_BUDGETS,                 /* "RUNG=COUNT/DURATION,...", a cause's name in the place of a rung's too */
     WORD_ATTEMPTS,                /* a number */
+    WORD_BACKOFF,                 /* "off", or "FIRST/MAX", two durations */
     LADDER_WORDS,                 /* ours: a wrong one is refused */
     WORD_STRATEGY = LADDER_WORDS, /* recover-strategy: which of their strategies */
     WORD_PROCESS_RECOVER,         /* process-recover-enable: on, pause, off */

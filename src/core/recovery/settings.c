@@ -5,19 +5,17 @@
  *   limits    = rung "=" duration *("," ...)
  *   budgets   = (rung | cause) "=" count "/" duration *("," ...)
  *   attempts  = decimal
+ *   backoff   = "off" | duration "/" duration
  * White space around words does not matter; nothing may be named twice; an empty text is an error. */
 #include "core/recovery/ladder.h"
 
 #define HOUR_NS (INT64_C(3600) * NS_PER_SECOND)
 
 const char *const ladder_keys[LADDER_WORDS_ALL] = {
-    [WORD_RECOVERY] = "phalanx.dev/recovery",
-    [WORD_LIMITS] = "phalanx.dev/recovery-limits",
-    [WORD_BUDGETS] = "phalanx.dev/recovery-budgets",
-    [WORD_ATTEMPTS] = "phalanx.dev/no-progress-attempts",
-    [WORD_STRATEGY] = "recover-strategy",
-    [WORD_PROCESS_RECOVER] = "process-recover-enable",
-    [WORD_POD_RESCHEDULING] = "pod-rescheduling",
+    [WORD_RECOVERY] = "phalanx.dev/recovery",          [WORD_LIMITS] = "phalanx.dev/recovery-limits",
+    [WORD_BUDGETS] = "phalanx.dev/recovery-budgets",   [WORD_ATTEMPTS] = "phalanx.dev/no-progress-attempts",
+    [WORD_BACKOFF] = "phalanx.dev/restart-backoff",    [WORD_STRATEGY] = "recover-strategy",
+    [WORD_PROCESS_RECOVER] = "process-recover-enable", [WORD_POD_RESCHEDULING] = "pod-rescheduling",
     [WORD_RETRY_TIMES] = "fault-retry-times",
 };
 
@@ -52,7 +50,9 @@ bool loss_is_infrastructure(enum loss_cause cause)
 void ladder_defaults(struct ladder_settings *ret)
 {
     static const int64_t limits_s[RUNGS] = {0, 30, 30, 120, 60, 60, 0};
-    *ret = (struct ladder_settings){.no_progress_attempts = LADDER_NO_PROGRESS_ATTEMPTS};
+    *ret = (struct ladder_settings){.no_progress_attempts = LADDER_NO_PROGRESS_ATTEMPTS,
+                                    .backoff_first_ns = CRASH_BACKOFF_FIRST_NS,
+                                    .backoff_max_ns = CRASH_BACKOFF_MAX_NS};
     for (int rung = RUNG_RETRY; rung < RUNGS; rung++) {
         ret->allowed[rung] = true;
         ret->limit_ns[rung] = limits_s[rung] * NS_PER_SECOND;
@@ -204,6 +204,24 @@ static bool take_attempts(struct ladder_settings *settings, struct str text, str
     return true;
 }
 
+static bool take_backoff(struct ladder_settings *settings, struct str text, struct error *error)
+{
+    struct str first, most;
+    settings->backoff_first_ns = settings->backoff_max_ns = 0;
+    if (str_is(str_trim(text), "off"))
+        return true;
+    if (!str_cut(text, '/', &first, &most) || !duration_parse(str_trim(first), &settings->backoff_first_ns) ||
+        !duration_parse(str_trim(most), &settings->backoff_max_ns) || settings->backoff_first_ns <= 0 ||
+        settings->backoff_first_ns > settings->backoff_max_ns ||
+        settings->backoff_max_ns > LADDER_LIMIT_MAX_NS)
+        return error_set(
+                   error, ERROR_INVALID,
+                   "must be off, or FIRST/MAX, such as 1s/5m: how long the second crash in a row is waited "
+                   "for, and the longest wait, up to 24h"),
+               false;
+    return true;
+}
+
 bool ladder_take(struct ladder_settings *settings, enum ladder_word word, struct str text,
                  struct error *error)
 {
@@ -221,6 +239,9 @@ bool ladder_take(struct ladder_settings *settings, enum ladder_word word, struct
         break;
     case WORD_ATTEMPTS:
         valid = take_attempts(&taken, text, error);
+        break;
+    case WORD_BACKOFF:
+        valid = take_backoff(&taken, text, error);
         break;
     default:
         CHECK(false);

@@ -205,9 +205,64 @@ static void the_earliest_failure_is_named(void **state)
     harness_done(&h);
 }
 
+/* When the attempt begins that follows the last crash. */
+static int64_t crash_wait(struct harness *h, const struct jobset *jobset)
+{
+    int64_t crashed_ns = h->now_ns;
+    int32_t attempt = jobset->attempt;
+    exits(h, "a-x-0-1", 2);
+    assert_int_equal(jobset->attempt, attempt + 1);
+    harness_run_all(h);
+    assert_non_null(harness_task(h, "a-x-0-1"));
+    return h->now_ns - crashed_ns;
+}
+
+/* The first crash is answered at once, each further one later, so that lives outlast what is away for a
+ * while. */
+static void crashes_in_a_row_are_held_back(void **state)
+{
+    static const int seconds[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300};
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    struct jobset *jobset = harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 20}, ", ONE));
+    harness_run_all(&h);
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++)
+        assert_int_equal(crash_wait(&h, jobset) / NS_PER_SECOND, seconds[i]);
+    assert_note(&h, true, "CrashLoopBackOff",
+                "11 crashes in a row without a new step: the next attempt begins in 300 s");
+    /* A lost machine is no crash. */
+    int64_t lost_ns = h.now_ns;
+    harness_lose(&h, core_cluster(h.core)->machines[harness_task(&h, "a-x-0-0")->machine].name.data);
+    harness_run_all(&h);
+    assert_int_equal(h.now_ns, lost_ns);
+    /* A long run ends the row. */
+    harness_wait(&h, LADDER_RUN_NS);
+    assert_int_equal(crash_wait(&h, jobset), 0);
+    assert_int_equal(crash_wait(&h, jobset) / NS_PER_SECOND, 1);
+    harness_done(&h);
+}
+
+static void the_back_off_is_the_users_to_say(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(
+        &h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: "
+            "{phalanx.dev/restart-backoff: 20s/30s}}\nspec: {failurePolicy: {maxRestarts: 20}, "
+            "replicatedJobs: [" ONE "]}\n");
+    harness_run_all(&h);
+    assert_int_equal(crash_wait(&h, jobset), 0);
+    assert_int_equal(crash_wait(&h, jobset) / NS_PER_SECOND, 20);
+    assert_int_equal(crash_wait(&h, jobset) / NS_PER_SECOND, 30);
+    assert_int_equal(crash_wait(&h, jobset) / NS_PER_SECOND, 30);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crashes_in_a_row_are_held_back),
+        cmocka_unit_test(the_back_off_is_the_users_to_say),
         cmocka_unit_test(without_policy),
         cmocka_unit_test(default_rule_restarts),
         cmocka_unit_test(fail_while_restarting),

@@ -156,9 +156,26 @@ static void names_are_read_as_they_are_written(void **state)
     }
 }
 
+static void back_offs(void **state)
+{
+    struct ladder_settings settings;
+    ladder_defaults(&settings);
+    assert_true(settings.backoff_first_ns == NS_PER_SECOND && settings.backoff_max_ns == 300 * NS_PER_SECOND);
+    settings = taken(WORD_BACKOFF, "off");
+    assert_true(settings.backoff_first_ns == 0 && settings.backoff_max_ns == 0);
+    settings = taken(WORD_BACKOFF, "500ms / 2m");
+    assert_true(settings.backoff_first_ns == 500 * NS_PER_MS &&
+                settings.backoff_max_ns == 120 * NS_PER_SECOND);
+    static const char *const bad[] = {"",      "1s",     "1s/",        "/1s",     "2s/1s",
+                                      "0s/1s", "1s/48h", "soon/later", "1s/2s/3s"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        refused(WORD_BACKOFF, bad[i], "must be off, or FIRST/MAX");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(back_offs),
         cmocka_unit_test(defaults_allow_all),
         cmocka_unit_test(rungs_are_chosen),
         cmocka_unit_test(limits_are_durations),

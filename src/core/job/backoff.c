@@ -1,0 +1,39 @@
+/* backoff.c - how long a workload that crashes is held back before it runs again.
+ *
+ * The first crash is answered at once, and so is whatever infrastructure or people did: a lost machine, an
+ * eviction, a fence. A second crash in a row is followed by a wait of backoff_first_ns, each further one by
+ * twice as long, up to backoff_max_ns (recovery/ladder.h; annotation phalanx.dev/restart-backoff). So ten
+ * lives outlast a file server that is away for half a minute. A step beyond all that were made, or a run of
+ * LADDER_RUN_NS, ends the row. Workloads for which the ladder holds wait as it says instead:
+ * recovery/ladder.c. */
+#include "core/job/internal.h"
+
+static bool is_crash(const struct task *culprit)
+{
+    return culprit && !culprit->evicted && !culprit->fenced &&
+           (culprit->end == END_EXIT || culprit->end == END_START_FAILED);
+}
+
+static bool got_on(const struct step *step, const struct jobset *jobset, const struct task *culprit)
+{
+    bool ran_long = culprit->started_ns && step->now_ns - culprit->started_ns >= LADDER_RUN_NS;
+    return ran_long || jobset->ladder.best_step > jobset->crashes.best_step;
+}
+
+void backoff_begin(const struct step *step, struct jobset *jobset, const struct task *culprit)
+{
+    struct crashes *crashes = &jobset->crashes;
+    const struct ladder_settings *settings = &jobset->spec.recovery;
+    crashes->due_ns = 0;
+    if (!is_crash(culprit))
+        return;
+    if (got_on(step, jobset, culprit))
+        crashes->count = 0;
+    crashes->count += crashes->count < INT32_MAX;
+    crashes->best_step = jobset->ladder.best_step;
+    int64_t wait_ns = crashes->count > 1 ? settings->backoff_first_ns : 0;
+    for (int32_t i = 2; i < crashes->count && wait_ns > 0 && wait_ns < settings->backoff_max_ns; i++)
+        wait_ns *= 2;
+    wait_ns = wait_ns < settings->backoff_max_ns ? wait_ns : settings->backoff_max_ns;
+    crashes->due_ns = wait_ns ? step->now_ns + wait_ns : 0;
+}

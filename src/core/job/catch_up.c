@@ -1,0 +1,66 @@
+/* catch_up.c - a controller whose log was restored from a backup meets machines that have seen newer
+ * attempts.
+ *
+ * An agent fences every START of an older attempt than the newest it has seen, and says which that is; what
+ * runs there says its attempt too. Nobody knows any more what the attempts in between were, so the workload
+ * goes on as the attempt behind the newest one, all of it made anew, at once. That is no failure: it counts
+ * towards nothing, no machine is blamed, and progress is not expected of what never ran. Another machine may
+ * know a newer attempt still: then it is done once more. */
+#include "core/job/internal.h"
+
+void catch_up_note(struct step *step, struct task *task, const struct task_report *report)
+{
+    struct jobset *jobset = task->job->jobset;
+    int64_t seen = (int64_t)report->attempt_plus_1 - 1;
+    bool managed = jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden &&
+                   !jobset_finished(jobset) && !jobset_rests(jobset) && !jobset_is_foreign(jobset);
+    if (!managed || task->job->doomed || seen <= jobset->attempt || seen <= jobset->seen_attempt ||
+        seen >= INT32_MAX)
+        return;
+    struct buf text BUF_CLEANUP = {0};
+    struct end_fault found;
+    struct str machine = step->cluster->machines[task->machine].name;
+    buf_printf(&text,
+               STR_FORMAT
+               " has seen attempt %lld, the controller's log only %d: it was restored from a backup",
+               STR_ARG(machine), (long long)seen, jobset->attempt);
+    end_fault_ordered(ORDER_RESTORE, STR(""), STR(""), buf_str(&text), step->now_ns, &found);
+    ends_strike(step, jobset, &found);
+    jobset->seen_attempt = (int32_t)seen;
+    jobset_mark(step, jobset);
+}
+
+/* A Job of its own is no JobSet's to make anew: its Pods are. */
+static void begin_again(struct step *step, struct jobset *jobset)
+{
+    if (jobset->form == FORM_JOBSET) {
+        attempt_doom_jobs(step, jobset, 0, jobset->job_count);
+        return;
+    }
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        if (jobset->jobs[i] && jobset->jobs[i]->state == JOB_ACTIVE) {
+            job_suspend(step, jobset->jobs[i]);
+            job_resume(step, jobset->jobs[i]);
+        }
+}
+
+bool catch_up(struct step *step, struct jobset *jobset)
+{
+    int32_t seen = jobset->seen_attempt, before = jobset->attempt;
+    jobset->seen_attempt = 0;
+    if (seen <= before)
+        return false;
+    inplace_cancel(jobset);
+    progress_restart(step, jobset, seen + 1, "LogRestored", NULL);
+    step_note_late(step, true, "LogRestored", ref_jobset(jobset),
+                   "machines have seen attempt %d, the log only %d: it goes on as attempt %d", seen, before,
+                   seen + 1);
+    jobset->in_place_restarts += seen + 1 - before;
+    jobset->attempt = seen + 1;
+    jobset->executions++;
+    ladder_stop(&jobset->ladder);
+    begin_again(step, jobset);
+    shrink_forget(jobset);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    return true;
+}
