@@ -421,6 +421,14 @@ struct preemption_outlook preemption_outlook(const struct admit *admit, const st
                                              int64_t now_ns, const struct workload *workload,
                                              struct booking wanted)
 {
+    const struct cluster_queue *queue = workload->queue;
+    struct preemption_outlook outlook = {0};
+    bool above;
+    if (queue->within == PREEMPT_NEVER && queue->reclaim == PREEMPT_NEVER) {
+        outlook.borrow =
+            quota_borrow_height(&admit->tree.quota, queue->node, wanted.cell, wanted.amount, &above);
+        return outlook;
+    }
     struct quota_tree quota = quota_tree_copy(&admit->tree.quota);
     struct assignment assignment = {0};
     struct search search = {.admit = admit,
@@ -430,15 +438,14 @@ struct preemption_outlook preemption_outlook(const struct admit *admit, const st
                             .workload = workload,
                             .assignment = &assignment};
     victims candidates = {0}, chosen = {0};
-    bool above;
     vec_push(&assignment.usage, wanted);
     search.wanted = ARENA_ARRAY(&search.arena, bool, quota.cell_count);
     search.wanted[wanted.cell] = true;
     victims_find(&search, &candidates);
-    struct preemption_outlook outlook = {.possible = choose_victims(&search, &candidates, &chosen)};
+    outlook.possible = choose_victims(&search, &candidates, &chosen);
     for (size_t i = 0; i < chosen.len; i++)
         outlook.own |= chosen.items[i].tie == VICTIM_OWN_QUEUE;
-    outlook.borrow = quota_borrow_height(&quota, workload->queue->node, wanted.cell, wanted.amount, &above);
+    outlook.borrow = quota_borrow_height(&quota, queue->node, wanted.cell, wanted.amount, &above);
     vec_done(&candidates);
     vec_done(&chosen);
     vec_done(&assignment.usage);
