@@ -3,7 +3,7 @@
 
 #include "base/yaml.h"
 #include "cmd/usage.h"
-#include "cmd/client.h"
+#include "cmd/describe.h"
 
 static const char usage[] =
     "Usage: phalanx describe KIND NAME... | KIND/NAME... [options]\n"
@@ -304,65 +304,13 @@ static void put_node(struct describing *describing, const struct doc *object)
     put_tasks(describing, doc_text(object, "metadata.name"));
 }
 
-/* Of a jobset, what happened to its jobs and pods too: their names begin with its name. */
-static bool is_about(const struct doc *event, const struct kind *kind, struct str name)
-{
-    struct str object = doc_text(event, "involvedObject.name"), its = doc_text(event, "involvedObject.kind");
-    if (str_equal(object, name))
-        return str_is(its, kind->kind);
-    bool owner = strcmp(kind->kind, "JobSet") == 0 || strcmp(kind->kind, "Job") == 0;
-    return owner && !str_is(its, "Node") && object.len > name.len && str_starts(object, name) &&
-           object.data[name.len] == '-';
-}
-
-static void add_event(struct text_table *table, const struct doc *event)
-{
-    char age[24] = "";
-    int64_t time_ns;
-    if (time_parse(doc_text(event, "lastTimestamp"), &time_ns))
-        age_format(client_wall() > time_ns ? client_wall() - time_ns : 0, age);
-    table_add(table, str_from(age));
-    table_add(table, doc_text(event, "type"));
-    table_add(table, doc_text(event, "reason"));
-    table_add(table, doc_text(event, "involvedObject.name"));
-    table_add(table, doc_text(event, "message"));
-}
-
-static void put_events(struct describing *describing, const struct kind *kind, const struct doc *object)
-{
-    static const char *const names[] = {"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"};
-    struct buf path BUF_CLEANUP = {0};
-    struct text_table table = {.columns = 5};
-    struct client_reply list;
-    struct str namespace_ = doc_text(object, "metadata.namespace"), name = doc_text(object, "metadata.name");
-    const char *in = namespace_.len ? arena_strdup(&table.arena, namespace_) : "default";
-    kind_path(&path, kind_find(STR("events")), in, (struct str){0});
-    int rc = client_get(&describing->client, buf_str(&path), &list);
-    size_t count = 0;
-    const struct doc *items = rc == EXIT_OK ? doc_get(list.doc, "items") : NULL;
-    head_row(&table, names);
-    for (size_t i = 0; i < doc_len(items); i++) {
-        if (!is_about(doc_at(items, i), kind, name))
-            continue;
-        add_event(&table, doc_at(items, i));
-        count++;
-    }
-    buf_add_str(&describing->out, count ? STR("Events\n") : STR("Events         none\n"));
-    if (count)
-        put_table(describing, &table);
-    else
-        table_done(&table);
-    if (rc == EXIT_OK)
-        client_reply_done(&list);
-}
-
 static int put_json(struct describing *describing, const struct kind *kind, const struct doc *object)
 {
     struct buf path BUF_CLEANUP = {0};
     struct arena arena ARENA_CLEANUP = {0};
     struct client_reply list;
     struct json_writer writer = {.out = &describing->out};
-    struct str namespace_ = doc_text(object, "metadata.namespace"), name = doc_text(object, "metadata.name");
+    struct str namespace_ = doc_text(object, "metadata.namespace");
     const char *in = namespace_.len ? arena_strdup(&arena, namespace_) : "default";
     kind_path(&path, kind_find(STR("events")), in, (struct str){0});
     int rc = client_get(&describing->client, buf_str(&path), &list);
@@ -375,7 +323,7 @@ static int put_json(struct describing *describing, const struct kind *kind, cons
     json_key(&writer, "events");
     json_begin_array(&writer);
     for (size_t i = 0; i < doc_len(items); i++)
-        if (is_about(doc_at(items, i), kind, name))
+        if (describe_is_about(doc_at(items, i), kind, object))
             json_put_doc(&writer, doc_at(items, i));
     json_end_array(&writer);
     json_end_object(&writer);
@@ -417,7 +365,7 @@ static int describe(struct describing *describing, const struct kind *kind, stru
     else
         yaml_write(&describing->out, object);
     if (strcmp(kind->kind, "Event") != 0 && strcmp(kind->kind, "Namespace") != 0)
-        put_events(describing, kind, object);
+        describe_events(&describing->client, &describing->out, kind, object);
     output_write(&describing->out);
     client_reply_done(&reply);
     return EXIT_OK;

@@ -4,29 +4,33 @@
 
 #include "cmd/usage.h"
 #include "cmd/client.h"
+#include "cmd/loglines.h"
 
 static const char usage[] =
     "Usage: phalanx logs POD | pod/NAME | job/NAME | jobset/NAME [options]\n"
     "\n"
     "Prints what pods wrote to standard output and standard error. Of a job or jobset all ranks are\n"
-    "printed, each line with its rank before it; with -f, restarted ranks too, until the jobset has\n"
+    "printed in the order of time, each line with its rank before it, also what ranks wrote in earlier\n"
+    "attempts, as far as their machines keep it; with -f, restarted ranks too, until the jobset has\n"
     "finished.\n"
     "\n"
     "  -f, --follow           go on printing as more is written\n"
     "      --tail N           only the last N lines of each pod\n"
     "      --since DURATION   only what was written in the last 30s, 5m, 2h\n"
-    "  -p, --previous         of the run before a restart in place\n"
+    "      --attempt N        only what was written in this attempt, from 0\n"
+    "  -p, --previous         of the attempt before; of a pod also of the run before in its place\n"
     "  -c, --container NAME   of this container (default: the first)\n"
     "      --timestamps       each line with the time of its arrival\n"
     "      --no-prefix        lines as they were written\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
-enum { RELIST_MS = 500, STREAMS_MAX = 1024 };
+enum { RELIST_MS = 500, STREAMS_MAX = 4096, EARLIER_MAX = 8 };
 
 struct logging;
 struct reading {
     struct logging *logging;
     CURL *curl;
-    struct str uid, prefix; /* in logging->arena */
+    struct str uid, rank; /* in logging->arena */
+    int64_t started_ns, earlier;
     struct buf line, refusal;
     bool done;
 };
@@ -36,6 +40,10 @@ struct logging {
     bool follow, previous, no_prefix, timestamps;
     const char *container;
     int64_t tail, since_ns;
+    size_t missing;
+    int64_t attempt; /* of this one only; -1: all */
+    struct log_restarts restarts;
+    struct log_merge merge;
     struct arena arena;
     CURLM *multi;
     VEC(struct reading *) readings;
@@ -46,23 +54,37 @@ struct logging {
 
 /* --- lines ------------------------------------------------------------------------------------- */
 
-static void print_lines(struct reading *reading, bool end)
+/* One line of a group: behind its rank, its attempt where there was more than one, and its time if wanted. */
+static void take_line(struct reading *reading, struct str line)
 {
-    struct buf *line = &reading->line;
-    size_t used = 0;
-    char *newline;
-    while (line->len > used && (newline = memchr(line->data + used, '\n', line->len - used))) {
-        size_t len = (size_t)(newline - line->data) - used + 1;
-        fwrite(reading->prefix.data, 1, reading->prefix.len, stdout);
-        fwrite(line->data + used, 1, len, stdout);
-        used += len;
+    struct logging *logging = reading->logging;
+    struct str whole = line;
+    int64_t time_ns = log_line_time(&line);
+    int64_t attempt = reading->earlier >= 0
+                          ? reading->earlier
+                          : log_attempt_at(&logging->restarts, time_ns, reading->started_ns);
+    struct buf prefix BUF_CLEANUP = {0};
+    if (logging->attempt >= 0 && attempt != logging->attempt)
+        return;
+    if (!logging->no_prefix && logging->restarts.attempt > 0)
+        buf_printf(&prefix, "[" STR_FORMAT " attempt %lld] ", STR_ARG(reading->rank), (long long)attempt);
+    else if (!logging->no_prefix)
+        buf_printf(&prefix, "[" STR_FORMAT "] ", STR_ARG(reading->rank));
+    log_merge_add(&logging->merge, time_ns, buf_str(&prefix), logging->timestamps ? whole : line);
+}
+
+static void take_lines(struct reading *reading, bool end)
+{
+    struct str line, rest = buf_str(&reading->line);
+    while (str_cut(rest, '\n', &line, &rest))
+        take_line(reading, line);
+    buf_drop_front(&reading->line, reading->line.len - rest.len);
+    if (end && reading->line.len) {
+        take_line(reading, buf_str(&reading->line));
+        buf_clear(&reading->line);
     }
-    buf_drop_front(line, used);
-    if (end && line->len) {
-        printf(STR_FORMAT STR_FORMAT "\n", STR_ARG(reading->prefix), STR_ARG(buf_str(line)));
-        buf_clear(line);
-    }
-    fflush(stdout);
+    if (reading->logging->follow)
+        log_merge_print(&reading->logging->merge);
 }
 
 static size_t on_data(char *data, size_t size, size_t count, void *context)
@@ -73,12 +95,12 @@ static size_t on_data(char *data, size_t size, size_t count, void *context)
     curl_easy_getinfo(reading->curl, CURLINFO_RESPONSE_CODE, &code);
     if (code >= 400) {
         buf_add(&reading->refusal, data, len);
-    } else if (reading->prefix.len == 0) {
+    } else if (reading->logging->selector.len == 0) {
         fwrite(data, 1, len, stdout);
         fflush(stdout);
     } else {
         buf_add(&reading->line, data, len);
-        print_lines(reading, false);
+        take_lines(reading, false);
     }
     return len;
 }
@@ -99,37 +121,44 @@ static bool has_output(const struct doc *pod)
     return doc_get(state, "running") || doc_get(state, "terminated");
 }
 
-static struct str prefix_of(struct logging *logging, const struct doc *pod)
+/* "rank 3 w-0-3" */
+static struct str rank_of(struct logging *logging, const struct doc *pod)
 {
-    if (logging->no_prefix || logging->selector.len == 0)
-        return STR("");
-    int64_t attempt = doc_number(pod, "status.phalanx.attempt", 0);
     struct str host = doc_text(pod, "spec.hostname");
-    int64_t rank = doc_number(pod, "status.phalanx.rank", 0);
     if (logging->jobset.len && str_starts(host, logging->jobset) && host.len > logging->jobset.len)
         host = (struct str){host.data + logging->jobset.len + 1, host.len - logging->jobset.len - 1};
-    if (attempt)
-        return arena_printf(&logging->arena, "[rank %lld " STR_FORMAT " attempt %lld] ", (long long)rank,
-                            STR_ARG(host), (long long)attempt);
-    return arena_printf(&logging->arena, "[rank %lld " STR_FORMAT "] ", (long long)rank, STR_ARG(host));
+    return arena_printf(&logging->arena, "rank %lld " STR_FORMAT,
+                        (long long)doc_number(pod, "status.phalanx.rank", 0), STR_ARG(host));
 }
 
-static void start(struct logging *logging, const struct doc *pod)
+static int64_t started_at(const struct doc *pod)
+{
+    const struct doc *state = doc_dotted(doc_at(doc_dotted(pod, "status.containerStatuses"), 0), "state");
+    struct str running = doc_text(state, "running.startedAt");
+    int64_t time_ns;
+    return time_parse(running.len ? running : doc_text(state, "terminated.startedAt"), &time_ns) ? time_ns
+                                                                                                 : 0;
+}
+
+/* `earlier`: the log of its place in that attempt; -1: its own. */
+static void start(struct logging *logging, const struct doc *pod, int64_t earlier)
 {
     struct buf path BUF_CLEANUP = {0};
     const struct kind *kind = kind_find(STR("pods"));
     struct reading *reading = mem_alloc(sizeof *reading);
     const char *namespace_ = arena_strdup(&logging->arena, doc_text(pod, "metadata.namespace"));
     kind_path(&path, kind, namespace_, doc_text(pod, "metadata.name"));
-    buf_printf(&path, "/log?follow=%s", logging->follow ? "true" : "false");
+    buf_printf(&path, "/log?follow=%s", logging->follow && earlier < 0 ? "true" : "false");
+    if (earlier >= 0)
+        buf_printf(&path, "&attempt=%lld", (long long)earlier);
     if (logging->tail >= 0)
         buf_printf(&path, "&tailLines=%lld", (long long)logging->tail);
     if (logging->since_ns > 0)
         buf_printf(&path, "&sinceSeconds=%lld",
                    (long long)((logging->since_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
-    if (logging->previous)
+    if (logging->previous && logging->selector.len == 0)
         buf_add_str(&path, STR("&previous=true"));
-    if (logging->timestamps)
+    if (logging->timestamps || logging->selector.len > 0)
         buf_add_str(&path, STR("&timestamps=true"));
     if (logging->container) {
         buf_add_str(&path, STR("&container="));
@@ -137,7 +166,9 @@ static void start(struct logging *logging, const struct doc *pod)
     }
     reading->logging = logging;
     reading->uid = arena_str(&logging->arena, doc_text(pod, "metadata.uid"));
-    reading->prefix = prefix_of(logging, pod);
+    reading->rank = rank_of(logging, pod);
+    reading->started_ns = started_at(pod);
+    reading->earlier = earlier;
     reading->curl = client_handle(&logging->client, buf_str(&path));
     curl_easy_setopt(reading->curl, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(reading->curl, CURLOPT_WRITEDATA, reading);
@@ -150,8 +181,10 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
 {
     long code = 0;
     curl_easy_getinfo(reading->curl, CURLINFO_RESPONSE_CODE, &code);
-    print_lines(reading, true);
-    if (code >= 400) {
+    take_lines(reading, true);
+    if (code == 404 && reading->earlier >= 0 && logging->selector.len > 0) {
+        logging->missing++; /* kept no more, or on a machine that is gone */
+    } else if (code >= 400) {
         struct client_reply reply = {.code = code, .text = reading->refusal};
         if (json_parse(&reply.arena, buf_str(&reply.text), &reply.doc, NULL) < 0)
             reply.doc = NULL;
@@ -169,7 +202,32 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
     buf_done(&reading->refusal);
 }
 
-/* Starts reading the pods that have begun since. */
+/* What its place wrote in the attempts before. */
+static void start_earlier(struct logging *logging, const struct doc *pod)
+{
+    int64_t now = doc_number(pod, "status.phalanx.attempt", 0);
+    int64_t first = now > EARLIER_MAX ? now - EARLIER_MAX : 0;
+    for (int64_t n = first; n < now && logging->readings.len < STREAMS_MAX; n++)
+        if (logging->attempt < 0 || logging->attempt == n)
+            start(logging, pod, n);
+}
+
+static void read_restarts(struct logging *logging)
+{
+    struct buf path BUF_CLEANUP = {0};
+    struct client_reply reply;
+    const char *namespace_ = client_namespace(&logging->options);
+    if (logging->jobset.len == 0)
+        return;
+    kind_path(&path, kind_find(STR("jobsets")), namespace_ ? namespace_ : "default", logging->jobset);
+    if (client_call(&logging->client, &(struct client_request){.path = buf_str(&path)}, &reply) != EXIT_OK)
+        return;
+    if (reply.code < 400)
+        log_restarts_read(&logging->restarts, reply.doc);
+    client_reply_done(&reply);
+}
+
+/* Starts reading the pods that have begun since; at first, what there was before them too. */
 static int relist(struct logging *logging, size_t *ret_pods)
 {
     struct buf path BUF_CLEANUP = {0};
@@ -183,9 +241,13 @@ static int relist(struct logging *logging, size_t *ret_pods)
         return rc;
     const struct doc *items = doc_get(list.doc, "items");
     *ret_pods = doc_len(items);
+    bool begins = logging->readings.len == 0;
+    read_restarts(logging);
     for (size_t i = 0; i < doc_len(items) && logging->readings.len < STREAMS_MAX; i++)
         if (has_output(doc_at(items, i)) && !known(logging, doc_text(doc_at(items, i), "metadata.uid")))
-            start(logging, doc_at(items, i));
+            start(logging, doc_at(items, i), -1);
+    for (size_t i = 0; begins && (logging->tail < 0 || logging->attempt >= 0) && i < doc_len(items); i++)
+        start_earlier(logging, doc_at(items, i));
     client_reply_done(&list);
     return EXIT_OK;
 }
@@ -252,7 +314,7 @@ static int start_pod(struct logging *logging, struct str name)
             return rc;
         bool ready = !logging->follow || has_output(pod.doc);
         if (ready)
-            start(logging, pod.doc);
+            start(logging, pod.doc, logging->attempt);
         client_reply_done(&pod);
         if (ready)
             return EXIT_OK;
@@ -291,6 +353,13 @@ static int run(struct logging *logging, const char *target)
     buf_printf(&logging->selector, "%s=" STR_FORMAT,
                jobset ? "jobset.sigs.k8s.io/jobset-name" : "batch.kubernetes.io/job-name", STR_ARG(name));
     size_t pods = 0;
+    read_restarts(logging);
+    if (logging->previous && logging->restarts.attempt == 0) {
+        say("%s: it has not been restarted", target);
+        return EXIT_FAILED;
+    }
+    if (logging->previous)
+        logging->attempt = logging->restarts.attempt - 1;
     rc = relist(logging, &pods);
     if (rc != EXIT_OK)
         return rc;
@@ -298,7 +367,14 @@ static int run(struct logging *logging, const char *target)
         say("%s: %s", target, pods ? "none of its pods has started" : "it has no pods");
         return EXIT_FAILED;
     }
-    return read_streams(logging);
+    rc = read_streams(logging);
+    bool nothing = logging->attempt >= 0 && logging->merge.list.len == 0 && !logging->follow;
+    if (rc == EXIT_OK && nothing) {
+        say("%s: no output of attempt %lld is kept", target, (long long)logging->attempt);
+        rc = EXIT_FAILED;
+    }
+    log_merge_print(&logging->merge);
+    return rc;
 }
 
 static void logging_done(struct logging *logging)
@@ -310,6 +386,8 @@ static void logging_done(struct logging *logging)
         mem_free(reading);
     }
     vec_done(&logging->readings);
+    vec_done(&logging->restarts.list);
+    log_merge_done(&logging->merge);
     curl_multi_cleanup(logging->multi);
     client_close(&logging->client);
     buf_done(&logging->selector);
@@ -322,12 +400,13 @@ int cmd_logs(int argc, char **argv)
                                             {"tail", required_argument, NULL, 't'},
                                             {"since", required_argument, NULL, 'S'},
                                             {"previous", no_argument, NULL, 'p'},
+                                            {"attempt", required_argument, NULL, 'a'},
                                             {"container", required_argument, NULL, 'c'},
                                             {"timestamps", no_argument, NULL, 'T'},
                                             {"no-prefix", no_argument, NULL, 'P'},
                                             CLIENT_LONG_OPTIONS,
                                             {0}};
-    struct logging logging = {.tail = -1};
+    struct logging logging = {.tail = -1, .attempt = -1};
     bool usable = true;
     int letter;
     while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "fpc:", options, NULL)) != -1) {
@@ -343,6 +422,8 @@ int cmd_logs(int argc, char **argv)
             logging.no_prefix = true;
         else if (letter == 't')
             usable = usage_value(str_to_i64(str_from(optarg), 0, INT32_MAX, &logging.tail)) && usable;
+        else if (letter == 'a')
+            usable = str_to_i64(str_from(optarg), 0, INT32_MAX, &logging.attempt) && usable;
         else if (letter == 'S')
             usable = usage_value(duration_parse(str_from(optarg), &logging.since_ns)) && usable;
         else

@@ -280,6 +280,9 @@ static void write_log_open(struct arena *arena, const struct log_open *open, Wir
     ret->limit_bytes = open->limit_bytes;
     ret->container = codec_text(arena, open->container);
     ret->timestamps = open->timestamps;
+    ret->earlier = codec_text(arena, open->earlier);
+    ret->attempt = open->attempt;
+    ret->after = open->after;
 }
 
 static void write_notice(const struct task_notice *notice, Wire__TaskNotice *ret)
@@ -467,7 +470,10 @@ static int read_log_open(const Wire__LogOpen *pb, struct log_open *ret, struct e
                              .since_ns = pb->since_ns,
                              .limit_bytes = pb->limit_bytes,
                              .container = str_from(pb->container),
-                             .timestamps = pb->timestamps};
+                             .timestamps = pb->timestamps,
+                             .earlier = str_from(pb->earlier),
+                             .attempt = pb->attempt,
+                             .after = pb->after};
     if (ret->tail_lines < -1 || ret->since_ns < 0 || ret->limit_bytes < 0)
         return error_set(error, ERROR_INVALID, "log request: negative tail, time or limit");
     return 0;

@@ -271,6 +271,7 @@ struct welcome {
     int64_t lease_ns, heartbeat_ns;
     uint32_t chips_plus_1; /* of the machine by the cluster file, plus 1; 0: the controller did not say */
 };
+#define LOG_NOT_KEPT "no log of this attempt is here" /* LOG_DATA's error: another machine may have it */
 struct log_open {
     uint64_t stream;
     obj_id task;
@@ -280,6 +281,11 @@ struct log_open {
     int64_t limit_bytes;  /* 0: none */
     struct str container; /* empty: the task's only or first one */
     bool timestamps; /* each line begins with the time of its arrival, RFC 3339 with nine digits, a space */
+    /* Not empty: of the task that had this name, "<namespace>.<host name>", in an earlier attempt. It is not
+     * older than `after`, the JobSet: another may have had its name before. `task` is of no meaning. */
+    struct str earlier;
+    int32_t attempt;
+    obj_id after;
 };
 
 struct exec_open {

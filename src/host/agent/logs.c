@@ -359,8 +359,20 @@ static void seek_tail(struct stream *stream, int64_t lines)
               SEEK_SET);
 }
 
-void local_logs_open(struct live *live, const struct log_open *open)
+/* The same request, of the task that had the name in the earlier attempt; task 0: nothing of it is here. */
+static struct log_open of_earlier(struct live *live, const struct log_open *open)
 {
+    struct log_open its = *open;
+    if (open->earlier.len > 0) {
+        its.task = launch_kept_find(live->launcher, open->earlier, (uint32_t)open->attempt, open->after);
+        its.follow = its.previous = false;
+    }
+    return its;
+}
+
+void local_logs_open(struct live *live, const struct log_open *asked)
+{
+    const struct log_open its = of_earlier(live, asked), *open = &its;
     char path[LAUNCH_PATH_MAX];
     uint64_t process = open->task;
     struct error error = {0};
@@ -368,7 +380,8 @@ void local_logs_open(struct live *live, const struct log_open *open)
     bool known = open->previous ? launch_previous_log_path(live->launcher, process, path, NULL) == 0
                                 : agent_task_live(live->machine->agent, open->task) ||
                                       launch_log_path(live->launcher, process, path, NULL) == 0;
-    const char *refusal = found < 0                           ? error.text
+    const char *refusal = open->task == 0                     ? LOG_NOT_KEPT
+                          : found < 0                         ? error.text
                           : !known && open->previous          ? "previous terminated container not found"
                           : !known                            ? "no log of this task on its machine"
                           : live->stream_count >= STREAMS_MAX ? "too many log streams on this machine"

@@ -53,6 +53,7 @@ struct api_log_options {
     struct str container; /* a container of the task */
     bool timestamps;      /* before each line */
     bool follow, previous;
+    int32_t attempt;     /* an earlier one of its place; -1: the task's own */
     int64_t tail_lines;  /* -1: all */
     int64_t since_ns;    /* wall clock; 0: all */
     int64_t limit_bytes; /* 0: none */

@@ -225,7 +225,7 @@ static void begin(struct api_exec *exec)
         api_exec_end(exec, -1, "the pod has been deleted");
     } else if (exec->attach) {
         struct api_log_options options = {
-            .container = exec->options.container, .follow = true, .tail_lines = 0};
+            .container = exec->options.container, .follow = true, .attempt = -1, .tail_lines = 0};
         exec->log = log_sink_open(exec->request, on_log, exec);
         hooks->logs(hooks->context, task, &options, exec->log);
     } else {

@@ -116,6 +116,14 @@ int64_t api_log_data(struct api_stream *stream, struct str bytes, bool end, cons
         request_finish(request);
         return 0;
     }
+    if (failed && !stream->begun && str_is(STR(LOG_NOT_KEPT), error_text)) {
+        answer_status(request, 404, "NotFound",
+                      "no log of attempt " STR_FORMAT " of pod \"" STR_FORMAT
+                      "\" is kept on the machines that are connected",
+                      STR_ARG(request_query(request, "attempt")), STR_ARG(request->name));
+        request_finish(request);
+        return 0;
+    }
     if (failed && !stream->begun && stream->text.len == 0) {
         answer_status(request, 500, "InternalError", "%s", error_text);
         request_finish(request);
@@ -174,14 +182,15 @@ static bool number_of(struct api_request *request, const char *name, int64_t *re
 static bool read_options(struct api_request *request, struct api_log_options *ret_options)
 {
     struct api_log_options options = {.tail_lines = -1};
-    int64_t since_s = -1;
+    int64_t since_s = -1, attempt = -1;
     struct str since = request_query(request, "sinceTime");
     options.follow = request_flag(request, "follow");
     options.previous = request_flag(request, "previous");
     if (!number_of(request, "tailLines", &options.tail_lines) ||
         !number_of(request, "sinceSeconds", &since_s) ||
-        !number_of(request, "limitBytes", &options.limit_bytes))
+        !number_of(request, "limitBytes", &options.limit_bytes) || !number_of(request, "attempt", &attempt))
         return false;
+    options.attempt = attempt < INT32_MAX ? (int32_t)attempt : INT32_MAX;
     if (since.len && !time_parse(since, &options.since_ns)) {
         answer_status(request, 400, "BadRequest", "sinceTime is an RFC 3339 time");
         return false;
@@ -206,7 +215,9 @@ void handle_log(struct api_request *request)
     struct str ours;
     if (!pod_container(request, task, &ours) || !read_options(request, &options))
         return;
-    if (!options.previous && !pod_container_started(request, task, ours))
+    if (options.attempt == task->attempt)
+        options.attempt = -1;
+    if (!options.previous && options.attempt < 0 && !pod_container_started(request, task, ours))
         return;
     options.container = ours;
     struct api_stream *stream = mem_alloc(sizeof *stream);

@@ -44,10 +44,13 @@ struct peer {
 struct job_steps;
 struct fault_file;
 
-struct log_stream {
+struct log_stream { /* a reader has several while machines are asked for the log of an earlier attempt */
     uint64_t number;
     machine_id machine;
     struct api_stream *reader;
+    obj_id task;
+    bool first, earlier;            /* nothing has come yet; it is for an earlier attempt */
+    struct api_log_options options; /* strings live until the answer begins */
 };
 
 struct exec_stream {

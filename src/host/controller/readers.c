@@ -14,18 +14,18 @@ int readers_unreachable(const struct controller *controller, const struct task *
                      STR_ARG(name));
 }
 
-void readers_open(void *context, const struct task *task, const struct api_log_options *options,
-                  struct api_stream *reader)
+static void ask(struct controller *controller, machine_id machine, const struct task *task,
+                const struct api_log_options *options, struct api_stream *reader)
 {
-    struct controller *controller = context;
-    const struct link *link = task->machine == MACHINE_NONE ? NULL : &controller->links[task->machine];
-    if (!link || !link->welcomed) {
-        struct error why;
-        (void)readers_unreachable(controller, task, &why);
-        api_log_data(reader, STR(""), true, why.text);
-        return;
-    }
-    struct log_stream stream = {++controller->next_stream, task->machine, reader};
+    struct arena arena ARENA_CLEANUP = {0};
+    bool earlier = options->attempt >= 0;
+    struct log_stream stream = {.number = ++controller->next_stream,
+                                .machine = machine,
+                                .reader = reader,
+                                .task = task->uid,
+                                .first = true,
+                                .earlier = earlier,
+                                .options = *options};
     vec_push(&controller->streams, stream);
     struct from_controller message = {
         .kind = FROM_CONTROLLER_LOG_OPEN,
@@ -37,9 +37,48 @@ void readers_open(void *context, const struct task *task, const struct api_log_o
                      .since_ns = options->since_ns,
                      .limit_bytes = options->limit_bytes,
                      .container = options->container,
-                     .timestamps = options->timestamps},
+                     .timestamps = options->timestamps,
+                     .attempt = options->attempt,
+                     .after = task->job->jobset->uid},
     };
-    wire_send_controller(link->conn, &message);
+    if (earlier)
+        message.log_open.earlier =
+            arena_printf(&arena, STR_FORMAT "." STR_FORMAT, STR_ARG(task->job->jobset->namespace_),
+                         STR_ARG(task->hostname));
+    wire_send_controller(controller->links[machine].conn, &message);
+}
+
+/* Where its place was in an earlier attempt nobody remembers: every machine is asked, and one answers. */
+static bool ask_all(struct controller *controller, const struct task *task,
+                    const struct api_log_options *options, struct api_stream *reader)
+{
+    bool any = false;
+    for (machine_id m = 0; m < core_cluster(controller->core)->machine_count; m++) {
+        if (!controller->links[m].welcomed)
+            continue;
+        ask(controller, m, task, options, reader);
+        any = true;
+    }
+    return any;
+}
+
+void readers_open(void *context, const struct task *task, const struct api_log_options *options,
+                  struct api_stream *reader)
+{
+    struct controller *controller = context;
+    struct error why;
+    if (options->attempt >= 0) {
+        if (!ask_all(controller, task, options, reader))
+            api_log_data(reader, STR(""), true, LOG_NOT_KEPT);
+        return;
+    }
+    const struct link *link = task->machine == MACHINE_NONE ? NULL : &controller->links[task->machine];
+    if (!link || !link->welcomed) {
+        (void)readers_unreachable(controller, task, &why);
+        api_log_data(reader, STR(""), true, why.text);
+        return;
+    }
+    ask(controller, task->machine, task, options, reader);
 }
 
 static void close_at_agent(struct controller *controller, const struct log_stream *stream)
@@ -50,31 +89,79 @@ static void close_at_agent(struct controller *controller, const struct log_strea
         wire_send_controller(link->conn, &message);
 }
 
+/* Lets go of the reader's streams but this one (0: of all); agents are told. */
+static void drop_others(struct controller *controller, const struct api_stream *reader, uint64_t kept)
+{
+    for (size_t i = 0; i < controller->streams.len;) {
+        const struct log_stream *stream = &controller->streams.items[i];
+        if (stream->reader != reader || stream->number == kept) {
+            i++;
+            continue;
+        }
+        close_at_agent(controller, stream);
+        vec_remove(&controller->streams, i);
+    }
+}
+
 void readers_closed(void *context, struct api_stream *reader)
 {
-    struct controller *controller = context;
-    for (size_t i = 0; i < controller->streams.len; i++) {
-        if (controller->streams.items[i].reader != reader)
-            continue;
-        close_at_agent(controller, &controller->streams.items[i]);
-        vec_remove(&controller->streams, i);
+    drop_others(context, reader, 0);
+}
+
+static bool has_stream(const struct controller *controller, const struct api_stream *reader)
+{
+    for (size_t i = 0; i < controller->streams.len; i++)
+        if (controller->streams.items[i].reader == reader)
+            return true;
+    return false;
+}
+
+/* Nothing has come, and another place may have it: other machines that were asked; and where a container has
+ * no run before this one, the attempt before. */
+static bool goes_on_elsewhere(struct controller *controller, const struct log_stream *stream,
+                              struct str error)
+{
+    const struct task *task = jobs_find_task(core_jobs(controller->core), stream->task);
+    if (stream->first && stream->earlier && str_is(error, LOG_NOT_KEPT) &&
+        has_stream(controller, stream->reader))
+        return true;
+    if (!stream->first || !stream->options.previous || !task || task->attempt == 0 ||
+        !str_is(error, "previous terminated container not found"))
+        return false;
+    struct api_log_options options = stream->options;
+    options.follow = false; /* `previous` stays: so it is answered */
+    options.attempt = task->attempt - 1;
+    return ask_all(controller, task, &options, stream->reader);
+}
+
+static void pass_on(struct controller *controller, size_t at, const struct log_data *data)
+{
+    struct log_stream stream = controller->streams.items[at];
+    bool empty = data->end && data->error.len > 0 && data->bytes.len == 0;
+    char why[ERROR_TEXT_MAX];
+    snprintf(why, sizeof(why), STR_FORMAT, STR_ARG(data->error));
+    if (data->end)
+        vec_remove(&controller->streams, at);
+    if (empty && goes_on_elsewhere(controller, &stream, data->error))
         return;
-    }
+    if (!data->end)
+        controller->streams.items[at].first = false;
+    if (stream.options.previous && stream.earlier && str_is(data->error, LOG_NOT_KEPT))
+        snprintf(why, sizeof(why), "previous terminated container not found");
+    if (stream.first && stream.earlier)
+        drop_others(controller, stream.reader, stream.number);
+    bool cut = api_log_data(stream.reader, data->bytes, data->end, data->error.len ? why : NULL) < 0;
+    if (cut && !data->end)
+        drop_others(controller, stream.reader, 0);
 }
 
 void readers_data(struct controller *controller, machine_id machine, const struct log_data *data)
 {
     for (size_t i = 0; i < controller->streams.len; i++) {
-        struct log_stream stream = controller->streams.items[i];
-        if (stream.number != data->stream || stream.machine != machine)
+        const struct log_stream *stream = &controller->streams.items[i];
+        if (stream->number != data->stream || stream->machine != machine)
             continue;
-        char why[ERROR_TEXT_MAX];
-        snprintf(why, sizeof(why), STR_FORMAT, STR_ARG(data->error));
-        bool cut = api_log_data(stream.reader, data->bytes, data->end, data->error.len ? why : NULL) < 0;
-        if (cut)
-            close_at_agent(controller, &stream);
-        if (cut || data->end)
-            vec_remove(&controller->streams, i);
+        pass_on(controller, i, data);
         return;
     }
 }
@@ -88,6 +175,9 @@ void readers_machine_gone(struct controller *controller, machine_id machine)
             continue;
         }
         vec_remove(&controller->streams, i);
-        api_log_data(stream.reader, STR(""), true, "the connection to the task's machine broke");
+        if (!has_stream(controller, stream.reader))
+            api_log_data(stream.reader, STR(""), true,
+                         stream.first && stream.earlier ? LOG_NOT_KEPT
+                                                        : "the connection to the task's machine broke");
     }
 }

@@ -33,7 +33,8 @@ void directory_remove(int parent_fd, const char *name)
     unlinkat(parent_fd, name, AT_REMOVEDIR);
 }
 
-static struct kept *kept_new(struct launcher *launcher, const char *name, uint64_t seq, uint64_t uid)
+static struct kept *kept_new(struct launcher *launcher, const char *name, uint64_t seq, uint64_t uid,
+                             uint32_t attempt)
 {
     struct kept *kept = mem_alloc(sizeof *kept);
     size_t len = strlen(name);
@@ -41,6 +42,7 @@ static struct kept *kept_new(struct launcher *launcher, const char *name, uint64
     memcpy(kept->name, name, len);
     kept->seq = seq;
     kept->uid = uid;
+    kept->attempt = attempt;
     list_append(&launcher->kept, &kept->node);
     launcher->kept_len++;
     return kept;
@@ -57,8 +59,8 @@ static void kept_free(struct launcher *launcher, struct kept *kept)
 static void kept_path(const struct launcher *launcher, const struct kept *kept,
                       char ret_path[LAUNCH_PATH_MAX])
 {
-    snprintf(ret_path, LAUNCH_PATH_MAX, "%s/kept/%s/" UID_FORMAT "-" UID_FORMAT, launcher->logs, kept->name,
-             UID_ARG(kept->seq), UID_ARG(kept->uid));
+    snprintf(ret_path, LAUNCH_PATH_MAX, "%s/kept/%s/" UID_FORMAT "-" UID_FORMAT "-%u", launcher->logs,
+             kept->name, UID_ARG(kept->seq), UID_ARG(kept->uid), kept->attempt);
 }
 
 static void drop(struct launcher *launcher, struct kept *kept)
@@ -71,15 +73,27 @@ static void drop(struct launcher *launcher, struct kept *kept)
     kept_free(launcher, kept);
 }
 
-/* Oldest first goes until the newest `kept_attempts` of `name` and `kept_tasks_max` in all are left. */
+/* Of the name of a Pod that is made anew: all but "-" and the five characters behind it. */
+static struct str stem_of(const char *name)
+{
+    enum { SUFFIX = 6 };
+    struct str text = str_from(name);
+    bool made = text.len > SUFFIX && text.data[text.len - SUFFIX] == '-';
+    return made ? (struct str){text.data, text.len - SUFFIX} : text;
+}
+
+/* Oldest first goes until the newest `kept_attempts` of `name`, LAUNCH_KEPT_ALIKE of its stem and
+ * `kept_tasks_max` in all are left. */
 static void trim(struct launcher *launcher, const char *name)
 {
-    int count = 0;
+    int count = 0, alike = 0;
+    struct str stem = stem_of(name);
     for (struct list_node *node = launcher->kept.prev, *before; node != &launcher->kept; node = before) {
         before = node->prev;
         struct kept *kept = container_of(node, struct kept, node);
-        if (strcmp(kept->name, name) == 0 && ++count > launcher->kept_attempts &&
-            strcmp(name, LOST_NAME) != 0)
+        bool over = strcmp(kept->name, name) == 0 && ++count > launcher->kept_attempts;
+        over |= str_equal(stem_of(kept->name), stem) && ++alike > LAUNCH_KEPT_ALIKE;
+        if (over && strcmp(name, LOST_NAME) != 0)
             drop(launcher, kept);
     }
     while (launcher->kept_len > (uint64_t)launcher->kept_tasks_max)
@@ -87,7 +101,7 @@ static void trim(struct launcher *launcher, const char *name)
 }
 
 /* Moves the log directory of a task that is over to those kept. */
-static void keep_log(struct launcher *launcher, const char *name, uint64_t uid)
+static void keep_log(struct launcher *launcher, const char *name, uint64_t uid, uint32_t attempt)
 {
     char uid_text[24], path[LAUNCH_PATH_MAX];
     snprintf(uid_text, sizeof uid_text, UID_FORMAT, UID_ARG(uid));
@@ -99,7 +113,7 @@ static void keep_log(struct launcher *launcher, const char *name, uint64_t uid)
     }
     snprintf(path, sizeof path, "%s/kept/%s", launcher->logs, name);
     mkdir(path, 0755);
-    struct kept *kept = kept_new(launcher, name, ++launcher->kept_seq, uid);
+    struct kept *kept = kept_new(launcher, name, ++launcher->kept_seq, uid, attempt);
     kept_path(launcher, kept, path);
     if (renameat(launcher->log_tasks_fd, uid_text, AT_FDCWD, path) < 0) {
         directory_remove(launcher->log_tasks_fd, uid_text);
@@ -120,7 +134,7 @@ void keep_task(struct launcher *launcher, const struct task *task)
 {
     char uid_text[24];
     snprintf(uid_text, sizeof uid_text, UID_FORMAT, UID_ARG(task->uid));
-    keep_log(launcher, task->name, task->uid);
+    keep_log(launcher, task->name, task->uid, task->attempt);
     if (launcher->logs_apart)
         directory_remove(launcher->tasks_fd, uid_text);
 }
@@ -138,7 +152,7 @@ void keep_lost(struct launcher *launcher)
     if (directory)
         closedir(directory);
     for (size_t i = 0; i < lost.len; i++)
-        keep_log(launcher, LOST_NAME, lost.items[i]);
+        keep_log(launcher, LOST_NAME, lost.items[i], 0);
     vec_done(&lost);
 }
 
@@ -154,6 +168,16 @@ bool keep_find(struct launcher *launcher, uint64_t uid, int skip, char ret_path[
         return true;
     }
     return false;
+}
+
+uint64_t launch_kept_find(const struct launcher *launcher, struct str stem, uint32_t attempt, uint64_t after)
+{
+    for (const struct list_node *node = launcher->kept.prev; node != &launcher->kept; node = node->prev) {
+        const struct kept *kept = container_of(node, const struct kept, node);
+        if (kept->attempt == attempt && kept->uid > after && str_equal(stem_of(kept->name), stem))
+            return kept->uid;
+    }
+    return 0;
 }
 
 const char *launch_kept_name(const struct launcher *launcher, uint64_t uid)
@@ -178,8 +202,9 @@ static void load_name(struct launcher *launcher, int parent_fd, const char *name
     const struct dirent *entry;
     while (directory && (entry = readdir(directory))) {
         unsigned long long seq, uid;
-        if (sscanf(entry->d_name, "%20llu-%20llu", &seq, &uid) == 2)
-            kept_new(launcher, name, seq, uid);
+        unsigned attempt;
+        if (sscanf(entry->d_name, "%20llu-%20llu-%10u", &seq, &uid, &attempt) == 3)
+            kept_new(launcher, name, seq, uid, attempt);
     }
     if (directory)
         closedir(directory);

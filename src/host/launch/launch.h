@@ -35,6 +35,7 @@
 struct launcher;
 
 enum { LAUNCH_PATH_MAX = 1024, LAUNCH_NAME_MAX = 253, LAUNCH_SPEC_BYTES_MAX = 16 << 20 };
+enum { LAUNCH_KEPT_ALIKE = 8 };
 
 /* ---- what happens ---- */
 
@@ -89,7 +90,9 @@ struct launcher_options {
     void *context;
     enum launch_cgroups cgroups; /* making a cgroup costs time: by default only for a task with a limit */
     const char *cgroup_parent;   /* below each hierarchy's root; NULL: "phalanx" */
-    int kept_attempts;           /* logs of forgotten tasks kept per task name; 0: 3; < 0: none */
+    int kept_attempts;           /* logs of forgotten tasks kept per task name; 0: 3; < 0: none. Of names
+                                  * that differ in their last five characters alone (attempts of one rank)
+                                  * LAUNCH_KEPT_ALIKE */
     int kept_tasks_max;          /* ... and in all; 0: 1000 */
     bool private_hosts_off;      /* never mount the hosts file (tests of the fallback) */
 };
@@ -251,6 +254,9 @@ struct launch_log_time {
     int64_t arrived_ns; /* wall clock */
 };
 
+/* The newest forgotten task whose log is kept that was called "<stem>-" and five characters, ran as `attempt`
+ * and has a uid above `after`; 0: none is. */
+uint64_t launch_kept_find(const struct launcher *launcher, struct str stem, uint32_t attempt, uint64_t after);
 /* The name that a forgotten task had whose log is kept; NULL: none is. */
 const char *launch_kept_name(const struct launcher *launcher, uint64_t uid);
 /* The log of the run before the newest one, while it is kept. ERROR_NOT_FOUND: there is none. */

@@ -46,6 +46,7 @@ struct task {
 struct kept { /* a forgotten task's log */
     struct list_node node;
     uint64_t seq, uid;
+    uint32_t attempt;
     char *name;
 };
 

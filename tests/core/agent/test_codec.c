@@ -306,6 +306,22 @@ static struct task_rejoin random_rejoin(struct rng *rng)
                                 .restore_attempt = (int32_t)rng_below(rng, 9)};
 }
 
+static struct log_open random_log_open(struct arena *arena, struct rng *rng)
+{
+    return (struct log_open){.stream = rng_next(rng),
+                             .task = rng_next(rng),
+                             .follow = rng_chance(rng, 500000),
+                             .previous = rng_chance(rng, 500000),
+                             .tail_lines = rng_range(rng, -1, 50),
+                             .since_ns = (int64_t)(rng_next(rng) >> 1),
+                             .limit_bytes = (int64_t)(rng_next(rng) >> 1),
+                             .container = random_text(rng, arena, 0),
+                             .timestamps = rng_chance(rng, 500000),
+                             .earlier = random_text(rng, arena, 0),
+                             .attempt = (int32_t)rng_range(rng, -1, 50),
+                             .after = rng_next(rng)};
+}
+
 static struct from_controller random_controller(struct rng *rng, struct arena *arena)
 {
     struct from_controller message = {.kind = random_controller_kind(rng)};
@@ -354,15 +370,7 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
         message.task = rng_next(rng);
         break;
     case FROM_CONTROLLER_LOG_OPEN:
-        message.log_open = (struct log_open){rng_next(rng),
-                                             rng_next(rng),
-                                             rng_chance(rng, 500000),
-                                             rng_chance(rng, 500000),
-                                             rng_range(rng, -1, 50),
-                                             (int64_t)(rng_next(rng) >> 1),
-                                             (int64_t)(rng_next(rng) >> 1),
-                                             random_text(rng, arena, 0),
-                                             rng_chance(rng, 500000)};
+        message.log_open = random_log_open(arena, rng);
         break;
     case FROM_CONTROLLER_EXEC_OPEN:
         message.exec_open = random_exec_open(rng, arena);
