@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/check.h"
+
 enum { MINUTE = 60, HOUR = 3600, DAY = 24 * 3600, DAYS_PER_YEAR = 365 };
 
 /* "5m", "5m3s": the smaller part only where it is not zero. Both fit: 64 bits of nanoseconds are no more than
@@ -295,4 +297,60 @@ bool quantity_parse_milli(struct str text, int64_t *ret_milli)
 bool quantity_parse_nano(struct str text, int64_t *ret_nano)
 {
     return parse_quantity(text, 9, ret_nano);
+}
+
+/* Whole thousands move from the number into the suffix. */
+static void format_quantity(char ret_text[QUANTITY_TEXT_MAX], int64_t amount, int scale, bool exponent)
+{
+    static const char suffixes[] = "num kMGTPE"; /* of 10^-9, 10^-6 ... 10^18 */
+    while (amount % 1000 == 0 && (exponent || scale < 18)) {
+        amount /= 1000;
+        scale += 3;
+    }
+    CHECK(scale >= -9 && scale % 3 == 0);
+    if (exponent && scale != 0)
+        snprintf(ret_text, QUANTITY_TEXT_MAX, "%llde%d", (long long)amount, scale);
+    else if (scale == 0)
+        snprintf(ret_text, QUANTITY_TEXT_MAX, "%lld", (long long)amount);
+    else
+        snprintf(ret_text, QUANTITY_TEXT_MAX, "%lld%c", (long long)amount, suffixes[scale / 3 + 3]);
+}
+
+static void format_binary(char ret_text[QUANTITY_TEXT_MAX], int64_t units)
+{
+    static const char suffixes[] = "KMGTPE";
+    int power = 0;
+    for (; units % 1024 == 0 && power < 6; power++)
+        units /= 1024;
+    if (power == 0)
+        snprintf(ret_text, QUANTITY_TEXT_MAX, "%lld", (long long)units);
+    else
+        snprintf(ret_text, QUANTITY_TEXT_MAX, "%lld%ci", (long long)units, suffixes[power - 1]);
+}
+
+bool quantity_canonical(struct str text, char ret_text[QUANTITY_TEXT_MAX])
+{
+    if (text.len && text.data[0] == '+')
+        text = (struct str){text.data + 1, text.len - 1};
+    struct decimal decimal;
+    int64_t tens, amount, units;
+    int twos, scale = -9;
+    if (!cut_decimal(&text, &decimal) || !read_suffix(text, &tens, &twos))
+        return false;
+    /* The finest scale at which the number fits; nothing is finer than 10^-9. */
+    while (!scale_decimal(&decimal, tens - scale, UINT64_C(1) << twos, true, &amount))
+        if ((scale += 3) > 0)
+            return false;
+    bool is_whole = scale_decimal(&decimal, tens, UINT64_C(1) << twos, false, &units);
+    for (int i = scale; i < 0 && is_whole; i++)
+        is_whole = !__builtin_mul_overflow(units, 10, &units);
+    is_whole = is_whole && units == amount;
+    if (amount == 0)
+        snprintf(ret_text, QUANTITY_TEXT_MAX, "0");
+    else if (twos && is_whole && scale_decimal(&decimal, tens, UINT64_C(1) << twos, false, &units) &&
+             units >= 1024)
+        format_binary(ret_text, units);
+    else
+        format_quantity(ret_text, amount, scale, text.len > 1 && !twos);
+    return true;
 }

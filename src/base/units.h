@@ -29,6 +29,10 @@ bool duration_parse(struct str text, int64_t *ret_duration_ns);
  * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ */
 bool quantity_parse_milli(struct str text, int64_t *ret_milli);
 bool quantity_parse_nano(struct str text, int64_t *ret_nano); /* the same in 10^-9 */
+enum { QUANTITY_TEXT_MAX = 32 };
+/* The one way in which the API server writes this quantity: "1024Mi" is "1Gi", "0.5" is "500m", "1e6" stays.
+ * False: malformed, negative, or beyond 2^63 - 1. */
+bool quantity_canonical(struct str text, char ret_text[QUANTITY_TEXT_MAX]);
 void bytes_format(uint64_t bytes, char ret_text[24]); /* "17 B", "1.4 KB", "3.2 GB" (powers of 1000) */
 
 #endif

@@ -296,6 +296,47 @@ static void quantities_are_exact(void **state)
     }
 }
 
+static void quantities_in_canonical_form(void **state)
+{
+    static const struct {
+        const char *text, *canonical;
+    } cases[] = {{"1", "1"},           {"0", "0"},
+                 {"0.0Gi", "0"},       {"+4", "4"},
+                 {"1000m", "1"},       {"1500m", "1500m"},
+                 {"0.5", "500m"},      {".25", "250m"},
+                 {"1.5", "1500m"},     {"1000", "1k"},
+                 {"1024", "1024"},     {"2000000", "2M"},
+                 {"1024Mi", "1Gi"},    {"1000Mi", "1000Mi"},
+                 {"0.5Gi", "512Mi"},   {"1.5Gi", "1536Mi"},
+                 {"1024Ki", "1Mi"},    {"0.5Ki", "512"},
+                 {"0.1Ki", "102400m"}, {"1Ki", "1Ki"},
+                 {"2048Gi", "2Ti"},    {"1e3", "1e3"},
+                 {"1000e3", "1e6"},    {"12e4", "120e3"},
+                 {"1E3", "1e3"},       {"1E", "1E"},
+                 {"1e0", "1"},         {"5e-1", "500e-3"},
+                 {"1k", "1k"},         {"1000k", "1M"},
+                 {"0.001", "1m"},      {"0.0001", "100u"},
+                 {"1n", "1n"},         {"0.1n", "1n"},
+                 {"100000G", "100T"},  {"007", "7"},
+                 {"8000P", "8E"},      {"7Ei", "7Ei"},
+                 {"1025Mi", "1025Mi"}, {"1.000001G", "1000001k"},
+                 {"32768m", "32768m"}, {"0.3Mi", "314572800m"}};
+    char text[QUANTITY_TEXT_MAX], again[QUANTITY_TEXT_MAX];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t before, after;
+        assert_true(quantity_canonical(str_from(cases[i].text), text));
+        if (strcmp(text, cases[i].canonical) != 0)
+            fail_msg("%s: %s, not %s", cases[i].text, text, cases[i].canonical);
+        assert_true(quantity_canonical(str_from(text), again));
+        assert_string_equal(text, again);
+        if (quantity_parse_milli(str_from(cases[i].text), &before))
+            assert_true(quantity_parse_milli(str_from(text), &after) && before == after);
+    }
+    static const char *const bad[] = {"", "-1", "1x", "1 Gi", "10E", "1e", "9223372036854775808"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(quantity_canonical(str_from(bad[i]), text));
+}
+
 static void sizes(void **state)
 {
     static const struct {
@@ -321,6 +362,7 @@ int main(void)
         cmocka_unit_test(durations_parse),
         cmocka_unit_test(quantities),
         cmocka_unit_test(quantities_are_exact),
+        cmocka_unit_test(quantities_in_canonical_form),
         cmocka_unit_test(sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,12 +158,18 @@ static void check_map(const struct schema_field *field, const struct doc *node, 
     }
 }
 
+struct checking {
+    struct field_errors *errors;
+    struct field_errors *doubles; /* where fields that may have them say so; NULL: they are errors */
+};
+
 static void types_in_object(const struct schema *schema, const struct doc *object,
-                            const struct field_path *path, struct field_errors *errors);
+                            const struct field_path *path, const struct checking *checking);
 
 static void check_single(const struct schema_field *field, const struct doc *node,
-                         const struct field_path *path, struct field_errors *errors)
+                         const struct field_path *path, const struct checking *checking)
 {
+    struct field_errors *errors = checking->errors;
     switch (field->kind) {
     case SCHEMA_STRING:
         if (node->kind != DOC_STRING)
@@ -194,7 +200,7 @@ static void check_single(const struct schema_field *field, const struct doc *nod
         break;
     case SCHEMA_OBJECT:
         CHECK(field->object);
-        types_in_object(field->object, node, path, errors);
+        types_in_object(field->object, node, path, checking);
         break;
     case SCHEMA_ANY:
         break;
@@ -233,9 +239,11 @@ static struct str item_key(struct arena *arena, const struct schema_field *field
 }
 
 static void check_unique(const struct schema_field *field, const struct doc *list,
-                         const struct field_path *path, struct field_errors *errors)
+                         const struct field_path *path, const struct checking *checking)
 {
     CHECK(list->kind == DOC_ARRAY && (field->list == SCHEMA_SET || field->keys));
+    bool doubles = field->doubles && checking->doubles;
+    struct field_errors *errors = doubles ? checking->doubles : checking->errors;
     struct str_map seen = {0};
     for (size_t i = 0; i < list->array.len; i++) {
         struct doc *item = list->array.items[i];
@@ -244,34 +252,41 @@ static void check_unique(const struct schema_field *field, const struct doc *lis
             continue;
         bool by_field = field->list == SCHEMA_KEYED && !strchr(field->keys, ',');
         const struct field_path *here = AT_INDEX(path, i);
-        path_error(errors, by_field ? AT(here, field->keys) : here, "FieldValueDuplicate",
-                   by_field ? doc_get(item, field->keys) : item, "Duplicate value: " STR_FORMAT,
-                   STR_ARG(key));
+        if (doubles)
+            path_error(errors, here, "FieldValueDuplicate", item,
+                       "hides previous definition of " STR_FORMAT ", which may be dropped when using apply",
+                       STR_ARG(key));
+        else
+            path_error(errors, by_field ? AT(here, field->keys) : here, "FieldValueDuplicate",
+                       by_field ? doc_get(item, field->keys) : item, "Duplicate value: " STR_FORMAT,
+                       STR_ARG(key));
     }
     str_map_done(&seen);
 }
 
 static void check_field(const struct schema_field *field, const struct doc *node,
-                        const struct field_path *path, struct field_errors *errors)
+                        const struct field_path *path, const struct checking *checking)
 {
+    struct field_errors *errors = checking->errors;
     CHECK(!is_absent(node) && (field->items_max == 0 || field->list != SCHEMA_SINGLE));
     if (field->list == SCHEMA_SINGLE) {
-        check_single(field, node, path, errors);
+        check_single(field, node, path, checking);
     } else if (node->kind != DOC_ARRAY) {
         wrong_type(errors, path, node, "array");
     } else if (field->items_max > 0 && node->array.len > field->items_max) {
         path_too_many(errors, path, node, node->array.len, field->items_max);
     } else {
         for (size_t i = 0; i < node->array.len; i++)
-            check_single(field, node->array.items[i], AT_INDEX(path, i), errors);
+            check_single(field, node->array.items[i], AT_INDEX(path, i), checking);
         if (field->list != SCHEMA_ATOMIC)
-            check_unique(field, node, path, errors);
+            check_unique(field, node, path, checking);
     }
 }
 
 static void types_in_object(const struct schema *schema, const struct doc *object,
-                            const struct field_path *path, struct field_errors *errors)
+                            const struct field_path *path, const struct checking *checking)
 {
+    struct field_errors *errors = checking->errors;
     if (object->kind != DOC_OBJECT) {
         wrong_type(errors, path, object, "object");
         return;
@@ -280,7 +295,7 @@ static void types_in_object(const struct schema *schema, const struct doc *objec
         const struct doc *node = doc_get(object, field->name);
         const struct field_path *here = AT(path, field->name);
         if (!is_absent(node))
-            check_field(field, node, here, errors);
+            check_field(field, node, here, checking);
         /* An empty string in place of an enum's value is as good as none. */
         if (field->required &&
             (is_absent(node) || (field->values && node->kind == DOC_STRING && node->text.len == 0)))
@@ -290,7 +305,15 @@ static void types_in_object(const struct schema *schema, const struct doc *objec
 
 void schema_check_types(const struct schema *schema, const struct doc *object, struct field_errors *errors)
 {
-    types_in_object(schema, object, NULL, errors);
+    types_in_object(schema, object, NULL, &(struct checking){.errors = errors});
+}
+
+void schema_check_builtin(const struct schema *schema, const struct doc *object, struct field_errors *errors,
+                          struct field_errors *doubles)
+{
+    struct field_errors unsaid = {.arena = errors->arena};
+    types_in_object(schema, object, NULL, &(struct checking){errors, doubles ? doubles : &unsaid});
+    field_errors_done(&unsaid);
 }
 
 /* --- defaults
@@ -311,6 +334,31 @@ static void default_value(const struct schema_field *field, struct arena *arena,
     }
 }
 
+static void canonical(struct arena *arena, struct doc *node)
+{
+    char text[QUANTITY_TEXT_MAX], digits[24];
+    struct str given = node->text;
+    if (node->kind == DOC_INT) {
+        snprintf(digits, sizeof digits, "%lld", (long long)node->integer);
+        given = str_from(digits);
+    } else if (node->kind != DOC_FLOAT && node->kind != DOC_STRING) {
+        return;
+    }
+    if (!quantity_canonical(given, text) || (node->kind == DOC_STRING && str_is(given, text)))
+        return;
+    node->kind = DOC_STRING;
+    node->text = arena_str(arena, str_from(text));
+}
+
+static void canonical_quantities(const struct schema_field *field, struct arena *arena, struct doc *node)
+{
+    if (field->kind == SCHEMA_QUANTITY)
+        canonical(arena, node);
+    for (size_t i = 0; field->kind == SCHEMA_QUANTITY_MAP && node->kind == DOC_OBJECT && i < node->object.len;
+         i++)
+        canonical(arena, node->object.members[i].value);
+}
+
 void schema_default(const struct schema *schema, struct arena *arena, struct doc *object)
 {
     if (object->kind != DOC_OBJECT)
@@ -320,6 +368,8 @@ void schema_default(const struct schema *schema, struct arena *arena, struct doc
         if (is_absent(node)) {
             if (field->fallback)
                 default_value(field, arena, object);
+        } else if (field->list == SCHEMA_SINGLE && field->kind != SCHEMA_OBJECT) {
+            canonical_quantities(field, arena, node);
         } else if (field->kind == SCHEMA_OBJECT && field->list == SCHEMA_SINGLE) {
             schema_default(field->object, arena, node);
         } else if (field->kind == SCHEMA_OBJECT && node->kind == DOC_ARRAY) {

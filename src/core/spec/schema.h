@@ -42,6 +42,7 @@ struct schema_field {
     const char *keys;            /* SCHEMA_KEYED: merge keys, comma-separated: "containerPort,protocol" */
     const char *values;          /* strings: the values allowed, comma-separated; NULL: any */
     uint32_t items_max;          /* lists: 0: no limit of their own */
+    bool doubles; /* Kubernetes' own kinds take items with equal keys, of which the last one counts */
     /* What the API server fills in: text of a string, integer or quantity; "{}": an object of defaults; NULL:
      * nothing. */
     const char *fallback;
@@ -79,7 +80,12 @@ const struct schema_field *schema_field_of(const struct schema *schema, struct s
 void schema_check_unknown(const struct schema *schema, const struct doc *object, struct field_errors *errors);
 /* Types, ranges of integers, enums, required fields, unique keys. Absent and null are the same. */
 void schema_check_types(const struct schema *schema, const struct doc *object, struct field_errors *errors);
-/* Fills in every `fallback` below objects that are there. Leaves wrong types alone. */
+/* As schema_check_types, of Kubernetes' own kinds: where items with equal keys may stand (`doubles` of the
+ * field), they are said in `doubles`, which may be NULL. */
+void schema_check_builtin(const struct schema *schema, const struct doc *object, struct field_errors *errors,
+                          struct field_errors *doubles);
+/* Fills in every `fallback` below objects that are there, and writes quantities in their canonical form.
+ * Leaves wrong types alone. */
 void schema_default(const struct schema *schema, struct arena *arena, struct doc *object);
 /* Same meaning: absent, null and an empty list or map are the same, quantities compare by value. `field`
  * describes both. Either may be NULL. */

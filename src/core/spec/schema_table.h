@@ -42,5 +42,6 @@
 #define ENUM(v)    .values = (v)
 #define AT_MOST(n) .items_max = (n)
 #define DEFAULT(d) .fallback = (d)
+#define DOUBLES    .doubles = true
 
 #endif

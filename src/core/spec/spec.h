@@ -245,6 +245,8 @@ struct jobset_spec {
  * is `unknown field "spec.bogus"`, as Kubernetes words it, and `path` is empty. Known kinds: JobSet, Job,
  * Pod, ConfigMap, Secret; objects of other kinds pass. */
 void spec_unknown_fields(const struct doc *object, struct field_errors *errors);
+/* Items of a Job or Pod that hide former ones of the same key, as env may; refused in JobSets. */
+void spec_doubles(const struct doc *object, struct field_errors *warnings);
 
 /* Whether an existing claim is what a template asks for: every field that the template has. */
 bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);

@@ -8,6 +8,15 @@ void spec_unknown_fields(const struct doc *object, struct field_errors *errors)
         schema_check_unknown(schema, object, errors);
 }
 
+void spec_doubles(const struct doc *object, struct field_errors *warnings)
+{
+    const struct schema *schema = schema_of(object);
+    struct field_errors errors = {.arena = warnings->arena};
+    if (schema == &schema_job || schema == &schema_pod)
+        schema_check_builtin(schema, object, &errors, warnings);
+    field_errors_done(&errors);
+}
+
 bool spec_equal(const struct doc *a, const struct doc *b)
 {
     const struct schema *schema = schema_of(a);

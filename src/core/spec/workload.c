@@ -78,7 +78,7 @@ bool workload_read(struct arena *arena, const struct doc *object, struct jobset_
         return jobset_read(arena, object, ret_spec, errors);
     CHECK(arena && ret_spec && errors && errors->arena);
     size_t errors_before = errors->list.len + errors->dropped;
-    schema_check_types(form == FORM_JOB ? &schema_job : &schema_pod, object, errors);
+    schema_check_builtin(form == FORM_JOB ? &schema_job : &schema_pod, object, errors, NULL);
     if (errors->list.len + errors->dropped > errors_before)
         return false;
     const struct doc *meta = doc_get(object, "metadata");

@@ -94,6 +94,16 @@ static bool check_fields(struct api_request *request, const struct doc *object)
     return !refused;
 }
 
+static void warn_of_doubles(struct api_request *request, const struct doc *object)
+{
+    struct field_errors doubles = {.arena = &request->arena};
+    spec_doubles(object, &doubles);
+    for (size_t i = 0; i < doubles.list.len; i++)
+        request_warn(request, STR_FORMAT ": " STR_FORMAT, STR_ARG(doubles.list.items[i].path),
+                     STR_ARG(doubles.list.items[i].message));
+    field_errors_done(&doubles);
+}
+
 /* The name or namespace in the object must be that of the URL; an absent one takes it. */
 static bool agree(struct api_request *request, struct doc *metadata, const char *key, struct str url)
 {
@@ -235,6 +245,7 @@ bool body_accept(struct api_request *request, struct doc *object, bool creating,
     const struct doc *given = doc_get(metadata, "managedFields");
     body_strip(request->resource, object);
     body_default(&request->arena, request->resource, object);
+    warn_of_doubles(request, object);
     if (!managed_update(request, object, given, creating))
         return false;
     write->name = arena_str(&request->arena, doc_str(doc_get(metadata, "name"), STR("")));
