@@ -113,15 +113,9 @@ static void on_event(struct session *session, const struct websocket_event *even
 {
     switch (event->kind) {
     case WEBSOCKET_DATA:
-        if (session->ending)
-            break;
-        if (event->text) {
-            struct session_handlers const *handlers = session->handlers;
-            session_end(session, WEBSOCKET_UNSUPPORTED, STR("only binary messages are understood"));
-            handlers->closed(session->context);
-        } else {
+        /* Text messages as well: Python's client sends what it was given as str in them. */
+        if (!session->ending)
             session->handlers->data(session->context, event->bytes, event->first, event->last);
-        }
         break;
     case WEBSOCKET_PING:
         if (!session->ending && session_queued(session) < PONG_QUEUE_MAX)
