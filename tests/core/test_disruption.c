@@ -4,7 +4,7 @@
 #define JOB                                                                                                  \
     "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 3, completions: 3, "         \
     "completionMode: Indexed, template: {metadata: {labels: {app: a}}, spec: {restartPolicy: Never, "        \
-    "containers: [{name: c, command: [x]}]}}}}"
+    "containers: [{name: c, image: i, command: [x]}]}}}}"
 
 static int put_budget(struct harness *h, enum write_verb verb, const char *spec)
 {

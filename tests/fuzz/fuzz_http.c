@@ -65,7 +65,8 @@ static const char jobset[] =
     "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"a\","
     "\"namespace\":\"default\"},\"spec\":{\"replicatedJobs\":[{\"name\":\"w\","
     "\"template\":{\"spec\":{\"parallelism\":1,"
-    "\"completions\":1,\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"command\":[\"x\"]}]}}}}}]}}";
+    "\"completions\":1,\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":["
+    "\"x\"]}]}}}}}]}}";
 
 static void begin(void)
 {

@@ -73,6 +73,15 @@ static void default_policy(struct arena *arena, struct doc *spec, const char *ke
     doc_set(arena, policy, str_from(member), doc_new_str(arena, value));
 }
 
+static void default_claim_policies(struct arena *arena, struct doc *policies)
+{
+    for (size_t i = 0; policies && policies->kind == DOC_ARRAY && i < policies->array.len; i++) {
+        struct doc *policy = policies->array.items[i];
+        if (is_object(policy))
+            default_policy(arena, policy, "retentionPolicy", "whenDeleted", STR("Delete"));
+    }
+}
+
 void jobset_default(struct arena *arena, struct doc *object)
 {
     CHECK(arena);
@@ -94,4 +103,5 @@ void jobset_default(struct arena *arena, struct doc *object)
     default_policy(arena, spec, "successPolicy", "operator", STR("All"));
     default_policy(arena, spec, "startupPolicy", "startupPolicyOrder", STR("AnyOrder"));
     default_failure_rules(arena, doc_get(spec, "failurePolicy"));
+    default_claim_policies(arena, doc_get(spec, "volumeClaimPolicies"));
 }

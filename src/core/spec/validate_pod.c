@@ -204,6 +204,13 @@ static void validate_container(const struct doc *container, struct str *chip, co
         path_required(errors, AT(path, "name"), name ? name : container, NULL);
     else if (!name_is_dns1123_label(text))
         path_invalid(errors, AT(path, "name"), name, text, text.len > 63 ? WHY_63_BYTES : WHY_DNS1123_LABEL);
+    const struct doc *image = doc_get(container, "image");
+    struct str image_text = doc_str(image, STR(""));
+    if (image_text.len == 0)
+        path_required(errors, AT(path, "image"), image ? image : container, NULL);
+    else if (str_trim(image_text).len != image_text.len)
+        path_invalid(errors, AT(path, "image"), image, image_text,
+                     "must not have leading or trailing whitespace");
     validate_env(doc_get(container, "env"), AT(path, "env"), errors);
     validate_ports(doc_get(container, "ports"), AT(path, "ports"), errors);
     validate_resources(doc_get(container, "resources"), chip, AT(path, "resources"), errors);

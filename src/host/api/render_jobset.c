@@ -83,13 +83,17 @@ static int compare_names_down(const void *a, const void *b, void *context)
                        jobset->spec.rjobs[*(const uint32_t *)a].name);
 }
 
-/* One number for each Job of the replicated job. */
+/* One number for each Job of the replicated job; nothing before the first restart. */
 static void put_job_restarts(struct render *render, const char *key, const struct jobset *jobset,
                              uint32_t rjob, const int32_t *restarts)
 {
-    uint32_t first = 0;
+    uint32_t first = 0, used = 0;
     for (uint32_t r = 0; r < rjob; r++)
         first += (uint32_t)jobset->spec.rjobs[r].replicas;
+    for (uint32_t i = 0; i < (uint32_t)jobset->spec.rjobs[rjob].replicas; i++)
+        used += restarts[first + i] != 0;
+    if (used == 0)
+        return;
     json_key(&render->out, key);
     json_begin_array(&render->out);
     for (uint32_t i = 0; i < (uint32_t)jobset->spec.rjobs[rjob].replicas; i++)

@@ -5,7 +5,7 @@ static const char jobset[] =
     "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: x}, spec: "
     "{failurePolicy: {maxRestarts: 3}, replicatedJobs: [{name: a, template: {spec: "
     "{parallelism: 2, completions: 2, backoffLimit: 0, template: {metadata: {labels: "
-    "{app: demo}}, spec: {containers: [{name: c, command: [x]}]}}}}}]}}";
+    "{app: demo}}, spec: {containers: [{name: c, image: i, command: [x]}]}}}}}]}}";
 
 /* The object's labels as they are, with `key` set to `value` (NULL: taken away). */
 static int relabel(struct harness *h, struct job *job, struct task *task, const char *key, const char *value)

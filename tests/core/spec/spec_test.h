@@ -52,10 +52,11 @@ static inline struct doc *small(struct arena *arena)
     static const char text[] =
         "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"js\"},"
         "\"spec\":{\"replicatedJobs\":["
-        "{\"name\":\"a\",\"template\":{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\"}]}}}"
+        "{\"name\":\"a\",\"template\":{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\","
+        "\"image\":\"i\"}]}}}"
         "}},"
         "{\"name\":\"b\",\"template\":{\"spec\":{\"parallelism\":2,\"completions\":2,"
-        "\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\"}]}}}}}]}}";
+        "\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}}}}]}}";
     struct doc *doc = NULL;
     struct error error;
     assert_int_equal(json_parse(arena, str_from(text), &doc, &error), 0);

@@ -20,7 +20,8 @@ static void fills_in_what_upstream_does(void **state)
         doc_get(doc, "spec"),
         "{\"replicatedJobs\":[{\"name\":\"a\",\"template\":{\"spec\":{\"template\":{\"spec\":{\"containers\":"
         "[{"
-        "\"name\":\"c\"}],\"restartPolicy\":\"OnFailure\"}},\"completionMode\":\"Indexed\"}},\"groupName\":"
+        "\"name\":\"c\",\"image\":\"i\"}],\"restartPolicy\":\"OnFailure\"}},\"completionMode\":\"Indexed\"}},"
+        "\"groupName\":"
         "\"default\",\"replicas\":1},null],\"failurePolicy\":{\"rules\":[{\"action\":\"FailJobSet\",\"name\":"
         "\"failurePolicyRule0\"}],\"maxRestarts\":0,\"restartStrategy\":\"Recreate\"},\"coordinator\":{"
         "\"replicatedJob\":\"a\",\"jobIndex\":0,\"podIndex\":0},\"network\":{\"enableDNSHostnames\":true,"
@@ -45,6 +46,21 @@ static void fills_in_below_pods(void **state)
                 "{\"name\":\"c\",\"ports\":[{\"containerPort\":1,\"protocol\":\"TCP\"}],\"readinessProbe\":{"
                 "\"grpc\":{\"port\":1,\"service\":\"\"}},\"env\":[{\"name\":\"A\",\"valueFrom\":{"
                 "\"secretKeyRef\":{\"key\":\"k\",\"name\":\"\"}}}]}");
+}
+
+static void claims_go_with_their_jobset(void **state)
+{
+    ARENA_CLEANUP struct arena arena = {0};
+    struct doc *doc = small(&arena);
+    edit(
+        &arena, doc, "spec.volumeClaimPolicies",
+        "[{\"templates\":[]},{\"templates\":[],\"retentionPolicy\":{}},{\"retentionPolicy\":{\"whenDeleted\":"
+        "\"Retain\"}}]");
+    jobset_default(&arena, doc);
+    assert_json(doc_path(doc, "spec", "volumeClaimPolicies", NULL),
+                "[{\"templates\":[],\"retentionPolicy\":{\"whenDeleted\":\"Delete\"}},{\"templates\":[],"
+                "\"retentionPolicy\":{\"whenDeleted\":\"Delete\"}},{\"retentionPolicy\":{\"whenDeleted\":"
+                "\"Retain\"}}]");
 }
 
 static void keeps_what_is_set(void **state)
@@ -117,9 +133,8 @@ static void any_document_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fills_in_what_upstream_does),
-        cmocka_unit_test(fills_in_below_pods),
-        cmocka_unit_test(keeps_what_is_set),
+        cmocka_unit_test(fills_in_what_upstream_does), cmocka_unit_test(fills_in_below_pods),
+        cmocka_unit_test(claims_go_with_their_jobset), cmocka_unit_test(keeps_what_is_set),
         cmocka_unit_test(any_document_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,7 +241,12 @@ static void pods(void **state)
          ".name: Invalid value: \"a_b\": a lowercase RFC 1123 label must consist of lower case alphanumeric "
          "characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or "
          "'123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')\n"},
-        {"P0.initContainers=[{\"name\":\"c\"}]", P0 ".initContainers[0].name: Duplicate value: \"c\"\n"},
+        {"C0.image=", C0 ".image: Required value\n"},
+        {"C0.image=\"i \"",
+         C0 ".image: Invalid value: \"i \": must not have leading or trailing whitespace\n"},
+        {"P0.initContainers=[{\"name\":\"d\"}]", P0 ".initContainers[0].image: Required value\n"},
+        {"P0.initContainers=[{\"name\":\"c\",\"image\":\"i\"}]",
+         P0 ".initContainers[0].name: Duplicate value: \"c\"\n"},
         {"C0.env=[{\"name\":\"A=B\"}]", C0 ".env[0].name: Invalid value: \"A=B\": a valid environment "
                                            "variable name must consist only of printable "
                                            "ASCII characters other than '='\n"},

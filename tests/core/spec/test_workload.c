@@ -117,6 +117,8 @@ static void pods_are_refused_in_kubernetes_words(void **state)
     assert_errors(POD("name: p", ONE), "");
     assert_errors(POD("labels: {a: b}", ONE),
                   "metadata.name: Required value: name or generateName is required\n");
+    assert_errors(POD("name: p", "containers: [{name: c, command: [x]}]"),
+                  "spec.containers[0].image: Required value\n");
     assert_errors(POD("name: p", "containers: []"), "spec.containers: Required value\n");
     assert_errors(POD("name: p", ONE ", restartPolicy: Sometimes"),
                   "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", "

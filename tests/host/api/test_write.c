@@ -55,7 +55,7 @@ static void test_patches(void **state)
     "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"s\"},"        \
     "\"spec\":{" spec                                                                                        \
     "\"replicatedJobs\":[{\"name\":\"w\",\"template\":{\"spec\":{\"parallelism\":1,\"completions\":1,"       \
-    "\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"command\":[\"x\"]}]}}}}}]}}"
+    "\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"x\"]}]}}}}}]}}"
 
 static void test_apply(void **state)
 {
@@ -152,9 +152,10 @@ static void test_apply_job(void **state)
     const char *apply = "Content-Type: application/apply-patch+yaml\r\n";
     const char *strategic = "Content-Type: application/strategic-merge-patch+json\r\n";
     const char *url = "/apis/batch/v1/namespaces/default/jobs/j?fieldManager=k&force=true";
-    const char *job = "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"},\"spec\":{"
-                      "\"template\":{\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\","
-                      "\"command\":[\"x\"]}]}}}}";
+    const char *job =
+        "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"},\"spec\":{"
+        "\"template\":{\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\",\"image\":\"i\","
+        "\"command\":[\"x\"]}]}}}}";
     host->hold_tasks = true;
     assert_int_equal(ask(host, &arena, "PATCH", url, apply, job, &doc), 201);
     struct str version = doc_str(doc_path(doc, "metadata", "resourceVersion", NULL), STR(""));
