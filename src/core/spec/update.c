@@ -163,13 +163,13 @@ static bool same_containers(const struct schema *schema, const struct doc *old, 
     return true;
 }
 
-/* Every toleration that was there still is. */
-static bool keeps_tolerations(const struct doc *old, const struct doc *changed)
+/* Every item of `some` stands in `all`. */
+static bool holds_all(const struct doc *all, const struct doc *some)
 {
-    for (size_t i = 0; i < doc_len(old); i++) {
+    for (size_t i = 0; i < doc_len(some); i++) {
         bool found = false;
-        for (size_t k = 0; k < doc_len(changed) && !found; k++)
-            found = doc_equal(doc_at(old, i), doc_at(changed, k));
+        for (size_t k = 0; k < doc_len(all) && !found; k++)
+            found = doc_equal(doc_at(some, i), doc_at(all, k));
         if (!found)
             return false;
     }
@@ -185,12 +185,12 @@ void validate_pod_update(const struct doc *old_object, const struct doc *object,
         struct str name = str_from(field->name);
         if (path_one_of(name, "containers,initContainers"))
             same = same_containers(&schema_container, a, b);
-        else if (str_is(name, "tolerations"))
-            same = keeps_tolerations(a, b);
+        else if (str_is(name, "tolerations")) /* more may come */
+            same = holds_all(b, a);
         else if (str_is(name, "activeDeadlineSeconds")) /* it may come, and become smaller */
             same = doc_int(a, INT32_MAX) >= doc_int(b, INT64_MAX) || schema_equal(field, a, b);
         else if (str_is(name, "schedulingGates")) /* they may go */
-            same = doc_len(b) <= doc_len(a);
+            same = holds_all(a, b);
         else
             same = schema_equal(field, a, b);
     }

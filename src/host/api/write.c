@@ -392,6 +392,7 @@ void handle_replace(struct api_request *request)
     if (!body_parse(request, &object))
         return;
     struct write_job *job = write_job_new(request, WRITE_REPLACE);
+    write_keep_written(request, object);
     if (body_accept(request, object, false, &job->event))
         write_submit(request);
 }

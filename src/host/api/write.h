@@ -51,6 +51,9 @@ void write_submit(struct api_request *request);
 void write_retry_later(struct api_request *request);
 /* The object as the API shows it now, in the request's arena; false: there is none (nothing is answered). */
 bool write_read_current(struct api_request *request, struct doc **ret_object);
+/* For a PUT of what was read: members of a Job's or Pod's spec that `object` leaves as the API shows them are
+ * again as their user wrote them. */
+void write_keep_written(struct api_request *request, struct doc *object);
 
 /* For write_run_retries(). */
 void write_patch_run(struct api_request *request);

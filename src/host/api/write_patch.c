@@ -35,22 +35,52 @@ static struct doc *as_written(struct api_request *request, const struct doc *sho
     return object;
 }
 
+/* The object as the API shows it. */
+static void render_of(struct api_request *request, struct object_ref object, struct buf *text)
+{
+    struct render render = {.out = {.out = text},
+                            .core = request_core(request),
+                            .now_ns = request_now(request),
+                            .scratch = &request->arena};
+    render_object(&render, request->resource, object, request->name);
+}
+
 bool write_read_current(struct api_request *request, struct doc **ret_object)
 {
     struct object_ref object;
     struct buf text BUF_CLEANUP = {0};
     if (!request_find(request, &object))
         return false;
-    struct render render = {.out = {.out = &text},
-                            .core = request_core(request),
-                            .now_ns = request_now(request),
-                            .scratch = &request->arena};
     struct doc *shown;
-    render_object(&render, request->resource, object, request->name);
+    render_of(request, object, &text);
     CHECK(json_parse(&request->arena, buf_str(&text), &shown, NULL) == 0);
     const struct doc *written = own_document(object);
     *ret_object = written ? as_written(request, shown, written) : shown;
     return true;
+}
+
+void write_keep_written(struct api_request *request, struct doc *object)
+{
+    struct object_ref ref;
+    struct buf text BUF_CLEANUP = {0};
+    const struct doc *written = request_find(request, &ref) ? own_document(ref) : NULL;
+    struct doc *shown, *spec = doc_get(object, "spec");
+    if (!written || !spec || spec->kind != DOC_OBJECT)
+        return;
+    render_of(request, ref, &text);
+    CHECK(json_parse(&request->arena, buf_str(&text), &shown, NULL) == 0);
+    const struct doc *members = doc_get(shown, "spec"), *own = doc_get(written, "spec");
+    for (size_t i = 0; i < doc_len(members); i++) {
+        const struct doc_member *member = &members->object.members[i];
+        const struct doc *said = doc_get_str(spec, member->key), *was = doc_get_str(own, member->key);
+        const char *key = arena_strdup(&request->arena, member->key);
+        if (!said || !doc_equal(said, member->value))
+            continue;
+        if (was)
+            doc_set(&request->arena, spec, member->key, doc_clone(&request->arena, was));
+        else
+            doc_unset(spec, key);
+    }
 }
 
 /* Kubernetes knows the schema of its own kinds only; custom resources have no strategic merge. */
