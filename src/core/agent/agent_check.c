@@ -87,6 +87,8 @@ static void put_task(uint64_t *digest, const struct local_task *task)
         put(digest, (uint64_t)(uint32_t)task->culprit);
     }
     put(digest, task->metric_count);
+    put_text(digest, task->not_finite);
+    put(digest, (uint64_t)task->not_finite_step);
     for (size_t i = 0; i < task->metric_count; i++) {
         put_text(digest, task->metrics[i].name);
         put(digest, (uint64_t)task->metrics[i].micro);

@@ -114,6 +114,19 @@ static void on_join(struct agent *agent, const struct agent_event *event, struct
         send_drain(agent, task, effects);
 }
 
+static void note_loss(struct local_task *task, const struct task_step *step)
+{
+    struct str name = step->not_finite;
+    if (name.len == 0 && step->finite_loss)
+        task->not_finite[0] = 0; /* it has recovered */
+    if (name.len == 0 || task->not_finite[0])
+        return;
+    size_t len = name.len < METRIC_NAME_MAX - 1 ? name.len : METRIC_NAME_MAX - 1;
+    memcpy(task->not_finite, name.data, len);
+    task->not_finite[len] = 0;
+    task->not_finite_step = step->not_finite_step;
+}
+
 static void on_step(struct local_task *task, const struct task_step *step)
 {
     CHECK(step->metric_count <= METRICS_MAX);
@@ -123,6 +136,7 @@ static void on_step(struct local_task *task, const struct task_step *step)
     task->step_source = step->source;
     task->first_plus_1 = step->first_plus_1;
     task->pace = step->pace;
+    note_loss(task, step);
     task->metric_count = step->metric_count;
     for (size_t i = 0; i < step->metric_count; i++) {
         struct str name = step->metrics[i].name;

@@ -124,6 +124,8 @@ struct local_task {
     int64_t first_plus_1;
     struct pace_sums pace;
     size_t metric_count;
+    char not_finite[METRIC_NAME_MAX]; /* a loss that has not been finite since the step; "": none */
+    int64_t not_finite_step;
     struct {
         char name[METRIC_NAME_MAX];
         int64_t micro;

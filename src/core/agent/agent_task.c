@@ -450,9 +450,19 @@ void agent_task_take_clues(struct local_task *task, const struct agent_exit *exi
     task->clue_count = exited->clue_count;
     for (size_t i = 0; i < exited->clue_count; i++) {
         CHECK(clue_is_valid(&exited->clues[i]));
-        task->clues[i] = (struct clue){exited->clues[i].kind,
-                                       arena_str(&task->clue_arena, exited->clues[i].line)};
+        task->clues[i] =
+            (struct clue){exited->clues[i].kind, arena_str(&task->clue_arena, exited->clues[i].line)};
     }
+    if (!task->not_finite[0])
+        return;
+    struct buf text BUF_CLEANUP = {0}; /* what its steps said goes before what its log said */
+    buf_printf(&text, "step %lld: %s is not finite", (long long)task->not_finite_step, task->not_finite);
+    size_t place = 0;
+    while (place < task->clue_count && task->clues[place].kind != CLUE_NUMERIC)
+        place++;
+    place = place == CLUES_MAX ? CLUES_MAX - 1 : place;
+    task->clue_count = place == task->clue_count ? place + 1 : task->clue_count;
+    task->clues[place] = (struct clue){CLUE_NUMERIC, clue_line(&task->clue_arena, buf_str(&text))};
 }
 
 void agent_task_exited(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)

@@ -87,6 +87,11 @@ struct task_step {
     int64_t first_plus_1; /* READ: the first number that its process wrote, plus 1; else 0 */
     struct step_metric metrics[METRICS_MAX];
     size_t metric_count;
+    /* Of the metrics that are losses, within an agent only: one is no number or infinite, since which step;
+     * or one is finite. */
+    struct str not_finite; /* its name; empty: none */
+    int64_t not_finite_step;
+    bool finite_loss;
     struct pace_sums pace;
     uint32_t attempt_plus_1; /* as task_report */
 };

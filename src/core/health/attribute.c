@@ -195,12 +195,19 @@ static bool is_heavier(const struct end_clue *a, const struct end_clue *b)
     return a->rank < b->rank;
 }
 
+/* Of ranks whose loss was not finite: had the clue's rank it first? */
+static bool was_first(const struct end_clue *clue, const struct end_clue *known)
+{
+    return clue->kind == CLUE_NUMERIC &&
+           clue_numeric_step(str_from(clue->line)) < clue_numeric_step(str_from(known->line));
+}
+
 static void join(struct end_clue *known, const struct end_clue *clue)
 {
     known->tasks++;
     known->many |=
         strcmp(known->machine, clue->machine) != 0 && clue->at_ns - known->at_ns <= SOFTWARE_WINDOW_NS;
-    if (!known->stopped || clue->stopped)
+    if (!was_first(clue, known) && (!known->stopped || clue->stopped))
         return;
     uint32_t tasks = known->tasks; /* one that ended by itself says more */
     bool many = known->many;
@@ -317,7 +324,7 @@ void attribution_cause(const struct attribution *found, struct buf *out)
     if (found->primary)
         buf_printf(out, "%s", found->primary->code);
     else if (found->clue)
-        buf_printf(out, "task/%s", clue_name(found->clue->kind));
+        clue_cause(found->clue->kind, out);
     else
         buf_printf(out, "unattributed");
 }

@@ -18,6 +18,7 @@ static const struct {
     [CLUE_START_FAILED] = {"start-failed", CLUE_IS_ROOT, DOMAIN_UNKNOWN, 45},
     [CLUE_DESCRIPTORS] = {"descriptors", CLUE_IS_ROOT, DOMAIN_USER, 50},
     [CLUE_CHIP] = {"chip-error", CLUE_IS_ROOT, DOMAIN_USER, 55},
+    [CLUE_NUMERIC] = {"nan", CLUE_IS_ROOT, DOMAIN_USER, 58},
     [CLUE_CHIP_MEMORY] = {"chip-memory", CLUE_IS_ROOT, DOMAIN_USER, 60},
     [CLUE_MEMORY] = {"memory", CLUE_IS_ROOT, DOMAIN_USER, 65},
     [CLUE_DISK_FULL] = {"disk-full", CLUE_IS_ROOT, DOMAIN_SOFTWARE, 70},
@@ -40,6 +41,35 @@ static const struct {
 const char *clue_name(uint32_t kind)
 {
     return kind < CLUE_KINDS ? kinds[kind].name : NULL;
+}
+
+void clue_cause(enum clue_kind kind, struct buf *out)
+{
+    CHECK(kind > CLUE_NONE && kind < CLUE_KINDS);
+    buf_printf(out, kind == CLUE_NUMERIC ? "numeric/%s" : "task/%s", clue_name(kind));
+}
+
+/* The number behind the first "step" or "iter", with no other word between. */
+int64_t clue_numeric_step(struct str line)
+{
+    static const char *const words[] = {"step", "Step", "iter", "Iter"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *at = line.len ? memmem(line.data, line.len, words[i], strlen(words[i])) : NULL;
+        if (!at)
+            continue;
+        size_t from = (size_t)(at - line.data) + strlen(words[i]);
+        if (from + 5 <= line.len && memcmp(line.data + from, "ation", 5) == 0)
+            from += 5;
+        while (from < line.len && strchr(" :=[#\"'", line.data[from]))
+            from++;
+        size_t end = from;
+        while (end < line.len && line.data[end] >= '0' && line.data[end] <= '9')
+            end++;
+        int64_t step;
+        if (end > from && str_to_i64((struct str){line.data + from, end - from}, 0, INT64_MAX - 1, &step))
+            return step;
+    }
+    return INT64_MAX;
 }
 
 enum clue_class clue_class_of(enum clue_kind kind)

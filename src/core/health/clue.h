@@ -53,6 +53,7 @@ enum clue_kind {
     CLUE_NAME = 23,          /* a host name could not be resolved */
     CLUE_SERVICE = 24,       /* a service outside of the job does not answer: an object store, a hub */
     CLUE_ADDRESS = 25,       /* the port that it wants to listen at is taken */
+    CLUE_NUMERIC = 26,       /* its loss was no number or infinite, and stayed so */
     CLUE_KINDS
 };
 enum clue_class { CLUE_IS_TEARDOWN, CLUE_IS_SYMPTOM, CLUE_IS_ROOT };
@@ -60,6 +61,10 @@ enum clue_class { CLUE_IS_TEARDOWN, CLUE_IS_SYMPTOM, CLUE_IS_ROOT };
 /* "python-traceback", ...: the part behind "task/" of a cause's name; NULL: no such kind. */
 const char *clue_name(uint32_t kind);
 enum clue_class clue_class_of(enum clue_kind kind);
+/* Appends the name of the cause: "task/" and the clue's name, "numeric/nan". */
+void clue_cause(enum clue_kind kind, struct buf *out);
+/* Of a CLUE_NUMERIC: the step that its line names; INT64_MAX: none. */
+int64_t clue_numeric_step(struct str line);
 /* Whose doing it is as a rule, by the taxonomy of arXiv 2410.21680; DOMAIN_UNKNOWN: it cannot be said. */
 enum fault_domain clue_domain(enum clue_kind kind);
 /* Of two roots of one attempt the one with the larger weight explains the other. */

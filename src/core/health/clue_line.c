@@ -105,6 +105,59 @@ bool clue_line_is_progress(struct str line)
                       has_any_case(line, "epoch") || has_any_case(line, "loss"));
 }
 
+/* --- losses --------------------------------------------------------------------------------------------- */
+
+/* The length of a word of letters at the text's beginning. */
+static size_t word_len(struct str text)
+{
+    size_t len = 0;
+    while (len < text.len && (is_letter(text.data[len]) || (len > 0 && is_digit(text.data[len]))))
+        len++;
+    return len;
+}
+
+static bool is_one_of(struct str word, const char *const *words)
+{
+    for (; *words; words++)
+        if (word.len == strlen(*words) && has_any_case(word, *words))
+            return true;
+    return false;
+}
+
+/* What stands behind the name of a loss: ": nan", "=inf", " is NaN", "': 2.3". */
+static enum clue_loss value_behind(struct str text)
+{
+    static const char *const between[] = {"is", "was", "became", "value", "in", NULL};
+    static const char *const bad[] = {"nan", "inf", "infinity", NULL};
+    while (text.len > 0) {
+        size_t len = word_len(text);
+        if (len == 0 && is_digit(text.data[0]))
+            return LOSS_FINITE;
+        if (len > 0 && is_one_of((struct str){text.data, len}, bad))
+            return LOSS_NOT_FINITE;
+        if (len > 0 && !is_one_of((struct str){text.data, len}, between))
+            return LOSS_NONE;
+        if (len == 0 && strchr(",;|", text.data[0]))
+            return LOSS_NONE;
+        len = len ? len : 1;
+        text = (struct str){text.data + len, text.len - len};
+    }
+    return LOSS_NONE;
+}
+
+enum clue_loss clue_line_loss(struct str line)
+{
+    enum clue_loss found = LOSS_NONE;
+    for (size_t at = 0; at + 4 <= line.len; at++) {
+        struct str rest = {line.data + at, line.len - at};
+        if (lower(line.data[at]) != 'l' || !has_any_case((struct str){line.data + at, 4}, "loss"))
+            continue;
+        enum clue_loss one = value_behind((struct str){rest.data + 4, rest.len - 4});
+        found = one > found ? one : found;
+    }
+    return found;
+}
+
 /* --- names of exceptions -------------------------------------------------------------------------------- */
 
 /* The dotted name at the beginning of the text, which ends there or before ':'; empty: there is none.

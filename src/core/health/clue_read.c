@@ -37,6 +37,7 @@ struct reading {
     struct str before;     /* the line before */
     size_t thrown;         /* the finding of the last "terminate called", whose reason is expected ... */
     uint32_t thrown_until; /* ... before this line */
+    struct finding loss;   /* the first line of a loss that has not been finite since; kind NONE: none */
     uint32_t reason_until; /* lines up to here belong to the text of an exception */
 };
 
@@ -116,7 +117,8 @@ static bool begins_trace(struct reading *reading, struct str line)
 static void end_trace(struct reading *reading, struct trace *trace, struct str text)
 {
     const struct clue_rule *rule = clue_rule_of(text);
-    enum clue_kind kind = rule ? rule->kind : CLUE_TRACEBACK;
+    bool numeric = !rule && clue_line_loss(text) == LOSS_NOT_FINITE;
+    enum clue_kind kind = rule ? rule->kind : numeric ? CLUE_NUMERIC : CLUE_TRACEBACK;
     struct str writer, rest = trace->prefix;
     bool chained = trace->chained && trace->chain != CLUE_NONE;
     trace->inside = trace->chained = false;
@@ -251,8 +253,21 @@ static void read_rule(struct reading *reading, const struct clue_rule *rule, str
     }
 }
 
+/* A loss that is finite again has recovered. */
+static void read_loss(struct reading *reading, struct str writer, struct str text)
+{
+    enum clue_loss loss = clue_line_loss(text);
+    if (loss == LOSS_FINITE && str_equal(reading->loss.writer, writer))
+        reading->loss = (struct finding){0};
+    if (loss != LOSS_NOT_FINITE || reading->loss.kind != CLUE_NONE)
+        return;
+    reading->loss = (struct finding){
+        .kind = CLUE_NUMERIC, .force = FORCE_ENDS, .writer = writer, .line = text, .at = reading->at};
+}
+
 static void read_text(struct reading *reading, struct str writer, struct str text)
 {
+    read_loss(reading, writer, text);
     if (clue_line_has(text, "Last error:"))
         reading->reason_until = reading->at + REASON_LINES;
     if (read_what(reading, text))
@@ -397,6 +412,9 @@ size_t clues_read(struct arena *arena, struct str tail, struct clue ret_clues[CL
         read_line(reading, line);
     read_line(reading, tail);
     const struct finding *root = choose_root(reading);
+    bool numeric = reading->loss.kind != CLUE_NONE;
+    if (numeric && (!root || clue_weight(root->kind) < clue_weight(CLUE_NUMERIC)))
+        root = &reading->loss;
     if (root)
         add_clue(ret_clues, &count, root);
     for (size_t i = 0; i < reading->count; i++)

@@ -81,6 +81,18 @@ static const struct clue_rule rules[] = {
     SAID("FencedError", TEARDOWN),
     SAID("a newer attempt of this task exists", TEARDOWN),
 
+    /* Numbers: anomaly detection, checks of gradients and losses. */
+    SAID("contains either `inf`, `nan`", NUMERIC),
+    SAID("returned nan values in its", NUMERIC),
+    SAID("invalid value (nan)", NUMERIC),
+    SAID("invalid value (inf)", NUMERIC),
+    SAID("found NaN in", NUMERIC),
+    SAID("found Inf in", NUMERIC),
+    SAID("Loss is nan, stopping", NUMERIC),
+    SAID("loss diverged to nan", NUMERIC),
+    SAID("on-finite loss", NUMERIC),
+    SAID("onfinite loss", NUMERIC),
+
     /* The kernel and those that watch memory. */
     ENDS("Out of memory: Kill", OOM),
     ENDS("out of memory: Kill", OOM),

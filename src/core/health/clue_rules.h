@@ -26,6 +26,9 @@ bool clue_line_retries(struct str line);
 bool clue_line_is_survived(struct str line);
 /* Does glog call it fatal: a failed check, after which it aborts? */
 bool clue_line_is_fatal(struct str line);
+/* Does the line say that a loss is no number or infinite, or a finite one? */
+enum clue_loss { LOSS_NONE, LOSS_FINITE, LOSS_NOT_FINITE };
+enum clue_loss clue_line_loss(struct str line);
 /* Does it report steps, as training loops do? */
 bool clue_line_is_progress(struct str line);
 /* "ValueError: text", "package.Error", "KeyError": the name of a class of exceptions, alone or before ':'. */

@@ -84,9 +84,9 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
         copy_text(clue.machine, sizeof(clue.machine), step->cluster->machines[task->machine].name);
     bool failed = !report || report->exit_code != 0 || report->signal != 0 || report->oom;
     bool explained = false;
-    for (size_t i = 0; failed && report && i < report->clue_count; i++) {
+    for (size_t i = 0; report && i < report->clue_count; i++) {
         clue.kind = report->clues[i].kind;
-        if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN)
+        if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN || (!failed && clue.kind != CLUE_NUMERIC))
             continue;
         copy_text(clue.line, sizeof(clue.line), report->clues[i].line);
         add(step, jobset, record, &clue);

@@ -90,8 +90,10 @@ static bool read_value(struct str text, double *ret_value)
 }
 
 /* What the line's groups say; false: it has no step number. */
-static bool read_groups(struct step_lines *lines, struct str line, int64_t *ret_number)
+static bool read_groups(struct step_lines *lines, struct str line, int64_t *ret_number,
+                        struct str *ret_not_finite)
 {
+    *ret_not_finite = (struct str){0};
     struct str found[PATTERN_GROUPS_MAX];
     bool numbered = false;
     double value;
@@ -111,15 +113,19 @@ static bool read_groups(struct step_lines *lines, struct str line, int64_t *ret_
         mem_copy(lines->newest.metrics, values.metrics, sizeof values.metrics);
         lines->newest.metric_count = values.metric_count;
     }
+    if (values.finite_loss && !values.not_finite.len)
+        lines->newest.not_finite = (struct str){0};
+    lines->newest.finite_loss = values.finite_loss;
+    *ret_not_finite = values.not_finite;
     return numbered;
 }
 
 /* A line that is a step: its number, or one more than before. */
-static void take_step(struct step_lines *lines, struct str line)
+static void take_number(struct step_lines *lines, struct str line, struct str *ret_not_finite)
 {
     struct task_step *newest = &lines->newest;
     int64_t number = 0, highest = newest->step;
-    bool numbered = read_groups(lines, line, &number), first = lines->matched++ == 0;
+    bool numbered = read_groups(lines, line, &number, ret_not_finite), first = lines->matched++ == 0;
     if (numbered && (first || (newest->source == STEP_READ && number >= highest))) {
         newest->first_plus_1 = first && !lines->midst ? number + 1 : newest->first_plus_1;
         lines->lower = number > highest ? 0 : lines->lower;
@@ -133,6 +139,17 @@ static void take_step(struct step_lines *lines, struct str line)
     newest->source = STEP_COUNTED;
     newest->step++;
     newest->total = newest->first_plus_1 = 0;
+}
+
+/* The step at which the loss ceased to be finite stays the first, as long as it is not. */
+static void take_step(struct step_lines *lines, struct str line)
+{
+    struct str not_finite;
+    take_number(lines, line, &not_finite);
+    if (not_finite.len == 0 || lines->newest.not_finite.len > 0)
+        return;
+    lines->newest.not_finite = not_finite;
+    lines->newest.not_finite_step = lines->newest.step;
 }
 
 static void take_line(struct step_lines *lines, struct str line, int64_t now_ns)

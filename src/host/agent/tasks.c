@@ -269,10 +269,12 @@ static void on_exited(struct live *live, const struct launch_event *event)
                                       .message = str_from(exit->message)};
     struct arena arena ARENA_CLEANUP = {0};
     struct clue clues[CLUES_MAX];
-    if (exit->signaled || exit->exit_code != 0) {
-        step.exited.clue_count = local_tail_clues(live, event->uid, &arena, clues);
-        step.exited.clues = clues;
-    }
+    size_t count = local_tail_clues(live, event->uid, &arena, clues);
+    bool failed = exit->signaled || exit->exit_code != 0;
+    for (size_t i = 0; i < count; i++) /* an end that is none else may still be a numeric failure */
+        if (failed || clues[i].kind == CLUE_NUMERIC)
+            clues[step.exited.clue_count++] = clues[i];
+    step.exited.clues = clues;
     running_remove(live, event->uid);
     if (index_of(event->uid) == 0) {
         local_pace_last(live, task);

@@ -417,7 +417,10 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
         json_end_array(out);
     }
     render_time(render, "finishedTime", jobset->finished_ns);
-    if (jobset->conditions[CONDITION_FAILED].status && (jobset->clues.count || jobset->faults.count)) {
+    const struct end_clue *root = end_clues_root(&jobset->clues);
+    bool numeric = jobset->finished_ns && root && root->kind == CLUE_NUMERIC;
+    bool failed = jobset->conditions[CONDITION_FAILED].status;
+    if (numeric || (failed && (jobset->clues.count || jobset->faults.count))) {
         json_key(out, "end");
         json_begin_object(out);
         put_attribution(render, &jobset->faults, &jobset->clues, STR(""), jobset->finished_ns);

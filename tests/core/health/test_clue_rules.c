@@ -767,6 +767,40 @@ static void chips(void **state)
     CHECK_ROWS(chips_rows);
 }
 
+/* A loss that is no number and stays so, in the log of a program that goes on or ends by itself. */
+static const struct row numbers_rows[] = {
+    {"step 7, loss: 2.31\nstep 8, loss: nan\nstep 9, loss: nan\n", CLUE_NUMERIC},
+    {"iteration 8/ 100 | lm loss: NaN | loss scale: 1.0 |\n", CLUE_NUMERIC},
+    {"{'loss': nan, 'grad_norm': nan, 'epoch': 0.1}\n", CLUE_NUMERIC},
+    {"epoch 1 train_loss=inf val=3\n", CLUE_NUMERIC},
+    {"step 8 loss -inf\n", CLUE_NUMERIC},
+    {"Loss is nan, stopping training\n", CLUE_NUMERIC},
+    {"[rank3]: step 8 loss=nan\n[rank0]: step 8 loss=2.3\n", CLUE_NUMERIC},
+    {"step 8 loss: nan\n" TRACE("ValueError: x"), CLUE_NUMERIC},
+    {TRACE("RuntimeError: Function 'MulBackward0' returned nan values in its 0th output."), CLUE_NUMERIC},
+    {TRACE("FloatingPointError: invalid value (nan) encountered in jit(f)"), CLUE_NUMERIC},
+    {TRACE("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0"), CLUE_NUMERIC},
+    {TRACE("RuntimeError: Rank 3: found NaN in local forward loss calculation"), CLUE_NUMERIC},
+    {TRACE("ValueError: loss is nan"), CLUE_NUMERIC},
+    {"step 8 loss: nan\nnvidia-smi: GPU is lost\n", CLUE_CHIP_BROKEN},
+    /* It has recovered, or is something else. */
+    {"step 7 loss: nan\nstep 8 loss: 2.3\n", CLUE_NONE},
+    {"loss: 2.31, grad_norm: nan\n", CLUE_NONE},
+    {"loss_scale: inf, loss scale: inf\n", CLUE_NONE},
+    {"check_for_nan_in_loss_and_grad ........ True\n", CLUE_NONE},
+    {"lossless information, nan_policy: omit\n", CLUE_NONE},
+    {"loss function: cross entropy (info)\n", CLUE_NONE},
+};
+
+static void numbers(void **state)
+{
+    (void)state;
+    CHECK_ROWS(numbers_rows);
+    assert_int_equal(clue_numeric_step(STR("step 57: loss is not finite")), 57);
+    assert_int_equal(clue_numeric_step(STR(" iteration   8/ 100 | lm loss: NaN")), 8);
+    assert_int_equal(clue_numeric_step(STR("{'loss': nan}")), INT64_MAX);
+}
+
 /* Whose doing each kind is; symptoms are nobody's. */
 static void domains(void **state)
 {
@@ -788,7 +822,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nccl),     cmocka_unit_test(survived),  cmocka_unit_test(host_memory),
         cmocka_unit_test(programs), cmocka_unit_test(launchers), cmocka_unit_test(surroundings),
-        cmocka_unit_test(chips),    cmocka_unit_test(domains),
+        cmocka_unit_test(chips),    cmocka_unit_test(domains),   cmocka_unit_test(numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

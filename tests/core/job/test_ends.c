@@ -105,6 +105,23 @@ static void aborted_by_a_watchdog(void **state)
     }
 }
 
+/* Of ranks whose loss was not finite the one that had it first is named, whoever is heard of first; a program
+ * that ends by itself after that has said why, too. */
+static void numeric(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 3, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    fails(&h, harness_task(&h, "a-x-0-0"), CLUE_NUMERIC, "step 8: loss is not finite");
+    fails(&h, harness_task(&h, "a-x-0-2"), CLUE_NUMERIC, "step 7: loss is not finite");
+    assert_cause(jobset, "numeric/nan");
+    assert_int_equal(why(jobset).clue->rank, 2);
+    assert_int_equal(why(jobset).domain, DOMAIN_USER);
+    harness_done(&h);
+}
+
 static void heavier_roots_explain_lighter_ones(void **state)
 {
     struct harness h;
@@ -333,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cascade_is_never_the_cause),
         cmocka_unit_test(aborted_by_a_watchdog),
+        cmocka_unit_test(numeric),
         cmocka_unit_test(heavier_roots_explain_lighter_ones),
         cmocka_unit_test(bare_exits),
         cmocka_unit_test(faults_and_roots),

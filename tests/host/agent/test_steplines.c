@@ -127,6 +127,23 @@ static void number_lines(struct step_lines *lines, int from, int to)
     }
 }
 
+/* The step since which the loss has not been finite; a finite one ends that, other values do not. */
+static void losses(void **state)
+{
+    struct step_lines lines;
+    step_lines_init(&lines, STR("it (?P<step>\\d+) loss (?P<train_loss>\\S+) lr (?P<lr>\\S+)"), STR(""));
+    take(&lines, "it 1 loss 2.5 lr nan");
+    assert_int_equal(lines.newest.not_finite.len, 0);
+    take(&lines, "it 2 loss nan lr 1");
+    take(&lines, "it 3 loss 2.5 lr 1");
+    assert_int_equal(lines.newest.not_finite.len, 0);
+    take(&lines, "it 4 loss -inf lr 1");
+    take(&lines, "it 5 loss nan lr 1");
+    assert_true(str_is(lines.newest.not_finite, "train_loss"));
+    assert_int_equal(lines.newest.not_finite_step, 4);
+    step_lines_done(&lines);
+}
+
 /* Epochs begin again at 1: from then on lines are counted, and the step never falls. */
 static void numbers_that_start_again(void **state)
 {
@@ -167,6 +184,7 @@ int main(void)
         cmocka_unit_test(time_between_steps),
         cmocka_unit_test(long_lines_and_bad_patterns),
         cmocka_unit_test(numbers_of_groups),
+        cmocka_unit_test(losses),
         cmocka_unit_test(numbers_that_start_again),
         cmocka_unit_test(ranks_that_share_a_log),
     };
