@@ -86,7 +86,10 @@ static void route(struct core *core, struct step *step, const struct event *even
             core->identity = event->boot.identity;
         step->uid_base = uid_base(core->identity);
         namespaces_boot(step);
-        node_boot(core, step);
+        core->outage.boot_ns = step->now_ns;
+        core->outage.paused_ns = event->boot.paused ? step->now_ns : core->outage.paused_ns;
+        step->outage = core->outage;
+        node_boot(core, step, event->boot.paused);
         hangs_boot(step);
         break;
     case EVENT_CLUSTER:
@@ -154,6 +157,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .effects = effects,
         .seq = seq,
         .uid_base = uid_base(core->identity),
+        .outage = core->outage,
         .now_ns = now_ns,
         .suspect = MACHINE_NONE,
     };

@@ -126,6 +126,7 @@ struct event {
         struct {
             uint64_t epoch;      /* one more than the last boot's */
             struct str version;
+            bool paused; /* the same process as before, which stood still for nearly a lease or longer */
             uint64_t identity; /* random bits; the first boot's are the cluster's for ever (ids.h) */
         } boot;
         struct {

@@ -13,6 +13,7 @@
 
 struct core {
     uint64_t seq, epoch;
+    struct outage outage;
     uint64_t identity; /* of the cluster, from its first boot; 0: none yet */
     int64_t now_ns;
     struct cluster cluster;
@@ -100,7 +101,8 @@ void core_sub_health(struct core *core, struct step *step, const struct machine 
                      const struct fault *fault);
 
 /* node.c */
-void node_boot(struct core *core, struct step *step); /* no agent is connected to a new controller */
+void node_boot(struct core *core, struct step *step,
+               bool paused); /* no agent is connected to a new controller */
 void node_cluster(struct core *core, struct step *step, struct str document);
 void node_hello(struct core *core, struct step *step, const struct hello *hello);
 void node_away(struct core *core, struct step *step, struct str name, struct str evidence);

@@ -4,7 +4,8 @@
 
 bool core_excuses(const struct step *step, const struct machine *machine)
 {
-    return health_on_purpose(step->health, machine->name, step->now_ns);
+    return step_is_after(step, step->outage.paused_ns) ||
+           health_on_purpose(step->health, machine->name, step->now_ns);
 }
 
 static bool fails(const struct task *task)

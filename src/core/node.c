@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 
-void node_boot(struct core *core, struct step *step)
+void node_boot(struct core *core, struct step *step, bool paused)
 {
     for (size_t i = 0; i < core->cluster.machine_count; i++) {
         struct machine *machine = &core->cluster.machines[i];
@@ -14,9 +14,11 @@ void node_boot(struct core *core, struct step *step)
         bool was = machine_schedulable(machine);
         machine_set_state(machine, MACHINE_AWAY, step->now_ns, step->seq);
         machine_book(step, machine, was);
+        if (paused)
+            step_changed(step, CHANGE_MODIFIED, ref_machine(machine));
     }
     repairs_machine_moved(step);
-    /* No change is told to watchers: none is connected to a controller that has just begun. */
+    /* Else no change is told to watchers: none is connected to a controller that has just begun. */
 }
 
 /* --- the inventory ---------------------------------------------------------------------------- */

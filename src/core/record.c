@@ -96,6 +96,7 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
         pb->boot->epoch = event->boot.epoch;
         pb->boot->version = codec_text(arena, event->boot.version);
         pb->boot->identity = event->boot.identity;
+        pb->boot->paused = event->boot.paused;
         break;
     case EVENT_CLUSTER:
         pb->cluster = ARENA_NEW(arena, Log__Cluster);
@@ -213,6 +214,7 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
         ret->boot.epoch = pb->boot->epoch;
         ret->boot.version = str_from(pb->boot->version);
         ret->boot.identity = pb->boot->identity;
+        ret->boot.paused = pb->boot->paused;
         return 0;
     case EVENT_CLUSTER:
         ret->cluster.document = str_from(pb->cluster->document);

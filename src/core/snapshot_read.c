@@ -42,6 +42,7 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
         return corrupt(reader, "header", pb->seq);
     core->seq = pb->seq;
     core->epoch = pb->epoch;
+    core->outage = (struct outage){pb->boot_ns, pb->paused_ns};
     core->identity = pb->identity;
     core->now_ns = pb->now_ns;
     core->ledger.all_chip_us = pb->all_chip_us;

@@ -40,6 +40,8 @@ static void write_header(struct writer *writer, const struct core *core)
     header.version = SNAPSHOT_VERSION;
     header.seq = core->seq;
     header.epoch = core->epoch;
+    header.boot_ns = core->outage.boot_ns;
+    header.paused_ns = core->outage.paused_ns;
     header.identity = core->identity;
     header.now_ns = core->now_ns;
     header.cluster = codec_text(&writer->arena, buf_str(&core->cluster_json));

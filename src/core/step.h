@@ -19,8 +19,16 @@ struct hangs;
 struct health;
 struct lemon_store;
 
+/* When nobody decided for a while. Tasks end by their fences then, and what is seen in the time after says
+ * nothing about machines. */
+struct outage {
+    int64_t boot_ns;   /* stamp of the newest boot, or end of a pause; 0: none */
+    int64_t paused_ns; /* the newest end of a pause of the same process; 0: none */
+};
+
 struct step {
     struct cluster *cluster;
+    struct outage outage;
     struct job_store *jobs;
     struct object_store *objects;
     struct admit *admit;
@@ -59,6 +67,16 @@ static inline obj_id step_uid(struct step *step)
 static inline int64_t step_now_us(const struct step *step)
 {
     return step->now_ns / NS_PER_US;
+}
+
+/* Agents come back in this time behind an outage: a lease and a tenth, and as much again to connect. */
+static inline int64_t step_return_ns(const struct step *step)
+{
+    return 2 * (step->cluster->lease_ns + step->cluster->lease_ns / 10);
+}
+static inline bool step_is_after(const struct step *step, int64_t outage_ns)
+{
+    return outage_ns > 0 && step->now_ns - outage_ns <= step_return_ns(step);
 }
 
 /* Marks the object as changed at this log position and tells watchers. */

@@ -29,6 +29,7 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_BOOT].boot.epoch = 9;
     events[EVENT_BOOT].boot.version = STR("0.1");
     events[EVENT_BOOT].boot.identity = UINT64_MAX;
+    events[EVENT_BOOT].boot.paused = true;
     events[EVENT_CLUSTER].cluster.document = STR("{\"a\":1}");
     events[EVENT_WRITE].write =
         (struct write_event){WRITE_DELETE, OBJECT_POD, STR("ns"), STR("name"),     STR("{}"),

@@ -89,6 +89,7 @@ struct end_faults {
 #define ORDER_DRAIN       "drain"       /* evicted from a machine that is cordoned */
 #define ORDER_EVICTION    "eviction"    /* or from another */
 #define ORDER_DELETION    "deletion"    /* of a Pod */
+#define ORDER_AWAY        "controller-away" /* nobody renewed its lease: it ended itself */
 #define ORDER_RESTORE     "log-restored" /* the controller's log is older than what machines know */
 #define ORDER_MAINTENANCE "maintenance" /* its machine is to be free for that */
 

@@ -51,6 +51,11 @@ bool attempt_failure_policy(struct step *step, struct jobset *jobset); /* true: 
 /* Stamp before which no Job is made: the guard against crash loops. */
 int64_t attempt_due(const struct jobset *jobset);
 
+/* outage.c */
+/* An outage of the controller explains the end that this report tells of (NULL: its machine is lost). */
+bool outage_explains(const struct step *step, const struct task_report *report);
+void outage_ends(struct step *step, struct task *task); /* such a task is about to end */
+
 /* catch_up.c: machines know newer attempts of it than the log does, which was restored from a backup. */
 void catch_up_note(struct step *step, struct task *task, const struct task_report *report);
 /* Goes on behind the newest of them, all of it anew. True: it did. */

@@ -11,7 +11,7 @@
 bool recovery_keeps(const struct task *task)
 {
     return task->state == TASK_RUNNING && task->can_rejoin && (task->joined || task->keep != KEEP_NO) &&
-           !task->doomed && !task->evicted;
+           !task->doomed && !task->evicted && !task->fenced;
 }
 
 /* Every rank but `culprit` has joined, and can go on under another attempt. `midst`: of an incident; those

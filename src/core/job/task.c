@@ -392,6 +392,8 @@ static void task_exited(struct step *step, struct task *task, const struct task_
     }
     if (!ours && report->kind == REPORT_EXITED && report->exit_code && !report->oom && !report->fenced)
         unjoined_given_up(step, task);
+    if (report->kind == REPORT_EXITED && outage_explains(step, report))
+        outage_ends(step, task);
     ends_take(step, task, report, report->kind == REPORT_START_FAILED ? CLUE_START_FAILED : CLUE_NONE);
     task_finish(step, task,
                 report->kind == REPORT_START_FAILED ? END_START_FAILED
@@ -587,6 +589,8 @@ void jobs_machine_lost(struct step *step, struct machine *machine, struct str ev
         struct task *task = container_of(node, struct task, on_machine);
         task_message(task, "lost with machine " STR_FORMAT ": " STR_FORMAT, STR_ARG(machine->name),
                      STR_ARG(evidence));
+        if (outage_explains(step, NULL))
+            outage_ends(step, task);
         ends_take(step, task, NULL, CLUE_MACHINE_LOST);
         task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
     }

@@ -46,6 +46,15 @@ void commit_queue(struct controller *controller, struct pending *pending)
     vec_push(&controller->queue, pending);
 }
 
+void commit_queue_first(struct controller *controller, struct pending *pending)
+{
+    CHECK(pending->machine == MACHINE_NONE && !pending->conn);
+    commit_queue(controller, pending);
+    struct pending **items = controller->queue.items;
+    memmove(&items[1], &items[0], (controller->queue.len - 1) * sizeof(*items));
+    items[0] = pending;
+}
+
 /* It has left the queue: takes it off the books. */
 static void pending_free(struct controller *controller, struct pending *pending)
 {

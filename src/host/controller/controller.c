@@ -115,11 +115,36 @@ static void count_turn(struct controller *controller)
     controller->turn_idle_ns = idle_ns;
 }
 
+/* So long a pause that agents may have counted their leases to the end. */
+static bool stood_still(const struct controller *controller)
+{
+    const struct cluster *cluster = core_cluster(controller->core);
+    int64_t waited_ns = controller_mono_ns() - controller->listened_ns, heard_ns = cluster->heartbeat_ns;
+    int64_t grace_ns =
+        cluster->lease_ns > 2 * heard_ns ? cluster->lease_ns - heard_ns : cluster->lease_ns / 2;
+    return controller->listened_ns && waited_ns - controller->wait_ns > grace_ns - grace_ns / 10;
+}
+
+/* It was stopped, or its computer was: as if it had been started anew. Before anything that has come
+ * meanwhile is looked at, machines count as away until their agents say what has become of their tasks. */
+static void resume(struct controller *controller)
+{
+    struct pending *pending = pending_new(EVENT_BOOT);
+    pending->event.boot.epoch = core_epoch(controller->core) + 1;
+    pending->event.boot.version = STR(PHX_VERSION);
+    pending->event.boot.identity = controller_draw();
+    pending->event.boot.paused = true;
+    commit_queue_first(controller, pending);
+    machines_resume(controller);
+}
+
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct controller *controller = prepare->data;
     if (controller->stopping)
         return;
+    if (stood_still(controller))
+        resume(controller);
     do { /* a connection that breaks while it is written to is news */
         commit_turn(controller);
         wire_flush(controller->wire);
@@ -127,6 +152,7 @@ static void on_prepare(uv_prepare_t *prepare)
     controller->listened_ns = controller_mono_ns();
     count_turn(controller);
     int64_t wait_ns = next_due(controller) - controller->listened_ns;
+    controller->wait_ns = wait_ns > 0 ? wait_ns : 0;
     uint64_t wait_ms = wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
     uv_timer_start(&controller->timer, on_timer, wait_ms, 0);
 }

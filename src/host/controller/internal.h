@@ -93,6 +93,7 @@ struct controller {
     struct link *links; /* [machine_count] */
     struct heap leases;
     int64_t listened_ns; /* monotonic: what arrived before has been read */
+    int64_t wait_ns;     /* so long nothing was due then */
     int64_t turn_ended_ns, turn_idle_ns; /* monotonic; what the loop had waited until then */
     struct list_node strangers, peers;
     uint64_t peers_round;     /* grows when the agents' TLS was read again */
@@ -120,6 +121,8 @@ uint64_t controller_draw(void); /* random bits for events */
 /* commit.c */
 struct pending *pending_new(enum event_kind kind);
 void commit_queue(struct controller *controller, struct pending *pending); /* takes it over */
+/* Ahead of all that waits. It concerns no machine and no client. */
+void commit_queue_first(struct controller *controller, struct pending *pending);
 bool commit_has_room(const struct controller *controller); /* for what agents say; see QUEUE_BYTES_MAX */
 void commit_turn(struct controller *controller);           /* before the loop sleeps */
 /* `link`'s connection closes: what is queued has nobody to answer. */
@@ -133,6 +136,8 @@ void effects_carry_out(struct controller *controller, const struct pending *pend
 
 /* machines.c */
 void machines_boot(struct controller *controller);  /* leases for those that the core counts on */
+/* After a pause: agents connect anew, and each machine has a whole lease to be heard of. */
+void machines_resume(struct controller *controller);
 void machines_check(struct controller *controller); /* leases, strangers, missed news */
 void machines_hello_applied(struct controller *controller, const struct pending *pending);
 int64_t machines_deadline(const struct controller *controller); /* monotonic; INT64_MAX: none */

@@ -129,6 +129,19 @@ void machines_boot(struct controller *controller)
         }
 }
 
+void machines_resume(struct controller *controller)
+{
+    size_t count = core_cluster(controller->core)->machine_count;
+    for (size_t i = 0; i < count; i++) {
+        struct link *link = &controller->links[i];
+        if (link->conn && link->welcomed)
+            machines_conn_drop(controller, (machine_id)i);
+        evidence_renew(&link->evidence, controller_mono_ns());
+        if (counted_on(controller, (machine_id)i))
+            lease_arm(controller, (machine_id)i);
+    }
+}
+
 void machines_done(struct controller *controller)
 {
     heap_done(&controller->leases);
