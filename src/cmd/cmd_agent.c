@@ -247,6 +247,7 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         *(option == OPTION_TLS_KEY ? &host->tls_key : &host->tls_cert) = value;
         return true;
     case OPTION_FOLLOW:
+        host->announce = false; /* `phalanx up` says when all are ready */
         return keeper_follow(value);
     case OPTION_STOP_TASKS:
         arguments->stop_tasks = true;
@@ -394,7 +395,7 @@ static void add_libexec_path(void)
 
 int cmd_agent(int argc, char **argv)
 {
-    struct arguments arguments = {.host.probes = true};
+    struct arguments arguments = {.host.probes = true, .host.announce = true};
     int code = parse(&arguments, argc, argv);
     if (arguments.help) {
         fputs(usage, stdout);

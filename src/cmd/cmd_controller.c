@@ -232,6 +232,29 @@ static void on_hangup(uv_signal_t *handle, int signal_number)
         fprintf(stderr, "warning: credentials are not read again: %s\n", error.text);
 }
 
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "localhost") == 0 ||
+           strcmp(address, "::1") == 0 || strcmp(address, "[::1]") == 0;
+}
+
+static void announce(const struct command *command, const struct controller *controller)
+{
+    const struct controller_options *options = &command->options;
+    fprintf(stderr, "controller ready: API at %s://%s:%u, agents at %s:%u\n",
+            options->tls_cert ? "https" : "http", options->api_address, controller_api_port(controller),
+            options->agent_address, controller_agent_port(controller));
+    if (!options->tls_cert && !is_loopback(options->api_address))
+        fprintf(stderr,
+                "warning: the API at %s has no TLS and no authentication: everybody who reaches it may do "
+                "everything; --tls-cert, --tls-key and --client-ca close it (docs/access.md)\n",
+                options->api_address);
+    if (!options->tls_cert && !is_loopback(options->agent_address))
+        fprintf(stderr,
+                "warning: agents at %s need no certificate: everybody who reaches the port may be one\n",
+                options->agent_address);
+}
+
 static int run(struct command *command)
 {
     uv_loop_t loop;
@@ -256,6 +279,8 @@ static int run(struct command *command)
     if (command->ready_fd >= 0)
         dprintf(command->ready_fd, "%u %u\n", controller_api_port(controller),
                 controller_agent_port(controller));
+    else
+        announce(command, controller);
     uv_run(&loop, UV_RUN_DEFAULT);
     controller_free(controller);
     for (int i = 0; i < 3; i++)

@@ -71,6 +71,7 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
     uint16_t metrics_port;
     uint64_t seed;                   /* of jitter; 0: from the clock */
     bool quiet;                      /* no notes on standard error */
+    bool announce;       /* says when the controller has welcomed it */
 };
 
 int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, struct agent_host **ret_host,

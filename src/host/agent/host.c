@@ -193,6 +193,7 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
     host->port = options->port;
     host->simulate = options->simulate;
     host->quiet = options->quiet;
+    host->announce = options->announce;
     host->armed_ns = INT64_MAX;
     host->machine_count = options->machines ? options->machines : 1;
     host->machines = mem_alloc(host->machine_count * sizeof *host->machines);

@@ -41,7 +41,7 @@ struct agent_host {
     struct wire_tls *tls; /* NULL: none */
     char *controller, *address; /* address NULL: none */
     uint16_t port;
-    bool simulate, quiet, closing, stepping;
+    bool simulate, quiet, announce, closing, stepping;
     struct heap due;     /* machines, by their next tick */
     struct heap sim_due; /* simulated tasks, by their next act */
     int64_t armed_ns;    /* boottime the timer is set for; INT64_MAX: not set */
@@ -68,6 +68,10 @@ struct local_machine {
     struct heap_node due;
     struct wire_conn *conn, *tether;
     bool conn_open, tether_open, told_connected, booted;
+    bool welcome;            /* on this connection */
+    bool welcomed;           /* it has been, since the last complaint */
+    int64_t unreached_ns;    /* boottime of the first failure since a welcome; 0: none */
+    int64_t complain_ns;     /* when the next one is told of */
     bool connect_failed; /* found while carrying out effects: said as DISCONNECTED afterwards */
     int kept_tether, next_tether; /* own descriptors, -1: none; see keep_tether in machine.c */
     char *name;

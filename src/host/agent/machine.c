@@ -16,7 +16,7 @@ void local_drop_connections(struct local_machine *machine)
 {
     struct wire_conn *conn = machine->conn, *tether = machine->tether;
     machine->conn = machine->tether = NULL;
-    machine->conn_open = machine->tether_open = machine->told_connected = false;
+    machine->conn_open = machine->tether_open = machine->told_connected = machine->welcome = false;
     local_sheet_drop(machine);
     if (conn)
         wire_close(conn);
@@ -59,13 +59,66 @@ static void tether_is_welcome(struct local_machine *machine)
     machine->next_tether = -1;
 }
 
+/* What to do about a connection that never became one to a controller. */
+static const char *advice(const struct local_machine *machine, enum wire_reason reason, bool opened)
+{
+    bool tls = machine->host->tls != NULL;
+    if (opened && tls)
+        return "; the other end may not speak TLS, or not accept this certificate, or be another program: "
+               "--controller takes the address that the controller was given as --agents, not its API";
+    if (opened)
+        return "; the other end may be another program, or want TLS (--tls-ca, --tls-cert, --tls-key): "
+               "--controller takes the address that the controller was given as --agents, not its API";
+    return reason == WIRE_TIMEOUT ? "; a firewall may drop what is sent there"
+                                  : "; it is tried again until it answers";
+}
+
+/* Says why the controller is not reached: after a second, after ten, then every minute. */
+static void complain(struct local_machine *machine, enum wire_reason reason, const char *why, bool opened)
+{
+    struct agent_host *host = machine->host;
+    int64_t now_ns = local_boot_ns();
+    struct error text;
+    if (machine->unreached_ns == 0) {
+        machine->unreached_ns = now_ns;
+        machine->complain_ns = now_ns + NS_PER_SECOND;
+    }
+    if (now_ns < machine->complain_ns)
+        return;
+    int64_t silent_ns = now_ns - machine->unreached_ns;
+    machine->complain_ns = silent_ns < 10 * NS_PER_SECOND ? machine->unreached_ns + 10 * NS_PER_SECOND
+                                                          : now_ns + 60 * NS_PER_SECOND;
+    error_set(&text, ERROR_UNAVAILABLE, "no controller at %s:%u for %lld s: %s%s", host->controller,
+              host->port, (long long)(silent_ns / NS_PER_SECOND), why, advice(machine, reason, opened));
+    local_note(machine, str_from(text.text));
+    machine->welcomed = false;
+}
+
+static void greet(struct local_machine *machine)
+{
+    struct agent_host *host = machine->host;
+    struct error text;
+    machine->unreached_ns = 0;
+    machine->welcome = true;
+    if (machine->welcomed)
+        return;
+    machine->welcomed = true;
+    error_set(&text, ERROR_UNAVAILABLE, "ready: the controller at %s:%u knows this machine", host->controller,
+              host->port);
+    if (host->announce)
+        local_note(machine, str_from(text.text));
+}
+
 static void on_closed(struct wire_conn *conn, enum wire_reason reason, const char *why)
 {
     struct local_machine *machine = wire_conn_context(conn);
-    if (machine->told_connected || reason == WIRE_PROTOCOL) {
+    if (machine->welcome) {
         struct error text;
         error_set(&text, ERROR_UNAVAILABLE, "the connection to the controller broke: %s", why);
         local_note(machine, str_from(text.text));
+    } else {
+        complain(machine, reason, why,
+                 machine->conn_open || machine->tether_open || reason == WIRE_PROTOCOL);
     }
     local_drop_connections(machine);
     local_step(machine, (struct agent_event){.kind = AGENT_DISCONNECTED});
@@ -277,6 +330,8 @@ static void step_once(struct local_machine *machine, struct agent_event *event)
     host->stepping = false;
     if (machine->next_tether >= 0 && agent_is_welcome(machine->agent))
         tether_is_welcome(machine);
+    if (!machine->welcome && agent_is_welcome(machine->agent))
+        greet(machine);
 }
 
 /* What effects could not do comes back as events of their own. */
