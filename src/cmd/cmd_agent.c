@@ -221,10 +221,8 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         *(option == OPTION_HOOKS ? &host->hooks_dir : &host->checkpoint_store) = value;
         return value[0] != 0;
     case OPTION_ADDRESS:
-        host->address = value;
-        return true;
     case OPTION_SHIM:
-        host->shim = value;
+        *(option == OPTION_SHIM ? &host->shim : &host->address) = value;
         return true;
     case OPTION_LOG_BYTES:
         return log_bytes_parse(value, &host->log_bytes);
