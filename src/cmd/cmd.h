@@ -41,6 +41,7 @@ int cmd_migrate(int argc, char **argv);
 int cmd_mindcluster(int argc, char **argv);
 int cmd_qualify(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_rerun(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_torture(int argc, char **argv);
 int cmd_uncordon(int argc, char **argv);

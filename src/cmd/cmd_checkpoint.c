@@ -11,22 +11,29 @@
 #include "cmd/usage.h"
 #include "cmd/checkpoint_gc.h"
 #include "cmd/checkpoint_mirror.h"
+#include "cmd/checkpoint_of.h"
 #include "cmd/client.h"
 #include "cmd/export.h"
 #include "cmd/memory_list.h"
 #include "host/objectstore/objectstore.h"
 
 static const char usage[] =
-    "Usage: phalanx checkpoint list DIR [-o json]\n"
-    "       phalanx checkpoint show DIR [--step N] [-o json]\n"
-    "       phalanx checkpoint verify DIR [--step N] [-o json]\n"
-    "       phalanx checkpoint export DIR [--step N] -o FILE\n"
-    "       phalanx checkpoint gc DIR|ADDRESS [--dry-run]\n"
+    "Usage: phalanx checkpoint list PLACE [-o json]\n"
+    "       phalanx checkpoint show PLACE [--step N] [-o json]\n"
+    "       phalanx checkpoint verify PLACE [--step N] [-o json]\n"
+    "       phalanx checkpoint export PLACE [--step N] -o FILE\n"
+    "       phalanx checkpoint gc PLACE [--dry-run]\n"
     "\n"
-    "DIR is the folder that a job's programs see in PHX_CHECKPOINT_DIR, or the address of the job's\n"
-    "folder in a store (docs/checkpoints.md), from which the files needed are copied to /tmp first.\n"
+    "PLACE is one of\n"
+    "  jobset/NAME  a job of the cluster, if its checkpoint directory is mounted on this machine too;\n"
+    "               jobset/NAME/GROUP if several groups of ranks have a folder each\n"
+    "  DIR          the folder that a job's programs see in PHX_CHECKPOINT_DIR or PHX_MEMORY_DIR\n"
+    "  ADDRESS      the job's folder in a store (docs/checkpoints.md), such as\n"
+    "               s3://bucket/prefix/default/train-x7k2m, whose files are copied to /tmp first\n"
+    "\n"
+    "Actions:\n"
     "  list    the steps, and whether every rank's part exists, without reading the parts; for a folder\n"
-    "          in memory (PHX_MEMORY_DIR): what its ranks hold, and copies of other machines' parts\n"
+    "          in memory: what its ranks hold, and copies of other machines' parts\n"
     "  show    the parts of one step, and the regions in them\n"
     "  verify  read every part in full; exit status 1 if one is damaged or missing\n"
     "  export  write all regions of one step to one safetensors file, joining parts along their axis\n"
@@ -38,11 +45,14 @@ static const char usage[] =
     "  -o, --output    list, show, verify: json, for one JSON object (also --json);\n"
     "                  export: the FILE, written whole or not at all\n"
     "  --dry-run       gc: print what would be deleted\n"
+    "  -n, --namespace NAME   the namespace of jobset/NAME (default: default)\n"
+    "  -s, --server URL       the controller to ask about jobset/NAME\n"
     "  -h, --help      this text\n"
     "\n"
     "Exit status: 0 done, 1 damaged, missing or not written, 2 wrong usage, 3 no such checkpoint.\n";
 
 struct options {
+    struct client_options client; /* for jobset/NAME */
     const char *verb, *folder, *output;
     int64_t step; /* -1: none was named */
     bool json, dry_run;
@@ -285,19 +295,25 @@ static int export_regions(const struct options *options, struct shards *shards, 
 static int parse(struct options *options, int argc, char **argv)
 {
     static const char *const verbs[] = {"list", "show", "verify", "export", "gc"};
-    static const struct option known[] = {
-        {"step", required_argument, NULL, 's'}, {"output", required_argument, NULL, 'o'},
-        {"json", no_argument, NULL, 'j'},       {"dry-run", no_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'},       {0}};
-    for (int option; (option = usage_option(argc, argv, "ho:", known, NULL)) != -1;) {
+    static const struct option known[] = {{"step", required_argument, NULL, 'S'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"dry-run", no_argument, NULL, 'd'},
+                                          {"namespace", required_argument, NULL, 'n'},
+                                          {"server", required_argument, NULL, 's'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    for (int option; (option = usage_option(argc, argv, "ho:n:s:", known, NULL)) != -1;) {
         if (option == 'h') {
             fputs(usage, stdout);
             return -1;
-        } else if (option == 's' && !str_to_i64(str_from(optarg), 0, INT64_MAX, &options->step)) {
+        } else if (option == 'S' && !str_to_i64(str_from(optarg), 0, INT64_MAX, &options->step)) {
             say("--step %s: a number from 0 is wanted", optarg);
             return EXIT_USAGE;
         } else if (option == 'o') {
             options->output = optarg;
+        } else if (option == 'n' || option == 's') {
+            (void)client_option(&options->client, option, optarg);
         } else if (option == 'd') {
             options->dry_run = true;
         } else if (option == 'j') {
@@ -307,7 +323,7 @@ static int parse(struct options *options, int argc, char **argv)
         }
     }
     if (argc - optind != 2) {
-        return usage_wrong(usage, "an action and DIR are needed");
+        return usage_wrong(usage, "an action and a PLACE are needed");
     }
     options->verb = argv[optind];
     options->folder = argv[optind + 1];
@@ -412,6 +428,13 @@ int cmd_checkpoint(int argc, char **argv)
     int status = parse(&options, argc, argv);
     if (status != EXIT_OK)
         return status < 0 ? EXIT_OK : status;
+    struct buf folder BUF_CLEANUP = {0};
+    if (checkpoint_is_of_job(options.folder)) {
+        status = checkpoint_of_job(options.folder, &options.client, &folder);
+        if (status != EXIT_OK)
+            return status;
+        options.folder = folder.data;
+    }
     if (options.verb[0] == 'g')
         return checkpoint_gc(options.folder, options.dry_run);
     return store_place_is(options.folder) ? inspect_store(&options) : inspect(&options);

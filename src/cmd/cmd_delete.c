@@ -3,6 +3,7 @@
 
 #include "cmd/usage.h"
 #include "cmd/files.h"
+#include "cmd/gone.h"
 
 static const char usage[] =
     "Usage: phalanx delete KIND NAME... | KIND/NAME... | -f FILE|DIR|- ... [options]\n"
@@ -22,58 +23,10 @@ struct deleting {
     struct client_options options;
     const char *labels;
     bool all, no_wait, ignore_missing;
-    bool listed;     /* the object waited for was in the list */
     int64_t grace_s; /* -1: the object's own */
     int64_t timeout_ns;
     int64_t deadline_ns;
-    struct str uid; /* of the object waited for */
 };
-
-static bool on_object(void *context, const char *type, const struct doc *object)
-{
-    struct deleting *deleting = context;
-    if (strcmp(type, "BEGIN") == 0) {
-        deleting->listed = false;
-        return true;
-    }
-    if (strcmp(type, "SYNCED") == 0)
-        return deleting->listed;
-    bool same = str_equal(doc_text(object, "metadata.uid"), deleting->uid);
-    deleting->listed |= same;
-    return !same || strcmp(type, "DELETED") != 0;
-}
-
-/* Gone: the name is free, or belongs to another object. */
-static int wait_gone(struct deleting *deleting, const struct kind *kind, const char *namespace_,
-                     struct str name)
-{
-    for (;;) {
-        struct buf path BUF_CLEANUP = {0}, query BUF_CLEANUP = {0};
-        struct client_reply reply;
-        kind_path(&path, kind, namespace_, name);
-        int rc = client_call(&deleting->client, &(struct client_request){.path = buf_str(&path)}, &reply);
-        if (rc != EXIT_OK)
-            return rc;
-        bool gone = reply.code == 404 || !str_equal(doc_text(reply.doc, "metadata.uid"), deleting->uid);
-        client_reply_done(&reply);
-        if (gone)
-            return EXIT_OK;
-        if (client_clock() >= deleting->deadline_ns) {
-            say("%s/" STR_FORMAT " is still there", kind->singular, STR_ARG(name));
-            return EXIT_TIMEOUT;
-        }
-        buf_clear(&path);
-        kind_path(&path, kind, namespace_, (struct str){0});
-        buf_printf(&query, "fieldSelector=metadata.name%%3D");
-        url_add(&query, name);
-        rc = client_watch(&deleting->client, buf_str(&path), buf_str(&query), deleting->deadline_ns,
-                          on_object, deleting);
-        if (rc == EXIT_TIMEOUT)
-            continue;
-        if (rc != EXIT_OK)
-            return rc;
-    }
-}
 
 static int delete_one(struct deleting *deleting, const struct kind *kind, const char *namespace_,
                       struct str name)
@@ -103,10 +56,11 @@ static int delete_one(struct deleting *deleting, const struct kind *kind, const 
     printf("%s/" STR_FORMAT " deleted\n", kind->singular, STR_ARG(name));
     fflush(stdout);
     struct str uid = doc_text(reply.doc, "details.uid");
-    deleting->uid = arena_str(&arena, uid.len ? uid : doc_text(reply.doc, "metadata.uid"));
+    uid = arena_str(&arena, uid.len ? uid : doc_text(reply.doc, "metadata.uid"));
     client_reply_done(&reply);
-    return deleting->no_wait || deleting->uid.len == 0 ? EXIT_OK
-                                                       : wait_gone(deleting, kind, namespace_, name);
+    return deleting->no_wait || uid.len == 0
+               ? EXIT_OK
+               : wait_gone(&deleting->client, kind, namespace_, name, uid, deleting->deadline_ns);
 }
 
 /* Those of the kind that match -l, or all. */

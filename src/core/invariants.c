@@ -201,7 +201,9 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
         audit_gang(audit, jobset, jobset->gangs.items[g]);
     CHECK(ledger_account_balanced(&jobset->closed) && jobset->closed.chips == 0);
     shrink_check(jobset);
-    CHECK(jobset->attempt == jobset->restarts + jobset->in_place_restarts + jobset->parking);
+    CHECK(jobset->first_attempt >= 0);
+    CHECK(jobset->attempt ==
+          jobset->first_attempt + jobset->restarts + jobset->in_place_restarts + jobset->parking);
     CHECK(jobset->restarts_counted + jobset->in_place_counted <=
           jobset->attempt + (int32_t)jobset->record_count);
     CHECK(jobset->checkpoint.committed_step < 0 || jobset->checkpoint.committed_attempt <= jobset->attempt);

@@ -94,6 +94,13 @@ void snapshot_write_objects(const struct object_store *store,
 /* False: it does not fit. */
 bool snapshot_read_object(struct object_store *store, int64_t now_ns, const Snapshot__Object *pb);
 
+struct job_store;
+/* snapshot_folder.c: one record a checkpoint folder of a JobSet that is gone. */
+void snapshot_write_folders(const struct job_store *store,
+                            void (*put)(void *context, Snapshot__Record *record), void *context);
+/* False: it does not fit. */
+bool snapshot_read_folder(struct job_store *store, const Snapshot__CheckpointFolder *pb);
+
 struct repairs;
 struct step;
 /* snapshot_repair.c: totals, one record a repair, one a maintenance. */

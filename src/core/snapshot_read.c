@@ -295,9 +295,9 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
         !is_past(reader, pb->rejoin_since_ns) || !is_past(reader, pb->apart_ns) ||
         !is_past(reader, pb->joined_ns) || !is_past(reader, pb->unjoined_ns) || pb->join_due_ns < 0 ||
         !is_past(reader, pb->away_since_ns) || !is_past(reader, pb->farewell_noticed_ns) ||
-        pb->loose_tasks != 0 || pb->in_place_restarts < 0 || pb->restarts < 0 ||
-        pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
-        pb->in_place_counted > pb->restarts_counted)
+        pb->loose_tasks != 0 || pb->in_place_restarts < 0 || pb->first_attempt < 0 || pb->restarts < 0 ||
+        pb->first_attempt > INT32_MAX - pb->restarts || pb->restarts - pb->in_place_restarts < pb->parking ||
+        pb->in_place_counted < 0 || pb->in_place_counted > pb->restarts_counted)
         return corrupt(reader, "jobset", pb->uid);
     struct jobset *jobset =
         jobs_restore_jobset(&reader->core->jobs, pb->uid, &arena, document, &spec, hidden);
@@ -308,7 +308,8 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     jobset->deleted_ns = pb->deleted_ns;
     jobset->changed_seq = pb->changed_seq;
     read_conditions(jobset, pb);
-    jobset->attempt = pb->restarts;
+    jobset->first_attempt = pb->first_attempt;
+    jobset->attempt = pb->first_attempt + pb->restarts;
     jobset->restarts = pb->restarts - pb->in_place_restarts - pb->parking;
     jobset->restarts_counted = pb->restarts_counted - pb->in_place_counted;
     jobset->in_place_counted = pb->in_place_counted;
@@ -712,6 +713,10 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
     case SNAPSHOT__RECORD__KIND_HANG:
         if (!snapshot_read_hang(reader->core->hangs, reader->core->now_ns, pb->hang))
             return corrupt(reader, "the watch over jobset", pb->hang->jobset);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_CHECKPOINT_FOLDER:
+        if (!snapshot_read_folder(&reader->core->jobs, pb->checkpoint_folder))
+            return corrupt(reader, "a checkpoint folder", 0);
         return 0;
     default:
         return error_set(reader->error, ERROR_UNSUPPORTED,

@@ -190,7 +190,8 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.deleted_ns = jobset->deleted_ns;
     pb.changed_seq = jobset->changed_seq;
     write_conditions(&writer->arena, jobset, &pb);
-    pb.restarts = jobset->attempt;
+    pb.restarts = jobset->attempt - jobset->first_attempt;
+    pb.first_attempt = jobset->first_attempt;
     pb.restarts_counted = jobset->restarts_counted + jobset->in_place_counted;
     pb.in_place_counted = jobset->in_place_counted;
     pb.parking_counted = jobset->parking_counted;
@@ -500,4 +501,5 @@ void core_snapshot_write(const struct core *core, struct buf *out)
     snapshot_write_errands(core->errands, put_record, &writer);
     snapshot_write_hangs(core->hangs, put_record, &writer);
     snapshot_write_repairs(core->repairs, put_record, &writer);
+    snapshot_write_folders(&core->jobs, put_record, &writer);
 }

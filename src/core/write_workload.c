@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
+#include "core/job/folder.h"
 #include "core/limits.h"
 #include "core/object/life.h"
 
@@ -99,6 +100,21 @@ static bool check_names(const struct writing *writing, struct str ns, struct str
     return true;
 }
 
+/* Two unfinished JobSets in one checkpoint folder would delete each other's steps. */
+static bool check_folder(const struct writing *writing, struct str ns, const struct jobset_spec *spec)
+{
+    struct str folder = labels_get(&spec->annotations, STR(CHECKPOINT_FOLDER_KEY), STR(""));
+    const struct jobset *writer = folder.len ? folder_writer(&writing->core->jobs, ns, folder) : NULL;
+    if (!writer)
+        return true;
+    return write_refuse(writing, 409, "Conflict", NULL,
+                        "checkpoint folder \"" STR_FORMAT "\" (annotation " CHECKPOINT_FOLDER_KEY
+                        ") is JobSet " STR_FORMAT
+                        "'s, which has not finished: delete that one first, or name "
+                        "another folder",
+                        STR_ARG(folder), STR_ARG(writer->name));
+}
+
 static struct object_ref shown(const struct jobset *jobset)
 {
     if (jobset->form == FORM_JOBSET)
@@ -116,8 +132,8 @@ static bool create_workload(const struct writing *writing)
         return false;
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
-    if (!check_names(writing, ns, name, &spec) || !write_namespace_open(writing, ns) ||
-        !write_quota_allows(writing, ns, document, &spec))
+    if (!check_names(writing, ns, name, &spec) || !check_folder(writing, ns, &spec) ||
+        !write_namespace_open(writing, ns) || !write_quota_allows(writing, ns, document, &spec))
         return false;
     if (writing->core->jobs.jobsets.len >= JOBSETS_MAX)
         return write_refuse(writing, 403, "Forbidden", NULL, "there are %d JobSets already (JOBSETS_MAX)",

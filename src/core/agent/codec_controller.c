@@ -25,7 +25,7 @@ void codec_write_launch(struct arena *arena, const struct task_launch *launch, W
     ret->attempt = launch->attempt;
     ret->name = codec_text(arena, launch->name);
     ret->namespace_ = codec_text(arena, launch->namespace_);
-    ret->jobset_name = codec_text(arena, launch->jobset_name);
+    ret->checkpoint_folder = codec_text(arena, launch->checkpoint_folder);
     write_command(arena, launch, ret);
     ret->working_dir = codec_text(arena, launch->working_dir);
     ret->run_as_user = launch->run_as_user;
@@ -108,7 +108,7 @@ int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct ta
                                  .attempt = pb->attempt,
                                  .name = str_from(pb->name),
                                  .namespace_ = str_from(pb->namespace_),
-                                 .jobset_name = str_from(pb->jobset_name),
+                                 .checkpoint_folder = str_from(pb->checkpoint_folder),
                                  .working_dir = str_from(pb->working_dir),
                                  .run_as_user = pb->run_as_user,
                                  .run_as_group = pb->run_as_group,

@@ -215,7 +215,8 @@ struct packed_sheet {
 struct task_launch {
     obj_id task, jobset;
     int32_t attempt;                          /* restart number of the JobSet; part of the fence */
-    struct str name, namespace_, jobset_name; /* of the Pod; of the JobSet */
+    struct str name, namespace_;              /* of the Pod */
+    struct str checkpoint_folder;             /* of the JobSet, in the checkpoint directory or store */
     struct str *argv;
     size_t argc;
     struct env_var *env; /* complete: user's and ours; the agent adds paths only it knows (PHX_AGENT_SOCKET,

@@ -85,7 +85,7 @@ static void join(struct step *step, struct gang *gang, struct task *task)
     const struct jobset *jobset = gang->jobset;
     task->gang = gang;
     vec_push(&gang->tasks, task);
-    gang->replaces |= (task->retry > 0 && job->culprit) || jobset->attempt > 0 ||
+    gang->replaces |= (task->retry > 0 && job->culprit) || jobset->attempt > jobset->first_attempt ||
                       jobset->job_attempts[job->global_index] > 0;
     int32_t priority = job_priority(step->jobs, step->cluster, job->rjob);
     gang->queued.priority = priority > gang->queued.priority ? priority : gang->queued.priority;

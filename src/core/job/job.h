@@ -366,7 +366,9 @@ struct jobset {
     struct job **ending;        /* private: [job_count] newest of old_jobs of each place, NULL: none */
     struct task *laggard;       /* private: a task that keeps a checkpoint from being whole; NULL: unknown */
     VEC(struct gang *) gangs;   /* of the current attempt, and older ones that still end */
-    int32_t attempt;            /* restarts of the whole, recreated or in place; part of every fence */
+    int32_t attempt;            /* restarts of the whole, recreated or in place, and first_attempt; part of
+                                 * every fence */
+    int32_t first_attempt;      /* 0, but behind its predecessor's in a checkpoint folder (folder.h) */
     int32_t executions;         /* resumptions and restarts of the whole since it first ran; -1: never ran */
     int32_t *job_attempts;      /* [job_count] RestartJob: extra restarts of one job */
     int32_t *job_attempts_counted; /* [job_count] those of them that count towards maxRestarts */
@@ -464,6 +466,8 @@ static inline bool gang_is_spare(const struct gang *gang)
 
 struct object_store;
 struct health;
+struct checkpoint_folder; /* folder.h */
+
 struct job_store {
     const struct object_store *objects; /* private: the core's, for PriorityClasses */
     /* private: says what a machine's fault is, for why gangs wait; from core.c, because health is not known
@@ -503,6 +507,7 @@ struct job_store {
     /* private: placed tasks that wait for a ConfigMap or Secret; when they were looked at last (config.c) */
     VEC(obj_id) config_waiters;
     uint64_t config_version;
+    VEC(struct checkpoint_folder) folders; /* private: of deleted JobSets, the oldest first (folder.h) */
 };
 
 /* --- for readers ---------------------------------------------------------------------------------------- */

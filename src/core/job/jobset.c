@@ -1,4 +1,5 @@
 /* jobset.c - the JobSet as users write it: creation, new generations, conditions, deletion, its end. */
+#include "core/job/folder.h"
 #include "core/job/internal.h"
 #include "core/job/trial.h"
 
@@ -140,6 +141,7 @@ struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc 
     ledger_account_open(&jobset->closed, OWNER_QUEUED, 0, step_now_us(step));
     set_failures_wait(step, jobset);
     store_add_jobset(step->jobs, jobset);
+    folder_resume(step, jobset);
     step_changed(step, CHANGE_ADDED, ref_jobset(jobset));
     if (jobset->form != FORM_JOBSET)
         make_own(step, jobset);

@@ -5,6 +5,7 @@
  * Names and meanings: torchrun ("Environment Variables" of torch.distributed.elastic), JAX
  * (jax.distributed.initialize), Cloud TPU (TPU_WORKER_ID, TPU_WORKER_HOSTNAMES).
  */
+#include "core/job/folder.h"
 #include "core/job/launch_env.h"
 
 #include <inttypes.h>
@@ -307,8 +308,6 @@ static void env_task(env_list *env, struct arena *arena, const struct task *task
 {
     const struct job *job = task->job;
     const struct jobset *jobset = job->jobset;
-    char suffix[SUFFIX_TEXT_MAX];
-    uid_suffix(jobset->uid, suffix);
     if (!task_is_spare(task))
         env_setf(env, arena, "JOB_COMPLETION_INDEX", "%d", task->index);
     env_setf(env, arena, "PHX_TASK_UID", "%" PRIu64, task->uid);
@@ -327,9 +326,10 @@ static void env_task(env_list *env, struct arena *arena, const struct task *task
         env_setf(env, arena, "PHX_RESTORE_STEP", "%" PRId64, jobset->checkpoint.committed_step);
         env_setf(env, arena, "PHX_RESTORE_ATTEMPT", "%d", jobset->checkpoint.committed_attempt);
     }
+    struct str folder = jobset_folder(arena, jobset);
     if (cluster->checkpoint_dir.len)
-        env_setf(env, arena, "PHX_CHECKPOINT_DIR", STR_FORMAT "/" STR_FORMAT "/" STR_FORMAT "-%s/" STR_FORMAT,
-                 STR_ARG(cluster->checkpoint_dir), STR_ARG(jobset->namespace_), STR_ARG(jobset->name), suffix,
+        env_setf(env, arena, "PHX_CHECKPOINT_DIR", STR_FORMAT "/" STR_FORMAT "/" STR_FORMAT "/" STR_FORMAT,
+                 STR_ARG(cluster->checkpoint_dir), STR_ARG(jobset->namespace_), STR_ARG(folder),
                  STR_ARG(job->rjob->group));
     struct buf chips BUF_CLEANUP = {0};
     for (uint32_t c = 0; c < CHIPS_PER_MACHINE_MAX; c++)
@@ -386,7 +386,7 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
         .attempt = task->attempt, /* the JobSet may have moved on in the same step */
         .name = task->name,
         .namespace_ = jobset->namespace_,
-        .jobset_name = jobset->name,
+        .checkpoint_folder = jobset_folder(arena, jobset),
         .working_dir = pod->working_dir,
         .run_as_user = pod->run_as_user,
         .run_as_group = pod->run_as_group,

@@ -1,5 +1,6 @@
 /* reconcile.c - JobSets that were marked are looked at as a whole and moved on until nothing changes: Jobs,
  * policies, suspension, deletion, TTL, timers. */
+#include "core/job/folder.h"
 #include "core/job/internal.h"
 
 /* An old job has ended: it leaves its JobSet. */
@@ -240,6 +241,7 @@ static void remove_jobset(struct step *step, struct jobset *jobset)
         }
     }
     jobset->gone = true;
+    folder_remember(store, jobset);
     vec_push(&store->dead_jobsets, jobset);
 }
 

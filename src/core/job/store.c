@@ -1,3 +1,4 @@
+#include "core/job/folder.h"
 #include "core/job/internal.h"
 #include "core/job/trial.h"
 
@@ -350,6 +351,7 @@ void job_store_done(struct job_store *store)
     vec_done(&store->lacking);
     vec_done(&store->touched);
     vec_done(&store->config_waiters);
+    folders_done(store);
     vec_done(&store->preflights);
     vec_done(&store->testing);
     CHECK(store->verdicts.len == 0);

@@ -47,6 +47,7 @@ void field_errors_done(struct field_errors *errors);
 #define SUB_HEALTH_KEY   "phalanx.dev/sub-health"
 #define STEP_PATTERN_KEY "phalanx.dev/step-pattern" /* of log lines: each is a step */
 #define CHECKPOINT_INTERVAL_KEY "phalanx.dev/checkpoint-interval" /* steps, or auto */
+#define CHECKPOINT_FOLDER_KEY   "phalanx.dev/checkpoint-folder"   /* instead of one of its own */
 #define CHECKPOINT_KEEP_KEY "phalanx.dev/checkpoint-keep" /* what stays of what was committed */
 #define WORK_PATTERN_KEY "phalanx.dev/work-pattern" /* behind it stand the milliseconds of own work */
 

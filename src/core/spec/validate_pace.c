@@ -74,6 +74,31 @@ static void validate_interval(const struct doc *annotations, const struct field_
                      "must be auto or a number of steps, at least 1");
 }
 
+enum { FOLDER_NAME_MAX = 128 };
+
+static bool is_folder_name(struct str text)
+{
+    if (text.len == 0 || text.len > FOLDER_NAME_MAX || text.data[0] == '.')
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+              c == '_' || c == '.'))
+            return false;
+    }
+    return true;
+}
+
+static void validate_folder(const struct doc *annotations, const struct field_path *path,
+                            struct field_errors *errors)
+{
+    const struct doc *node = doc_get_str(annotations, STR(CHECKPOINT_FOLDER_KEY));
+    struct str text = doc_str(node, STR(""));
+    if (node && !is_folder_name(text))
+        path_invalid(errors, AT_KEY(path, STR(CHECKPOINT_FOLDER_KEY)), node, text,
+                     "must be the name of one folder: letters, digits, '-', '_' and '.', not a '.' first");
+}
+
 void validate_pace(const struct doc *meta, const struct field_path *path, struct field_errors *errors)
 {
     static const char policies[] = "ignore,graceExit,forceExit,hotSwitch";
@@ -83,6 +108,7 @@ void validate_pace(const struct doc *meta, const struct field_path *path, struct
     if (policy && !path_one_of(doc_str(policy, STR("")), policies))
         path_unsupported(errors, AT_KEY(here, STR(SUB_HEALTH_KEY)), policy, doc_str(policy, STR("")),
                          policies);
+    validate_folder(annotations, here, errors);
     validate_pattern(annotations, STR(STEP_PATTERN_KEY), here, errors);
     validate_groups(annotations, STR(STEP_PATTERN_KEY), here, errors);
     validate_pattern(annotations, STR(WORK_PATTERN_KEY), here, errors);

@@ -199,10 +199,23 @@ void jobset_validate_new(const struct doc *object, const struct jobset_spec *spe
     jobset_validate_scheduling(object, spec, errors);
 }
 
+/* Running ranks have the folder in their environment. */
+static void check_folder_kept(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    const struct doc *was =
+        doc_get_str(doc_path(old, "metadata", "annotations", NULL), STR(CHECKPOINT_FOLDER_KEY));
+    const struct doc *is =
+        doc_get_str(doc_path(changed, "metadata", "annotations", NULL), STR(CHECKPOINT_FOLDER_KEY));
+    if (!str_equal(doc_str(was, STR("")), doc_str(is, STR(""))))
+        path_invalid(errors, AT_KEY(AT(AT(NULL, "metadata"), "annotations"), STR(CHECKPOINT_FOLDER_KEY)), is,
+                     doc_str(is, STR("")), "field is immutable");
+}
+
 void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
                               struct field_errors *errors)
 {
     enum form form = workload_form(old);
+    check_folder_kept(old, changed, errors);
     if (form == FORM_JOBSET)
         jobset_validate_update(old, changed, errors);
     else if (form == FORM_JOB)

@@ -241,8 +241,8 @@ static struct store_job *job_of(struct live *live, const struct store_client *cl
         return NULL;
     job->client = client->id;
     job->rank = client->rank;
-    snprintf(job->folder, sizeof job->folder, STR_FORMAT "/" STR_FORMAT "-%llu/", STR_ARG(launch->namespace_),
-             STR_ARG(launch->jobset_name), (unsigned long long)launch->jobset);
+    snprintf(job->folder, sizeof job->folder, STR_FORMAT "/" STR_FORMAT "/", STR_ARG(launch->namespace_),
+             STR_ARG(launch->checkpoint_folder));
     snprintf(job->memory, sizeof job->memory, "%s/%llu", live->memory_dir ? live->memory_dir : "",
              (unsigned long long)launch->jobset);
     snprintf(job->uploads, sizeof job->uploads, "%s/uploads", live->directory);

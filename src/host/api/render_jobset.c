@@ -3,6 +3,7 @@
 
 #include "core/health/attribute.h"
 #include "core/hang/hang.h"
+#include "core/job/folder.h"
 #include "core/job/trial.h"
 #include "host/api/render.h"
 
@@ -49,7 +50,7 @@ const char *render_jobset_state(const struct jobset *jobset)
         starting += gang->state == GANG_PLACED;
         running += gang->state == GANG_RUNNING && gang->attempt == jobset->attempt;
     }
-    bool again = jobset->attempt > 0 && running == 0;
+    bool again = jobset->attempt > jobset->first_attempt && running == 0;
     if (waiting)
         return again ? "Restarting" : "Queued";
     if (starting)
@@ -134,6 +135,23 @@ static void put_rjob_status(struct render *render, const struct jobset *jobset)
     json_end_array(out);
 }
 
+static void put_committed(struct render *render, const struct jobset *jobset)
+{
+    struct json_writer *out = &render->out;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct str dir = core_cluster(render->core)->checkpoint_dir, folder = jobset_folder(&arena, jobset);
+    if (jobset->checkpoint.committed_step < 0)
+        return;
+    json_pair_int(out, "checkpointStep", jobset->checkpoint.committed_step);
+    json_pair_int(out, "checkpointAttempt", jobset->checkpoint.committed_attempt);
+    json_pair_int(out, "checkpoints", (int64_t)jobset->checkpoint.count);
+    json_pair_str(out, "checkpointFolder", folder);
+    if (dir.len)
+        json_pair_str(out, "checkpointDir",
+                      arena_printf(&arena, STR_FORMAT "/" STR_FORMAT "/" STR_FORMAT, STR_ARG(dir),
+                                   STR_ARG(jobset->namespace_), STR_ARG(folder)));
+}
+
 static void put_steps(struct render *render, const struct jobset *jobset)
 {
     struct json_writer *out = &render->out;
@@ -158,10 +176,7 @@ static void put_steps(struct render *render, const struct jobset *jobset)
         }
         json_end_object(out);
     }
-    if (jobset->checkpoint.committed_step >= 0 && jobset->checkpoint.count > 0) {
-        json_pair_int(out, "checkpointStep", jobset->checkpoint.committed_step);
-        json_pair_int(out, "checkpoints", (int64_t)jobset->checkpoint.count);
-    }
+    put_committed(render, jobset);
 }
 
 static void put_clue(struct json_writer *out, const struct end_clue *clue)

@@ -253,7 +253,7 @@ static void random_launch(struct rng *rng, struct arena *arena, struct task_laun
                                    .attempt = (int32_t)rng_below(rng, 100),
                                    .name = random_text(rng, arena, 1),
                                    .namespace_ = random_text(rng, arena, 1),
-                                   .jobset_name = random_text(rng, arena, 1),
+                                   .checkpoint_folder = random_text(rng, arena, 1),
                                    .argc = rng_below(rng, 4),
                                    .env_count = rng_below(rng, 4),
                                    .working_dir = random_text(rng, arena, 0),

@@ -31,7 +31,7 @@ static void start_command(struct fake *fake, uint64_t task, int32_t attempt, con
                                  .attempt = attempt,
                                  .name = STR("work-0-abcde"),
                                  .namespace_ = STR("default"),
-                                 .jobset_name = STR("train"),
+                                 .checkpoint_folder = STR("train"),
                                  .argv = argv,
                                  .argc = 3,
                                  .env = env,

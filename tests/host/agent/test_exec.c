@@ -106,7 +106,7 @@ static int setup(void **state)
     struct task_launch launch = {.task = TASK,
                                  .name = STR("work-0-abcde"),
                                  .namespace_ = STR("default"),
-                                 .jobset_name = STR("train"),
+                                 .checkpoint_folder = STR("train"),
                                  .argv = argv,
                                  .argc = 2,
                                  .run_as_user = -1,

@@ -1,0 +1,14 @@
+/* checkpoint_of.h - where the checkpoints of a job of a cluster are. */
+#ifndef PHX_CMD_CHECKPOINT_OF_H
+#define PHX_CMD_CHECKPOINT_OF_H
+
+#include "cmd/client.h"
+
+/* Is the text jobset/NAME, or jobset/NAME/GROUP, rather than a folder or the address of a store? */
+bool checkpoint_is_of_job(const char *text);
+
+/* Asks the controller and appends the folder to `out`. The usual exit codes, and said what is wrong: no step
+ * was committed, the folder is not on this machine, or several groups of ranks have one each. */
+int checkpoint_of_job(const char *text, const struct client_options *options, struct buf *out);
+
+#endif
