@@ -50,8 +50,9 @@ static void put_groups(struct world *world, struct buf *out, bool cohort, bool h
     buf_printf(out, "]}]");
 }
 
-static void put_cluster_queue(struct world *world, struct buf *out, bool healed)
+static void put_cluster_queue(struct world *world, struct buf *out, const struct object *was, bool healed)
 {
+    (void)was;
     bool cohort = !healed && world_chance(world, 700000);
     const char *reclaim = ONE_OF(world, "Never", "LowerPriority", "Any", "Any");
     bool borrow = cohort && strcmp(reclaim, "Never") != 0 && world_chance(world, 300000);
@@ -73,18 +74,28 @@ static void put_cluster_queue(struct world *world, struct buf *out, bool healed)
     buf_printf(out, "}");
 }
 
-static void put_local_queue(struct world *world, struct buf *out, bool healed)
+static void put_local_queue(struct world *world, struct buf *out, const struct object *was, bool healed)
 {
-    buf_printf(out, "\"spec\":{\"clusterQueue\":\"%s\"", ONE_OF(world, "cq-0", "cq-1", "cq-2"));
+    struct str queue =
+        was ? doc_str(doc_path(was->document, "spec", "clusterQueue", NULL), STR("")) : STR("");
+    if (!queue.len) /* it stays what it is */
+        queue = str_from(ONE_OF(world, "cq-0", "cq-1", "cq-2"));
+    buf_printf(out, "\"spec\":{\"clusterQueue\":\"" STR_FORMAT "\"", STR_ARG(queue));
     if (!healed && world_chance(world, 100000))
         buf_printf(out, ",\"stopPolicy\":\"%s\"", ONE_OF(world, "Hold", "HoldAndDrain"));
     buf_printf(out, "}");
 }
 
-static void put_flavor(struct world *world, struct buf *out, bool healed)
+/* A topologyName stays what it is. */
+static bool has_topology(const struct object *flavor)
+{
+    return flavor && doc_path(flavor->document, "spec", "topologyName", NULL);
+}
+
+static void put_flavor(struct world *world, struct buf *out, const struct object *was, bool healed)
 {
     buf_printf(out, "\"spec\":{");
-    bool topology = !healed && world_chance(world, 200000);
+    bool topology = has_topology(was) || (!healed && world_chance(world, 200000));
     if (topology || (!healed && world_chance(world, 300000)))
         buf_printf(out, "\"nodeLabels\":{\"phalanx.dev/rack\":\"rack-1\"}");
     if (topology)
@@ -92,8 +103,9 @@ static void put_flavor(struct world *world, struct buf *out, bool healed)
     buf_printf(out, "}");
 }
 
-static void put_cohort(struct world *world, struct buf *out, bool healed)
+static void put_cohort(struct world *world, struct buf *out, const struct object *was, bool healed)
 {
+    (void)was;
     buf_printf(out, "\"spec\":{");
     if (!healed && world_chance(world, 500000))
         buf_printf(out, "\"parentName\":\"%s\",", ONE_OF(world, "co-1", "co-2"));
@@ -101,16 +113,15 @@ static void put_cohort(struct world *world, struct buf *out, bool healed)
     buf_printf(out, "}");
 }
 
-static void put_class(struct world *world, struct buf *out, bool healed)
+static void put_class(struct world *world, struct buf *out, const struct object *was, bool healed)
 {
-    (void)healed;
+    (void)was, (void)healed;
     buf_printf(out, "\"value\":%lld", (long long)world_draw(world, -100, 2000));
 }
 
-static void put_topology(struct world *world, struct buf *out, bool healed)
+static void put_topology(struct world *world, struct buf *out, const struct object *was, bool healed)
 {
-    (void)world;
-    (void)healed;
+    (void)world, (void)was, (void)healed;
     buf_printf(out, "\"spec\":{\"levels\":[{\"nodeLabel\":\"phalanx.dev/rack\"},"
                     "{\"nodeLabel\":\"kubernetes.io/hostname\"}]}");
 }
@@ -119,7 +130,8 @@ static const struct queue_kind {
     enum object_kind kind;
     const char *names[4];
     uint32_t weight;
-    void (*put)(struct world *world, struct buf *out, bool healed);
+    /* `was`: what is replaced; NULL: it is new. */
+    void (*put)(struct world *world, struct buf *out, const struct object *was, bool healed);
     bool heals; /* must be there and generous in the end */
 } kinds[] = {
     {OBJECT_CLUSTER_QUEUE, {"cq-0", "cq-1", "cq-2"}, 8, put_cluster_queue, true},
@@ -131,15 +143,16 @@ static const struct queue_kind {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static void send_body(struct world *world, enum write_verb verb, const struct queue_kind *kind, struct str ns,
-                      const char *name, bool healed)
+static void send_body(struct world *world, const struct object *was, const struct queue_kind *kind,
+                      struct str ns, const char *name, bool healed)
 {
+    enum write_verb verb = was ? WRITE_REPLACE : WRITE_CREATE;
     const struct object_kind_info *info = object_kind_info(kind->kind);
     struct buf body BUF_CLEANUP = {0};
     buf_printf(&body,
                "{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"%s},",
                info->name, name, healed ? ",\"labels\":{\"healed\":\"yes\"}" : "");
-    kind->put(world, &body, healed);
+    kind->put(world, &body, was, healed);
     buf_printf(&body, "}");
     client_send(world, verb, kind->kind, info->namespaced ? ns : STR(""), str_from(name), buf_str(&body));
     world_trace(world, "client: %s %s: %s", verb == WRITE_CREATE ? "create" : "replace", name, body.data);
@@ -203,7 +216,7 @@ void client_queues_act(struct world *world)
         world_trace(world, "client: delete %s", name);
         return;
     }
-    send_body(world, object ? WRITE_REPLACE : WRITE_CREATE, kind, ns, name, false);
+    send_body(world, object, kind, ns, name, false);
 }
 
 /* --- the second phase ------------------------------------------------------------------------- */
@@ -213,8 +226,13 @@ static void heal(struct world *world, const struct queue_kind *kind, struct str 
     for (size_t i = 0; i < 4 && kind->names[i]; i++) {
         const struct object *object =
             object_find(objects_of(world), kind->kind, ns, str_from(kind->names[i]));
-        if (!object || !doc_path(object->document, "metadata", "labels", "healed", NULL))
-            send_body(world, object ? WRITE_REPLACE : WRITE_CREATE, kind, ns, kind->names[i], true);
+        bool narrow = has_topology(object); /* and for ever: it is made anew */
+        if (narrow && !object->deleted_ns)
+            client_send(world, WRITE_DELETE, kind->kind, STR(""), object->name, STR(""));
+        else if (!object || object->deleted_ns || narrow ||
+                 !doc_path(object->document, "metadata", "labels", "healed", NULL))
+            send_body(world, object, kind, ns, kind->names[i],
+                      true); /* without the finalizers of one that goes */
     }
 }
 

@@ -13,7 +13,7 @@ static bool is_held(const struct doc *document)
     const struct doc *list = doc_path(document, "metadata", "finalizers", NULL);
     for (size_t i = 0; i < doc_len(list); i++) {
         struct str name = doc_str(doc_at(list, i), STR(""));
-        if (!str_is(name, "foregroundDeletion") && !str_is(name, "orphan"))
+        if (!str_is(name, "foregroundDeletion") && !str_is(name, "orphan") && !str_is(name, FINALIZER_IN_USE))
             return true;
     }
     return false;
@@ -146,9 +146,12 @@ struct usage_recount {
 static void add_workload(void *context, const struct workload *workload)
 {
     struct usage_recount *usage = context;
-    bool books = workload->state == WORKLOAD_HOLDING || workload->state == WORKLOAD_ADMITTED ||
-                 workload->state == WORKLOAD_LEAVING;
-    if (!books || workload->given || !str_equal(workload->reserved_in, usage->queue->name))
+    /* A preemptor is shown to have nothing until its victims, which still have it, have ended. */
+    const struct workload_condition *quota = &workload->conditions[WORKLOAD_QUOTA_RESERVED];
+    bool books = workload->state == WORKLOAD_HOLDING
+                     ? quota->present && quota->status
+                     : workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_LEAVING;
+    if (!books || !str_equal(workload->reserved_in, usage->queue->name))
         return;
     for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
         const struct podset *podset = &workload->podsets[r];
