@@ -124,6 +124,11 @@ void api_changed(struct api *api, const struct effect *changed);
 /* What a machine and its containers use now: served as metrics.k8s.io until API_USAGE_KEPT_S have passed. */
 void api_usage(struct api *api, machine_id machine, const struct usage *usage);
 
+/* The log refuses records, `why` says the reason (copied, cut to API_WHY_MAX); NULL: it takes them. Shown by
+ * /readyz and at /metrics, so that whoever watches the controller need not write to learn of it. */
+enum { API_WHY_MAX = 200 };
+void api_log_refuses(struct api *api, const char *why);
+
 /* The host's loop was busy for so long in one turn: shown at /metrics. */
 void api_turn(struct api *api, int64_t busy_ns);
 

@@ -132,6 +132,7 @@ struct api {
     VEC(uint64_t) told_of_images; /* hashes of the users who were warned that images are recorded only */
     struct api_stats stats;
     struct api_turns turns;
+    char log_refuses[API_WHY_MAX]; /* why the log takes no records; empty: it does */
     bool closing;
 };
 

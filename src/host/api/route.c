@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "host/api/guard.h"
 #include "host/api/request.h"
 #include "host/api/subresource.h"
@@ -137,11 +139,22 @@ static void route_group(struct api_request *request, struct str group, struct st
     route_resource(request);
 }
 
-static void route_health(struct api_request *request)
+void api_log_refuses(struct api *api, const char *why)
 {
-    (void)answer_begin(request, 200);
+    snprintf(api->log_refuses, sizeof api->log_refuses, "%s", why ? why : "");
+}
+
+/* A controller whose log refuses records lives, keeps its machines and serves reads: only /readyz fails. */
+static void route_health(struct api_request *request, bool readiness)
+{
+    const char *why = request->api->log_refuses;
+    bool refuses = readiness && why[0];
+    (void)answer_begin(request, refuses ? 503 : 200);
     request->answer_type = "text/plain; charset=utf-8";
-    buf_add_str(&request->answer, STR("ok"));
+    if (refuses)
+        buf_printf(&request->answer, "the log takes no records, so writes are refused: %s\n", why);
+    else
+        buf_add_str(&request->answer, STR("ok"));
 }
 
 static bool get_only(struct api_request *request)
@@ -169,7 +182,7 @@ static void route_path(struct api_request *request)
         if (str_is(top, "version"))
             handle_version(request);
         else
-            route_health(request);
+            route_health(request, str_is(top, "readyz"));
         return;
     }
     if (str_is(top, "metrics") && !path.len) {

@@ -134,6 +134,8 @@ static void log_blocked(struct controller *controller, const struct error *error
                 error->text);
     }
     controller->retry_ns = controller_mono_ns() + BLOCKED_RETRY_NS;
+    if (controller->api)
+        api_log_refuses(controller->api, error->text);
 }
 
 static void log_works(struct controller *controller)
@@ -142,6 +144,8 @@ static void log_works(struct controller *controller)
         fprintf(stderr, "the log takes records again after %.1f s\n",
                 (double)(controller_mono_ns() - controller->blocked_since_ns) / 1e9);
     controller->blocked_since_ns = controller->retry_ns = 0;
+    if (controller->api)
+        api_log_refuses(controller->api, NULL);
 }
 
 /* --- the commit ------------------------------------------------------------------------------- */
