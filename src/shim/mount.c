@@ -29,13 +29,17 @@ static int own_users(void)
     return result == 0 ? file_write("/proc/self/gid_map", groups.data, groups.len) : result;
 }
 
-/* Slave, as for the hosts file (start.c). */
-static int own_mounts(const struct shim *shim)
+/* Slave, not private: what the machine unmounts later shall not stay busy because of us, and nothing of ours
+ * gets out either way. */
+int own_mounts(const struct shim *shim)
 {
-    int result = shim->header->flags & SHIM_USER_NAMESPACE ? own_users() : 0;
-    if (result < 0)
+    static int result = 1; /* not tried yet */
+    if (result <= 0)
         return result;
-    return unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0 ? -errno : 0;
+    result = shim->header->flags & SHIM_USER_NAMESPACE ? own_users() : 0;
+    if (result == 0 && (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0))
+        result = -errno;
+    return result;
 }
 
 /* Whatever part of the path is absent. What goes wrong shows when it is mounted on. */

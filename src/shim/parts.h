@@ -82,6 +82,8 @@ void exec_reaped(struct shim *shim, pid_t pid, int status);
 
 /* mount.c: the task's mounts, in this process's own namespace. < 0: exit.stage and exit.error say which. */
 int mount_all(struct shim *shim);
+/* Enters a mount namespace of the task's own, the first time; -errno: it is not allowed. */
+int own_mounts(const struct shim *shim);
 
 /* log.c: into the working directory, which is the task's or that for logs. A failing disk costs output, never
  * the task. */

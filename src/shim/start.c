@@ -16,9 +16,23 @@
 
 #include "shim/parts.h"
 
-/* The hosts file, and over /etc/hosts in a mount namespace of our own where that is allowed. Slave, not
- * private: what the machine unmounts later shall not stay busy because of us, and nothing of ours gets out
- * either way. */
+/* Mounts the hosts file over /etc/hosts. Minimal images have no such file to mount on: an empty one means the
+ * same to the machine, so it is made where the rights suffice. */
+static int mount_hosts(const struct shim *shim)
+{
+    int result = own_mounts(shim);
+    if (result < 0)
+        return result;
+    if (mount("hosts", "/etc/hosts", NULL, MS_BIND, NULL) == 0)
+        return 0;
+    int error = errno, fd = error == ENOENT ? open("/etc/hosts", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
+    if (fd < 0)
+        return -error;
+    close(fd);
+    return mount("hosts", "/etc/hosts", NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+}
+
+/* Writes the hosts file, and mounts it where that is allowed. */
 static int prepare_hosts(struct shim *shim)
 {
     const struct shim_header *header = shim->header;
@@ -27,11 +41,7 @@ static int prepare_hosts(struct shim *shim)
     int result = file_create("hosts", shim->hosts, header->hosts_len, "/etc/hosts");
     if (result < 0)
         return result;
-    if (!(header->flags & SHIM_PRIVATE_HOSTS))
-        shim->start.hosts_error = EPERM;
-    else if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0 ||
-             mount("hosts", "/etc/hosts", NULL, MS_BIND, NULL) < 0)
-        shim->start.hosts_error = errno;
+    shim->start.hosts_error = header->flags & SHIM_PRIVATE_HOSTS ? -mount_hosts(shim) : EPERM;
     return 0;
 }
 

@@ -413,6 +413,8 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
     if (spec.set_user && spec.user_id == geteuid() && spec.group_id == getegid())
         spec.set_user = false; /* it is ours already, which needs no privilege */
     if (launch->sheet.count > 0) {
+        if (access("/etc/hosts", F_OK) < 0) /* else the task's begins with the machine's */
+            buf_add_str(&hosts, STR("127.0.0.1 localhost\n::1 localhost\n"));
         sheet_write_hosts(&hosts, &launch->sheet);
         sheet_write_rank_table(&rank_table, &launch->sheet);
         spec.hosts = buf_str(&hosts);

@@ -264,7 +264,7 @@ int launcher_new(uv_loop_t *loop, const struct launcher_options *options, struct
         .cgroups = options->cgroups,
         .kept_attempts = options->kept_attempts ? options->kept_attempts : 3,
         .kept_tasks_max = options->kept_tasks_max ? options->kept_tasks_max : 1000,
-        .private_hosts = !options->private_hosts_off && geteuid() == 0,
+        .private_hosts = !options->private_hosts_off,
         .reset_oom_score = protected_from_oom(),
         .lock_fd = -1,
         .tasks_fd = -1,

@@ -55,7 +55,7 @@ static struct shim_header header_of(struct launcher *launcher, const struct laun
         .flags = (spec->set_user ? SHIM_SET_USER : 0u) | (hosts ? SHIM_PRIVATE_HOSTS : 0u) |
                  (launcher->tether_fd >= 0 ? SHIM_TETHER : 0u) |
                  (spec->mount_count > 0 ? SHIM_MOUNTS : 0u) |
-                 (spec->mount_count > 0 && geteuid() != 0 ? SHIM_USER_NAMESPACE : 0u) |
+                 ((spec->mount_count > 0 || hosts) && geteuid() != 0 ? SHIM_USER_NAMESPACE : 0u) |
                  (launcher->reset_oom_score ? SHIM_RESET_OOM_SCORE : 0u),
         .uid = spec->uid,
         .attempt = spec->attempt,

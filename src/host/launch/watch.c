@@ -32,12 +32,18 @@ static void emit_note(struct task *task, enum note reason, const char *text)
 
 static void emit_notes(struct task *task)
 {
-    char text[256];
+    char text[400];
     if (task->start.hosts_error) {
+        bool absent = task->start.hosts_error == ENOENT;
         snprintf(text, sizeof text,
-                 "the hosts of a job do not resolve inside its tasks: no private mount namespace "
-                 "here (%s); the file that PHX_HOSTS_FILE names has them",
-                 strerror(task->start.hosts_error));
+                 "names of a job's other tasks do not resolve inside its tasks (the file $PHX_HOSTS_FILE has "
+                 "them): %s (%s); %s",
+                 absent ? "there is no /etc/hosts to mount on" : "no private mount namespace is allowed",
+                 strerror(task->start.hosts_error),
+                 absent      ? "make an empty /etc/hosts"
+                 : geteuid() ? "run the agent as root, or allow user namespaces (user.max_user_namespaces, "
+                               "kernel.unprivileged_userns_clone)"
+                             : "give the agent CAP_SYS_ADMIN");
         emit_note(task, NOTE_HOSTS, text);
     }
     if (task->start.mounts_error) {
