@@ -57,7 +57,8 @@ static bool take_unasked(const struct rank_process *process, size_t each, struct
 static void take_records(const struct collect_order *order, const rank_list *ranks, struct taken *taken,
                          size_t each)
 {
-    int64_t since_ns = clock_ns(CLOCK_REALTIME), end_ns = clock_ns(CLOCK_MONOTONIC) + order->within_ns;
+    /* File systems stamp with this clock, which is up to a tick behind the precise one. */
+    int64_t since_ns = clock_ns(CLOCK_REALTIME_COARSE), end_ns = clock_ns(CLOCK_MONOTONIC) + order->within_ns;
     size_t left = 0;
     for (size_t i = 0; i < ranks->len; i++) {
         taken[i].asked = dump_ask(&ranks->items[i]);
