@@ -12,7 +12,7 @@ import termios
 import time
 
 from surface import Kubectl, has, lacks
-from e2e import PATIENCE_S, check, wait_for  # noqa: E402
+from e2e import Failed, PATIENCE_S, check, wait_for  # noqa: E402
 
 MANIFEST = """
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -122,16 +122,32 @@ def slow_reader(k, pods):
     check(total == 30000004, f"{total} bytes of 30000004 came")
 
 
+def task_of(k, pod):
+    """A process of the pod's own command: what it sees as /tmp is the container's, not the machine's."""
+    mark = "PHX_TASK_DIR=" + k.run("exec", pod, "--", "sh", "-c", "echo $PHX_TASK_DIR").strip()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
+                if mark in file.read().split("\0"):
+                    return pid
+        except OSError:
+            continue
+    raise Failed(f"no process has {mark}")
+
+
 def copies(k, pods):
+    """Into the /tmp that the task itself sees, which no other has, and back."""
     with tempfile.TemporaryDirectory() as folder:
-        here, there, back = (os.path.join(folder, name) for name in ("here", "there", "back"))
+        here, back = (os.path.join(folder, name) for name in ("here", "back"))
+        there = "/tmp/copied-" + os.path.basename(folder)
         data = os.urandom(3 << 20)
         with open(here, "wb") as file:
             file.write(data)
         pod = pods[0].split("/")[1]
         k.run("cp", here, f"{pod}:{there}")
-        with open(there, "rb") as file:
+        with open(f"/proc/{task_of(k, pods[0])}/root{there}", "rb") as file:
             check(file.read() == data, "what was copied to the pod is something else")
+        has(k.run("exec", pods[1], "--", "ls", there, status=2), r"No such file")
         k.run("cp", f"{pod}:{there}", back)
         with open(back, "rb") as file:
             check(file.read() == data, "what was copied from the pod is something else")

@@ -102,8 +102,9 @@ static void test_life_of_a_task(void **state)
     assert_non_null(effect_of(&desk, AGENT_CONNECT));
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     assert_int_equal(report_of(&desk, 11, REPORT_EXITED)->exit_code, 3);
-    desk_say(&desk,
-        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){
+                        .kind = FROM_CONTROLLER_WELCOME,
+                        .welcome = {.epoch = 5, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
     assert_null(desk_sent(&desk, FROM_AGENT_REPORTS));
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 11});
     assert_int_equal(effect_of(&desk, AGENT_FORGET)->task, 11);
@@ -126,14 +127,14 @@ static void test_lease(void **state)
     int64_t sent_ns = heartbeat->heartbeat.sent_ns;
     assert_int_equal(sent_ns, desk.now_ns);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
-                                        .sent_ns = sent_ns + 1}); /* never sent */
+                                             .sent_ns = sent_ns + 1}); /* never sent */
     assert_int_equal(agent_fence(desk.agent), fence_ns);
     desk.now_ns += 200 * NS_PER_MS; /* the answer's delay does not lengthen the lease */
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = sent_ns});
     fence_ns = sent_ns + LEASE_NS - AGENT_KILL_ALLOWANCE_NS;
     assert_int_equal(effect_of(&desk, AGENT_FENCE)->fence_ns, fence_ns);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
-                                        .sent_ns = hello_ns}); /* late: not back */
+                                             .sent_ns = hello_ns}); /* late: not back */
     assert_int_equal(agent_fence(desk.agent), fence_ns);
     while (agent_deadline(desk.agent) < fence_ns) {
         tick_to(&desk, agent_deadline(desk.agent));
@@ -189,8 +190,8 @@ static void test_order_on_chips(void **state)
     assert_int_equal(effect_of(&desk, AGENT_LAUNCH)->launch->task, 14);
     start(&desk, 15, 1, 1, 2);
     assert_null(effect_of(&desk, AGENT_LAUNCH));
-    desk_say(&desk,
-        (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {15, 0}}); /* ends where it waits */
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP,
+                                             .stop = {15, 0}}); /* ends where it waits */
     assert_int_equal(report_of(&desk, 15, REPORT_EXITED)->signal, SIGTERM);
     exited(&desk, 11, 0);
     assert_int_equal(effect_of(&desk, AGENT_LAUNCH)->launch->task, 13);
@@ -226,8 +227,9 @@ static void test_old_controller(void **state)
     desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
     tick_to(&desk, agent_deadline(desk.agent));
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    desk_say(&desk,
-        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {4, LEASE_NS, NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){
+                        .kind = FROM_CONTROLLER_WELCOME,
+                        .welcome = {.epoch = 4, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
     assert_false(agent_is_welcome(desk.agent));
     assert_non_null(effect_of(&desk, AGENT_CLOSE));
     desk_done(&desk);
@@ -236,7 +238,7 @@ static void test_old_controller(void **state)
 static void join(struct desk *desk, uint64_t client, obj_id task, int32_t attempt)
 {
     desk_step(desk, (struct agent_event){.kind = AGENT_CLIENT_JOIN,
-                                    .client = {.client = client, .task = task, .attempt = attempt}});
+                                         .client = {.client = client, .task = task, .attempt = attempt}});
 }
 
 static void client_step(struct desk *desk, uint64_t client, int64_t number)
@@ -273,11 +275,11 @@ static void test_clients(void **state)
     steps = desk_sent(&desk, FROM_AGENT_STEPS);
     steps = steps ? steps : desk_sent(&desk, FROM_AGENT_HEARTBEAT);
     assert_int_equal(steps->heartbeat.steps[0].step, 2);
-    desk_step(&desk,
-         (struct agent_event){.kind = AGENT_CLIENT_SHARD_SAVED, .client = {.client = 3, .saved_step = 2}});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CLIENT_SHARD_SAVED,
+                                          .client = {.client = 3, .saved_step = 2}});
     assert_int_equal(report_of(&desk, 11, REPORT_SHARD_SAVED)->step, 2);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE,
-                                        .notice = {NOTICE_CHECKPOINT_COMMITTED, 11, 2, 0}});
+                                             .notice = {NOTICE_CHECKPOINT_COMMITTED, 11, 2, 0}});
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_COMMITTED)->client.step, 2);
     desk_say(&desk,
              (struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = {NOTICE_DRAIN, 11, 0, 9}});
@@ -285,12 +287,13 @@ static void test_clients(void **state)
     join(&desk, 4, 11, 2); /* again, after a reconnect: it learns all of it */
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, 2);
     assert_non_null(effect_of(&desk, AGENT_CLIENT_DRAIN));
-    desk_step(&desk,
-         (struct agent_event){.kind = AGENT_DISCONNECTED}); /* the shard was not acknowledged: said again */
+    desk_step(&desk, (struct agent_event){
+                         .kind = AGENT_DISCONNECTED}); /* the shard was not acknowledged: said again */
     tick_to(&desk, agent_deadline(desk.agent));
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    desk_say(&desk,
-        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){
+                        .kind = FROM_CONTROLLER_WELCOME,
+                        .welcome = {.epoch = 5, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
     assert_non_null(report_of(&desk, 11, REPORT_SHARD_SAVED));
     assert_int_equal(desk_sent(&desk, FROM_AGENT_REPORTS)->reports.number, 1);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 1});
@@ -306,10 +309,11 @@ static void test_adoption(void **state)
     struct task_launch launch = {
         .task = 11, .jobset = 1, .attempt = 3, .chips = 5, .restore_step = 8, .argc = 1};
     desk_step(&desk, (struct agent_event){.kind = AGENT_ADOPTED,
-                                     .adopted = {11, 3, STR("work-0-abcde"), 55, WALL_NS, &launch}});
-    desk_step(&desk, (struct agent_event){
-                    .kind = AGENT_TASK_EXITED,
-                    .exited = {.task = 12, .exit_code = 7, .finished_ns = WALL_NS, .message = STR("why")}});
+                                          .adopted = {11, 3, STR("work-0-abcde"), 55, WALL_NS, &launch}});
+    desk_step(&desk,
+              (struct agent_event){
+                  .kind = AGENT_TASK_EXITED,
+                  .exited = {.task = 12, .exit_code = 7, .finished_ns = WALL_NS, .message = STR("why")}});
     assert_int_equal(agent_deadline(desk.agent), INT64_MAX); /* not before BOOT */
     desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
@@ -375,8 +379,9 @@ static void test_an_errand_is_told_until_it_is_acknowledged(void **state)
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     const struct hello *hello = &desk_sent(&desk, FROM_AGENT_HELLO)->hello;
     assert_true(hello->errands && hello->errand_count == 1 && hello->errand_ids[0] == 21);
-    desk_say(&desk,
-        (struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = {5, LEASE_NS, NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){
+                        .kind = FROM_CONTROLLER_WELCOME,
+                        .welcome = {.epoch = 5, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
     reports = &desk_sent(&desk, FROM_AGENT_REPORTS)->reports;
     assert_true(reports->errand_count == 1 && reports->errands[0].errand == 21);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = reports->number});

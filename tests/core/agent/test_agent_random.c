@@ -285,10 +285,12 @@ static void game_turn(struct game *game)
         break;
     case 5:
         game->epoch += rng_chance(&game->rng, 100000);
-        game_say(game, (struct from_controller){
-                           .kind = FROM_CONTROLLER_WELCOME,
-                           .welcome = {game->epoch - (game->epoch > 0 && rng_chance(&game->rng, 50000)),
-                                       LEASE_NS, NS_PER_SECOND}});
+        game_say(game,
+                 (struct from_controller){
+                     .kind = FROM_CONTROLLER_WELCOME,
+                     .welcome = {.epoch = game->epoch - (game->epoch > 0 && rng_chance(&game->rng, 50000)),
+                                 .lease_ns = LEASE_NS,
+                                 .heartbeat_ns = NS_PER_SECOND}});
         break;
     case 6:
     case 7:
@@ -335,8 +337,10 @@ static void game_settle(struct game *game)
             game->connected = true;
             game_step(game, (struct agent_event){.kind = AGENT_CONNECTED});
         }
-        game_say(game, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
-                                                .welcome = {game->epoch, LEASE_NS, NS_PER_SECOND}});
+        game_say(game,
+                 (struct from_controller){
+                     .kind = FROM_CONTROLLER_WELCOME,
+                     .welcome = {.epoch = game->epoch, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
     }
     assert_true(agent_is_welcome(game->desk.agent));
     for (int turn = 0; turn < 3; turn++)
