@@ -159,7 +159,8 @@ static struct core *booted(uint64_t identity)
 {
     struct core *core = core_new();
     struct effects effects = {0};
-    struct event boot = {.kind = EVENT_BOOT, .seq = 1, .boot = {1, STR("test"), identity}};
+    struct event boot = {
+        .kind = EVENT_BOOT, .seq = 1, .boot = {.epoch = 1, .version = STR("test"), .identity = identity}};
     core_step(core, &boot, &effects);
     vec_done(&effects.list);
     return core;
@@ -187,7 +188,8 @@ static void clusters_have_uids_of_their_own(void **state)
     struct core *const both[] = {a, again};
     for (int i = 0; i < 2; i++) {
         struct effects effects = {0};
-        struct event boot = {.kind = EVENT_BOOT, .seq = 2, .boot = {2, STR("test"), 17}};
+        struct event boot = {
+            .kind = EVENT_BOOT, .seq = 2, .boot = {.epoch = 2, .version = STR("test"), .identity = 17}};
         core_step(both[i], &boot, &effects);
         vec_done(&effects.list);
     }
