@@ -58,10 +58,10 @@ static void a_file_is_followed(void **state)
     begin(&t, "apiVersion: phalanx.dev/v1\nkind: FaultTable\nmetadata: {name: default}\n"
               "spec:\n  codes:\n  - {code: fan/slow, level: SubHealth}\n");
     RUN_UNTIL(&t.w, level_of(&t, "fan/slow") == LEVEL_SUB_HEALTH);
-    put(&t, "codes:\n- {code: fan/slow, level: PreSeparate}\n", true); /* the spec alone does as well */
-    RUN_UNTIL(&t.w, level_of(&t, "fan/slow") == LEVEL_PRE_SEPARATE);
+    put(&t, "codes:\n- {code: fan/slow, level: Reset}\n", true); /* the spec alone does as well */
+    RUN_UNTIL(&t.w, level_of(&t, "fan/slow") == LEVEL_RESET);
     put(&t, "codes: []\n", false);
-    RUN_UNTIL(&t.w, level_of(&t, "fan/slow") == LEVEL_SEPARATE); /* an unknown code again */
+    RUN_UNTIL(&t.w, level_of(&t, "fan/slow") == LEVEL_PRE_SEPARATE); /* an unknown code again */
     uint64_t seq = core_seq(t.w.controller->core);
     world_restart(&t.w);
     uint64_t boot_records = core_seq(t.w.controller->core) - seq;
