@@ -27,10 +27,14 @@ struct farm {
     int jobs; /* JobSets of WIDTH machines today */
 };
 
+enum judge { DEFAULTS, TWO, THREE, JUDGES };
+static const char *const judge_names[JUDGES] = {"default thresholds", "two failures", "three failures"};
+
 /* Over all seeds. */
 struct score {
     int64_t jobs[2], failed[2]; /* before and after */
-    int64_t found[2], right[2]; /* called lemons and rightly so, with the threshold of two and of three */
+    /* Called lemons, and rightly so: by the default thresholds, and by two and three failed gangs alone. */
+    int64_t found[JUDGES], right[JUDGES];
     int64_t lemons;
 };
 
@@ -40,8 +44,7 @@ static void set_cluster(struct world *world, bool removes)
     snprintf(
         text, sizeof text,
         "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"b\"},\"spec\":{"
-        "\"settings\":{\"chipResource\":\"nvidia.com/gpu\",\"lemons\":{\"remove\":%s,"
-        "\"thresholds\":{\"multiNodeNodeFails\":2}}},\"machineNames\":"
+        "\"settings\":{\"chipResource\":\"nvidia.com/gpu\",\"lemons\":{\"remove\":%s}},\"machineNames\":"
         "\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{\"racks\":[{\"machines\":%d,\"chips\":8}]}]}}",
         removes ? "true" : "false", MACHINES);
     world_cluster(world, text);
@@ -164,12 +167,13 @@ static void judge(const struct farm *farm, struct score *score)
     const struct core *core = farm->world.core;
     for (size_t m = 0; m < MACHINES; m++) {
         const struct lemon *lemon = lemon_find(core_lemons(core), core_cluster(core)->machines[m].name);
-        bool three = lemon && lemon_value(lemon, LEMON_SIGNAL_MULTI_NODE_FAILURES) >= 3;
+        int64_t failures = lemon ? lemon_value(lemon, LEMON_SIGNAL_MULTI_NODE_FAILURES) : 0;
+        bool called[JUDGES] = {lemon && lemon->is_lemon, failures >= 2, failures >= 3};
         score->lemons += farm->lemon[m];
-        score->found[0] += lemon && lemon->is_lemon;
-        score->right[0] += lemon && lemon->is_lemon && farm->lemon[m];
-        score->found[1] += three;
-        score->right[1] += three && farm->lemon[m];
+        for (int judge = 0; judge < JUDGES; judge++) {
+            score->found[judge] += called[judge];
+            score->right[judge] += called[judge] && farm->lemon[m];
+        }
     }
 }
 
@@ -218,11 +222,14 @@ int main(int argc, char **argv)
         return 2;
     for (uint64_t seed = 1; seed <= (uint64_t)seeds; seed++)
         one_seed(seed, &score);
-    double lemons = (double)score.lemons;
-    say("precision, two failures", (double)score.right[0] / (double)score.found[0], "of 1");
-    say("recall, two failures", (double)score.right[0] / lemons, "of 1");
-    say("precision, three failures", (double)score.right[1] / (double)score.found[1], "of 1");
-    say("recall, three failures", (double)score.right[1] / lemons, "of 1");
+    for (int judge = 0; judge < JUDGES; judge++) {
+        char name[64];
+        double right = (double)score.right[judge];
+        snprintf(name, sizeof name, "precision, %s", judge_names[judge]);
+        say(name, right / (double)(score.found[judge] ? score.found[judge] : 1), "of 1");
+        snprintf(name, sizeof name, "recall, %s", judge_names[judge]);
+        say(name, right / (double)score.lemons, "of 1");
+    }
     say_rate(&score, 0, "lemons at work", 14);
     say_rate(&score, 1, "lemons removed", 4);
     return 0;

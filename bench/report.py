@@ -32,8 +32,8 @@ TARGETS = [
     ("probes", r"processor at the default periods$", "value", "<", 1),
     ("probes", r"memory growth$", "value", "<", 20),
     ("crashloop", r"^ladder: fewer", "value", ">=", 90),
-    ("lemons", r"^precision, two", "value", ">=", 0.85),
-    ("lemons", r"^recall, two", "value", ">=", 0.9),
+    ("lemons", r"^precision, default", "value", ">=", 0.85),
+    ("lemons", r"^recall, default", "value", ">=", 0.9),
     ("lemons", r"away from", "value", "<=", 1.5),
     ("checkpoint", r"the loop stands still$", "ratio_limit", "<=", 1.2),
     ("checkpoint", r"^save 100 MB", "ratio_limit", "<=", 1.25),
@@ -42,6 +42,7 @@ TARGETS = [
     ("tiers", r"^slow-down, intervals chosen$", "value", "<=", 2),
     ("pace", r"^slower by .* windows until it is found", "value", "<=", 3),
     ("pace", r"false alarms", "value", "<=", 0),
+    ("admit", r"", "value", "<=", 100),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),
 ]
 KEYS = ("bench", "case", "value", "unit", "limit", "ratio_limit", "peer", "peer_value", "ratio_peer")
@@ -103,11 +104,11 @@ class Report:
             return
         if row["bench"] != self.bench:
             self.bench = row["bench"]
-            print(f"\n{self.bench:58}{'value':>10} {'unit':10}{'limit':>10}{'x limit':>9}  {'peer':28}target")
+            print(f"\n{self.bench:58}{'value':>10} {'unit':10}{'limit':>10}{'x limit':>9}  {'peer':38}target")
         limit = f"{row['limit']:>10.5g}{row['ratio_limit']:>9.2f}" if "limit" in row else " " * 19
         peer = ""
         if "peer" in row:
             peer = f"{row['peer']} {row['peer_value']:.4g}: {row['ratio_peer']:.3g}x"
         verdict = f"{target[0]}: {'met' if target[1] else 'MISSED'}" if target else ""
-        line = f"  {row['case']:56}{row['value']:>10.5g} {row['unit']:10}{limit}  {peer:28}{verdict}"
+        line = f"  {row['case']:56}{row['value']:>10.5g} {row['unit']:10}{limit}  {peer:38}{verdict}"
         print(line.rstrip(), flush=True)
