@@ -58,15 +58,39 @@ static int64_t check_number(const struct doc *meta, const char *name, const stru
     return node ? number : 0;
 }
 
-void validate_replicas(const struct jobset_spec *spec, const struct doc *meta, const struct field_path *path,
-                       struct field_errors *errors)
+void validate_replicas(const struct doc *meta, const struct field_path *path, struct field_errors *errors)
 {
-    const struct doc *node = doc_get(doc_get(meta, "annotations"), SIZE_KEY);
-    int64_t size = check_number(meta, SIZE_KEY, path, errors);
-    int64_t least = check_number(meta, MIN_KEY, path, errors), world = spec ? world_of(spec) : 0;
+    check_number(meta, SIZE_KEY, path, errors);
+    check_number(meta, MIN_KEY, path, errors);
+}
+
+/* Neither the annotations nor the sizes that they divide differ from those of `old`. */
+static bool world_is_kept(const struct jobset_spec *spec, const struct jobset_spec *old)
+{
+    if (!old || spec->rjob_count != old->rjob_count ||
+        !str_equal(word_of(spec, STR(SIZE_KEY)), word_of(old, STR(SIZE_KEY))) ||
+        !str_equal(word_of(spec, STR(MIN_KEY)), word_of(old, STR(MIN_KEY))))
+        return false;
+    for (size_t r = 0; r < spec->rjob_count; r++) {
+        const struct rjob_spec *now = &spec->rjobs[r], *was = &old->rjobs[r];
+        if (now->replicas != was->replicas || now->job.parallelism != was->job.parallelism ||
+            now->job.completions != was->job.completions)
+            return false;
+    }
+    return true;
+}
+
+void workload_validate_replicas(const struct doc *object, const struct jobset_spec *spec,
+                                const struct jobset_spec *before, struct field_errors *errors)
+{
+    const struct doc *meta = doc_get(object, "metadata"), *notes = doc_get(meta, "annotations");
+    const struct doc *node = doc_get(notes, SIZE_KEY);
+    const struct field_path *path = AT(NULL, "metadata");
     const struct field_path *at = AT_KEY(AT(path, "annotations"), STR(SIZE_KEY));
+    int64_t size = check_number(meta, SIZE_KEY, path, errors);
+    int64_t least = check_number(meta, MIN_KEY, path, errors), world = world_of(spec);
     char why[96];
-    if (!spec || size == 0)
+    if (size == 0 || world_is_kept(spec, before))
         return;
     if (world == 0) {
         path_invalid(errors, at, node, node->text,
@@ -75,7 +99,7 @@ void validate_replicas(const struct jobset_spec *spec, const struct doc *meta, c
         snprintf(why, sizeof why, "must divide the world of %lld ranks", (long long)world);
         path_invalid(errors, at, node, node->text, why);
     } else if (least > world / size) {
-        const struct doc *min = doc_get(doc_get(meta, "annotations"), MIN_KEY);
+        const struct doc *min = doc_get(notes, MIN_KEY);
         snprintf(why, sizeof why, "must not be more than the %lld replicas there are",
                  (long long)(world / size));
         path_invalid(errors, AT_KEY(AT(path, "annotations"), STR(MIN_KEY)), min, min->text, why);

@@ -316,6 +316,11 @@ void jobset_validate_scheduling(const struct doc *object, const struct jobset_sp
  * have made them. */
 void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
                                 const struct jobset_spec *before, struct field_errors *errors);
+/* The annotations phalanx.dev/replica-size and min-replicas must fit the world of `spec`. `before`: what is
+ * replaced, NULL on create: a world that stays as it is is not judged again, because partial admission may
+ * have made it. */
+void workload_validate_replicas(const struct doc *object, const struct jobset_spec *spec,
+                                const struct jobset_spec *before, struct field_errors *errors);
 /* `started`: a Job that runs: its template is fixed. */
 void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
                               struct field_errors *errors);

@@ -36,7 +36,6 @@ static void validate_object_meta(struct check *check)
     validate_meta(meta, path, errors);
     validate_pace(meta, path, errors);
     validate_recovery(meta, path, errors);
-    validate_replicas(check->spec, meta, path, errors);
 }
 
 static void validate_topology(const struct doc *meta, const struct field_path *path,

@@ -40,10 +40,9 @@ void validate_pace(const struct doc *meta, const struct field_path *path, struct
 void validate_spares(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
 /* Its annotations of the recovery ladder and of spares, or those of a Pod template. */
 void validate_recovery(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
-/* Its annotations phalanx.dev/replica-size and min-replicas, or those of a Pod template; `spec` is what was
- * read of the whole, NULL: it is not looked at. */
-void validate_replicas(const struct jobset_spec *spec, const struct doc *meta, const struct field_path *path,
-                       struct field_errors *errors);
+/* The annotations phalanx.dev/replica-size and min-replicas of a workload or a Pod template are checked as
+ * numbers only: workload_validate_replicas compares them with the world. */
+void validate_replicas(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
 /* A map of label keys to label values, such as a nodeSelector. */
 void validate_labels(const struct doc *map, const struct field_path *path, struct field_errors *errors);
 /* A metav1.LabelSelector. */

@@ -279,7 +279,7 @@ void validate_pod(const struct doc *pod_template, const struct field_path *path,
     const struct field_path *here = AT(path, "spec"), *security = AT(here, "securityContext");
     validate_meta(doc_get(pod_template, "metadata"), AT(path, "metadata"), errors);
     validate_recovery(doc_get(pod_template, "metadata"), AT(path, "metadata"), errors);
-    validate_replicas(NULL, doc_get(pod_template, "metadata"), AT(path, "metadata"), errors);
+    validate_replicas(doc_get(pod_template, "metadata"), AT(path, "metadata"), errors);
     if (!spec || spec->kind != DOC_OBJECT) {
         path_required(errors, AT(here, "containers"), pod_template, NULL);
         return;

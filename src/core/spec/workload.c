@@ -157,7 +157,6 @@ static void validate_own_job(const struct doc *object, const struct jobset_spec 
         path_forbidden(errors, AT(path, "manualSelector"), node, "a Job's selector is generated");
     validate_managed_by(manager, AT(path, "managedBy"), errors);
     validate_recovery(doc_get(object, "metadata"), AT(NULL, "metadata"), errors);
-    validate_replicas(spec, doc_get(object, "metadata"), AT(NULL, "metadata"), errors);
     validate_pod_mounts(doc_path(node, "template", "spec", NULL), pod, errors);
 }
 

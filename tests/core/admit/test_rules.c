@@ -367,6 +367,18 @@ static void test_partial_admission_of_indexed(void **state)
     }
 }
 
+/* Writes a Job back as it is read, but for one field of its metadata. */
+static int write_back_without(struct harness *h, const struct job *job, const char *field)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf json BUF_CLEANUP = {0};
+    struct doc *read = doc_clone(&arena, job->jobset->document);
+    doc_unset(doc_get(read, "metadata"), field);
+    json_write(&json, read);
+    buf_add_char(&json, 0);
+    return harness_write_checked(h, OBJECT_JOB, WRITE_REPLACE, "x", json.data);
+}
+
 /* The number of Pods that admission chose is in the object that clients read and write back: rules of how
  * slices divide it are for numbers that a user changes. */
 static void test_partial_admission_of_slices(void **state)
@@ -389,14 +401,40 @@ static void test_partial_admission_of_slices(void **state)
     assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", yaml), 201);
     struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("x"));
     assert_int_equal(job->rjob->job.parallelism, 3);
-    struct arena arena ARENA_CLEANUP = {0};
-    struct buf json BUF_CLEANUP = {0};
-    struct doc *read = doc_clone(&arena, job->jobset->document);
-    doc_unset(doc_get(read, "metadata"), "finalizers");
-    json_write(&json, read);
-    buf_add_char(&json, 0);
-    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "x", json.data), 200);
+    assert_int_equal(write_back_without(&h, job, "finalizers"), 200);
     harness_done(&h);
+}
+
+/* The same goes for replicas: a world that admission made smaller is not judged, a user's change is. */
+static void test_partial_admission_of_replicas(void **state)
+{
+    (void)state;
+    static const char replicas[] =
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x, namespace: default, finalizers: [a.b/c],\n"
+        "  labels: {kueue.x-k8s.io/queue-name: lq}, annotations: {phalanx.dev/replica-size: '%d',\n"
+        "  kueue.x-k8s.io/job-min-parallelism: '1', kueue.x-k8s.io/job-completions-equal-parallelism: "
+        "'%s'}}\n"
+        "spec: {parallelism: %d, completions: 4, completionMode: Indexed, template: {spec: {\n"
+        "  restartPolicy: Never, containers: [{name: c, image: i, command: [run],\n"
+        "  resources: {limits: {google.com/tpu: 4}}}]}}}\n";
+    for (int follow = 0; follow < 2; follow++) {
+        const char *follows = follow ? "true" : "false";
+        struct harness h;
+        char yaml[1024];
+        begin(&h, 4, "{}", PLAIN("12"));
+        snprintf(yaml, sizeof(yaml), replicas, 3, follows, 4);
+        assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", yaml), 422);
+        snprintf(yaml, sizeof(yaml), replicas, 2, follows, 4);
+        assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", yaml), 201);
+        struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("x"));
+        assert_int_equal(job->rjob->job.parallelism, 3);
+        assert_int_equal(write_back_without(&h, job, "finalizers"), 200);
+        snprintf(yaml, sizeof(yaml), replicas, 5, follows, 4);
+        assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "x", yaml), 422);
+        assert_non_null(strstr(h.last_message, "phalanx.dev/replica-size"));
+        harness_check_replay(&h);
+        harness_done(&h);
+    }
 }
 
 static void test_partial_admission_is_checked(void **state)
@@ -556,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_partial_admission),
         cmocka_unit_test(test_partial_admission_of_indexed),
         cmocka_unit_test(test_partial_admission_of_slices),
+        cmocka_unit_test(test_partial_admission_of_replicas),
         cmocka_unit_test(test_partial_admission_is_checked),
         cmocka_unit_test(test_default_queue),
         cmocka_unit_test(test_podsets_of_one),
