@@ -8,7 +8,7 @@ struct render list_render(struct api_request *request, struct json_writer out)
     return (struct render){.out = out,
                            .core = request_core(request),
                            .now_ns = request_now(request),
-                           .live = true,
+                           .live = !request->compares,
                            .usages = request->api->usages,
                            .scratch = &request->arena};
 }

@@ -66,6 +66,7 @@ struct api_request {
     struct request_upgrade upgrade;
     struct buf body;
     bool bad_url, long_url, body_too_large;
+    bool compares; /* kubectl diff: wants one text of one resourceVersion */
 
     /* Who asks, and for what: guard.c. */
     const struct guard_headers *headers; /* NULL until guard_identify() without any */

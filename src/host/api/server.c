@@ -410,6 +410,7 @@ static enum MHD_Result see_headers(struct transport *transport, const char *meth
     request->content_type = header(transport, "Content-Type");
     request->if_none_match = header(transport, "If-None-Match");
     request->user_agent = header(transport, "User-Agent");
+    request->compares = str_is(header(transport, "Kubectl-Command"), "kubectl diff");
     request->upgrade = (struct request_upgrade){.to = header(transport, "Upgrade"),
                                                 .key = header(transport, "Sec-WebSocket-Key"),
                                                 .version = header(transport, "Sec-WebSocket-Version"),
