@@ -36,7 +36,7 @@ static const char usage[] =
     "  --tokens FILE          accept these bearer tokens: token,user,uid,\"group1,group2\"\n"
     "  --service-account-key FILE\n"
     "                         signs ServiceAccounts' tokens (default: DIR/service-account.key, created)\n"
-    "  --roles FILE           roles and bindings beside those in the API\n"
+    "  --roles FILE           roles and bindings beside those in the API; FILE may be made later\n"
     "  --anonymous            treat requests without credentials as system:anonymous instead of\n"
     "                         refusing them\n"
     "  --audit-log FILE       write a line for each request; -: standard error\n"
@@ -240,10 +240,14 @@ static bool is_loopback(const char *address)
 
 static void announce(const struct command *command, const struct controller *controller)
 {
+    const char *roles = command->options.access.roles;
     const struct controller_options *options = &command->options;
     fprintf(stderr, "controller ready: API at %s://%s:%u, agents at %s:%u\n",
             options->tls_cert ? "https" : "http", options->api_address, controller_api_port(controller),
             options->agent_address, controller_agent_port(controller));
+    if (roles && access(roles, F_OK) != 0)
+        fprintf(stderr, "note: --roles %s does not exist yet; it is read within two seconds once it does\n",
+                roles);
     if (!options->tls_cert && !is_loopback(options->api_address))
         fprintf(stderr,
                 "warning: the API at %s has no TLS and no authentication: everybody who reaches it may do "

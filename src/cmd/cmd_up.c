@@ -37,8 +37,8 @@ static const char usage[] =
     "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071; port 0: any)\n"
     "  --secure               HTTPS and authentication: DIR/access gets a certificate authority, a\n"
     "                         client certificate for you and one for each agent; roles from\n"
-    "                         DIR/access/roles.yaml where it exists; DIR/audit.log gets a line for each\n"
-    "                         request\n"
+    "                         DIR/access/roles.yaml, whenever it is made; DIR/audit.log gets a line for\n"
+    "                         each request\n"
     "  --revive DURATION      a dead machine comes back after this (default 10s; 0: never)\n"
     "  --log-bytes SIZE       a container's log is rotated at this size, such as 64Mi (default 10Mi)\n"
     "  --log-files N          files kept of each container's log, 1 to 100 (default 5)\n"
@@ -81,8 +81,8 @@ struct up {
     char data[PATH_BYTES], self[PATH_BYTES];
     char memory[64]; /* the agents' --memory-dir: goes with the cluster */
     char own_group[INJECT_PATH_MAX], groups[KEEPER_GROUPS_BYTES]; /* control groups; empty: none */
-    char api_at[128], agents_at[128];                              /* with the ports that were taken */
-    const char *log_bytes, *log_files;                             /* options of the agents */
+    char api_at[128], agents_at[128];                             /* with the ports that were taken */
+    const char *log_bytes, *log_files;                            /* options of the agents */
     int64_t revive_ns;
     bool quiet, secure, stopping, up;
     char access[PATH_BYTES + 8]; /* the folder of credentials; see folder.h */
@@ -437,8 +437,7 @@ static void start_controller(struct child *child)
                     "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3",
                     "--follow", up->self_pid,
                     up->secure ? "--tls-cert" : NULL, cert, "--tls-key", key, "--client-ca", ca,
-                    "--tokens", tokens, "--audit-log", audit,
-                    access(roles, R_OK) == 0 ? "--roles" : NULL, roles, NULL};
+                    "--tokens", tokens, "--audit-log", audit, "--roles", roles, NULL};
     /* clang-format on */
     bool spawned = spawn(child, argv, pipes[1]);
     close(pipes[1]);

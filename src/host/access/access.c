@@ -1,5 +1,6 @@
 #include "host/access/access.h"
 
+#include <errno.h>
 #include <gnutls/x509.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -150,9 +151,13 @@ static int load_tokens(const char *path, struct tokens **ret_tokens, struct erro
     return rc;
 }
 
+/* A file that does not exist gives no roles: it may be made later, or be deleted to take them all back. */
 static int load_roles(const char *path, struct arena *arena, struct doc_list *ret_roles, struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};
+    struct stat info;
+    if (stat(path, &info) != 0 && errno == ENOENT)
+        return 0;
     int rc = pki_read_file(path, ROLES_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;

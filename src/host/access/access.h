@@ -65,7 +65,7 @@ struct access_options {
     const char *tokens;       /* token file; NULL: none */
     const char
         *account_key; /* key file for tokens of ServiceAccounts, made when absent; NULL: there are none */
-    const char *roles;        /* file of roles and bindings beside those in the API; NULL: none */
+    const char *roles;        /* file of roles beside those in the API; need not exist yet. NULL: none */
     const char *audit;        /* audit log; NULL: none. "-": standard error */
     const char *audit_policy; /* audit.k8s.io/v1 Policy; NULL: metadata of everything but health checks */
     uint64_t audit_bytes_max; /* a file larger than this is put aside; 0: 100 MiB */

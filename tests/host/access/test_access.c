@@ -323,6 +323,30 @@ static void test_roles_file(void **state)
     access_free(access);
 }
 
+/* The file is made, and deleted, while users are there. */
+static void test_roles_file_made_later(void **state)
+{
+    struct access *access;
+    struct error error = {0};
+    struct str none = {0};
+    static const char binding[] = "bindings: [{role: view, users: [bob]}]\n";
+    struct access_options options = {.roles = at("c/roles.yaml")};
+    unlink(options.roles);
+    assert_int_equal(access_new(&options, &access, &error), 0);
+    for (int times = 0; times < 2; times++) {
+        int64_t later_ns = (2 * times + 1) * 3600 * NS_PER_SECOND;
+        assert_false(may(access, STR("bob"), none, STR("list"), STR("pods"), STR("a"), none));
+        write_file(options.roles, binding);
+        assert_true(access_files_changed(access, later_ns));
+        assert_int_equal(access_reload(access, &error), 0);
+        assert_true(may(access, STR("bob"), none, STR("list"), STR("pods"), STR("a"), none));
+        unlink(options.roles);
+        assert_true(access_files_changed(access, later_ns + 3600 * NS_PER_SECOND));
+        assert_int_equal(access_reload(access, &error), 0);
+    }
+    access_free(access);
+}
+
 static int grant(const struct access *access, const char *user, const char *text)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
@@ -469,11 +493,17 @@ static void test_audit_drops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_certificates),   cmocka_unit_test(test_expired),
-        cmocka_unit_test(test_revoked),        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_authentication), cmocka_unit_test(test_roles_file),
-        cmocka_unit_test(test_escalation),     cmocka_unit_test(test_audit_levels),
-        cmocka_unit_test(test_audit_files),    cmocka_unit_test(test_audit_drops),
+        cmocka_unit_test(test_certificates),
+        cmocka_unit_test(test_expired),
+        cmocka_unit_test(test_revoked),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_authentication),
+        cmocka_unit_test(test_roles_file),
+        cmocka_unit_test(test_roles_file_made_later),
+        cmocka_unit_test(test_escalation),
+        cmocka_unit_test(test_audit_levels),
+        cmocka_unit_test(test_audit_files),
+        cmocka_unit_test(test_audit_drops),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
