@@ -212,9 +212,11 @@ static int resolve(struct ground *ground, const selector_list *selectors, char *
 {
     for (size_t i = 0; i < selectors->len; i++) {
         int rc = ground_resolve(ground, &selectors->items[i], targets);
-        if (rc == EXIT_NOT_FOUND &&
-            (selectors->items[i].choice != CHOICE_NAME || selectors->items[i].kind >= INJECT_CHIP))
-            say("nothing runs that is \"%s\"", texts[i]);
+        const struct inject_selector *one = &selectors->items[i];
+        bool said = one->choice == CHOICE_NAME && !one->by_pod &&
+                    (one->kind == INJECT_MACHINE || one->kind == INJECT_AGENT);
+        if (rc == EXIT_NOT_FOUND && !said)
+            ground_say_missing(ground, one, texts[i]);
         if (rc != EXIT_OK)
             return rc;
     }

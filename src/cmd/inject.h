@@ -31,6 +31,7 @@ struct target {
 };
 typedef VEC(struct target) target_list;
 typedef VEC(pid_t) pid_list;
+typedef VEC(const char *) rack_list;
 
 /* A Pod that has a machine and has not ended. */
 struct ground_pod {
@@ -83,8 +84,14 @@ void ground_state(const struct ground *ground, const char *machine, char ret_pat
 void ground_close(struct ground *ground);
 /* Asks the API which machines and Pods there are. */
 int ground_look(struct ground *ground);
-/* Adds those that the selector means now; looks again by itself. EXIT_NOT_FOUND: there is none. */
+/* Adds those that the selector means now; looks again by itself. EXIT_NOT_FOUND: there is none. A rack or
+ * cube is meant by its label ("pod-1.rack-1") or its own name ("rack-1"); EXIT_USAGE: several have that. */
 int ground_resolve(struct ground *ground, const struct inject_selector *selector, target_list *targets);
+/* Says that nothing is there which `selector` (the user wrote `text`) means; of racks and cubes which there
+ * are. For EXIT_NOT_FOUND of ground_resolve, which is silent about all but machines and agents of a name:
+ * what a scenario waits for may come. */
+void ground_say_missing(const struct ground *ground, const struct inject_selector *selector,
+                        const char *text);
 /* How many different machines they are on. */
 size_t ground_machines_hit(const target_list *targets);
 /* The processes of a target that live; none of a checkpoint. A rank's are those of its Pod's task. */

@@ -188,22 +188,95 @@ static void add_machine(target_list *targets, enum inject_kind kind, const char 
     add_target(targets, &target);
 }
 
+/* --- racks and cubes ------------------------------------------------------------------------------------ */
+
+enum { RACKS_SAID = 20 };
+
+/* Is `rack`, the label "pod-1.rack-1", meant by "pod-1.rack-1", or by "rack-1", as screens name it beside its
+ * pod? */
+static bool rack_is(const char *rack, struct str name)
+{
+    size_t len = strlen(rack);
+    if (!name.len || name.len > len || memcmp(rack + len - name.len, name.data, name.len) != 0)
+        return false;
+    return name.len == len || rack[len - name.len - 1] == '.';
+}
+
+/* The racks and cubes of which `name` is the name, each once; all of them if it is empty. One whose whole
+ * label it is comes alone. */
+static void find_racks(const struct ground *ground, struct str name, rack_list *ret_racks)
+{
+    vec_clear(ret_racks);
+    for (size_t i = 0; i < ground->machines.len; i++) {
+        const char *rack = ground->machines.items[i].rack;
+        bool seen = !rack[0] || (name.len && !rack_is(rack, name));
+        for (size_t k = 0; k < ret_racks->len && !seen; k++)
+            seen = strcmp(ret_racks->items[k], rack) == 0;
+        if (seen)
+            continue;
+        if (str_is(name, rack))
+            vec_clear(ret_racks);
+        vec_push(ret_racks, rack);
+        if (str_is(name, rack))
+            return;
+    }
+}
+
+static void say_racks(const char *before, struct str name, const char *between, const rack_list *racks)
+{
+    struct buf text BUF_CLEANUP = {0};
+    for (size_t i = 0; i < racks->len && i < RACKS_SAID; i++)
+        buf_printf(&text, "%s%s", i ? ", " : "", racks->items[i]);
+    if (racks->len > RACKS_SAID)
+        buf_printf(&text, " and %zu others", racks->len - RACKS_SAID);
+    say("%s \"" STR_FORMAT "\"%s%s", before, STR_ARG(name), between, racks->len ? text.data : "none");
+}
+
+/* The one of this name, which lives as long as the ground has not looked again. */
+static int one_rack(const struct ground *ground, struct str name, const char **ret_rack)
+{
+    rack_list racks = {0};
+    find_racks(ground, name, &racks);
+    int rc = racks.len == 1 ? EXIT_OK : racks.len ? EXIT_USAGE : EXIT_NOT_FOUND;
+    if (racks.len > 1)
+        say_racks("several racks are", name, "; say which: ", &racks);
+    *ret_rack = racks.len == 1 ? racks.items[0] : "";
+    vec_done(&racks);
+    return rc;
+}
+
+void ground_say_missing(const struct ground *ground, const struct inject_selector *selector, const char *text)
+{
+    bool rack = selector->choice == CHOICE_NAME && !selector->by_pod &&
+                (selector->kind == INJECT_RACK || (selector->kind >= INJECT_CHIP && !selector->part.len));
+    if (!rack) {
+        say("nothing runs that is \"%s\"", text);
+        return;
+    }
+    rack_list racks = {0};
+    find_racks(ground, STR(""), &racks);
+    say_racks("no rack or cube", selector->name, "; the cluster has: ", &racks);
+    vec_done(&racks);
+}
+
 /* A switch that is no machine's own serves those of a rack or cube, whose name it has: the model knows no
  * other. */
-static void add_part(const struct ground *ground, const struct inject_selector *selector,
-                     target_list *targets)
+static int add_part(const struct ground *ground, const struct inject_selector *selector, target_list *targets)
 {
-    for (size_t i = 0; i < ground->machines.len; i++) {
+    bool own = selector->part.len > 0;
+    const char *rack = "";
+    int rc = own ? EXIT_OK : one_rack(ground, selector->name, &rack);
+    for (size_t i = 0; i < ground->machines.len && rc == EXIT_OK; i++) {
         const struct ground_machine *machine = &ground->machines.items[i];
         struct target target = {.kind = selector->kind, .rank = -1};
-        bool own = selector->part.len > 0;
-        if (!str_is(selector->name, own ? machine->name : machine->rack))
+        if (own ? !str_is(selector->name, machine->name) : strcmp(rack, machine->rack) != 0)
             continue;
         copy_text(target.name, str_from(machine->name));
         copy_text(target.machine, str_from(machine->name));
-        snprintf(target.part, sizeof target.part, STR_FORMAT, STR_ARG(own ? selector->part : selector->name));
+        snprintf(target.part, sizeof target.part, STR_FORMAT, STR_ARG(own ? selector->part : str_from(rack)));
         add_target(targets, &target);
     }
+    return rc;
 }
 
 static void add_rack(const struct ground *ground, const char *rack, target_list *targets)
@@ -327,6 +400,7 @@ int ground_resolve(struct ground *ground, const struct inject_selector *selector
         add_machine(targets, selector->kind, name);
         return EXIT_OK;
     }
+    const char *rack = "";
     int rc = ground_look(ground);
     if (rc != EXIT_OK && !selector->by_pod)
         return rc;
@@ -335,12 +409,14 @@ int ground_resolve(struct ground *ground, const struct inject_selector *selector
     if (selector->by_rank)
         return resolve_ranks(ground, selector, targets);
     if (selector->kind >= INJECT_CHIP)
-        add_part(ground, selector, targets);
-    else if (named)
-        add_rack(ground, name, targets);
-    else if (ground->machines.len)
+        rc = add_part(ground, selector, targets);
+    else if (named && (rc = one_rack(ground, selector->name, &rack)) == EXIT_OK)
+        add_rack(ground, rack, targets);
+    else if (!named && ground->machines.len)
         add_machine(targets, selector->kind,
                     ground->machines.items[rng_below(&ground->rng, ground->machines.len)].name);
+    if (rc != EXIT_OK)
+        return rc;
     return targets->len > before ? EXIT_OK : EXIT_NOT_FOUND;
 }
 
