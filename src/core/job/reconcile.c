@@ -285,6 +285,7 @@ static bool orphans_gone(struct step *step, struct jobset *jobset)
 {
     do {
         reconcile_jobs(step, jobset);
+        shrink_look(step, jobset);
         inplace_go_on(step, jobset);
         jobset_recount(step, jobset);
         if (jobset->form == FORM_JOB && jobset->jobs[0] && all_pods_deleted(jobset->jobs[0]))

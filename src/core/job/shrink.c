@@ -394,7 +394,7 @@ void shrink_look(struct step *step, struct jobset *jobset)
         absence->grow_ns = 0;
     split_gangs(step, jobset); /* what was made anew together may be of several replicas */
     if (absence->replicas.len == 0 || absence->grow_ns || jobset->parking || jobset_finished(jobset) ||
-        jobset->spec.suspend || jobset->deleted_ns || jobset->hidden || jobset->move.under_way ||
+        jobset->spec.suspend || jobset->deleted_ns || jobset->move.under_way ||
         inplace_has_succeeded(jobset) || !some_are_back(jobset) || !all_go_on(jobset))
         return;
     inplace_begin_planned(step, jobset, "Grown", "replicas that were away are whole again");

@@ -118,6 +118,39 @@ static void a_replica_leaves_and_comes_back(void **state)
     harness_done(&h);
 }
 
+/* Ranks outlive the JobSet: those that are away come back in their time, and no timer stays due. */
+static void orphans_come_back(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 3, TRAIN(REPLICAS(2), 6));
+    char lost[64];
+    snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
+    harness_lose(&h, lost);
+    assert_int_equal((int)jobset->absence.replicas.len, 1);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 5);
+    struct buf json = {0};
+    struct event event = {.kind = EVENT_WRITE,
+                          .write = harness_write_event(OBJECT_JOBSET, WRITE_DELETE, "a", NULL, &json)};
+    event.write.propagation = PROPAGATION_ORPHAN;
+    harness_step(&h, &event);
+    buf_done(&json);
+    assert_true(h.last_code == 200 && jobset->hidden);
+    harness_hello(&h, lost, NULL, 0);
+    assert_int_equal(task_at(jobset, 2)->state, TASK_PLACED);
+    progress_to(&h, jobset, 6);
+    h.now_ns += 11 * NS_PER_SECOND;
+    harness_step(&h, &(struct event){.kind = EVENT_TICK});
+    assert_true(core_deadline(h.core) > h.now_ns);
+    assert_int_equal((int)jobset->absence.replicas.len, 0);
+    assert_int_equal((int)check_ranks(jobset, 2), 6);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 7);
+    assert_int_equal(task_at(jobset, 2)->state, TASK_RUNNING);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 /* Nobody is started when ranks leave, so it is their steps that say that it is over. */
 static void two_losses_with_steps_between_are_two(void **state)
 {
@@ -322,6 +355,7 @@ static void random_losses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(orphans_come_back),
         cmocka_unit_test(a_replica_leaves_and_comes_back),
         cmocka_unit_test(two_losses_with_steps_between_are_two),
         cmocka_unit_test(a_suspension_ends_it),
