@@ -202,10 +202,14 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
     buf_done(&reading->refusal);
 }
 
-/* What its place wrote in the attempts before. */
+/* What its place wrote in the attempts before. The log of a process that has lived through restarts begins
+ * with its own first attempt: those from there on are in it already. */
 static void start_earlier(struct logging *logging, const struct doc *pod)
 {
-    int64_t now = doc_number(pod, "status.phalanx.attempt", 0);
+    int64_t now = doc_number(pod, "status.phalanx.attempt", 0), started_ns = started_at(pod);
+    int64_t own = log_attempt_at(&logging->restarts, started_ns, started_ns);
+    if (started_ns && own < now)
+        now = own;
     int64_t first = now > EARLIER_MAX ? now - EARLIER_MAX : 0;
     for (int64_t n = first; n < now && logging->readings.len < STREAMS_MAX; n++)
         if (logging->attempt < 0 || logging->attempt == n)
