@@ -56,8 +56,8 @@ struct kind {
 const struct kind *kind_find(struct str name);                       /* any of its names; NULL: unknown */
 const struct kind *kind_of(struct str api_version, struct str kind); /* of a document; NULL: not served */
 void kind_say_unknown(struct str name); /* and the kind that was probably meant */
-/* What a document that is not served probably means: the kind whose name is nearest, in this version where it
- * has it; NULL: none is near. */
+/* Returns the kind whose name is nearest to `kind`, in this version if it is served in it; NULL: none is
+ * near. */
 const struct kind *kind_nearest(struct str api_version, struct str kind);
 /* "jobset/x" or "jobsets.jobset.x-k8s.io/x"; false (and said so): not KIND/NAME of a known kind. */
 bool kind_split(const char *text, const struct kind **ret_kind, struct str *ret_name);

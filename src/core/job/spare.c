@@ -235,7 +235,7 @@ static void look_at(struct step *step, struct task *task)
         task_start_if_free(step, task);
 }
 
-/* What the ranks of the Job do. A process that was told to stop belongs to an earlier run. */
+/* State of the Job's ranks. A process that was told to stop belongs to an earlier run. */
 struct ranks {
     bool placed;    /* a rank of this run has a machine */
     bool all_ready; /* every rank that is wanted runs and is ready */

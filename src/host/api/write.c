@@ -246,7 +246,7 @@ static void replied(struct api_request *request)
         list_remove(&request->node);
 }
 
-/* Of a workload that was just written and waits: no machine here could ever hold it, however empty. */
+/* Warns if a workload that was just written waits for machines and could not run on an empty cluster. */
 static void warn_of_no_room(struct api_request *request, const struct effect *reply)
 {
     const struct core *core = request_core(request);
