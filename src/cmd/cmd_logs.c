@@ -30,7 +30,8 @@ struct reading {
     struct logging *logging;
     CURL *curl;
     struct str uid, rank; /* in logging->arena */
-    int64_t started_ns, earlier;
+    int64_t began_attempt; /* of the process whose log this is */
+    bool earlier;          /* the log of a process that had the place of this pod before */
     struct buf line, refusal;
     bool done;
 };
@@ -60,9 +61,7 @@ static void take_line(struct reading *reading, struct str line)
     struct logging *logging = reading->logging;
     struct str whole = line;
     int64_t time_ns = log_line_time(&line);
-    int64_t attempt = reading->earlier >= 0
-                          ? reading->earlier
-                          : log_attempt_at(&logging->restarts, time_ns, reading->started_ns);
+    int64_t attempt = log_attempt_at(&logging->restarts, time_ns, reading->began_attempt);
     struct buf prefix BUF_CLEANUP = {0};
     if (logging->attempt >= 0 && attempt != logging->attempt)
         return;
@@ -131,16 +130,7 @@ static struct str rank_of(struct logging *logging, const struct doc *pod)
                         (long long)doc_number(pod, "status.phalanx.rank", 0), STR_ARG(host));
 }
 
-static int64_t started_at(const struct doc *pod)
-{
-    const struct doc *state = doc_dotted(doc_at(doc_dotted(pod, "status.containerStatuses"), 0), "state");
-    struct str running = doc_text(state, "running.startedAt");
-    int64_t time_ns;
-    return time_parse(running.len ? running : doc_text(state, "terminated.startedAt"), &time_ns) ? time_ns
-                                                                                                 : 0;
-}
-
-/* `earlier`: the log of its place in that attempt; -1: its own. */
+/* `earlier`: the log of the process that began in that attempt in the place of the pod; -1: the pod's own. */
 static void start(struct logging *logging, const struct doc *pod, int64_t earlier)
 {
     struct buf path BUF_CLEANUP = {0};
@@ -167,8 +157,9 @@ static void start(struct logging *logging, const struct doc *pod, int64_t earlie
     reading->logging = logging;
     reading->uid = arena_str(&logging->arena, doc_text(pod, "metadata.uid"));
     reading->rank = rank_of(logging, pod);
-    reading->started_ns = started_at(pod);
-    reading->earlier = earlier;
+    reading->earlier = earlier >= 0;
+    reading->began_attempt =
+        reading->earlier ? earlier : doc_number(pod, "status.phalanx.beganAttempt", 0);
     reading->curl = client_handle(&logging->client, buf_str(&path));
     curl_easy_setopt(reading->curl, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(reading->curl, CURLOPT_WRITEDATA, reading);
@@ -182,7 +173,7 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
     long code = 0;
     curl_easy_getinfo(reading->curl, CURLINFO_RESPONSE_CODE, &code);
     take_lines(reading, true);
-    if (code == 404 && reading->earlier >= 0 && logging->selector.len > 0) {
+    if (code == 404 && reading->earlier && logging->selector.len > 0) {
         logging->missing++; /* kept no more, or on a machine that is gone */
     } else if (code >= 400) {
         struct client_reply reply = {.code = code, .text = reading->refusal};
@@ -202,17 +193,14 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
     buf_done(&reading->refusal);
 }
 
-/* What its place wrote in the attempts before. The log of a process that has lived through restarts begins
- * with its own first attempt: those from there on are in it already. */
+/* Reads what processes wrote that began in the place of the pod before its own. Each log is kept under the
+ * attempt in which its process began, and may reach into later ones. */
 static void start_earlier(struct logging *logging, const struct doc *pod)
 {
-    int64_t now = doc_number(pod, "status.phalanx.attempt", 0), started_ns = started_at(pod);
-    int64_t own = log_attempt_at(&logging->restarts, started_ns, started_ns);
-    if (started_ns && own < now)
-        now = own;
-    int64_t first = now > EARLIER_MAX ? now - EARLIER_MAX : 0;
-    for (int64_t n = first; n < now && logging->readings.len < STREAMS_MAX; n++)
-        if (logging->attempt < 0 || logging->attempt == n)
+    int64_t began = doc_number(pod, "status.phalanx.beganAttempt", 0);
+    int64_t first = began > EARLIER_MAX ? began - EARLIER_MAX : 0;
+    for (int64_t n = first; n < began && logging->readings.len < STREAMS_MAX; n++)
+        if (logging->attempt < 0 || n <= logging->attempt)
             start(logging, pod, n);
 }
 

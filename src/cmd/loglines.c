@@ -11,24 +11,21 @@ void log_restarts_read(struct log_restarts *restarts, const struct doc *jobset)
     for (size_t i = 0; i < doc_len(list); i++) {
         const struct doc *record = doc_at(list, i);
         struct log_restart restart = {.attempt = doc_number(record, "attempt", 0)};
-        if (!time_parse(doc_text(record, "faultTime"), &restart.fault_ns))
-            continue;
-        if (!time_parse(doc_text(record, "startedTime"), &restart.began_ns))
-            restart.began_ns = restart.fault_ns;
-        vec_push(&restarts->list, restart);
+        if (time_parse(doc_text(record, "startedTime"), &restart.began_ns) ||
+            time_parse(doc_text(record, "faultTime"), &restart.began_ns))
+            vec_push(&restarts->list, restart);
     }
 }
 
-int64_t log_attempt_at(const struct log_restarts *restarts, int64_t time_ns, int64_t started_ns)
+int64_t log_attempt_at(const struct log_restarts *restarts, int64_t time_ns, int64_t began_attempt)
 {
-    int64_t attempt = restarts->list.len ? restarts->list.items[0].attempt - 1 : restarts->attempt;
+    int64_t attempt = began_attempt;
     for (size_t i = 0; i < restarts->list.len; i++) {
         const struct log_restart *restart = &restarts->list.items[i];
-        bool made_for_it = started_ns && restart->fault_ns < started_ns + NS_PER_SECOND;
-        if (made_for_it || restart->began_ns <= time_ns)
+        if (restart->attempt > attempt && restart->began_ns <= time_ns)
             attempt = restart->attempt;
     }
-    return attempt > 0 ? attempt : 0;
+    return attempt;
 }
 
 int64_t log_line_time(struct str *line)

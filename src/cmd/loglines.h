@@ -7,7 +7,7 @@
 enum { LOG_MERGE_BYTES = 256 << 20 }; /* held at once; more is printed in parts */
 
 struct log_restart {
-    int64_t attempt, fault_ns, began_ns; /* found; when its processes ran, or else `fault_ns` */
+    int64_t attempt, began_ns; /* its processes ran, or else the fault was found */
 };
 struct log_restarts {
     VEC(struct log_restart) list; /* oldest first */
@@ -24,9 +24,9 @@ struct log_merge {
 
 /* From the JobSet's status. */
 void log_restarts_read(struct log_restarts *restarts, const struct doc *jobset);
-/* The attempt of a line that came at `time_ns` from a process that began in the second of `started_ns`: the
- * process may have lived through restarts. */
-int64_t log_attempt_at(const struct log_restarts *restarts, int64_t time_ns, int64_t started_ns);
+/* The attempt of a line that came at `time_ns` from a process that began in `began_attempt` and may have
+ * lived through restarts. */
+int64_t log_attempt_at(const struct log_restarts *restarts, int64_t time_ns, int64_t began_attempt);
 /* Cuts "<RFC 3339 time> " off; 0 when there is none. */
 int64_t log_line_time(struct str *line);
 

@@ -516,6 +516,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     read_ways_on(task, pb);
     if (pb->attempt > 0)
         task->attempt = pb->attempt - 1;
+    task->began_attempt = pb->began_attempt > 0 ? pb->began_attempt - 1 : task->attempt;
     task->state = (uint8_t)pb->state;
     task->end = (uint8_t)pb->end;
     task->machine = machine;

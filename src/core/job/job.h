@@ -118,7 +118,8 @@ struct task {
     int64_t cpu_milli, memory_bytes;
     uint32_t asked_chips;      /* PENDING: private, what its gang counts for it */
     uint32_t rank, world;      /* within its group; of one that is away: behind all that take part, of all */
-    int32_t attempt;           /* of its JobSet when its process was told to start: of its shards too */
+    int32_t attempt;           /* of its JobSet when its process was told to start or rejoin: of its shards */
+    int32_t began_attempt;     /* in which its process began: it may have lived through restarts */
     uint16_t port;             /* base of its attempt's two ports: MASTER_PORT, rendezvous + 1 */
     int64_t created_ns, placed_ns, start_sent_ns, started_ns, ended_ns, stopping_since_ns;
     int64_t stop_grace_ns;     /* STOPPING: the grace it was given */

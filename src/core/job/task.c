@@ -104,7 +104,7 @@ struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str na
     task->state = TASK_PENDING;
     task->machine = MACHINE_NONE;
     task->saved_step = -1;
-    task->attempt = job->jobset->attempt;
+    task->attempt = task->began_attempt = job->jobset->attempt;
     name_task(task, name);
     list_init(&task->on_machine);
     return task;
@@ -209,7 +209,7 @@ void task_start_if_free(struct step *step, struct task *task)
         return;
     lifecycle_move(&task_lifecycle, &task->state, TASK_STARTING);
     task->start_sent_ns = step->now_ns;
-    task->attempt = task->job->jobset->attempt;
+    task->attempt = task->began_attempt = task->job->jobset->attempt;
     effect_add(step->effects, EFFECT_TASK_START)->start = task;
     step_changed(step, CHANGE_MODIFIED, ref_task(task));
 }

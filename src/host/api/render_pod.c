@@ -102,6 +102,7 @@ static void put_status(struct render *render, const struct task *task)
     json_key(out, "phalanx");
     json_begin_object(out);
     json_pair_int(out, "attempt", task->job->doomed ? task->job->attempt : task->attempt);
+    json_pair_int(out, "beganAttempt", task->began_attempt);
     if (!task_is_spare(task))
         json_pair_int(out, "rank", task->rank);
     json_pair_int(out, "world", task->world);
