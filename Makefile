@@ -1,4 +1,4 @@
-# Phalanx in a few commands; CMakeLists.txt has the details.
+# Phalanx in a few commands. Settings are in CMakePresets.json, the details in CMakeLists.txt.
 #
 #   make demo       builds, runs a cluster here, loses a machine, and shows the job going on
 #   make test       builds and runs everything, in about a quarter of an hour; ends with "N passed, N failed"
@@ -23,7 +23,7 @@ deps:
 	@deploy/install-deps
 
 configure: deps
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > $(BUILD).configure.log 2>&1 \
+	@cmake --preset default -B $(BUILD) -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > $(BUILD).configure.log 2>&1 \
 	  || { cat $(BUILD).configure.log; exit 1; }
 	@rm -f $(BUILD).configure.log
 
@@ -35,7 +35,7 @@ test: all
 	@BUILD=$(BUILD) tests/run
 
 sanitize: deps
-	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPHX_SANITIZE=ON > /dev/null
+	@cmake --preset sanitize -B $(BUILD)-asan > /dev/null
 	@cmake --build $(BUILD)-asan -j $(JOBS)
 	@BUILD=$(BUILD)-asan QUIET_SECONDS=0 tests/run
 
