@@ -115,6 +115,19 @@ void arena_done(struct arena *arena)
     arena->used_bytes = 0;
 }
 
+void arena_clear(struct arena *arena)
+{
+    struct arena_block *kept = arena->blocks;
+    if (!kept)
+        return;
+    arena->blocks = kept->next;
+    arena_done(arena);
+    memset(kept->bytes, 0, kept->used);
+    kept->used = 0;
+    kept->next = NULL;
+    arena->blocks = kept;
+}
+
 static void *need_memory(void *memory)
 {
     if (!memory) {

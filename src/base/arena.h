@@ -23,6 +23,8 @@ char *arena_strdup(struct arena *arena, struct str s);                   /* NUL-
 struct str arena_str(struct arena *arena, struct str s);                 /* copy; also NUL-terminated */
 struct str arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void arena_done(struct arena *arena); /* frees all; the arena is empty and usable again */
+/* Empties it and keeps its newest block: for one small thing after another. */
+void arena_clear(struct arena *arena);
 #define ARENA_CLEANUP                   __attribute__((cleanup(arena_done)))
 #define ARENA_NEW(arena, type)          ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_alloc_array((arena), (count), sizeof(type)))

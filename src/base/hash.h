@@ -1,6 +1,9 @@
 /* hash.h - hashes with fixed definitions: the same bytes give the same value everywhere and in every version.
  *
- * hash64: 64-bit FNV-1a finished with the splitmix64 mixer; for indexes and digests, not against adversaries.
+ * hash64: 64-bit FNV-1a finished with the splitmix64 mixer; for short texts whose hash is shown or stored.
+ *
+ * hash_words: eight bytes at a time, several times as fast; for indexes and digests. Neither withstands
+ * adversaries.
  *
  * crc32c: Castagnoli polynomial (RFC 3720), for frames and files.
  *
@@ -15,6 +18,7 @@
 #include <stdint.h>
 
 uint64_t hash64(uint64_t seed, const void *data, size_t len);
+uint64_t hash_words(uint64_t seed, const void *data, size_t len);
 uint64_t hash_mix(uint64_t value);                                    /* splitmix64 finaliser: a bijection */
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);          /* start with 0; chains */
 /* Of what is behind `first` followed by the `len` bytes behind `second`, each summed from 0. */

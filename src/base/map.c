@@ -16,7 +16,7 @@ struct str_map_slot {
 
 static uint64_t str_hash(struct str key)
 {
-    return hash64(0, key.data, key.len);
+    return hash_words(0, key.data, key.len);
 }
 
 /* The key's slot, or the free one where it would go. The map has a free slot. */

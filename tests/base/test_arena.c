@@ -64,6 +64,23 @@ static void strings(void **state)
     assert_int_equal(strlen(wide.data), 700);
 }
 
+/* What comes after it is zero-filled, as from a fresh arena, whatever was there. */
+static void cleared_arena_is_as_fresh(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    arena_clear(&arena);
+    for (int round = 0; round < 50; round++) {
+        for (size_t size = 1; size < (size_t)20 << round % 12; size = size * 3 / 2 + 1) {
+            unsigned char *piece = arena_alloc(&arena, size);
+            for (size_t i = 0; i < size; i++)
+                assert_int_equal(piece[i], 0);
+            memset(piece, 0xab, size);
+        }
+        arena_clear(&arena);
+        assert_int_equal(arena.used_bytes, 0);
+    }
+}
+
 static void vectors_keep_order(void **state)
 {
     struct rng rng;
@@ -97,6 +114,7 @@ int main(void)
         cmocka_unit_test(pieces_are_apart),
         cmocka_unit_test(limit_holds),
         cmocka_unit_test(strings),
+        cmocka_unit_test(cleared_arena_is_as_fresh),
         cmocka_unit_test(vectors_keep_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,6 +98,28 @@ static void hash64_is_fixed(void **state)
     assert_int_not_equal(hash64(1, "a", 1), hash64(0, "a", 1));
 }
 
+/* So are these: every bit of the text and its length count. */
+static void hash_words_is_fixed(void **state)
+{
+    unsigned char text[40] = {0};
+    uint64_t seen[1 + 40 + 8 * 40];
+    size_t count = 0;
+    assert_int_equal(hash_words(0, NULL, 0), hash_mix(UINT64_C(0x9e3779b97f4a7c15)));
+    assert_int_equal(hash_words(7, "a", 1),
+                     hash_mix((7 ^ 2 * UINT64_C(0x9e3779b97f4a7c15) ^ 'a') * UINT64_C(0x9e3779b97f4a7c15)));
+    for (size_t len = 0; len <= sizeof text; len++)
+        seen[count++] = hash_words(0, text, len);
+    for (size_t bit = 0; bit < 8 * sizeof text; bit++) {
+        text[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        seen[count++] = hash_words(0, text, sizeof text);
+        text[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    for (size_t a = 0; a < count; a++)
+        for (size_t b = 0; b < a; b++)
+            assert_int_not_equal(seen[a], seen[b]);
+    assert_int_not_equal(hash_words(1, "a", 1), hash_words(0, "a", 1));
+}
+
 /* The generator's outputs for a known state: xoshiro256** from {1, 2, 3, 4}, computed by hand for two steps.
  */
 static void generator_is_fixed(void **state)
@@ -144,6 +166,7 @@ int main(void)
         cmocka_unit_test(digests_are_the_standard_ones),
         cmocka_unit_test(crc32c_is_castagnoli),
         cmocka_unit_test(hash64_is_fixed),
+        cmocka_unit_test(hash_words_is_fixed),
         cmocka_unit_test(generator_is_fixed),
         cmocka_unit_test(ranges_are_kept_and_even),
     };
