@@ -1,6 +1,5 @@
 #include "core/internal.h"
 
-#include "base/hash.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
 #include "core/object/life.h"
@@ -228,13 +227,6 @@ int64_t core_deadline(const struct core *core)
     for (size_t i = 0; i < sizeof(all_ns) / sizeof(*all_ns); i++)
         due_ns = all_ns[i] < due_ns ? all_ns[i] : due_ns;
     return due_ns;
-}
-
-uint64_t core_digest(const struct core *core)
-{
-    struct buf bytes BUF_CLEANUP = {0};
-    core_snapshot_write(core, &bytes);
-    return hash64(0, bytes.data, bytes.len);
 }
 
 const struct cluster *core_cluster(const struct core *core)

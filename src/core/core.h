@@ -46,7 +46,8 @@ uint64_t core_epoch(const struct core *core);     /* of the last EVENT_BOOT */
 int64_t core_now(const struct core *core);        /* its stamp */
 /* stamp at which an EVENT_TICK is wanted; INT64_MAX: none */
 int64_t core_deadline(const struct core *core);
-uint64_t core_digest(const struct core *core);    /* hash of the snapshot's bytes */
+/* Of the whole state: core_snapshot_digest of its snapshot. */
+uint64_t core_digest(const struct core *core);
 
 /* Would this write be accepted, were it stamped `now_ns` (earlier than core_now(): then)? Same checks as the
  * step; fills `effects` with the one REPLY it would give when it would be refused (returns false), or with
@@ -56,6 +57,8 @@ bool core_check_write(struct core *core, const struct write_event *write, int64_
 
 /* The whole state as bytes (proto/snapshot.proto, zero or more length-delimited records; canonical). */
 void core_snapshot_write(const struct core *core, struct buf *out);
+/* core_digest of the core that wrote these bytes: a hash over its records' hashes, in their order. */
+uint64_t core_snapshot_digest(struct str bytes);
 /* Into a fresh core. ERROR_CORRUPT / ERROR_UNSUPPORTED name the record. The core is unusable after a
  * failure. */
 int core_snapshot_read(struct core *core, struct str bytes, struct error *error);

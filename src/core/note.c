@@ -142,6 +142,8 @@ static struct note *note_put(struct note_ring *ring, struct buf text, size_t rea
 {
     if (!ring->slots)
         ring->slots = mem_alloc(EVENT_OBJECTS_MAX * sizeof(*ring->slots));
+    if (!ring->hashes)
+        ring->hashes = mem_alloc(EVENT_OBJECTS_MAX * sizeof(*ring->hashes));
     if (ring->next - ring->first == EVENT_OBJECTS_MAX)
         note_drop_first(ring);
     struct note *note = mem_alloc(sizeof(*note));
@@ -158,6 +160,7 @@ static struct note *note_put(struct note_ring *ring, struct buf text, size_t rea
     note->reason = (struct str){note->text + namespace_at - 1 - reason_len, reason_len};
     CHECK(!ring->slots[note->slot % EVENT_OBJECTS_MAX]);
     ring->slots[note->slot % EVENT_OBJECTS_MAX] = note;
+    ring->hashes[note->slot % EVENT_OBJECTS_MAX] = 0;
     CHECK(ring->next - ring->first <= EVENT_OBJECTS_MAX);
     str_map_put(&ring->by_text, str_from(note->text), note);
     return note;
@@ -173,6 +176,7 @@ void note_add(struct note_ring *ring, const struct note_input *input, obj_id uid
         str_map_get(&ring->by_text, note_key(&text, input->warning, input->reason, input->message, &about));
     if (note) {
         CHECK(note->warning == input->warning && note->regarding == about.kind);
+        ring->hashes[note->slot % EVENT_OBJECTS_MAX] = 0;
         note->count++;
         note->last_ns = now_ns;
         note->changed_seq = seq;
@@ -209,6 +213,7 @@ void note_ring_done(struct note_ring *ring)
     note_ring_bury(ring);
     vec_done(&ring->dead);
     mem_free(ring->slots);
+    mem_free(ring->hashes);
     str_map_done(&ring->by_text);
     *ring = (struct note_ring){0};
 }

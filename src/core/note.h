@@ -28,6 +28,7 @@ struct note {
 struct note_ring {
     struct note **slots; /* [EVENT_OBJECTS_MAX], by slot % EVENT_OBJECTS_MAX */
     uint64_t first, next;
+    uint64_t *hashes; /* private: of each slot's record, for digests; 0: not known */
     struct str_map by_text; /* private */
     VEC(struct note *)
     dead; /* private: pushed out, freed when the next step begins so that effects can name them */

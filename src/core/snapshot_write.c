@@ -1,27 +1,45 @@
 /* snapshot_write.c - the state as records (proto/snapshot.proto), in one fixed order. */
 #include "core/internal.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/agent/codec_pb.h"
 #include "core/snapshot.h"
 
 struct writer {
     struct arena arena; /* of the record being built */
-    struct buf *out;
+    struct buf *out;    /* for a digest: the record at hand alone */
+    bool digests;
+    uint64_t record_hash, digest; /* of the last record; of all so far */
 };
+
+static uint64_t digest_join(uint64_t digest, uint64_t record_hash)
+{
+    return hash_mix(digest ^ record_hash);
+}
+
+static void digest_record(struct writer *writer)
+{
+    writer->record_hash = hash_words(0, writer->out->data, writer->out->len);
+    writer->digest = digest_join(writer->digest, writer->record_hash);
+    buf_clear(writer->out);
+}
 
 static void put(struct writer *writer, Snapshot__Record *record)
 {
     size_t size = snapshot__record__get_packed_size(record);
     CHECK(size <= UINT32_MAX);
     uint8_t length[4] = {(uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16), (uint8_t)(size >> 24)};
-    buf_add(writer->out, length, sizeof(length));
+    if (!writer->digests)
+        buf_add(writer->out, length, sizeof(length));
     buf_reserve(writer->out, size);
     size_t packed = snapshot__record__pack(record, (uint8_t *)writer->out->data + writer->out->len);
     CHECK(packed == size);
     writer->out->len += packed;
     writer->out->data[writer->out->len] = 0;
-    arena_done(&writer->arena);
+    if (writer->digests)
+        digest_record(writer);
+    arena_clear(&writer->arena);
 }
 
 static int64_t *copy_i64(struct arena *arena, const int64_t *from, size_t count)
@@ -76,6 +94,18 @@ static void write_note(struct writer *writer, const struct note *note)
     pb.count = note->count;
     pb.changed_seq = note->changed_seq;
     put(writer, &record);
+}
+
+/* There are thousands, and most stay as they are: what a digest needs of a note is kept until it changes. */
+static void digest_note(struct writer *writer, const struct note_ring *notes, uint64_t slot)
+{
+    uint64_t *kept = &notes->hashes[slot % EVENT_OBJECTS_MAX];
+    if (*kept) {
+        writer->digest = digest_join(writer->digest, *kept);
+        return;
+    }
+    write_note(writer, note_at(notes, slot));
+    *kept = writer->record_hash;
 }
 
 static Snapshot__Account *write_account(struct arena *arena, const struct ledger_account *account)
@@ -473,34 +503,66 @@ static void put_record(void *context, Snapshot__Record *record)
     put(context, record);
 }
 
+static void write_all(struct writer *writer, const struct core *core)
+{
+    write_header(writer, core);
+    for (uint64_t slot = core->notes.first; slot < core->notes.next; slot++) {
+        if (writer->digests)
+            digest_note(writer, &core->notes, slot);
+        else
+            write_note(writer, note_at(&core->notes, slot));
+    }
+    snapshot_write_objects(core->objects, put_record, writer);
+    for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
+        const struct jobset *jobset = core->jobs.jobsets.items[i];
+        write_jobset(writer, jobset);
+        snapshot_write_pace(jobset, put_record, writer);
+        for (size_t g = 0; g < jobset->gangs.len; g++) {
+            write_gang(writer, jobset->gangs.items[g]);
+            snapshot_write_preflight(jobset->gangs.items[g], put_record, writer);
+        }
+        for (size_t j = 0; j < jobset->old_jobs.len; j++)
+            write_job(writer, jobset->old_jobs.items[j], false);
+        for (uint32_t j = 0; j < jobset->job_count; j++)
+            if (jobset->jobs[j])
+                write_job(writer, jobset->jobs[j], true);
+    }
+    for (size_t i = 0; i < core->cluster.machine_count; i++)
+        write_machine(writer, core, &core->cluster.machines[i]);
+    snapshot_write_admit(core->admit, put_record, writer);
+    snapshot_write_health(core->health, put_record, writer);
+    snapshot_write_lemons(core->lemons, put_record, writer);
+    snapshot_write_errands(core->errands, put_record, writer);
+    snapshot_write_hangs(core->hangs, put_record, writer);
+    snapshot_write_repairs(core->repairs, put_record, writer);
+    snapshot_write_folders(&core->jobs, put_record, writer);
+    arena_done(&writer->arena);
+}
+
 void core_snapshot_write(const struct core *core, struct buf *out)
 {
     struct writer writer = {.out = out};
-    write_header(&writer, core);
-    for (uint64_t slot = core->notes.first; slot < core->notes.next; slot++)
-        write_note(&writer, note_at(&core->notes, slot));
-    snapshot_write_objects(core->objects, put_record, &writer);
-    for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
-        const struct jobset *jobset = core->jobs.jobsets.items[i];
-        write_jobset(&writer, jobset);
-        snapshot_write_pace(jobset, put_record, &writer);
-        for (size_t g = 0; g < jobset->gangs.len; g++) {
-            write_gang(&writer, jobset->gangs.items[g]);
-            snapshot_write_preflight(jobset->gangs.items[g], put_record, &writer);
-        }
-        for (size_t j = 0; j < jobset->old_jobs.len; j++)
-            write_job(&writer, jobset->old_jobs.items[j], false);
-        for (uint32_t j = 0; j < jobset->job_count; j++)
-            if (jobset->jobs[j])
-                write_job(&writer, jobset->jobs[j], true);
+    write_all(&writer, core);
+}
+
+uint64_t core_digest(const struct core *core)
+{
+    struct buf record BUF_CLEANUP = {0};
+    struct writer writer = {.out = &record, .digests = true};
+    write_all(&writer, core);
+    return writer.digest;
+}
+
+uint64_t core_snapshot_digest(struct str bytes)
+{
+    uint64_t digest = 0;
+    while (bytes.len) {
+        const uint8_t *length = (const uint8_t *)bytes.data;
+        CHECK(bytes.len >= 4);
+        size_t size = length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16 | (size_t)length[3] << 24;
+        CHECK(size <= bytes.len - 4);
+        digest = digest_join(digest, hash_words(0, bytes.data + 4, size));
+        bytes = (struct str){bytes.data + 4 + size, bytes.len - 4 - size};
     }
-    for (size_t i = 0; i < core->cluster.machine_count; i++)
-        write_machine(&writer, core, &core->cluster.machines[i]);
-    snapshot_write_admit(core->admit, put_record, &writer);
-    snapshot_write_health(core->health, put_record, &writer);
-    snapshot_write_lemons(core->lemons, put_record, &writer);
-    snapshot_write_errands(core->errands, put_record, &writer);
-    snapshot_write_hangs(core->hangs, put_record, &writer);
-    snapshot_write_repairs(core->repairs, put_record, &writer);
-    snapshot_write_folders(&core->jobs, put_record, &writer);
+    return digest;
 }

@@ -11,7 +11,8 @@ enum { RECORD_ARENA_BYTES = 64 * 1024 * 1024, SNAPSHOT_LATE_RECORDS = 3, SNAPSHO
 
 static uint64_t record_hash(const struct disk_record *record)
 {
-    return hash64(record->seq ^ hash_mix((uint64_t)record->stamp_ns), record->bytes.data, record->bytes.len);
+    uint64_t seed = record->seq ^ hash_mix((uint64_t)record->stamp_ns);
+    return hash_words(seed, record->bytes.data, record->bytes.len);
 }
 
 void disk_append(struct sim_disk *disk, const struct event *event)
@@ -60,7 +61,10 @@ void disk_snapshot(struct world *world)
     struct sim_disk *disk = &world->disk;
     struct disk_snapshot snapshot = {.seq = core_seq(world->controller.core)};
     core_snapshot_write(world->controller.core, &snapshot.bytes);
-    snapshot.digest = hash64(0, snapshot.bytes.data, snapshot.bytes.len);
+    snapshot.digest = core_snapshot_digest(buf_str(&snapshot.bytes));
+    if (core_digest(world->controller.core) != snapshot.digest)
+        world_fail(world, TORTURE_REPLAY, "the digest at record %llu is not that of the snapshot",
+                   (unsigned long long)snapshot.seq);
     vec_push(&disk->snapshots, snapshot);
     if (disk->snapshots.len > SNAPSHOTS_KEPT)
         snapshot_drop(disk, 0);

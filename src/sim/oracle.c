@@ -226,7 +226,7 @@ void oracle_applied(struct world *world, const struct event *event)
     struct buf bytes BUF_CLEANUP = {0};
     record_encode(&bytes, event);
     vec_push(&world->applied,
-             hash64(event->seq ^ hash_mix((uint64_t)event->stamp_ns), bytes.data, bytes.len));
+             hash_words(event->seq ^ hash_mix((uint64_t)event->stamp_ns), bytes.data, bytes.len));
     bool compared = event->seq % DIGEST_EVERY == 0 && replays_alike(world);
     vec_push(&world->digests, compared ? core_digest(core) : 0);
 }

@@ -98,7 +98,9 @@ static inline void twins_step(struct twins *twins, const struct core *core, cons
         return;
     struct buf snapshot BUF_CLEANUP = {0};
     core_snapshot_write(core, &snapshot);
-    uint64_t digest = hash64(0, snapshot.data, snapshot.len);
+    uint64_t digest = core_snapshot_digest(buf_str(&snapshot));
+    if (core_digest(core) != digest)
+        fail_msg("the digest at record %llu is not that of the snapshot", (unsigned long long)event->seq);
     for (int i = 0; i < TWINS; i++) {
         if (twins->cores[i])
             twins_compare(twins, i, core, event, effects, digest);
