@@ -37,6 +37,7 @@ struct pending *controller_queue(struct world *world, enum event_kind kind)
 {
     struct pending *pending = mem_alloc(sizeof(*pending));
     pending->event.kind = kind;
+    world->controller.tick_queued |= kind == EVENT_TICK;
     vec_push(&world->controller.queue, pending);
     controller_turn_soon(world);
     return pending;
@@ -279,8 +280,11 @@ static void apply(struct world *world, size_t count)
 static void drop_queued(struct world *world, size_t count)
 {
     struct sim_controller *controller = &world->controller;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (controller->queue.items[i]->event.kind == EVENT_TICK)
+            controller->tick_queued = false;
         pending_free(controller->queue.items[i]);
+    }
     memmove(controller->queue.items, controller->queue.items + count,
             (controller->queue.len - count) * sizeof(*controller->queue.items));
     controller->queue.len -= count;
@@ -338,7 +342,7 @@ static void arm_timers(struct world *world)
     if (mono_ns != INT64_MAX)
         arm_turn(world, clock_when(&controller->mono, mono_ns));
     int64_t wall_ns = core_deadline(controller->core);
-    if (wall_ns != INT64_MAX) {
+    if (wall_ns != INT64_MAX && !controller->tick_queued) {
         int64_t due_ns = clock_when(&controller->wall, wall_ns);
         arm_turn(world, due_ns > world->now_ns ? due_ns : world->now_ns + NS_PER_MS);
     }
@@ -355,7 +359,8 @@ void controller_turn(struct world *world, const struct sim_event *event)
     if (controller->listening) {
         link_check_leases(world);
         steps_flush(world, false);
-        if (core_deadline(controller->core) <= clock_at(&controller->wall, world->now_ns))
+        if (!controller->tick_queued &&
+            core_deadline(controller->core) <= clock_at(&controller->wall, world->now_ns))
             controller_queue(world, EVENT_TICK);
     }
     commit(world);

@@ -289,6 +289,7 @@ struct sim_controller {
     struct effects effects;
     struct sim_clock wall, mono;
     VEC(struct pending *) queue;
+    bool tick_queued;
     size_t syncing; /* records under way to the disk: the process is blocked */
     bool listening; /* its first records are durable; agents and clients are heard */
     bool paused, start_due;
