@@ -6,11 +6,12 @@ from e2e import BUILD, ROOT, check, jobset
 from surface import Following, has
 
 PYTHON = "/usr/bin/python3"
-# Makes steps without saving, until it is told that it will be stopped; then saves the step it has reached and ends.
+# Makes steps without saving until it is told that it will be stopped; then saves each step until it is stopped.
 TRAINER = """
 import signal, sys, time
 import phalanx
-signal.signal(signal.SIGTERM, lambda *_: None)  # the notice says the same, and to all ranks at one step
+stopped = []
+signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
 with phalanx.join() as job:
     saved = job.checkpoint_restore()
     if saved is not None:
@@ -20,11 +21,13 @@ with phalanx.join() as job:
     while True:
         step += 1
         job.step(step)
+        ends = bool(stopped)
         if job.notice() is not None:
             job.checkpoint_save(step, b"state")
             job.checkpoint_wait(step, 60)
             print("told: saved step", step, flush=True)
-            sys.exit(0)
+        if ends:
+            break
         time.sleep(0.1)
 """
 
@@ -66,6 +69,7 @@ def drain_with_notice(k, cluster):
     pod, node = k.run(*pods_of(k, "told"), "-o", "jsonpath={.items[0].metadata.name} {.items[0].spec.nodeName}").split()
     log = Following(k, "logs", "-f", pod)
     log.until("runs")
+    k.until(r"^\d+$", "get", "jobset", "told", "-o", "jsonpath={.status.phalanx.step}")  # it is known to have joined
     has(k.run("drain", node, "--timeout=60s", errors=True), f"evicting pod {k.namespace}/told", r"drained")
     step = log.end().rsplit("told: saved step ", 1)
     check(len(step) == 2, f"the task was not told: {log.said()}")

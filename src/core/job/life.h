@@ -66,6 +66,9 @@ int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum
  * `grace_s` (-1: the longest grace among them) at the latest. False: nothing is worth waiting for. */
 bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s);
 bool jobs_are_drained(const struct task *task); /* that is under way */
+/* The task ended by itself while it was drained, saved or not: its JobSet leaves the machine at once, and the
+ * task counts as evicted. Nothing happens to other tasks. */
+void jobs_drained_ended(struct step *step, struct task *task);
 /* Everyone who was told at `noticed_ns` has a checkpoint behind that in the log, or is not there any more. */
 bool jobs_have_saved(const struct job_store *store, const struct machine *machine, int64_t noticed_ns);
 /* Its tasks are stopped and count as disrupted, like those of evicted Pods; `why` is what users read. */

@@ -272,6 +272,13 @@ bool jobs_are_drained(const struct task *task)
     return move->under_way && move->phase == MOVE_SAVING && move->machine == task->machine;
 }
 
+void jobs_drained_ended(struct step *step, struct task *task)
+{
+    const struct move *move = &task->job->jobset->move;
+    if (jobs_are_drained(task) && move->planned && !move->by_spares)
+        leave(step, task->job->jobset, &step->cluster->machines[task->machine], -1);
+}
+
 bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s)
 {
     struct jobset *jobset = task->job->jobset;

@@ -364,6 +364,7 @@ static void task_preparing(struct step *step, struct task *task, const struct ta
 static void task_exited(struct step *step, struct task *task, const struct task_report *report)
 {
     CHECK(report->kind == REPORT_EXITED || report->kind == REPORT_START_FAILED);
+    jobs_drained_ended(step, task);
     containers_take(step, task, report);
     task->exit_code = report->exit_code;
     task->signal = report->signal;

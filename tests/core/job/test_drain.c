@@ -114,10 +114,59 @@ static void an_order_is_the_cause_and_names_its_user(void **state)
     }
 }
 
+static void say(struct harness *h, struct task *task, enum report_kind kind, int64_t number)
+{
+    struct task_report report = {.kind = kind, .task = task->uid, .step = number};
+    harness_report(h, &report, task->machine);
+}
+
+/* A program that saves when it is told and then exits with 0, before the controller stops it, has left its
+ * machine like any evicted one: the Pod goes, and the JobSet begins again elsewhere. */
+static void one_that_ends_while_it_is_drained_was_evicted(void **state)
+{
+    for (int code = 0; code < 2; code++) {
+        struct harness h;
+        struct task_notice notice = {0};
+        harness_init(&h, 3, 4, 0);
+        struct jobset *jobset =
+            harness_create(&h, "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+                               "kind: JobSet\n"
+                               "metadata: {name: p}\n"
+                               "spec:\n"
+                               "  failurePolicy: {maxRestarts: 3}\n"
+                               "  replicatedJobs:\n"
+                               "  - name: w\n"
+                               "    template: {spec: {parallelism: 1, completions: 1, backoffLimit: 0, "
+                               "template: {spec: {restartPolicy: Never, terminationGracePeriodSeconds: 50, "
+                               "containers: [{name: c, image: i, command: [x]}]}}}}\n");
+        harness_run_all(&h);
+        struct task *task = harness_task(&h, "p-w-0-0");
+        obj_id uid = task->uid;
+        const struct machine *machine = &core_cluster(h.core)->machines[task->machine];
+        say(&h, task, REPORT_JOINED, 0);
+        say(&h, task, REPORT_SHARD_SAVED, 3);
+        assert_int_equal(jobset->checkpoint.committed_step, 3);
+        assert_int_equal(cordon(&h, machine->name.data, true, &notice), 1);
+        remove_pod(&h, task, true, "alice");
+        assert_true(jobset->move.under_way);
+        assert_int_equal(task->state, TASK_RUNNING);
+        harness_exit(&h, task, code);
+        assert_false(jobset->move.under_way);
+        assert_false(jobset->conditions[CONDITION_COMPLETED].status);
+        assert_null(jobs_find_task(core_jobs(h.core), uid));
+        harness_wait(&h, 20 * 60 * NS_PER_SECOND);
+        harness_run_all(&h);
+        assert_int_equal(jobset->record_count, 1);
+        assert_int_not_equal(harness_task(&h, "p-w-0-0")->machine, machine->id);
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_joined_tasks_of_the_machine_are_told),
+        cmocka_unit_test(one_that_ends_while_it_is_drained_was_evicted),
         cmocka_unit_test(an_order_is_the_cause_and_names_its_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
