@@ -198,10 +198,10 @@ void phx_set_total_steps(phx_context *ctx, uint64_t total);
 int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, size_t metric_count,
              struct phx_error *error);
 
-/* What a rank does within a step. In a synchronous job every rank makes a step in the same time, so that only
- * its own work tells a slow machine from those that wait for it: the time that is neither COMMUNICATE nor
- * SAVE. Time in phx_barrier and in the calls that save checkpoints counts so by itself. A program that marks
- * nothing else should mark its collectives. */
+/* The activities of a rank within a step. In a synchronous job every rank takes the same time for a step, so
+ * only a rank's own work tells a slow machine from those that wait for it: the time that is neither
+ * COMMUNICATE nor SAVE. Time in phx_barrier and in the calls that save checkpoints counts as waiting by
+ * itself. A program that marks nothing else should mark its collectives. */
 enum phx_phase {
     PHX_PHASE_NONE = 0,
     PHX_PHASE_COMPUTE = 1,

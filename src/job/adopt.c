@@ -69,7 +69,7 @@ int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t
 
 /* ---- by and by ---- */
 
-/* What a slot has is read there from now on. */
+/* Releases agreement.data: from now on the shard is read from its slot. */
 static void drop_data(struct phx_context *ctx)
 {
     struct job_agreement *agreement = &ctx->agreement;

@@ -1,19 +1,20 @@
-/* Which checkpoint a gang restores, a rank's side (rank 0's other side is council.c, what is chosen plan.c).
+/* A rank's side of the negotiation of which checkpoint the gang restores. Rank 0's other side is council.c;
+ * plan.c makes the choice.
  *
- * With the table of ranks comes the newest commit. Each rank offers what it can give: what lies in its
- * machine's folder in memory, its shard of that commit, and older ones. It is told its source, gets the shard
- * and says whether it is whole. A source that is damaged is struck, and all are told anew. When everybody has
- * a whole shard of one checkpoint, that is agreed.
+ * The newest commit arrives with the table of ranks. Each rank offers what it can give: shards in its
+ * machine's folder in memory, its shard of that commit, and older shards. Rank 0 names a source for each
+ * rank; the rank fetches the shard and says whether it is whole. A damaged source is struck off and rank 0
+ * names new ones. The gang has agreed when every rank has a whole shard of one checkpoint.
  *
- * A checkpoint in storage that is older than the newest commit needs no word of the controller. It commits
- * (N, A) when every rank of attempt A has a durable shard of step N, and that every rank finds a whole shard
- * of (N, A) says the same. The two newest commits are never deleted, so one damaged shard costs the steps
- * between them. Nothing in storage that is newer than the newest commit is offered.
+ * A checkpoint in storage that is older than the newest commit needs no word of the controller. The
+ * controller commits (N, A) when every rank of attempt A has a durable shard of step N; if every rank finds a
+ * whole shard of (N, A), the same is proved. The two newest commits are never deleted, so one damaged shard
+ * costs the steps between them. Nothing in storage that is newer than the newest commit is offered.
  *
- * A job set of several gangs must restore one step in all of them, and a gang sees only itself: there only
- * the newest commit is offered.
+ * A job set of several gangs must restore the same step in all of them, and a gang sees only itself: such a
+ * gang offers the newest commit only.
  *
- * All of it belongs to an attempt: job_agree_reset begins anew. */
+ * The negotiation belongs to an attempt: job_agree_reset begins a new one. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -39,7 +40,8 @@ static void check_copied(struct job_keep *keep, const struct job_checkpoint_ref 
         held_forget_copied(&keep->held);
 }
 
-/* What is in memory is not committed: older files must stay until something newer is. */
+/* Ends the negotiation. A checkpoint in memory is not committed, so older files must stay until a newer one
+ * is. */
 static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, bool stored)
 {
     struct job_agreement *agreement = &ctx->agreement;
@@ -113,8 +115,8 @@ static int inspect(const struct phx_context *ctx, const struct shard_id *id, str
     return status;
 }
 
-/* What storage has of the newest commit, and what else has a name behind it. *error: why it has nothing of
- * the newest commit; its code is 0 where it has. */
+/* Offers this rank's shard of the newest commit and the older shards of the storage. *error says why the
+ * newest commit cannot be offered; its code is 0 when it can. */
 static void offer_stored(const struct phx_context *ctx, struct offer_list *list, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -219,8 +221,8 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
     int slot = job_keep_find(ctx, &(struct job_checkpoint_ref){true, offer->step, offer->attempt});
     bool own = holder == ctx->settings.rank && offer->place == OFFER_SLOT && offer->rank == holder;
     if (own && slot >= 0)
-        /* What this process has sealed or read through before need not be read while all wait: restoring
-         * looks. */
+        /* A slot that this process has sealed or verified need not be read again while all ranks wait:
+         * restoring checks it. */
         return held_known(&ctx->keep.held, slot) || held_verify(&ctx->keep.held, slot)
                    ? 0
                    : job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",

@@ -95,7 +95,7 @@ void job_auto_kept(struct job_auto *chosen, uint64_t step, bool hold, bool save,
         chosen->saved = step;
 }
 
-/* What is said of the plan. */
+/* Computes the figures that describe the plan: cost, interval and expected ETTR. */
 static void weigh(struct job_auto *chosen)
 {
     const struct interval_measured *measured = &chosen->measured;

@@ -17,7 +17,7 @@ struct job_auto {
      * ETTR; 0: nothing is expected yet. */
     double write_s, interval_s, ettr;
     int64_t lost_ns; /* a restart is being measured since then; 0: none is */
-    /* What was kept last is on its way: by how much the steps take longer meanwhile. NULL: nothing is. */
+    /* How much longer steps take while the newest checkpoint is being sent on; NULL: none is. */
     struct interval_window *behind;
     double behind_s, quiet_s; /* the latter: what a step took before */
 };

@@ -76,7 +76,7 @@ int job_save_slot(struct phx_context *ctx, uint64_t step, const struct held_slot
     return status == 0 ? report(ctx, step, size, error) : status;
 }
 
-/* What the program's own thread does from now on; returns what it did. */
+/* Sets the phase of the program's own thread and returns the previous one. */
 static enum phx_phase change_phase(struct phx_context *ctx, enum phx_phase phase)
 {
     pthread_mutex_lock(&ctx->mutex);
@@ -152,14 +152,14 @@ int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
     return status;
 }
 
-/* What is restored: data in memory, or a shard. */
+/* The shard that is restored: data in memory, or a file in storage. */
 struct source {
     const uint8_t *data; /* NULL: in storage */
     size_t len;
     struct shard_id id;
 };
 
-/* Its own, or, where that was damaged, a replica's. */
+/* Returns this rank's own shard or, if that was damaged, a replica's. */
 static struct shard_id stored_source(const struct phx_context *ctx)
 {
     const struct offer *offer = &ctx->agreement.source;
@@ -169,7 +169,7 @@ static struct shard_id stored_source(const struct phx_context *ctx)
     return id;
 }
 
-/* What the source is in stays in memory until the end. */
+/* Pins the memory of the source until the restore ends. */
 static void begin_reading(phx_context *ctx)
 {
     pthread_mutex_lock(&ctx->mutex);

@@ -1,33 +1,33 @@
-/* context.h - the inside of a phx_context, and who does what in the library.
+/* context.h - the inside of a phx_context, and which file of the library does what.
  *
  *     calls.c, checkpoint.c, join.c    the public functions, in the caller's thread
  *     rejoin.c                         from one attempt to the next within the process
- *     steps.c                          the loop that does all of it, with the public functions
- *     auto.c                           the steps at which it keeps the state, where nobody has set them
+ *     steps.c                          phx_run_steps, the loop that uses the public functions
+ *     auto.c                           the checkpoint intervals of the loop when the program sets none
  *     notice.c                         the step at which all ranks save after a notice
  *     service.c                        the context's thread: polls all descriptors, runs the timers
  *     link.c                           the connection to the agent
  *     spoke.c                          this rank's side of the star: its messages to and from the hub
  *     hub.c                            rank 0's other side: the meeting point of all ranks, itself included
- *     agree.c, council.c               both sides of the question which checkpoint the gang restores
+ *     agree.c, council.c               both sides of the negotiation of the checkpoint to restore
  *     store.c                          slots that the agent moves to and from an object store
  *     keep.c                           checkpoints in memory, and the thread that seals them
- *     adopt.c                          a shard that came from elsewhere gets its slot
- *     dump.c                           a dying checkpoint: survivors write what all had
- *     cut.c                            the shards that another world has kept, wherever they lie
- *     peer.c                           copies of what is held on other machines
- *     load.c                           regions from a checkpoint, also one that was cut otherwise
- *     import.c                         regions from a file of other programs
+ *     adopt.c                          moves a shard that came from elsewhere into a slot
+ *     dump.c                           a dying checkpoint: survivors write the newest common state
+ *     cut.c                            reads the shards of another world, wherever they are
+ *     peer.c                           copies of checkpoints on other machines
+ *     load.c                           fills regions from a checkpoint, also of another world
+ *     import.c                         fills regions from a file of another program
  *     conn, star, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, pack, regions,
  *     safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
  * resolution. Sending never blocks, so callers send under the mutex too, and wake the thread only when a
- * socket didn't take all. Whatever a caller may wait for ends with job_changed().
+ * socket did not take all bytes. Every event that a caller may wait for calls job_changed().
  *
- * Failure is sticky: the first lost rank (or the fence, which beats it) is what every later call reports,
- * until the process goes on under the next attempt. That change is made by the context's thread between two
- * polls, when nobody waits for anything of the old attempt any more.
+ * Failure is sticky: every later call reports the first lost rank (or the fence, which beats it) until the
+ * process goes on under the next attempt. The context's thread makes that change between two polls, when no
+ * caller waits for anything of the old attempt.
  */
 #ifndef PHX_JOB_CONTEXT_H
 #define PHX_JOB_CONTEXT_H
@@ -84,7 +84,7 @@ struct job_link {
     enum link_state state;
     struct job_conn conn;
     int64_t retry_ns, backoff_ns;
-    bool leaving; /* LEAVE is to be sent, or was */
+    bool leaving; /* LEAVE has been sent, or will be */
     bool leave_sent;
 };
 
@@ -110,7 +110,7 @@ struct job_checkpoint_ref {
     uint32_t attempt;
 };
 
-/* What rank 0 asks this rank; the thread in phx_join answers. */
+/* The question that rank 0 asked this rank; the thread in phx_join answers it. */
 enum job_asked { AGREE_NOTHING, AGREE_OFFER, AGREE_SOURCE, AGREE_CUT, AGREE_DUMP };
 
 /* Status of STAR_AGREED. */
@@ -122,97 +122,100 @@ enum job_agreed {
     AGREED_REFUSED = 4
 };
 
-/* A shard that a survivor writes: of this rank of the whole world. */
+/* A shard that a survivor writes for a rank of the whole world. */
 struct job_dump_item {
     uint32_t rank;
     struct offer offer;
 };
 #define DUMP_ITEM_SIZE (4 + OFFER_SIZE)
 
-/* Who gives the shard of one rank of another world, and from where. */
+/* The rank that gives one shard of a checkpoint of another world, and where it has the shard. */
 struct job_part {
     uint32_t holder;
     struct offer offer;
 };
 #define PART_SIZE (4 + OFFER_SIZE)
 
-/* The checkpoint is of another world, and each rank takes what it needs from its shards. */
+/* A checkpoint of another world, from whose shards each rank takes the parts that it needs. */
 struct job_cut {
-    uint32_t world;         /* 0: there is none */
+    uint32_t world;         /* 0: the checkpoint is of this world */
     struct job_part *parts; /* [world] */
 };
 
-/* Which checkpoint all ranks restore (agree.c). */
+/* The state of the negotiation of the checkpoint that all ranks restore (agree.c). */
 struct job_agreement {
     struct job_checkpoint_ref committed; /* the newest commit, as the table says */
     enum job_asked asked;
-    uint32_t round; /* of the source, from 1 */
+    uint32_t round; /* counts the sources that rank 0 has named, from 1 */
     struct offer source;
     uint32_t holder;
-    struct job_checkpoint_ref older; /* what all can go back to without the source's; never overwritten */
-    bool taken;   /* the source's shard is here, whole */
-    bool settled; /* constant from here on; ctx->restore is set */
-    bool broken;  /* no checkpoint is whole for every rank; the text says what is wrong */
+    struct job_checkpoint_ref older; /* an older checkpoint that all ranks have; never overwritten */
+    bool taken;                      /* this rank has the source's shard, whole */
+    bool settled;                    /* the negotiation has ended, and ctx->restore is set */
+    bool broken;                     /* no checkpoint is whole for every rank; `text` says why */
     char text[240];
     /* A dying checkpoint: what to write, and the bytes that were written. */
     struct job_dump_item *dump;
     size_t dump_count;
     uint64_t dumped;
-    uint8_t *data; /* a shard from elsewhere that has no slot yet; NULL: it has, or is there itself */
-    int readers;   /* of it, at the moment */
+    uint8_t *data; /* the shard, fetched from elsewhere, while it has no slot; else NULL */
+    int readers;   /* calls that read `data` now */
     struct job_cut cut;
 };
 
 /* The way to the next attempt (rejoin.c). */
 struct job_rejoin {
-    bool told; /* by the agent, and not gone there yet: */
+    bool told; /* the agent has named an attempt, `to`, which this process has not joined */
     struct jobwire_rejoin to;
-    bool due;                /* the context's thread is to make the change */
-    bool asked;              /* by this rank, of this attempt: */
+    bool due;   /* the context's thread must change to that attempt */
+    bool asked; /* this rank has asked for a retry of this attempt, for the reason `why` */
     struct jobwire_retry why;
-    uint32_t waiters;        /* threads in job_wait: they have to leave before anything changes */
-    struct star_name *names; /* of the attempt before: callers of phx_peer may still read them */
+    uint32_t waiters;        /* threads in job_wait, which must leave before the attempt changes */
+    struct star_name *names; /* of the previous attempt: callers of phx_peer may still read them */
 };
 
 /* Copies on another machine (peer.c). */
 struct job_peer {
-    bool used; /* this process has sent copies, or is told to */
-    bool looked;
-    uint32_t buddy; /* MACHINE_NONE: there is no other machine */
-    int sending;    /* slot that goes to the buddy once it is sealed; -1: none */
-    bool any;       /* this attempt has sent something, last: */
+    bool used;      /* this process has sent copies, or will */
+    bool looked;    /* `buddy` is known */
+    uint32_t buddy; /* the rank that gets the copies; MACHINE_NONE: there is no other machine */
+    int sending;    /* the slot that goes to the buddy once it is sealed; -1: none */
+    bool any;       /* this attempt has sent a copy, the last one of `step` */
     uint64_t step;
-    uint64_t holds; /* of this attempt, for every n-th */
-    bool any_told;  /* all ranks have said of this step whether their copy is there: */
+    uint64_t holds; /* of this attempt; every n-th goes to the buddy */
+    bool any_told;  /* for the step `told`, every rank has said whether its copy has arrived */
     uint64_t told;
-    bool any_by_all; /* every rank's is, newest: */
+    bool any_by_all; /* every rank's copy of the step `by_all` has arrived; none newer has */
     uint64_t by_all;
-    struct delta_history history; /* of the thread, of what the buddy has got in this attempt */
-    struct pack *pack;            /* of the thread; NULL: copies are not packed */
-    bool unpacked;                /* they can't be, in this attempt; why, until somebody was told: */
-    char notice[200];
+    struct delta_history history; /* the thread's: copies that the buddy has received in this attempt */
+    struct pack *pack;            /* the thread's; NULL: copies are sent uncompressed */
+    bool unpacked;                /* this attempt cannot compress copies, for the reason in `notice` */
+    char notice[200];             /* emptied when it has been reported */
     pthread_t thread;
     bool thread_started;
     atomic_bool stop;
 };
 
-/* The step at which all ranks save, after a notice that one of them got (notice.c). */
+/* The step at which all ranks save after one of them has received a notice (notice.c). */
 struct job_pact {
-    bool running; /* phx_run_steps makes steps: */
+    bool running; /* phx_run_steps makes steps, and has made `made` */
     uint64_t made;
-    bool asked;        /* rank 0 knows of the notice that stands, or a named step answers it */
-    bool open, agreed; /* a step is named; every rank can still save at it */
+    bool asked;  /* rank 0 has been asked for a step, or has already named one */
+    bool open;   /* rank 0 has named the step `at`, and this rank can save at it */
+    bool agreed; /* every rank can save at the step `at` */
     uint64_t at;
-    /* rank 0 */
-    bool under_way;        /* a step is named, and not every rank has saved at it; asking: nor is it agreed */
-    bool asking, again;    /* again: somebody who has saved at it asks for another one */
-    bool late;             /* a rank was past it */
-    uint32_t answers;      /* to the step named last */
-    uint32_t saved;        /* ranks that have saved at it */
-    uint64_t most, margin; /* steps that the furthest rank has made; how far ahead of it the step was */
+    /* rank 0 only */
+    bool under_way;   /* a step is named, and not every rank has saved at it */
+    bool asking;      /* a step is named, and not every rank has answered */
+    bool again;       /* a rank that has saved at the step asks for another one */
+    bool late;        /* a rank had already passed the named step */
+    uint32_t answers; /* ranks that have answered the step named last */
+    uint32_t saved;   /* ranks that have saved at it */
+    uint64_t most;    /* steps that the furthest rank has made */
+    uint64_t margin;  /* how many steps ahead of `most` the step was named */
 };
 
-/* What makes a blocked collective return when the attempt is over (phx_loop.abort). */
+/* The program's function that makes a blocked collective return when the attempt is over (phx_loop.abort). */
 struct job_abort {
     void (*call)(void *job);
     void *job;
@@ -228,14 +231,13 @@ struct job_keep {
     pthread_t thread;
     bool thread_started, stop;
     enum keep_state state;
-    int busy;           /* slot of the state */
-    bool prepared;      /* since the last hold: the next one finds its memory made */
-    int newest, before; /* slots that were sealed last in this attempt; -1: none */
-    bool any;           /* this attempt has held something, or could not, last: */
+    int busy;           /* the slot that `state` is about */
+    bool prepared;      /* the slot of the next hold has its memory already */
+    int newest, before; /* the two slots sealed last in this attempt; -1: none */
+    bool any;           /* this attempt has held the step `step`, or has tried to */
     uint64_t step, key;
     size_t len;
-    /* A slot that is being written to storage, -1: none; its thread writes when the slot is sealed. */
-    int storing;
+    int storing; /* the slot that the storing thread writes once it is sealed; -1: none */
     uint64_t store_step;
     pthread_t store_thread;
     bool store_thread_started;
@@ -243,17 +245,18 @@ struct job_keep {
     bool adopt_thread_started;
     pthread_t delete_thread;
     bool delete_thread_started, delete_due;
-    bool any_told; /* all ranks have said of this step whether they hold it: */
+    bool any_told; /* for the step `told`, every rank has said whether it holds it */
     uint64_t told;
-    bool any_by_all; /* every rank of this attempt has sealed, newest: */
+    bool any_by_all; /* every rank of this attempt holds the step `by_all`, and none newer */
     uint64_t by_all;
-    uint32_t by_all_count; /* of this attempt */
-    bool swept;            /* what ranks that are no more here have left is gone */
+    uint32_t by_all_count; /* how many steps of this attempt every rank has held */
+    bool swept;            /* slots of ranks that have left this machine are deleted */
     struct job_peer peer;
-    struct phx_error failure; /* code not 0: sealing or storing failed, nobody was told yet */
+    struct phx_error failure; /* code not 0: sealing or storing failed, and no caller has been told yet */
 };
 
-/* What the agent was asked to move; once more after each reconnect, until it has answered. */
+/* A transfer that the agent was asked to make. The request is repeated after each reconnect until it is
+ * answered. */
 struct job_move {
     bool asked, answered;
     struct jobwire_slot slot;
@@ -262,11 +265,11 @@ struct job_move {
 enum job_move_kind { JOB_MOVE_STORE, JOB_MOVE_FETCH, JOB_MOVE_KINDS };
 
 struct phx_context {
-    /* set before the thread starts or before join returns, constant within an attempt; rank, world,
-     * full_world, host and port of the settings, too */
+    /* Set before the thread starts or before join returns, and constant within an attempt, as are rank,
+     * world, full_world, host and port of the settings. */
     struct job_settings settings;
     uint32_t attempt;
-    struct job_checkpoint_ref restore; /* the same on all ranks */
+    struct job_checkpoint_ref restore; /* equal on all ranks */
     struct star_name *names;           /* [world] */
     struct machine machine;
     struct transfer_server *server; /* NULL: this rank has no folder in memory to serve */
@@ -279,9 +282,10 @@ struct phx_context {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     /* ---- state ---- */
-    bool stop;          /* the thread ends */
-    bool welcomed, met; /* by the agent (or stand-alone); by the gang */
-    int join_code;      /* joining failed: why */
+    bool stop;     /* the thread must end */
+    bool welcomed; /* the agent has answered, or the program stands alone */
+    bool met;      /* the gang is whole */
+    int join_code; /* why joining failed; 0: it has not */
     char join_text[200];
     struct job_link link;
     struct job_spoke spoke;
@@ -292,13 +296,13 @@ struct phx_context {
     struct job_agreement agreement;
     struct job_council *council; /* rank 0 only */
     struct keys keys;            /* of all ranks, as far as known */
-    bool keys_saved;             /* in the folder in memory, by this rank or a neighbour */
+    bool keys_saved;             /* this rank or a neighbour has saved them in the folder in memory */
 
     int failure; /* 0, PHX_ERROR_PEER, PHX_ERROR_REJOIN, PHX_ERROR_FENCED */
     struct job_rejoin rejoin;
     uint32_t lost_rank, left_rank;
     bool any_left;
-    bool leaving; /* in phx_leave: an end of the star is no loss */
+    bool leaving; /* in phx_leave: a connection that ends is no loss */
 
     uint64_t barrier_arrived, barrier_released;
     struct job_flight flight;
@@ -312,9 +316,10 @@ struct phx_context {
 
     struct jobwire_shard_saved saved[JOB_SAVED_MAX]; /* not yet known to be committed, oldest first */
     size_t saved_count;
-    struct job_checkpoint_ref last, committed; /* newest saved here; newest committed */
-    struct retention retention;                /* what is kept of what was committed */
-    uint64_t deleted_before;                   /* shards of lower steps are gone already */
+    struct job_checkpoint_ref last;      /* the newest that this rank has saved */
+    struct job_checkpoint_ref committed; /* the newest commit */
+    struct retention retention;          /* the committed checkpoints that are kept */
+    uint64_t deleted_before;             /* this rank's shards of lower steps are deleted */
 
     struct job_keep keep;
     struct job_move moves[JOB_MOVE_KINDS];
@@ -335,16 +340,16 @@ int64_t job_now_ns(void); /* monotonic */
 int64_t job_deadline_ns(int64_t timeout_ms);
 
 void *job_service(void *ctx); /* the thread */
-/* Starts one of the context's threads unless *started; it blocks all signals. Its owner joins it. */
+/* Starts one of the context's threads unless *started. The thread blocks all signals; its owner joins it. */
 int job_thread_start(struct phx_context *ctx, void *(*serve)(void *ctx), pthread_t *thread, bool *started,
                      struct phx_error *error);
 void job_wake(struct phx_context *ctx);
 void job_changed(struct phx_context *ctx);
 
-/* Waits, with the mutex held, for the next change; false when the deadline is over. Who calls it looks for
- * job_failure then: the attempt may have changed behind it otherwise. */
+/* Waits, with the mutex held, for the next change; false when the deadline is over. The caller must look at
+ * job_failure afterwards, because the attempt may have changed. */
 bool job_wait(struct phx_context *ctx, int64_t deadline_ns);
-/* The same for who changes the attempt. */
+/* As job_wait, for the code that changes the attempt: it does not count as a waiter. */
 bool job_wait_apart(struct phx_context *ctx, int64_t deadline_ns);
 
 /* 0, or the sticky failure described in *error. Mutex held. */
@@ -353,10 +358,10 @@ int job_failure(const struct phx_context *ctx, struct phx_error *error);
 /* A rank is lost: sticky failure, evidence to the agent. Mutex held, as for all below. */
 void job_lose(struct phx_context *ctx, uint32_t rank);
 void job_fence(struct phx_context *ctx);
-/* The membership changes: sticky failure of a process that can go on. */
+/* The membership changes: sets the sticky failure of a process that can go on. */
 void job_end_attempt(struct phx_context *ctx);
-/* From here on, and for a failure that stands, the context's thread calls it once; NULL: no more, and it
- * doesn't run. Not from within it. */
+/* Sets the function that the context's thread calls once for each failure, also for one that already stands.
+ * NULL: none, and none runs when this returns. Must not be called from within that function. */
 void job_abort_set(struct phx_context *ctx, void (*call)(void *job), void *job);
 void job_join_failed(struct phx_context *ctx, int code, const char *text);
 void job_committed(struct phx_context *ctx, uint64_t step, uint32_t attempt);
@@ -366,32 +371,34 @@ int64_t job_backoff(int64_t *backoff_ns);
 
 /* ---- join.c ---- */
 
-/* Waits until the gang is whole and has agreed on the checkpoint. 0 or what came in between. */
+/* Waits until the gang is whole and has agreed on the checkpoint. Returns 0 or the failure. */
 int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_error *error);
-/* What this rank finds for its attempt on storage and in memory. */
+/* Lists the checkpoints that this rank finds for its attempt in storage and in memory. */
 int job_take_stock(struct phx_context *ctx, struct phx_error *error);
 
 /* ---- rejoin.c ---- */
 
-/* The agent's word; mutex held. */
+/* Takes the agent's order to go on under another attempt. Mutex held. */
 void job_rejoin_told(struct phx_context *ctx, const struct jobwire_rejoin *rejoin);
-/* By the context's thread, mutex held: makes the change that is due. */
+/* Changes to the attempt that the agent has named. For the context's thread; mutex held. */
 void job_rejoin_change(struct phx_context *ctx);
-/* Waits for the agent's word until the deadline, and goes where it says: there the gang has join_ms to come
- * together, negative: until the deadline too. Without the mutex. */
+/* Waits until the deadline for the agent's order, and joins the attempt that it names. The gang has
+ * join_ms to come together there; negative: until the deadline. Without the mutex. */
 int job_rejoin(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms, struct phx_error *error);
 
-/* To the agent, once more: what phx_retry asked for. Mutex held. */
+/* Repeats to the agent what phx_retry asked for. Mutex held. */
 void job_rejoin_ask(struct phx_context *ctx);
 
 /* ---- notice.c: mutex held ---- */
 
-void job_pact_notice(struct phx_context *ctx); /* this rank has got one, or begins to make steps */
-void job_pact_asked(struct phx_context *ctx);  /* rank 0: by a member */
-void job_pact_answered(struct phx_context *ctx, const struct star_message *message); /* rank 0 */
+void job_pact_notice(struct phx_context *ctx); /* this rank has a notice, or begins to make steps */
+void job_pact_asked(struct phx_context *ctx);  /* rank 0: a member has a notice */
+/* Rank 0: a member answers the step that was named. */
+void job_pact_answered(struct phx_context *ctx, const struct star_message *message);
+/* Rank 0 has named a step, or says that all can save at it. */
 void job_pact_told(struct phx_context *ctx, const struct star_message *message);
-/* So many steps are made: is this the one at which all save? Waits while that is being found out; 0 or the
- * failure. */
+/* Called after `made` steps. *ret_save: all ranks save at this step. Waits while the step is being agreed.
+ * Returns 0 or the failure. */
 int job_pact_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error);
 
 /* ---- link.c ---- */
@@ -445,35 +452,36 @@ bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap); /* 
 
 /* ---- keep.c ---- */
 
-/* Looks at what the rank's folder holds, once; later calls do nothing. Needs ctx->attempt. `make`: as in
- * held.h. Mutex held, or nobody else there yet. */
+/* Opens the slots of the rank's folder; later calls do nothing. Needs ctx->attempt. `make`: as in held.h.
+ * Mutex held, or no other thread runs yet. */
 int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error);
-/* Its slot; -1: it is not held here. */
+/* Returns the slot that holds the checkpoint; -1: no slot here does. */
 int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref);
-/* Every rank holds it, or at least one could not; mutex held. */
+/* Every rank holds `step` (by_all), or at least one could not. Mutex held. */
 void job_keep_told(struct phx_context *ctx, uint64_t step, bool by_all);
-/* The threads end; what is open stays so. Without the mutex. */
+/* Ends the threads; open slots stay open. Without the mutex. */
 void job_keep_rest(struct phx_context *ctx);
-/* After it, and when settings and attempt are the new ones: begins anew; what is mapped stays so where the
- * rank does. */
+/* Begins a new attempt, after job_keep_rest and when ctx has its settings. Slots stay mapped if the rank is
+ * the same. */
 void job_keep_renew(struct phx_context *ctx);
-/* Rests and closes. Without the mutex. */
+/* Ends the threads and closes all slots. Without the mutex. */
 void job_keep_stop(struct phx_context *ctx, bool discard);
-/* Holds these parts, of regions with this key (0: bytes), as `step`; `where`: PHX_IN_STORAGE and PHX_IN_PEER
- * say where they go on to from there. Without the mutex. */
+/* Holds the parts, of regions with this key (0: bytes), as `step`. `where`: PHX_IN_STORAGE and PHX_IN_PEER
+ * name the tiers to which the slot is sent on. Without the mutex. */
 int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
                   uint64_t key, unsigned where, struct phx_error *error);
-/* The attempt is over: holds these parts where nothing as new is held, and tells nobody; what is sure stays.
- * The next agreement finds it (agree.c). The threads of this attempt end. Without the mutex. */
+/* After the end of an attempt: holds the parts unless the rank holds a state as new, and tells no other
+ * rank. Never overwrites a checkpoint that the gang may need. The next negotiation finds the slot
+ * (agree.c). Ends the threads of this attempt. Without the mutex. */
 int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
                     uint64_t key, struct phx_error *error);
-/* Waits until what was held last is in storage too; without the mutex. */
+/* Waits until the newest held checkpoint is in storage too. Without the mutex. */
 int job_keep_stored(struct phx_context *ctx, struct phx_error *error);
-void job_keep_finish(struct phx_context *ctx); /* waits until nothing is under way; mutex held */
+void job_keep_finish(struct phx_context *ctx); /* waits until no copy or write runs; mutex held */
 
 /* ---- retain.c ---- */
 
-/* After a commit: has a thread delete what is not kept any more. Mutex held. */
+/* After a commit: has a thread delete the checkpoints that are no longer kept. Mutex held. */
 void job_retain(struct phx_context *ctx);
 
 /* ---- store.c: settings.store ---- */
@@ -483,10 +491,10 @@ int job_store_put(struct phx_context *ctx, int slot, uint64_t step, struct phx_e
 /* Has the agent bring the shard into a slot, which then holds it. PHX_ERROR_CORRUPT: it is missing or
  * damaged; PHX_ERROR_IO: the store can't be reached. Without the mutex; for the thread in phx_join. */
 int job_store_fetch(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct phx_error *error);
-/* Where the shard in the store is no shard of this world: brings this rank's share of what another world has
- * saved (the old ranks that are its own modulo this world) into its machine's folder. *ret_offers: they are,
- * not verified; the caller's. 0 with a message that says whose they are; PHX_ERROR_CORRUPT: it is of this
- * world after all, and a part is missing. Without the mutex; for the thread in phx_join. */
+/* For a checkpoint of another world: brings this rank's share of its shards (the old ranks that are equal
+ * to this rank modulo this world) into the machine's folder. *ret_offers: those shards, not verified; the
+ * caller frees them. Returns 0 with a message that names their world; PHX_ERROR_CORRUPT: the checkpoint is
+ * of this world, and a part is missing. Without the mutex; for the thread in phx_join. */
 int job_store_share(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct offer **ret_offers,
                     size_t *ret_count, struct phx_error *error);
 /* Mutex held: the agent's answer; a new connection to it. */
@@ -495,13 +503,13 @@ void job_store_again(struct phx_context *ctx);
 
 /* ---- adopt.c: mutex held ---- */
 
-/* Gets the shard from its holder: into a slot that has memory for it and does not hold `older`, else into
- * agreement.data. Without the mutex. */
+/* Fetches the shard from its holder into a slot that has memory for it and does not hold `older`; if there
+ * is none, into agreement.data. Without the mutex. */
 int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder,
                     const struct job_checkpoint_ref *older, struct phx_error *error);
-/* When the gang has agreed: agreement.data gets a slot, by and by. */
+/* After the gang has agreed: moves agreement.data into a slot, in a thread. */
 void job_adopt_start(struct phx_context *ctx);
-/* 1: somebody reads agreement.data from here on without the mutex; -1: no more. */
+/* `change` 1: the caller reads agreement.data without the mutex from now on; -1: no longer. */
 void job_adopt_read(struct phx_context *ctx, int change);
 
 /* ---- peer.c: mutex held, but for start and stop ---- */
@@ -509,19 +517,19 @@ void job_adopt_read(struct phx_context *ctx, int change);
 /* Serves this rank's folder in memory to the ranks of other machines, for the life of the context. */
 int job_serve_start(struct phx_context *ctx, struct phx_error *error);
 void job_serve_stop(struct phx_context *ctx);
-/* Fills in where this rank is and what it serves. */
+/* Fills in this rank's machine, rack, address and port. */
 void job_own_place(const struct phx_context *ctx, struct star_name *name);
 bool job_peer_exists(struct phx_context *ctx);                        /* there is another machine */
 int job_peer_start(struct phx_context *ctx, struct phx_error *error); /* the thread that sends */
 void job_peer_stop(struct phx_context *ctx);
-/* The copy of `step` is there, or never will be. */
+/* This rank's copy of `step` has arrived at its peer (there), or never will. */
 void job_peer_done(struct phx_context *ctx, uint64_t step, bool there);
-/* Every rank's copy is there, or at least one's is not. */
+/* Every rank's copy of `step` has arrived (by_all), or at least one has not. */
 void job_peer_told(struct phx_context *ctx, uint64_t step, bool by_all);
 
 /* ---- checkpoint.c ---- */
 
-/* It is durable: to be reported until it is committed. Mutex held. */
+/* Records a durable shard and reports it until it is committed. Mutex held. */
 void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes);
 
 /* May this rank save `step` now? Mutex held. */
@@ -533,63 +541,65 @@ int job_save_slot(struct phx_context *ctx, uint64_t step, const struct held_slot
 /* ---- load.c ---- */
 
 struct shard_id;
-/* Fills the registered regions from the shard that this rank was given, `len` bytes of data in memory (NULL:
- * it is in storage, as `id` says), and, where that is of other parts, from the others of its checkpoint: with
- * `ctx`, where the gang has agreed on that, from those that its ranks hold, else (ctx may be NULL) from
- * storage. Without the mutex. */
+/* Fills the registered regions from this rank's shard: `len` bytes at `held`, or, if `held` is NULL, the
+ * file in storage that `id` names. If the shard has other parts than the regions, reads the checkpoint's
+ * other shards too: those that the gang's ranks hold if the gang has agreed on that checkpoint, otherwise
+ * (ctx may be NULL) those in storage. Without the mutex. */
 int job_load(struct phx_context *ctx, const struct job_regions *regions, const uint8_t *held, size_t len,
              const struct shard_id *id, struct phx_error *error);
 
 /* ---- agree.c: mutex held ---- */
 
-/* Both are valid. */
+/* Is `ref` older than `than`? Both must be valid. */
 bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than);
-/* From the table; committed: the newest commit. */
+/* Begins the negotiation when the table of ranks arrives. `committed`: the newest commit. */
 void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref committed);
-/* Back to before the table, for another attempt or the end. What was restored to lies in ctx->restore. */
+/* Returns to the state before the table, for another attempt or the end. ctx->restore stays. */
 void job_agree_reset(struct phx_context *ctx);
-/* [world] equal for ranks of one machine; the caller's. NULL: no memory. */
+/* Returns an array [world] of numbers that are equal for ranks of one machine; the caller frees it. NULL: no
+ * memory. */
 uint64_t *job_list_machines(const struct phx_context *ctx);
-/* What rank 0 says of a source (STAR_SOURCE): the bytes of its value. */
+/* Writes the value of a STAR_SOURCE message, by which rank 0 names a source; returns its length. */
 #define SOURCE_SIZE_MAX (OFFER_SIZE + 12)
 size_t job_agree_put_source(const struct offer *offer, const struct plan_choice *choice,
                             uint8_t ret_bytes[SOURCE_SIZE_MAX]);
 void job_agree_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */
-/* The data of an offer in memory, whole, from its holder. Without the mutex. */
+/* Fetches the whole data of an offer in memory from its holder. Without the mutex. */
 int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
                     struct phx_error *error);
 void job_agree_told(struct phx_context *ctx, const struct star_message *message);
-/* The keys of all ranks (keys.h): this rank's own to the hub, all to the hub, all from the hub. */
-void job_keys_told_own(struct phx_context *ctx);
-void job_keys_asked(struct phx_context *ctx);
-void job_keys_told(struct phx_context *ctx, const struct star_message *message);
+/* The keys of all ranks (keys.h). */
+void job_keys_told_own(struct phx_context *ctx); /* sends this rank's key to the hub */
+void job_keys_asked(struct phx_context *ctx);    /* sends all that this rank knows to the hub */
+void job_keys_told(struct phx_context *ctx, const struct star_message *message); /* takes all from the hub */
 
 /* ---- cut.c ---- */
 
-/* Which shards there are; mutex held. */
+/* Takes the list of shards from rank 0's message. Mutex held. */
 void job_cut_told(struct phx_context *ctx, const struct star_message *message);
-/* Are those that this rank gives whole? Mutex held, but not meanwhile. */
+/* Verifies the shards that this rank gives, and answers rank 0. Mutex held, released while it reads. */
 void job_cut_answer(struct phx_context *ctx);
 void job_cut_drop(struct job_cut *cut);
 size_t job_cut_put(const struct job_part *part, uint8_t ret_bytes[PART_SIZE]);
-/* Is the old rank's shard on another machine, or in storage? */
+/* Is the shard of the other world's rank on another machine, or in storage? */
 bool job_cut_far(const struct phx_context *ctx, uint32_t rank);
-/* The first bytes of the shard's data, at most `cap`, not verified; *ret_len: of all of it. Both without the
- * mutex, after the agreement. */
+/* Reads the first bytes of the shard's data, at most `cap`, not verified; *ret_len is the length of all
+ * data. This and the next two: without the mutex, after the negotiation. */
 int job_cut_front(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t cap, size_t *ret_got,
                   uint64_t *ret_len, struct phx_error *error);
 int job_cut_length(struct phx_context *ctx, uint32_t rank, size_t *ret_len, struct phx_error *error);
-/* All of it, verified; `len` as job_cut_length has said. */
+/* Reads all data, verified; `len` is the length that job_cut_length returned. */
 int job_cut_read(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t len, struct phx_error *error);
 
 /* ---- dump.c: mutex held ---- */
 
 void job_dump_put(const struct job_dump_item *item, uint8_t ret_bytes[DUMP_ITEM_SIZE]);
-/* What this rank writes; false: the list is invalid, and joining has failed. */
+/* Takes from rank 0 the list of shards that this rank writes; false: the list is invalid, and joining has
+ * failed. */
 bool job_dump_told(struct phx_context *ctx, const struct star_message *message);
 void job_dump_answer(struct phx_context *ctx); /* writes it, without the mutex meanwhile */
-/* All is agreed: reports it (PHX_ERROR_REJOIN: there is nothing to go on with), or says why nothing was
- * written (PHX_ERROR_NONE). */
+/* Ends a dying checkpoint: PHX_ERROR_REJOIN if it was written and reported (the process has no step to
+ * make), PHX_ERROR_NONE with the reason if not. */
 int job_dump_end(struct phx_context *ctx, struct phx_error *error);
 
 /* ---- council.c: rank 0; mutex held ---- */

@@ -16,7 +16,7 @@
 
 #define PATH_SIZE 4096
 
-/* Of the slot's header; false: it does not count. */
+/* Reads the header of a slot; false: the slot does not count. */
 static bool look_at(const char *path, struct shard_header *ret_header)
 {
     uint8_t bytes[SHARD_HEADER_SIZE];

@@ -140,7 +140,7 @@ static void tell_sources(struct phx_context *ctx)
     }
 }
 
-/* Who gives a shard of the other world, of every one of its ranks. */
+/* Tells every rank which rank gives each shard of the other world. */
 static bool tell_cut(struct phx_context *ctx)
 {
     struct job_council *council = ctx->council;
@@ -167,7 +167,7 @@ static bool tell_cut(struct phx_context *ctx)
     return true;
 }
 
-/* What the ranks of a world of this size need, as far as anybody knows. */
+/* Collects the keys that the ranks of a world of this size need, as far as they are known. */
 static void want(const struct phx_context *ctx, uint64_t *wanted, uint32_t world)
 {
     memset(wanted, 0, world * sizeof *wanted);
@@ -185,7 +185,8 @@ static bool uses_shares(const struct phx_context *ctx)
     return any;
 }
 
-/* What is newer; and memory before storage, where that has to be cut anew as well. */
+/* Is the choice better than the best so far? The newer step wins; between equal steps, memory wins over
+ * storage when the storage would have to be resharded as well. */
 static bool is_better(const struct phx_context *ctx, const struct plan_choice *choice, bool found)
 {
     const struct plan_choice *best = &ctx->council->choice;
@@ -308,7 +309,7 @@ static bool tell_dump(struct phx_context *ctx)
     return bytes != NULL;
 }
 
-/* Nobody moves a shard: who holds it writes it. */
+/* Plans a dying checkpoint. No shard moves: the rank that holds a shard writes it. */
 static void plan_dying(struct phx_context *ctx)
 {
     struct job_council *council = ctx->council;
@@ -438,7 +439,8 @@ void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct star_
     plan(ctx);
 }
 
-/* What is damaged, and what there is instead; false: the answer says nothing. */
+/* Strikes off the damaged shards that the answer names, and takes the alternatives that it offers; false: the
+ * answer names none. */
 static bool strike(struct job_council *council, uint32_t rank, const struct star_message *message)
 {
     struct jobwire_reader reader = {.data = message->value, .len = message->value_len};

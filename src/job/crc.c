@@ -130,7 +130,7 @@ TARGET static uint32_t join_lanes(const __m128i *sums, size_t count)
     return (uint32_t)_mm_crc32_u64(crc, (uint64_t)_mm_extract_epi64(sum, 1));
 }
 
-/* Of whole rounds, at least one. Where `to` is not NULL, which is aligned, the bytes go there, past the
+/* Sums whole rounds, at least one. If `to` (aligned) is not NULL, the bytes are also copied there, past the
  * processor's cache: nobody reads them soon, and memory that is overwritten need not be read first. */
 TARGET INLINE static uint32_t rounds(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
 {

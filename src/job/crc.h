@@ -12,8 +12,8 @@ uint32_t job_crc32c(uint32_t crc, const void *data, size_t len); /* start with 0
  * past the processor's cache. */
 uint32_t job_crc32c_copy(uint32_t crc, void *to, const void *data, size_t len);
 
-/* Of the bytes behind `first` followed by the `len` bytes behind `second`, each summed from 0: parts that
- * were summed by several threads. */
+/* Returns the CRC of the concatenation of two parts: `first` is the CRC of the first, `second` that of the
+ * `len` bytes behind it. Both were summed from 0, perhaps by different threads. */
 uint32_t job_crc32c_join(uint32_t first, uint32_t second, size_t len);
 
 #endif

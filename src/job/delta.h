@@ -22,7 +22,7 @@ struct delta {
     uint64_t *sums; /* NULL: none */
 };
 
-/* What this rank has sent, newest first; all zero at the beginning. One owner. */
+/* The copies that this rank has sent, newest first; all zero at the beginning. One thread owns it. */
 struct delta_history {
     struct delta sent[DELTA_KEPT];
 };
@@ -37,7 +37,7 @@ uint64_t delta_map_bytes(const uint8_t *map, uint64_t len);
 /* False: there is no memory. *ret_delta is given to delta_done. */
 bool delta_sum(uint64_t step, uint32_t attempt, const uint8_t *data, uint64_t len, struct delta *ret_delta);
 void delta_done(struct delta *delta);
-/* What differs from `base`; NULL: all. */
+/* Marks in *ret_map the blocks that differ from `base`; `base` NULL: all blocks. */
 void delta_map(const struct delta *delta, const struct delta *base, uint8_t *ret_map);
 
 /* NULL: it is not known what that one was. */

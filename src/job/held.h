@@ -98,9 +98,10 @@ int held_read(const struct held *held, int slot, void *buf, size_t cap, size_t *
 /* Every rank's copy of this checkpoint is at its peer. That outlives the process; a fenced one says
  * nothing. */
 void held_copied(struct held *held, uint64_t step, uint32_t attempt);
-/* It is not to be had any more: the gang has gone back further. */
+/* Forgets the copied checkpoint: the gang has restored an older one. */
 void held_forget_copied(struct held *held);
-/* Which one that was last; false: none, or who said so died over it. */
+/* Returns the checkpoint that held_copied recorded last. False: there is none, or the process died while it
+ * recorded one. */
 bool held_last_copied(const struct held *held, uint64_t *ret_step, uint32_t *ret_attempt);
 
 /* Looks again at a slot that somebody else has written meanwhile. */

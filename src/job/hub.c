@@ -26,7 +26,7 @@
 /* No rank is a whole hold ahead of another one (keep.c), so two steps are under way at most. */
 #define HELD_STEPS 2
 
-/* Who holds a step in memory, or has a copy at a peer. */
+/* Counts the ranks that hold a step in memory, or have a copy of it at a peer. */
 struct tally {
     uint64_t step;
     uint32_t ranks; /* that have it, or could not */

@@ -12,7 +12,7 @@
 #include "job/error.h"
 #include "job/reshard.h"
 
-/* What a file is mapped to. */
+/* A mapped file. */
 struct file {
     const char *path;
     const uint8_t *data;

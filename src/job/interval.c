@@ -64,7 +64,7 @@ double interval_ettr(const struct interval_measured *measured, double cost_s, ui
     return ettr_exact(&terms);
 }
 
-/* So many steps take about `seconds`. */
+/* Returns how many steps take about `seconds`. */
 static uint64_t steps_in(const struct interval_measured *measured, double seconds)
 {
     double steps = seconds / step_time(measured);

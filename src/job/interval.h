@@ -22,20 +22,20 @@
 /* The last samples, seconds. */
 struct interval_window {
     double values[INTERVAL_SAMPLES];
-    uint64_t count; /* of all that there ever were */
+    uint64_t count; /* of all samples ever added */
 };
 void interval_add(struct interval_window *window, double seconds);
 double interval_median(const struct interval_window *window); /* 0 without samples */
 
-/* What a tier costs the program: */
+/* What one tier costs the program. */
 struct interval_tier {
-    struct interval_window still;  /* the time that it stands still for a checkpoint, */
-    struct interval_window behind; /* and by how much the steps take longer while that is on its way */
+    struct interval_window still;  /* the time for which the program waits at a checkpoint */
+    struct interval_window behind; /* how much longer steps take while the checkpoint is sent on */
 };
-/* The median of the one and the mean of the other: not every hold goes on to a peer. Never negative. */
+/* Median of `still` plus mean of `behind`, since not every hold goes on to a peer. Never negative. */
 double interval_cost(const struct interval_tier *tier);
 
-/* What rank 0 knows. */
+/* The measurements that rank 0 decides by. */
 struct interval_measured {
     struct interval_window step;
     struct interval_tier hold, save;
@@ -43,19 +43,19 @@ struct interval_measured {
     double restart_s; /* from a loss to the next step; >= 0 */
 };
 
-/* What all ranks do from a step on. */
+/* The intervals that all ranks use from a step on. */
 struct interval_plan {
     uint64_t hold_every, save_every; /* steps; 0: none */
-    uint64_t next;                   /* the step after which it is decided again */
+    uint64_t next;                   /* the step after which rank 0 decides again */
 };
 
 /* Steps between checkpoints that cost `cost_s`: at least 1, at most an hour of them. */
 uint64_t interval_steps(const struct interval_measured *measured, double cost_s);
 /* Expected ETTR with a checkpoint that costs `cost_s` every so many steps (> 0); step times known. */
 double interval_ettr(const struct interval_measured *measured, double cost_s, uint64_t steps);
-/* After `step` steps. A tier that isn't wanted has none; until a step was measured neither has any, and until
- * both costs were, the hold comes soon, the save as long behind it, so that each is measured alone, and as
- * long behind that it is decided again. */
+/* Decides after `step` steps. A tier that is not wanted gets no checkpoints, nor does either before a step
+ * was measured. Until both costs are measured, a hold comes soon, a save as many steps later (so that each
+ * is measured alone), and the next decision as many steps after that. */
 struct interval_plan interval_decide(const struct interval_measured *measured, uint64_t step, bool holds,
                                      bool saves);
 

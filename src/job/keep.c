@@ -41,7 +41,7 @@ int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref
     return ctx->keep.open && ref->valid ? held_find(&ctx->keep.held, ref->step, ref->attempt) : -1;
 }
 
-/* What this rank holds, and its part of what others have left on the machine. */
+/* Discards this rank's slots, and this rank's share of the slots that others have left on the machine. */
 static void discard_all(struct phx_context *ctx)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -105,8 +105,8 @@ void job_keep_stop(struct phx_context *ctx, bool discard)
 
 /* ---- the slots ---- */
 
-/* What the gang would go back to if this attempt ended now: the newest that every rank is known to hold, else
- * what the attempt began with; -1: it is not here. */
+/* Returns the slot to which the gang would go back if this attempt ended now: the newest step that every rank
+ * is known to hold, otherwise the checkpoint with which the attempt began. -1: no slot here holds it. */
 static int sure_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -114,9 +114,10 @@ static int sure_slot(const struct phx_context *ctx)
     return held >= 0 ? held : job_keep_find(ctx, &ctx->restore);
 }
 
-/* What all peers have a copy of. Should a machine be lost, the shards whose copies it had are here then: else
- * no step of all would be left, as what is newer was in that machine's memory alone. A process before this
- * one may have sent them; where nobody says so, it is what the attempt began with. -1: there is none. */
+/* Returns the slot of the newest checkpoint of which every peer has a copy; -1: there is none. If a machine
+ * is lost, the shards whose copies it held are still here; otherwise no step would be left that all ranks
+ * have, because newer ones were in that machine's memory alone. An earlier process may have sent the copies;
+ * if nothing records that, the slot is the one with which the attempt began. */
 static int copied_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -127,7 +128,8 @@ static int copied_slot(const struct phx_context *ctx)
     return keep->peer.used ? job_keep_find(ctx, &ctx->restore) : -1;
 }
 
-/* What another world has kept there is cut anew in this one, perhaps by ranks that have not read it yet. */
+/* Does the slot hold a shard of another world? Ranks that have not read it yet may still need it for
+ * resharding. */
 static bool is_cut(const struct phx_context *ctx, int slot)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -333,7 +335,7 @@ static bool must_wait(const struct phx_context *ctx, unsigned where)
             (peer->sending >= 0 || (peer->any && !(peer->any_told && peer->told >= peer->step))));
 }
 
-/* What a thread met, once. */
+/* Takes the failure that a thread has met; it is reported once. */
 static int take_failure(struct job_keep *keep, struct phx_error *error)
 {
     int status = keep->failure.code;
@@ -383,7 +385,7 @@ static int copy(struct phx_context *ctx, uint64_t step, const struct iovec *part
     return status;
 }
 
-/* What was copied goes on to storage and to the peer when it is sealed. */
+/* Sends a copied slot on to storage and to the peer once it is sealed. */
 static void send_on(struct phx_context *ctx, uint64_t step, unsigned where)
 {
     struct job_keep *keep = &ctx->keep;

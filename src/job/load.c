@@ -136,7 +136,7 @@ static int find_world(struct old *old, struct phx_error *error)
         old->id.world = old->ctx->agreement.cut.world;
         return 0;
     }
-    /* What is in memory may be the shard of another rank, or world: storage says whose is whose. */
+    /* The data in memory may be the shard of another rank, or world; the storage says which. */
     if (recut_world(&old->id, &world, NULL) == 0)
         old->held = NULL;
     return old->held == NULL ? recut_world(&old->id, &old->id.world, error) : 0;

@@ -87,7 +87,7 @@ static int by_rack_and_first(const void *left, const void *right)
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
-/* One entry for each machine; returns how many. */
+/* Makes one entry for each machine; returns how many. */
 static uint32_t gather(struct place *places, const struct machine *machines, uint32_t world, bool by_rack)
 {
     uint32_t count = 0;
@@ -104,7 +104,7 @@ static uint32_t gather(struct place *places, const struct machine *machines, uin
     return count;
 }
 
-/* So far along the ring that it is another rack for everybody. */
+/* Returns the distance along the ring at which every machine is in another rack. */
 static uint32_t largest_rack(const struct place *places, uint32_t count)
 {
     uint32_t largest = 0, size = 0;

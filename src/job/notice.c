@@ -44,7 +44,8 @@ static void begin(struct phx_context *ctx)
     name_step(ctx);
 }
 
-/* Who asks while the step is being agreed will save at it; who asks after that has saved at it already. */
+/* A rank that asks while the step is being agreed will save at that step. A rank that asks later has already
+ * saved at it, and needs another. */
 void job_pact_asked(struct phx_context *ctx)
 {
     struct job_pact *pact = &ctx->pact;
@@ -89,7 +90,7 @@ void job_pact_answered(struct phx_context *ctx, const struct star_message *messa
 
 /* ---- every rank ---- */
 
-/* Who does not make steps yet will begin at one that is not ahead of the others'. */
+/* A rank that does not make steps yet begins at a step that is not ahead of the others'. */
 void job_pact_told(struct phx_context *ctx, const struct star_message *message)
 {
     struct job_pact *pact = &ctx->pact;

@@ -32,7 +32,7 @@ struct offer_list {
     size_t count;
 };
 
-/* Whose turn is it to offer a file of the folder? */
+/* Decides which rank offers a file of the folder. */
 struct offer_share {
     uint32_t rank;            /* who asks */
     uint32_t world;           /* of the gang; */
@@ -45,7 +45,7 @@ struct offer_share offer_share_of(uint32_t rank, uint32_t world, const uint64_t 
 /* Adds what lies sealed in the folder, by its headers alone. A folder that isn't there holds nothing. */
 void offer_scan(const char *dir, const struct offer_share *share, struct offer_list *list);
 
-/* What lies sealed in a place of the folder, by its header; false: nothing does. */
+/* Reads the header of the shard that is sealed in a place of the folder; false: there is none. */
 bool offer_look(const char *dir, enum offer_place place, uint32_t rank, uint8_t slot,
                 struct offer *ret_offer);
 

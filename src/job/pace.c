@@ -1,6 +1,6 @@
 #include "job/pace.h"
 
-/* What has passed of the phase is booked. */
+/* Accumulates the time since the phase began. */
 static void book(struct job_pace *pace, int64_t now_ns)
 {
     if (pace->phase == PHX_PHASE_COMMUNICATE || pace->phase == PHX_PHASE_SAVE)

@@ -8,7 +8,7 @@
 #include "job/error.h"
 #include "job/wire.h"
 
-/* Of zstd.h; stable since 1.0. */
+/* The functions that are loaded from libzstd; stable since its version 1.0. */
 struct pack {
     size_t (*compress)(void *context, void *to, size_t cap, const void *from, size_t len, int level);
     size_t (*decompress)(void *context, void *to, size_t cap, const void *from, size_t len);

@@ -22,7 +22,7 @@
 #define PACK_LEVEL_MAX 22
 #define PACK_LIBRARY   "libzstd.so.1"
 
-/* What packs and unpacks. */
+/* A loaded compression library. */
 struct pack;
 
 /* `library`: as dlopen takes it. PHX_ERROR_NONE: it is not there, or another one than expected; the message
@@ -48,8 +48,9 @@ bool pack_room(struct pack_inbox *inbox); /* false: there is no memory */
 void pack_room_done(struct pack_inbox *inbox);
 /* Where the next bytes go, and how many at most: more than 0. */
 uint8_t *pack_next(struct pack_inbox *inbox, size_t *ret_len);
-/* So many came, of a piece of `len` bytes (1 to PACK_PIECE). -1: they are no piece; 0: more are to come; 1:
- * it is whole, to be taken before the next. */
+/* Tells the inbox that `count` bytes arrived of a piece whose length is `len` bytes (1 to PACK_PIECE).
+ * Returns -1 if they are no piece, 0 if more bytes must come, 1 if the piece is whole: take it before the
+ * next. */
 int pack_came(struct pack_inbox *inbox, size_t count, size_t len);
 /* Puts the piece to its place, `len` bytes, and goes on with their checksum. False: they are no piece. */
 bool pack_take(struct pack *pack, struct pack_inbox *inbox, uint8_t *to, size_t len, uint32_t *crc);

@@ -83,7 +83,7 @@ bool job_peer_exists(struct phx_context *ctx)
 
 /* ---- sending ---- */
 
-/* What the buddy may not overwrite. */
+/* Names the checkpoint that the buddy may not overwrite. */
 static void copy_to_keep(const struct phx_context *ctx, struct transfer_request *request)
 {
     request->keep_attempt = UINT32_MAX;

@@ -153,7 +153,7 @@ static struct range checkpoint_at(const struct planner *planner, size_t begin)
     return (struct range){begin, end};
 }
 
-/* What the ranks' own shards say of themselves; one with a key beats one without. */
+/* Finds the key of each rank's own shard; a shard with a key beats one without. */
 static void find_owners(struct planner *planner, struct range checkpoint)
 {
     const struct plan_input *input = planner->input;
@@ -197,7 +197,7 @@ static struct range find_class(const struct planner *planner, struct range check
 
 #define CLASSES_MAX 2
 
-/* Which shards serve this rank: its replicas', and, without a key, its own. */
+/* Lists the classes of shards that serve this rank: its replicas' and, where there is no key, its own. */
 static size_t wanted_classes(const struct planner *planner, uint32_t rank,
                              struct class_id classes[CLASSES_MAX])
 {
@@ -239,7 +239,7 @@ static size_t find_near(const struct planner *planner, struct range memory, uint
     return near < memory.end && planner->entries[near].machine == probe.machine ? near : memory.end;
 }
 
-/* Its own name in storage, else the first. */
+/* Prefers the shard that storage has under the rank's own name, otherwise takes the first. */
 static size_t find_stored(const struct planner *planner, struct range stored, uint32_t rank)
 {
     struct entry probe = planner->entries[stored.begin];
@@ -269,7 +269,8 @@ static uint32_t choose_source(struct planner *planner, struct range checkpoint, 
 
 #define LOOK_AHEAD 16 /* holders that are compared for each shard: replicas may be many */
 
-/* Of those that hold it, the one that writes least so far, each class going on where it stood. */
+/* Chooses, of the ranks that hold the shard, the one that writes least so far. Each class goes on where it
+ * stood. */
 static uint32_t choose_writer(struct planner *planner, struct range checkpoint, uint32_t rank)
 {
     struct range memory = find_sources(planner, checkpoint, rank, false);

@@ -34,7 +34,8 @@ int job_regions_describe(const struct phx_region *regions, size_t count, struct 
                          struct phx_error *error);
 void job_regions_done(struct job_regions *regions);
 
-/* Of these parts at these addresses; others have another number, but for chance. */
+/* Returns a number for these parts at these addresses. Other parts or addresses have another number, except
+ * by chance. */
 uint64_t job_regions_place(const struct job_regions *regions);
 
 /* Copies `data` (of a checkpoint of these regions) into the program's memory. PHX_ERROR_INVALID: it is one

@@ -49,7 +49,7 @@ static void take_reason(const char *reason, char ret[JOBWIRE_REASON_MAX])
     ret[len] = '\0';
 }
 
-/* What makes sense only where an agent can say where to go on. */
+/* Refuses calls that need an agent, or that this process did not announce when it joined. */
 static int check(const phx_context *ctx, struct phx_error *error)
 {
     if (ctx != NULL && !ctx->settings.standalone && ctx->settings.rejoins)
@@ -88,7 +88,7 @@ static void leave_members(struct phx_context *ctx)
     job_agree_reset(ctx);
 }
 
-/* What belongs to an attempt begins anew. */
+/* Resets all state that belongs to one attempt. */
 static void reset(struct phx_context *ctx)
 {
     uint64_t ignored;
@@ -171,7 +171,7 @@ static int wait_for_word(struct phx_context *ctx, int64_t deadline_ns, struct ph
     return 0;
 }
 
-/* One membership: 0 when it is whole. Mutex held. */
+/* Goes through one membership, from the agent's word until the gang is whole; returns 0 then. Mutex held. */
 static int go_where_told(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms,
                          struct phx_error *error)
 {

@@ -6,7 +6,7 @@
 
 #include "job/error.h"
 
-/* Of the checkpoint. */
+/* A part of a region, as the checkpoint has it. */
 struct part {
     bool known;
     uint32_t rank;   /* whose shard it is in */
@@ -24,7 +24,7 @@ struct wanted {
     uint64_t begin;                      /* where the own part begins along own->axis; planned */
 };
 
-/* What of an old part belongs to the own one is not empty. */
+/* An old part that overlaps the wanted part. */
 struct piece {
     uint32_t rank, wanted, part;
     uint64_t begin; /* of the part along its axis */

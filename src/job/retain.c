@@ -1,5 +1,5 @@
-/* What PHX_CHECKPOINT_KEEP does not keep (retention.h) goes behind the program: giving back the blocks of a
- * large file takes a sixth of the time of writing it. */
+/* Deletes checkpoints that PHX_CHECKPOINT_KEEP does not keep (retention.h), in a thread of its own: freeing
+ * the blocks of a large file takes a sixth of the time of writing it. */
 #include "job/context.h"
 
 #include "job/shard.h"
@@ -19,7 +19,7 @@ static void delete_old(struct phx_context *ctx)
     pthread_mutex_lock(&ctx->mutex);
 }
 
-/* What is due goes before the thread does. */
+/* The deleting thread; it finishes the deletions that are due before it ends. */
 static void *serve_deletes(void *argument)
 {
     struct phx_context *ctx = argument;

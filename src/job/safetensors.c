@@ -18,7 +18,7 @@ const struct safetensors_dtype safetensors_dtypes[PHX_DTYPES] = {
     [PHX_F64] = {"F64", 8},
 };
 
-/* What the metadata says of a region's place among the parts. */
+/* A region's place among the parts, as the file's metadata says. */
 struct note {
     const char *name;
     uint32_t axis, index, count;
@@ -115,7 +115,7 @@ static bool next_member(struct parser *parser, bool first, char **ret_key)
            take_string(parser, ret_key) && take(parser, ':', "a colon is wanted");
 }
 
-/* One more of an array that doubles at every power of two. */
+/* Makes room for one more item in an array that doubles at every power of two. */
 static void *grow(struct parser *parser, void *items, size_t count, size_t size)
 {
     if ((count & (count - 1)) != 0)

@@ -396,7 +396,7 @@ static void accept_all(struct transfer_server *server)
     }
 }
 
-/* What lies there already is summed up without a byte from who sends. */
+/* Data that the receiver already has is summed without receiving a byte from the sender. */
 static short awaited(const struct line *line)
 {
     bool comes = true;

@@ -206,7 +206,7 @@ static int take_options(const struct phx_options *options, struct phx_options *r
     return 0;
 }
 
-/* What doesn't come from the environment alone. */
+/* Reads the settings that do not come from the environment alone. */
 static int load_options(const struct phx_options *options, struct job_settings *settings,
                         struct phx_error *error)
 {
@@ -248,7 +248,7 @@ static int load_peer(struct job_settings *settings, struct phx_error *error)
     return status;
 }
 
-/* What decides the interval of checkpoints that the program doesn't. */
+/* Reads the settings that decide the checkpoint interval when the program sets none. */
 static int load_interval(struct job_settings *settings, struct phx_error *error)
 {
     const char *interval = variable("PHX_CHECKPOINT_INTERVAL");

@@ -350,7 +350,7 @@ static int fill_sealed(int fd, bool direct, const uint8_t *file, size_t size)
     return reason != 0 ? reason : ftruncate(fd, (off_t)size) != 0 ? errno : 0;
 }
 
-/* What a shard is made of: parts of data under a header that gets their checksum, or a file. */
+/* The contents of a shard: parts of data under a header that gets their checksum, or a file. */
 struct content {
     const struct iovec *data;
     size_t count;

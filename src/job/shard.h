@@ -1,10 +1,11 @@
 /* shard.h - the files of checkpoints: names, format, writing, reading, deletion.
  *
  *     DIR/step-<N>/attempt-<A>-rank-<R>.shard   one rank's part of step N, written by attempt A
- *     DIR/step-<N>/attempt-<A>.commit           stand-alone only: step N of attempt A is whole. Under Phalanx
- * the controller's log says so, and no file does. N, A and R are decimal without leading zeros. An attempt
- * never touches the files that a newer one writes, since its number is in the name: that is the fence on
- * the storage side.
+ *     DIR/step-<N>/attempt-<A>.commit           stand-alone only: step N of attempt A is whole
+ *
+ * Under Phalanx the controller's log records which checkpoints are whole, and there is no such file. N, A and
+ * R are decimal without leading zeros. An attempt never touches the files that a newer one writes, since its
+ * number is in the name: that is the fence on the storage side.
  *
  * A shard file (little-endian):
  *     offset  0  8 bytes "PHXSHARD"

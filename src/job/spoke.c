@@ -101,7 +101,8 @@ static void learn_address(struct phx_context *ctx)
         out[0] = '\0';
 }
 
-/* Nobody listens yet, and the kernel chose the wanted port as our own: a connection to ourselves. */
+/* Is the descriptor connected to itself? This happens when nobody listens yet and the kernel chooses the
+ * wanted port as the local one. */
 static bool is_self(int fd)
 {
     struct sockaddr_storage local = {0}, peer = {0};

@@ -1,15 +1,31 @@
 /* star.h - the messages between the ranks of a gang. Rank 0 is the hub: it listens at the rendezvous, every
  * other rank holds one connection to it. All messages have one form (integers little-endian):
  *
- *     u32 length   of what follows the first 8 bytes, at most STAR_BODY_MAX (STAR_HELLO_MAX before a valid
- * HELLO) u16 type     enum star_type u16 version  STAR_VERSION; all ranks of a gang run one version, so a
- * difference is refused at HELLO u32 rank, u32 world, u32 attempt, u32 status, u64 number u32 key length (<=
- * PHX_KEY_MAX), u32 value length, key, value      these two fill the rest exactly
+ *     offset  0  u32 length      of the body, which begins at offset 8: at most STAR_BODY_MAX, or
+ *                                STAR_HELLO_MAX before a valid HELLO
+ *             4  u16 type        enum star_type
+ *             6  u16 version     STAR_VERSION; a rank of another version is refused at HELLO
+ *             8  u32 rank
+ *            12  u32 world
+ *            16  u32 attempt
+ *            20  u32 status
+ *            24  u64 number
+ *            32  u32 key length  at most PHX_KEY_MAX
+ *            36  u32 value length
+ *            40  key, then value, which fill the body exactly
  *
- * Life of a connection: HELLO -> (REJECT and close | TABLE, when the whole gang is there). Then all agree on
- * what they restore: OFFERS of each rank -> (ASK_KEYS -> KEYS of one rank, where the hub needs them) ->
- * (SOURCE to each rank, or CUT to all -> ANSWER of each, again while something is damaged) -> AGREED. Then
- * anything; LEAVE -> close by the hub. A connection that ends without LEAVE or GAVE_UP is a lost rank.
+ * Life of a connection:
+ *
+ *     HELLO ─┬─► REJECT, close
+ *            └─► TABLE, when the whole gang is there
+ *     each rank: OFFERS                         the negotiation of the checkpoint to restore (agree.c)
+ *     ASK_KEYS ─► KEYS of one rank              if the hub needs the keys
+ *     SOURCE to each rank, or CUT to all ─► ANSWER of each rank     repeated while a shard is damaged
+ *     AGREED
+ *     any other message
+ *     LEAVE ─► the hub closes
+ *
+ * A connection that ends without LEAVE or GAVE_UP is a lost rank.
  */
 #ifndef PHX_JOB_STAR_H
 #define PHX_JOB_STAR_H

@@ -4,7 +4,7 @@
 #include "job/auto.h"
 #include "job/error.h"
 
-/* What a broken collective says comes before or after the word of the loss that broke it. */
+/* The error of a broken collective may come before or after the news of the loss that broke it. */
 #define DOUBT_MS 3000
 /* From a save to what was announced, to be stopped or told where to go on; later it costs a step. */
 #define STAND_MS 30000
@@ -15,7 +15,7 @@ struct run {
     uint64_t hold_every, save_every; /* 0: none, or they are chosen */
     struct job_auto chosen;
     uint64_t step; /* made */
-    /* What the regions are: a step of an attempt, as a checkpoint of it would be; not valid: anything. */
+    /* The checkpoint that the regions are equal to; not valid: they may hold anything. */
     struct job_checkpoint_ref state;
     uint64_t place; /* the regions that are it: `arrange` may have registered others */
     bool touched;   /* a step has begun: they are not what the program came with any more */
@@ -202,7 +202,8 @@ static bool is_over(struct phx_context *ctx)
     return over;
 }
 
-/* What `begin` says speaks of the regions, too. Who can't ask ends with what the step said. */
+/* An error of `begin` also casts doubt on the regions. If the agent cannot be asked, the run ends with the
+ * step's error. */
 static int ask_to_retry(struct run *run, const struct phx_error *said, struct phx_error *error)
 {
     struct phx_error ignored;
@@ -220,7 +221,7 @@ static int recover(struct run *run, int status, struct phx_error *error)
     if (status == PHX_ERROR_RETRY)
         status = ask_to_retry(run, error, error);
     bool told = status == PHX_ERROR_PEER || status == PHX_ERROR_REJOIN;
-    /* That there is nothing to go back to is known; another rank that ends of it is no loss. */
+    /* The gang knows then that no checkpoint exists; a rank that ends because of that is no loss. */
     bool nowhere = status == PHX_ERROR_NONE && !run->begun;
     bool goes_on = ctx->settings.rejoins && !ctx->settings.standalone && status != PHX_ERROR_FENCED &&
                    (told || (!nowhere && status != PHX_ERROR_RETRY && is_over(ctx)));

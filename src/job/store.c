@@ -171,8 +171,8 @@ static int fetch_copy(struct phx_context *ctx, uint32_t rank, const struct job_c
                : status;
 }
 
-/* What this rank has found in the place of its own shard: that of the same rank of another world, or, where
- * that one had fewer, of rank 0. */
+/* Reads the shard that this rank finds in the place of its own: the shard of the same rank of another world
+ * or, if that world was smaller, of rank 0. */
 static int find_other_world(struct phx_context *ctx, const struct job_checkpoint_ref *ref,
                             struct offer *ret_found, struct phx_error *error)
 {

@@ -158,7 +158,7 @@ static int keep_rate(struct line *line, size_t moved, struct phx_error *error)
     return status == PHX_ERROR_TIMEOUT ? 0 : status; /* the time is over: that was the aim */
 }
 
-/* One piece of at most `len` bytes. */
+/* Receives one piece of at most `len` bytes. */
 static int receive_some(const struct line *line, uint8_t *to, size_t len, size_t *ret_got,
                         struct phx_error *error)
 {

@@ -627,11 +627,11 @@ static inline int jobwire_decode(const uint8_t *data, size_t len, struct jobwire
 
 /* --- the flight segment -------------------------------------------------------------------------------- */
 
-/* What a rank did together with all others, in memory that outlives its ability to answer: a memfd of this
- * name, which the agent reads through /proc/PID/fd also while the process is stopped or stuck in the kernel.
- * The rank writes it as it goes on, without a lock against readers: an entry may be half old, half new, once
- * in a while. Little-endian machines only, like the rest of the library's agents; a reader takes it if and
- * only if magic and version are known. */
+/* The flight record: the barriers that a rank has passed, in memory that outlives its ability to answer. The
+ * memory is a memfd of this name, which the agent reads through /proc/PID/fd even while the process is
+ * stopped or stuck in the kernel. The rank writes without a lock against readers: rarely an entry is half
+ * old, half new. Little-endian machines only, like the rest of the library's agents; a reader accepts the
+ * record if and only if it knows magic and version. */
 #define JOBWIRE_FLIGHT_NAME    "phalanx-flight"
 #define JOBWIRE_FLIGHT_MAGIC   UINT64_C(0x54484c4658485001)
 #define JOBWIRE_FLIGHT_ENTRIES 64 /* barriers kept */

@@ -107,9 +107,11 @@ static void route_resource(struct api_request *request)
     }
 }
 
-/* `path` is what follows /api/v1/ or /apis/<group>/<version>/:
- *     <resource>[/<name>[/<sub>]]    namespaces/<namespace>/<resource>[/<name>[/<sub>]]
- * namespaces[/<name>] */
+/* Routes the part of a path behind /api/v1/ or /apis/<group>/<version>/, which has one of these forms:
+ *     <resource>[/<name>[/<sub>]]
+ *     namespaces/<namespace>/<resource>[/<name>[/<sub>]]
+ *     namespaces[/<name>]
+ */
 static void route_group(struct api_request *request, struct str group, struct str version, struct str path)
 {
     struct str first = next_segment(&path), name = next_segment(&path);
