@@ -21,7 +21,8 @@ uint64_t hash64(uint64_t seed, const void *data, size_t len);
 uint64_t hash_words(uint64_t seed, const void *data, size_t len);
 uint64_t hash_mix(uint64_t value);                                    /* splitmix64 finaliser: a bijection */
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);          /* start with 0; chains */
-/* Of what is behind `first` followed by the `len` bytes behind `second`, each summed from 0. */
+/* Returns the CRC of the concatenation of two parts: `first` is the CRC of the first, `second` that of the
+ * `len` bytes behind it. Both were summed from 0. */
 uint32_t crc32c_join(uint32_t first, uint32_t second, size_t len);
 uint32_t crc32c_by_table(uint32_t crc, const void *data, size_t len); /* the portable path, for tests */
 void sha1(const void *data, size_t len, uint8_t ret_digest[20]);

@@ -157,7 +157,7 @@ bool time_parse(struct str text, int64_t *ret_time_ns)
     if (!cut_date(&text, &days) || (!cut_char(&text, 'T') && !cut_char(&text, 't')) ||
         !cut_clock(&text, &clock, &fraction) || !read_offset(text, &offset))
         return false;
-    /* Of a time before 1970 the nanoseconds are counted from the second that follows, so that no product
+    /* In a time before 1970 the nanoseconds are counted from the second that follows, so that no product
      * overflows at the lower end of the range. */
     int64_t seconds = days * SECONDS_PER_DAY + clock - offset, time_ns;
     if (seconds < 0 && fraction) {

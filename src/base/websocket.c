@@ -35,7 +35,7 @@ static size_t header_size(const struct websocket *socket)
     return 2u + (len == LEN_16 ? 2u : len == LEN_64 ? 8u : 0u) + (socket->header[1] & MASKED ? 4u : 0u);
 }
 
-/* What the first two bytes tell; NULL: nothing is wrong. */
+/* Checks the first two bytes of a frame; NULL: they are valid. */
 static const char *check_start(const struct websocket *socket)
 {
     uint8_t first = socket->header[0], second = socket->header[1], opcode = first & OPCODE;

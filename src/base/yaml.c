@@ -409,7 +409,7 @@ static int merge_all(struct reader *reader, struct doc *object, const struct doc
     return code;
 }
 
-/* One "key: value" whose key `event` begins; the values of merge keys are collected in `merges`. */
+/* Reads a "key: value" whose key `event` begins; collects the values of merge keys in `merges`. */
 static int read_member(struct reader *reader, yaml_event_t *event, struct doc *object, struct doc *merges)
 {
     yaml_mark_t mark = event->start_mark;

@@ -198,7 +198,8 @@ static bool cut_field(struct str *text, char mark, int low, int high, int *ret_v
     return true;
 }
 
-/* What go-yaml takes for a time: 2026-8-21, "2026-8-21 7:05:09.5", 2026-08-21T07:05:09Z or +02:00. */
+/* Does go-yaml read the text as a time? Examples: 2026-8-21, "2026-8-21 7:05:09.5", 2026-08-21T07:05:09Z or
+ * +02:00. */
 static bool is_timestamp(struct str text)
 {
     if (count_digits(text, 0) != 4)
