@@ -31,7 +31,7 @@ static int copy_header(struct object_store *store, const char *key, int fd, stru
     return rc;
 }
 
-/* What is damaged stays a file without a header: the reader says so. */
+/* Copies a shard. A damaged one is left as a file without a header, which the reader reports. */
 static int copy_whole(const struct store_place *place, const char *key, int fd, uint64_t step,
                       uint32_t attempt, uint32_t rank, struct error *error)
 {

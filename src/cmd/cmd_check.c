@@ -95,7 +95,8 @@ static int status_of_level(enum fault_level level)
     return STATUS_OK;
 }
 
-/* What lasts until the end of the check is judged as if it went on: nobody waits for the table's duration. */
+/* Judges a signal. A condition that lasts until the end of the check is judged as if it went on: the check
+ * does not wait for the duration in the table. */
 static int status_of_signal(const struct check *check, const struct signal *signal)
 {
     const struct fault_rule *rule = fault_table_rule(check->table, signal->code, signal->severity);

@@ -38,7 +38,7 @@ static int check(char **files, int count, bool json_wanted)
     return result;
 }
 
-/* What a block has in all. */
+/* The sums of one block. */
 struct block_sum {
     struct str pod, block;
     int64_t machines, ready, cordoned, spares, chips, free_chips;

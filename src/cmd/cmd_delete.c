@@ -63,7 +63,7 @@ static int delete_one(struct deleting *deleting, const struct kind *kind, const 
                : wait_gone(&deleting->client, kind, namespace_, name, uid, deleting->deadline_ns);
 }
 
-/* Those of the kind that match -l, or all. */
+/* Deletes the objects of the kind that match -l, or all of them. */
 static int delete_many(struct deleting *deleting, const struct kind *kind)
 {
     struct buf path BUF_CLEANUP = {0};

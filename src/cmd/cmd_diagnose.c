@@ -30,7 +30,7 @@ static const char usage[] =
     "Exit status: 0 no hang, 1 a hang, 2 wrong usage, 3 not found or nothing readable, 4 no\n"
     "controller answers, 5 timed out.\n";
 
-/* Of one dump: the largest seen have some MB. */
+/* The largest size of one dump: the largest seen have some MB. */
 #define FILE_BYTES_MAX   ((size_t)256 << 20)
 #define MEMORY_BYTES_MAX ((size_t)4 << 30)
 enum { LOG_PART = 4 << 20, FINDINGS_SHOWN = 24, COLUMNS = 100 };

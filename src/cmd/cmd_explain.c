@@ -48,7 +48,7 @@ static int64_t down_ns(const struct doc *phalanx, size_t index)
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* Those that were made and not kept; -1: it is not known, or not yet. */
+/* Returns the steps that were made and not kept; -1: the number is not known, or not yet. */
 static int64_t steps_lost(const struct doc *record)
 {
     int64_t at = doc_number(record, "stepAtFault", -1), from = doc_number(record, "resumedFrom", 0);

@@ -55,7 +55,8 @@ struct logging {
 
 /* --- lines ------------------------------------------------------------------------------------- */
 
-/* One line of a group: behind its rank, its attempt where there was more than one, and its time if wanted. */
+/* Prints a line of a group behind its rank, its attempt if there was more than one, and its time if
+ * wanted. */
 static void take_line(struct reading *reading, struct str line)
 {
     struct logging *logging = reading->logging;

@@ -62,7 +62,7 @@ static void describe(const struct migrating *migrating, struct buf *out)
     doc_set(&arena, spec, STR("machines"), machines);
     set(&arena, spec, "start", str_from(start));
     set(&arena, spec, "end", str_from(end));
-    /* Its notice has begun a moment ago, whatever the controller's clock says. */
+    /* The notice of the Maintenance began a moment ago, whatever the controller's clock says. */
     set(&arena, spec, "notice",
         arena_printf(&arena, "%llds", (long long)(migrating->within_ns / NS_PER_SECOND + 60)));
     set(&arena, spec, "reason", str_from(migrating->reason));

@@ -163,7 +163,7 @@ static int import_faults(struct mindcluster *command, const char *file, const st
     return create_all(command, faults);
 }
 
-/* Whose ranks an object's are: --job, else by its name. */
+/* Returns the job whose ranks the object describes: --job, otherwise the job in the object's name. */
 static struct str job_of(const struct mindcluster *command, const struct doc *object)
 {
     return command->job ? str_from(command->job) : mindcluster_job(object);

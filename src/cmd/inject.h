@@ -20,7 +20,7 @@
 
 enum { TARGET_NAME_MAX = 320 };
 
-/* One thing that is hit. */
+/* A single object that an injection hits. */
 struct target {
     enum inject_kind kind;         /* never a rack: that is its machines */
     char name[TARGET_NAME_MAX];    /* of a machine or agent; "namespace/pod" of a rank's Pod */
@@ -125,7 +125,7 @@ struct standing {
     int64_t until_ns; /* since 1970; 0: for ever */
 };
 bool inject_standing_read(const struct ground *ground, int64_t number, struct standing *ret);
-/* One line a record, or JSON. */
+/* Prints the standing injections, one record a line, or as JSON. */
 void inject_print_standing(const struct ground *ground, bool json);
 
 /* inject_harm.c: the actions that are no signals. They count what they hit in *count and add to `paths` what

@@ -18,7 +18,7 @@
 
 enum { RECORD_BYTES_MAX = 1 << 20, RECORDS_MAX = 100000 };
 
-/* What stands: enough to undo it without the one who did it. */
+/* The record of an injection that stands: enough to undo it after the process that made it has ended. */
 struct record {
     enum inject_action action;
     struct target target;
@@ -486,7 +486,7 @@ static void keep_all(struct ground *ground, enum inject_action action, const str
     }
 }
 
-/* What goes on stands still no more. */
+/* Forgets the stops of processes that have been continued. */
 static void forget_stops(const struct ground *ground, const target_list *targets)
 {
     record_list standing = {0};

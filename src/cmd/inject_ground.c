@@ -1,4 +1,4 @@
-/* Whom a selector means now, and which processes that is. */
+/* Resolves a selector to the objects that it means now, and to their processes. */
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
@@ -294,7 +294,7 @@ static const char *rack_of(const struct ground *ground, const char *machine)
     return "";
 }
 
-/* What belongs to one rank. */
+/* Adds the targets that belong to one rank. */
 static void add_of_pod(const struct ground *ground, const struct inject_selector *selector,
                        const struct ground_pod *pod, target_list *targets)
 {
@@ -467,7 +467,8 @@ static char *read_proc(pid_t pid, const char *name, size_t *ret_len)
     return text;
 }
 
-/* One of the NUL-ended words is `wanted`, or begins so where that ends in '/'; `at` >= 0: that one. */
+/* Is one of the NUL-ended words equal to `wanted` or, if `wanted` ends in '/', does one begin with it? `at`
+ * >= 0: looks at that word only. */
 static bool has_word(pid_t pid, const char *name, const char *wanted, int at)
 {
     size_t len, wanted_len = strlen(wanted);

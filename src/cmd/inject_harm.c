@@ -17,7 +17,7 @@
 #include "cmd/door.h"
 #include "cmd/inject.h"
 
-/* Of a shard a few bits behind its header, docs/formats/checkpoint.md: damage that only reading shows. */
+/* Flips a few bits behind a shard's header (docs/formats/checkpoint.md): damage that only reading reveals. */
 enum { SHARD_HEADER = 64, FLIPS = 3 };
 /* A disk that has more than this free is not one that was made to be filled. */
 #define FILL_MAX ((uint64_t)2 << 30)

@@ -141,7 +141,7 @@ static int check_limits(const struct ground *ground, const struct order *order, 
 
 /* --- marks ---------------------------------------------------------------------------------------------- */
 
-/* Those that nobody can ask about any more. */
+/* Removes marks that are so old that no controller asks about them any more. */
 static void drop_old_marks(void)
 {
     struct dirent *entry;
@@ -190,7 +190,8 @@ static bool tell_over(const struct ground *ground, const char *name, enum inject
                        &error) != ERROR_UNAVAILABLE;
 }
 
-/* What could not be told is kept, injections/NAME.ACTION.over, until there is an agent again. */
+/* Reports that an injection is over. If there is no agent, keeps the report as injections/NAME.ACTION.over
+ * until there is one. */
 static void over(const struct ground *ground, const char *name, enum inject_action action)
 {
     char path[2 * ORDER_NAME_MAX + 64];
@@ -234,7 +235,7 @@ static void list_standing(const struct ground *ground, standing_list *ret)
     vec_done(&records);
 }
 
-/* What stood before and does no more. */
+/* Reports the injections that stood before and do not any more. */
 static void tell_gone(const struct ground *ground, const standing_list *before)
 {
     standing_list now = {0};
@@ -249,7 +250,8 @@ static void tell_gone(const struct ground *ground, const standing_list *before)
     vec_done(&now);
 }
 
-/* Those of one order; "all": all; "overdue": those that should have been undone a while ago. */
+/* Does the name mean this injection? A name means the injections of one order, "all" all of them, and
+ * "overdue" those that should have been undone a while ago. */
 static bool is_meant(struct str name, const struct standing *one)
 {
     if (str_is(name, "overdue"))

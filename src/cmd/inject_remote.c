@@ -11,7 +11,7 @@
 /* As long as the controller waits for an agent, and a little more. */
 #define PATIENCE_NS (30 * NS_PER_SECOND)
 
-/* One order on its way. */
+/* An order that was sent and not yet answered. */
 struct asked {
     char name[ORDER_NAME_MAX], machine[TARGET_NAME_MAX];
     struct buf answer;
@@ -30,7 +30,7 @@ static void asked_done(asked_list *asked)
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
-/* One that no other order has. It is no part of what a seed decides. */
+/* Makes a name that no other order has. The name does not depend on the seed. */
 static void make_name(const char *action, char ret_name[ORDER_NAME_MAX])
 {
     static uint32_t count;
@@ -263,7 +263,8 @@ static int list_faults(struct ground *ground, struct client_reply *ret, remote_l
     return rc;
 }
 
-/* Those whose names are given; `all`: all of them, and what was ordered silently on any machine. */
+/* Chooses the injections with the given names; `all`: all of them, and any that were ordered without a
+ * report, on any machine. */
 static int choose(struct ground *ground, const remote_list *standing, char **names, int count, bool all,
                   remote_list *chosen)
 {

@@ -48,7 +48,7 @@ static struct str name_of(const struct running *running, const struct scenario_s
     return arena_printf(arena, "step %zu", (size_t)(step - running->scenario.steps) + 1);
 }
 
-/* What happens goes to standard output, or beside the JSON that is asked for. */
+/* Prints progress to standard output or, if JSON is wanted there, to standard error. */
 static void tell(const struct running *running, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void tell(const struct running *running, const char *format, ...)
@@ -273,7 +273,7 @@ static void show_moment(const struct scenario_step *step, char ret_text[96])
         snprintf(ret_text, 96, "%s %s", step->moment == MOMENT_AT ? "at" : "after", time);
 }
 
-/* What would be hit if each step were done now. */
+/* Shows what each step would hit if it ran now. */
 static int show(struct running *running)
 {
     for (size_t i = 0; i < running->scenario.step_count; i++) {

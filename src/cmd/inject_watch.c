@@ -1,4 +1,4 @@
-/* What a scenario's run sees of its job, and whether what was expected came. */
+/* Watches the job of a scenario's run, and checks whether the expected events came. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "cmd/inject.h"
 
-/* One restart record of the job as it was seen last. Times are nanoseconds since 1970, 0: not yet. */
+/* A restart record of the job, as it was last seen. Times are nanoseconds since 1970, 0: not yet. */
 struct seen_restart {
     int64_t attempt, fault_ns, started_ns, stepped_ns, step_at_fault, resumed_from;
     char cause[64], machine[TARGET_NAME_MAX], rung[32];
@@ -17,7 +17,7 @@ struct seen_process {
 };
 typedef VEC(struct seen_process) process_list;
 
-/* One injection of the run. */
+/* An injection that the run has made. */
 struct done_fault {
     struct str step; /* name or number of the step */
     enum inject_action action;

@@ -30,7 +30,7 @@ void keeper_end(struct keeper *keeper);
 
 /* Where the cluster of this folder holds what is in memory. */
 void keeper_memory(const char *data, char ret_path[64]);
-/* Its control groups, below the caller's own. False: the caller's own is not known. */
+/* Returns the control groups of the cluster, below the caller's own. False: the caller's own is not known. */
 bool keeper_groups(const char *data, char ret_own[INJECT_PATH_MAX], char ret_path[KEEPER_GROUPS_BYTES]);
 
 /* `phalanx down`: ends the cluster of the folder, with the graces of its tasks, and returns when all of it is

@@ -196,7 +196,7 @@ static int64_t window_ns(const struct history *history)
     return history->cluster.lemons.window_days * LEMON_DAY_NS;
 }
 
-/* It fails at the stamp: were those right who called it a lemon before? */
+/* The machine fails at this stamp: confirms the verdicts that called it a lemon before. */
 static void confirm(struct history *history, const struct failure *failure)
 {
     for (size_t i = 0; i < history->verdicts.len; i++) {

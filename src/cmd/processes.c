@@ -27,7 +27,7 @@ static size_t command_line(const char *pid, char ret_line[LINE_BYTES])
     return got > 0 ? (size_t)got : 0;
 }
 
-/* One of the command line's words is `state`. */
+/* Is one of the words of the process's command line `state`? */
 static bool names_it(const char *pid, const char *state)
 {
     char line[LINE_BYTES];
@@ -38,7 +38,7 @@ static bool names_it(const char *pid, const char *state)
     return false;
 }
 
-/* It has been killed and only needs the time to die, which can be long on a busy computer, or it is dead. */
+/* Is the process dead, or killed and about to die? On a busy computer dying can take long. */
 static bool is_dying(const char *pid)
 {
     char path[64], text[8192];

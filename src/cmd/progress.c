@@ -152,7 +152,7 @@ enum fact {
     FACT_ETTR,
     FACTS
 };
-/* Who goes first where there is no room. */
+/* The order in which facts are left out when the line is too narrow. */
 static const enum fact least_first[] = {FACT_CHECKPOINT, FACT_ATTEMPT, FACT_METRICS, FACT_RATE,
                                         FACT_ELAPSED,    FACT_ETTR,    FACT_ETA};
 enum { FACTS_OPTIONAL = sizeof least_first / sizeof *least_first };

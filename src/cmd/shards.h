@@ -21,7 +21,7 @@ struct shard {
     uint8_t *map;
     const uint8_t *data;
 };
-/* One step of one attempt: a range of the list. */
+/* The shards of one step of one attempt: a range of the list. */
 struct shard_set {
     size_t first, count;
     uint32_t world;   /* as most of its headers say; 0: none is readable */
