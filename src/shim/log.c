@@ -53,7 +53,7 @@ static void rotate(struct task_log *log)
     log_open(log, log->size_max, log->files);
 }
 
-/* What comes within a millisecond has come at once. */
+/* Records when bytes arrived. Bytes that arrive within a millisecond share one record. */
 static void note_time(struct task_log *log)
 {
     struct shim_log_time time = {log->size, (int64_t)clock_ns(CLOCK_REALTIME)};

@@ -157,7 +157,7 @@ static void handle_signal(struct shim *shim, const struct signalfd_siginfo *info
         exec_connect(shim, info->ssi_ptr);
 }
 
-/* One piece of output; false when there is none now. */
+/* Moves a piece of output to the log; false: there is none now. */
 static bool move_output(struct shim *shim)
 {
     static char block[65536];

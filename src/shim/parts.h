@@ -70,7 +70,8 @@ struct exec_command {
     int fds[3]; /* its input, output and errors */
     bool tty;
 };
-/* Its pid, or < 0 and in *ret_stage what failed. Everything else is as for the task. */
+/* Starts a command beside the task. Returns its pid, or < 0 and in *ret_stage the step that failed.
+ * Everything else is as for the task. */
 pid_t start_exec(struct shim *shim, const struct exec_command *command, enum shim_stage *ret_stage);
 
 /* exec.c: commands beside the task (host/launch/shim.h). `fds` are SHIM_EXECS_MAX entries for poll(). */
