@@ -43,8 +43,7 @@ struct access {
     uint64_t generation;
 };
 
-/* --- users
- * ---------------------------------------------------------------------------------------------- */
+/* --- users -------------------------------------------------------------------------------------------- */
 
 bool access_in_group(const struct access_user *user, const char *group)
 {
@@ -103,8 +102,7 @@ struct access_user access_local_user(struct arena *arena)
     return access_user_copy(arena, &user);
 }
 
-/* --- files
- * ---------------------------------------------------------------------------------------------- */
+/* --- files -------------------------------------------------------------------------------------------- */
 
 static void mark_files(const struct access *access, struct file_mark marks[WATCHED_FILES])
 {
@@ -166,8 +164,7 @@ static int load_roles(const char *path, struct arena *arena, struct doc_list *re
     return rc < 0 ? error_wrap(error, "%s", path) : 0;
 }
 
-/* --- the policy
- * ----------------------------------------------------------------------------------------- */
+/* --- the policy --------------------------------------------------------------------------------------- */
 
 static void bind_all(struct rbac *policy, struct str role, struct str namespace_, const struct doc *names,
                      bool group)
@@ -274,8 +271,7 @@ void access_follow(struct access *access, const struct core *core)
     access->policy = policy;
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------------------------ */
+/* --- the whole ---------------------------------------------------------------------------------------- */
 
 int access_reload(struct access *access, struct error *error)
 {
@@ -364,8 +360,7 @@ const struct account_key *access_account_key(const struct access *access)
     return access->accounts;
 }
 
-/* --- who
- * ------------------------------------------------------------------------------------------------ */
+/* --- who ---------------------------------------------------------------------------------------------- */
 
 /* The account and what the token is bound to are still those of when it was issued. */
 static bool account_lives(const struct core *core, const struct account_claims *claims)
@@ -512,8 +507,7 @@ int access_check_certificate(const struct access *access, const struct access_bl
     return rc;
 }
 
-/* --- may they
- * ------------------------------------------------------------------------------------------- */
+/* --- may they ----------------------------------------------------------------------------------------- */
 
 /* A machine's agent writes of all Nodes only its own. */
 static bool is_other_node(const struct access_user *user, const struct access_attributes *what)
@@ -589,8 +583,7 @@ void access_visit_rules(const struct access *access, const struct access_user *u
     rbac_visit_rules(access->policy, user, namespace_, visit, context);
 }
 
-/* --- audit
- * ---------------------------------------------------------------------------------------------- */
+/* --- audit -------------------------------------------------------------------------------------------- */
 
 void access_audit(struct access *access, const struct access_record *record)
 {

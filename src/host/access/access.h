@@ -53,7 +53,7 @@ struct access_user access_user_copy(struct arena *arena, const struct access_use
 /* The user of a server without authentication. */
 struct access_user access_local_user(struct arena *arena);
 
-/* What a request is about, as RBAC sees it. */
+/* The attributes of a request that RBAC decides by. */
 struct access_attributes {
     struct str verb;                                           /* "get", "list", "deletecollection", ... */
     struct str group, resource, subresource, namespace_, name; /* resource empty: `path` counts */
@@ -85,8 +85,7 @@ bool access_files_changed(struct access *access, int64_t now_ns);
 uint64_t access_generation(const struct access *access); /* grows with every reload */
 const char *access_client_ca(const struct access *access);
 
-/* --- who
- * ------------------------------------------------------------------------------------------------ */
+/* --- who ---------------------------------------------------------------------------------------------- */
 
 struct access_credentials {
     struct str authorization;          /* the header; empty: none */
@@ -100,20 +99,20 @@ struct access_credentials {
  * system:authenticated. */
 int access_authenticate(const struct access *access, const struct access_credentials *credentials,
                         struct arena *arena, struct access_user *ret_user);
-/* What signs tokens of ServiceAccounts; NULL: none are issued here. */
+/* The key that signs tokens of ServiceAccounts; NULL: this server issues none. */
 struct account_key;
 const struct account_key *access_account_key(const struct access *access);
-/* Whom a chain of DER certificates (leaf first) names, if an authority of ours signed it for clients and it
- * is valid now. ERROR_DENIED with the reason. */
+/* A DER certificate. */
 struct access_blob {
     const uint8_t *data;
     size_t len;
 };
+/* Names the user of a chain of DER certificates (leaf first), if an authority of ours signed it for
+ * clients and it is valid now. ERROR_DENIED with the reason. */
 int access_check_certificate(const struct access *access, const struct access_blob *chain, size_t count,
                              struct arena *arena, struct access_user *ret_user, struct error *error);
 
-/* --- may they
- * ------------------------------------------------------------------------------------------- */
+/* --- may they ----------------------------------------------------------------------------------------- */
 
 /* Takes over what changed among the API's roles and bindings; call before questions. Cheap when nothing
  * did. */
@@ -128,8 +127,7 @@ int access_check_grant(const struct access *access, const struct access_user *us
 void access_visit_rules(const struct access *access, const struct access_user *user, struct str namespace_,
                         void (*visit)(void *context, const struct doc *rule), void *context);
 
-/* --- audit
- * ---------------------------------------------------------------------------------------------- */
+/* --- audit -------------------------------------------------------------------------------------------- */
 
 struct access_record {
     const struct access_user *user, *impersonated; /* impersonated NULL: nobody */
@@ -152,7 +150,7 @@ enum { AUDIT_BUFFER_BYTES = 8 * 1024 * 1024 };
 struct access_builtins;
 struct access_builtins *access_builtins_new(void);
 void access_builtins_free(struct access_builtins *builtins);
-/* They are as old as the cluster. */
+/* Sets the creation time of the built-in objects to that of the cluster. */
 void access_builtins_date(struct access_builtins *builtins, int64_t created_ns);
 const struct object *access_builtin_at(struct access_builtins *builtins, enum object_kind kind, size_t index);
 

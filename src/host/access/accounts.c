@@ -17,8 +17,7 @@ struct account_key {
     gnutls_pubkey_t verify;
 };
 
-/* --- the key
- * -------------------------------------------------------------------------------------------- */
+/* --- the key ------------------------------------------------------------------------------------------ */
 
 static int wrong(struct error *error, int rc, const char *path)
 {
@@ -78,8 +77,7 @@ void account_key_free(struct account_key *key)
     mem_free(key);
 }
 
-/* --- writing
- * -------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------ */
 
 static void put_reference(struct json_writer *out, const char *key, struct str name, obj_id uid)
 {
@@ -137,8 +135,7 @@ void account_token_write(const struct account_key *key, const struct account_cla
     gnutls_free(signature.data);
 }
 
-/* --- reading
- * -------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------ */
 
 /* The three parts; false: there are others. */
 static bool split(struct str token, struct str *ret_header, struct str *ret_claims, struct str *ret_signature)

@@ -28,9 +28,9 @@ void audit_write(struct audit *audit, const struct access_record *record);
 uint64_t audit_dropped(const struct audit *audit);
 
 enum audit_level { AUDIT_NONE, AUDIT_METADATA, AUDIT_REQUEST };
-/* What the policy document (NULL: the default) says of this request. */
+/* Returns the level that the policy document (NULL: the default) sets for this request. */
 enum audit_level audit_level_of(const struct doc *policy, const struct access_record *record);
-/* One line, with its newline. */
+/* Appends the audit line of the request, with its newline. */
 void audit_format(struct buf *out, enum audit_level level, const struct access_record *record);
 
 #endif

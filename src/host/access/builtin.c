@@ -142,8 +142,7 @@ void rbac_add_builtin(struct rbac *policy)
         rbac_bind(policy, str_from(bindings[i].role), (struct str){0}, true, str_from(bindings[i].group));
 }
 
-/* --- as objects
- * ----------------------------------------------------------------------------------------- */
+/* --- as objects --------------------------------------------------------------------------------------- */
 
 #define RBAC_GROUP "rbac.authorization.k8s.io"
 

@@ -381,7 +381,7 @@ void rbac_visit_rules(const struct rbac *policy, const struct access_user *user,
 
 /* --- who may give what ---------------------------------------------------------------------------------- */
 
-/* One verb on one resource (or URL) of a rule: the smallest thing that can be held. Literal: "*" is only
+/* A verb on a resource (or URL) of a rule: the smallest right that a user can hold. Literal: "*" is only
  * covered by "*". */
 struct atom {
     struct str verb, group, resource, name, url;

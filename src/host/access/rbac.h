@@ -24,8 +24,8 @@ struct rbac;
 
 struct rbac *rbac_new(void);
 void rbac_free(struct rbac *policy);
-/* One document, or a `kind: List` of them. A later role of the same name replaces the earlier one.
- * ERROR_INVALID: another kind, or a malformed one; nothing was added then. */
+/* Adds a document, or the documents of a `kind: List`. A later role of the same name replaces the earlier
+ * one. ERROR_INVALID: the kind is another, or the document is malformed; nothing was added then. */
 int rbac_add(struct rbac *policy, const struct doc *document, struct error *error);
 /* "user `name` has ClusterRole `role`" in one namespace (empty: everywhere); for small files and built-ins.
  */

@@ -73,7 +73,7 @@ static int read_key(const char *path, gnutls_x509_privkey_t *ret_key, struct err
     return wrong(error, rc, path);
 }
 
-/* Those that are in the file already. None is there before the first revocation. */
+/* Copies the revocations that the file has. Before the first revocation there is no file. */
 static int copy_old(const char *path, gnutls_x509_crl_t to, struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};
