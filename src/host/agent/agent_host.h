@@ -55,7 +55,7 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
     const char *hooks_dir;           /* operators' scripts (docs/errands.md); NULL: /etc/phalanx/hooks */
     bool injection;                  /* break things where the controller asks (docs/inject.md) */
     const char *shim;                /* path of phalanx-shim; NULL: the launcher's search */
-    /* Of each container's log, for runs that start from now on: as in launch.h. */
+    /* The size and number of each container's log files, for runs that start from now on (launch.h). */
     uint64_t log_bytes;              /* 0: the launcher's 10 MiB */
     uint32_t log_files;              /* 0: the launcher's 5; at most 100 */
     uint32_t chips;                  /* per machine, at most 64 */

@@ -44,7 +44,7 @@ struct errand_run {
     struct arena arena;
 };
 
-/* What a child is made from; all from the run's arena. */
+/* The parts of a child's command line; all from the run's arena. */
 struct command {
     const char *path;
     const char **argv, **env; /* NULL at the end; env NULL: the agent's */
@@ -303,7 +303,7 @@ static int diagnose_command(struct errand_run *run, struct command *command, str
     return 0;
 }
 
-/* What was broken is mended in any case. */
+/* Makes the command that injects a fault, or undoes one. An injection is undone in any case. */
 static int inject_command(struct errand_run *run, const struct doc *body, struct command *command,
                           struct error *error)
 {

@@ -85,7 +85,7 @@ struct local_machine {
     struct buf sheet_bytes;
 };
 
-/* Which file lay at a path; inode 0: none. */
+/* Identifies the file at a path; inode 0: there was none. */
 struct file_mark {
     uint64_t device, inode;
 };
@@ -173,7 +173,7 @@ uint64_t local_container_uid(obj_id task, uint32_t index);
 /* The same by name (empty: the first main one's). ERROR_NOT_FOUND: the task has none of that name. */
 int local_container_find(struct live *live, obj_id task, struct str container, uint64_t *ret_uid,
                          struct error *error);
-/* What the task was started with, from `arena`; NULL: it is not known here. */
+/* Returns the launch with which the task was started, from `arena`; NULL: it is not known here. */
 const struct task_launch *local_tasks_launch_of(struct live *live, obj_id task, struct arena *arena);
 /* A task of the JobSet was started here and is not forgotten. */
 bool local_tasks_has_jobset(struct live *live, obj_id jobset);
@@ -186,7 +186,7 @@ int local_tasks_make_folders(const struct live *live, struct error *error);
 /* state.c: the state directory and the sockets in it are mended, or are a fault of the machine. */
 void local_state_mark(const char *path, struct file_mark *ret_mark);
 void local_state_watch(struct live *live);
-/* What was gone is there again; an error: it cannot be. */
+/* The state folder is there again after it was gone, or, with an error, cannot be made again. */
 void local_state_renewed(struct live *live, const struct error *error);
 void local_state_close(struct live *live);
 

@@ -150,8 +150,8 @@ static bool open_current(struct stream *stream)
     return true;
 }
 
-/* Its container runs, or has not been started yet. Asked before reading: what it wrote is whole once its end
- * is known. */
+/* May the container still write? True while it runs or has not been started. Ask before reading: once its end
+ * is known, its log is whole. */
 static bool writes_on(const struct stream *stream)
 {
     const struct live *live = stream->live;

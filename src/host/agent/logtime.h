@@ -19,7 +19,7 @@ struct log_times {
     struct launch_log_time now; /* the newest at or before the last offset that was asked for */
 };
 
-/* Of the log, or the part of one, at `log_path`. */
+/* Opens the times of the log, or the part of a log, at `log_path`. */
 void log_times_open(struct log_times *times, const char *log_path);
 void log_times_close(struct log_times *times);
 /* Wall clock at which the byte at `offset` arrived. Cheap for offsets that grow. */

@@ -15,7 +15,7 @@ static struct matcher *compile(struct arena *arena, struct str pattern)
                                                                                                : NULL;
 }
 
-/* What the groups are for: by their names, or by their order. */
+/* Assigns the pattern's groups their meaning: by their names or, without names, by their order. */
 static void name_groups(struct step_lines *lines, struct str pattern)
 {
     static const char *const by_order[] = {"step", "total", "loss"};
@@ -89,7 +89,7 @@ static bool read_value(struct str text, double *ret_value)
     return end == room + text.len;
 }
 
-/* What the line's groups say; false: it has no step number. */
+/* Reads the groups of a line; false: the line has no step number. */
 static bool read_groups(struct step_lines *lines, struct str line, int64_t *ret_number,
                         struct str *ret_not_finite)
 {

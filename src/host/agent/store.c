@@ -81,7 +81,7 @@ static int open_slot(const struct store_job *job, int flags, struct error *error
     return error_set(error, ERROR_INVALID, "slot %s is no plain file", name);
 }
 
-/* What the rank began to store before this one. */
+/* Aborts the uploads that the rank began before this one. */
 static void drop_others(const struct store_job *job, const struct store_keeper *keeper)
 {
     size_t common = strlen(job->record);

@@ -331,8 +331,8 @@ static bool has_env(const struct container_launch *launch, const char *name)
     return false;
 }
 
-/* What a command needs to run on this machine at all comes from the agent unless the job sets it: there is no
- * image that would bring it. */
+/* The environment that a command needs to run on this machine at all. The agent provides it unless the job
+ * sets it, since there is no image that would. */
 static const char *const machine_env[] = {"PATH",      "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH",
                                           "PYTHONPATH"};
 enum { MACHINE_ENV = sizeof machine_env / sizeof *machine_env };
@@ -488,8 +488,8 @@ void local_tasks_stop_all(struct live *live)
                           NULL); /* one that has just ended is fine */
 }
 
-/* Of a task that is forgotten the logs' names tell its containers apart (launch_name); the first one's has no
- * name in it. */
+/* Finds the container of a forgotten task by the name of its logs (launch_name); the first container has no
+ * name there. */
 static uint64_t kept_container(const struct live *live, obj_id task, struct str container)
 {
     for (uint32_t i = 1; i < TASK_CONTAINERS_MAX; i++) {

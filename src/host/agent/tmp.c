@@ -88,7 +88,7 @@ static void keep(struct kept *kept, const char *path, bool is_file)
             (struct launch_mount){.source = path, .target = path, .is_file = is_file, .optional = true};
 }
 
-/* One place of `text` where a path below `place` may begin. `whole`: the text is that path and no more. */
+/* Keeps a path below `place` that may begin at `at` in a text. `whole`: the text is that path and no more. */
 static void keep_named(struct kept *kept, const char *place, const char *at, bool whole)
 {
     size_t start = strlen(place) + 1, len = 0;
