@@ -85,7 +85,7 @@ struct api_hooks {
      * The host may have API_EXEC_WINDOW_BYTES of output on the way, and more as exec_credit says so. */
     void (*exec)(void *context, const struct task *task, const struct api_exec_options *options,
                  struct api_exec *exec);
-    /* Its input, never more than api_exec_credit() has asked for; `end`: nothing follows. */
+    /* Passes the client's input, never more than api_exec_credit() has asked for; `end`: no more follows. */
     void (*exec_input)(void *context, struct api_exec *exec, struct str bytes, bool end);
     void (*exec_credit)(void *context, struct api_exec *exec, uint64_t bytes);
     void (*exec_resize)(void *context, struct api_exec *exec, uint16_t width, uint16_t height);
@@ -99,7 +99,8 @@ struct api_options {
     /* 0: half of what RLIMIT_NOFILE allows; never more than API_CONNECTIONS_MAX and that limit */
     uint32_t connections_max;
     struct api_hooks hooks;   /* all of them are needed */
-    /* Who may do what (host/access/access.h); must outlive the server. NULL: everybody everything. */
+    /* Decides what each user may do (host/access/access.h); must outlive the server. NULL: every user may do
+     * everything. */
     struct access *access;
     const char *tls_cert, *tls_key; /* PEM files: HTTPS only; NULL: HTTP */
 };
@@ -118,10 +119,12 @@ uint16_t api_port(const struct api *api);
  * changed. On failure what was there before serves on. */
 int api_reload(struct api *api, struct error *error);
 
-/* One EFFECT_CHANGED, in effect order, right after the core_step() that made it (it points into the core). */
+/* Announces an EFFECT_CHANGED, in effect order, right after the core_step() that made it (it points into the
+ * core). */
 void api_changed(struct api *api, const struct effect *changed);
 
-/* What a machine and its containers use now: served as metrics.k8s.io until API_USAGE_KEPT_S have passed. */
+/* Sets what a machine and its containers use now: served as metrics.k8s.io until API_USAGE_KEPT_S have
+ * passed. */
 void api_usage(struct api *api, machine_id machine, const struct usage *usage);
 
 /* The log refuses records, `why` says the reason (copied, cut to API_WHY_MAX); NULL: it takes them. Shown by
@@ -151,7 +154,7 @@ uint64_t api_stream_tag(const struct api_stream *stream);
 bool api_exec_output(struct api_exec *exec, bool errors, struct str bytes);
 /* The command takes so many further bytes of input; nothing is sent before the first of these. */
 void api_exec_credit(struct api_exec *exec, uint64_t bytes);
-/* It has ended: `exit_code`, or -1 and why it could not be run. The exec is gone. */
+/* Ends the exec with `exit_code`, or with -1 and the reason why the command could not run. Frees the exec. */
 void api_exec_end(struct api_exec *exec, int exit_code, const char *error_text);
 
 /* Sends what became ready. Call it at the end of a batch; forgetting it costs a loop iteration, nothing

@@ -153,7 +153,8 @@ static void keep_others(struct merging *merging, const struct pairing *pairing, 
             doc_push(merging->arena, result, live->array.items[*at]);
 }
 
-/* What is applied comes in its own order; what only the live list has keeps its place between. */
+/* Merges two lists. Applied items come in their own order; items that only the live list has keep their place
+ * between them. */
 static int merge_items(struct merging *merging, const struct schema_field *field, const struct doc *live,
                        const struct doc *config, const struct pairing *pairing, struct doc *result)
 {
@@ -290,8 +291,8 @@ static struct str manager_title(struct arena *arena, const struct apply_manager 
     return arena_str(arena, buf_str(&text));
 }
 
-/* What kubectl's client-side apply said last, where the object still has it: `kubectl apply --server-side`
- * may take that over without a conflict. */
+/* Returns the fields that kubectl's client-side apply last set, if the object still records them: `kubectl
+ * apply --server-side` may take them over without a conflict. */
 static struct fieldset taken_over(struct arena *arena, const struct apply_request *request)
 {
     struct doc *last;

@@ -40,11 +40,11 @@ int apply_managers_read(struct arena *arena, const struct doc *fields, struct ap
 /* NULL: there are none. */
 struct doc *apply_managers_doc(struct arena *arena, struct apply_managers *managers);
 
-/* Of the same name, operation and subresource; NULL: there is none. */
+/* Finds the manager of the same name, operation and subresource; NULL: there is none. */
 struct apply_manager *apply_managers_find(struct apply_managers *managers, const struct apply_manager *who);
 void apply_managers_drop_empty(struct apply_managers *managers);
-/* So that a thousand clients, each under its own name, do not fill the object: the oldest updaters become
- * one. */
+/* Merges the oldest updaters into one, so that a thousand clients, each under its own name, do not fill the
+ * object. */
 void apply_managers_cap(struct arena *arena, struct apply_managers *managers);
 
 /* `before` NULL: a create. `who.time` is now. */

@@ -146,7 +146,7 @@ static bool agree_type(struct api_request *request, struct doc *object)
     return false;
 }
 
-/* What the server owns, and what it derives, is never taken from a client. */
+/* Removes the fields that the server owns or derives; they are never taken from a client. */
 void body_strip(const struct resource *resource, struct doc *object)
 {
     static const char *const owned[] = {"uid",

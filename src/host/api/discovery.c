@@ -1,7 +1,6 @@
-/* What there is: /version, /api, /apis and below, in the old form (APIGroupList, APIResourceList) and the
+/* Serves discovery: /version, /api, /apis and below, in the old form (APIGroupList, APIResourceList) and the
  * aggregated one (apidiscovery.k8s.io v2 and v2beta1, chosen by the Accept header: kubectl 1.27 and 1.28 know
- * v2beta1 only).
- */
+ * v2beta1 only). */
 #include <stdio.h>
 
 #include "host/api/guard.h"

@@ -46,14 +46,14 @@ struct fieldset fieldset_minus(struct arena *arena, const struct fieldset *a, co
 struct fieldset fieldset_common(struct arena *arena, const struct fieldset *a, const struct fieldset *b);
 bool fieldset_equal(const struct fieldset *a, const struct fieldset *b);
 
-/* What tells the items of a list apart. `field` is the list's. False: the item lacks a key (*ret_element is
- * "i:INDEX" then) or the list is atomic. */
+/* Returns the path element that tells an item of a list from the others. `field` is the list's. False: the
+ * item lacks a key (*ret_element is "i:INDEX" then) or the list is atomic. */
 bool fieldset_item_element(struct arena *arena, const struct schema_field *field, const struct doc *item,
                            size_t index, struct str *ret_element);
 
 /* Every field that `object` says something about. */
 struct fieldset fieldset_of(struct arena *arena, const struct schema *schema, const struct doc *object);
-/* What it takes to come from `before` (NULL: nothing) to `after`. */
+/* The difference between `before` (NULL: nothing) and `after`. */
 struct fieldset_change {
     struct fieldset set; /* added or with another value */
     struct fieldset removed;

@@ -10,8 +10,7 @@ static bool is_health(struct str path)
     return str_is(path, "/healthz") || str_is(path, "/livez") || str_is(path, "/readyz");
 }
 
-/* --- who
- * ------------------------------------------------------------------------------------------------ */
+/* --- who ---------------------------------------------------------------------------------------------- */
 
 static bool refuse_identity(struct api_request *request)
 {
@@ -141,8 +140,7 @@ bool guard_identify(struct api_request *request)
     return !request->refused;
 }
 
-/* --- may they
- * ------------------------------------------------------------------------------------------- */
+/* --- may they ----------------------------------------------------------------------------------------- */
 
 static struct str verb_of(const struct api_request *request, bool collection)
 {
@@ -289,8 +287,7 @@ bool guard_write(struct api_request *request, struct write_event *write)
     return false;
 }
 
-/* --- for how long
- * --------------------------------------------------------------------------------------- */
+/* --- for how long ------------------------------------------------------------------------------------- */
 
 struct guard_pass {
     struct arena arena;
@@ -380,8 +377,7 @@ bool guard_look_due(const struct api *api, struct guard_look *look)
     return true;
 }
 
-/* --- audit
- * ---------------------------------------------------------------------------------------------- */
+/* --- audit -------------------------------------------------------------------------------------------- */
 
 void guard_audit(struct api_request *request)
 {

@@ -8,7 +8,7 @@
 
 #include "host/api/request.h"
 
-/* What headers and TLS say of who asks; in the request's arena. */
+/* The identity of the client, as headers and TLS state it; in the request's arena. */
 struct guard_headers {
     struct str authorization, as_user, as_uid;
     struct str *as_groups;
@@ -26,7 +26,8 @@ bool guard_identify(struct api_request *request);
 bool guard_resource(struct api_request *request);
 /* The same for a path that names no resource. */
 bool guard_path(struct api_request *request);
-/* What a stream remembers of who opened it, to ask again while it is open. NULL: nobody is asked. */
+/* Remembers who opened a stream, so that the right to it can be checked again while it is open. NULL: no
+ * access control. */
 struct guard_pass;
 struct guard_pass *guard_pass_new(const struct api_request *request);
 void guard_pass_free(struct guard_pass *pass);
@@ -36,8 +37,7 @@ int guard_pass_check(const struct guard_pass *pass, const struct api_request *re
 /* May answers of guard_pass_check be others than at the last look? When roles, tokens or files changed,
  * and once a minute, as certificates and tokens end by themselves. Only where somebody is asked. */
 bool guard_look_due(const struct api *api, struct guard_look *look);
-/* What a client is told when guard_pass_check has ended what it had open: as a text, and as the
- * request's answer. */
+/* The message to a client whose stream guard_pass_check has ended: as a text, and as the request's answer. */
 const char *guard_ended_text(int code);
 void guard_answer_ended(struct api_request *request, int code);
 /* The audit line; at most one a stage. Called when the answer is whole or its stream begins. */

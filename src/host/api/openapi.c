@@ -187,7 +187,7 @@ static void put_map(struct json_writer *out, bool quantities)
     json_end_object(out);
 }
 
-/* One value. `alone`: nothing else stands beside it, so a reference needs no allOf. */
+/* Writes a value. `alone`: no other member stands beside it, so a reference needs no allOf. */
 static void put_value(struct json_writer *out, struct schemas *schemas, const struct schema_field *field,
                       bool alone)
 {
@@ -360,7 +360,7 @@ static void put_schemas(struct json_writer *out, const struct resource_group *gr
     for (int i = 0; i < RESOURCES; i++)
         if (is_in(&resource_table[i], group))
             put_top(out, &schemas, &resource_table[i]);
-    /* Those that were referred to on the way, and those that they refer to. */
+    /* The schemas that were referred to on the way, and those that they refer to. */
     for (size_t i = tops; i < schemas.list.len; i++) {
         char name[160];
         schema_name(&schemas, schemas.list.items[i], name);

@@ -13,7 +13,7 @@ struct openapi; /* the documents made so far */
 struct openapi *openapi_new(void);
 void openapi_free(struct openapi *openapi);
 
-/* What a field is for, in a sentence; NULL: we have none. `schema`: a name from the tables. */
+/* Describes a field in a sentence; NULL: there is no description. `schema`: a name from the tables. */
 const char *openapi_describe(const char *schema, const char *field);
 
 #endif

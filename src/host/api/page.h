@@ -32,7 +32,7 @@ bool page_read(struct api_request *request, struct page *ret_page);
 /* A watch knows no sendInitialEvents, and so no resourceVersionMatch; false: an error was answered. */
 bool page_allows_watch(struct api_request *request);
 
-/* One object of the list, in any order; what is kept is copied into `names`. */
+/* Offers an object of the list, in any order; kept names are copied into `names`. */
 void page_add(struct page *page, struct arena *names, struct str namespace_, struct str name);
 void page_end(struct page *page); /* all were added */
 /* "resourceVersion", and "continue" and "remainingItemCount" where there is more; `exact`: no selector. */

@@ -44,7 +44,8 @@ struct api_exec {
 
 /* --- the end -------------------------------------------------------------------------------------- */
 
-/* What remote command clients look for: NonZeroExitCode with a cause, or a failure, or success. */
+/* Writes the result that remote command clients look for: NonZeroExitCode with a cause, or a failure, or
+ * success. */
 static void write_result(struct buf *out, int exit_code, const char *error_text)
 {
     struct json_writer json = {.out = out};

@@ -18,7 +18,7 @@ void request_release_upgrade(struct api_request *request);
 
 /* The container that the request names, or the only main one; false: it was answered. */
 bool pod_container(struct api_request *request, const struct task *task, struct str *ret_container);
-/* It has a log; it runs. False: the request was answered. */
+/* Has the container a log? Does it run? False: the request was answered. */
 bool pod_container_started(struct api_request *request, const struct task *task, struct str container);
 bool pod_container_runs(struct api_request *request, const struct task *task, struct str container);
 

@@ -143,7 +143,7 @@ int64_t api_log_data(struct api_stream *stream, struct str bytes, bool end, cons
     return cut ? -1 : waiting;
 }
 
-/* Its reader has lost the right to it. */
+/* Ends the stream of a reader that has lost the right to it. */
 static void on_denied(struct hold *hold, int code)
 {
     struct api_stream *stream = container_of(hold, struct api_stream, hold);

@@ -258,7 +258,7 @@ static bool keys_are_unique(const struct doc *node)
     return true;
 }
 
-/* Of a type: no NUL in it, which would end it for some readers only. */
+/* Is the text a valid part of a type's name? A NUL in it would end it for some readers only. */
 static bool is_word(struct str text)
 {
     return str_is_utf8(text) && text.len <= 128 && (text.len == 0 || !memchr(text.data, 0, text.len));

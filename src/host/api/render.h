@@ -37,7 +37,7 @@ void render_job(struct render *render, const struct job *job);
 void render_pod(struct render *render, const struct task *task);
 void render_node(struct render *render, const struct machine *machine);
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload);
-/* Of a machine that is a Lemon's: one of which something is counted. */
+/* Is the machine shown as a Lemon? Only if some failure of it is counted. */
 bool lemon_is_shown(const struct core *core, const struct machine *machine);
 void render_lemon(struct render *render, const struct machine *machine);
 void lemon_cells(struct render *render, const struct machine *machine);
@@ -82,7 +82,7 @@ void render_members(struct render *render, const struct doc *doc, const char *co
 void render_labels(struct render *render, const char *key, const struct labels *labels,
                    const struct doc *doc);
 
-/* What Pods, Jobs and tables agree on. */
+/* Parts that Pods, Jobs and tables share. */
 const struct doc *render_job_template(const struct job *job); /* metadata and spec, in the document */
 const struct doc *render_pod_template(const struct job *job); /* likewise */
 /* Metadata that users wrote, besides labels and annotations: finalizers, ownerReferences, generateName. */
@@ -90,10 +90,11 @@ void render_own_metadata(struct render *render, const struct jobset *jobset);
 const char *render_pod_phase(const struct task *task); /* "Pending", ... */
 const char *
 render_pod_word(const struct task *task);           /* STATUS column: "Running", "Terminating", "OOMKilled" */
-/* That column in full, of its containers too: "Init:0/2", "CrashLoopBackOff"; in `scratch` or static. */
+/* The full STATUS column, with the state of the containers: "Init:0/2", "CrashLoopBackOff"; in `scratch` or
+ * static. */
 struct str render_pod_status(const struct task *task, struct arena *scratch);
 const char *render_end_reason(const struct task *task); /* "Completed", "Error", "OOMKilled", ... */
-/* What the row of a Pod counts. */
+/* The numbers in the row of a Pod. */
 struct pod_counts {
     uint32_t containers, ready; /* sidecars among them */
     uint32_t inits, inits_done;
@@ -101,7 +102,7 @@ struct pod_counts {
     struct str reason;          /* why the first one that waits does; empty: none waits */
 };
 struct pod_counts render_pod_counts(const struct task *task);
-/* Of the container called so; false: it has none. */
+/* Returns the status of the container with this name; false: the task has none. */
 bool render_container_status(const struct task *task, struct str name, struct container_status *ret_status);
 /* status.containerStatuses and .initContainerStatuses */
 void render_containers(struct render *render, const struct task *task);

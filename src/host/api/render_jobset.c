@@ -84,7 +84,7 @@ static int compare_names_down(const void *a, const void *b, void *context)
                        jobset->spec.rjobs[*(const uint32_t *)a].name);
 }
 
-/* One number for each Job of the replicated job; nothing before the first restart. */
+/* Writes a number for each Job of the replicated job; nothing before the first restart. */
 static void put_job_restarts(struct render *render, const char *key, const struct jobset *jobset,
                              uint32_t rjob, const int32_t *restarts)
 {
@@ -408,7 +408,7 @@ static void put_checkpoint(struct render *render, const struct jobset *jobset)
     json_end_object(out);
 }
 
-/* What Kubernetes has no field for. */
+/* Writes the fields for which Kubernetes has no place. */
 static void put_phalanx(struct render *render, const struct jobset *jobset)
 {
     struct json_writer *out = &render->out;

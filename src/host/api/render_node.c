@@ -119,7 +119,7 @@ static void put_ready(struct render *render, const struct machine *machine)
                      words[machine->state].reason, words[machine->state].message);
 }
 
-/* What its open faults make of it. */
+/* Writes the Healthy condition that follows from the machine's open faults. */
 static void put_healthy(struct render *render, const struct machine *machine)
 {
     const struct fault *fault = fault_of_machine(core_health(render->core), machine->name);

@@ -62,7 +62,7 @@ static void put_podset(struct render *render, const struct workload *workload, s
     json_end_object(out);
 }
 
-/* Those of a group's Pods that have the same shape, in the order of the first of each role. */
+/* The Pods of a group that have the same shape, in the order of the first of each role. */
 typedef VEC(const struct workload *) fellows;
 
 static bool next_role(const struct workload *workload, size_t *at, fellows *ret_role)
@@ -120,7 +120,7 @@ static void put_spec(struct render *render, const struct workload *workload)
 
 /* --- status -------------------------------------------------------------------------------------- */
 
-/* Of one PodSet: of a Workload, or of a role of a group (`all` of it have quota). */
+/* Writes the assignment of one PodSet: of a Workload, or of a role of a group (`all` of it have quota). */
 static void put_assignment(struct render *render, const fellows *all, size_t rjob)
 {
     struct json_writer *out = &render->out;

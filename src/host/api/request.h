@@ -68,7 +68,7 @@ struct api_request {
     bool bad_url, long_url, body_too_large;
     bool compares; /* kubectl diff: wants one text of one resourceVersion */
 
-    /* Who asks, and for what: guard.c. */
+    /* The user, and the attributes of the request that RBAC decides by: guard.c. */
     const struct guard_headers *headers; /* NULL until guard_identify() without any */
     const struct access_user *user;      /* NULL: not looked at yet */
     const struct access_user *impersonator;
@@ -80,7 +80,7 @@ struct api_request {
     bool refused; /* guard_identify() has answered it */
     bool audited;
 
-    /* What the path names. */
+    /* The object that the path names. */
     const struct resource *resource;
     struct str namespace_, name, subresource;
 
@@ -151,7 +151,8 @@ void request_warn(struct api_request *request, const char *format, ...) __attrib
 
 /* The answer of a pending request is there. */
 void request_finish(struct api_request *request);
-/* Whom the certificate of the request's connection names now; NULL: nobody, or (*ret_bad) it is not good. */
+/* Returns the user whom the certificate of the request's connection names now; NULL: there is none, or
+ * (*ret_bad) it is not valid. */
 const struct access_user *request_certificate(const struct api_request *request, bool *ret_bad);
 /* The stream of this request has bytes again, or ended. */
 void request_wake(struct api_request *request);
@@ -198,9 +199,9 @@ struct answer_form {
     enum table_include include;
 };
 struct answer_form request_form(const struct api_request *request);
-/* What the URL names, also one that is built in; false: there is none (nothing is answered). */
+/* Finds the object that the URL names, also a built-in one; false: there is none (nothing is answered). */
 bool request_find(const struct api_request *request, struct object_ref *ret_object);
-/* One object, in that form, with this code. */
+/* Answers with one object, in the form that the client wants, with this code. */
 void answer_object(struct api_request *request, int code, struct object_ref object, struct str name);
 
 void handle_get(struct api_request *request);

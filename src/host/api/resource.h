@@ -147,8 +147,8 @@ bool resource_get(const struct resource *resource, const struct core *core, stru
  * */
 bool resource_is_gone(struct object_ref object);
 
-/* Of those that everybody has and that no core keeps (access.h): with this name, or each that none in the
- * core takes the place of. */
+/* Finds a built-in object, which every cluster has and no core keeps (access.h). With a name: that object;
+ * without: visits each that no object in the core replaces. */
 struct access_builtins;
 bool resource_builtin(const struct resource *resource, struct access_builtins *builtins,
                       struct str name, struct object_ref *ret_object);

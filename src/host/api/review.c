@@ -28,8 +28,7 @@ const struct resource review_table[REVIEWS] = {
         ROW(AUTHORIZATION, "subjectaccessreviews", "subjectaccessreview", "SubjectAccessReview", false),
 };
 
-/* --- bodies
- * --------------------------------------------------------------------------------------------- */
+/* --- bodies ------------------------------------------------------------------------------------------- */
 
 static struct str text_at(const struct doc *object, const char *key)
 {
@@ -61,8 +60,7 @@ static struct access_user read_user(struct arena *arena, const struct doc *spec)
     return user;
 }
 
-/* --- answers
- * -------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------------------ */
 
 static void begin_answer(struct api_request *request, struct json_writer *out, const struct resource *row,
                          const struct doc *spec)
@@ -226,8 +224,7 @@ static void answer_rules(struct api_request *request, const struct resource *row
     end_answer(&out);
 }
 
-/* --- the way here
- * --------------------------------------------------------------------------------------- */
+/* --- the way here ------------------------------------------------------------------------------------- */
 
 static bool read_spec(struct api_request *request, enum review review, struct doc **ret_spec)
 {

@@ -38,7 +38,7 @@ struct transport {
     bool handled, suspended, gone, answered;
 };
 
-/* What is known of a connection, between its requests too. */
+/* The state of a connection, also between its requests. */
 struct peer {
     struct slow_peer slow;    /* first */
     struct api_tls_peer *tls; /* NULL: plain HTTP */
@@ -375,7 +375,7 @@ const struct access_user *request_certificate(const struct api_request *request,
     return api_tls_peer_user(peer->tls, api->access, session->tls_session, (int64_t)uv_hrtime(), ret_bad);
 }
 
-/* Who asks, as headers and TLS say it. */
+/* Reads the client's identity from headers and TLS. */
 static void see_identity(struct transport *transport)
 {
     struct api_request *request = &transport->request;
@@ -593,7 +593,7 @@ static uint32_t connection_limit(uint32_t wanted)
     return most < 16 ? 16 : (uint32_t)most;
 }
 
-/* What is known of a connection lives as long as it. */
+/* Makes and frees the state of a connection with it. */
 static void note_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                             enum MHD_ConnectionNotificationCode code)
 {

@@ -181,7 +181,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         update(session);
 }
 
-/* What the loop shall wait for. Everything is sent and the client said goodbye: done. */
+/* Tells the loop which events to wait for. Ends the session once everything is sent and the client has said
+ * goodbye. */
 static void update(struct session *session)
 {
     if (session->dropped)

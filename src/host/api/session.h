@@ -28,7 +28,7 @@ struct session_handlers {
  * loop only, never from inside. */
 struct session *session_new(uv_loop_t *loop, int fd, gnutls_session_t tls, struct str first,
                             const struct session_handlers *handlers, void *context);
-/* One binary message: `channel`, then `bytes`. */
+/* Sends a binary message: `channel`, then `bytes`. */
 void session_send(struct session *session, uint8_t channel, struct str bytes);
 size_t session_queued(const struct session *session);
 /* While paused nothing is read, at most one more chunk is handed out. */

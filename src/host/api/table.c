@@ -306,7 +306,7 @@ static int64_t time_at(const struct doc *object, const char *key, int64_t otherw
     return text.len && time_parse(text, &time_ns) ? time_ns : otherwise_ns;
 }
 
-/* Who reported it: "component, host". */
+/* Returns the reporter of the event: "component, host". */
 static struct str event_source(struct render *render, const struct doc *document)
 {
     const struct doc *source = doc_get(document, "source");
@@ -320,7 +320,7 @@ static struct str event_source(struct render *render, const struct doc *document
                         STR_ARG(host));
 }
 
-/* Which time and count stand for an Event: as Kubernetes' printer. */
+/* Chooses the time and count of an Event as Kubernetes' printer does. */
 static void user_event_cells(struct render *render, const struct object *object)
 {
     struct json_writer *out = &render->out;

@@ -21,7 +21,7 @@ struct table_column {
     }
 void table_put_age(struct render *render, int64_t since_ns); /* "5s", "6m12s"; 0: "<unknown>" */
 
-/* What a row carries besides its cells. */
+/* The part of the object that a row carries besides its cells. */
 enum table_include { INCLUDE_METADATA, INCLUDE_OBJECT, INCLUDE_NONE };
 
 /* An open Table whose `rows` array takes table_row()s; `columns` false: columnDefinitions null (watch, 2nd
@@ -36,7 +36,7 @@ void table_end(struct json_writer *out);
 /* The array of cells of one object. */
 void table_cells(struct render *render, const struct resource *resource, struct object_ref object,
                  struct str name);
-/* One row from texts made earlier: cells, the object, and where in it the metadata stands. */
+/* Writes a row from texts made earlier: cells, the object, and the metadata within it. */
 void table_row(struct json_writer *out, enum table_include include, const char *version, struct str cells,
                struct str object, struct str metadata);
 

@@ -25,7 +25,7 @@ bool api_tls_files_changed(const struct api_tls *tls);
 void api_tls_options(struct MHD_OptionItem options[API_TLS_OPTIONS]);
 void api_tls_enter(struct api_tls *tls);
 
-/* Whom the peer of one connection is; kept with the connection, so that a chain is checked once. */
+/* The identity of a connection's peer; kept with the connection, so that a chain is checked once. */
 struct api_tls_peer;
 struct api_tls_peer *api_tls_peer_new(void);
 void api_tls_peer_free(struct api_tls_peer *peer);

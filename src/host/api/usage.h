@@ -18,7 +18,7 @@ void usage_put(struct usage_table *table, machine_id machine, const struct usage
 bool usage_shows(const struct usage_table *table, const struct resource *resource, struct object_ref object,
                  int64_t now_ns);
 
-/* Of an object that usage_shows(). */
+/* Render the metrics of an object that usage_shows(). */
 void render_node_metrics(struct render *render, const struct machine *machine);
 void render_pod_metrics(struct render *render, const struct task *task);
 void metrics_cells(struct render *render, struct object_ref object, struct str name);

@@ -234,7 +234,7 @@ void watchers_notice(struct watch_ring *ring, const struct change *change, uint6
     }
 }
 
-/* Its last words. */
+/* Writes the last event of a watch whose right has ended. */
 static void put_denied(struct watcher *watcher, int code)
 {
     struct json_writer out = {.out = &watcher->text};

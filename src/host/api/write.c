@@ -60,7 +60,7 @@ static void answer_reply(struct api_request *request, const struct effect *reply
     }
 }
 
-/* One of a deletion of many has come back; what is gone already is no failure. */
+/* Notes the result of one deletion of many; an object that is already gone is no failure. */
 static void note_victim(struct api_request *request, int code, const char *reason, struct str message)
 {
     struct write_job *job = request->write;
@@ -82,7 +82,7 @@ static bool tries_again(const struct write_job *job, int code)
     return code == 409 && ((job->form && job->event.if_version) || generated);
 }
 
-/* What the server fills in, as it is now or would be. */
+/* Sets the members that the server fills in, as they are now or would be. */
 static void fill_in(struct api_request *request, struct doc *object, const struct doc *live)
 {
     static const char *const kept[] = {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
@@ -119,7 +119,7 @@ static struct doc *with_metadata(struct arena *arena, const struct doc *live, co
     return object;
 }
 
-/* What a dry run shows: the object as it would be written, with the defaults. */
+/* Answers a dry run with the object as it would be written, with the defaults. */
 static void answer_dry_run(struct api_request *request)
 {
     struct write_job *job = request->write;
@@ -168,7 +168,7 @@ static void refused(struct api_request *request, const struct effect *reply)
     }
 }
 
-/* One that is built in stands in no core: what takes its place is new there. */
+/* Turns the replacement of a built-in object into a creation: the core does not have built-in objects. */
 static void replace_builtin(struct api_request *request)
 {
     struct write_event *write = &request->write->event;
@@ -338,7 +338,7 @@ void request_forget_write(struct api_request *request)
 
 enum { TOLD_MAX = 4096 }; /* users; beyond that all are told again */
 
-/* Nobody has to hear it with every job. */
+/* Has the user been told about images? Once is enough. */
 static bool told_of_images(struct api_request *request)
 {
     struct str user = request->user ? request->user->name : (struct str){0};

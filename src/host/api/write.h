@@ -73,7 +73,7 @@ bool status_accept(struct api_request *request, const struct doc *object, struct
 bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write);
 /* Takes out what the server owns and derives. */
 void body_strip(const struct resource *resource, struct doc *object);
-/* What the API server fills in. */
+/* Fills in the members that the API server sets. */
 void body_default(struct arena *arena, const struct resource *resource, struct doc *object);
 
 /* Sets metadata.managedFields of the stripped and defaulted `object`. `given`: what the client sent there

@@ -183,7 +183,7 @@ static bool patch_form(struct api_request *request, enum patch_form *ret_form)
     return false;
 }
 
-/* What only an apply needs. */
+/* Checks the parameters that only an apply needs. */
 static bool check_apply(struct api_request *request, const struct doc *patch)
 {
     struct str manager = request_query(request, "fieldManager");
