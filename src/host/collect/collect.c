@@ -42,7 +42,8 @@ struct taken {
     struct buf record;
 };
 
-/* Who cannot be asked for a dump may have left one since it began; else what libphalanx has counts. */
+/* Takes the dump that a process which cannot be asked may have left since it began; otherwise the record of
+ * libphalanx counts. */
 static bool take_unasked(const struct rank_process *process, size_t each, struct buf *out)
 {
     if (dump_put(out, process, process->begun_ns, each))
