@@ -72,16 +72,16 @@ bool inject_action_find(struct str name, enum inject_action *ret);
 /* Why the action does not apply to this kind of object; NULL: it does. */
 const char *inject_action_refuses(enum inject_action action, enum inject_kind kind);
 struct inject_how;
-/* What the action is that all of these objects meet: nobody can kill or slow a part of a machine, so the
- * fault is reported that its driver or a probe would report. NULL; else why object *ret_which cannot meet
- * it. */
+/* Chooses the action that all of these objects can undergo: a part of a machine cannot be killed or slowed,
+ * so the fault is reported that its driver or a probe would report. Returns NULL, or why the object
+ * *ret_which cannot undergo it. */
 const char *inject_settle(const struct inject_selector *objects, size_t count, enum inject_action *action,
                           struct inject_how *how, size_t *ret_which);
 
 enum inject_direction { DIRECTION_IN = 1, DIRECTION_OUT = 2, DIRECTION_BOTH = 3 };
 enum inject_tier { TIER_MEMORY, TIER_STORAGE };
 
-/* What one injection does, beyond action and object; zeroed: the defaults. */
+/* The parameters of an injection, beyond action and object; zeroed: the defaults. */
 struct inject_how {
     enum inject_direction direction; /* of a partition; 0: both */
     int64_t for_ns;                  /* it undoes itself after this; 0: it stays */

@@ -194,7 +194,7 @@ static int parse_named(struct str text, struct str word, struct inject_selector 
     return 0;
 }
 
-/* What follows "rank", or the rest behind "random rank": [N] [of jobset/NAME]. */
+/* Parses the text behind "rank", or behind "random rank": [N] [of jobset/NAME]. */
 static bool parse_rank(struct str rest, bool numbered, struct inject_selector *found)
 {
     struct str word, kind, name;
