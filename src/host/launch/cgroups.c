@@ -85,7 +85,8 @@ static bool probe_v2(struct launcher *launcher)
     return host->version == 2;
 }
 
-/* One hierarchy of /proc/self/mounts: "cgroup /sys/fs/cgroup/memory cgroup rw,...,memory 0 0". */
+/* Reads a hierarchy from a line of /proc/self/mounts: "cgroup /sys/fs/cgroup/memory cgroup rw,...,memory 0
+ * 0". */
 static void probe_v1_mount(struct launcher *launcher, const char *line)
 {
     char mount[LAUNCH_PATH_MAX], type[32], options[512];

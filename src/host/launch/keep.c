@@ -73,7 +73,8 @@ static void drop(struct launcher *launcher, struct kept *kept)
     kept_free(launcher, kept);
 }
 
-/* Of the name of a Pod that is made anew: all but "-" and the five characters behind it. */
+/* Returns the part of a Pod's name that its successors share: all but "-" and the five characters behind
+ * it. */
 static struct str stem_of(const char *name)
 {
     enum { SUFFIX = 6 };

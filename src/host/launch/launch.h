@@ -124,8 +124,8 @@ int launcher_set_tether(struct launcher *launcher, int fd, struct error *error);
  * alive. */
 void launch_set_fence(struct launcher *launcher, uint64_t deadline_boottime_ns);
 
-/* What this machine allows, for the inventory and docs: "cgroup v2", "cgroup v1 (memory, pids, cpu)", "no
- * cgroups". */
+/* Describes the control groups that this machine allows, for the inventory: "cgroup v2", "cgroup v1 (memory,
+ * pids, cpu)", "no cgroups". */
 const char *launcher_cgroup_text(struct launcher *launcher);
 
 /* ---- tasks ---- */
@@ -231,10 +231,10 @@ struct launch_usage {
     int64_t memory_bytes; /* of its cgroup less file pages that can go at once; else the resident pages of its
                              processes, shared ones counted for each */
 };
-/* Of every task that runs, at most `max`; returns how many. Costs one file or two for a task with a cgroup;
- * for all others together one look at every process of the machine (about 10 us each). */
+/* Measures every task that runs, at most `max`; returns how many. A task with a cgroup costs one file or two;
+ * all others together cost a look at every process of the machine (about 10 us each). */
 size_t launch_measure(struct launcher *launcher, struct launch_usage *ret_usages, size_t max);
-/* Of the whole machine: CPU time that was not idle since boot, and memory that is not available. */
+/* Measures the whole machine: CPU time since boot that was not idle, and memory that is not available. */
 bool launch_measure_machine(int64_t *ret_cpu_ns, int64_t *ret_memory_bytes);
 
 /* The controller has the exit: drops the task's records, keeps its log as configured. ERROR_NOT_FOUND:

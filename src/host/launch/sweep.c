@@ -24,8 +24,8 @@ enum {
     /* A pass goes by rising numbers, as forks do, so that whoever forks ahead of it is met; but at the end of
      * the numbers a fork goes back behind it. No process does that twice in the time of two passes. */
     CLEAN_PASSES = 2,
-    /* Of those struck so many are watched until they are dead; the rest must not take all our descriptors,
-     * and are met again by the next pass. */
+    /* How many struck processes are watched until they are dead. The rest must not take all our descriptors,
+     * and the next pass meets them again. */
     PREY_MAX = 64,
 };
 
@@ -58,10 +58,10 @@ void sweep_free(struct sweep *sweep)
     mem_free(sweep);
 }
 
-/* What a process is of whose environment `seen` bytes were read, without the mark. Kernel threads and zombies
- * have none, and never will. Amid an exec proc(5)'s env_end of the new image is not set yet; if the
- * environment is longer by now, then what was read was the old image, given up between opening and the end.
- * */
+/* Classifies a process whose environment has no mark in the `seen` bytes that were read. Kernel threads and
+ * zombies have no environment, and never will. Amid an exec, proc(5)'s env_end of the new image is not set
+ * yet; if the environment is longer by now, the bytes that were read belonged to the old image, given up
+ * between opening and the end. */
 static enum sight look_again(pid_t pid, size_t seen)
 {
     enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_ENV_START = 50, FIELD_ENV_END = 51 };

@@ -50,7 +50,7 @@ static bool cgroup_text(const struct launcher *launcher, enum shim_cgroup which,
     return read_text(path, ret_text, cap);
 }
 
-/* What the cgroups know of it; what they do not know stays. */
+/* Fills in the figures that the cgroups know; the others stay. */
 static void ask_cgroups(const struct launcher *launcher, struct launch_usage *usage, bool *ret_cpu,
                         bool *ret_memory)
 {
