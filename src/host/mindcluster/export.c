@@ -58,7 +58,7 @@ static bool is_public(const struct doc *fault)
     return str_is(code_family(text_at(fault, "spec", "code")), "public");
 }
 
-/* Of links to other machines. */
+/* Is the fault about a link to other machines? */
 static bool is_network(const struct doc *fault)
 {
     static const char *const families[] = {"ib", "eth", "mlx5", "net"};
@@ -84,7 +84,7 @@ static const char *type_of(const struct doc *fault)
     return is_network(fault) ? "CardNetworkUnhealthy" : "CardUnhealthy";
 }
 
-/* One entry for the faults of one device and one type. */
+/* Makes the entry for the faults of one device and one type. */
 static struct doc *device_fault(struct arena *arena, const struct mindcluster_view *view,
                                 const fault_list *faults, int64_t chip, const char *type)
 {

@@ -101,7 +101,7 @@ static int read_server(struct reader *reader, size_t index, const struct doc *se
     return 0;
 }
 
-/* What the table says of itself. */
+/* Reads the members of the table besides its servers. */
 static int read_head(struct reader *reader, const struct doc *object)
 {
     const struct doc *servers = doc_get(object, "server_list");

@@ -110,7 +110,7 @@ static int wrong(const struct import *import, size_t index, const char *member, 
     return error_set(import->error, ERROR_INVALID, "faults[%zu].%s: %s", index, member, why);
 }
 
-/* One Fault for each device of one node, or one for the node. */
+/* Adds a Fault for each device of one node, or one for the node. */
 static int add_influence(struct import *import, size_t index, const struct doc *place, struct said said)
 {
     const struct doc *devices = doc_get(place, "deviceIds");
@@ -324,7 +324,7 @@ static int wrong_rank(struct reset *reset, size_t index, const char *member, con
     return error_set(reset->import.error, ERROR_INVALID, "RankList[%zu].%s: %s", index, member, why);
 }
 
-/* What has the kind that is wanted, or is absent where it may be. */
+/* Is the member of the wanted kind, or absent although it may be? */
 static bool is_kind(const struct doc *object, const char *key, enum doc_kind kind, bool needed)
 {
     const struct doc *member = doc_get(object, key);
@@ -371,7 +371,7 @@ static const struct doc *made_before(const struct reset *reset, struct str place
     return NULL;
 }
 
-/* What export would say of the rank now is the policy already. */
+/* Is the policy the one that an export would state for the rank now? */
 static bool has_policy(const struct reset *reset, const struct seat *seat, struct str policy)
 {
     fault_list faults = {0};

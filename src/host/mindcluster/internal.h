@@ -17,7 +17,8 @@ int level_of_node(struct str name);
 /* The worst level that goes out as this policy and is not by escalation; -1: unknown. */
 int level_of_policy(struct str name);
 
-/* Their form of one of our codes: "public/220001001" and "ascend/81078603" lose their family, others stay. */
+/* Converts one of our codes to MindCluster's: "public/220001001" and "ascend/81078603" lose their family,
+ * others stay. */
 struct str code_out(struct arena *arena, struct str code);
 /* Ours of theirs; "ascend/..." unless it has a family. Empty: it cannot be one. */
 struct str code_in(struct arena *arena, struct str code);
@@ -27,7 +28,7 @@ struct str text_at(const struct doc *object, const char *first, const char *seco
 /* The JSON text in `key` of `data`, a ConfigMap's; NULL (and said so, as data.KEY): it is none. */
 const struct doc *data_inner(struct arena *arena, const struct doc *data, const char *key,
                              struct error *error);
-/* What follows `prefix` in the name of a ConfigMap; empty: it is called otherwise. */
+/* Returns the text behind `prefix` in the name of a ConfigMap; empty: the name has another prefix. */
 struct str name_behind(const struct doc *map, const char *prefix);
 
 /* --- rank.c: faults of ranks, and ranks of Pods --------------------------------------------------------- */
@@ -35,7 +36,7 @@ struct str name_behind(const struct doc *map, const char *prefix);
 bool fault_is_open(const struct doc *fault);
 int64_t fault_chip(const struct doc *fault); /* -1: of the machine */
 int fault_level(const struct doc *fault);    /* its place in level_names */
-/* It asks something of the rank that has this chip of the fault's machine. */
+/* Does the fault affect the rank that has this chip of the fault's machine? */
 bool fault_strikes(const struct doc *fault, int64_t chip);
 
 /* Documents of a view; the vector is the caller's to give up. */
@@ -46,7 +47,7 @@ void pods_by_rank(const struct doc *pods, pod_list *ret_pods); /* those with a r
 /* Theirs are ranks of devices: one for each chip, one for a Pod without. */
 size_t ranks_of_pod(const struct doc *chips);
 
-/* One of their ranks, at its place in a list of all. */
+/* A rank of MindCluster's, at its place in the list of all. */
 struct seat {
     const struct doc *pod;
     struct str machine; /* empty: it runs nowhere */

@@ -22,7 +22,7 @@
 #include "base/doc.h"
 #include "base/error.h"
 
-/* What an export looks at. */
+/* The objects that an export reads. */
 struct mindcluster_view {
     const struct doc *faults; /* items of the list of Faults; NULL: none */
     const struct doc *pods;   /* items of a JobSet's Pods: reset.json, hccl.json */
@@ -36,7 +36,7 @@ struct doc *mindcluster_device_info(struct arena *arena, const struct mindcluste
 /* ConfigMap mindx-dl-nodeinfo-NODE. */
 struct doc *mindcluster_node_info(struct arena *arena, const struct mindcluster_view *view,
                                   const struct doc *node);
-/* One public-fault message with every open Fault whose code is of the family "public". */
+/* Makes a public-fault message with every open Fault whose code is of the family "public". */
 struct doc *mindcluster_public_faults(struct arena *arena, const struct mindcluster_view *view);
 /* ConfigMap reset-config-JOB: the ranks of the JobSet's Pods that faults are at. */
 struct doc *mindcluster_reset_config(struct arena *arena, const struct mindcluster_view *view,
@@ -51,7 +51,7 @@ enum { MINDCLUSTER_FAULTS_MAX = 100, MINDCLUSTER_INFLUENCE_MAX = 1000, MINDCLUST
 int mindcluster_import(struct arena *arena, const struct doc *object, struct doc **ret_faults,
                        struct error *error);
 
-/* What an object is, by its members; nothing is checked. */
+/* Tells the kind of an object by its members; nothing is checked. */
 enum mindcluster_kind { MINDCLUSTER_OF_FAULTS, MINDCLUSTER_RESET, MINDCLUSTER_HCCL };
 enum mindcluster_kind mindcluster_kind(const struct doc *object);
 /* The job in the name of a ConfigMap with reset.json (reset-config-JOB) or hccl.json (rings-config-JOB,
