@@ -19,7 +19,7 @@ struct answer_error {
 };
 void answer_error(struct str xml, struct answer_error *ret);
 
-/* Of CreateMultipartUpload. False: there is none, or it is too long. */
+/* Reads the upload id from the answer of CreateMultipartUpload. False: there is none, or it is too long. */
 bool answer_upload_id(struct str xml, char ret_id[STORE_ID_MAX]);
 
 /* A page of ListObjectsV2 or ListMultipartUploads: entries are appended, with their prefix. */

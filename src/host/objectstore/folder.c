@@ -26,7 +26,7 @@ static int path_of(const struct object_store *store, const char *key, char path[
     return 0;
 }
 
-/* Those on the way to `path`. */
+/* Makes the folders on the way to `path`. */
 static int make_parents(char *path, struct error *error)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

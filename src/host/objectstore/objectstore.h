@@ -83,7 +83,7 @@ int upload_part(struct object_store *store, const char *key, const char *id, uin
 int upload_finish(struct object_store *store, const char *key, const char *id,
                   const char (*tags)[STORE_TAG_MAX], uint32_t count, struct error *error);
 int upload_abort(struct object_store *store, const char *key, const char *id, struct error *error);
-/* Those that were begun and neither finished nor aborted. */
+/* Lists the uploads that were begun and neither finished nor aborted. */
 int upload_list(struct object_store *store, struct arena *arena, struct object_list *ret,
                 struct error *error);
 
