@@ -285,7 +285,7 @@ static int64_t cost_of(const struct rusage *usage)
            (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * NS_PER_US;
 }
 
-/* It is dead. */
+/* Handles the end of a child. */
 static void reaped(struct child *child, bool known, int status, const struct rusage *usage)
 {
     struct probe *probe = child->probe;

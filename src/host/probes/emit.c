@@ -285,7 +285,8 @@ void probe_oncef(struct probe *probe, const char *code, const char *place, enum 
     probe_once(probe, code, place, severity, probe->all->wall_ns, count, str_from(text));
 }
 
-/* Those that cannot be met again are forgotten, so what is kept is bounded by what happens in that time. */
+/* Forgets events that are too old to be met again, so that the number kept is bounded by what happens in that
+ * time. */
 static void forget_recents(struct probes *all)
 {
     for (size_t i = all->recents.len; i-- > 0;) {

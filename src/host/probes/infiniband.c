@@ -109,7 +109,7 @@ static const struct doc *expected(const struct probe *probe, const char *place)
     return NULL;
 }
 
-/* It went down that many times more. */
+/* Counts that the port went down `times` more times. */
 static void flapped(struct probe *probe, const char *place, uint64_t times)
 {
     struct infiniband *state = probe->state;

@@ -94,8 +94,8 @@ struct probes {
 
 /* Reads which GPUs there are, in the order of the chips: the manifest's, else the driver's. */
 void probes_find_gpus(struct probes *all);
-/* One child of the probe, or its own run, has ended; it used that much processor time beyond what judge
- * took. */
+/* A child of the probe, or its own run, has ended; it used that much processor time beyond the time of
+ * judge. */
 void probe_ended(struct probe *probe, int64_t child_cost_ns, bool late);
 /* Judges the answer of a child, and measures that. */
 void probe_answered(struct probe *probe, const char *key, struct str facts);
@@ -137,7 +137,7 @@ void probe_keep(struct probe *probe, const char *code,
                 const char *place); /* not known this time: as it was */
 void probe_sweep_end(struct probe *probe);
 
-/* It happened `count` times, the last at wall time `at_ns`. */
+/* Reports an event that happened `count` times, the last at wall time `at_ns`. */
 void probe_once(struct probe *probe, const char *code, const char *place, enum signal_severity severity,
                 int64_t at_ns, uint64_t count, struct str evidence);
 void probe_oncef(struct probe *probe, const char *code, const char *place, enum signal_severity severity,
@@ -169,7 +169,7 @@ bool child_look(struct probe *probe, const char *key, int64_t timeout_ns, bool r
 bool child_command(struct probe *probe, const char *key, char *const *argv, int64_t timeout_ns);
 /* A child of that key is not reaped yet (it may have been killed). */
 bool child_lives(const struct probe *probe, const char *key);
-/* One has time left: a resident one until its first block. */
+/* Has a child of the probe time left? A resident child counts until its first block. */
 bool child_running(const struct probe *probe);
 void child_round(struct probes *all); /* takes answers, kills what is late, reaps */
 int64_t child_next_ns(const struct probes *all);
@@ -247,9 +247,9 @@ bool kmsg_machine_check(struct probe *probe, struct str line, int64_t at_ns);
 
 /* --- kmsg_rules.c --------------------------------------------------------------------------------- */
 
-/* What NVIDIA's catalogue makes of an XID. */
+/* Returns the severity that NVIDIA's catalogue gives an XID. */
 enum signal_severity xid_severity(uint64_t number);
-/* One line of the kernel log, judged. `kernel`: written by the kernel itself, as far as can be told. */
+/* Judges a line of the kernel log. `kernel`: the kernel itself wrote it, as far as can be told. */
 void kmsg_judge(struct probe *probe, struct str line, int64_t at_ns, bool kernel);
 
 /* --- nvml_look.c ---------------------------------------------------------------------------------- */

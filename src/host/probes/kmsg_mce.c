@@ -30,7 +30,7 @@ static bool flag(struct str flags, const char *name)
     return str_is(flags, name);
 }
 
-/* What stands between the brackets, and the status behind them. */
+/* Judges the flags between the brackets, and the status behind them. */
 static enum verdict judge_flags(struct str text)
 {
     struct str flags, rest = STR("");

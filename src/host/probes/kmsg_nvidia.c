@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-/* What stands between `open` and the next ')' or blank, then "): NUMBER". */
+/* Reads the text between `open` and the next ')' or blank, then "): NUMBER". */
 static bool take_number(struct str line, const char *open, struct str *ret_address, uint64_t *ret_number,
                         struct str *ret_text)
 {

@@ -42,7 +42,7 @@ static const struct rule {
     {"Kernel panic - not syncing", "os/panic", NULL, 0, SEVERITY_CRITICAL, ONCE, false},
     {"Oops: %", "os/oops", NULL, 0, SEVERITY_MAJOR, ONCE, false},
     {"kernel BUG at ", "os/oops", NULL, 0, SEVERITY_MAJOR, ONCE, false},
-    /* Of the kernel itself: what a process does to itself has no "[#1]". */
+    /* Faults of the kernel itself: a fault that a process causes to itself has no "[#1]". */
     {"general protection fault*[#%", "os/oops", NULL, 0, SEVERITY_MAJOR, ONCE, false},
     {"general protection fault, ", "os/oops", NULL, 0, SEVERITY_MAJOR, ONCE, false},
     {"BUG: unable to handle ", "os/oops", NULL, 0, SEVERITY_MAJOR, ONCE, false},

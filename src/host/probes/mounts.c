@@ -212,7 +212,8 @@ static void judge_space(struct probe *probe, const char *path, const char *place
                     (unsigned long long)numbers[3]);
 }
 
-/* What the child said; the index of what it began and did not end, SIZE_MAX: none. */
+/* Judges the facts of the child; returns the index of the mount that it began and did not end, SIZE_MAX:
+ * none. */
 static size_t judge_facts(struct probe *probe, struct str facts)
 {
     struct mounts *mounts = probe->state;

@@ -36,7 +36,7 @@
 
 struct probes;
 
-/* What the kernel says about its clock (adjtimex). */
+/* The state of the kernel's clock (adjtimex). */
 struct probes_clock {
     bool synced;
     int64_t max_error_ns;

@@ -57,7 +57,7 @@ static bool read_page(const struct probes *all, const char *name, unsigned char 
     return done;
 }
 
-/* Of sixteen bytes, little-endian; at most what fits. */
+/* Reads a number of sixteen bytes, little-endian; at most UINT64_MAX. */
 static uint64_t number_at(const unsigned char *bytes)
 {
     uint64_t low = 0, high = 0;
