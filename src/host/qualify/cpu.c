@@ -11,7 +11,7 @@ _Static_assert(SIZE % ROWS == 0 && SIZE % COLUMNS == 0, "whole tiles");
 
 typedef double lane __attribute__((vector_size(32), aligned(8)));
 
-/* One tile of the product, ROWS x COLUMNS, in registers. */
+/* Computes a tile of the product, ROWS x COLUMNS, in registers. */
 static inline __attribute__((always_inline)) void tile(const double *left, const double *right, double *out)
 {
     lane sums[ROWS][2] = {{{0}}};

@@ -13,7 +13,7 @@
 
 #include "host/qualify/qualify.h"
 
-/* What a child says at its end, through a pipe to its parent: the same program. */
+/* The answer that a child sends through a pipe when it ends; its parent is the same program. */
 struct test_answer {
     bool ok, skipped;
     int64_t work_ns;
@@ -71,7 +71,7 @@ double gemm_product(const struct gemm_answer *answer, uint32_t row, uint32_t col
 
 /* --- net.c ---------------------------------------------------------------------------------------------- */
 
-/* One end of a connection that does not block. */
+/* An end of a connection that does not block. */
 struct net_end {
     int fd;
     int64_t deadline_ns; /* monotonic */

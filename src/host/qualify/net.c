@@ -177,8 +177,8 @@ static bool do_receive(const struct net_end *end, const uint64_t *chunk, uint64_
     return net_write(end, *ret_damaged ? "x" : "d", 1) && !*ret_damaged;
 }
 
-/* What one end tells the other, so that both know all. Both are this program on machines of one byte order;
- * where they are not, the epoch in front of it does not fit either. */
+/* The summary that each end sends to the other, so that both know all figures. Both ends are this program on
+ * machines of one byte order; if they are not, the epoch in front of it does not match either. */
 struct net_summary {
     int64_t sent_ns, work_ns;
     double latency_us;

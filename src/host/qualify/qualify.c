@@ -164,7 +164,7 @@ static _Noreturn void be_test(const struct qualify_options *options, enum qualif
     _exit(0);
 }
 
-/* Its whole answer by the limit; false: it has none. */
+/* Reads the child's whole answer before the limit; false: it has none. */
 static bool hear(int fd, int64_t until_ns, struct test_answer *ret)
 {
     char *bytes = (char *)ret;

@@ -25,7 +25,7 @@ struct qualify_golden {
     double limit[QUALIFY_FIGURES];
 };
 
-/* One end of a pair. */
+/* An end of a pair. */
 struct qualify_pair {
     bool listens; /* else it connects */
     const char *host;
