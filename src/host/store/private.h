@@ -132,7 +132,7 @@ uint32_t store_record_crc(uint32_t previous, uint64_t seq, int64_t stamp_ns, str
 
 /* --- seal.c --- */
 enum { STORE_SEAL_BYTES = 40 }; /* that sealing adds */
-/* What sealed bytes are of: a record's seq and stamp_ns, a chunk's snapshot and its number in that. */
+/* The place of sealed bytes: a record's seq and stamp_ns, or a chunk's snapshot and its number in that. */
 enum store_seal_kind { STORE_SEAL_RECORD = 1, STORE_SEAL_CHUNK = 2 };
 struct store_seal_place {
     enum store_seal_kind kind;

@@ -154,10 +154,10 @@ int store_snapshot_load(struct store *store, uint64_t max_seq, struct store_snap
 
 /* --- clean-up --- */
 
-/* One slice (about a millisecond) of clean-up: deletes records that lie behind the oldest kept snapshot and
- * have stamp_ns < keep_after_ns (all behind that snapshot while the file is above bytes_max), left-overs of
- * snapshots, and gives free pages back to the file system. 1: there is more to do, call again on a later turn
- * of the loop. 0: done. */
+/* Does a slice (about a millisecond) of clean-up: deletes records that lie behind the oldest kept snapshot
+ * and have stamp_ns < keep_after_ns (all behind that snapshot while the file is above bytes_max), left-overs
+ * of snapshots, and gives free pages back to the file system. 1: there is more to do, call again on a later
+ * turn of the loop. 0: done. */
 int store_trim(struct store *store, int64_t keep_after_ns, struct error *error);
 
 /* --- small keys (cluster id, epoch, …) --- */
@@ -169,8 +169,8 @@ int store_meta_set(struct store *store, struct str key, struct str value, struct
 
 /* --- inspection --- */
 
-/* One thing that is wrong. `table`: "log", "snapshot", "snapshot_chunk", "meta", "state" or "file" (SQLite's
- * own check). */
+/* A problem that verification found. `table`: "log", "snapshot", "snapshot_chunk", "meta", "state" or "file"
+ * (SQLite's own check). */
 struct store_problem {
     const char *table;
     uint64_t seq; /* record or snapshot; 0: none in particular */
