@@ -94,7 +94,7 @@ static void conn_flush(struct wire_conn *conn)
 
 void wire_flush(struct wire *wire)
 {
-    /* What a callback queues meanwhile waits for the next turn, so that one busy stream cannot hold the
+    /* Bytes that a callback queues meanwhile wait for the next turn, so that one busy stream cannot hold the
      * loop. */
     struct list_node turn;
     list_init(&turn);
@@ -322,7 +322,7 @@ void wire_conn_open(struct wire_conn *conn)
     if (conn->tls_settings) {
         struct wire *wire = conn->wire;
         conn->tls = wire_tls_begin(conn, conn->tls_settings, conn->accepted ? NULL : conn->tls_server.data);
-        /* What was sent before it was connected. */
+        /* Hands over the bytes that were queued before the connection stood. */
         buf_add_str(wire_tls_plain(conn->tls), buf_str(&conn->out));
         buf_done(&conn->out);
         conn->shaking = true;

@@ -240,7 +240,7 @@ static bool read_name(struct conn_tls *tls)
     return good;
 }
 
-/* What people can act on. */
+/* Explains a TLS error in words that an operator can act on. */
 static int explain(struct conn_tls *tls, int rc, struct error *error)
 {
     unsigned status = gnutls_session_get_verify_cert_status(tls->session);
