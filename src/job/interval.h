@@ -27,7 +27,7 @@ struct interval_window {
 void interval_add(struct interval_window *window, double seconds);
 double interval_median(const struct interval_window *window); /* 0 without samples */
 
-/* What one tier costs the program. */
+/* The costs of one tier for the program. */
 struct interval_tier {
     struct interval_window still;  /* the time for which the program waits at a checkpoint */
     struct interval_window behind; /* how much longer steps take while the checkpoint is sent on */
