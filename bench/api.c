@@ -280,7 +280,7 @@ static void get_body(uint16_t port, const char *path, struct buf *out)
 
 #define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io"
 
-/* One path, beside a server that has the same bytes ready. */
+/* Measures a path, beside a server that has the same bytes ready. */
 static void compare(const char *name, uint16_t port, pid_t controller, const char *path, const char *accept,
                     bool list)
 {

@@ -187,7 +187,7 @@ static void forget(const char *path)
     close(fd);
 }
 
-/* What a program without threads does: write, fsync. */
+/* Measures what a program without threads does: write, fsync. */
 static double plain_write_ms(void)
 {
     char path[300];
@@ -221,7 +221,8 @@ static void print_beside(const char *name, double value, double limit, const cha
     fflush(stdout);
 }
 
-/* What a save has made superfluous goes behind it, and not in dd's time. */
+/* Waits until the checkpoints that a save made superfluous are deleted, so that they do not count towards
+ * dd. */
 static void wait_until_deleted(int step)
 {
     char path[300];

@@ -151,9 +151,9 @@ static void end_small(struct world *world, obj_id jobset)
     world_settle(world);
 }
 
-/* Those that run get on, and end; others come, so that the queue never is empty, and about as many take the
- * large job's places at each requeue as at Meta. Two thirds have two machines: 13 GPUs, as the report's
- * victims had. They run for two hours in the mean. */
+/* Runs the small jobs. They make progress and end, others arrive so that the queue is never empty, and at
+ * each requeue about as many take the large job's places as at Meta. Two thirds have two machines: 13 GPUs,
+ * as the report's victims had. They run for two hours in the mean. */
 static void small_jobs(struct neighbours *all)
 {
     struct world *world = &all->world;

@@ -61,7 +61,7 @@ struct told {
     struct buf record;
 };
 
-/* What agents were told, with what they answer. */
+/* Returns the errands that agents were told, with their answers. */
 static struct told *told_errands(const struct bench *bench, size_t *ret_bytes)
 {
     struct told *told = mem_alloc(RANKS * sizeof *told);

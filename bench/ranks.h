@@ -138,7 +138,7 @@ static inline void ranks_drain(int listener)
     _exit(at == STATE_BYTES ? 0 : 1);
 }
 
-/* Of the state, until all of it was read; ms. */
+/* Streams the state until all of it was read; milliseconds. */
 static inline double ranks_stream_ms(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -44,7 +44,7 @@ static const struct task *task_of(const struct jobset *jobset, uint32_t rank)
     return job->indexes[rank % first->index_count].task;
 }
 
-/* Who is told to start does; everybody joins. Microseconds a join. */
+/* Starts every rank that is told to start, and lets all join. Returns microseconds per join. */
 static double all_join(struct bench *bench, const struct jobset *jobset)
 {
     size_t joins = 0;
@@ -69,7 +69,7 @@ struct told {
     size_t bytes;
 };
 
-/* What the step says to agents, as frames. */
+/* Encodes the step's messages to agents as frames. */
 static void tell(struct bench *bench, struct told *told)
 {
     struct buf frames BUF_CLEANUP = {0};

@@ -96,7 +96,7 @@ static void keep_states(uint32_t rank, uint32_t attempt, int port, double *out)
     phx_close(ctx);
 }
 
-/* Of one rank's state. */
+/* Measures the processor time for one rank's state. */
 static double tier_cpu_ms(unsigned tier, uint32_t *attempt)
 {
     double out[ROUNDS * RANKS], sums[ROUNDS];
@@ -174,13 +174,14 @@ static void bench_cpu(uint32_t *attempt)
 
 /* ---- the loop ---- */
 
-/* Of rank 0, but OUT_CPU_MS, which is its own and, behind it, the other rank's; then of each measured step
- * its time with what was kept behind it, negative where something was. */
+/* Results of rank 0 (OUT_CPU_MS: its own and, behind it, the other rank's), then the time of each measured
+ * step, followed by the time of the checkpoint behind it; negative if there was one. */
 enum { STEPS_MAX = 20000 };
 enum { OUT_MS, OUT_KEPT, OUT_SAVED, OUT_CPU_MS, OUT_STEPS = OUT_CPU_MS + RANKS };
 enum { OUT_COUNT = OUT_STEPS + STEPS_MAX };
 
-/* So many steps may be slower for what was kept before; so many before that tell what they take else. */
+/* BEHIND_STEPS steps after a checkpoint may be slower because of it; QUIET_STEPS before it tell the usual
+ * time. */
 enum { BEHIND_STEPS = 60, QUIET_STEPS = 200 };
 
 struct train {
@@ -242,7 +243,7 @@ static int count_kept(void *job, phx_context *ctx, struct phx_error *error)
     return 0;
 }
 
-/* Those that it keeps are all that there were. */
+/* Counts the saved checkpoints; none was deleted, so these are all that were made. */
 static double count_saved(void)
 {
     double saved = 0;
@@ -295,7 +296,7 @@ static struct speed run_chosen(bool tiers, double step_ms, double warm_s, double
     return (struct speed){out[OUT_MS] / steps, (out[OUT_CPU_MS] + out[OUT_CPU_MS + 1]) / steps};
 }
 
-/* Of the steps before this one that nothing kept before makes slower. */
+/* Returns the mean time of the earlier steps that no checkpoint slowed down. */
 static double mean_of_quiet(const double *steps, size_t at)
 {
     double sum = 0;
@@ -312,8 +313,8 @@ static double mean_of_quiet(const double *steps, size_t at)
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* What the steps with and behind something that is kept take longer than those before them, of all time. What
- * others do on this computer is in both. */
+/* Returns how much longer the steps at and after a checkpoint take than those before it, as a share of all
+ * time. Other load on this computer is in both. */
 static double slow_down_of(const double *steps, size_t count)
 {
     double all = 0, longer = 0, quiet = 0;

@@ -36,7 +36,7 @@ static inline void world_done(struct world *world)
     vec_done(&world->machines);
 }
 
-/* What agents would say about what they are told. */
+/* Answers for the agents: reports what they would say to the effects of the step. */
 static inline void world_watch(struct world *world)
 {
     for (size_t i = 0; i < world->effects.list.len; i++) {
@@ -98,7 +98,7 @@ static inline void world_settle(struct world *world)
     }
 }
 
-/* Its document, as JSON. */
+/* Sets the cluster document, as JSON. */
 static inline void world_cluster(struct world *world, const char *json)
 {
     struct event event = {.kind = EVENT_CLUSTER};
@@ -127,7 +127,7 @@ static inline void world_lose(struct world *world, machine_id machine)
     world_step(world, &event);
 }
 
-/* Its process ends by itself, and well. */
+/* Lets the machine's process end by itself, with exit code 0. */
 static inline void world_end(struct world *world, machine_id machine)
 {
     struct task_report ended = {.kind = REPORT_EXITED, .task = world->running[machine]};

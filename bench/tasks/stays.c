@@ -16,7 +16,7 @@ static int fail(const struct phx_error *error)
     return 1;
 }
 
-/* One step of all ranks; *over: it was the last. */
+/* Makes one step of all ranks; *over: it was the last. */
 static int step(phx_context *ctx, const char *file, uint64_t number, int *over, struct phx_error *error)
 {
     static const struct timespec pause = {0, STEP_MS * 1000000};
