@@ -24,7 +24,7 @@ struct place {
     struct layer_place layers[L];
 };
 
-/* What the backward pass needs of the forward pass. */
+/* The values of the forward pass that the backward pass needs. */
 struct norm {
     float unit[T][D], out[T][D], inverse[T];
 };

@@ -169,7 +169,7 @@ void ring_done(struct ring *ring)
 
 /* ---- summing ---- */
 
-/* One direction of an exchange: 1 done, 0 not yet, -1 broken. */
+/* Moves one direction of an exchange: 1 done, 0 not yet, -1 broken. */
 static int move_some(ssize_t moved, uint8_t **data, size_t *left)
 {
     if (moved > 0) {

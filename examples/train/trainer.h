@@ -52,7 +52,7 @@ bool trainer_fits(const struct trainer *trainer, uint64_t step);
 /* Step number `step` (from 0). The state changes when it succeeds, otherwise not at all. */
 int trainer_step(struct trainer *trainer, uint64_t step, struct ring *ring, struct phx_error *error);
 
-/* What a page of broken memory does to the state. */
+/* Damages the state as a page of broken memory would. */
 void trainer_spoil(struct trainer *trainer);
 
 /* Computes the loss over the batch of `step` by this rank alone, without a step. */
