@@ -31,22 +31,6 @@ int64_t controller_wall_ns(void)
     return clock_ns(CLOCK_REALTIME);
 }
 
-static int64_t latest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-int64_t controller_stamp_ns(struct controller *controller)
-{
-    /* The wall clock first: a pause between the two then makes the offset smaller, and the larger one stays.
-     */
-    int64_t wall_ns = controller_wall_ns(), mono_ns = controller_mono_ns();
-    controller->clock_offset_ns = latest(controller->clock_offset_ns, wall_ns - mono_ns);
-    /* The last start's clock may have been ahead. */
-    controller->clock_offset_ns = latest(controller->clock_offset_ns, core_now(controller->core) - mono_ns);
-    return mono_ns + controller->clock_offset_ns;
-}
-
 uint64_t controller_draw(void)
 {
     uint64_t bits;
@@ -55,22 +39,6 @@ uint64_t controller_draw(void)
 }
 
 /* --- the loop's hooks ------------------------------------------------------------------------- */
-
-static int64_t earliest(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Monotonic time at which something falls due. */
-static int64_t next_due(const struct controller *controller)
-{
-    int64_t due_ns = earliest(machines_deadline(controller), tracker_deadline(controller));
-    due_ns = earliest(due_ns, controller->maintain_ns);
-    int64_t core_ns = core_deadline(controller->core);
-    if (core_ns != INT64_MAX && !controller->tick_queued)
-        due_ns = earliest(due_ns, core_ns - controller->clock_offset_ns);
-    return controller->retry_ns ? earliest(due_ns, controller->retry_ns) : due_ns;
-}
 
 static int reload_wire_tls(struct controller *controller, struct error *error)
 {
@@ -88,7 +56,7 @@ static void maintain(struct controller *controller)
         fprintf(stderr, "warning: the agents' TLS is not read again: %s\n", error.text);
     peers_check(controller);
     fault_file_look(controller);
-    commit_maintain(controller);
+    log_maintain(controller);
     bool busy = controller->snapshot || controller->trimming || peers_left(controller);
     controller->maintain_ns = controller_mono_ns() + (busy ? MAINTAIN_BUSY_NS : MAINTAIN_IDLE_NS);
 }
@@ -96,10 +64,7 @@ static void maintain(struct controller *controller)
 static void on_timer(uv_timer_t *timer)
 {
     struct controller *controller = timer->data;
-    machines_check(controller);
-    tracker_flush(controller);
-    if (!controller->tick_queued && core_deadline(controller->core) <= controller_stamp_ns(controller))
-        commit_queue(controller, pending_new(EVENT_TICK));
+    driver_timers(controller->driver);
     if (controller_mono_ns() >= controller->maintain_ns)
         maintain(controller);
 }
@@ -107,7 +72,7 @@ static void on_timer(uv_timer_t *timer)
 /* What of the time since the last turn's end was not spent waiting. */
 static void count_turn(struct controller *controller)
 {
-    int64_t now_ns = controller->listened_ns, idle_ns = (int64_t)uv_metrics_idle_time(controller->loop);
+    int64_t now_ns = controller_mono_ns(), idle_ns = (int64_t)uv_metrics_idle_time(controller->loop);
     int64_t busy_ns = now_ns - controller->turn_ended_ns - (idle_ns - controller->turn_idle_ns);
     if (controller->turn_ended_ns)
         api_turn(controller->api, busy_ns > 0 ? busy_ns : 0);
@@ -115,27 +80,11 @@ static void count_turn(struct controller *controller)
     controller->turn_idle_ns = idle_ns;
 }
 
-/* So long a pause that agents may have counted their leases to the end. */
-static bool stood_still(const struct controller *controller)
+static void turn(struct controller *controller)
 {
-    const struct cluster *cluster = core_cluster(controller->core);
-    int64_t waited_ns = controller_mono_ns() - controller->listened_ns, heard_ns = cluster->heartbeat_ns;
-    int64_t grace_ns =
-        cluster->lease_ns > 2 * heard_ns ? cluster->lease_ns - heard_ns : cluster->lease_ns / 2;
-    return controller->listened_ns && waited_ns - controller->wait_ns > grace_ns - grace_ns / 10;
-}
-
-/* It was stopped, or its computer was: as if it had been started anew. Before anything that has come
- * meanwhile is looked at, machines count as away until their agents say what has become of their tasks. */
-static void resume(struct controller *controller)
-{
-    struct pending *pending = pending_new(EVENT_BOOT);
-    pending->event.boot.epoch = core_epoch(controller->core) + 1;
-    pending->event.boot.version = STR(PHX_VERSION);
-    pending->event.boot.identity = controller_draw();
-    pending->event.boot.paused = true;
-    commit_queue_first(controller, pending);
-    machines_resume(controller);
+    driver_turn(controller->driver);
+    api_flush(controller->api);
+    wire_flush(controller->wire);
 }
 
 static void on_prepare(uv_prepare_t *prepare)
@@ -143,16 +92,12 @@ static void on_prepare(uv_prepare_t *prepare)
     struct controller *controller = prepare->data;
     if (controller->stopping)
         return;
-    if (stood_still(controller))
-        resume(controller);
     do { /* a connection that breaks while it is written to is news */
-        commit_turn(controller);
-        wire_flush(controller->wire);
-    } while (controller->queue.len > 0 && !controller->retry_ns);
-    controller->listened_ns = controller_mono_ns();
+        turn(controller);
+    } while (driver_has_work(controller->driver));
     count_turn(controller);
-    int64_t wait_ns = next_due(controller) - controller->listened_ns;
-    controller->wait_ns = wait_ns > 0 ? wait_ns : 0;
+    int64_t until_ns = driver_wait(controller->driver, controller->maintain_ns);
+    int64_t wait_ns = until_ns - controller_mono_ns();
     uint64_t wait_ms = wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
     uv_timer_start(&controller->timer, on_timer, wait_ms, 0);
 }
@@ -166,22 +111,13 @@ static struct core *hook_core(void *context)
 
 static int64_t hook_now_ns(void *context)
 {
-    return controller_stamp_ns(context);
+    return driver_stamp_ns(((struct controller *)context)->driver);
 }
 
 static void hook_submit(void *context, const struct write_event *write, struct api_request *request)
 {
     struct controller *controller = context;
-    struct pending *pending = pending_new(EVENT_WRITE);
-    struct arena *arena = &pending->arena;
-    pending->event.write = *write;
-    pending->event.write.namespace_ = arena_str(arena, write->namespace_);
-    pending->event.write.name = arena_str(arena, write->name);
-    pending->event.write.body = arena_str(arena, write->body);
-    pending->event.write.uid_text = arena_str(arena, write->uid_text);
-    pending->event.write.user = arena_str(arena, write->user);
-    pending->request = request;
-    commit_queue(controller, pending);
+    driver_write(controller->driver, write, (uintptr_t)request);
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */
@@ -210,54 +146,66 @@ static int open_store(struct controller *controller, struct error *error)
 }
 
 /* Checkpoints go beside the log unless the cluster file says where. */
-static int queue_cluster(struct controller *controller, struct str text, struct error *error)
+static int read_cluster(struct controller *controller, struct buf *out, struct error *error)
 {
-    struct pending *pending = pending_new(EVENT_CLUSTER);
+    struct arena arena ARENA_CLEANUP = {0};
     struct doc *document;
-    int rc = json_parse(&pending->arena, text, &document, error);
-    if (rc < 0) {
-        arena_done(&pending->arena);
-        mem_free(pending);
+    int rc = json_parse(&arena, controller->options.cluster_json, &document, error);
+    if (rc < 0)
         return error_wrap(error, "the cluster document");
-    }
-    struct doc *spec = doc_need_object(&pending->arena, document, "spec");
-    struct doc *settings = doc_need_object(&pending->arena, spec, "settings");
+    struct doc *spec = doc_need_object(&arena, document, "spec");
+    struct doc *settings = doc_need_object(&arena, spec, "settings");
     if (!doc_get(settings, "checkpointDir"))
-        doc_set(&pending->arena, settings, STR("checkpointDir"),
-                doc_new_str(&pending->arena,
-                            arena_printf(&pending->arena, "%s/checkpoints", controller->data_dir)));
-    struct buf json BUF_CLEANUP = {0};
-    json_write(&json, document);
-    pending->event.cluster.document = arena_str(&pending->arena, buf_str(&json));
-    commit_queue(controller, pending);
+        doc_set(&arena, settings, STR("checkpointDir"),
+                doc_new_str(&arena, arena_printf(&arena, "%s/checkpoints", controller->data_dir)));
+    json_write(out, document);
+    return 0;
+}
+
+static int64_t port_mono_ns(void *context)
+{
+    return controller_mono_ns();
+}
+
+static int64_t port_wall_ns(void *context)
+{
+    return controller_wall_ns();
+}
+
+static int make_driver(struct controller *controller, struct error *error)
+{
+    struct store_stats stats;
+    int rc = store_stats(controller->store, &stats, error);
+    if (rc < 0)
+        return error_wrap(error, "asking the log for its newest snapshot");
+    struct driver_options options = {.version = STR(PHX_VERSION),
+                                     .snapshot_every = controller->options.snapshot_every,
+                                     .snapshot_seq = stats.snapshot_seq};
+    struct driver_ports ports = {log_port(controller),
+                                 net_port(controller),
+                                 {controller, port_mono_ns, port_wall_ns},
+                                 sink_port(controller)};
+    controller->driver = driver_new(&options, &ports, controller->core);
     return 0;
 }
 
 static int boot(struct controller *controller, struct error *error)
 {
-    struct pending *pending = pending_new(EVENT_BOOT);
-    pending->event.boot.epoch = core_epoch(controller->core) + 1;
-    pending->event.boot.version = STR(PHX_VERSION);
-    pending->event.boot.identity = controller_draw();
-    commit_queue(controller, pending);
-    if (controller->options.cluster_json.len) {
-        int rc = queue_cluster(controller, controller->options.cluster_json, error);
-        if (rc < 0)
-            return rc;
-    }
-    commit_turn(controller);
-    if (controller->blocked_since_ns)
-        return error_set(error, controller->blocked.code, "the log takes no records: %s",
-                         controller->blocked.text);
+    struct buf cluster BUF_CLEANUP = {0};
+    int rc = controller->options.cluster_json.len ? read_cluster(controller, &cluster, error) : 0;
+    if (rc == 0)
+        rc = make_driver(controller, error);
+    if (rc < 0)
+        return rc;
+    driver_start(controller->driver, controller_draw(), buf_str(&cluster));
+    driver_turn(controller->driver);
+    const struct error *refusal = driver_refusal(controller->driver);
+    if (refusal)
+        return error_set(error, refusal->code, "the log takes no records: %s", refusal->text);
+    CHECK(driver_is_open(controller->driver)); /* the store says at once */
     if (core_cluster(controller->core)->machine_count == 0)
         return error_set(error, ERROR_INVALID,
                          "no cluster: the log has none yet, and no cluster file was given");
-    struct store_stats stats;
-    int rc = store_stats(controller->store, &stats, error);
-    if (rc < 0)
-        return error_wrap(error, "asking the log for its newest snapshot");
-    controller->snapshot_seq = stats.snapshot_seq;
-    machines_boot(controller);
     return 0;
 }
 
@@ -305,8 +253,8 @@ static int listen_all(struct controller *controller, struct error *error)
     struct api_options options = {
         .address = controller->options.api_address,
         .port = controller->options.api_port,
-        .hooks = {controller, hook_core, hook_now_ns, hook_submit, readers_open, readers_closed,
-                  execs_open, execs_input, execs_credit, execs_resize, execs_closed},
+        .hooks = {controller, hook_core, hook_now_ns, hook_submit, readers_open, readers_closed, execs_open,
+                  execs_input, execs_credit, execs_resize, execs_closed},
     };
     options.connections_max = connections_left(core_cluster(controller->core)->machine_count);
     options.access = controller->access;
@@ -355,8 +303,7 @@ void controller_stop(struct controller *controller)
 {
     if (controller->stopping)
         return;
-    commit_turn(controller);
-    wire_flush(controller->wire);
+    turn(controller);
     controller->stopping = true;
     uv_prepare_stop(&controller->prepare);
     uv_close((uv_handle_t *)&controller->prepare, NULL);
@@ -370,13 +317,11 @@ void controller_free(struct controller *controller)
 {
     if (!controller)
         return;
-    commit_done(controller);
+    driver_free(controller->driver);
+    log_done(controller);
     peers_done(controller);
-    tracker_done(controller);
-    machines_done(controller);
     vec_done(&controller->streams);
     vec_done(&controller->execs);
-    vec_done(&controller->effects.list);
     store_close(controller->store);
     store_keys_free(controller->store_keys);
     access_free(controller->access);

@@ -1,20 +1,20 @@
-/* controller.h - the live controller: the core in a loop with real sockets, a real clock and a real log.
+/* controller.h - the live controller: a driver (drive/drive.h) in a libuv loop, with real sockets, a real
+ * clock and a log on SQLite.
  *
- *     events (API writes, agents, timers) are queued during one turn of the loop
- *       -> before the loop sleeps: all of them are appended in one durable commit        (commit.c)
- *       -> core_step() for each, its effects carried out in order                        (effects.c)
+ *     events (API writes, agents, timers) are handed to the driver during one turn of the loop
+ *       -> before the loop sleeps: driver_turn() makes them durable in one commit, applies them, and has
+ *          their effects carried out in order
  * so nothing leaves that could be lost, and one fdatasync serves a whole turn (group commit). A full disk
  * leaves agents' news queued and answers writes with 507 until space returns (503 while another program holds
  * the log's file); heartbeats are acknowledged all the while, so no task is fenced. Any other failure of the
  * disk ends the process: what is durable is unknown then, and a restart finds out.
  *
- *   controller.c  start, stop, the loop's hooks
- *   commit.c      queue, group commit, retry on a full disk, snapshots
- *   effects.c     effects to sockets
- *   peers.c       connections, until it is known what they are
- *   machines.c    each machine's connection, tethers, lease
- *   steps.c       steps of ranks, coalesced
+ *   controller.c  start, stop, the loop's hooks, the API's hooks
+ *   log.c         the driver's log: the store; snapshots and trimming
+ *   peers.c       the driver's network: connections of agents
+ *   sinks.c       what the driver says to the API and to readers
  *   readers.c     log streams from agents to API readers
+ *   execs.c       commands beside tasks
  *   faultfile.c   the fault table as a file
  *   replay.c      state from snapshot and log (also for `phalanx log replay`)
  * One thread, one loop.

@@ -16,21 +16,13 @@ static void forget(struct controller *controller, const struct exec_stream *stre
     vec_remove(&controller->execs, (size_t)(stream - controller->execs.items));
 }
 
-static void tell(struct controller *controller, machine_id machine, const struct from_controller *message)
-{
-    const struct link *link = &controller->links[machine];
-    if (link->welcomed)
-        wire_send_controller(link->conn, message);
-}
-
 /* --- from the client ------------------------------------------------------------------------------ */
 
 void execs_open(void *context, const struct task *task, const struct api_exec_options *options,
                 struct api_exec *reader)
 {
     struct controller *controller = context;
-    const struct link *link = task->machine == MACHINE_NONE ? NULL : &controller->links[task->machine];
-    if (!link || !link->welcomed) {
+    if (task->machine == MACHINE_NONE || !driver_session(controller->driver, task->machine)) {
         struct error why;
         (void)readers_unreachable(controller, task, &why);
         api_exec_end(reader, -1, why.text);
@@ -47,7 +39,7 @@ void execs_open(void *context, const struct task *task, const struct api_exec_op
                                                     .tty = options->tty,
                                                     .input = options->input,
                                                     .credit = API_EXEC_WINDOW_BYTES}};
-    wire_send_controller(link->conn, &message);
+    CHECK(peers_send(controller, task->machine, &message));
 }
 
 static void send_data(struct controller *controller, const struct api_exec *reader, struct exec_data data)
@@ -56,7 +48,7 @@ static void send_data(struct controller *controller, const struct api_exec *read
     CHECK(stream);
     struct from_controller message = {.kind = FROM_CONTROLLER_EXEC_INPUT, .exec_data = data};
     message.exec_data.stream = stream->number;
-    tell(controller, stream->machine, &message);
+    (void)peers_send(controller, stream->machine, &message);
 }
 
 void execs_input(void *context, struct api_exec *reader, struct str bytes, bool end)
@@ -74,9 +66,9 @@ void execs_resize(void *context, struct api_exec *reader, uint16_t width, uint16
     struct controller *controller = context;
     const struct exec_stream *stream = find_reader(controller, reader);
     CHECK(stream);
-    tell(controller, stream->machine,
-         &(struct from_controller){.kind = FROM_CONTROLLER_EXEC_RESIZE,
-                                   .exec_resize = {stream->number, width, height}});
+    (void)peers_send(controller, stream->machine,
+                     &(struct from_controller){.kind = FROM_CONTROLLER_EXEC_RESIZE,
+                                               .exec_resize = {stream->number, width, height}});
 }
 
 void execs_closed(void *context, struct api_exec *reader)
@@ -84,8 +76,8 @@ void execs_closed(void *context, struct api_exec *reader)
     struct controller *controller = context;
     const struct exec_stream *stream = find_reader(controller, reader);
     CHECK(stream);
-    tell(controller, stream->machine,
-         &(struct from_controller){.kind = FROM_CONTROLLER_EXEC_CLOSE, .number = stream->number});
+    (void)peers_send(controller, stream->machine,
+                     &(struct from_controller){.kind = FROM_CONTROLLER_EXEC_CLOSE, .number = stream->number});
     forget(controller, stream);
 }
 
@@ -108,8 +100,9 @@ void execs_data(struct controller *controller, machine_id machine, const struct 
         return;
     struct api_exec *reader = stream->reader;
     if (data->bytes.len && !api_exec_output(reader, data->channel == EXEC_STDERR, data->bytes)) {
-        tell(controller, machine,
-             &(struct from_controller){.kind = FROM_CONTROLLER_EXEC_CLOSE, .number = data->stream});
+        (void)peers_send(
+            controller, machine,
+            &(struct from_controller){.kind = FROM_CONTROLLER_EXEC_CLOSE, .number = data->stream});
         forget(controller, stream);
         api_exec_end(reader, -1, "the machine's agent sent more than it was asked for");
         return;

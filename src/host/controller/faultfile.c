@@ -24,19 +24,18 @@ struct fault_file {
 static void queue_write(struct controller *controller, enum write_verb verb, enum object_kind kind,
                         const struct doc *body)
 {
-    struct pending *pending = pending_new(EVENT_WRITE);
     struct buf json BUF_CLEANUP = {0};
     json_write(&json, body);
     bool named = kind == OBJECT_FAULT_TABLE && verb == WRITE_REPLACE;
-    pending->event.write = (struct write_event){.verb = verb,
-                                                .object = kind,
-                                                .namespace_ = kind == OBJECT_EVENT ? STR("default") : STR(""),
-                                                .name = named ? STR(FAULT_TABLE_NAME) : STR(""),
-                                                .body = arena_str(&pending->arena, buf_str(&json)),
-                                                .grace_s = -1,
-                                                .draw = controller_draw(),
-                                                .user = STR("phalanx:faults-file")};
-    commit_queue(controller, pending);
+    struct write_event write = {.verb = verb,
+                                .object = kind,
+                                .namespace_ = kind == OBJECT_EVENT ? STR("default") : STR(""),
+                                .name = named ? STR(FAULT_TABLE_NAME) : STR(""),
+                                .body = buf_str(&json),
+                                .grace_s = -1,
+                                .draw = controller_draw(),
+                                .user = STR("phalanx:faults-file")};
+    driver_write(controller->driver, &write, 0);
 }
 
 /* Tells it where people look: standard error, and an Event of the table. */
@@ -47,7 +46,7 @@ static void complain(struct controller *controller, struct str why)
     char now[32];
     struct buf text BUF_CLEANUP = {0};
     fprintf(stderr, "warning: the fault table stays as it was: " STR_FORMAT "\n", STR_ARG(why));
-    time_format(controller_stamp_ns(controller), now);
+    time_format(driver_stamp_ns(controller->driver), now);
     struct json_writer json = {.out = &text};
     json_begin_object(&json);
     json_pair_text(&json, "message", "");

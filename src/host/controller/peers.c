@@ -1,7 +1,8 @@
-/* peers.c - connections of agents: from strangers to a machine's connection or tether, and their ends.
+/* peers.c - the driver's network: connections of agents, from their first byte to their end.
  *
- * A connection says what it is in its first message, soon, and once. One that breaks this is refused and
- * closed, which proves nothing about its machine.
+ * A connection says what it is in its first message, and soon. With TLS it speaks for the machine of its
+ * certificate, as long as that is good. One that breaks this is refused and closed, which proves nothing
+ * about its machine.
  */
 #include "host/controller/internal.h"
 
@@ -18,34 +19,82 @@ static void peer_free(struct peer *peer)
     mem_free(peer);
 }
 
-void peers_close(struct wire_conn *conn)
+static void peer_close(struct peer *peer)
 {
-    peer_free(wire_conn_context(conn));
+    struct wire_conn *conn = peer->conn;
+    peer_free(peer);
     wire_close(conn);
 }
 
-void peers_refuse(struct wire_conn *conn, const char *why)
+/* Says so now and then: an agent that is refused comes again and again. */
+static void log_refusal(struct controller *controller, const char *address, const char *why)
 {
-    struct peer *peer = wire_conn_context(conn);
-    struct controller *controller = peer->controller;
-    struct from_controller message = {.kind = FROM_CONTROLLER_REFUSED, .text = str_from(why)};
     int64_t now_ns = controller_mono_ns();
-    if (now_ns - controller->refusal_logged_ns >= REFUSAL_LOG_NS) { /* it will come again and again */
-        char address[WIRE_ADDRESS_MAX];
-        wire_conn_peer(conn, address);
-        fprintf(stderr, "warning: the agent at %s was refused: %s\n", address, why);
-        controller->refusal_logged_ns = now_ns;
-    }
-    wire_send_controller(conn, &message);
-    peers_close(conn);
+    if (now_ns - controller->refusal_logged_ns < REFUSAL_LOG_NS)
+        return;
+    fprintf(stderr, "warning: the agent at %s was refused: %s\n", address, why);
+    controller->refusal_logged_ns = now_ns;
 }
+
+static void peer_log_refusal(const struct peer *peer, const char *why)
+{
+    char address[WIRE_ADDRESS_MAX];
+    wire_conn_peer(peer->conn, address);
+    log_refusal(peer->controller, address, why);
+}
+
+static void peer_refuse(struct peer *peer, const char *why)
+{
+    struct from_controller message = {.kind = FROM_CONTROLLER_REFUSED, .text = str_from(why)};
+    peer_log_refusal(peer, why);
+    wire_send_controller(peer->conn, &message);
+    peer_close(peer);
+}
+
+/* --- the driver's port ------------------------------------------------------------------------ */
+
+static struct peer *peer_of(drive_session session)
+{
+    return (struct peer *)(uintptr_t)session;
+}
+
+static drive_session session_of(const struct peer *peer)
+{
+    return (uintptr_t)peer;
+}
+
+static void port_send(void *context, drive_session session, const struct from_controller *message)
+{
+    wire_send_controller(peer_of(session)->conn, message);
+}
+
+static void port_close(void *context, drive_session session, const char *refused)
+{
+    if (refused)
+        peer_log_refusal(peer_of(session), refused);
+    peer_close(peer_of(session));
+}
+
+struct net_port net_port(struct controller *controller)
+{
+    return (struct net_port){controller, port_send, port_close};
+}
+
+bool peers_send(struct controller *controller, machine_id machine, const struct from_controller *message)
+{
+    drive_session session = driver_session(controller->driver, machine);
+    if (session)
+        port_send(controller, session, message);
+    return session != 0;
+}
+
+/* --- connections ------------------------------------------------------------------------------ */
 
 static void opened(struct wire_conn *conn)
 {
     struct peer *peer = mem_alloc(sizeof(*peer));
     peer->controller = wire_conn_context(conn);
     peer->conn = conn;
-    peer->machine = MACHINE_NONE;
     peer->opened_ns = controller_mono_ns();
     peer->round = peer->controller->peers_round;
     list_append(&peer->controller->strangers, &peer->node);
@@ -62,43 +111,39 @@ static bool is_who_it_says(const struct peer *peer, const struct hello *hello)
            str_equal((struct str){name.data + prefix.len, name.len - prefix.len}, hello->machine);
 }
 
-static void introduce(struct peer *peer, const struct from_agent *message)
+/* False: it was refused. */
+static bool introduce(struct peer *peer, const struct from_agent *message)
 {
     struct controller *controller = peer->controller;
+    peer->introduced = true;
     list_remove(&peer->node);
     bool looked_at = peer->round == controller->peers_round; /* see check_revoked */
     list_append(looked_at ? &controller->peers : controller->peers.next, &peer->node);
     bool hello = message->kind == FROM_AGENT_HELLO || message->kind == FROM_AGENT_TETHER;
-    if (hello && !is_who_it_says(peer, &message->hello))
-        peers_refuse(peer->conn, "its certificate is another machine's");
-    else if (message->kind == FROM_AGENT_HELLO)
-        machines_hello(controller, peer->conn, &message->hello);
-    else if (message->kind == FROM_AGENT_TETHER)
-        machines_tether(controller, peer->conn, &message->hello);
-    else
-        peers_refuse(peer->conn, "say hello first");
+    if (!hello || is_who_it_says(peer, &message->hello))
+        return true;
+    peer_refuse(peer, "its certificate is another machine's");
+    return false;
 }
 
 static void from_agent(struct wire_conn *conn, const struct from_agent *message)
 {
     struct peer *peer = wire_conn_context(conn);
-    bool again = message->kind == FROM_AGENT_HELLO || message->kind == FROM_AGENT_TETHER;
-    if (peer->machine == MACHINE_NONE) {
-        introduce(peer, message);
-    } else if (again || peer->tether) {
-        const char *why = peer->tether ? "a tether says nothing" : "one hello a connection";
-        machines_closed(peer->controller, peer, WIRE_PROTOCOL, why);
-        peers_refuse(conn, why);
-    } else {
-        machines_message(peer->controller, peer->machine, message);
-    }
+    if (peer->introduced || introduce(peer, message))
+        driver_message(peer->controller->driver, session_of(peer), message);
+}
+
+static bool proves_death(enum wire_reason reason)
+{
+    return reason == WIRE_EOF || reason == WIRE_RESET;
 }
 
 static void closed(struct wire_conn *conn, enum wire_reason reason, const char *why)
 {
     struct peer *peer = wire_conn_context(conn);
-    if (peer->machine != MACHINE_NONE)
-        machines_closed(peer->controller, peer, reason, why);
+    bool proves = proves_death(reason);
+    driver_closed(peer->controller->driver, session_of(peer), proves,
+                  proves ? wire_reason_name(reason) : why);
     peer_free(peer);
 }
 
@@ -110,7 +155,7 @@ static void check_strangers(struct controller *controller)
         struct peer *peer = container_of(node, struct peer, node);
         if (peer->opened_ns + STRANGER_NS > now_ns)
             return; /* the list is in order of age */
-        peers_close(peer->conn);
+        peer_close(peer);
     }
 }
 
@@ -118,9 +163,8 @@ static void check_strangers(struct controller *controller)
  * out. */
 static void expel(struct peer *peer, const char *why)
 {
-    if (peer->machine != MACHINE_NONE)
-        machines_closed(peer->controller, peer, WIRE_PROTOCOL, why);
-    peers_refuse(peer->conn, why);
+    driver_closed(peer->controller->driver, session_of(peer), false, why);
+    peer_refuse(peer, why);
 }
 
 bool peers_left(const struct controller *controller)
@@ -147,7 +191,7 @@ static void check_revoked(struct controller *controller)
 
 static void check_ends(struct controller *controller)
 {
-    int64_t now_ns = controller_mono_ns(), now_s = controller_stamp_ns(controller) / NS_PER_SECOND;
+    int64_t now_ns = controller_mono_ns(), now_s = driver_stamp_ns(controller->driver) / NS_PER_SECOND;
     if (!controller->wire_tls || now_ns - controller->peers_checked_ns < ENDS_NS)
         return;
     controller->peers_checked_ns = now_ns;
@@ -166,15 +210,10 @@ void peers_check(struct controller *controller)
     check_revoked(controller);
 }
 
-/* In the TLS handshake. Strangers may come as often as they like; they are told of now and then. */
+/* In the TLS handshake. */
 static void refused(void *context, const char *address, const char *why)
 {
-    struct controller *controller = context;
-    int64_t now_ns = controller_mono_ns();
-    if (now_ns - controller->refusal_logged_ns < REFUSAL_LOG_NS)
-        return;
-    fprintf(stderr, "warning: the agent at %s was refused: %s\n", address, why);
-    controller->refusal_logged_ns = now_ns;
+    log_refusal(context, address, why);
 }
 
 int peers_listen(struct controller *controller, struct error *error)

@@ -45,7 +45,7 @@ static void ask(struct controller *controller, machine_id machine, const struct 
         message.log_open.earlier =
             arena_printf(&arena, STR_FORMAT "." STR_FORMAT, STR_ARG(task->job->jobset->namespace_),
                          STR_ARG(task->hostname));
-    wire_send_controller(controller->links[machine].conn, &message);
+    CHECK(peers_send(controller, machine, &message));
 }
 
 /* Where its place was in an earlier attempt nobody remembers: every machine is asked, and one answers. */
@@ -54,7 +54,7 @@ static bool ask_all(struct controller *controller, const struct task *task,
 {
     bool any = false;
     for (machine_id m = 0; m < core_cluster(controller->core)->machine_count; m++) {
-        if (!controller->links[m].welcomed)
+        if (!driver_session(controller->driver, m))
             continue;
         ask(controller, m, task, options, reader);
         any = true;
@@ -72,8 +72,7 @@ void readers_open(void *context, const struct task *task, const struct api_log_o
             api_log_data(reader, STR(""), true, LOG_NOT_KEPT);
         return;
     }
-    const struct link *link = task->machine == MACHINE_NONE ? NULL : &controller->links[task->machine];
-    if (!link || !link->welcomed) {
+    if (task->machine == MACHINE_NONE || !driver_session(controller->driver, task->machine)) {
         (void)readers_unreachable(controller, task, &why);
         api_log_data(reader, STR(""), true, why.text);
         return;
@@ -83,10 +82,8 @@ void readers_open(void *context, const struct task *task, const struct api_log_o
 
 static void close_at_agent(struct controller *controller, const struct log_stream *stream)
 {
-    const struct link *link = &controller->links[stream->machine];
     struct from_controller message = {.kind = FROM_CONTROLLER_LOG_CLOSE, .number = stream->number};
-    if (link->welcomed)
-        wire_send_controller(link->conn, &message);
+    (void)peers_send(controller, stream->machine, &message);
 }
 
 /* Lets go of the reader's streams but this one (0: of all); agents are told. */

@@ -1,9 +1,6 @@
-#include "core/record.h"
 #include "host/controller/internal.h"
 
 #include <inttypes.h>
-
-enum { RECORD_ARENA_BYTES = 256 * 1024 * 1024 };
 
 static int load_snapshot(struct store *store, uint64_t until, struct core *core, uint64_t *ret_seq,
                          struct error *error)
@@ -23,24 +20,6 @@ static int load_snapshot(struct store *store, uint64_t until, struct core *core,
     return rc < 0 ? error_wrap(error, "snapshot at record %" PRIu64, *ret_seq) : 0;
 }
 
-static int replay_record(struct core *core, const struct store_record *record, struct effects *effects,
-                         controller_replay_step *step, void *context, struct error *error)
-{
-    struct arena arena ARENA_CLEANUP = {.limit_bytes = RECORD_ARENA_BYTES};
-    struct event event;
-    int rc = record_decode(&arena, record->bytes, &event, error);
-    if (rc < 0)
-        return error_wrap(error, "record %" PRIu64, record->seq);
-    event.seq = record->seq;
-    event.stamp_ns = record->stamp_ns;
-    if (event.stamp_ns < core_now(core))
-        return error_set(error, ERROR_CORRUPT, "record %" PRIu64 ": its stamp runs backwards", record->seq);
-    core_step(core, &event, effects);
-    if (step)
-        step(context, core, &event, effects);
-    return 0;
-}
-
 int controller_replay(struct store *store, uint64_t until, bool from_snapshot, struct core *core,
                       controller_replay_step *step, void *context, struct error *error)
 {
@@ -55,7 +34,8 @@ int controller_replay(struct store *store, uint64_t until, bool from_snapshot, s
     struct effects effects = {0};
     struct store_record record;
     while (seq < until && (rc = store_next(cursor, &record, error)) > 0) {
-        rc = replay_record(core, &record, &effects, step, context, error);
+        struct drive_record stored = {record.seq, record.stamp_ns, record.bytes};
+        rc = drive_replay(core, &stored, &effects, step, context, error);
         if (rc < 0)
             break;
         seq = record.seq;

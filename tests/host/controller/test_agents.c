@@ -82,8 +82,8 @@ static void test_tether_says_nothing_else(void **state)
     fake_join(agent);
     fake_say(agent, agent->tether, FROM_AGENT_HELLO, WIRE_VERSION);
     RUN_UNTIL(&w, !agent->tether);
-    assert_int_equal(fake_link(agent)->evidence.tethers, 0);
-    assert_true(fake_link(agent)->evidence.tether_blind);
+    assert_int_equal(fake_sessions(agent)->evidence.tethers, 0);
+    assert_true(fake_sessions(agent)->evidence.tether_blind);
     assert_int_equal(world_state(&w, "m-1"), MACHINE_READY);
     world_done(&w);
 }
@@ -164,7 +164,7 @@ static void test_agents_speak_for_their_own_tasks_only(void **state)
     fake_report(agents[0], REPORT_JOINED, 987654321, 0);
     RUN_UNTIL(&w, agents[0]->acked == acked + 4);
     assert_int_equal(world_tasks(&w, TASK_RUNNING), 3);
-    assert_int_equal(w.controller->job_steps.len, 0);
+    assert_int_equal(w.controller->driver->job_steps.len, 0);
     /* It is told to stop what it says it runs and should not. */
     RUN_UNTIL(&w, fake_count(agents[0], FROM_CONTROLLER_STOP) == 1);
     world_done(&w);
@@ -213,7 +213,7 @@ static void test_floods_of_heartbeats_and_reports(void **state)
         fake_report(agent, REPORT_STARTED, 77, 0);
     RUN_UNTIL(&w, agent->acked == 5000);
     assert_int_equal(agent->acks, 20000);
-    assert_int_equal(w.controller->queue_bytes, 0);
+    assert_int_equal(w.controller->driver->queue_bytes, 0);
     world_done(&w);
 }
 
@@ -229,11 +229,11 @@ static void test_silence_is_noticed_after_lease_and_margin(void **state)
     world_wait(&w, 3 * LEASE_MS); /* beats keep it */
     assert_int_equal(world_state(&w, "m-1"), MACHINE_READY);
     agent->beats = false;
-    int64_t renewed_ns = fake_link(agent)->evidence.renewed_ns;
-    RUN_UNTIL(&w, fake_link(agent)->evidence.renewed_ns != renewed_ns ||
+    int64_t renewed_ns = fake_sessions(agent)->evidence.renewed_ns;
+    RUN_UNTIL(&w, fake_sessions(agent)->evidence.renewed_ns != renewed_ns ||
                       world_state(&w, "m-1") != MACHINE_READY ||
                       controller_mono_ns() - renewed_ns > 50 * NS_PER_MS); /* one may be under way */
-    renewed_ns = fake_link(agent)->evidence.renewed_ns;
+    renewed_ns = fake_sessions(agent)->evidence.renewed_ns;
     int64_t stalled_ns = w.stalled_ns;
     RUN_UNTIL(&w, world_state(&w, "m-1") != MACHINE_READY);
     assert_int_equal(world_state(&w, "m-1"), MACHINE_LOST);
@@ -283,7 +283,7 @@ static void check_matrix(bool conn_first, bool reset_conn, bool reset_tether)
         fake_cut(victim, &victim->tether, reset_tether);
     } else {
         fake_cut(victim, &victim->tether, reset_tether);
-        RUN_UNTIL(&w, fake_link(victim)->evidence.tethers == 0);
+        RUN_UNTIL(&w, fake_sessions(victim)->evidence.tethers == 0);
         assert_int_equal(world_state(&w, victim->name), MACHINE_READY);
         fake_cut(victim, &victim->conn, reset_conn);
     }
@@ -332,12 +332,12 @@ static void test_young_tether_proves_nothing_about_old_tasks(void **state)
     world_init(&w);
     world_train(&w, agents);
     fake_cut(agents[0], &agents[0]->tether, false);
-    RUN_UNTIL(&w, fake_link(agents[0])->evidence.tethers == 0);
+    RUN_UNTIL(&w, fake_sessions(agents[0])->evidence.tethers == 0);
     fake_tether(agents[0]);
     agents[0]->beats = false;
     fake_cut(agents[0], &agents[0]->conn, false);
     fake_cut(agents[0], &agents[0]->tether, false);
-    RUN_UNTIL(&w, world_state(&w, "m-1") == MACHINE_AWAY && fake_link(agents[0])->evidence.tethers == 0);
+    RUN_UNTIL(&w, world_state(&w, "m-1") == MACHINE_AWAY && fake_sessions(agents[0])->evidence.tethers == 0);
     world_pass(&w);
     world_wait(&w, 20);
     assert_int_equal(world_state(&w, "m-1"), MACHINE_AWAY);
@@ -384,7 +384,7 @@ static void test_flapping_tethers_fill_no_log(void **state)
     for (int i = 0; i < 20; i++) {
         fake_tether(agent);
         fake_cut(agent, &agent->tether, i % 2);
-        RUN_UNTIL(&w, fake_link(agent)->evidence.tethers == 0);
+        RUN_UNTIL(&w, fake_sessions(agent)->evidence.tethers == 0);
     }
     world_wait(&w, 20);
     assert_true(core_seq(w.controller->core) == seq);

@@ -114,7 +114,7 @@ static void test_clock_set_back(void **state)
 {
     struct world w;
     world_init(&w);
-    w.controller->clock_offset_ns += 3600 * NS_PER_SECOND;
+    w.controller->driver->clock_offset_ns += 3600 * NS_PER_SECOND;
     assert_int_equal(world_create(&w, "ahead", 1), 201);
     int64_t before_ns = core_now(w.controller->core);
     world_restart(&w);
@@ -337,7 +337,7 @@ static void test_full_disk(void **state)
     assert_int_equal(w.code, 507);
     assert_non_null(strstr(w.answer.data, "\"reason\":\"InsufficientStorage\""));
     assert_non_null(strstr(w.answer.data, "free some space"));
-    assert_true(w.controller->blocked_since_ns > 0);
+    assert_true(w.controller->driver->blocked_since_ns > 0);
     /* News is kept, unacknowledged, as long as it lasts; heartbeats go on; reads go on. */
     uint64_t acked = agents[0]->acked, seq = core_seq(w.controller->core);
     int acks = agents[0]->acks;
@@ -353,13 +353,13 @@ static void test_full_disk(void **state)
     /* An agent that comes back again and again leaves one hello. */
     for (int i = 0; i < 10; i++) {
         fake_cut(agents[1], &agents[1]->conn, false);
-        RUN_UNTIL(&w, !fake_link(agents[1])->conn);
+        RUN_UNTIL(&w, !fake_sessions(agents[1])->session);
         agents[1]->connection++;
         fake_hello(agents[1]);
-        RUN_UNTIL(&w, fake_link(agents[1])->conn);
+        RUN_UNTIL(&w, fake_sessions(agents[1])->session);
     }
-    assert_int_equal(fake_link(agents[1])->hellos, 1);
-    assert_true(w.controller->queue.len < 30);
+    assert_int_equal(fake_sessions(agents[1])->hellos, 1);
+    assert_true(w.controller->driver->queue.len < 30);
     assert_int_equal(agents[1]->welcomes, 1);
     assert_int_equal(unlink(path), 0);
     RUN_UNTIL(&w, agents[0]->acked == acked + 1);
@@ -404,18 +404,18 @@ static void test_more_news_than_room(void **state)
     assert_int_equal(world_create(&w, "train", 1), 201);
     RUN_UNTIL(&w, world_tasks(&w, TASK_RUNNING) == 1);
     uint64_t acked = agent->acked;
-    w.controller->queue_bytes += 1 << 30; /* as if */
+    w.controller->driver->queue_bytes += 1 << 30; /* as if */
     agent->beats = false;
     fake_report(agent, REPORT_STARTED, 99, 0);
     fake_report(agent, REPORT_STARTED, 98, 0);
     fake_beat(agent, 4711);
     RUN_UNTIL(&w, agent->ack_sent_ns == 4711);
-    assert_true(fake_link(agent)->missed_news && agent->acked == acked);
-    assert_int_equal(w.controller->missing_news, 1);
-    w.controller->queue_bytes -= 1 << 30;
+    assert_true(fake_sessions(agent)->missed_news && agent->acked == acked);
+    assert_int_equal(w.controller->driver->missing_news, 1);
+    w.controller->driver->queue_bytes -= 1 << 30;
     RUN_UNTIL(&w, !agent->conn);
     fake_join(agent);
-    assert_int_equal(w.controller->missing_news, 0);
+    assert_int_equal(w.controller->driver->missing_news, 0);
     assert_int_equal(world_tasks(&w, TASK_RUNNING), 1);
     world_done(&w);
 }
@@ -452,12 +452,12 @@ static void test_snapshots_tell_what_the_log_tells(void **state)
     world_join_three(&w, agents);
     for (int round = 0; round < 3; round++) {
         churn(&w, 100 * round, 40);
-        RUN_UNTIL(&w,
-                  !w.controller->snapshot && core_seq(w.controller->core) - w.controller->snapshot_seq < 30);
+        const struct driver *driver = w.controller->driver;
+        RUN_UNTIL(&w, !w.controller->snapshot && core_seq(w.controller->core) - driver->snapshot_seq < 30);
         assert_true(stats_of(&w).snapshot_seq > 0 && stats_of(&w).first_seq == 1);
         world_check_replay(&w); /* from the first record, and from the newest snapshot */
         world_restart(&w);
-        assert_true(w.controller->snapshot_seq == stats_of(&w).snapshot_seq);
+        assert_true(w.controller->driver->snapshot_seq == stats_of(&w).snapshot_seq);
         for (int i = 0; i < 3; i++)
             fake_join(agents[i]);
     }

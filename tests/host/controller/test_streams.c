@@ -116,10 +116,10 @@ static void test_steps_of_a_new_attempt(void **state)
         say_step(agents[i], 41);
     RUN_UNTIL(&w, train(&w)->progress.attempt == 1);
     assert_int_equal(train(&w)->progress.step, 41);
-    assert_int_equal(w.controller->job_steps.len, 1);
+    assert_int_equal(w.controller->driver->job_steps.len, 1);
     assert_int_equal(world_http(&w, "DELETE", JOBSETS "/train", ""), 200);
     RUN_UNTIL(&w, !train(&w));
-    assert_int_equal(w.controller->job_steps.len, 0);
+    assert_int_equal(w.controller->driver->job_steps.len, 0);
     world_done(&w);
 }
 

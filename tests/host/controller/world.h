@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "drive/internal.h"
 #include "host/controller/internal.h"
 #include "host/patience.h"
 
@@ -231,9 +232,9 @@ static inline const struct machine *fake_machine(const struct fake *fake)
     return cluster_find(core_cluster(fake->world->controller->core), str_from(fake->name));
 }
 
-static inline const struct link *fake_link(const struct fake *fake)
+static inline const struct machine_sessions *fake_sessions(const struct fake *fake)
 {
-    return &fake->world->controller->links[fake_machine(fake)->id];
+    return &fake->world->controller->driver->machines[fake_machine(fake)->id];
 }
 
 static inline void fake_hello(struct fake *fake)
@@ -244,10 +245,10 @@ static inline void fake_hello(struct fake *fake)
 
 static inline void fake_tether(struct fake *fake)
 {
-    uint32_t before = fake_link(fake)->evidence.tethers;
+    uint32_t before = fake_sessions(fake)->evidence.tethers;
     fake->tether = fake_dial(fake);
     fake_say(fake, fake->tether, FROM_AGENT_TETHER, WIRE_VERSION);
-    RUN_UNTIL(fake->world, fake_link(fake)->evidence.tethers == before + 1);
+    RUN_UNTIL(fake->world, fake_sessions(fake)->evidence.tethers == before + 1);
 }
 
 /* As a live agent does: tether first, both under one number. */
@@ -547,14 +548,14 @@ static inline void world_pass(struct world *w)
     const int64_t ns = PATIENT_LEASE_MS * NS_PER_MS * 2 / 3;
     int64_t now_ns = controller_mono_ns();
     for (size_t i = 0; i < core_cluster(w->controller->core)->machine_count; i++) {
-        struct link *link = &w->controller->links[i];
-        link->evidence.renewed_ns -= ns;
-        if (heap_has(&link->lease))
-            link->lease.key -= ns; /* of all alike: the heap's order stays */
+        struct machine_sessions *sessions = &w->controller->driver->machines[i];
+        sessions->evidence.renewed_ns -= ns;
+        if (heap_has(&sessions->lease))
+            sessions->lease.key -= ns; /* of all alike: the heap's order stays */
     }
     for (size_t i = 0; i < w->fake_count; i++)
         if (w->fakes[i].beats && w->fakes[i].conn)
-            RUN_UNTIL(w, fake_link(&w->fakes[i])->evidence.renewed_ns >= now_ns);
+            RUN_UNTIL(w, fake_sessions(&w->fakes[i])->evidence.renewed_ns >= now_ns);
 }
 
 /* Time since then in which the loop ran: what the machine took away does not count. */

@@ -1,4 +1,4 @@
-/* steps.c - steps of many ranks, made one event a JobSet.
+/* progress.c - steps of many ranks, made one event a JobSet.
  *
  * A step counts when every rank has made it. The first one of an attempt is passed on at once (it ends a
  * recovery), later ones at most each STEP_PERIOD, so that the log grows with time, not with steps. A rank's
@@ -11,7 +11,7 @@
  * Looking at every rank for each report would be quadratic: while the rank that was last (the laggard) has
  * not moved, nothing can have changed.
  */
-#include "host/controller/internal.h"
+#include "drive/internal.h"
 
 #include <stdio.h>
 
@@ -34,11 +34,11 @@ struct job_steps { /* of one JobSet */
     obj_id laggard;           /* the task with the lowest step at the last look; 0: look at all */
     int64_t laggard_step;
     int64_t sent_step, total, looked_ns;
-    struct heap_node due; /* in controller->steps_due while a report has not been looked at */
+    struct heap_node due; /* in driver->steps_due while a report has not been looked at */
     struct step_metric metrics[METRICS_MAX];
     char names[METRICS_MAX][32];
     size_t metric_count;
-    size_t position; /* in controller->job_steps */
+    size_t position; /* in driver->job_steps */
 };
 
 static void begin_attempt(struct job_steps *steps, const struct jobset *jobset)
@@ -54,16 +54,16 @@ static void begin_attempt(struct job_steps *steps, const struct jobset *jobset)
         steps->slots[i] = (struct rank_steps){.step = -1};
 }
 
-static struct job_steps *steps_of(struct controller *controller, const struct jobset *jobset)
+static struct job_steps *steps_of(struct driver *driver, const struct jobset *jobset)
 {
-    struct job_steps *steps = u64_map_get(&controller->steps_by_jobset, jobset->uid);
+    struct job_steps *steps = u64_map_get(&driver->steps_by_jobset, jobset->uid);
     if (!steps) {
         steps = mem_alloc(sizeof(*steps));
         steps->jobset = jobset->uid;
         steps->due.tie = jobset->uid;
-        steps->position = controller->job_steps.len;
-        vec_push(&controller->job_steps, steps);
-        u64_map_put(&controller->steps_by_jobset, jobset->uid, steps);
+        steps->position = driver->job_steps.len;
+        vec_push(&driver->job_steps, steps);
+        u64_map_put(&driver->steps_by_jobset, jobset->uid, steps);
         begin_attempt(steps, jobset);
     } else if (steps->attempt != jobset->attempt || steps->slot_count != jobset->slot_count) {
         begin_attempt(steps, jobset);
@@ -71,18 +71,18 @@ static struct job_steps *steps_of(struct controller *controller, const struct jo
     return steps;
 }
 
-void steps_forget(struct controller *controller, obj_id jobset)
+void job_steps_forget(struct driver *driver, obj_id jobset)
 {
-    paces_forget(controller, jobset);
-    struct job_steps *steps = u64_map_remove(&controller->steps_by_jobset, jobset);
+    paces_forget(driver, jobset);
+    struct job_steps *steps = u64_map_remove(&driver->steps_by_jobset, jobset);
     if (!steps)
         return;
     if (heap_has(&steps->due))
-        heap_remove(&controller->steps_due, &steps->due);
-    struct job_steps *last = vec_last(&controller->job_steps);
-    controller->job_steps.items[steps->position] = last;
+        heap_remove(&driver->steps_due, &steps->due);
+    struct job_steps *last = vec_last(&driver->job_steps);
+    driver->job_steps.items[steps->position] = last;
     last->position = steps->position;
-    controller->job_steps.len--;
+    driver->job_steps.len--;
     mem_free(steps->slots);
     mem_free(steps);
 }
@@ -108,17 +108,16 @@ enum { REPORTS_FIRST = 1, REPORTS_SURE = 2 };
 
 /* Is the task among those whose steps make the JobSet's? One that speaks libphalanx is, also when it is about
  * to join again and has no step yet; any other from so many reports on. */
-static bool counts(struct job_steps *steps, const struct task *task, uint32_t reports)
+static bool task_counts(struct job_steps *steps, const struct task *task, uint32_t reports)
 {
     bool lives = task->state == TASK_RUNNING || task->state == TASK_STOPPING || task->state == TASK_SUCCEEDED;
     return lives && (task->joined || task->keep == KEEP_TOLD || slot_of(steps, task)->reports >= reports);
 }
 
-static bool laggard_waits(const struct controller *controller, struct job_steps *steps)
+static bool laggard_waits(const struct driver *driver, struct job_steps *steps)
 {
-    const struct task *task =
-        steps->laggard ? jobs_find_task(core_jobs(controller->core), steps->laggard) : NULL;
-    return task && !task->job->doomed && counts(steps, task, REPORTS_SURE) &&
+    const struct task *task = steps->laggard ? jobs_find_task(core_jobs(driver->core), steps->laggard) : NULL;
+    return task && !task->job->doomed && task_counts(steps, task, REPORTS_SURE) &&
            slot_of(steps, task)->step == steps->laggard_step;
 }
 
@@ -134,7 +133,7 @@ static int64_t lowest_step(struct job_steps *steps, const struct jobset *jobset,
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
-            if (!counts(steps, task, reports))
+            if (!task_counts(steps, task, reports))
                 continue;
             const struct rank_steps *slot = slot_of(steps, task);
             ret->source = slot->source > ret->source ? slot->source : ret->source;
@@ -152,13 +151,13 @@ static int64_t lowest_step(struct job_steps *steps, const struct jobset *jobset,
     return lowest == INT64_MAX ? -1 : lowest;
 }
 
-static void look(struct controller *controller, struct job_steps *steps, const struct jobset *jobset)
+static void look_at_steps(struct driver *driver, struct job_steps *steps, const struct jobset *jobset)
 {
     if (heap_has(&steps->due))
-        heap_remove(&controller->steps_due, &steps->due);
-    if (!jobset || steps->attempt != jobset->attempt || laggard_waits(controller, steps))
+        heap_remove(&driver->steps_due, &steps->due);
+    if (!jobset || steps->attempt != jobset->attempt || laggard_waits(driver, steps))
         return;
-    steps->looked_ns = controller_mono_ns();
+    steps->looked_ns = driver_mono_ns(driver);
     struct progress_event ranks;
     int64_t lowest = lowest_step(steps, jobset, REPORTS_SURE, &ranks);
     if (steps->laggard == 0)
@@ -178,7 +177,7 @@ static void look(struct controller *controller, struct job_steps *steps, const s
     for (size_t i = 0; i < steps->metric_count; i++)
         progress->metrics[i] =
             (struct step_metric){arena_str(&pending->arena, steps->metrics[i].name), steps->metrics[i].micro};
-    commit_queue(controller, pending);
+    queue_put(driver, pending);
 }
 
 /* Another agent begins to count anew, in the middle of the log. */
@@ -199,10 +198,10 @@ static void take_step(struct rank_steps *slot, const struct task_step *step)
     slot->reports += slot->step != before && slot->reports < REPORTS_SURE;
 }
 
-static void report(struct controller *controller, const struct task *task, const struct task_step *step)
+static void take_report(struct driver *driver, const struct task *task, const struct task_step *step)
 {
     const struct jobset *jobset = task->job->jobset;
-    struct job_steps *steps = steps_of(controller, jobset);
+    struct job_steps *steps = steps_of(driver, jobset);
     struct rank_steps *slot = slot_of(steps, task);
     steps->seen += slot->step < 0;
     take_step(slot, step);
@@ -212,67 +211,66 @@ static void report(struct controller *controller, const struct task *task, const
     }
     if (!heap_has(&steps->due)) {
         steps->due.key = steps->looked_ns + STEP_PERIOD_NS;
-        heap_insert(&controller->steps_due, &steps->due);
+        heap_insert(&driver->steps_due, &steps->due);
     }
     if (steps->sent_step < 0 && steps->seen >= task->world)
-        look(controller, steps, jobset);
+        look_at_steps(driver, steps, jobset);
 }
 
 /* An agent speaks for the tasks of its own machine only. */
-void tracker_report(struct controller *controller, machine_id machine, const struct heartbeat *heartbeat)
+void job_steps_report(struct driver *driver, machine_id machine, const struct heartbeat *heartbeat)
 {
     for (size_t i = 0; i < heartbeat->step_count; i++) {
         const struct task_step *step = &heartbeat->steps[i];
-        const struct task *task = jobs_find_task(core_jobs(controller->core), step->task);
+        const struct task *task = jobs_find_task(core_jobs(driver->core), step->task);
         if (task && task->machine == machine && task_step_counts(task, step) && step->step >= 0) {
-            report(controller, task, step);
+            take_report(driver, task, step);
             if (step->pace.steps > 0)
-                paces_report(controller, task, &step->pace);
+                paces_report(driver, task, &step->pace);
         }
     }
 }
 
-void steps_before_end(struct controller *controller, const struct reports *reports)
+void job_steps_before_end(struct driver *driver, const struct reports *reports)
 {
     for (size_t i = 0; i < reports->count; i++) {
-        const struct task *task = jobs_find_task(core_jobs(controller->core), reports->items[i].task);
-        struct job_steps *steps =
-            task ? u64_map_get(&controller->steps_by_jobset, task->job->jobset->uid) : NULL;
+        const struct task *task = jobs_find_task(core_jobs(driver->core), reports->items[i].task);
+        struct job_steps *steps = task ? u64_map_get(&driver->steps_by_jobset, task->job->jobset->uid) : NULL;
         if (steps && reports->items[i].kind == REPORT_EXITED && heap_has(&steps->due))
-            look(controller, steps, task->job->jobset);
+            look_at_steps(driver, steps, task->job->jobset);
     }
 }
 
 /* While the disk is full steps wait where they are. */
-static struct heap_node *steps_due(const struct controller *controller)
+static struct heap_node *steps_due(const struct driver *driver)
 {
-    return controller->blocked_since_ns ? NULL : heap_min(&controller->steps_due);
+    return driver->blocked_since_ns ? NULL : heap_min(&driver->steps_due);
 }
 
-void tracker_flush(struct controller *controller)
+void job_steps_flush(struct driver *driver)
 {
-    int64_t now_ns = controller_mono_ns();
+    int64_t now_ns = driver_mono_ns(driver);
     struct heap_node *node;
-    while ((node = steps_due(controller)) && node->key <= now_ns) {
+    while ((node = steps_due(driver)) && node->key <= now_ns) {
         struct job_steps *steps = container_of(node, struct job_steps, due);
-        look(controller, steps, jobs_find_uid(core_jobs(controller->core), steps->jobset));
+        look_at_steps(driver, steps, jobs_find_uid(core_jobs(driver->core), steps->jobset));
     }
-    paces_flush(controller);
+    paces_flush(driver);
 }
 
-int64_t tracker_deadline(const struct controller *controller)
+int64_t job_steps_deadline(const struct driver *driver)
 {
-    const struct heap_node *node = steps_due(controller);
-    int64_t paces_ns = paces_deadline(controller);
+    const struct heap_node *node = steps_due(driver);
+    int64_t paces_ns = paces_deadline(driver);
     return node && node->key < paces_ns ? node->key : paces_ns;
 }
 
-void tracker_done(struct controller *controller)
+void job_steps_done(struct driver *driver)
 {
-    while (controller->job_steps.len > 0)
-        steps_forget(controller, vec_last(&controller->job_steps)->jobset);
-    vec_done(&controller->job_steps);
-    paces_done(controller);
-    heap_done(&controller->steps_due);
-    u64_map_done(&controller->steps_by_jobset);
+    while (driver->job_steps.len > 0)
+        job_steps_forget(driver, vec_last(&driver->job_steps)->jobset);
+    vec_done(&driver->job_steps);
+    paces_done(driver);
+    heap_done(&driver->steps_due);
+    u64_map_done(&driver->steps_by_jobset);
 }

@@ -3,7 +3,7 @@
  * Ranks report sums since they began. A window is the difference between two looks at them, so that a report
  * that is lost or late costs nothing. Ranks of which nothing new was heard have made no step in it.
  */
-#include "host/controller/internal.h"
+#include "drive/internal.h"
 
 struct job_pace { /* of one JobSet */
     obj_id jobset;
@@ -11,7 +11,7 @@ struct job_pace { /* of one JobSet */
     uint32_t slot_count;
     struct pace_sums *begun, *newest; /* [slot_count] at the window's begin; now */
     bool moved;                       /* something was reported since the window's begin */
-    struct heap_node due;             /* in controller->paces_due while something was */
+    struct heap_node due;             /* in driver->paces_due while something was */
 };
 
 static void begin_attempt(struct job_pace *pace, const struct jobset *jobset)
@@ -26,13 +26,13 @@ static void begin_attempt(struct job_pace *pace, const struct jobset *jobset)
     pace->moved = false;
 }
 
-static struct job_pace *pace_of(struct controller *controller, const struct jobset *jobset)
+static struct job_pace *pace_of(struct driver *driver, const struct jobset *jobset)
 {
-    struct job_pace *pace = u64_map_get(&controller->paces, jobset->uid);
+    struct job_pace *pace = u64_map_get(&driver->paces, jobset->uid);
     if (!pace) {
         pace = mem_alloc(sizeof(*pace));
         pace->jobset = pace->due.tie = jobset->uid;
-        u64_map_put(&controller->paces, jobset->uid, pace);
+        u64_map_put(&driver->paces, jobset->uid, pace);
         begin_attempt(pace, jobset);
     } else if (pace->attempt != jobset->attempt || pace->slot_count != jobset->slot_count) {
         begin_attempt(pace, jobset);
@@ -40,9 +40,9 @@ static struct job_pace *pace_of(struct controller *controller, const struct jobs
     return pace;
 }
 
-void paces_report(struct controller *controller, const struct task *task, const struct pace_sums *sums)
+void paces_report(struct driver *driver, const struct task *task, const struct pace_sums *sums)
 {
-    struct job_pace *pace = pace_of(controller, task->job->jobset);
+    struct job_pace *pace = pace_of(driver, task->job->jobset);
     uint32_t slot = task->job->first_slot + (uint32_t)task->index;
     CHECK(slot < pace->slot_count);
     if (sums->steps < pace->newest[slot].steps) /* the process began anew */
@@ -51,8 +51,8 @@ void paces_report(struct controller *controller, const struct task *task, const 
     pace->moved = true;
     if (heap_has(&pace->due))
         return;
-    pace->due.key = controller_mono_ns() + core_cluster(controller->core)->pace_window_ns;
-    heap_insert(&controller->paces_due, &pace->due);
+    pace->due.key = driver_mono_ns(driver) + core_cluster(driver->core)->pace_window_ns;
+    heap_insert(&driver->paces_due, &pace->due);
 }
 
 /* 0: no step was made. */
@@ -65,10 +65,10 @@ static uint32_t own_of(const struct pace_sums *begun, const struct pace_sums *ne
     return own_us < UINT32_MAX ? (uint32_t)own_us : UINT32_MAX;
 }
 
-static void close_window(struct controller *controller, struct job_pace *pace)
+static void close_window(struct driver *driver, struct job_pace *pace)
 {
-    const struct jobset *jobset = jobs_find_uid(core_jobs(controller->core), pace->jobset);
-    heap_remove(&controller->paces_due, &pace->due);
+    const struct jobset *jobset = jobs_find_uid(core_jobs(driver->core), pace->jobset);
+    heap_remove(&driver->paces_due, &pace->due);
     if (!jobset || jobset->finished_ns || pace->attempt != jobset->attempt ||
         pace->slot_count != jobset->slot_count || !pace->moved)
         return;
@@ -76,45 +76,45 @@ static void close_window(struct controller *controller, struct job_pace *pace)
     struct pace_event *event = &pending->event.pace;
     *event = (struct pace_event){.jobset = pace->jobset,
                                  .attempt = pace->attempt,
-                                 .window_ns = core_cluster(controller->core)->pace_window_ns,
+                                 .window_ns = core_cluster(driver->core)->pace_window_ns,
                                  .own_us = ARENA_ARRAY(&pending->arena, uint32_t, pace->slot_count),
                                  .count = pace->slot_count};
     for (uint32_t i = 0; i < pace->slot_count; i++)
         event->own_us[i] = own_of(&pace->begun[i], &pace->newest[i]);
     memcpy(pace->begun, pace->newest, pace->slot_count * sizeof(*pace->begun));
     pace->moved = false;
-    commit_queue(controller, pending);
-    pace->due.key = controller_mono_ns() + event->window_ns;
-    heap_insert(&controller->paces_due, &pace->due);
+    queue_put(driver, pending);
+    pace->due.key = driver_mono_ns(driver) + event->window_ns;
+    heap_insert(&driver->paces_due, &pace->due);
 }
 
-int64_t paces_deadline(const struct controller *controller)
+int64_t paces_deadline(const struct driver *driver)
 {
-    const struct heap_node *node = controller->blocked_since_ns ? NULL : heap_min(&controller->paces_due);
+    const struct heap_node *node = driver->blocked_since_ns ? NULL : heap_min(&driver->paces_due);
     return node ? node->key : INT64_MAX;
 }
 
-void paces_flush(struct controller *controller)
+void paces_flush(struct driver *driver)
 {
-    int64_t now_ns = controller_mono_ns();
-    while (paces_deadline(controller) <= now_ns)
-        close_window(controller, container_of(heap_min(&controller->paces_due), struct job_pace, due));
+    int64_t now_ns = driver_mono_ns(driver);
+    while (paces_deadline(driver) <= now_ns)
+        close_window(driver, container_of(heap_min(&driver->paces_due), struct job_pace, due));
 }
 
-void paces_forget(struct controller *controller, obj_id jobset)
+void paces_forget(struct driver *driver, obj_id jobset)
 {
-    struct job_pace *pace = u64_map_remove(&controller->paces, jobset);
+    struct job_pace *pace = u64_map_remove(&driver->paces, jobset);
     if (!pace)
         return;
     if (heap_has(&pace->due))
-        heap_remove(&controller->paces_due, &pace->due);
+        heap_remove(&driver->paces_due, &pace->due);
     mem_free(pace->begun);
     mem_free(pace->newest);
     mem_free(pace);
 }
 
-void paces_done(struct controller *controller)
+void paces_done(struct driver *driver)
 {
-    heap_done(&controller->paces_due);
-    u64_map_done(&controller->paces);
+    heap_done(&driver->paces_due);
+    u64_map_done(&driver->paces);
 }

@@ -1,0 +1,177 @@
+/* dispatch.c - effects to messages, replies and changes, after their record is durable. What has no session
+ * now is said again when its machine says Hello. */
+#include "drive/internal.h"
+
+#include "base/hash.h"
+#include "core/agent/codec.h"
+#include "core/agent/sheet.h"
+
+drive_session driver_session(const struct driver *driver, machine_id machine)
+{
+    if (!driver->machines)
+        return 0; /* the records of a start are applied before any agent is heard */
+    const struct machine_sessions *sessions = &driver->machines[machine];
+    return sessions->welcomed ? sessions->session : 0;
+}
+
+static void send(struct driver *driver, drive_session session, const struct from_controller *message)
+{
+    driver->ports.net.send(driver->ports.net.context, session, message);
+}
+
+static void send_to(struct driver *driver, machine_id machine, const struct from_controller *message)
+{
+    drive_session session = driver_session(driver, machine);
+    if (session)
+        send(driver, session, message);
+}
+
+/* --- starts ----------------------------------------------------------------------------------- */
+
+/* The starts of one event. A gang's sheet (its rank table) is packed with the first of them and sent once to
+ * each machine: within each START it would be N times N entries. */
+struct starts {
+    struct arena arena;
+    struct launch_common common;
+    const struct sheet_entry *packed_of; /* entries that `sheet` was packed from */
+    struct buf bytes;                    /* of it */
+    struct packed_sheet sheet;
+};
+
+/* Up to here a sheet in the START itself costs no more than the message beside it. */
+enum { SHEET_INSIDE_MAX = 16 };
+
+static void pack_sheet(struct starts *starts, const struct gang_sheet *sheet)
+{
+    if (starts->packed_of == sheet->entries)
+        return;
+    buf_clear(&starts->bytes);
+    codec_pack_sheet(&starts->bytes, sheet);
+    uint64_t hash = hash64(0, starts->bytes.data, starts->bytes.len);
+    starts->sheet = (struct packed_sheet){hash > 0 ? hash : 1, buf_str(&starts->bytes)};
+    starts->packed_of = sheet->entries;
+}
+
+static void send_sheet(struct driver *driver, struct starts *starts, struct machine_sessions *sessions,
+                       struct task_launch *launch)
+{
+    if (!sessions->takes_sheets || launch->sheet.count <= SHEET_INSIDE_MAX)
+        return;
+    pack_sheet(starts, &launch->sheet);
+    if (sessions->sheet != starts->sheet.number) {
+        struct from_controller message = {.kind = FROM_CONTROLLER_SHEET, .sheet = starts->sheet};
+        send(driver, sessions->session, &message);
+        sessions->sheet = starts->sheet.number;
+    }
+    sheet_take_out(launch, starts->sheet.number);
+}
+
+static void send_start(struct driver *driver, struct starts *starts, const struct task *task)
+{
+    drive_session session = driver_session(driver, task->machine);
+    if (!session)
+        return;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct from_controller message = {.kind = FROM_CONTROLLER_START};
+    if (starts->common.machine_mttf_s == 0)
+        starts->common.machine_mttf_s = core_machine_mttf_s(driver->core);
+    task_launch_build_next(&starts->common, task, core_cluster(driver->core), &arena, &message.start);
+    send_sheet(driver, starts, &driver->machines[task->machine], &message.start);
+    send(driver, session, &message);
+}
+
+static void send_rejoin(struct driver *driver, const struct task *task)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct from_controller message = {.kind = FROM_CONTROLLER_REJOIN};
+    task_rejoin_build(task, core_cluster(driver->core), &arena, &message.rejoin);
+    send_to(driver, task->machine, &message);
+}
+
+/* --- each effect ------------------------------------------------------------------------------ */
+
+static void tell_changed(struct driver *driver, const struct event *cause, const struct effect *effect)
+{
+    const struct sink_port *sinks = &driver->ports.sinks;
+    if (sinks->changed)
+        sinks->changed(sinks->context, cause, effect);
+    if (effect->changed.type == CHANGE_DELETED && effect->changed.object.kind == OBJECT_JOBSET)
+        job_steps_forget(driver, effect->changed.object.jobset->uid);
+}
+
+static void tell_reply(struct driver *driver, const struct pending *pending, const struct effect *effect)
+{
+    const struct sink_port *sinks = &driver->ports.sinks;
+    if (pending->request && sinks->reply)
+        sinks->reply(sinks->context, pending->request, effect);
+}
+
+static void carry_out(struct driver *driver, struct starts *starts, const struct pending *pending,
+                      const struct effect *effect)
+{
+    struct from_controller message = {0};
+    switch (effect->kind) {
+    case EFFECT_REPLY:
+        tell_reply(driver, pending, effect);
+        break;
+    case EFFECT_WARNING: /* of a check, which has no step */
+        break;
+    case EFFECT_CHANGED:
+        tell_changed(driver, &pending->event, effect);
+        break;
+    case EFFECT_TASK_START:
+        send_start(driver, starts, effect->start);
+        break;
+    case EFFECT_TASK_STOP:
+        message.kind = FROM_CONTROLLER_STOP;
+        message.stop = effect->stop.stop;
+        send_to(driver, effect->stop.machine, &message);
+        break;
+    case EFFECT_TASK_NOTICE:
+        message.kind = FROM_CONTROLLER_NOTICE;
+        message.notice = effect->notice.notice;
+        send_to(driver, effect->notice.machine, &message);
+        break;
+    case EFFECT_TASK_REJOIN:
+        send_rejoin(driver, effect->rejoin);
+        break;
+    case EFFECT_TASK_FORGET:
+        message.kind = FROM_CONTROLLER_FORGET;
+        message.task = effect->forget.task;
+        send_to(driver, effect->forget.machine, &message);
+        break;
+    case EFFECT_ERRAND_START:
+        message.kind = FROM_CONTROLLER_ERRAND_START;
+        message.errand_start = effect->errand_start.start;
+        send_to(driver, effect->errand_start.machine, &message);
+        break;
+    case EFFECT_SAY_AGAIN:
+        message.kind = FROM_CONTROLLER_SAY_AGAIN;
+        send_to(driver, effect->say_again.machine, &message);
+        break;
+    case EFFECT_ERRAND_STOP:
+        message.kind = FROM_CONTROLLER_ERRAND_STOP;
+        message.number = effect->errand_stop.errand;
+        send_to(driver, effect->errand_stop.machine, &message);
+        break;
+    }
+}
+
+void dispatch(struct driver *driver, const struct pending *pending)
+{
+    /* Before the effects: what they send must come behind the Welcome. */
+    if (pending->event.kind == EVENT_MACHINE_HELLO)
+        sessions_hello_applied(driver, pending);
+    struct starts starts = {0};
+    starts.common.arena = &starts.arena;
+    starts.common.objects = core_objects(driver->core);
+    for (size_t i = 0; i < driver->effects.list.len; i++)
+        carry_out(driver, &starts, pending, &driver->effects.list.items[i]);
+    buf_done(&starts.bytes);
+    arena_done(&starts.arena);
+    if (pending->event.kind == EVENT_REPORTS && pending->session) {
+        struct from_controller ack = {.kind = FROM_CONTROLLER_REPORTS_ACK,
+                                      .number = pending->event.reports.reports.number};
+        send(driver, pending->session, &ack);
+    }
+}

@@ -1,0 +1,130 @@
+/* internal.h - a driver's state and what its files say to each other. See drive.h. */
+#ifndef PHX_DRIVE_INTERNAL_H
+#define PHX_DRIVE_INTERNAL_H
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "drive/drive.h"
+
+/* An event that waits for its record to be durable. */
+struct pending {
+    struct event event;
+    struct arena arena;    /* owns what the event points to */
+    drive_request request; /* EVENT_WRITE: the client to answer; 0: none */
+    drive_session session; /* HELLO, REPORTS: the session to answer; 0: it has ended meanwhile */
+    machine_id machine;    /* HELLO, REPORTS: whose; else MACHINE_NONE */
+};
+
+/* A session that has said what it is. */
+struct session {
+    struct list_node node;
+    drive_session handle;
+    machine_id machine;
+    bool tether;
+};
+
+/* What is known of one machine's agent. Indexed by machine_id. */
+struct machine_sessions {
+    drive_session session;   /* the current one; 0: none */
+    bool welcomed;           /* its Hello has been applied */
+    bool missed_news;        /* reports were thrown away for lack of room: it must say Hello again */
+    uint32_t hellos, queued; /* in the queue: the machine's Hellos; events that name `session` */
+    bool takes_sheets;       /* its agent understands SHEET, a gang's rank table by itself */
+    uint64_t sheet;          /* number of the newest SHEET that was sent on `session`; 0: none */
+    struct evidence evidence;
+    struct heap_node lease; /* in `leases` while the core counts on the machine */
+};
+
+struct job_steps;
+
+struct driver {
+    struct driver_options options; /* defaults filled in */
+    struct driver_ports ports;
+    struct core *core;
+    struct effects effects;
+    uint64_t identity;
+    bool open;
+    /* clocks */
+    int64_t clock_offset_ns; /* the stamps' clock less the monotonic one */
+    bool listens;            /* between driver_wait() and the next turn */
+    int64_t listened_ns;     /* monotonic: what had come before it has been handed over */
+    int64_t wait_ns;         /* how long nothing was due then */
+    /* the queue and its log */
+    VEC(struct pending *) queue;
+    size_t in_flight; /* the first so many of the queue are being appended; 0: none is */
+    size_t queue_bytes, queued_writes;
+    bool tick_queued;
+    VEC(struct drive_record) records; /* of the append under way */
+    struct buf record_bytes;          /* likewise */
+    int64_t blocked_since_ns;         /* the log has taken no record since; 0: it does */
+    struct error blocked;             /* why */
+    int64_t retry_ns;                 /* when it is asked again; 0: whenever something waits */
+    bool lost;                        /* it is not known what is durable: nothing is done any more */
+    uint64_t snapshot_seq;            /* of the newest */
+    bool snapshot_under_way;
+    /* sessions */
+    struct machine_sessions *machines; /* [machine_count]; NULL until the driver is open */
+    struct heap leases;
+    struct list_node sessions;
+    struct u64_map sessions_by_handle;
+    size_t missing_news; /* machines with missed_news */
+    /* steps of ranks */
+    VEC(struct job_steps *) job_steps;
+    struct u64_map steps_by_jobset;
+    struct heap steps_due;
+    struct u64_map paces; /* by JobSet */
+    struct heap paces_due;
+};
+
+/* driver.c */
+int64_t driver_mono_ns(const struct driver *driver);
+void driver_opens(struct driver *driver); /* the records of its start have been applied */
+
+/* queue.c */
+struct pending *pending_new(enum event_kind kind);
+void queue_put(struct driver *driver, struct pending *pending); /* takes it over */
+/* Ahead of all that is not being appended. It concerns no machine and no client. */
+void queue_put_first(struct driver *driver, struct pending *pending);
+bool queue_has_room(const struct driver *driver);           /* for what agents say */
+size_t queue_turn(const struct driver *driver);             /* how many of the first make a turn */
+void queue_drop_first(struct driver *driver, size_t count); /* they have been applied */
+/* The machine's current session ends: what is queued has nobody to answer. */
+void queue_forget_session(struct driver *driver, struct machine_sessions *sessions);
+void queue_forget_hellos(struct driver *driver, machine_id machine); /* a newer one takes their place */
+void queue_refuse_writes(struct driver *driver, int code, const char *reason, const char *why);
+void queue_done(struct driver *driver);
+
+/* commit.c */
+void commit_turn(struct driver *driver);
+
+/* dispatch.c */
+void dispatch(struct driver *driver, const struct pending *pending); /* the effects of its step */
+
+/* sessions.c */
+void sessions_open(struct driver *driver); /* leases for machines that the core counts on */
+/* After a pause: agents connect anew, and each machine has a whole lease to be heard of. */
+void sessions_resume(struct driver *driver);
+void sessions_check(struct driver *driver); /* leases, missed news */
+void sessions_hello_applied(struct driver *driver, const struct pending *pending);
+int64_t sessions_deadline(const struct driver *driver); /* monotonic; INT64_MAX: none */
+void sessions_done(struct driver *driver);
+
+/* progress.c */
+void job_steps_report(struct driver *driver, machine_id machine, const struct heartbeat *heartbeat);
+/* Steps that came before a task's end are queued before it. */
+void job_steps_before_end(struct driver *driver, const struct reports *reports);
+void job_steps_flush(struct driver *driver);
+int64_t job_steps_deadline(const struct driver *driver); /* monotonic; INT64_MAX: none */
+void job_steps_forget(struct driver *driver, obj_id jobset);
+void job_steps_done(struct driver *driver);
+
+/* paces.c: windows of the ranks' pace */
+void paces_report(struct driver *driver, const struct task *task, const struct pace_sums *sums);
+void paces_flush(struct driver *driver);             /* windows that are over become events */
+int64_t paces_deadline(const struct driver *driver); /* monotonic; INT64_MAX: none */
+void paces_forget(struct driver *driver, obj_id jobset);
+void paces_done(struct driver *driver);
+
+#endif

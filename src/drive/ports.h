@@ -1,0 +1,83 @@
+/* ports.h - what a driver asks of its world (drive.h): a log, a network, clocks, and who is told.
+ *
+ * A port is a table of functions with a context; the driver copies it at init. All are called on the driver's
+ * thread, from inside a call of drive.h, and none of them may call the driver back. Pointers that a function
+ * is given are valid until it returns, except where it says otherwise.
+ *
+ * Handles. A session is one open connection of an agent, a request one client who waits for an answer; both
+ * are numbers of the world's choice, never 0. A session's number may be used again once it has been closed,
+ * a request's once it has been answered or refused.
+ */
+#ifndef PHX_DRIVE_PORTS_H
+#define PHX_DRIVE_PORTS_H
+
+#include "base/error.h"
+#include "core/core.h"
+
+typedef uint64_t drive_session;
+typedef uint64_t drive_request;
+
+struct drive_record {
+    uint64_t seq;
+    int64_t stamp_ns;
+    struct str bytes; /* record.h */
+};
+
+/* What became of an append, besides negative error codes. */
+enum drive_append { APPEND_LATER = 0, APPEND_DONE = 1 };
+
+struct log_port {
+    void *context;
+    /* Makes the records durable, all of them or none, behind those before. APPEND_DONE: they are.
+     * APPEND_LATER: driver_appended() will say; the records stay where they are until then, and no second
+     * append comes before. ERROR_NO_SPACE, ERROR_UNAVAILABLE: the log has none of them, and another try may
+     * go well. Any other error: it is not known what is durable; the driver then does nothing any more. */
+    int (*append)(void *context, const struct drive_record *records, size_t count, struct error *error);
+    /* Takes over `bytes`, the state after record `seq`. True: driver_snapshot_ended() will be called, saved
+     * or not; false: that is over already. */
+    bool (*snapshot)(void *context, uint64_t seq, int64_t stamp_ns, struct buf *bytes);
+    /* An append failed, and will be tried again; while that lasts it is told after each try. */
+    void (*refuses)(void *context, const struct error *why);
+    void (*takes)(void *context, int64_t refused_ns); /* it takes records again, after so long */
+    void (*lost)(void *context, const struct error *why); /* it is not known what is durable */
+};
+
+struct net_port {
+    void *context;
+    /* Messages of one session arrive in order, or the session breaks. */
+    void (*send)(void *context, drive_session session, const struct from_controller *message);
+    /* The driver ends the session; no driver_closed() follows. `refused`: why, if the agent was told so. */
+    void (*close)(void *context, drive_session session, const char *refused);
+};
+
+struct clock_port {
+    void *context;
+    int64_t (*mono_ns)(void *context); /* never goes back; may stand still while the computer does */
+    int64_t (*wall_ns)(void *context); /* may jump */
+};
+
+/* Who is told of what. Each function may be NULL. */
+struct sink_port {
+    void *context;
+    /* The one answer to a write: `reply` after it was applied, or `refuse` when it never will be. */
+    void (*reply)(void *context, drive_request request, const struct effect *effect);
+    void (*refuse)(void *context, drive_request request, int code, const char *reason, const char *why);
+    void (*changed)(void *context, const struct event *cause, const struct effect *effect);
+    /* A message of a machine's welcome session that concerns no core: LOG_DATA, EXEC_DATA, EXEC_END, and
+     * HEARTBEATs with figures of use. */
+    void (*said)(void *context, machine_id machine, const struct from_agent *message);
+    void (*session_over)(void *context, machine_id machine); /* what was asked of it stays unanswered */
+    /* For an oracle: around each core_step. */
+    void (*before_step)(void *context, const struct event *event);
+    void (*after_step)(void *context, const struct event *event, const struct drive_record *record,
+                       const struct effects *effects);
+};
+
+struct driver_ports {
+    struct log_port log;
+    struct net_port net;
+    struct clock_port clock;
+    struct sink_port sinks;
+};
+
+#endif

@@ -1,0 +1,407 @@
+/* sessions.c - agents' sessions: what they are, which one of a machine counts, its tethers, its lease. What
+ * these prove is core/health/evidence.h's matter; here are the clocks and the handles.
+ *
+ *     (unknown) ── Hello ──► current ── applied ──► welcome ── a newer Hello, silence, the peer ──► closed
+ *         ├────── Tether ──► tether  ────────────────────────────────────────────── the peer ──► closed
+ *         └── anything else, an old Hello, a machine that is not in the cluster ──► refused
+ */
+#include "drive/internal.h"
+
+#include <stdio.h>
+
+#include "core/agent/agent.h"
+
+enum { MESSAGE_BYTES_MAX = 1024 }; /* of a report's text; longer ones are cut */
+
+static struct machine *machine_at(const struct driver *driver, machine_id id)
+{
+    return &core_cluster(driver->core)->machines[id];
+}
+
+static int64_t lease_of(const struct driver *driver)
+{
+    return core_cluster(driver->core)->lease_ns;
+}
+
+/* Does the core count on the machine, now or when its Hello has been applied? */
+static bool counted_on(const struct driver *driver, machine_id id)
+{
+    uint8_t state = machine_at(driver, id)->state;
+    return state == MACHINE_READY || state == MACHINE_AWAY || driver->machines[id].hellos > 0;
+}
+
+static void queue_news(struct driver *driver, enum event_kind kind, machine_id id, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void queue_news(struct driver *driver, enum event_kind kind, machine_id id, const char *format, ...)
+{
+    struct pending *pending = pending_new(kind);
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    pending->event.machine.machine = arena_str(&pending->arena, machine_at(driver, id)->name);
+    pending->event.machine.evidence = arena_str(&pending->arena, buf_str(&text));
+    queue_put(driver, pending);
+}
+
+static void queue_silence(struct driver *driver, machine_id id, int64_t silent_ns)
+{
+    int64_t tenths = (silent_ns + 50 * NS_PER_MS) / (100 * NS_PER_MS);
+    queue_news(driver, EVENT_MACHINE_SILENT, id, "no sign of life for %lld.%lld s", (long long)(tenths / 10),
+               (long long)(tenths % 10));
+}
+
+static void send(struct driver *driver, drive_session session, const struct from_controller *message)
+{
+    driver->ports.net.send(driver->ports.net.context, session, message);
+}
+
+const struct evidence *driver_evidence(const struct driver *driver, machine_id machine)
+{
+    return &driver->machines[machine].evidence;
+}
+
+/* --- handles ---------------------------------------------------------------------------------- */
+
+static struct session *session_find(const struct driver *driver, drive_session handle)
+{
+    return u64_map_get(&driver->sessions_by_handle, handle);
+}
+
+static void session_add(struct driver *driver, drive_session handle, machine_id machine, bool tether)
+{
+    struct session *session = mem_alloc(sizeof(*session));
+    session->handle = handle;
+    session->machine = machine;
+    session->tether = tether;
+    list_append(&driver->sessions, &session->node);
+    CHECK(!u64_map_put(&driver->sessions_by_handle, handle, session));
+}
+
+static void session_free(struct driver *driver, struct session *session)
+{
+    CHECK(u64_map_remove(&driver->sessions_by_handle, session->handle) == session);
+    list_remove(&session->node);
+    mem_free(session);
+}
+
+static void refuse(struct driver *driver, drive_session session, const char *why)
+{
+    struct from_controller message = {.kind = FROM_CONTROLLER_REFUSED, .text = str_from(why)};
+    send(driver, session, &message);
+    driver->ports.net.close(driver->ports.net.context, session, why);
+}
+
+/* The machine's current session is over, whoever ended it. */
+static void current_ends(struct driver *driver, machine_id id)
+{
+    struct machine_sessions *sessions = &driver->machines[id];
+    queue_forget_session(driver, sessions);
+    session_free(driver, session_find(driver, sessions->session));
+    sessions->session = 0;
+    sessions->welcomed = false;
+    driver->missing_news -= sessions->missed_news;
+    sessions->missed_news = false;
+    if (driver->ports.sinks.session_over)
+        driver->ports.sinks.session_over(driver->ports.sinks.context, id);
+}
+
+/* The driver ends the machine's current session, if there is one. */
+static void current_drop(struct driver *driver, machine_id id)
+{
+    struct machine_sessions *sessions = &driver->machines[id];
+    drive_session handle = sessions->session;
+    if (!handle)
+        return;
+    current_ends(driver, id);
+    evidence_dropped(&sessions->evidence);
+    driver->ports.net.close(driver->ports.net.context, handle, NULL);
+}
+
+/* --- leases ----------------------------------------------------------------------------------- */
+
+/* A lease that is renewed stays where it is in the heap and is looked at again when it falls due. */
+static void lease_arm(struct driver *driver, machine_id id)
+{
+    struct machine_sessions *sessions = &driver->machines[id];
+    if (heap_has(&sessions->lease))
+        return;
+    sessions->lease.key = sessions->evidence.renewed_ns + evidence_span_ns(lease_of(driver));
+    sessions->lease.tie = id;
+    heap_insert(&driver->leases, &sessions->lease);
+}
+
+static void lease_drop(struct driver *driver, machine_id id)
+{
+    if (heap_has(&driver->machines[id].lease))
+        heap_remove(&driver->leases, &driver->machines[id].lease);
+}
+
+int64_t sessions_deadline(const struct driver *driver)
+{
+    struct heap_node *node = heap_min(&driver->leases);
+    return node ? node->key : INT64_MAX;
+}
+
+/* "Now" is when the host last began to wait: heartbeats that came while it was busy (or its process was
+ * stopped) have been handed over before they can be missed. */
+static void check_leases(struct driver *driver)
+{
+    int64_t now_ns = driver->listened_ns, lease_ns = lease_of(driver);
+    struct heap_node *node;
+    while ((node = heap_min(&driver->leases)) && node->key <= now_ns) {
+        struct machine_sessions *sessions = container_of(node, struct machine_sessions, lease);
+        machine_id id = (machine_id)(sessions - driver->machines);
+        heap_remove(&driver->leases, node);
+        if (!evidence_is_silent(&sessions->evidence, lease_ns, now_ns)) {
+            lease_arm(driver, id);
+            continue;
+        }
+        current_drop(driver, id);
+        if (counted_on(driver, id))
+            queue_silence(driver, id, now_ns - sessions->evidence.renewed_ns);
+    }
+}
+
+/* There is room again: agents whose reports were thrown away shall say them all again. */
+static void check_missed(struct driver *driver)
+{
+    if (driver->missing_news == 0 || driver->blocked_since_ns || !queue_has_room(driver))
+        return;
+    size_t count = core_cluster(driver->core)->machine_count;
+    for (size_t i = 0; i < count; i++)
+        if (driver->machines[i].missed_news)
+            current_drop(driver, (machine_id)i);
+    CHECK(driver->missing_news == 0);
+}
+
+void sessions_check(struct driver *driver)
+{
+    check_leases(driver);
+    check_missed(driver);
+}
+
+void sessions_open(struct driver *driver)
+{
+    size_t count = core_cluster(driver->core)->machine_count;
+    driver->machines = mem_alloc((count + 1) * sizeof(*driver->machines));
+    for (size_t i = 0; i < count; i++)
+        if (counted_on(driver, (machine_id)i)) {
+            evidence_renew(&driver->machines[i].evidence, driver_mono_ns(driver));
+            lease_arm(driver, (machine_id)i);
+        }
+}
+
+void sessions_resume(struct driver *driver)
+{
+    size_t count = core_cluster(driver->core)->machine_count;
+    for (size_t i = 0; i < count; i++) {
+        struct machine_sessions *sessions = &driver->machines[i];
+        if (sessions->welcomed)
+            current_drop(driver, (machine_id)i);
+        evidence_renew(&sessions->evidence, driver_mono_ns(driver));
+        if (counted_on(driver, (machine_id)i))
+            lease_arm(driver, (machine_id)i);
+    }
+}
+
+void sessions_done(struct driver *driver)
+{
+    list_for_each_safe(node, after, &driver->sessions)
+        session_free(driver, container_of(node, struct session, node));
+    u64_map_done(&driver->sessions_by_handle);
+    heap_done(&driver->leases);
+    mem_free(driver->machines);
+}
+
+/* --- evidence --------------------------------------------------------------------------------- */
+
+static void pass_verdict(struct driver *driver, machine_id id, enum verdict verdict, const char *why)
+{
+    uint32_t tethers = driver->machines[id].evidence.tethers;
+    if (verdict == VERDICT_NONE || !counted_on(driver, id))
+        return;
+    if (verdict == VERDICT_GONE) {
+        lease_drop(driver, id);
+        queue_news(driver, EVENT_MACHINE_GONE, id, "connection and tethers closed (%s)", why);
+    } else if (machine_at(driver, id)->state != MACHINE_AWAY || driver->machines[id].hellos > 0) {
+        queue_news(driver, EVENT_MACHINE_AWAY, id, "the agent's connection broke (%s), %u tether%s open", why,
+                   tethers, tethers == 1 ? " is" : "s are");
+    }
+}
+
+void driver_closed(struct driver *driver, drive_session handle, bool proves, const char *why)
+{
+    struct session *session = session_find(driver, handle);
+    if (!session)
+        return;
+    machine_id id = session->machine;
+    struct evidence *evidence = &driver->machines[id].evidence;
+    int64_t oldest_ns = jobs_oldest_start(core_jobs(driver->core), id);
+    enum verdict verdict;
+    if (session->tether) {
+        session_free(driver, session);
+        verdict = evidence_tether_closed(evidence, proves, oldest_ns);
+    } else {
+        CHECK(driver->machines[id].session == handle);
+        current_ends(driver, id);
+        verdict = evidence_closed(evidence, proves, oldest_ns);
+    }
+    pass_verdict(driver, id, verdict, why);
+}
+
+/* --- first messages --------------------------------------------------------------------------- */
+
+/* NULL: refused. */
+static struct machine *find_machine(struct driver *driver, drive_session session, const struct hello *hello)
+{
+    struct machine *machine = cluster_find(core_cluster(driver->core), hello->machine);
+    if (!machine)
+        refuse(driver, session, "this machine is not in the cluster file");
+    else if (hello->version > WIRE_VERSION)
+        refuse(driver, session, "the agent speaks a newer protocol than this controller");
+    else
+        return machine;
+    return NULL;
+}
+
+static void on_tether(struct driver *driver, drive_session session, const struct hello *hello)
+{
+    const struct machine *machine = find_machine(driver, session, hello);
+    if (!machine)
+        return;
+    session_add(driver, session, machine->id, true);
+    evidence_tether_opened(&driver->machines[machine->id].evidence, hello, driver_stamp_ns(driver));
+}
+
+/* The newest session of a machine counts. What was said on an older one and held up on the way is not news;
+ * and of two agents that were given one name the later stays, or they would take turns for ever. */
+static void on_hello(struct driver *driver, drive_session session, const struct hello *hello)
+{
+    const struct machine *machine = find_machine(driver, session, hello);
+    if (!machine)
+        return;
+    struct machine_sessions *sessions = &driver->machines[machine->id];
+    if (evidence_is_older(&sessions->evidence, hello, lease_of(driver), driver_mono_ns(driver))) {
+        refuse(driver, session, "a later connection of this machine has been heard");
+        return;
+    }
+    if (!queue_has_room(driver)) { /* it comes again */
+        driver->ports.net.close(driver->ports.net.context, session, NULL);
+        return;
+    }
+    current_drop(driver, machine->id);
+    queue_forget_hellos(driver, machine->id);
+    session_add(driver, session, machine->id, false);
+    sessions->session = session;
+    sessions->takes_sheets = hello->sheets;
+    sessions->sheet = 0;
+    evidence_hello(&sessions->evidence, hello, driver_mono_ns(driver));
+    lease_arm(driver, machine->id);
+    struct pending *pending = pending_new(EVENT_MACHINE_HELLO);
+    hello_copy(&pending->arena, hello, MESSAGE_BYTES_MAX, &pending->event.machine_hello.hello);
+    pending->machine = machine->id;
+    pending->session = session;
+    queue_put(driver, pending);
+}
+
+void sessions_hello_applied(struct driver *driver, const struct pending *pending)
+{
+    if (!pending->session)
+        return;
+    struct machine_sessions *sessions = &driver->machines[pending->machine];
+    CHECK(sessions->session == pending->session);
+    sessions->welcomed = true;
+    const struct cluster *cluster = core_cluster(driver->core);
+    struct from_controller message = {
+        .kind = FROM_CONTROLLER_WELCOME,
+        .welcome = {core_epoch(driver->core), cluster->lease_ns, cluster->heartbeat_ns,
+                    cluster->machines[pending->machine].chip_count + 1},
+    };
+    send(driver, pending->session, &message);
+}
+
+/* --- later messages --------------------------------------------------------------------------- */
+
+static void on_heartbeat(struct driver *driver, machine_id id, const struct from_agent *message)
+{
+    struct machine_sessions *sessions = &driver->machines[id];
+    const struct heartbeat *heartbeat = &message->heartbeat;
+    const struct clock_port *clock = &driver->ports.clock;
+    evidence_renew(&sessions->evidence, driver_mono_ns(driver));
+    struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                  .sent_ns = heartbeat->sent_ns,
+                                  .clock_ns = clock->wall_ns(clock->context)};
+    send(driver, sessions->session, &ack);
+    if (heartbeat->step_count)
+        job_steps_report(driver, id, heartbeat);
+    if (heartbeat->usage.window_ns > 0 && driver->ports.sinks.said)
+        driver->ports.sinks.said(driver->ports.sinks.context, id, message);
+}
+
+static void on_reports(struct driver *driver, machine_id id, const struct reports *reports)
+{
+    struct machine_sessions *sessions = &driver->machines[id];
+    if (sessions->missed_news || !queue_has_room(driver)) { /* never acknowledged, so it will be said again */
+        driver->missing_news += !sessions->missed_news;
+        sessions->missed_news = true;
+        return;
+    }
+    job_steps_before_end(driver, reports);
+    struct pending *pending = pending_new(EVENT_REPORTS);
+    pending->event.reports.machine = arena_str(&pending->arena, machine_at(driver, id)->name);
+    reports_copy(&pending->arena, reports, MESSAGE_BYTES_MAX, &pending->event.reports.reports);
+    pending->machine = id;
+    pending->session = sessions->session;
+    queue_put(driver, pending);
+}
+
+static void on_message(struct driver *driver, machine_id id, const struct from_agent *message)
+{
+    switch (message->kind) {
+    case FROM_AGENT_HEARTBEAT:
+        on_heartbeat(driver, id, message);
+        break;
+    case FROM_AGENT_STEPS:
+        job_steps_report(driver, id, &message->heartbeat);
+        break;
+    case FROM_AGENT_REPORTS:
+        on_reports(driver, id, &message->reports);
+        break;
+    case FROM_AGENT_LOG_DATA:
+    case FROM_AGENT_EXEC_DATA:
+    case FROM_AGENT_EXEC_END:
+        if (driver->ports.sinks.said)
+            driver->ports.sinks.said(driver->ports.sinks.context, id, message);
+        break;
+    case FROM_AGENT_HELLO:
+    case FROM_AGENT_TETHER:
+        CHECK_UNREACHABLE();
+    }
+}
+
+static void on_first_message(struct driver *driver, drive_session session, const struct from_agent *message)
+{
+    if (message->kind == FROM_AGENT_HELLO)
+        on_hello(driver, session, &message->hello);
+    else if (message->kind == FROM_AGENT_TETHER)
+        on_tether(driver, session, &message->hello);
+    else
+        refuse(driver, session, "say hello first");
+}
+
+void driver_message(struct driver *driver, drive_session handle, const struct from_agent *message)
+{
+    CHECK(driver->open && handle != 0);
+    const struct session *session = session_find(driver, handle);
+    if (!session) {
+        on_first_message(driver, handle, message);
+    } else if (session->tether || message->kind == FROM_AGENT_HELLO || message->kind == FROM_AGENT_TETHER) {
+        const char *why = session->tether ? "a tether says nothing" : "one hello a connection";
+        driver_closed(driver, handle, false, why);
+        refuse(driver, handle, why);
+    } else {
+        on_message(driver, session->machine, message);
+    }
+}

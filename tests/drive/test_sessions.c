@@ -1,0 +1,312 @@
+/* Agents' sessions: which one counts, who is answered, and what their ends prove. */
+#include "drive/world.h"
+
+static void test_first_message(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_beat(&w, 1);
+    STORY(&w, "send 1 refused; close 1; ");
+    assert_string_equal(w.refusal, "say hello first");
+    world_hello(&w, 2, "stranger");
+    STORY(&w, "send 2 refused; close 2; ");
+    world_tether(&w, 3, "m-1", 1);
+    world_beat(&w, 3);
+    STORY(&w, "send 3 refused; close 3; ");
+    assert_string_equal(w.refusal, "a tether says nothing");
+    driver_closed(w.driver, 9, true, "of nobody"); /* not heard of */
+    driver_closed(w.driver, 2, true, "was refused");
+    STORY(&w, "");
+    world_done(&w);
+}
+
+static void test_nothing_is_sent_before_the_welcome(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    w.log_says = APPEND_LATER;
+    world_hello(&w, 1, "m-1");
+    driver_turn(w.driver);
+    assert_int_equal(driver_session(w.driver, 0), 0);
+    world_beat(&w, 1);
+    STORY(&w, "append 1; send 1 beat; ");
+    world_appended(&w, APPEND_DONE);
+    STORY(&w, "step hello; send 1 welcome; ");
+    assert_int_equal(driver_session(w.driver, 0), 1);
+    world_done(&w);
+}
+
+/* An agent that comes again and again while the log takes nothing leaves one Hello. */
+static void test_hello_takes_the_place_of_a_queued_one(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    w.log_says = ERROR_NO_SPACE;
+    for (drive_session session = 1; session <= 5; session++) {
+        world_hello(&w, session, "m-1");
+        driver_turn(w.driver);
+    }
+    assert_int_equal(w.driver->queue.len, 1);
+    buf_clear(&w.story);
+    w.log_says = APPEND_DONE;
+    w.mono_ns += DRIVE_RETRY_NS;
+    driver_turn(w.driver);
+    STORY(&w, "append 1; log takes; step hello; send 5 welcome; ");
+    world_done(&w);
+}
+
+/* One that is being appended stays in the log; its session is not welcomed. */
+static void test_hello_while_one_is_appended(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    w.log_says = APPEND_LATER;
+    world_hello(&w, 1, "m-1");
+    driver_turn(w.driver);
+    world_hello(&w, 2, "m-1");
+    STORY(&w, "append 1; over m-1; close 1; ");
+    world_appended(&w, APPEND_DONE);
+    STORY(&w, "step hello; ");
+    assert_int_equal(driver_session(w.driver, 0), 0);
+    driver_turn(w.driver);
+    world_appended(&w, APPEND_DONE);
+    STORY(&w, "append 1; step hello; send 2 welcome; ");
+    world_done(&w);
+}
+
+static void test_late_hello_is_refused(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_join(&w, 5, "m-1");
+    world_hello(&w, 4, "m-1"); /* the connection before, held up on the way */
+    STORY(&w, "send 4 refused; close 4; ");
+    assert_int_equal(driver_session(w.driver, 0), 5);
+    world_done(&w);
+}
+
+static void test_closed_session_is_not_answered(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_join(&w, 1, "m-1");
+    w.log_says = APPEND_LATER;
+    world_report(&w, 1, 1, REPORT_STARTED, 99);
+    driver_turn(w.driver);
+    world_report(&w, 1, 2, REPORT_STARTED, 99);
+    driver_closed(w.driver, 1, true, "EOF");
+    world_appended(&w, APPEND_DONE);
+    driver_turn(w.driver);
+    world_appended(&w, APPEND_DONE);
+    STORY(&w, "append 1; over m-1; step reports; append 2; step reports; step gone; ");
+    world_done(&w);
+}
+
+/* The agent alone died: AWAY once, however often it comes and goes. */
+static void test_away_is_said_once(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_tether(&w, 11, "m-1", 1);
+    world_join(&w, 1, "m-1");
+    driver_closed(w.driver, 1, true, "EOF");
+    driver_turn(w.driver);
+    STORY(&w, "over m-1; append 1; step away; ");
+    assert_int_equal(world_state(&w, 0), MACHINE_AWAY);
+    w.log_says = ERROR_NO_SPACE;
+    world_hello(&w, 2, "m-1"); /* waits for the log */
+    driver_closed(w.driver, 2, true, "EOF");
+    driver_turn(w.driver);
+    STORY(&w, "over m-1; append 2; log refuses; "); /* its Hello would make it ready: AWAY is news again */
+    w.log_says = APPEND_DONE;
+    w.mono_ns += DRIVE_RETRY_NS;
+    driver_turn(w.driver);
+    STORY(&w, "append 2; log takes; step hello; step away; ");
+    world_done(&w);
+}
+
+static void test_gone_by_evidence(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_tether(&w, 11, "m-1", 1);
+    world_join(&w, 1, "m-1");
+    world_pass(&w, 100);
+    world_create(&w, 77, "train", 1);
+    driver_turn(w.driver);
+    buf_clear(&w.story);
+    driver_closed(w.driver, 11, true, "EOF");
+    driver_closed(w.driver, 1, true, "RST");
+    driver_turn(w.driver);
+    STORY(&w, "over m-1; append 1; step gone; ");
+    assert_int_equal(world_state(&w, 0), MACHINE_LOST);
+    assert_true(sessions_deadline(w.driver) == INT64_MAX); /* no lease is waited for */
+    world_done(&w);
+}
+
+static void test_silence(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_join(&w, 1, "m-1");
+    for (int i = 0; i < 10; i++) {
+        world_pass(&w, 1000);
+        world_beat(&w, 1);
+    }
+    assert_int_equal(world_state(&w, 0), MACHINE_READY);
+    world_pass(&w, LEASE_MS);
+    assert_int_equal(world_state(&w, 0), MACHINE_READY); /* the controller waits a tenth longer */
+    buf_clear(&w.story);
+    world_pass(&w, LEASE_MS / 10 + 200);
+    STORY(&w, "over m-1; close 1; append 1; step silent; ");
+    assert_int_equal(world_state(&w, 0), MACHINE_LOST);
+    world_done(&w);
+}
+
+/* What came while the host was busy is handed over before it can be missed. */
+static void test_busy_host_misses_no_heartbeat(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_join(&w, 1, "m-1");
+    w.mono_ns += 4 * NS_PER_SECOND; /* of which the host did not listen: a long turn */
+    driver_timers(w.driver);        /* by when it last listened, nothing is overdue */
+    world_beat(&w, 1);
+    w.driver->listens = false;
+    driver_turn(w.driver);
+    world_listen(&w);
+    driver_timers(w.driver);
+    driver_turn(w.driver);
+    STORY(&w, "");
+    assert_int_equal(world_state(&w, 0), MACHINE_READY);
+    world_done(&w);
+}
+
+/* The host stood still for a lease: as if it had been started anew, ahead of all that waits. */
+static void test_host_that_stood_still(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_join(&w, 1, "m-1");
+    world_join(&w, 2, "m-2");
+    (void)driver_wait(w.driver, w.mono_ns + 100 * NS_PER_MS);
+    w.mono_ns += 4 * NS_PER_SECOND;
+    w.wall_ns += 4 * NS_PER_SECOND;
+    world_report(&w, 1, 1, REPORT_STARTED, 99);
+    driver_turn(w.driver);
+    STORY(&w, "over m-1; close 1; over m-2; close 2; append 2; step boot; step reports; ");
+    assert_int_equal(core_epoch(w.core), 2);
+    assert_int_equal(world_state(&w, 0), MACHINE_AWAY);
+    driver_turn(w.driver); /* once */
+    STORY(&w, "");
+    world_done(&w);
+}
+
+/* Twice while the log takes nothing: one boot, or their epochs would not follow each other. */
+static void test_stood_still_with_a_full_disk(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    w.log_says = ERROR_NO_SPACE;
+    for (int i = 0; i < 2; i++) {
+        (void)driver_wait(w.driver, w.mono_ns + 100 * NS_PER_MS);
+        w.mono_ns += 4 * NS_PER_SECOND;
+        driver_turn(w.driver);
+    }
+    assert_int_equal(w.driver->queue.len, 1);
+    w.log_says = APPEND_LATER;
+    w.mono_ns += DRIVE_RETRY_NS;
+    driver_turn(w.driver); /* the boot is being appended */
+    (void)driver_wait(w.driver, w.mono_ns + 100 * NS_PER_MS);
+    w.mono_ns += 4 * NS_PER_SECOND;
+    driver_turn(w.driver);
+    world_appended(&w, APPEND_DONE);
+    driver_turn(w.driver);
+    world_appended(&w, APPEND_DONE);
+    assert_int_equal(core_epoch(w.core), 3);
+    world_done(&w);
+}
+
+/* More is said than there is room for: it is not acknowledged, and asked for again. */
+static void test_missed_news(void **state)
+{
+    struct world w;
+    world_init(&w, &(struct driver_options){.queue_bytes_max = 3000});
+    world_join(&w, 1, "m-1");
+    w.log_says = ERROR_NO_SPACE;
+    unsigned kept = 0;
+    for (unsigned i = 1; i <= 100; i++) {
+        world_report(&w, 1, i, REPORT_STARTED, 99);
+        kept += !w.driver->machines[0].missed_news;
+    }
+    assert_true(kept > 0 && kept < 100);
+    assert_int_equal(w.driver->queue.len, kept);
+    assert_int_equal(w.driver->missing_news, 1);
+    world_hello(&w, 2, "m-2"); /* no room for a Hello either: it comes again */
+    driver_turn(w.driver);
+    assert_non_null(strstr(w.story.data, "close 2; append "));
+    buf_clear(&w.story);
+    driver_timers(w.driver);
+    STORY(&w, "");
+    w.log_says = APPEND_DONE;
+    w.mono_ns += DRIVE_RETRY_NS;
+    driver_turn(w.driver);
+    buf_clear(&w.story);
+    driver_timers(w.driver); /* there is room: the agent shall say everything again */
+    STORY(&w, "over m-1; close 1; ");
+    assert_int_equal(w.driver->missing_news, 0);
+    world_done(&w);
+}
+
+/* --- rank tables ------------------------------------------------------------------------------ */
+
+static void test_rank_table_is_sent_once_a_session(void **state)
+{
+    enum { TASKS = 20 };
+    struct world w;
+    char name[16];
+    world_init(&w, NULL);
+    for (unsigned i = 1; i <= TASKS; i++) {
+        snprintf(name, sizeof name, "m-%u", i);
+        world_join(&w, i, name);
+    }
+    world_create(&w, 77, "train", TASKS);
+    driver_turn(w.driver);
+    struct buf expected BUF_CLEANUP = {0};
+    buf_printf(&expected, "append 1; step write; reply 77 201; ");
+    for (unsigned i = 1; i <= TASKS; i++)
+        buf_printf(&expected, "send %u sheet; send %u start; ", i, i);
+    STORY(&w, expected.data);
+    for (unsigned i = 1; i <= TASKS; i++)
+        world_report(&w, i, 1, REPORT_STARTED, w.started[i]);
+    driver_turn(w.driver);
+    buf_clear(&w.story);
+    /* Another session knows nothing: the agent says that it runs nothing, and is told again. */
+    world_hello(&w, 41, "m-1");
+    driver_turn(w.driver);
+    assert_non_null(strstr(w.story.data, "step hello; send 41 welcome; "));
+    world_done(&w);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_message),
+        cmocka_unit_test(test_nothing_is_sent_before_the_welcome),
+        cmocka_unit_test(test_hello_takes_the_place_of_a_queued_one),
+        cmocka_unit_test(test_hello_while_one_is_appended),
+        cmocka_unit_test(test_late_hello_is_refused),
+        cmocka_unit_test(test_closed_session_is_not_answered),
+        cmocka_unit_test(test_away_is_said_once),
+        cmocka_unit_test(test_gone_by_evidence),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_busy_host_misses_no_heartbeat),
+        cmocka_unit_test(test_host_that_stood_still),
+        cmocka_unit_test(test_stood_still_with_a_full_disk),
+        cmocka_unit_test(test_missed_news),
+        cmocka_unit_test(test_rank_table_is_sent_once_a_session),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
