@@ -3,9 +3,9 @@
 # Whatever depends on PREFIX is decided when installing: `cmake --install --prefix` may change it.
 
 if(TARGET phalanx)
-  install(TARGETS phalanx RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS phalanx phalanx-full RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-# The agent looks for the shim beside the phalanx binary first.
+# `phalanx` looks for phalanx-full beside itself, and the agent looks there for the shim first.
 if(TARGET phalanx-shim)
   install(TARGETS phalanx-shim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

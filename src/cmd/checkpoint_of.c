@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 bool checkpoint_is_of_job(const char *text)

@@ -1,13 +1,22 @@
 #include "cmd/client.h"
 
-#include "cmd/usage.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd/full.h"
+#include "cmd/https.h"
+#include "cmd/usage.h"
+
 #define DEFAULT_SERVER "http://127.0.0.1:7070"
-enum { CONNECT_TIMEOUT_MS = 5000, CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30 };
+enum { CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30 };
+
+/* `phalanx` has no HTTPS: full.h. */
+#pragma weak https_client_new
+#pragma weak https_client_call
+#pragma weak https_client_free
 
 bool client_option(struct client_options *options, int letter, const char *value)
 {
@@ -79,49 +88,31 @@ static struct str unquote(struct buf *out, struct str text)
 }
 
 /* Warning: 299 - "text" (RFC 7234 section 5.5), as the API server sends them. */
-static size_t on_header(char *data, size_t size, size_t count, void *context)
+static void say_warning(struct client *client, struct str value)
 {
-    struct client *client = context;
-    struct str line = str_trim((struct str){data, size * count});
-    if (line.len < 8 || strncasecmp(line.data, "warning:", 8) != 0)
-        return size * count;
     struct buf plain BUF_CLEANUP = {0};
-    struct str text = unquote(&plain, (struct str){line.data + 8, line.len - 8});
+    struct str text = unquote(&plain, value);
     bool image = str_starts(text, STR("container image "));
     if (!image || !client->image_said)
         fprintf(stderr, "warning: " STR_FORMAT "\n", STR_ARG(text));
     client->image_said |= image;
-    return size * count;
 }
 
-/* curl takes files; a kubeconfig has their contents, which lie in memory. */
-static void set_file(CURL *curl, CURLoption option, int fd)
+/* Chooses the client for the server's URL. Nothing was begun yet, in any command, so a failure ends the
+ * process. */
+static void connect_to(struct client *client)
 {
-    char path[32];
-    if (fd < 0)
+    struct error error;
+    if (str_starts(buf_str(&client->server), STR("http://"))) {
+        if (http_client_new(buf_str(&client->server), &client->http, &error) < 0) {
+            say("%s", error.text);
+            exit(EXIT_USAGE);
+        }
         return;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    curl_easy_setopt(curl, option, path);
-}
-
-static void set_common(struct client *client, CURL *curl)
-{
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "phalanx/" PHX_VERSION);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(curl, CURLOPT_HEADERDATA, client);
-    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
-    set_file(curl, CURLOPT_CAINFO, client->ca_fd);
-    set_file(curl, CURLOPT_SSLCERT, client->cert_fd);
-    set_file(curl, CURLOPT_SSLKEY, client->key_fd);
-    if (client->ca_fd >= 0) /* that authority and no other */
-        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-    if (client->bearer.len) {
-        curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
-        curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, client->bearer.data);
     }
+    if (!https_client_new)
+        exit(full_run());
+    client->https = https_client_new(client);
 }
 
 int client_open(struct client *client, const struct client_options *options)
@@ -139,15 +130,16 @@ int client_open(struct client *client, const struct client_options *options)
     }
     while (client->server.len && client->server.data[client->server.len - 1] == '/')
         client->server.data[--client->server.len] = 0;
-    client->curl = curl_easy_init();
-    CHECK(client->curl);
+    connect_to(client);
     return EXIT_OK;
 }
 
 void client_close(struct client *client)
 {
     int files[] = {client->ca_fd, client->cert_fd, client->key_fd};
-    curl_easy_cleanup(client->curl);
+    http_client_free(client->http);
+    if (client->https)
+        https_client_free(client->https);
     buf_done(&client->server);
     buf_done(&client->bearer);
     for (size_t i = 0; i < 3; i++)
@@ -155,112 +147,74 @@ void client_close(struct client *client)
             close(files[i]);
 }
 
-static void set_url(struct client *client, CURL *curl, struct str path)
+static int unreachable(struct client *client, enum http_result result, const struct error *error)
 {
-    struct buf url BUF_CLEANUP = {0};
-    buf_add_str(&url, buf_str(&client->server));
-    buf_add_str(&url, path);
-    curl_easy_setopt(curl, CURLOPT_URL, url.data);
-}
-
-CURL *client_handle(struct client *client, struct str path)
-{
-    CURL *curl = curl_easy_init();
-    CHECK(curl);
-    set_common(client, curl);
-    set_url(client, curl, path);
-    return curl;
-}
-
-/* A server that ends plain HTTP without a word may be one that waits for a TLS handshake. */
-static bool speaks_https(const struct client *client, CURLcode rc)
-{
-    struct buf url BUF_CLEANUP = {0};
-    struct str plain = STR("http://"), server = buf_str(&client->server);
-    if ((rc != CURLE_GOT_NOTHING && rc != CURLE_RECV_ERROR && rc != CURLE_WEIRD_SERVER_REPLY &&
-         rc != CURLE_UNSUPPORTED_PROTOCOL) ||
-        !str_starts(server, plain))
-        return false;
-    CURL *curl = curl_easy_init();
-    CHECK(curl);
-    buf_printf(&url, "https://" STR_FORMAT,
-               STR_ARG(((struct str){server.data + plain.len, server.len - plain.len})));
-    curl_easy_setopt(curl, CURLOPT_URL, url.data);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
-    curl_easy_setopt(curl, CURLOPT_CONNECT_ONLY, 1L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
-    /* Nothing is sent: whose certificate it is does not matter. */
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
-    bool https = curl_easy_perform(curl) == CURLE_OK;
-    curl_easy_cleanup(curl);
-    return https;
-}
-
-static int unreachable(struct client *client, CURLcode rc)
-{
-    if (!client->quiet && speaks_https(client, rc))
+    bool tls = !client->quiet && client->http && (result == HTTP_NOT_HTTP || result == HTTP_BROKE) &&
+               http_client_meets_tls(client->http, CLIENT_CONNECT_MS);
+    if (tls)
         say("%s: it speaks HTTPS; set PHALANX_CONFIG to a kubeconfig file for it (`phalanx up --secure` "
             "writes DIR/kubeconfig)",
             client->server.data);
     else if (!client->quiet)
-        say("no controller answers at %s: %s", client->server.data,
-            client->error_text[0] ? client->error_text : curl_easy_strerror(rc));
+        say("no controller answers at %s: %s", client->server.data, error->text);
     return EXIT_UNREACHABLE;
 }
 
 /* --- calls ------------------------------------------------------------------------------------- */
 
-static size_t on_body(char *data, size_t size, size_t count, void *context)
+/* One exchange: its callbacks' context leads back to the client. */
+struct exchange {
+    struct client *client;
+    struct client_reply *reply;  /* a call's, else NULL */
+    struct streaming *streaming; /* a stream's, else NULL */
+};
+
+static void on_field(void *context, struct str name, struct str value)
 {
-    buf_add(context, data, size * count);
-    return size * count;
+    struct exchange *exchange = context;
+    if (name.len == 7 && strncasecmp(name.data, "warning", 7) == 0)
+        say_warning(exchange->client, value);
 }
 
-static struct curl_slist *header_list(const struct client_request *request)
+static enum http_result perform(struct client *client, struct http_request *request, int *ret_code,
+                                struct error *error)
 {
-    struct curl_slist *headers = NULL;
-    char text[512];
-    snprintf(text, sizeof text, "Accept: %s", request->accept ? request->accept : "application/json");
-    headers = curl_slist_append(headers, text);
-    if (request->body.data) {
-        snprintf(text, sizeof text, "Content-Type: %s",
-                 request->content_type ? request->content_type : "application/json");
-        headers = curl_slist_append(headers, text);
-        headers = curl_slist_append(headers, "Expect:");
-    }
-    return headers;
+    request->agent = CLIENT_AGENT;
+    request->bearer = client->bearer.data;
+    request->connect_ms = CLIENT_CONNECT_MS;
+    request->on_field = on_field;
+    if (client->https)
+        return https_client_call(client->https, request, ret_code, error);
+    return http_client_call(client->http, request, ret_code, error);
+}
+
+static bool on_body(void *context, int code, struct str bytes)
+{
+    struct exchange *exchange = context;
+    buf_add_str(&exchange->reply->text, bytes);
+    return exchange->reply->text.len <= REPLY_MEMORY_MAX;
 }
 
 int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply)
 {
-    CURL *curl = client->curl;
     *ret_reply = (struct client_reply){.arena = {.limit_bytes = REPLY_MEMORY_MAX}};
-    curl_easy_reset(curl);
-    set_common(client, curl);
-    set_url(client, curl, request->path);
-    client->error_text[0] = 0;
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->error_text);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &ret_reply->text);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
-                     (long)(request->timeout_ms ? request->timeout_ms : CALL_TIMEOUT_MS));
-    if (request->body.data) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body.data);
-    }
-    if (request->method)
-        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
-    struct curl_slist *headers = header_list(request);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    CURLcode rc = curl_easy_perform(curl);
-    curl_slist_free_all(headers);
-    if (rc != CURLE_OK) {
+    struct exchange exchange = {.client = client, .reply = ret_reply};
+    struct http_request call = {.method = request->method,
+                                .path = request->path,
+                                .accept = request->accept,
+                                .content_type = request->content_type,
+                                .body = request->body,
+                                .timeout_ms = request->timeout_ms ? request->timeout_ms : CALL_TIMEOUT_MS,
+                                .context = &exchange,
+                                .on_body = on_body};
+    struct error error = {0};
+    enum http_result result = perform(client, &call, &ret_reply->code, &error);
+    if (result != HTTP_ANSWERED) {
+        if (result == HTTP_STOPPED)
+            error_set(&error, ERROR_LIMIT, "the answer is larger than %d bytes", REPLY_MEMORY_MAX);
         client_reply_done(ret_reply);
-        return unreachable(client, rc);
+        return unreachable(client, result, &error);
     }
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &ret_reply->code);
     if (json_parse(&ret_reply->arena, buf_str(&ret_reply->text), &ret_reply->doc, NULL) < 0)
         ret_reply->doc = NULL;
     return EXIT_OK;
@@ -310,19 +264,16 @@ struct streaming {
     struct buf text;
     client_line_fn *on_line;
     void *context;
-    CURL *curl;
     bool ended, refused;
 };
 
-static size_t on_stream(char *data, size_t size, size_t count, void *context)
+static bool on_stream(void *context, int code, struct str bytes)
 {
-    struct streaming *streaming = context;
-    long code = 0;
-    curl_easy_getinfo(streaming->curl, CURLINFO_RESPONSE_CODE, &code);
-    buf_add(&streaming->text, data, size * count);
+    struct streaming *streaming = ((struct exchange *)context)->streaming;
+    buf_add_str(&streaming->text, bytes);
     if (code >= 400) {
         streaming->refused = true;
-        return size * count;
+        return true;
     }
     size_t used = 0;
     char *end;
@@ -333,56 +284,42 @@ static size_t on_stream(char *data, size_t size, size_t count, void *context)
         streaming->ended = !streaming->on_line(streaming->context, line);
     }
     buf_drop_front(&streaming->text, used);
-    return streaming->ended ? 0 : size * count;
+    return !streaming->ended;
 }
 
-static int on_wait(void *context, curl_off_t to_come, curl_off_t came, curl_off_t to_go, curl_off_t went)
+static void on_tick(void *context)
 {
-    const struct client *client = context;
-    (void)to_come, (void)came, (void)to_go, (void)went;
+    const struct client *client = ((struct exchange *)context)->client;
     client->on_tick(client->tick_context);
-    return 0;
 }
 
 int client_stream(struct client *client, struct str path, const char *accept, int64_t timeout_ms,
                   client_line_fn *on_line, void *context, bool *ret_ended)
 {
-    CURL *curl = client->curl;
-    struct streaming streaming = {.on_line = on_line, .context = context, .curl = curl};
-    curl_easy_reset(curl);
-    set_common(client, curl);
-    set_url(client, curl, path);
-    client->error_text[0] = 0;
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->error_text);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_stream);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &streaming);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-    if (client->on_tick) {
-        curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-        curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_wait);
-        curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client);
-    }
-    struct curl_slist *headers = header_list(&(struct client_request){.accept = accept});
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    CURLcode rc = curl_easy_perform(curl);
-    curl_slist_free_all(headers);
-    int result = EXIT_OK;
+    struct streaming streaming = {.on_line = on_line, .context = context};
+    struct exchange exchange = {.client = client, .streaming = &streaming};
+    struct http_request call = {.path = path,
+                                .accept = accept,
+                                .timeout_ms = timeout_ms,
+                                .context = &exchange,
+                                .on_body = on_stream,
+                                .on_tick = client->on_tick ? on_tick : NULL};
+    struct error error = {0};
+    int code;
+    enum http_result result = perform(client, &call, &code, &error);
     *ret_ended = streaming.ended;
     if (streaming.refused) {
-        struct client_reply reply = {.text = streaming.text};
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.code);
+        struct client_reply reply = {.code = code, .text = streaming.text};
         if (json_parse(&reply.arena, buf_str(&reply.text), &reply.doc, NULL) < 0)
             reply.doc = NULL;
-        result = reply.code == 410 ? EXIT_OK : client_refused(&reply, NULL);
+        int rc = code == 410 ? EXIT_OK : client_refused(&reply, NULL);
         client_reply_done(&reply);
-        return result;
+        return rc;
     }
-    if (rc == CURLE_OPERATION_TIMEDOUT)
-        result = EXIT_TIMEOUT;
-    else if (rc == CURLE_COULDNT_CONNECT || rc == CURLE_COULDNT_RESOLVE_HOST)
-        result = unreachable(client, rc);
     buf_done(&streaming.text);
-    return result;
+    if (result == HTTP_TIMED_OUT)
+        return EXIT_TIMEOUT;
+    return result == HTTP_NO_SERVER ? unreachable(client, result, &error) : EXIT_OK;
 }
 
 /* --- watching ---------------------------------------------------------------------------------- */

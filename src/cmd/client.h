@@ -10,13 +10,13 @@
 #ifndef PHX_CMD_CLIENT_H
 #define PHX_CMD_CLIENT_H
 
-#include <curl/curl.h>
 #include <getopt.h>
 
 #include "base/json.h"
 #include "base/units.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "net/http_client.h"
 
 /* --- options that every client command takes --------------------------------------------------- */
 
@@ -70,12 +70,15 @@ void url_add(struct buf *out, struct str text); /* percent-encoded */
 
 /* --- requests ---------------------------------------------------------------------------------- */
 
+#define CLIENT_AGENT "phalanx/" PHX_VERSION
+enum { CLIENT_CONNECT_MS = 5000 };
+
 struct client {
-    CURL *curl;
-    int ca_fd, cert_fd, key_fd; /* what a kubeconfig has of them; -1: nothing */
-    struct buf bearer;          /* its token; empty: none */
-    char error_text[CURL_ERROR_SIZE];
-    struct buf server;
+    struct http_client *http;   /* of a server with a http:// URL; else NULL */
+    struct https_client *https; /* of any other; else NULL */
+    int ca_fd, cert_fd, key_fd; /* memory files with the kubeconfig's certificates and key; -1: none */
+    struct buf bearer;          /* the kubeconfig's token; empty: none */
+    struct buf server;          /* URL, without a slash at its end */
     bool image_said;
     void (*on_tick)(void *context); /* called while a stream is silent, about once a second; NULL: nothing */
     void *tick_context;
@@ -89,7 +92,7 @@ struct client_request {
     int64_t timeout_ms; /* 0: one minute */
 };
 struct client_reply {
-    long code;
+    int code;
     struct buf text;
     struct arena arena;
     struct doc *doc; /* NULL: not JSON */
@@ -99,8 +102,8 @@ int client_open(struct client *client, const struct client_options *options);
 void client_close(struct client *client);
 int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply);
 void client_reply_done(struct client_reply *reply);
-/* After a code >= 400: prints the Status, behind what was being done (may be NULL), and returns the exit code
- * that belongs to it. */
+/* After a code >= 400: prints the Status, behind what was being done (may be NULL), and returns the exit
+ * code that belongs to it. */
 int client_refused(const struct client_reply *reply, const char *doing);
 /* GET path; *ret_reply is the object or list. The usual exit codes. */
 int client_get(struct client *client, struct str path, struct client_reply *ret_reply);
@@ -111,9 +114,6 @@ int client_get(struct client *client, struct str path, struct client_reply *ret_
 typedef bool client_line_fn(void *context, struct str line);
 int client_stream(struct client *client, struct str path, const char *accept, int64_t timeout_ms,
                   client_line_fn *on_line, void *context, bool *ret_ended);
-
-/* A new handle with everything set but the URL, for curl_multi. */
-CURL *client_handle(struct client *client, struct str path);
 
 /* config.c: server and credentials of the current context of the kubeconfig file $PHALANX_CONFIG, else of
  * $KUBECONFIG, where one of them is set. False (and said so): it cannot be used. */

@@ -1,4 +1,4 @@
-/* cmd.h - the subcommands of the one binary; each lives in a file of its own, cmd_<name>.c.
+/* cmd.h - the subcommands of the one command; each lives in a file of its own, cmd_<name>.c.
  *
  * A subcommand gets argv with its own name at argv[0] and returns the exit code of the process.
  */

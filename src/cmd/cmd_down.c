@@ -1,6 +1,7 @@
 /* phalanx down: ends the cluster that `phalanx up` runs in a folder, or what is left of it. */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

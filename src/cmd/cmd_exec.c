@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -11,6 +12,7 @@
 
 #include "cmd/usage.h"
 #include "cmd/client.h"
+#include "cmd/https.h"
 #include "base/websocket.h"
 
 static const char usage[] =
@@ -302,7 +304,7 @@ static int run(struct session *session, const char *pod, char **command, int cou
         buf_add_str(&path, STR("&command="));
         url_add(&path, str_from(command[i]));
     }
-    session->curl = client_handle(&session->client, STR(""));
+    session->curl = https_handle(&session->client, STR(""));
     curl_easy_setopt(session->curl, CURLOPT_CONNECT_ONLY, 1L);
     curl_easy_setopt(session->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     CURLcode rc = curl_easy_perform(session->curl);

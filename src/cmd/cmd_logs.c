@@ -1,9 +1,11 @@
 /* phalanx logs: the output of one pod, or of all ranks of a job or jobset, as it comes. */
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cmd/usage.h"
 #include "cmd/client.h"
+#include "cmd/https.h"
 #include "cmd/loglines.h"
 
 static const char usage[] =
@@ -161,7 +163,7 @@ static void start(struct logging *logging, const struct doc *pod, int64_t earlie
     reading->earlier = earlier >= 0;
     reading->began_attempt =
         reading->earlier ? earlier : doc_number(pod, "status.phalanx.beganAttempt", 0);
-    reading->curl = client_handle(&logging->client, buf_str(&path));
+    reading->curl = https_handle(&logging->client, buf_str(&path));
     curl_easy_setopt(reading->curl, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(reading->curl, CURLOPT_WRITEDATA, reading);
     curl_easy_setopt(reading->curl, CURLOPT_PRIVATE, reading);

@@ -1,14 +1,14 @@
 /* The kubeconfig file of $PHALANX_CONFIG or $KUBECONFIG: server and credentials of its current context. */
-#include <gnutls/gnutls.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/yaml.h"
 #include "cmd/client.h"
-#include "host/access/pki.h"
+#include "os/file.h"
 
 enum { CONFIG_BYTES_MAX = 4 * 1024 * 1024 };
 
@@ -40,20 +40,17 @@ static bool credential(const struct doc *from, const char *key, const char *conf
     snprintf(name, sizeof name, "%s-data", key);
     struct str data = doc_str(doc_get(from, name), STR("")), file = doc_str(doc_get(from, key), STR(""));
     if (data.len) {
-        gnutls_datum_t coded = {(unsigned char *)data.data, (unsigned)data.len}, plain = {0};
-        if (gnutls_base64_decode2(&coded, &plain) < 0) {
+        if (!base64_decode(data, &text)) {
             say("%s: %s is not base64", config_path, name);
             return false;
         }
-        buf_add(&text, plain.data, plain.size);
-        gnutls_free(plain.data);
     } else if (file.len) {
         struct error error;
         const char *slash = strrchr(config_path, '/');
         if (file.data[0] != '/' && slash)
             buf_add(&path, config_path, (size_t)(slash + 1 - config_path));
         buf_add_str(&path, file);
-        if (pki_read_file(path.data, CONFIG_BYTES_MAX, &text, &error) < 0) {
+        if (os_file_read(path.data, CONFIG_BYTES_MAX, &text, &error) < 0) {
             say("%s", error.text);
             return false;
         }
@@ -109,7 +106,7 @@ bool client_read_config(struct client *client, bool server_given)
         path = server_given ? NULL : kubeconfig(place);
     if (!path)
         return true;
-    int rc = pki_read_file(path, CONFIG_BYTES_MAX, &text, &error);
+    int rc = os_file_read(path, CONFIG_BYTES_MAX, &text, &error);
     if (rc == 0)
         rc = yaml_parse_all(&arena, buf_str(&text), &documents, &error);
     if (rc < 0 || documents.len != 1) {

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/hang/hang.h"

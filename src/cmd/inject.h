@@ -16,6 +16,8 @@
 #define PHX_CMD_INJECT_H
 
 #include "cmd/client.h"
+
+#include <limits.h>
 #include "host/inject/inject.h"
 
 enum { TARGET_NAME_MAX = 320 };

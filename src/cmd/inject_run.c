@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "cmd/inject_watch.h"
-#include "host/access/pki.h"
+#include "os/file.h"
 
 enum { FILE_BYTES_MAX = 1 << 20, LOOK_MS = 20 };
 #define HOUR_NS (3600 * NS_PER_SECOND)
@@ -340,7 +340,7 @@ int inject_run(struct ground *ground, const struct run_options *options)
     struct error error;
     struct sigaction action = {.sa_handler = on_end};
     bool timed_out = false;
-    if (pki_read_file(options->file, FILE_BYTES_MAX, &text, &error) < 0) {
+    if (os_file_read(options->file, FILE_BYTES_MAX, &text, &error) < 0) {
         say("%s", error.text);
         return EXIT_FAILED;
     }

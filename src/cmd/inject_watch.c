@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "cmd/inject_watch.h"
-#include "host/access/pki.h"
+#include "os/file.h"
 
 #define JOBSETS "/apis/jobset.x-k8s.io/v1alpha2/namespaces/"
 enum { ASK_MS = 2000, FILE_BYTES_MAX = 1 << 20 };
@@ -279,7 +279,7 @@ static bool read_text(struct judging *judging, struct str name, struct buf *ret_
     if (name.data[0] != '/')
         buf_printf(&path, "%s/", judging->ground->data[0] ? judging->ground->data : ".");
     buf_add_str(&path, name);
-    if (pki_read_file(path.data, FILE_BYTES_MAX, ret_text, &error) == 0)
+    if (os_file_read(path.data, FILE_BYTES_MAX, ret_text, &error) == 0)
         return true;
     buf_printf(&judging->why, "%s", error.text);
     return false;

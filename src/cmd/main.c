@@ -1,4 +1,4 @@
-/* phalanx: the one binary. `phalanx COMMAND [ARGUMENTS]`; see cmd.h. */
+/* phalanx: the one command. `phalanx COMMAND [ARGUMENTS]`; see cmd.h. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -6,9 +6,10 @@
 
 #include "base/nearest.h"
 #include "cmd/client.h"
+#include "cmd/full.h"
 #include "cmd/usage.h"
 
-/* A build without some part (the simulator, say) still links: what is missing says so when it is called. */
+/* `phalanx` has the commands that need no more than plain HTTP; `phalanx-full` has the others: full.h. */
 #pragma weak cmd_agent
 #pragma weak cmd_apply
 #pragma weak cmd_certs
@@ -31,6 +32,7 @@
 #pragma weak cmd_migrate
 #pragma weak cmd_mindcluster
 #pragma weak cmd_report
+#pragma weak cmd_rerun
 #pragma weak cmd_log
 #pragma weak cmd_exec
 #pragma weak cmd_logs
@@ -112,13 +114,14 @@ static int unknown(const char *name)
 static int run(const struct command *command, int argc, char **argv)
 {
     usage_begin(command->name);
-    return command->run(argc, argv);
+    return command->run ? command->run(argc, argv) : full_run();
 }
 
 int main(int argc, char **argv)
 {
     /* A reader that goes away (`phalanx get pods | head`) is an error value of write(), not a death. */
     signal(SIGPIPE, SIG_IGN);
+    full_begin(argv);
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
@@ -128,7 +131,7 @@ int main(int argc, char **argv)
         static char help[] = "--help";
         char *asked[] = {argv[2], help, NULL};
         for (int i = 0; i < COMMANDS; i++)
-            if (strcmp(argv[2], commands[i].name) == 0 && commands[i].run)
+            if (strcmp(argv[2], commands[i].name) == 0)
                 return run(&commands[i], 2, asked);
         return unknown(argv[2]);
     }
@@ -143,10 +146,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, commands[i].name) != 0)
             continue;
-        if (commands[i].run)
-            return run(&commands[i], argc - 1, argv + 1);
-        fprintf(stderr, "phalanx: this build has no %s\n", name);
-        return EXIT_FAILED;
+        return run(&commands[i], argc - 1, argv + 1);
     }
     return unknown(name);
 }

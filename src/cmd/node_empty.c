@@ -1,5 +1,6 @@
 #include "cmd/node_empty.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct waiting {

@@ -1,14 +1,14 @@
 #include "cmd/settings_file.h"
 
 #include "base/yaml.h"
-#include "host/access/pki.h"
+#include "os/file.h"
 
 int settings_file_read(const char *path, size_t bytes_max, struct arena *arena, struct doc **ret_document,
                         struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};
     struct doc_list documents = {0};
-    int rc = pki_read_file(path, bytes_max, &text, error);
+    int rc = os_file_read(path, bytes_max, &text, error);
     if (rc < 0)
         return rc;
     arena->limit_bytes = 16 * bytes_max;

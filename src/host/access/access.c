@@ -17,6 +17,7 @@
 #include "host/access/pki.h"
 #include "host/access/rbac.h"
 #include "host/access/tokens.h"
+#include "os/file.h"
 
 enum { ROLES_BYTES_MAX = 16 * 1024 * 1024, CERT_GROUPS_MAX = 64, WATCHED_FILES = 5 };
 #define LOOK_NS NS_PER_SECOND
@@ -141,7 +142,7 @@ bool access_files_changed(struct access *access, int64_t now_ns)
 static int load_tokens(const char *path, struct tokens **ret_tokens, struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};
-    int rc = pki_read_file(path, TOKEN_FILE_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, TOKEN_FILE_BYTES_MAX, &text, error);
     if (rc == 0 && (rc = tokens_parse(buf_str(&text), ret_tokens, error)) < 0)
         error_wrap(error, "%s", path);
     if (text.data)
@@ -156,7 +157,7 @@ static int load_roles(const char *path, struct arena *arena, struct doc_list *re
     struct stat info;
     if (stat(path, &info) != 0 && errno == ENOENT)
         return 0;
-    int rc = pki_read_file(path, ROLES_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, ROLES_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     arena->limit_bytes = 4 * ROLES_BYTES_MAX;

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "host/access/access.h"
 #include "host/access/pki.h"
+#include "os/file.h"
 
 enum { KEY_FILE_BYTES_MAX = 16 * 1024, CLAIMS_MEMORY_MAX = 1024 * 1024 };
 
@@ -46,7 +47,7 @@ int account_key_open(const char *path, struct account_key **ret_key, struct erro
     struct buf text BUF_CLEANUP = {0};
     int rc = access(path, F_OK) == 0 ? 0 : make_key(path, error);
     if (rc == 0)
-        rc = pki_read_file(path, KEY_FILE_BYTES_MAX, &text, error);
+        rc = os_file_read(path, KEY_FILE_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     struct account_key *key = mem_alloc(sizeof *key);

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "base/yaml.h"
-#include "host/access/pki.h"
+#include "os/file.h"
 
 enum { POLICY_BYTES_MAX = 1 << 20, FILES_MAX_DEFAULT = 10, BODY_BYTES_MAX = 64 * 1024, SYNC_S = 1 };
 #define BYTES_MAX_DEFAULT (UINT64_C(100) << 20)
@@ -214,7 +214,7 @@ int audit_reload(struct audit *audit, const char *policy, struct error *error)
     struct doc_list documents = {0};
     if (!audit || !policy)
         return 0;
-    int rc = pki_read_file(policy, POLICY_BYTES_MAX, &text, error);
+    int rc = os_file_read(policy, POLICY_BYTES_MAX, &text, error);
     if (rc == 0)
         rc = yaml_parse_all(&arena, buf_str(&text), &documents, error);
     if (rc == 0 && documents.len != 1)

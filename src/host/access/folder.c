@@ -11,6 +11,7 @@
 #include "base/yaml.h"
 #include "core/limits.h"
 #include "host/access/access.h"
+#include "os/file.h"
 
 enum { FILE_BYTES_MAX = 16 * 1024 * 1024, NAME_BYTES = 253 };
 
@@ -147,7 +148,7 @@ int folder_token(const char *folder, const char *user, const char *const *groups
     uint8_t digest[32];
     struct buf text BUF_CLEANUP = {0};
     join(path, folder, "tokens", ".csv");
-    int rc = pki_read_file(path, FILE_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, FILE_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     if (strchr(user, '\n'))
@@ -196,7 +197,7 @@ static int embed(struct arena *arena, struct doc *object, const char *key, const
     struct buf text BUF_CLEANUP = {0};
     gnutls_datum_t coded = {0};
     join(path, folder, name, ending);
-    int rc = pki_read_file(path, FILE_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, FILE_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     gnutls_datum_t plain = {(unsigned char *)text.data, (unsigned)text.len};

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "os/file.h"
 
 enum { SERIAL_BYTES = 16, CLOCK_SKEW_S = 300, DAY_S = 86400, PEM_BYTES_MAX = 1 << 20 };
 
@@ -23,34 +24,6 @@ static int tls_error(struct error *error, int rc, const char *doing)
 }
 
 /* --- files ---------------------------------------------------------------------------------------------- */
-
-int pki_read_file(const char *path, size_t most, struct buf *ret_text, struct error *error)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(error, errno, "reading %s", path);
-    struct buf text = {0};
-    for (;;) {
-        char block[4096];
-        ssize_t len = read(fd, block, sizeof block);
-        if (len < 0 && errno == EINTR)
-            continue;
-        int reason = errno;
-        if (len > 0)
-            buf_add(&text, block, (size_t)len);
-        if (len > 0 && text.len <= most)
-            continue;
-        close(fd);
-        if (len == 0) {
-            buf_done(ret_text);
-            *ret_text = text;
-            return 0;
-        }
-        buf_done(&text);
-        return len < 0 ? error_set_errno(error, reason, "reading %s", path)
-                       : error_set(error, ERROR_LIMIT, "%s is larger than %zu bytes", path, most);
-    }
-}
 
 static bool write_all(int fd, struct str text)
 {
@@ -101,9 +74,9 @@ static int pair_load(const char *cert_path, const char *key_path, struct pair *r
 {
     struct pair pair = {0};
     struct buf cert BUF_CLEANUP = {0}, key BUF_CLEANUP = {0};
-    int rc = pki_read_file(cert_path, PEM_BYTES_MAX, &cert, error);
+    int rc = os_file_read(cert_path, PEM_BYTES_MAX, &cert, error);
     if (rc == 0)
-        rc = pki_read_file(key_path, PEM_BYTES_MAX, &key, error);
+        rc = os_file_read(key_path, PEM_BYTES_MAX, &key, error);
     if (rc < 0)
         return rc;
     CHECK(gnutls_x509_crt_init(&pair.cert) == 0 && gnutls_x509_privkey_init(&pair.key) == 0);
@@ -246,7 +219,7 @@ bool pki_is_valid_for(const char *cert_path, int days)
 {
     struct buf text BUF_CLEANUP = {0};
     gnutls_x509_crt_t cert;
-    if (pki_read_file(cert_path, PEM_BYTES_MAX, &text, NULL) < 0)
+    if (os_file_read(cert_path, PEM_BYTES_MAX, &text, NULL) < 0)
         return false;
     CHECK(gnutls_x509_crt_init(&cert) == 0);
     gnutls_datum_t data = {(unsigned char *)text.data, (unsigned)text.len};
@@ -273,9 +246,9 @@ int pki_identity_load(const char *cert_path, const char *key_path, struct pki_id
                       struct error *error)
 {
     struct buf cert BUF_CLEANUP = {0}, key BUF_CLEANUP = {0};
-    int rc = pki_read_file(cert_path, PEM_BYTES_MAX, &cert, error);
+    int rc = os_file_read(cert_path, PEM_BYTES_MAX, &cert, error);
     if (rc == 0)
-        rc = pki_read_file(key_path, PEM_BYTES_MAX, &key, error);
+        rc = os_file_read(key_path, PEM_BYTES_MAX, &key, error);
     if (rc < 0)
         return rc;
     struct pki_identity *identity = mem_alloc(sizeof *identity);
@@ -330,7 +303,7 @@ int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct
 {
     gnutls_x509_trust_list_t trust;
     struct buf text BUF_CLEANUP = {0};
-    int rc = pki_read_file(path, PEM_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, PEM_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     CHECK(gnutls_x509_trust_list_init(&trust, 0) == 0);

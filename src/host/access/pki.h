@@ -69,8 +69,6 @@ int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct
 int pki_check_chain(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
                     const char *purpose, gnutls_x509_crt_t *ret_leaf, struct error *error);
 
-/* Reads a whole file of at most `most` bytes. */
-int pki_read_file(const char *path, size_t most, struct buf *ret_text, struct error *error);
 /* A new file with this mode, whole or not at all; `replace`: also over an old one. */
 int pki_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *error);
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "host/access/pki.h"
+#include "os/file.h"
 
 enum { LIST_BYTES_MAX = 16 * 1024 * 1024, SERIAL_BYTES_MAX = 64, LIST_DAYS = PKI_AUTHORITY_DAYS };
 #define DAY_S 86400
@@ -31,7 +32,7 @@ int pki_trust_add_revoked(gnutls_x509_trust_list_t trust, const char *authority_
     pki_revoked_path(authority_cert, path);
     if (access(path, F_OK) != 0)
         return 0;
-    int rc = pki_read_file(path, LIST_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, LIST_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     gnutls_datum_t data = {(unsigned char *)text.data, (unsigned)text.len};
@@ -45,7 +46,7 @@ int pki_trust_add_revoked(gnutls_x509_trust_list_t trust, const char *authority_
 static int read_cert(const char *path, gnutls_x509_crt_t *ret_cert, struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};
-    int rc = pki_read_file(path, LIST_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, LIST_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     gnutls_datum_t data = {(unsigned char *)text.data, (unsigned)text.len};
@@ -60,7 +61,7 @@ static int read_cert(const char *path, gnutls_x509_crt_t *ret_cert, struct error
 static int read_key(const char *path, gnutls_x509_privkey_t *ret_key, struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};
-    int rc = pki_read_file(path, LIST_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, LIST_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     gnutls_datum_t data = {(unsigned char *)text.data, (unsigned)text.len};
@@ -84,7 +85,7 @@ static int copy_old(const char *path, gnutls_x509_crl_t to, struct error *error)
     time_t since;
     if (access(path, F_OK) != 0)
         return 0;
-    int rc = pki_read_file(path, LIST_BYTES_MAX, &text, error);
+    int rc = os_file_read(path, LIST_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
     gnutls_datum_t data = {(unsigned char *)text.data, (unsigned)text.len};

@@ -10,8 +10,8 @@
 #include "base/yaml.h"
 #include "core/health/table.h"
 #include "core/spec/spec.h"
-#include "host/access/pki.h"
 #include "host/controller/internal.h"
+#include "os/file.h"
 
 enum { FILE_BYTES_MAX = 1024 * 1024, MEMORY_MAX = 64 * 1024 * 1024, NOTE_BYTES = 1000 };
 
@@ -93,7 +93,7 @@ static struct doc *read_table(const char *path, struct arena *arena, struct buf 
     struct buf text BUF_CLEANUP = {0};
     struct doc_list docs = {0};
     struct error error = {0};
-    if (pki_read_file(path, FILE_BYTES_MAX, &text, &error) < 0) {
+    if (os_file_read(path, FILE_BYTES_MAX, &text, &error) < 0) {
         buf_printf(why, "%s", error.text);
         return NULL;
     }

@@ -17,6 +17,7 @@
 #include "base/yaml.h"
 #include "host/access/audit.h"
 #include "host/access/folder.h"
+#include "os/file.h"
 
 static char folder[] = "/tmp/phalanx-access-XXXXXX";
 static const char *const hosts[] = {"localhost", "127.0.0.1"};
@@ -96,7 +97,7 @@ static gnutls_datum_t der_of(const char *path)
     struct buf text BUF_CLEANUP = {0};
     gnutls_x509_crt_t cert;
     gnutls_datum_t der;
-    assert_int_equal(pki_read_file(path, 1 << 20, &text, NULL), 0);
+    assert_int_equal(os_file_read(path, 1 << 20, &text, NULL), 0);
     gnutls_datum_t pem = {(unsigned char *)text.data, (unsigned)text.len};
     gnutls_x509_crt_init(&cert);
     assert_int_equal(gnutls_x509_crt_import(cert, &pem, GNUTLS_X509_FMT_PEM), 0);
@@ -161,7 +162,7 @@ static void copy_file(const char *from, const char *to)
     struct buf text BUF_CLEANUP = {0};
     char path[256];
     snprintf(path, sizeof path, "%s", to);
-    assert_int_equal(pki_read_file(from, 1 << 20, &text, NULL), 0);
+    assert_int_equal(os_file_read(from, 1 << 20, &text, NULL), 0);
     assert_int_equal(pki_write_file(path, buf_str(&text), 0600, true, NULL), 0);
 }
 
@@ -223,9 +224,9 @@ static void test_files(void **state)
     /* What is there and lasts stays. */
     struct buf before BUF_CLEANUP = {0}, after BUF_CLEANUP = {0};
     struct error error;
-    assert_int_equal(pki_read_file(at("c/server.crt"), 1 << 20, &before, &error), 0);
+    assert_int_equal(os_file_read(at("c/server.crt"), 1 << 20, &before, &error), 0);
     assert_int_equal(folder_init(at("c"), hosts, 2, &error), 0);
-    assert_int_equal(pki_read_file(at("c/server.crt"), 1 << 20, &after, &error), 0);
+    assert_int_equal(os_file_read(at("c/server.crt"), 1 << 20, &after, &error), 0);
     assert_true(str_equal(buf_str(&before), buf_str(&after)));
     /* A key of another certificate is noticed. */
     struct pki_identity *identity;
@@ -254,7 +255,7 @@ static void test_authentication(void **state)
                 access_in_group(&user, ACCESS_AUTHENTICATED));
     /* The file keeps no token. */
     struct buf text BUF_CLEANUP = {0};
-    assert_int_equal(pki_read_file(at("c/tokens.csv"), 1 << 20, &text, &error), 0);
+    assert_int_equal(os_file_read(at("c/tokens.csv"), 1 << 20, &text, &error), 0);
     assert_null(strstr(text.data, token));
     header[10] ^= 1;
     assert_int_equal(access_authenticate(access, &credentials, &arena, &user), ERROR_DENIED);
@@ -465,7 +466,7 @@ static void test_audit_files(void **state)
         struct buf text BUF_CLEANUP = {0};
         if (access(at(names[i]), F_OK) < 0)
             continue;
-        assert_int_equal(pki_read_file(at(names[i]), 1 << 24, &text, &error), 0);
+        assert_int_equal(os_file_read(at(names[i]), 1 << 24, &text, &error), 0);
         for (size_t k = 0; k < text.len; k++)
             lines += text.data[k] == '\n';
         assert_true(text.len == 0 || text.data[text.len - 1] == '\n');

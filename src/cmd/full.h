@@ -1,0 +1,17 @@
+/* full.h - the two programs behind the one command.
+ *
+ * `phalanx` holds the commands that talk to a controller over plain HTTP and links nothing but libc,
+ * libyaml and protobuf-c, so that it starts in a millisecond. `phalanx-full`, beside it, has every
+ * command, and HTTPS. The two share their sources: a command, or HTTPS, that `phalanx` lacks is a weak
+ * symbol there, and the process goes on as phalanx-full with the same arguments. Nobody needs to know
+ * phalanx-full by its name.
+ */
+#ifndef PHX_CMD_FULL_H
+#define PHX_CMD_FULL_H
+
+/* Remembers what the process was started with; main calls this first. */
+void full_begin(char **argv);
+/* Goes on as phalanx-full. Returns only when that cannot be started, and has said why: an exit code. */
+int full_run(void);
+
+#endif

@@ -1,0 +1,70 @@
+/* Whole files: their bytes, their limit, and files that cannot be read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "os/file.h"
+
+static void write_temporary(char path[64], size_t bytes)
+{
+    snprintf(path, 64, "/tmp/phalanx-file-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(write(fd, &(char){(char)(i * 7)}, 1), 1);
+    close(fd);
+}
+
+static void a_file_comes_whole(void **state)
+{
+    (void)state;
+    char path[64];
+    write_temporary(path, 10000);
+    struct buf text BUF_CLEANUP = {0};
+    buf_add_str(&text, STR("what was there before"));
+    assert_int_equal(os_file_read(path, 10000, &text, NULL), 0);
+    assert_int_equal(text.len, 10000);
+    for (size_t i = 0; i < text.len; i++)
+        assert_int_equal(text.data[i], (char)(i * 7));
+    unlink(path);
+}
+
+static void a_larger_file_is_refused_by_name(void **state)
+{
+    (void)state;
+    char path[64];
+    write_temporary(path, 5000);
+    struct buf text BUF_CLEANUP = {0};
+    struct error error;
+    buf_add_str(&text, STR("kept"));
+    assert_int_equal(os_file_read(path, 4999, &text, &error), ERROR_LIMIT);
+    assert_non_null(strstr(error.text, path));
+    assert_true(str_is(buf_str(&text), "kept"));
+    unlink(path);
+}
+
+static void what_cannot_be_read_is_named(void **state)
+{
+    (void)state;
+    struct buf text BUF_CLEANUP = {0};
+    struct error error;
+    assert_int_equal(os_file_read("/nonexistent/file", 10, &text, &error), ERROR_IO);
+    assert_non_null(strstr(error.text, "/nonexistent/file"));
+    assert_int_equal(os_file_read("/", 10, &text, &error), ERROR_IO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_comes_whole),
+        cmocka_unit_test(a_larger_file_is_refused_by_name),
+        cmocka_unit_test(what_cannot_be_read_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
