@@ -8,6 +8,7 @@
  * store
  * (objects_wait), and is looked at again whenever something went.
  */
+#include "core/admit/admit.h"
 #include "core/internal.h"
 #include "core/object/life.h"
 
@@ -74,11 +75,12 @@ static bool owner_lives(const struct step *step, const struct doc *reference, st
                                            doc_str(doc_get(reference, "kind"), STR("")));
     struct str name = doc_str(doc_get(reference, "name"), STR(""));
     obj_id uid;
-    if (kind == 0 || kind == OBJECT_EVENT || kind == OBJECT_WORKLOAD || kind == OBJECT_NODE ||
-        kind == OBJECT_FAULT)
+    if (kind == 0 || kind == OBJECT_EVENT || kind == OBJECT_NODE || kind == OBJECT_FAULT)
         return true;
     if (!uid_parse(doc_str(doc_get(reference, "uid"), STR("")), &uid))
         return false;
+    if (kind == OBJECT_WORKLOAD)
+        return workload_lives(step->admit, uid);
     if (kind == OBJECT_JOBSET) {
         const struct jobset *jobset = jobs_find_uid(step->jobs, uid);
         return jobset && jobset_is_seen(jobset) && str_equal(jobset->name, name);

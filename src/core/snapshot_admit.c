@@ -107,6 +107,7 @@ static void write_one_workload(void *context, const struct workload *workload)
     record.workload = &pb;
     pb.uid = workload->uid;
     pb.jobset = workload->jobset->uid;
+    pb.own = workload->own ? workload->own->uid : 0;
     pb.state = workload->state;
     pb.active = workload->active;
     pb.parked = workload->parked;
@@ -240,12 +241,17 @@ static void fill(struct workload *workload, const Snapshot__Workload *pb)
     read_times(workload, pb);
 }
 
-static bool is_sane(const Snapshot__Workload *pb, const struct jobset *jobset, int64_t now_ns)
+static bool is_sane(const Snapshot__Workload *pb, const struct jobset *jobset, const struct jobset *own,
+                    int64_t now_ns)
 {
-    return jobset && pb->uid && pb->full >= 0 && pb->full <= TASKS_PER_JOBSET_MAX &&
-           pb->state < WORKLOAD_STATES && pb->n_podsets == jobset->spec.rjob_count &&
-           pb->created_ns <= now_ns && pb->group_created_ns <= now_ns && pb->admitted_ns <= now_ns &&
-           pb->admitted_ns >= 0 && pb->ran_ns >= 0 && (!pb->parked || pb->state == WORKLOAD_PENDING) &&
+    if (pb->own && (!own || own->form != FORM_WORKLOAD || pb->group_uid))
+        return false;
+    return jobset &&
+           (own ? own->spec.rjob_count == jobset->spec.rjob_count : jobset->form != FORM_WORKLOAD) &&
+           pb->uid && pb->full >= 0 && pb->full <= TASKS_PER_JOBSET_MAX && pb->state < WORKLOAD_STATES &&
+           pb->n_podsets == jobset->spec.rjob_count && pb->created_ns <= now_ns &&
+           pb->group_created_ns <= now_ns && pb->admitted_ns <= now_ns && pb->admitted_ns >= 0 &&
+           pb->ran_ns >= 0 && (!pb->parked || pb->state == WORKLOAD_PENDING) &&
            (pb->state == WORKLOAD_HOLDING) == (pb->holding > 0);
 }
 
@@ -253,10 +259,11 @@ bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, i
                             const Snapshot__Workload *pb)
 {
     struct jobset *jobset = jobs_find_uid(jobs, pb->jobset);
-    if (!is_sane(pb, jobset, now_ns))
+    struct jobset *own = pb->own ? jobs_find_uid(jobs, pb->own) : NULL;
+    if (!is_sane(pb, jobset, own, now_ns))
         return false;
     struct workload *workload =
-        workload_restore(admit, jobset, pb->uid, pb->full, pb->group_uid, pb->group_created_ns);
+        workload_restore(admit, jobset, own, pb->uid, pb->full, pb->group_uid, pb->group_created_ns);
     if (!workload)
         return false;
     fill(workload, pb);

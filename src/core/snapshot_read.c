@@ -241,6 +241,8 @@ static bool is_new_jobset(const struct reader *reader, const struct doc *documen
         return hidden || !jobs_find_job(store, ns, name);
     case FORM_POD:
         return !hidden && !jobs_find_pod(store, ns, name);
+    case FORM_WORKLOAD:
+        return !hidden;
     case FORM_JOBSET:
         break;
     }

@@ -5,9 +5,9 @@
 #include "core/admit/admit.h"
 #include "core/health/fault.h"
 
-/* Of a Job or Pod of its own there is no JobSet, of a Pod no Job: what changes in them is a change of what
- * users see instead. */
-static bool is_shown(const enum change_type *type, struct object_ref *object)
+/* Of a Job, Pod or Workload of its own there is no JobSet, of a Pod no Job: what changes in them is a change
+ * of what users see instead. */
+static bool is_shown(const struct step *step, const enum change_type *type, struct object_ref *object)
 {
     if (object->kind == OBJECT_WORKLOAD)
         object->workload = workload_face(object->workload);
@@ -18,6 +18,14 @@ static bool is_shown(const enum change_type *type, struct object_ref *object)
     const struct jobset *jobset = object->jobset;
     if (jobset->form == FORM_JOBSET || jobset->hidden)
         return jobset_is_seen(jobset);
+    if (jobset->form == FORM_WORKLOAD) {
+        struct workload *workload = (struct workload *)workload_of(step->admit, jobset->uid);
+        if (*type != CHANGE_MODIFIED || !workload)
+            return false;
+        workload->changed_seq = step->seq;
+        *object = (struct object_ref){OBJECT_WORKLOAD, {.workload = workload}};
+        return true;
+    }
     struct job *job = jobset->jobs[0];
     struct task *task = job && job->indexes[0].task ? job->indexes[0].task : NULL;
     if (*type != CHANGE_MODIFIED || !job || (jobset->form == FORM_POD && !task))
@@ -63,7 +71,7 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
     if (object.kind == OBJECT_WORKLOAD && type == CHANGE_MODIFIED &&
         workload_was_told(object.workload, step->seq))
         return;
-    if (!is_shown(&type, &object))
+    if (!is_shown(step, &type, &object))
         return;
     struct effect *effect = effect_add(step->effects, EFFECT_CHANGED);
     effect->changed.type = type;
@@ -86,7 +94,7 @@ void step_note(struct step *step, bool warning, const char *reason, struct objec
                const char *format, ...)
 {
     enum change_type type = CHANGE_MODIFIED;
-    if (!is_shown(&type, &about) || step->note_count++ >= NOTES_PER_STEP_MAX)
+    if (!is_shown(step, &type, &about) || step->note_count++ >= NOTES_PER_STEP_MAX)
         return;
     struct buf text BUF_CLEANUP = {0};
     va_list args;
@@ -101,7 +109,7 @@ void step_note_late(struct step *step, bool warning, const char *reason, struct 
                     const char *format, ...)
 {
     enum change_type type = CHANGE_MODIFIED;
-    if (!is_shown(&type, &about) || step->late_note_count >= NOTES_PER_STEP_MAX)
+    if (!is_shown(step, &type, &about) || step->late_note_count >= NOTES_PER_STEP_MAX)
         return;
     struct buf text BUF_CLEANUP = {0};
     va_list args;

@@ -1,12 +1,11 @@
 /* write.c - API writes: refusals and preconditions that all kinds share, routing to write_workload.c and
- * write_object.c, Nodes.
+ * write_object.c and write_podsets.c, Nodes.
  *
  * Status codes and reasons are Kubernetes' (API conventions, "HTTP Status codes"; metav1.StatusReason).
  */
 #include "core/write.h"
 
 #include "base/json.h"
-#include "core/admit/admit.h"
 #include "core/limits.h"
 #include "core/object/life.h"
 
@@ -199,56 +198,6 @@ static bool write_node(const struct writing *writing)
     return write_accept(writing, 200, ref_machine(machine));
 }
 
-static bool write_answers(const struct writing *writing, struct workload *workload, struct doc *document)
-{
-    struct field_errors *errors = write_new_errors(writing);
-    struct object_ref ref = {OBJECT_WORKLOAD, {.workload = workload}};
-    if (!workload->checks.len && !reclaim_is_said(workload, document))
-        return write_refuse(writing, 403, "Forbidden", NULL,
-                            "the status of workloads \"" STR_FORMAT "\" is the control plane's own",
-                            STR_ARG(workload->name));
-    checks_validate(workload, document, errors);
-    reclaim_validate(workload, document, errors);
-    if (errors->list.len)
-        return write_refuse_invalid(writing, errors, workload->name);
-    if (writing->dry)
-        return true;
-    reclaim_say(writing->step, workload, document);
-    workload_answer(writing->step, workload, document);
-    return write_accept(writing, 200, ref);
-}
-
-/* Of a Workload users may write whether it is active, what AdmissionChecks say, and which of its Pods need no
- * quota any more; the rest is made from its JobSet. One that they delete is made anew. */
-static bool write_active(const struct writing *writing)
-{
-    struct workload *workload = (struct workload *)workload_find(
-        writing->core->admit, writing->write->namespace_, writing->write->name);
-    bool deletes = writing->write->verb == WRITE_DELETE, answers = writing->write->verb == WRITE_STATUS;
-    if (writing->write->verb != WRITE_REPLACE && !deletes && !answers)
-        return write_refuse_verb(writing);
-    if (!workload)
-        return write_refuse_missing(writing);
-    struct arena arena ARENA_CLEANUP = {0};
-    struct error error = {0};
-    struct doc *document;
-    struct object_ref ref = {OBJECT_WORKLOAD, {.workload = workload}};
-    if (!write_still_holds(writing, ref))
-        return false;
-    if (!deletes && json_parse(&arena, writing->write->body, &document, &error) < 0)
-        return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
-    if (answers)
-        return write_answers(writing, workload, document);
-    if (writing->dry)
-        return true;
-    if (deletes) {
-        workload_delete(writing->step, workload);
-        return write_accept(writing, 200, ref);
-    }
-    workload_replace(writing->step, workload, document);
-    return write_accept(writing, 200, ref);
-}
-
 bool core_write(struct core *core, struct step *step, const struct write_event *write, bool dry)
 {
     struct writing writing = {core, step, write, dry};
@@ -260,7 +209,7 @@ bool core_write(struct core *core, struct step *step, const struct write_event *
     case OBJECT_NODE:
         return write_node(&writing);
     case OBJECT_WORKLOAD:
-        return write_active(&writing);
+        return write_podsets(&writing);
     case OBJECT_FAULT:
         return write_fault(&writing);
     case OBJECT_EVENT:

@@ -1,5 +1,5 @@
 /* write.h - what the files of the write path share: write.c (refusals, preconditions, routing),
- * write_workload.c, write_object.c (stored objects). Private to the core.
+ * write_workload.c, write_podsets.c, write_object.c (stored objects). Private to the core.
  *
  * Every function that refuses leaves one REPLY and returns false.
  */
@@ -43,6 +43,7 @@ bool write_workload(const struct writing *writing); /* write_workload.c */
 /* write_advise.c: leaves a WARNING for each thing that the workload names and that does not exist here. For a
  * write that is only checked. */
 void write_advise(const struct writing *writing, const struct doc *document, const struct jobset_spec *spec);
+bool write_podsets(const struct writing *writing); /* write_podsets.c */
 /* write_object.c */
 bool write_object(const struct writing *writing);
 /* May something be made in this namespace? A namespace that is missing is made, unless the write is only

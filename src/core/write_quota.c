@@ -9,6 +9,7 @@
  * with scopes limits nothing.
  */
 #include "base/units.h"
+#include "core/admit/admit.h"
 #include "core/job/trial.h"
 #include "core/object/life.h"
 #include "core/write.h"
@@ -30,6 +31,15 @@ static void count_task(void *context, const struct task *task)
     tally->count += str_equal(task->job->jobset->namespace_, tally->namespace_);
 }
 
+/* A group of Pods has one Workload. */
+static void count_workload(void *context, const struct workload *workload)
+{
+    struct tally *tally = context;
+    const struct workload *const *members;
+    bool first = !workload_members(workload, &members) || members[0] == workload;
+    tally->count += first && str_equal(workload->jobset->namespace_, tally->namespace_);
+}
+
 static size_t count_objects(const struct core *core, struct str namespace_, enum object_kind kind)
 {
     struct tally tally = {.namespace_ = namespace_};
@@ -37,6 +47,8 @@ static size_t count_objects(const struct core *core, struct str namespace_, enum
         jobs_visit_jobs(&core->jobs, count_job, &tally);
     else if (kind == OBJECT_POD)
         jobs_visit_tasks(&core->jobs, count_task, &tally);
+    else if (kind == OBJECT_WORKLOAD)
+        workload_visit(core->admit, count_workload, &tally);
     else if (kind != OBJECT_JOBSET)
         return object_kind_info(kind) ? object_count_in(core->objects, kind, namespace_) : 0;
     for (size_t i = 0; kind == OBJECT_JOBSET && i < core->jobs.jobsets.len; i++) {
@@ -154,7 +166,8 @@ static bool measure(const struct core *core, const struct asked *asked, struct s
     for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
         const struct jobset *jobset = core->jobs.jobsets.items[i];
         int64_t part = 0;
-        if (!jobset->terminal_state[0] && str_equal(jobset->namespace_, asked->namespace_))
+        if (!jobset->terminal_state[0] && jobset->form != FORM_WORKLOAD &&
+            str_equal(jobset->namespace_, asked->namespace_))
             part = workload_sum(jobset->document, &jobset->spec, which, resource);
         if (__builtin_add_overflow(used, part, &used))
             used = INT64_MAX;

@@ -164,6 +164,12 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
         !str_equal(group, labels_get(&jobset->spec.labels, STR("kueue.x-k8s.io/pod-group-name"), STR(""))))
         field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/pod-group-name]"), "FieldValueInvalid",
                         NULL, "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(group));
+    static const char prebuilt[] = "kueue.x-k8s.io/prebuilt-workload-name";
+    struct str names = doc_str(doc_get(labels, prebuilt), STR(""));
+    if (workload && !str_equal(names, labels_get(&jobset->spec.labels, str_from(prebuilt), STR(""))))
+        field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/prebuilt-workload-name]"),
+                        "FieldValueInvalid", NULL, "Invalid value: \"" STR_FORMAT "\": field is immutable",
+                        STR_ARG(names));
     check_priority_label(jobset, labels, runs, errors);
     static const char gates[] = "kueue.x-k8s.io/admission-gated-by";
     const struct doc *notes = doc_path(document, "metadata", "annotations", NULL);
@@ -212,9 +218,11 @@ static void look_at_touched(struct step *step)
         struct jobset *jobset = step->jobs->touched.items[i];
         struct workload *workload = u64_map_get(&admit->by_jobset, jobset->uid);
         jobset->touched = false;
-        if (!workload && !jobset->gone && !jobset->deleted_ns && !jobset->terminal_state[0] &&
-            jobset_managed(jobset))
-            workload = workload_new(step, jobset);
+        bool wants = !workload && !jobset->gone && !jobset->deleted_ns && !jobset->terminal_state[0] &&
+                     jobset_managed(jobset);
+        struct str named = wants ? prebuilt_name(jobset) : STR("");
+        if (wants)
+            workload = named.len ? prebuilt_take(step, jobset, named) : workload_new(step, jobset);
         if (workload)
             workload_look(step, workload);
     }
@@ -290,18 +298,20 @@ uint32_t workload_hold_place(const struct admit *admit, const struct workload *w
     return 0;
 }
 
-struct workload *workload_restore(struct admit *admit, struct jobset *jobset, obj_id uid, int32_t full,
-                                  obj_id group_uid, int64_t group_created_ns)
+struct workload *workload_restore(struct admit *admit, struct jobset *jobset, struct jobset *own, obj_id uid,
+                                  int32_t full, obj_id group_uid, int64_t group_created_ns)
 {
-    if (u64_map_get(&admit->by_uid, uid) || u64_map_get(&admit->by_jobset, jobset->uid))
+    if (u64_map_get(&admit->by_uid, uid) || u64_map_get(&admit->by_jobset, jobset->uid) ||
+        (own && u64_map_get(&admit->by_jobset, own->uid)))
         return NULL;
     struct workload *workload = mem_alloc(sizeof(*workload));
     workload->uid = uid;
     workload->jobset = jobset;
+    workload->own = own;
     workload->full = full;
     workload->group_uid = group_uid;
     workload->group_created_ns = group_created_ns;
-    workload->podsets = podsets_make(jobset, full);
+    workload->podsets = podsets_make(jobset, own, full);
     admit_add(admit, workload);
     return workload;
 }
@@ -336,6 +346,7 @@ void admit_restored(struct step *step)
         if (preemptor && preemptor->state == WORKLOAD_HOLDING && workload->state == WORKLOAD_LEAVING)
             preemptor->waits_for++;
         workload->seen = workload->jobset->document;
+        workload->seen_own = workload->own ? workload->own->document : NULL;
         workload->jobset->promised = workload->given && workload->preemptor;
         workload->timer.key = workload_due(step, workload);
         workload->timer.tie = workload->uid;
@@ -355,7 +366,11 @@ static void check_workload(const struct admit *admit, const struct workload *wor
     CHECK(!workload->gone && workload_of(admit, jobset->uid) == workload);
     CHECK(booked || workload->booked.len == 0);
     CHECK(!workload->parked || workload->state == WORKLOAD_PENDING);
-    CHECK(workload->state != WORKLOAD_ADMITTED || !jobset->spec.suspend);
+    CHECK(!workload->own || (workload_of(admit, workload->own->uid) == workload && !workload->group &&
+                             workload->own->form == FORM_WORKLOAD && !workload->own->gone));
+    CHECK(jobset->form != FORM_WORKLOAD || workload_is_bare(workload));
+    CHECK(!workload_is_bare(workload) || workload->state != WORKLOAD_LEAVING);
+    CHECK(workload->state != WORKLOAD_ADMITTED || workload_is_bare(workload) || !jobset->spec.suspend);
     CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_LEAVING ||
           workload->state == WORKLOAD_FINISHED || jobset->deleted_ns || jobset->spec.suspend);
     CHECK(workload->waits_for == 0 || workload->state == WORKLOAD_HOLDING);

@@ -5,8 +5,12 @@
  * it AND its tasks find machines, decided in one transaction (job/trial.h), and suspended again (a Pod:
  * deleted) when it is evicted. Everything else is placed without quota, as ever.
  *
+ * A user may make the Workload first: it waits, is given quota and machines, and a job that names it by the
+ * label kueue.x-k8s.io/prebuilt-workload-name starts with both.
+ *
  *   read.c       the queue objects (object/object.h) as a typed tree, rebuilt when one of them changes
  *   workload.c   the Workload of each managed JobSet: what it asks for, its conditions
+ *   prebuilt.c   Workloads that users make, and the jobs that take them over
  *   life.c       its way: queued, holding, admitted, evicted, queued again, finished
  *   look.c       what follows when its JobSet or the time has changed
  *   flavor.c     which flavour each resource of each PodSet gets
@@ -120,8 +124,10 @@ struct workload_check {
 /* A Workload as the API shows it; labels come from its JobSet. */
 struct workload {
     obj_id uid;
-    struct jobset *jobset;
-    struct str name; /* "jobset-<name>-<5 characters>" */
+    struct jobset *jobset; /* of a Workload that no job has taken over: `own` */
+    /* The Workload as its user wrote it (FORM_WORKLOAD); NULL: it was made for `jobset` (prebuilt.c). */
+    struct jobset *own;
+    struct str name; /* "jobset-<name>-<5 characters>", or as its user named it */
     uint8_t state;   /* enum workload_state */
     bool active;     /* spec.active */
     bool parked;     /* PENDING: nothing has changed for it */
@@ -164,12 +170,12 @@ struct workload {
     struct heap_node timer;
     VEC(struct booking) booked; /* quota it uses in the tree */
     struct cluster_queue *booked_in;
-    const struct doc *seen; /* the JobSet's document that podsets were made from */
-    uint32_t waits_for;     /* HOLDING: victims that have not ended */
-    uint8_t counted;        /* enum queue_count: as what, in its queues' counts */
-    struct arena assigned;  /* owns reserved_in and flavour names */
-    char *text;             /* owns name, priority_class */
-    uint64_t shape;         /* workloads of equal shape fail alike */
+    const struct doc *seen, *seen_own; /* the documents of `jobset` and `own` that podsets were made from */
+    uint32_t waits_for;                /* HOLDING: victims that have not ended */
+    uint8_t counted;                   /* enum queue_count: as what, in its queues' counts */
+    struct arena assigned;             /* owns reserved_in and flavour names */
+    char *text;                        /* owns name, priority_class */
+    uint64_t shape;                    /* workloads of equal shape fail alike */
     bool gone;
 };
 struct booking {
@@ -182,6 +188,14 @@ struct booking {
 /* Kueue's name: "jobset-<name>-<5 characters>". NULL: none. */
 const struct workload *workload_find(const struct admit *admit, struct str namespace_, struct str name);
 const struct workload *workload_of(const struct admit *admit, obj_id jobset);
+/* A user made it, and no job has taken it over. */
+static inline bool workload_is_bare(const struct workload *workload)
+{
+    return workload->jobset == workload->own;
+}
+/* The Workload that a job names by the label; empty: none, it is to be given one. */
+struct str prebuilt_name(const struct jobset *jobset);
+bool workload_lives(const struct admit *admit, obj_id uid); /* as the API shows it */
 /* The API shows one Workload for all Pods of a group. The one of them whose state and conditions stand for
  * the group's; itself, when it is in none. Name and namespace are the same for all. */
 const struct workload *workload_face(const struct workload *workload);
@@ -265,7 +279,14 @@ void admit_validate_new(const struct doc *document, const struct jobset_spec *sp
 /* What may not change while it runs. */
 void admit_validate_update(const struct admit *admit, const struct jobset *jobset, const struct doc *document,
                            struct field_errors *errors);
-/* A user's write to a Workload: spec.active and spec.priority. */
+/* prebuilt.c: a Workload that a user creates; the document is as a JobSet's (job/life.h, jobset_create), and
+ * `active` its spec.active. */
+struct workload *workload_create(struct step *step, struct arena *arena, struct doc *document,
+                                 const struct jobset_spec *spec, bool active);
+/* The document of such a Workload takes the place of the one that it has. */
+void workload_rewrite(struct step *step, struct workload *workload, struct arena *arena, struct doc *document,
+                      const struct jobset_spec *spec);
+/* A user's write to a Workload: spec.active. */
 void workload_replace(struct step *step, struct workload *workload, const struct doc *document);
 /* What others say of its AdmissionChecks: a write of status. Its form (checks_validate), and what follows. */
 void checks_validate(const struct workload *workload, const struct doc *document,
@@ -297,8 +318,8 @@ struct workload_check *check_add(struct workload *workload, struct str name);
 uint32_t workload_hold_place(const struct admit *admit, const struct workload *workload);
 /* Into the indexes, with its podsets; the caller fills in what was written. NULL: its uid or its JobSet has
  * one already. */
-struct workload *workload_restore(struct admit *admit, struct jobset *jobset, obj_id uid, int32_t full,
-                                  obj_id group_uid, int64_t group_created_ns);
+struct workload *workload_restore(struct admit *admit, struct jobset *jobset, struct jobset *own, obj_id uid,
+                                  int32_t full, obj_id group_uid, int64_t group_created_ns);
 bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place);
 const char *workload_reason(struct str reason); /* the static text; "Pending" for unknown ones */
 /* What a queue object showed last, so that its watchers are told once; by uid. */

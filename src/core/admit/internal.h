@@ -168,8 +168,11 @@ void workload_remake(struct step *step,
 void workload_refresh(struct step *step, struct workload *workload);
 /* Of a Job with kueue.x-k8s.io/job-completions-equal-parallelism. */
 bool completions_follow(const struct jobset *jobset);
-/* `full`: its parallelism where admission lowered it; 0: as it stands. */
-struct podset *podsets_make(const struct jobset *jobset, int32_t full);
+/* `own`: the Workload that its user wrote, or NULL. `full`: the parallelism where admission lowered it; 0: as
+ * it stands. */
+struct podset *podsets_make(const struct jobset *jobset, const struct jobset *own, int32_t full);
+/* The uid of the JobSet, Job or Pod as its user sees it. */
+obj_id jobset_shown_uid(const struct jobset *jobset);
 bool workload_condition_set(struct step *step, struct workload *workload, enum workload_condition_kind kind,
                             bool status, const char *reason, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
@@ -182,16 +185,25 @@ static inline struct object_ref ref_workload(const struct workload *workload)
     return (struct object_ref){OBJECT_WORKLOAD, {.workload = workload}};
 }
 
+/* --- prebuilt.c ----------------------------------------------------------------------------------------- */
+/* A job that names a Workload takes it over, if it may; NULL: it waits, and is suspended. */
+struct workload *prebuilt_take(struct step *step, struct jobset *jobset, struct str name);
+/* What follows for a user-made Workload from its own document, and from the end of its job. */
+void prebuilt_look(struct step *step, struct workload *workload);
+/* Its job lets go of it; where it was deleted, it goes. */
+void prebuilt_release(struct step *step, struct workload *workload);
+
 /* --- life.c --------------------------------------------------------------------------------------------- */
 struct assignment;
 void workload_bind(struct step *step, struct workload *workload); /* into the tree's lists */
 void workload_unbind(struct workload *workload);
-bool workload_is_stopped(const struct workload *workload); /* not counted as pending */
+bool workload_is_stopped(const struct workload *workload);          /* not counted as pending */
 void workload_book(struct admit *admit, struct workload *workload); /* quota by its podsets' flavours */
 void workload_unbook(struct admit *admit, struct workload *workload);
 /* What its assignment takes of a cell of the queue that it is booked in. */
 int64_t workload_uses(const struct workload *workload, uint32_t cell);
 void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment);
+void workload_start(struct step *step, struct workload *workload); /* ADMITTED: its job runs */
 void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment);
 /* HOLDING, with nobody to wait for but its checks: its quota is shown. */
 void workload_show_quota(struct step *step, struct workload *workload);
@@ -201,6 +213,10 @@ void workload_evict(struct step *step, struct workload *workload, const char *re
 void workload_suspend(struct step *step, struct workload *workload); /* LEAVING: its notice is over */
 void workload_left(struct step *step, struct workload *workload);    /* LEAVING: its last task has ended */
 void workload_finish(struct step *step, struct workload *workload);
+/* It has no job and never will: what it holds is free, and it is finished. */
+void workload_abandon(struct step *step, struct workload *workload, const char *reason, struct str why);
+/* Its job is gone: what it holds is free, and it is PENDING. */
+void workload_lose_job(struct step *step, struct workload *workload);
 /* HOLDING, and it can never start: it and its gang are finished, and stay suspended. */
 void workload_cannot_start(struct step *step, struct workload *workload, struct str why);
 void workload_release(struct step *step, struct workload *workload); /* its quota; who shares it may try */

@@ -389,10 +389,24 @@ void workload_show_quota(struct step *step, struct workload *workload)
               STR_ARG(queue), (long long)seconds_since(step, workload->queued_ns));
 }
 
-void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment)
+void workload_start(struct step *step, struct workload *workload)
 {
     struct jobset *jobset = workload->jobset;
     struct arena arena ARENA_CLEANUP = {0};
+    CHECK(workload->state == WORKLOAD_ADMITTED && !workload_is_bare(workload));
+    step_note(step, false, "Started", ref_jobset(jobset), "Admitted by clusterQueue " STR_FORMAT,
+              STR_ARG(workload->reserved_in));
+    jobset_set_terms(step, jobset, workload_terms(step->admit, workload, &arena));
+    if (workload->podsets[0].admitted < workload->podsets[0].count) {
+        workload->full = jobset->spec.rjobs[0].job.parallelism;
+        jobset_set_parallelism(step, jobset, workload->podsets[0].admitted, completions_follow(jobset));
+    }
+    jobset_set_suspend(step, jobset, false);
+    step->admit->acted = true;
+}
+
+void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment)
+{
     if (assignment)
         keep_assignment(step, workload, workload->queue, assignment, 0);
     else
@@ -412,15 +426,9 @@ void workload_admit(struct step *step, struct workload *workload, const struct a
     step_note(step, false, "Admitted", ref_workload(workload),
               "Admitted by ClusterQueue " STR_FORMAT ", wait time since reservation was %llds",
               STR_ARG(queue), (long long)seconds_since(step, workload->reserved_ns));
-    step_note(step, false, "Started", ref_jobset(jobset), "Admitted by clusterQueue " STR_FORMAT,
-              STR_ARG(queue));
-    jobset_set_terms(step, jobset, workload_terms(step->admit, workload, &arena));
-    if (workload->podsets[0].admitted < workload->podsets[0].count) {
-        workload->full = jobset->spec.rjobs[0].job.parallelism;
-        jobset_set_parallelism(step, jobset, workload->podsets[0].admitted, completions_follow(jobset));
-    }
-    jobset_set_suspend(step, jobset, false);
     step->admit->acted = true;
+    if (!workload_is_bare(workload))
+        workload_start(step, workload);
     workload_set_timer(step, workload);
 }
 
@@ -460,7 +468,8 @@ static void forget_victims(struct admit *admit, struct workload *workload)
 
 static void stop_one(struct step *step, struct workload *workload)
 {
-    CHECK(workload->state == WORKLOAD_HOLDING);
+    CHECK(workload->state == WORKLOAD_HOLDING ||
+          (workload->state == WORKLOAD_ADMITTED && workload_is_bare(workload)));
     forget_victims(step->admit, workload);
     leave_holding(step->admit, workload);
     workload_release(step, workload);
@@ -468,7 +477,7 @@ static void stop_one(struct step *step, struct workload *workload)
     forget_assignment(workload);
     workload->state = WORKLOAD_PENDING;
     workload->parked = false;
-    workload->reserved_ns = 0;
+    workload->reserved_ns = workload->admitted_ns = workload->ready_ns = workload->unready_ns = 0;
     if (!workload->gone && !workload->jobset->gone)
         jobset_reserve(step, workload->jobset, NULL);
     step->admit->acted = true;
@@ -567,6 +576,11 @@ void workload_evict(struct step *step, struct workload *workload, const char *re
     step_note(step, strcmp(reason, "Preempted") == 0 || strcmp(reason, "PodsReadyTimeout") == 0, reason,
               ref_workload(workload), STR_FORMAT, STR_ARG(buf_str(&text)));
     if (workload->state == WORKLOAD_HOLDING) {
+        evict_held(step, workload);
+        return;
+    }
+    if (workload_is_bare(workload)) {
+        workload->ran_ns += step->now_ns - workload->admitted_ns;
         evict_held(step, workload);
         return;
     }
@@ -706,6 +720,42 @@ void workload_finish(struct step *step, struct workload *workload)
         workload_drop_hold(step, workload);
     finish_as(step, workload, well ? "Succeeded" : "Failed", why->message);
     group_form(step, workload->group); /* one that failed may be replaced */
+}
+
+void workload_abandon(struct step *step, struct workload *workload, const char *reason, struct str why)
+{
+    CHECK(workload_is_bare(workload) && workload->state != WORKLOAD_LEAVING);
+    bool held = workload->state == WORKLOAD_HOLDING || workload->state == WORKLOAD_ADMITTED;
+    if (workload->state == WORKLOAD_FINISHED)
+        return;
+    if (held)
+        stop_holding(step, workload);
+    if (held && workload_holds(workload, WORKLOAD_IS_ADMITTED))
+        workload_condition_set(step, workload, WORKLOAD_IS_ADMITTED, false, "NoReservation",
+                               "The workload has no reservation");
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending", STR_FORMAT,
+                           STR_ARG(why));
+    finish_as(step, workload, reason, why);
+    workload_set_timer(step, workload);
+}
+
+void workload_lose_job(struct step *step, struct workload *workload)
+{
+    static const char why[] = "The job of the workload is gone";
+    if (workload->state == WORKLOAD_HOLDING)
+        workload_drop_hold(step, workload);
+    if (workload->state == WORKLOAD_LEAVING)
+        workload_left(step, workload);
+    if (workload->state != WORKLOAD_ADMITTED || workload_is_bare(workload))
+        return;
+    workload_release(step, workload);
+    workload_unbind(workload);
+    forget_assignment(workload);
+    workload->state = WORKLOAD_PENDING;
+    workload->full = 0;
+    workload->reserved_ns = workload->admitted_ns = workload->ready_ns = workload->unready_ns = 0;
+    workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending", why);
+    workload_condition_set(step, workload, WORKLOAD_IS_ADMITTED, false, "NoReservation", why);
 }
 
 void workload_cannot_start(struct step *step, struct workload *workload, struct str why)

@@ -32,8 +32,8 @@ static void look_ready(struct step *step, struct workload *workload)
 static int64_t execution_limit_ns(const struct workload *workload)
 {
     int64_t seconds = 0;
-    struct str text =
-        labels_get(&workload->jobset->spec.labels, STR("kueue.x-k8s.io/max-exec-time-seconds"), STR(""));
+    const struct jobset *says = workload->own ? workload->own : workload->jobset;
+    struct str text = labels_get(&says->spec.labels, STR("kueue.x-k8s.io/max-exec-time-seconds"), STR(""));
     return text.len && str_to_i64(text, 1, INT32_MAX, &seconds) ? seconds * NS_PER_SECOND : 0;
 }
 
@@ -133,6 +133,8 @@ static void look_pending(struct step *step, struct workload *workload)
 
 void workload_look(struct step *step, struct workload *workload)
 {
+    if (workload->own)
+        prebuilt_look(step, workload);
     const struct jobset *jobset = workload->jobset;
     if (jobset->gone) {
         if (workload->state == WORKLOAD_HOLDING)
@@ -146,7 +148,10 @@ void workload_look(struct step *step, struct workload *workload)
         return;
     }
     if (!jobset_managed(jobset) && workload->state == WORKLOAD_PENDING) {
-        workload_remove(step, workload); /* the label was taken away: it is its user's to start */
+        if (workload->own)
+            prebuilt_release(step, workload);
+        else
+            workload_remove(step, workload); /* the label was taken away: it is its user's to start */
         return;
     }
     if (workload->seen != jobset->document) {

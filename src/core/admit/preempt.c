@@ -286,7 +286,8 @@ static void give_to(struct step *step, const struct workload *preemptor, const s
     char uid[UID_TEXT_MAX], job_uid[UID_TEXT_MAX];
     uid_text(preemptor->uid, uid);
     uid_text(workload_owner_uid(preemptor), job_uid);
-    if (workload->state == WORKLOAD_ADMITTED) { /* else what it holds is free at once */
+    if (workload->state == WORKLOAD_ADMITTED &&
+        !workload_is_bare(workload)) { /* else what it holds is free at once */
         workload_unbook(step->admit, workload);
         workload->given = workload->jobset->promised = true;
         workload->preemptor = preemptor->uid;
@@ -307,7 +308,7 @@ static uint32_t evict_victim(struct step *step, const struct workload *preemptor
     uid_text(preemptor->uid, uid);
     uid_text(workload_owner_uid(preemptor), job_uid);
     for (size_t i = 0; i < count; i++) {
-        running += list[i]->state == WORKLOAD_ADMITTED;
+        running += list[i]->state == WORKLOAD_ADMITTED && !workload_is_bare(list[i]);
         give_to(step, preemptor, victim, list[i]);
     }
     for (size_t i = 0; i < count; i++) {

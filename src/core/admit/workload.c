@@ -62,6 +62,7 @@ const char *workload_reason(struct str reason)
         "DeactivatedDueToAdmissionCheck",
         "FailedToStart",
         "AdmissionGated",
+        "OutOfSync",
         REASON_DELETED,
     };
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
@@ -75,6 +76,8 @@ const char *workload_reason(struct str reason)
 bool jobset_managed(const struct jobset *jobset)
 {
     struct str by = jobset->spec.managed_by;
+    if (jobset->form == FORM_WORKLOAD)
+        return true;
     return (jobset->form != FORM_POD || jobset->spec.suspend) &&
            labels_get(&jobset->spec.labels, LABEL_QUEUE, STR("")).len > 0 &&
            (!by.len || str_is(by, "jobset.sigs.k8s.io/jobset-controller"));
@@ -106,18 +109,28 @@ static int32_t least_of(const struct jobset *jobset, int32_t count)
     struct str text = labels_get(&jobset->spec.annotations, NOTE_LEAST, STR(""));
     const struct rjob_spec *rjob = &jobset->spec.rjobs[0];
     bool may = jobset->form == FORM_JOB && rjob->replicas == 1;
+    if (jobset->form == FORM_WORKLOAD)
+        return podsets_least(jobset->document, 0);
     if (may && text.len)
         str_to_i64(text, 1, count, &least);
     return (int32_t)least;
 }
 
-struct podset *podsets_make(const struct jobset *jobset, int32_t full)
+/* Its name in the Workload that its user wrote, else in the job. */
+static struct str podset_name(const struct jobset *jobset, const struct jobset *own, size_t r)
+{
+    if (own)
+        return own->spec.rjobs[r].name;
+    return jobset->form == FORM_JOBSET ? jobset->spec.rjobs[r].name : STR("main");
+}
+
+struct podset *podsets_make(const struct jobset *jobset, const struct jobset *own, int32_t full)
 {
     struct podset *podsets = mem_alloc((jobset->spec.rjob_count + 1) * sizeof(*podsets));
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
         const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
         const struct pod_spec *pod = &rjob->job.pod;
-        podsets[r].name = jobset->form == FORM_JOBSET ? rjob->name : STR("main");
+        podsets[r].name = podset_name(jobset, own, r);
         podsets[r].count = podsets[r].least = rjob_task_count(rjob);
         ask(&podsets[r], STR("cpu"), pod->cpu_request_milli);
         ask(&podsets[r], STR("memory"), pod->memory_request_bytes);
@@ -194,10 +207,14 @@ static int64_t class_value(const struct object *class)
 static int32_t priority_of(const struct step *step, const struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
-    struct str name = labels_get(&jobset->spec.labels, LABEL_PRIORITY, STR(""));
+    const struct doc *said =
+        workload->own ? doc_path(workload->own->document, "spec", "priority", NULL) : NULL;
+    struct str name = workload->priority_class;
     const struct object *class =
         name.len ? object_find(step->objects, OBJECT_WORKLOAD_PRIORITY_CLASS, STR(""), name) : NULL;
     int64_t value = 0;
+    if (said && said->kind == DOC_INT)
+        return (int32_t)said->integer;
     if (class)
         return (int32_t)class_value(class);
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
@@ -215,26 +232,30 @@ static int32_t priority_of(const struct step *step, const struct workload *workl
 
 void workload_refresh(struct step *step, struct workload *workload)
 {
-    const struct jobset *jobset = workload->jobset;
-    struct podset *podsets = podsets_make(jobset, workload->full);
+    const struct jobset *jobset = workload->jobset, *says = workload->own ? workload->own : jobset;
+    struct podset *podsets = podsets_make(jobset, workload->own, workload->full);
     keep_assigned(workload->podsets, podsets, jobset->spec.rjob_count);
     mem_free(workload->podsets);
     workload->podsets = podsets;
-    workload->queue_name = labels_get(&jobset->spec.labels, LABEL_QUEUE, STR(""));
-    workload->priority_class = labels_get(&jobset->spec.labels, LABEL_PRIORITY, STR(""));
+    workload->queue_name = labels_get(&says->spec.labels, LABEL_QUEUE, STR(""));
+    workload->priority_class = labels_get(&says->spec.labels, LABEL_PRIORITY, STR(""));
     workload->priority = priority_of(step, workload);
     if (workload->group)
         group_name_role(workload);
     workload->shape = workload->group ? hash_mix(workload->uid) : shape_of(workload);
 }
 
-obj_id workload_owner_uid(const struct workload *workload)
+obj_id jobset_shown_uid(const struct jobset *jobset)
 {
-    const struct jobset *jobset = workload->jobset;
     const struct job *job = jobset->form == FORM_JOBSET || !jobset->job_count ? NULL : jobset->jobs[0];
     if (job && jobset->form == FORM_POD && job->indexes[0].task)
         return job->indexes[0].task->pod_uid;
     return job ? job->uid : jobset->uid;
+}
+
+obj_id workload_owner_uid(const struct workload *workload)
+{
+    return jobset_shown_uid(workload->jobset);
 }
 
 /* --- making and ending ------------------------------------------------------------------------ */
@@ -249,9 +270,8 @@ enum { NAME_HASH_CHARS = 5 };
 /* Kueue's: of the owner's kind, group, name and uid. */
 static void name_hash(const struct workload *workload, char ret_hash[NAME_HASH_CHARS + 1])
 {
-    static const char *const kinds[] = {[FORM_JOBSET] = "JobSet\njobset.x-k8s.io",
-                                        [FORM_JOB] = "Job\nbatch",
-                                        [FORM_POD] = "Pod\n"};
+    static const char *const kinds[] = {
+        [FORM_JOBSET] = "JobSet\njobset.x-k8s.io", [FORM_JOB] = "Job\nbatch", [FORM_POD] = "Pod\n"};
     const struct jobset *jobset = workload->jobset;
     struct buf text BUF_CLEANUP = {0};
     char uid[UID_TEXT_MAX], hex[41];
@@ -269,8 +289,11 @@ static void set_name(struct workload *workload)
     const struct jobset *jobset = workload->jobset;
     char suffix[NAME_HASH_CHARS + 1];
     struct buf text = {0};
-    name_hash(workload, suffix);
-    if (workload->group)
+    if (!workload->own)
+        name_hash(workload, suffix);
+    if (workload->own)
+        buf_add_str(&text, workload->own->key);
+    else if (workload->group)
         buf_add_str(&text, buf_str(&workload->group->key)); /* all of a group are shown as one */
     else
         buf_printf(&text, STR_FORMAT "/%s-" STR_FORMAT "-%s", STR_ARG(jobset->namespace_), owner_word(jobset),
@@ -287,7 +310,10 @@ void admit_add(struct admit *admit, struct workload *workload)
     vec_push(&admit->workloads, workload);
     u64_map_put(&admit->by_uid, workload->uid, workload);
     u64_map_put(&admit->by_jobset, workload->jobset->uid, workload);
-    group_join(admit, workload);
+    if (workload->own)
+        u64_map_put(&admit->by_jobset, workload->own->uid, workload);
+    else
+        group_join(admit, workload);
     set_name(workload);
     struct str key = {workload->text, workload->jobset->namespace_.len + 1 + workload->name.len};
     if (!workload->group)
@@ -299,7 +325,9 @@ void admit_add(struct admit *admit, struct workload *workload)
 struct workload *workload_new(struct step *step, struct jobset *jobset)
 {
     struct workload *workload = mem_alloc(sizeof(*workload));
-    workload->uid = workload->ticket = step_uid(step);
+    if (jobset->form == FORM_WORKLOAD)
+        workload->own = jobset;
+    workload->uid = workload->ticket = workload->own ? jobset->uid : step_uid(step);
     workload->jobset = jobset;
     workload->active = true;
     workload->generation = 1;
@@ -308,9 +336,10 @@ struct workload *workload_new(struct step *step, struct jobset *jobset)
     workload_refresh(step, workload);
     bool joins = workload->group && workload->group->members.len > 1;
     step_changed(step, joins ? CHANGE_MODIFIED : CHANGE_ADDED, ref_workload(workload));
-    step_note(step, false, "CreatedWorkload", ref_jobset(jobset),
-              "Created Workload: " STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_),
-              STR_ARG(workload->name));
+    if (!workload->own)
+        step_note(step, false, "CreatedWorkload", ref_jobset(jobset),
+                  "Created Workload: " STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_),
+                  STR_ARG(workload->name));
     return workload;
 }
 
@@ -341,6 +370,8 @@ void workload_remove(struct step *step, struct workload *workload)
         str_map_remove(&admit->by_name, key);
     u64_map_remove(&admit->by_uid, workload->uid);
     u64_map_remove(&admit->by_jobset, workload->jobset->uid);
+    if (workload->own)
+        u64_map_remove(&admit->by_jobset, workload->own->uid);
     for (size_t i = 0; i < admit->workloads.len; i++) {
         if (admit->workloads.items[i] == workload) {
             vec_remove(&admit->workloads, i);
@@ -362,6 +393,10 @@ void workload_remove(struct step *step, struct workload *workload)
 void workload_remake(struct step *step, struct workload *workload)
 {
     struct jobset *jobset = workload->jobset;
+    if (workload->own) {
+        prebuilt_release(step, workload);
+        return;
+    }
     workload_remove(step, workload);
     if (!jobset->touched)
         vec_push(&step->jobs->touched, jobset);

@@ -4,7 +4,8 @@
 
 static struct str named(const struct jobset *jobset)
 {
-    return labels_get(&jobset->spec.annotations, STR(CHECKPOINT_FOLDER_KEY), STR(""));
+    bool saves = jobset->form != FORM_WORKLOAD; /* which runs nothing */
+    return saves ? labels_get(&jobset->spec.annotations, STR(CHECKPOINT_FOLDER_KEY), STR("")) : STR("");
 }
 
 struct str jobset_folder(struct arena *arena, const struct jobset *jobset)

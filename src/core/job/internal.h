@@ -29,7 +29,9 @@ void belongings_make(struct step *step);
 
 /* resize.c */
 void jobset_bind(struct jobset *jobset); /* makes what the spec wants room for */
+void jobset_unbind(struct jobset *jobset);
 void jobset_fit(struct jobset *jobset);  /* more room after a change of the spec */
+void jobset_rebind(struct jobset *jobset); /* FORM_WORKLOAD: anew, for the PodSets that the spec has now */
 uint32_t jobset_first_slot(const struct jobset *jobset, uint32_t rjob, uint32_t index);
 /* Its Jobs' parallelism and completions may change. */
 bool jobset_is_elastic(const struct jobset *jobset);

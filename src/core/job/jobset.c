@@ -143,7 +143,7 @@ struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc 
     store_add_jobset(step->jobs, jobset);
     folder_resume(step, jobset);
     step_changed(step, CHANGE_ADDED, ref_jobset(jobset));
-    if (jobset->form != FORM_JOBSET)
+    if (jobset->form == FORM_JOB || jobset->form == FORM_POD)
         make_own(step, jobset);
     belongings_lack(step, jobset);
     jobset_mark(step, jobset);
@@ -160,7 +160,8 @@ static void repoint(struct jobset *jobset, struct job *job)
 /* What runs holds what it was given for: when that changes, it cannot stay for a last save. */
 static bool asks_the_same(const struct jobset_spec *a, const struct jobset_spec *b)
 {
-    CHECK(a->rjob_count == b->rjob_count);
+    if (a->rjob_count != b->rjob_count)
+        return false;
     for (size_t r = 0; r < a->rjob_count; r++) {
         const struct pod_spec *before = &a->rjobs[r].job.pod, *now = &b->rjobs[r].job.pod;
         if (before->chips != now->chips || before->cpu_request_milli != now->cpu_request_milli ||
@@ -177,7 +178,8 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
         return;
     if (!spec_equal(doc_get(jobset->document, "spec"), doc_get(document, "spec")))
         jobset->generation++;
-    CHECK(spec->rjob_count == jobset->spec.rjob_count); /* immutable, as are replicas */
+    bool runs_nothing = jobset->form == FORM_WORKLOAD;
+    CHECK(runs_nothing || spec->rjob_count == jobset->spec.rjob_count); /* immutable, as are replicas */
     bool same = asks_the_same(&jobset->spec, spec);
     if (jobset->farewell.noticed_ns && !same)
         jobset_stop(step, jobset);
@@ -191,7 +193,10 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
         repoint(jobset, jobset->jobs[i]);
     for (size_t i = 0; i < jobset->old_jobs.len; i++)
         repoint(jobset, jobset->old_jobs.items[i]);
-    jobset_fit(jobset);
+    if (runs_nothing)
+        jobset_rebind(jobset);
+    else
+        jobset_fit(jobset);
     set_failures_wait(step, jobset);
     spare_resized(jobset);
     for (uint32_t i = 0; i < jobset->job_count && jobset_is_elastic(jobset); i++)

@@ -378,6 +378,11 @@ static void touch_due_jobs(struct step *step, struct jobset *jobset)
 
 void jobset_reconcile(struct step *step, struct jobset *jobset)
 {
+    if (jobset->form == FORM_WORKLOAD) { /* it runs nothing: only its deletion is looked at here */
+        if (jobset->deleted_ns && !has_finalizers(jobset))
+            remove_jobset(step, jobset);
+        return;
+    }
     touch_due_jobs(step, jobset);
     gang_judge_named(step, jobset);
     if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns && !jobset->hidden &&

@@ -30,6 +30,17 @@ uint32_t jobset_first_slot(const struct jobset *jobset, uint32_t rjob, uint32_t 
     return slot + index * jobset->widths[rjob];
 }
 
+void jobset_unbind(struct jobset *jobset)
+{
+    mem_free(jobset->rjob_status);
+    mem_free(jobset->jobs);
+    mem_free(jobset->ending);
+    mem_free(jobset->job_attempts);
+    mem_free(jobset->job_attempts_counted);
+    mem_free(jobset->widths);
+    mem_free(jobset->last_machines);
+}
+
 void jobset_bind(struct jobset *jobset)
 {
     size_t rjobs = jobset->spec.rjob_count;
@@ -50,6 +61,13 @@ void jobset_bind(struct jobset *jobset)
     jobset->job_attempts = mem_alloc(count * sizeof(*jobset->job_attempts));
     jobset->job_attempts_counted = mem_alloc(count * sizeof(*jobset->job_attempts_counted));
     jobset->rjob_status = mem_alloc(rjobs * sizeof(*jobset->rjob_status));
+}
+
+void jobset_rebind(struct jobset *jobset)
+{
+    CHECK(jobset->form == FORM_WORKLOAD && jobset->made == 0 && jobset->old_jobs.len == 0);
+    jobset_unbind(jobset);
+    jobset_bind(jobset);
 }
 
 static void widen_job(struct job *job)

@@ -297,12 +297,7 @@ static void free_jobset(struct jobset *jobset)
     vec_done(&jobset->uncounted);
     vec_done(&jobset->gangs);
     vec_done(&jobset->absence.replicas);
-    mem_free(jobset->rjob_status);
-    mem_free(jobset->jobs);
-    mem_free(jobset->ending);
-    mem_free(jobset->job_attempts);
-    mem_free(jobset->job_attempts_counted);
-    mem_free(jobset->widths);
+    jobset_unbind(jobset);
     for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
         restart_record_done(&jobset->records[i]);
     ladder_done(&jobset->ladder);
@@ -310,7 +305,6 @@ static void free_jobset(struct jobset *jobset)
     end_faults_done(&jobset->faults);
     pace_done(&jobset->pace);
     mem_free(jobset->suspects);
-    mem_free(jobset->last_machines);
     mem_free(jobset->reserved);
     arena_done(&jobset->terms_arena);
     arena_done(&jobset->stems);

@@ -8,6 +8,8 @@
  *     a}]
  *     flavorFungibility.whenCanBorrow: Borrow        MayStopSearch
  *     flavorFungibility.whenCanPreempt: Preempt      MayStopSearch
+ *     Workload spec.priorityClassName: a             spec.priorityClassRef: {group, kind, name: a}
+ *     spec.priorityClassSource                       its group and kind
  * The other kinds have the same fields in both.
  *
  * Events are kept as v1. events.k8s.io/v1 has other names for the same (k8s.io/kubernetes,
@@ -53,6 +55,23 @@ static void convert_checks(struct arena *arena, struct doc *spec)
     doc_set(arena, spec, STR("admissionChecksStrategy"), strategy);
 }
 
+static void convert_workload(struct arena *arena, struct doc *spec)
+{
+    struct str name = doc_str(doc_get(spec, "priorityClassName"), STR(""));
+    struct str source = doc_str(doc_get(spec, "priorityClassSource"), STR(""));
+    bool ours = str_is(source, "kueue.x-k8s.io/workloadpriorityclass");
+    doc_unset(spec, "priorityClassName");
+    doc_unset(spec, "priorityClassSource");
+    if (!name.len || doc_get(spec, "priorityClassRef"))
+        return;
+    struct doc *ref = doc_need_object(arena, spec, "priorityClassRef");
+    doc_set(arena, ref, STR("group"),
+            doc_new_str(arena, ours ? STR("kueue.x-k8s.io") : STR("scheduling.k8s.io")));
+    doc_set(arena, ref, STR("kind"),
+            doc_new_str(arena, ours ? STR("WorkloadPriorityClass") : STR("PriorityClass")));
+    doc_set(arena, ref, STR("name"), doc_new_str(arena, name));
+}
+
 static const struct {
     const char *core, *events; /* names in v1 and in events.k8s.io/v1 */
 } event_fields[] = {
@@ -82,6 +101,8 @@ void object_convert(struct arena *arena, enum object_kind kind, struct doc *docu
         return;
     doc_set(arena, document, STR("apiVersion"), doc_new_str(arena, str_from(stored_version)));
     struct doc *spec = doc_get(document, "spec");
+    if (kind == OBJECT_WORKLOAD && spec && spec->kind == DOC_OBJECT)
+        convert_workload(arena, spec);
     if (kind != OBJECT_CLUSTER_QUEUE || !spec || spec->kind != DOC_OBJECT)
         return;
     rename_member(arena, spec, "cohort", "cohortName");

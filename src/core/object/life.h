@@ -24,15 +24,9 @@ struct object *object_create(struct step *step, enum object_kind kind, struct ar
 void object_replace(struct step *step, struct object *object, struct arena *arena, struct doc *document);
 /* Takes it out of the store, whatever its finalizers say. */
 void object_remove(struct step *step, struct object *object);
-/* Adds or takes away one of metadata.finalizers of a document, in place. */
-void finalizer_add(struct arena *arena, struct doc *document, const char *name);
-void finalizer_drop(struct doc *document, const char *name);
 
 /* --- ownership, over all kinds -------------------------------------------------------------------------- */
 
-/* `uid` names its owners in `document` (metadata.ownerReferences); NULL: it does no more. Both documents are
- * only read. */
-void owners_change(struct object_store *store, obj_id uid, const struct doc *was, const struct doc *is);
 /* uids of the objects that name this one as an owner, ascending. Valid until the next change. */
 struct dependents {
     const obj_id *uids;

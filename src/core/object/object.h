@@ -84,6 +84,13 @@ uint64_t object_kind_version(const struct object_store *store, enum object_kind 
 #define FINALIZER_IN_USE "kueue.x-k8s.io/resource-in-use" /* admit/inuse.c */
 bool object_has_finalizer(const struct doc *document, const char *name); /* of metadata.finalizers */
 
+/* Adds or takes away one of metadata.finalizers of a document, in place. */
+void finalizer_add(struct arena *arena, struct doc *document, const char *name);
+void finalizer_drop(struct doc *document, const char *name);
+/* `uid` names its owners in `is` (metadata.ownerReferences), and named those in `was`; NULL: none. Both are
+ * only read. */
+void owners_change(struct object_store *store, obj_id uid, const struct doc *was, const struct doc *is);
+
 /* --- for the control plane's own objects ---------------------------------------------------------------- */
 
 /* uids of stored objects are counted from the top of a step's range, so that an object that a new version

@@ -112,6 +112,10 @@ void workload_default(struct arena *arena, struct doc *object)
         jobset_default(arena, object);
         return;
     }
+    if (workload_form(object) == FORM_WORKLOAD) {
+        schema_default(&schema_workload, arena, object);
+        return;
+    }
     bool job = workload_form(object) == FORM_JOB;
     schema_default(job ? &schema_job : &schema_pod, arena, object);
     if (job)

@@ -42,6 +42,11 @@ typedef void topology_problem_fn(void *context, struct str key, struct str value
 bool read_topology(struct arena *arena, const struct labels *annotations, struct topology_rule *ret_rule,
                    topology_problem_fn *problem, void *context);
 
+/* podsets.c: a Workload's PodSets, each as a replicated job of one Job; what its spec says of its queue, its
+ * WorkloadPriorityClass and its longest time stands among `labels`, under the keys of a Job's labels. */
+bool podsets_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
+                  struct field_errors *errors);
+
 /* A resource that counts chips: "vendor/accelerator", the vendor's domain not being Kubernetes' own. */
 bool resource_is_chip(struct str name);
 

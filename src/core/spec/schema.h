@@ -70,6 +70,7 @@ extern const struct schema schema_jobset_spec;
 extern const struct schema schema_jobset; /* the whole objects */
 extern const struct schema schema_job;
 extern const struct schema schema_pod;
+extern const struct schema schema_workload, schema_workload_v1beta1; /* schema_kueue.c */
 extern const struct schema schema_node; /* schema_node.c */
 
 /* The tree of a whole object of this kind; NULL: a kind that the tables do not know. */

@@ -112,6 +112,8 @@ const struct schema *schema_of(const struct doc *object)
         {"jobset.x-k8s.io/v1alpha2", "JobSet", &schema_jobset},
         {"batch/v1", "Job", &schema_job},
         {"v1", "Pod", &schema_pod},
+        {"kueue.x-k8s.io/v1beta2", "Workload", &schema_workload},
+        {"kueue.x-k8s.io/v1beta1", "Workload", &schema_workload_v1beta1},
         {"v1", "Node", &schema_node},
         {"phalanx.dev/v1", "Fault", &schema_fault},
     };

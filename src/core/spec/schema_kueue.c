@@ -10,7 +10,8 @@ enum {
     RESOURCES_MAX = 64,
     LEVELS_MAX = 16,
     TAINTS_MAX = 8,
-    CHECKS_MAX = 64
+    CHECKS_MAX = 64,
+    PODSETS_MAX = 18 /* of a Workload */
 };
 
 /* clang-format off */
@@ -102,4 +103,29 @@ static const struct schema check_spec = {"AdmissionCheckSpec", TABLE(
     OBJECT("parameters", check_parameters))};
 const struct schema schema_admission_check = {"AdmissionCheck", TABLE(
     WHOLE, OBJECT("spec", check_spec, REQUIRED), ANYTHING("status"))};
+
+static const struct schema priority_class_ref = {"PriorityClassRef", TABLE(
+    STRING("group", REQUIRED, ENUM("kueue.x-k8s.io,scheduling.k8s.io")),
+    STRING("kind", REQUIRED, ENUM("WorkloadPriorityClass,PriorityClass")), STRING("name", REQUIRED))};
+static const struct schema topology_request = {"PodSetTopologyRequest", TABLE(
+    STRING("required"), STRING("preferred"), BOOLEAN("unconstrained"), STRING("podIndexLabel"),
+    STRING("subGroupIndexLabel"), INT32("subGroupCount"), STRING("podSetGroupName"),
+    STRING("podSetSliceRequiredTopology"), INT32("podSetSliceSize"),
+    ANYTHING("podsetSliceRequiredTopologyConstraints"))};
+static const struct schema podset = {"PodSet", TABLE(
+    STRING("name", DEFAULT("main")), INT32("count", DEFAULT("1")), INT32("minCount"),
+    OBJECT("template", schema_pod_template, REQUIRED), OBJECT("topologyRequest", topology_request))};
+#define WORKLOAD_FIELDS                                                                                      \
+    KEYED("podSets", podset, "name", REQUIRED, AT_MOST(PODSETS_MAX)), STRING("queueName"),                   \
+    INT32("priority"), BOOLEAN("active"), INT32("maximumExecutionTimeSeconds")
+#define CLASS_SOURCES "kueue.x-k8s.io/workloadpriorityclass,scheduling.k8s.io/priorityclass,"
+static const struct schema workload_spec = {"WorkloadSpec", TABLE(
+    WORKLOAD_FIELDS, OBJECT("priorityClassRef", priority_class_ref))};
+static const struct schema workload_spec_v1beta1 = {"WorkloadSpec", TABLE(
+    WORKLOAD_FIELDS, STRING("priorityClassName"),
+    STRING("priorityClassSource", ENUM(CLASS_SOURCES)))};
+const struct schema schema_workload = {"Workload", TABLE(
+    WHOLE, OBJECT("spec", workload_spec, REQUIRED), ANYTHING("status"))};
+const struct schema schema_workload_v1beta1 = {"Workload", TABLE(
+    WHOLE, OBJECT("spec", workload_spec_v1beta1, REQUIRED), ANYTHING("status"))};
 /* clang-format on */

@@ -296,9 +296,14 @@ void jobset_validate_update(const struct doc *old, const struct doc *changed, st
 /* --- any workload: JobSet, Job, Pod --------------------------------------------------------------------- */
 
 /* What the user wrote. The order is part of the snapshot's format. */
-enum form { FORM_JOBSET, FORM_JOB, FORM_POD };
+enum form {
+    FORM_JOBSET,
+    FORM_JOB,
+    FORM_POD,
+    FORM_WORKLOAD, /* a Workload of Kueue: PodSets that ask for quota and run nothing (podsets.c) */
+};
 
-/* By apiVersion and kind; FORM_JOBSET for everything that is neither a Job nor a Pod. */
+/* By apiVersion and kind; FORM_JOBSET for everything that is neither a Job, nor a Pod, nor a Workload. */
 enum form workload_form(const struct doc *object);
 void workload_default(struct arena *arena, struct doc *object);
 bool workload_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
@@ -331,8 +336,13 @@ void jobset_validate_sizes_kept(const struct doc *old, const struct doc *changed
  * is taken for them. */
 void workload_validate_resources_kept(const struct doc *old, const struct doc *changed,
                                       struct field_errors *errors);
+/* The same for a Workload whose quota is reserved (`reserved`), or that is admitted. */
+void podsets_validate_update(const struct doc *old, const struct doc *changed, bool reserved, bool admitted,
+                             struct field_errors *errors);
+/* minCount of a PodSet: as few tasks will do; its count, where it says nothing. */
+int32_t podsets_least(const struct doc *object, size_t podset);
 /* The template of the Jobs of the replicated job (metadata, spec), and that of their pods, in the document
- * itself. A Pod has no Job: NULL. */
+ * itself. A Pod or Workload has no Job: NULL. */
 const struct doc *workload_job_template(const struct doc *object, size_t rjob);
 const struct doc *workload_pod_template(const struct doc *object, size_t rjob);
 

@@ -67,6 +67,8 @@ void validate_managed_by(const struct doc *node, const struct field_path *path, 
 /* What containers mount is a volume of the pod. */
 void validate_pod_mounts(const struct doc *pod_spec, const struct field_path *path,
                          struct field_errors *errors);
+/* podsets.c: a Workload's spec. */
+void podsets_validate(const struct doc *object, struct field_errors *errors);
 /* The rules for changes of bare Jobs and Pods; `path` is that of the spec. */
 void validate_job_update(const struct doc *old, const struct doc *changed, bool started,
                          struct field_errors *errors);

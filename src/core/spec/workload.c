@@ -11,6 +11,8 @@ enum form workload_form(const struct doc *object)
     struct str kind = doc_str(doc_get(object, "kind"), STR(""));
     if (str_is(version, "batch/v1") && str_is(kind, "Job"))
         return FORM_JOB;
+    if (str_is(kind, "Workload") && str_starts(version, STR("kueue.x-k8s.io/")))
+        return FORM_WORKLOAD;
     return str_is(version, "v1") && str_is(kind, "Pod") ? FORM_POD : FORM_JOBSET;
 }
 
@@ -20,6 +22,7 @@ const struct doc *workload_job_template(const struct doc *object, size_t rjob)
     case FORM_JOB:
         return object;
     case FORM_POD:
+    case FORM_WORKLOAD:
         return NULL;
     case FORM_JOBSET:
         break;
@@ -31,6 +34,8 @@ const struct doc *workload_pod_template(const struct doc *object, size_t rjob)
 {
     if (workload_form(object) == FORM_POD)
         return object;
+    if (workload_form(object) == FORM_WORKLOAD)
+        return doc_get(doc_at(doc_path(object, "spec", "podSets", NULL), rjob), "template");
     return doc_path(workload_job_template(object, rjob), "spec", "template", NULL);
 }
 
@@ -76,6 +81,8 @@ bool workload_read(struct arena *arena, const struct doc *object, struct jobset_
     enum form form = workload_form(object);
     if (form == FORM_JOBSET)
         return jobset_read(arena, object, ret_spec, errors);
+    if (form == FORM_WORKLOAD)
+        return podsets_read(arena, object, ret_spec, errors);
     CHECK(arena && ret_spec && errors && errors->arena);
     size_t errors_before = errors->list.len + errors->dropped;
     schema_check_builtin(form == FORM_JOB ? &schema_job : &schema_pod, object, errors, NULL);
@@ -181,7 +188,9 @@ void workload_validate(const struct doc *object, const struct jobset_spec *spec,
         return;
     }
     validate_own_meta(object, errors);
-    if (form == FORM_JOB)
+    if (form == FORM_WORKLOAD)
+        podsets_validate(object, errors);
+    else if (form == FORM_JOB)
         validate_own_job(object, spec, errors);
     else
         validate_own_pod(object, errors);

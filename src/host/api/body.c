@@ -71,7 +71,7 @@ static bool check_fields(struct api_request *request, const struct doc *object)
 {
     struct str mode = request_query(request, "fieldValidation");
     bool known = resource_is_workload(request->resource) || resource_is_kept(request->resource) ||
-                 request->resource->object == OBJECT_FAULT;
+                 request->resource->object == OBJECT_FAULT || request->resource->object == OBJECT_WORKLOAD;
     if (!known || str_is(mode, "Ignore"))
         return true;
     struct field_errors errors = {.arena = &request->arena};
@@ -174,7 +174,7 @@ void body_strip(const struct resource *resource, struct doc *object)
 
 void body_default(struct arena *arena, const struct resource *resource, struct doc *object)
 {
-    if (resource->object == OBJECT_JOBSET || resource->object == OBJECT_JOB || resource->object == OBJECT_POD)
+    if (resource_is_workload(resource) || resource->object == OBJECT_WORKLOAD)
         workload_default(arena, object);
     else if (resource_is_kept(resource))
         stored_default(arena, object);

@@ -98,21 +98,56 @@ static void put_podsets(struct render *render, const struct workload *workload)
     vec_done(&role);
 }
 
+static void put_class(struct render *render, struct str group, struct str kind, struct str name)
+{
+    struct json_writer *out = &render->out;
+    bool ours = str_is(group, "kueue.x-k8s.io");
+    if (!name.len)
+        return;
+    if (render->old_form) {
+        json_pair_str(out, "priorityClassName", name);
+        json_pair_text(out, "priorityClassSource",
+                       ours ? "kueue.x-k8s.io/workloadpriorityclass" : "scheduling.k8s.io/priorityclass");
+        return;
+    }
+    json_key(out, "priorityClassRef");
+    json_begin_object(out);
+    json_pair_str(out, "group", group);
+    json_pair_str(out, "kind", kind);
+    json_pair_str(out, "name", name);
+    json_end_object(out);
+}
+
+/* As its user wrote it; what was not said of its priority follows from its classes. */
+static void put_own_spec(struct render *render, const struct workload *workload)
+{
+    static const char *const ours[] = {"active", "priority", "priorityClassRef", NULL};
+    struct json_writer *out = &render->out;
+    const struct doc *spec = doc_get(workload->own->document, "spec");
+    const struct doc *class = doc_get(spec, "priorityClassRef");
+    json_key(out, "spec");
+    json_begin_object(out);
+    render_members(render, spec, ours);
+    put_class(render, doc_str(doc_get(class, "group"), STR("")), doc_str(doc_get(class, "kind"), STR("")),
+              doc_str(doc_get(class, "name"), STR("")));
+    if (doc_get(spec, "priority") || workload->priority)
+        json_pair_int(out, "priority", workload->priority);
+    json_pair_bool(out, "active", workload->active);
+    json_end_object(out);
+}
+
 static void put_spec(struct render *render, const struct workload *workload)
 {
     struct json_writer *out = &render->out;
+    if (workload->own) {
+        put_own_spec(render, workload);
+        return;
+    }
     json_key(out, "spec");
     json_begin_object(out);
     put_podsets(render, workload);
     json_pair_str(out, "queueName", workload->queue_name);
-    if (workload->priority_class.len) {
-        json_key(out, "priorityClassRef");
-        json_begin_object(out);
-        json_pair_text(out, "group", "kueue.x-k8s.io");
-        json_pair_text(out, "kind", "WorkloadPriorityClass");
-        json_pair_str(out, "name", workload->priority_class);
-        json_end_object(out);
-    }
+    put_class(render, STR("kueue.x-k8s.io"), STR("WorkloadPriorityClass"), workload->priority_class);
     json_pair_int(out, "priority", workload->priority);
     json_pair_bool(out, "active", workload->active);
     json_end_object(out);
@@ -385,6 +420,8 @@ static void put_owner(struct render *render, const struct workload *workload)
     const struct jobset *jobset = workload->jobset;
     const struct workload *const *members;
     size_t count = workload_members(workload, &members);
+    if (workload_is_bare(workload))
+        return;
     if (count)
         put_pods(render, members, count);
     else
@@ -404,6 +441,23 @@ void render_workload_head(struct render *render, const struct workload *workload
     json_end_object(out);
 }
 
+/* As its user wrote it, and its owner with it. */
+static void put_own_metadata(struct render *render, const struct workload *workload)
+{
+    static const char *const ours[] = {"name",
+                                       "namespace",
+                                       "uid",
+                                       "resourceVersion",
+                                       "generation",
+                                       "creationTimestamp",
+                                       "deletionTimestamp",
+                                       "deletionGracePeriodSeconds",
+                                       NULL};
+    if (workload->own->deleted_ns)
+        json_pair_int(&render->out, "deletionGracePeriodSeconds", 0);
+    render_members(render, doc_get(workload->own->document, "metadata"), ours);
+}
+
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload)
 {
     workload = workload_face(workload); /* another may stand for a group since a change was noted */
@@ -412,14 +466,20 @@ void render_workload(struct render *render, const struct resource *resource, con
     render->old_form = resource->id == RESOURCE_OLD_WORKLOADS;
     json_begin_object(out);
     render_type(render, resource_api_version(resource), resource->kind);
-    render_metadata_begin(render, &(struct render_metadata){.name = workload->name,
-                                                            .namespace_ = jobset->namespace_,
-                                                            .uid = workload_shown_uid(workload),
-                                                            .version = workload_version(workload),
-                                                            .generation = workload->generation,
-                                                            .created_ns = workload_shown_created(workload)});
-    put_labels(render, workload);
-    put_owner(render, workload);
+    render_metadata_begin(
+        render, &(struct render_metadata){.name = workload->name,
+                                          .namespace_ = jobset->namespace_,
+                                          .uid = workload_shown_uid(workload),
+                                          .version = workload_version(workload),
+                                          .generation = workload->generation,
+                                          .created_ns = workload_shown_created(workload),
+                                          .deleted_ns = workload->own ? workload->own->deleted_ns : 0});
+    if (workload->own) {
+        put_own_metadata(render, workload);
+    } else {
+        put_labels(render, workload);
+        put_owner(render, workload);
+    }
     render_metadata_end(render);
     put_spec(render, workload);
     put_status(render, workload);

@@ -47,7 +47,7 @@
             .singular = "workload",                                                                          \
             .kind = "Workload",                                                                              \
             .short_name = "kwl wl",                                                                          \
-            .verbs = VERBS_READ | VERB_UPDATE | VERB_PATCH | VERB_DELETE,                                    \
+            .verbs = VERBS_READ | VERBS_WRITE,                                                               \
             .namespaced = true,                                                                              \
     }
 

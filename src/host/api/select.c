@@ -225,6 +225,8 @@ static struct str label_of(const struct core *core, struct object_ref object, st
     case OBJECT_EVENT:
         return (struct str){0};
     case OBJECT_WORKLOAD:
+        if (object.workload->own)
+            return doc_label(doc_path(object.workload->own->document, "metadata", "labels", NULL), key);
         return str_is(key, "kueue.x-k8s.io/queue-name") ? present(object.workload->queue_name)
                                                         : (struct str){0};
     default:

@@ -1,0 +1,380 @@
+/* Workloads that users make, and the jobs that take them over. */
+#include "queues.h"
+
+#define QUEUE(quota, more) FLAVOR("v5e") CLUSTER_QUEUE("cq", quota, more) LOCAL_QUEUE("lq", "cq")
+#define PREEMPTS           "  preemption: {withinClusterQueue: LowerPriority}\n"
+#define NAMES(workload)    "    kueue.x-k8s.io/prebuilt-workload-name: " workload "\n"
+#define CHECKED                                                                                              \
+    "apiVersion: kueue.x-k8s.io/v1beta2\nkind: AdmissionCheck\nmetadata: {name: budget}\n"                   \
+    "spec: {controllerName: example.com/budget}\n---\n" FLAVOR("v5e")                                        \
+        CLUSTER_QUEUE("cq", "8", "  admissionChecksStrategy: {admissionChecks: [{name: budget}]}\n")         \
+            LOCAL_QUEUE("lq", "cq")
+
+static void begin(struct harness *h, int machines, const char *objects)
+{
+    harness_init(h, machines, 4, 0);
+    set_queues(h, machines, 4, "{\"minimumRunTime\":\"0s\"}");
+    must_apply(h, objects);
+}
+
+/* One PodSet of `tasks` tasks of `chips` chips; `spec`: further members of its spec, each with its comma. */
+static int put(struct harness *h, enum write_verb verb, const char *name, int tasks, int chips,
+               const char *spec)
+{
+    char body[2048];
+    snprintf(body, sizeof(body),
+             "{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"Workload\",\"metadata\":{\"name\":\"%s\","
+             "\"labels\":{\"team\":\"a\"}},\"spec\":{%s\"queueName\":\"lq\",\"podSets\":[{\"name\":\"ranks\","
+             "\"count\":%d,\"template\":{\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":"
+             "\"c\",\"image\":\"i\",\"resources\":{\"limits\":{\"google.com/tpu\":%d}}}]}}}]}}",
+             name, spec, tasks, chips);
+    return post(h, verb, OBJECT_WORKLOAD, "default", verb == WRITE_CREATE ? "" : name, str_from(body));
+}
+
+static void make(struct harness *h, const char *name, int tasks, int chips, const char *spec)
+{
+    if (put(h, WRITE_CREATE, name, tasks, chips, spec) != 201)
+        fail_msg("%s: %d %s", name, h->last_code, h->last_message);
+}
+
+static int drop(struct harness *h, const char *name)
+{
+    return post(h, WRITE_DELETE, OBJECT_WORKLOAD, "default", name, STR(""));
+}
+
+static const struct workload *named(struct harness *h, const char *name)
+{
+    return workload_find(core_admit(h->core), STR("default"), str_from(name));
+}
+
+static const char *life(struct harness *h, const char *name)
+{
+    static const char *const names[] = {"pending", "holding", "admitted", "leaving", "finished"};
+    const struct workload *workload = named(h, name);
+    return workload ? names[workload->state] : "none";
+}
+
+static const char *finished_by(struct harness *h, const char *name)
+{
+    const char *reason = named(h, name)->conditions[WORKLOAD_IS_FINISHED].reason;
+    return reason ? reason : "";
+}
+
+static int64_t used(struct harness *h, const char *queue)
+{
+    const struct object *object =
+        object_find(core_objects(h->core), OBJECT_CLUSTER_QUEUE, STR(""), str_from(queue));
+    struct queue_condition condition;
+    struct queue_counts counts;
+    assert_true(queue_status(core_admit(h->core), object, &condition, &counts));
+    return counts.admitted;
+}
+
+static size_t jobsets_seen(struct harness *h)
+{
+    size_t seen = 0;
+    for (size_t i = 0; i < core_jobs(h->core)->jobsets.len; i++)
+        seen += jobset_is_seen(core_jobs(h->core)->jobsets.items[i]);
+    return seen;
+}
+
+/* --- alone -------------------------------------------------------------------------------------- */
+
+static void test_queues_without_a_job(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 2, 4, "");
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_int_equal(used(&h, "cq"), 1);
+    assert_int_equal(jobsets_seen(&h), 0);
+    make(&h, "b", 1, 4, "");
+    assert_string_equal(life(&h, "b"), "pending");
+    assert_int_equal(put(&h, WRITE_CREATE, "a", 1, 1, ""), 409);
+    submit(&h, "c", "lq", 1, 4, "");
+    assert_state(&h, "c", "pending");
+    assert_int_equal(drop(&h, "a"), 200);
+    assert_null(named(&h, "a"));
+    assert_string_equal(life(&h, "b"), "admitted");
+    assert_state(&h, "c", "admitted");
+    assert_int_equal(drop(&h, "nobody"), 404);
+    harness_done(&h);
+}
+
+/* Machines are kept with the quota: what belongs to no queue finds none. */
+static void test_keeps_machines(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 2, 4, "");
+    harness_create(&h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: thief}\nspec:\n"
+                       "  replicatedJobs:\n  - {name: w, template: {spec: {template: {spec: {restartPolicy: "
+                       "Never, containers: [{name: c, image: i, command: [run], resources: {limits: "
+                       "{google.com/tpu: 1}}}]}}}}}\n");
+    assert_int_equal(harness_task(&h, "thief-w-0-0")->state, TASK_PENDING);
+    drop(&h, "a");
+    assert_int_equal(harness_task(&h, "thief-w-0-0")->state, TASK_STARTING);
+    harness_done(&h);
+}
+
+static void test_deactivated_and_back(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 2, 4, "\"active\":false,");
+    assert_string_equal(life(&h, "a"), "pending");
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 2, 4, "\"active\":true,"), 200);
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 2, 4, "\"active\":false,"), 200);
+    assert_string_equal(life(&h, "a"), "pending");
+    assert_string_equal(named(&h, "a")->conditions[WORKLOAD_EVICTED].reason, "Deactivated");
+    assert_int_equal(used(&h, "cq"), 0);
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 1, 4, ""), 200);
+    assert_string_equal(life(&h, "a"), "admitted");
+    harness_done(&h);
+}
+
+static void test_preempted(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", PREEMPTS));
+    make(&h, "low", 2, 4, "\"priority\":1,");
+    assert_string_equal(life(&h, "low"), "admitted");
+    make(&h, "high", 1, 4, "\"priority\":7,");
+    assert_string_equal(life(&h, "high"), "admitted");
+    assert_string_equal(life(&h, "low"), "pending");
+    assert_string_equal(named(&h, "low")->conditions[WORKLOAD_EVICTED].reason, "Preempted");
+    drop(&h, "high");
+    assert_string_equal(life(&h, "low"), "admitted");
+    harness_done(&h);
+}
+
+/* --- what may change ---------------------------------------------------------------------------- */
+
+static void test_rules_of_changes(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 2, 4, "");
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 1, 4, ""), 422);
+    assert_non_null(strstr(h.last_message, "spec.podSets"));
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 2, 4, "\"priority\":5,"), 200);
+    assert_int_equal(named(&h, "a")->priority, 5);
+    make(&h, "b", 2, 4, "");
+    assert_int_equal(put(&h, WRITE_REPLACE, "b", 1, 2, ""), 200); /* it has no quota yet */
+    assert_int_equal(named(&h, "b")->podsets[0].count, 1);
+    assert_int_equal(put(&h, WRITE_CREATE, "c", -1, 4, ""), 422);
+    assert_int_equal(put(&h, WRITE_CREATE, "c", 1, 4, "\"maximumExecutionTimeSeconds\":0,"), 422);
+    assert_int_equal(post(&h, WRITE_CREATE, OBJECT_WORKLOAD, "default", "",
+                          STR("{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"Workload\","
+                              "\"metadata\":{\"name\":\"c\"},\"spec\":{\"podSets\":[]}}")),
+                     422);
+    harness_done(&h);
+}
+
+static void test_more_podsets_while_it_waits(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("4", ""));
+    make(&h, "a", 2, 4, "");
+    assert_string_equal(life(&h, "a"), "pending");
+#define SET(name, count)                                                                                     \
+    "{\"name\":\"" name "\",\"count\":" count ",\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\","    \
+    "\"image\":\"i\",\"resources\":{\"limits\":{\"google.com/tpu\":1}}}]}}}"
+    assert_int_equal(post(&h, WRITE_REPLACE, OBJECT_WORKLOAD, "default", "a",
+                          STR("{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"Workload\",\"metadata\":"
+                              "{\"name\":\"a\"},\"spec\":{\"queueName\":\"lq\",\"podSets\":[" SET(
+                                  "x", "1") "," SET("y", "2") "]}}")),
+                     200);
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_int_equal(named(&h, "a")->podsets[1].admitted, 2);
+    harness_done(&h);
+}
+
+/* --- a job ---------------------------------------------------------------------------------------- */
+
+static void test_job_waits_for_its_workload(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    submit(&h, "j", "lq", 2, 4, NAMES("a"));
+    assert_null(workload_named(&h, "j"));
+    assert_true(harness_jobset(&h, "j")->spec.suspend);
+    make(&h, "a", 2, 4, "");
+    const struct workload *workload = workload_named(&h, "j");
+    assert_ptr_equal(workload, named(&h, "a"));
+    assert_state(&h, "j", "admitted");
+    assert_string_equal(workload->podsets[0].name.data ? "ranks" : "", "ranks");
+    assert_true(object_has_finalizer(workload->own->document, FINALIZER_IN_USE));
+    harness_run_all(&h);
+    finish_all(&h, "j", 2);
+    assert_state(&h, "j", "finished");
+    assert_string_equal(finished_by(&h, "a"), "Succeeded");
+    assert_int_equal(harness_write(&h, WRITE_DELETE, "j", NULL), 200);
+    harness_run_all(&h);
+    assert_null(named(&h, "a")); /* its owner is gone */
+    harness_done(&h);
+}
+
+static void test_job_starts_where_it_was_admitted(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 2, 4, "");
+    assert_string_equal(life(&h, "a"), "admitted");
+    submit(&h, "j", "lq", 2, 4, NAMES("a"));
+    assert_state(&h, "j", "admitted");
+    assert_int_equal(harness_task(&h, "j-w-0-1")->state, TASK_STARTING);
+    assert_int_equal(used(&h, "cq"), 1);
+    submit(&h, "k", "lq", 2, 4, NAMES("a")); /* it is taken */
+    assert_null(workload_named(&h, "k"));
+    harness_run_all(&h);
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 2, 4, "\"active\":false,"), 200);
+    harness_run_all(&h);
+    assert_state(&h, "j", "pending");
+    assert_true(harness_jobset(&h, "j")->spec.suspend);
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 2, 4, "\"active\":true,"), 200);
+    assert_state(&h, "j", "admitted");
+    harness_done(&h);
+}
+
+static void test_out_of_sync(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 2, 4, "");
+    submit(&h, "j", "lq", 2, 2, NAMES("a"));
+    assert_string_equal(life(&h, "a"), "finished");
+    assert_string_equal(finished_by(&h, "a"), "OutOfSync");
+    assert_int_equal(used(&h, "cq"), 0);
+    assert_true(harness_jobset(&h, "j")->spec.suspend);
+    assert_int_equal(drop(&h, "a"), 200);
+    make(&h, "a", 2, 2, "");
+    assert_state(&h, "j", "admitted");
+    harness_done(&h);
+}
+
+/* A job that waits is changed, or its Workload is. */
+static void test_out_of_sync_later(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("0", ""));
+    make(&h, "a", 2, 4, "");
+    submit(&h, "j", "lq", 2, 4, NAMES("a"));
+    assert_state(&h, "j", "pending");
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 2, 2, ""), 200);
+    assert_string_equal(finished_by(&h, "a"), "OutOfSync");
+    assert_null(workload_named(&h, "j"));
+    harness_done(&h);
+}
+
+static void test_deleted_under_a_job(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 2, 4, "");
+    submit(&h, "j", "lq", 2, 4, NAMES("a"));
+    harness_run_all(&h);
+    assert_state(&h, "j", "admitted");
+    assert_int_equal(drop(&h, "a"), 200);
+    assert_string_equal(life(&h, "a"), "leaving"); /* its tasks end first */
+    harness_run_all(&h);
+    assert_null(named(&h, "a"));
+    assert_null(workload_named(&h, "j"));
+    assert_true(harness_jobset(&h, "j")->spec.suspend);
+    make(&h, "a", 2, 4, "");
+    assert_state(&h, "j", "admitted");
+    harness_run_all(&h);
+    assert_int_equal(harness_task(&h, "j-w-0-0")->state, TASK_RUNNING);
+    harness_done(&h);
+}
+
+static void test_job_deleted_while_it_runs(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 2, 4, "");
+    submit(&h, "j", "lq", 2, 4, NAMES("a"));
+    harness_run_all(&h);
+    assert_int_equal(harness_write(&h, WRITE_DELETE, "j", NULL), 200);
+    harness_run_all(&h);
+    assert_null(named(&h, "a"));
+    assert_int_equal(used(&h, "cq"), 0);
+    make(&h, "b", 2, 4, "");
+    assert_string_equal(life(&h, "b"), "admitted");
+    harness_done(&h);
+}
+
+/* What holds quota for its checks is taken over as it is. */
+static void test_taken_over_while_it_holds(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, CHECKED);
+    set_check_active(&h, "budget", true);
+    make(&h, "a", 2, 4, "");
+    assert_string_equal(life(&h, "a"), "holding");
+    submit(&h, "j", "lq", 2, 4, NAMES("a"));
+    assert_state(&h, "j", "holding");
+    assert_int_equal(post(&h, WRITE_STATUS, OBJECT_WORKLOAD, "default", "a",
+                          STR("{\"status\":{\"admissionChecks\":[{\"name\":\"budget\",\"state\":\"Ready\","
+                              "\"message\":\"because\"}]}}")),
+                     200);
+    assert_state(&h, "j", "admitted");
+    assert_int_equal(harness_task(&h, "j-w-0-0")->state, TASK_STARTING);
+    harness_done(&h);
+}
+
+static void test_namespace_takes_it_along(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    must_apply(&h, "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n---\n"
+                   "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: lq, namespace: "
+                   "team}\nspec: {clusterQueue: cq}\n");
+    assert_int_equal(post(&h, WRITE_CREATE, OBJECT_WORKLOAD, "team", "",
+                          STR("{\"apiVersion\":\"kueue.x-k8s.io/v1beta1\",\"kind\":\"Workload\",\"metadata\":"
+                              "{\"generateName\":\"a-\",\"namespace\":\"team\"},\"spec\":{\"queueName\":"
+                              "\"lq\",\"priorityClassName\":\"none\",\"priorityClassSource\":"
+                              "\"scheduling.k8s.io/priorityclass\",\"podSets\":[" SET("x", "2") "]}}")),
+                     201);
+    assert_int_equal(used(&h, "cq"), 1);
+    assert_int_equal(post(&h, WRITE_DELETE, OBJECT_NAMESPACE, "", "team", STR("")), 200);
+    assert_int_equal(used(&h, "cq"), 0);
+    assert_int_equal(core_jobs(h.core)->jobsets.len, 0);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_queues_without_a_job),
+        cmocka_unit_test(test_keeps_machines),
+        cmocka_unit_test(test_deactivated_and_back),
+        cmocka_unit_test(test_preempted),
+        cmocka_unit_test(test_rules_of_changes),
+        cmocka_unit_test(test_more_podsets_while_it_waits),
+        cmocka_unit_test(test_job_waits_for_its_workload),
+        cmocka_unit_test(test_job_starts_where_it_was_admitted),
+        cmocka_unit_test(test_out_of_sync),
+        cmocka_unit_test(test_out_of_sync_later),
+        cmocka_unit_test(test_deleted_under_a_job),
+        cmocka_unit_test(test_job_deleted_while_it_runs),
+        cmocka_unit_test(test_taken_over_while_it_holds),
+        cmocka_unit_test(test_namespace_takes_it_along),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
