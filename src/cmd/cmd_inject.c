@@ -311,7 +311,8 @@ static int hit(struct ground *ground, const struct arguments *arguments, enum in
     struct injected done = {0};
     int rc = inject_do(ground, action, &arguments->how, targets, &done);
     bool told = ground->where == GROUND_API && !done.count; /* by what the machines answered */
-    if ((rc == EXIT_OK || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE)) && !told)
+    bool some = rc == EXIT_FAILED && action == ACTION_KILL && done.at_ns; /* the others have ended */
+    if ((rc == EXIT_OK || some || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE)) && !told)
         tell(arguments, action, &done);
     if (rc == EXIT_OK && arguments->how.for_ns && ground->where == GROUND_UP)
         rc = undo_after(ground, &done, arguments->how.for_ns);

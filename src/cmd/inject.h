@@ -105,7 +105,7 @@ bool ground_memory_of(const struct ground *ground, const char *machine, char ret
 
 /* inject_act.c */
 struct injected {
-    size_t count;         /* processes, control groups, files or faults that were hit */
+    size_t count;         /* processes (killed ones have ended), control groups, files or faults */
     const char *noun;     /* of what was counted, one: "process" */
     int64_t at_ns;        /* since 1970 */
     VEC(int64_t) records; /* of what stands: numbers for inject_heal */
@@ -129,6 +129,13 @@ struct standing {
 bool inject_standing_read(const struct ground *ground, int64_t number, struct standing *ret);
 /* Prints the standing injections, one record a line, or as JSON. */
 void inject_print_standing(const struct ground *ground, bool json);
+
+/* inject_kill.c */
+void inject_processes(const struct ground *ground, const target_list *targets, pid_list *ret_pids);
+/* To all of them; agents come last. -1 (and said so): some may not be sent it. */
+int inject_signal(const pid_list *pids, int number);
+/* Kills the targets' processes and sees them end. EXIT_FAILED (and said which): some live on. */
+int inject_kill(const struct ground *ground, const target_list *targets, struct injected *ret);
 
 /* inject_harm.c: the actions that are no signals. They count what they hit in *count and add to `paths` what
  * undoing needs. */

@@ -31,58 +31,6 @@ struct record {
 
 /* --- signals -------------------------------------------------------------------------------------------- */
 
-static bool is_agent(pid_t pid)
-{
-    char path[64], line[64] = {0};
-    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t got = file ? fread(line, 1, sizeof(line) - 1, file) : 0;
-    if (file)
-        fclose(file);
-    size_t first = strnlen(line, got);
-    return first + 1 < got && strcmp(line + first + 1, "agent") == 0;
-}
-
-/* To all of them; agents come last. -1: not allowed. */
-static int signal_all(const pid_list *pids, int number)
-{
-    for (int agents = 0; agents < 2; agents++)
-        for (size_t i = 0; i < pids->len; i++) {
-            pid_t pid = pids->items[i];
-            if (is_agent(pid) == agents && kill(pid, number) < 0 && errno != ESRCH) {
-                say("process %d: %s", (int)pid, strerror(errno));
-                return -1;
-            }
-        }
-    return 0;
-}
-
-static void processes_of_all(const struct ground *ground, const target_list *targets, pid_list *ret_pids)
-{
-    pid_list some = {0};
-    vec_clear(ret_pids);
-    for (size_t i = 0; i < targets->len; i++) {
-        ground_processes(ground, &targets->items[i], &some);
-        for (size_t k = 0; k < some.len; k++)
-            vec_push(ret_pids, some.items[k]);
-    }
-    vec_done(&some);
-}
-
-/* The power of a machine fails for all of its processes in one moment: none lives to see another one's end
- * and tell of it. So they all stand still before the first is killed, those too that are born meanwhile. */
-static int stop_all(const struct ground *ground, const target_list *targets, pid_list *pids)
-{
-    size_t before;
-    do {
-        before = pids->len;
-        if (signal_all(pids, SIGSTOP) < 0)
-            return -1;
-        processes_of_all(ground, targets, pids);
-    } while (pids->len > before);
-    return 0;
-}
-
 static int64_t wall(void)
 {
     struct timespec now;
@@ -90,20 +38,15 @@ static int64_t wall(void)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-static int do_signal(struct ground *ground, int number, const target_list *targets, struct injected *ret)
+static int do_signal(struct ground *ground, enum inject_action action, const target_list *targets,
+                     struct injected *ret)
 {
     pid_list pids = {0};
-    bool machines = false;
-    for (size_t i = 0; i < targets->len; i++)
-        machines |= targets->items[i].kind == INJECT_MACHINE;
-    processes_of_all(ground, targets, &pids);
-    int rc = number == SIGKILL && machines ? stop_all(ground, targets, &pids) : 0;
-    for (size_t i = 0; i < targets->len && rc == 0 && number == SIGKILL && pids.len; i++)
-        if (targets->items[i].kind == INJECT_MACHINE) /* now: those that come after find nothing */
-            harm_memory(ground, targets->items[i].name);
+    if (action == ACTION_KILL)
+        return inject_kill(ground, targets, ret);
+    inject_processes(ground, targets, &pids);
     ret->at_ns = wall();
-    if (rc == 0)
-        rc = signal_all(&pids, number);
+    int rc = inject_signal(&pids, action == ACTION_STOP ? SIGSTOP : SIGCONT);
     ret->count = pids.len;
     vec_done(&pids);
     return rc < 0 ? EXIT_FAILED : ret->count ? EXIT_OK : EXIT_NOT_FOUND;
@@ -285,7 +228,7 @@ static int heal(struct ground *ground, const struct record *record)
         end_keeper(record->keeper);
     if (record->action == ACTION_STOP || record->keeper > 0) {
         ground_processes(ground, &record->target, &pids);
-        rc = signal_all(&pids, SIGCONT) < 0 ? EXIT_FAILED : rc;
+        rc = inject_signal(&pids, SIGCONT) < 0 ? EXIT_FAILED : rc;
         vec_done(&pids);
     }
     if (record->action >= ACTION_CHIP && record->action <= ACTION_LIE)
@@ -520,8 +463,7 @@ int inject_do(struct ground *ground, enum inject_action action, const struct inj
     if (!ground->silent && action != ACTION_LIE && ground->where == GROUND_UP)
         harm_note(ground, action, targets);
     if (action <= ACTION_CONTINUE) {
-        int numbers[] = {SIGKILL, SIGSTOP, SIGCONT};
-        rc = do_signal(ground, numbers[action], targets, ret);
+        rc = do_signal(ground, action, targets, ret);
         if (rc == EXIT_OK && action == ACTION_STOP)
             keep_all(ground, action, how, targets, ret);
         if (rc == EXIT_OK && action == ACTION_CONTINUE)

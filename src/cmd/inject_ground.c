@@ -497,6 +497,7 @@ static void every_process(void (*visit)(void *context, pid_t pid), void *context
 struct seeking {
     const struct ground *ground;
     const char *label;        /* of the shim */
+    pid_t shim;               /* the one that was found; 0: none */
     char mark[PATH_MAX + 32]; /* in the environment of what it keeps; a '/' at its end: so it begins */
     pid_list *pids;
     bool agents; /* agents alone */
@@ -537,6 +538,8 @@ static void seek_shim(void *context, pid_t pid)
     ground_state(seeking->ground, "", machines);
     if (realpath(machines, real) && strncmp(folder, real, strlen(real)) == 0)
         snprintf(seeking->mark, sizeof seeking->mark, "PHX_TASK_DIR=%s", folder);
+    if (seeking->mark[0])
+        seeking->shim = pid;
 }
 
 static void seek_task(void *context, pid_t pid)
@@ -546,14 +549,28 @@ static void seek_task(void *context, pid_t pid)
         add_process(seeking->pids, pid);
 }
 
-/* An agent that was started by hand may name its directory in other words, and a task may work elsewhere. */
-static void own_processes(const struct ground *ground, struct seeking *seeking)
+/* A task may work elsewhere, and hide its environment from what it makes; but it has a parent. Processes of
+ * `phalanx inject` are left out: what an agent was ordered to do outlives it. */
+static void seek_child(void *context, pid_t pid)
 {
-    if (kill(ground->agent, 0) == 0)
-        add_process(seeking->pids, ground->agent);
-    snprintf(seeking->mark, sizeof seeking->mark, "PHX_TASK_DIR=%s/", ground->data);
-    if (!seeking->agents)
-        every_process(seek_task, seeking);
+    struct seeking *seeking = context;
+    struct process_facts facts;
+    bool ours = false;
+    if (!process_facts(pid, &facts) || facts.state == 'Z' || has_word(pid, "cmdline", "inject", 1))
+        return;
+    for (size_t i = 0; i < seeking->pids->len && !ours; i++)
+        ours = seeking->pids->items[i] == facts.parent;
+    if (ours || (seeking->shim && facts.parent == seeking->shim))
+        add_process(seeking->pids, pid);
+}
+
+static void add_descendants(struct seeking *seeking)
+{
+    size_t before;
+    do {
+        before = seeking->pids->len;
+        every_process(seek_child, seeking);
+    } while (seeking->pids->len > before);
 }
 
 static void machine_processes(const struct ground *ground, const char *machine, struct seeking *seeking)
@@ -563,10 +580,18 @@ static void machine_processes(const struct ground *ground, const char *machine, 
     if (!state[0])
         return;
     processes_visit(state, seek_machine, seeking);
-    if (realpath(state, real) && strcmp(real, state) != 0)
+    if (!realpath(state, real))
+        snprintf(real, sizeof real, "%s", state);
+    if (strcmp(real, state) != 0)
         processes_visit(real, seek_machine, seeking);
-    if (ground->where == GROUND_MACHINE)
-        own_processes(ground, seeking);
+    /* An agent that was started by hand may name its directory in other words. */
+    if (ground->where == GROUND_MACHINE && kill(ground->agent, 0) == 0)
+        add_process(seeking->pids, ground->agent);
+    if (seeking->agents)
+        return;
+    snprintf(seeking->mark, sizeof seeking->mark, "PHX_TASK_DIR=%s/", real);
+    every_process(seek_task, seeking);
+    add_descendants(seeking);
 }
 
 void ground_processes(const struct ground *ground, const struct target *target, pid_list *ret_pids)
@@ -585,8 +610,10 @@ void ground_processes(const struct ground *ground, const struct target *target, 
             *slash = '.';
         seeking.label = label;
         every_process(seek_shim, &seeking);
-        if (seeking.mark[0])
+        if (seeking.mark[0]) {
             every_process(seek_task, &seeking);
+            add_descendants(&seeking);
+        }
     }
 }
 

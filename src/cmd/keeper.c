@@ -38,18 +38,12 @@ static void collect(void *context, pid_t pid)
 /* Waits for the end of one process. False: it was still there at the deadline. */
 static bool await_process(pid_t pid, int64_t deadline_ns)
 {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int fd = process_watch(pid);
     if (fd < 0)
         return true;
-    struct pollfd ended = {.fd = fd, .events = POLLIN};
-    int rc;
-    do {
-        int64_t left_ns = deadline_ns - client_clock();
-        int64_t left_ms = left_ns > 0 ? left_ns / NS_PER_MS + 1 : 0;
-        rc = poll(&ended, 1, left_ms < INT32_MAX ? (int)left_ms : INT32_MAX);
-    } while (rc < 0 && errno == EINTR);
+    bool ended = process_await(fd, deadline_ns);
     close(fd);
-    return rc > 0;
+    return ended;
 }
 
 /* Waits for the end of all of them. `number` is sent to each that is found (0: nothing). */

@@ -1,15 +1,21 @@
 #include "cmd/processes.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/units.h"
+#include "cmd/client.h"
 
 enum { LINE_BYTES = 16384 };
 
@@ -154,4 +160,58 @@ bool processes_exist(const char *state)
     bool any = false;
     processes_visit(state, found, &any);
     return any;
+}
+
+/* --- one process ---------------------------------------------------------------------------------------- */
+
+bool process_facts(pid_t pid, struct process_facts *ret)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = 0;
+    const char *open_at = strchr(text, '('), *close_at = strrchr(text, ')'); /* a name may have both in it */
+    long parent;
+    unsigned long long started;
+    struct process_facts facts = {0};
+    if (!open_at || !close_at ||
+        sscanf(close_at + 1,
+               " %c %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+               " %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+               &facts.state, &parent, &started) != 3)
+        return false;
+    snprintf(facts.name, sizeof(facts.name), "%.*s", (int)(close_at - open_at - 1), open_at + 1);
+    facts.parent = (pid_t)parent;
+    facts.started = started;
+    *ret = facts;
+    return true;
+}
+
+uint64_t processes_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+    return (uint64_t)now.tv_sec * per_second + (uint64_t)now.tv_nsec * per_second / NS_PER_SECOND;
+}
+
+int process_watch(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+bool process_await(int watch, int64_t deadline_ns)
+{
+    struct pollfd ended = {.fd = watch, .events = POLLIN};
+    int rc;
+    do {
+        int64_t left_ns = deadline_ns - client_clock();
+        int64_t left_ms = left_ns > 0 ? left_ns / NS_PER_MS + 1 : 0;
+        rc = poll(&ended, 1, left_ms < INT32_MAX ? (int)left_ms : INT32_MAX);
+    } while (rc < 0 && errno == EINTR);
+    return rc > 0;
 }

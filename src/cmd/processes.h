@@ -3,6 +3,7 @@
 #define PHX_CMD_PROCESSES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Calls `visit` with every process of the machine whose state directory is `state`: its agent names it on the
@@ -13,5 +14,20 @@ bool processes_exist(const char *state); /* there is one */
 /* The same of the whole cluster in the folder `data`, a real path: its controller, agents and shims. A task
  * never outlives its shim. */
 void processes_of_cluster(const char *data, void (*visit)(void *context, pid_t pid), void *context);
+
+/* Of /proc/PID/stat. False: there is no such process. */
+struct process_facts {
+    char name[16], state; /* of its program's file; 'R', 'S', 'Z', ... */
+    pid_t parent;
+    uint64_t started; /* in clock ticks since boot */
+};
+bool process_facts(pid_t pid, struct process_facts *ret);
+uint64_t processes_now(void); /* as `started` */
+
+/* A descriptor that becomes readable when the process has ended, whoever gets its number after that; -1 with
+ * errno. The caller closes it. */
+int process_watch(pid_t pid);
+/* False: it has not ended at `deadline_ns` of client_clock(). */
+bool process_await(int watch, int64_t deadline_ns);
 
 #endif
