@@ -147,6 +147,28 @@ void client_close(struct client *client)
             close(files[i]);
 }
 
+/* A server of plain HTTP breaks the handshake, and answers without one; what a server of TLS answers then is
+ * 400, if anything. */
+static bool answers_without_tls(const struct client *client)
+{
+    struct buf url BUF_CLEANUP = {0};
+    struct str server = buf_str(&client->server), https = STR("https://");
+    struct http_client *http;
+    struct error error;
+    int code = 0;
+    if (!str_starts(server, https))
+        return false;
+    buf_printf(&url, "http://" STR_FORMAT,
+               STR_ARG(((struct str){server.data + https.len, server.len - https.len})));
+    if (http_client_new(buf_str(&url), &http, &error) < 0)
+        return false;
+    struct http_request request = {
+        .path = STR("/version"), .timeout_ms = CLIENT_CONNECT_MS, .connect_ms = CLIENT_CONNECT_MS};
+    bool answers = http_client_call(http, &request, &code, &error) == HTTP_ANSWERED && code != 400;
+    http_client_free(http);
+    return answers;
+}
+
 static int unreachable(struct client *client, enum http_result result, const struct error *error)
 {
     bool tls = !client->quiet && client->http && (result == HTTP_NOT_HTTP || result == HTTP_BROKE) &&
@@ -154,6 +176,10 @@ static int unreachable(struct client *client, enum http_result result, const str
     if (tls)
         say("%s: it speaks HTTPS; set PHALANX_CONFIG to a kubeconfig file for it (`phalanx up --secure` "
             "writes DIR/kubeconfig)",
+            client->server.data);
+    else if (!client->quiet && result == HTTP_NOT_HTTP && answers_without_tls(client))
+        say("%s: it speaks plain HTTP, without TLS; name it as http:// with --server, PHALANX_SERVER or in "
+            "the kubeconfig file",
             client->server.data);
     else if (!client->quiet)
         say("no controller answers at %s: %s", client->server.data, error->text);

@@ -63,11 +63,20 @@ static void tether_is_welcome(struct local_machine *machine)
 static const char *advice(const struct local_machine *machine, enum wire_reason reason, bool opened)
 {
     bool tls = machine->host->tls != NULL;
+    if (reason == WIRE_PEER_TLS)
+        return ": the controller wants TLS; start the agent with --tls-ca, --tls-cert and --tls-key "
+               "(`phalanx certs agent` makes them)";
+    if (reason == WIRE_PEER_PLAIN)
+        return "; start the controller with --tls-cert, --tls-key and --client-ca, or the agent without "
+               "--tls-ca, --tls-cert and --tls-key";
+    if (reason == WIRE_PEER_HTTP)
+        return ": that is the controller's API, or another server; --controller takes the address that the "
+               "controller was given as --agents, not its API";
     if (opened && tls)
-        return "; the other end may not speak TLS, or not accept this certificate, or be another program: "
+        return "; the other end may not accept this certificate, or be another program: "
                "--controller takes the address that the controller was given as --agents, not its API";
     if (opened)
-        return "; the other end may be another program, or want TLS (--tls-ca, --tls-cert, --tls-key): "
+        return "; the other end may be another program: "
                "--controller takes the address that the controller was given as --agents, not its API";
     return reason == WIRE_TIMEOUT ? "; a firewall may drop what is sent there"
                                   : "; it is tried again until it answers";

@@ -144,6 +144,9 @@ static void closed(struct wire_conn *conn, enum wire_reason reason, const char *
     bool proves = proves_death(reason);
     driver_closed(peer->controller->driver, session_of(peer), proves,
                   proves ? wire_reason_name(reason) : why);
+    if (reason == WIRE_PEER_TLS)
+        peer_log_refusal(peer, "it speaks TLS; start it without --tls-ca, --tls-cert and --tls-key, or the "
+                               "controller with --tls-cert, --tls-key and --client-ca");
     peer_free(peer);
 }
 

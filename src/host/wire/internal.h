@@ -3,6 +3,7 @@
  *   stream.c    bytes of an open connection, in and out
  *   connect.c   connections being made
  *   tls.c       TLS below a connection
+ *   first.c     what the peer speaks, by its first bytes
  */
 #ifndef PHX_HOST_WIRE_INTERNAL_H
 #define PHX_HOST_WIRE_INTERNAL_H
@@ -74,6 +75,8 @@ struct wire_conn {
     bool accepted;   /* by a listener: its owner knows of it once it is open */
     bool shaking;    /* counted in wire->connecting for its handshake */
     bool has_handle; /* tcp was initialised */
+    bool heard;      /* the peer has sent something */
+    bool framed;     /* a whole frame of it: what it speaks is settled */
     bool overflowed;
     bool failing; /* inside its `closed` callback: wire_close has nothing left to do */
 };
@@ -107,6 +110,15 @@ const char *wire_tls_name(const struct conn_tls *tls);
 /* By the settings as they are now, which may be newer than the handshake. */
 int wire_tls_check(const struct conn_tls *tls, struct error *error);
 int64_t wire_tls_ends_s(const struct conn_tls *tls);
+
+/* first.c. True: the peer speaks something else than this side, which `ret_reason` and `ret_why` say. */
+bool wire_first_wrong(const struct wire_conn *conn, struct str bytes, enum wire_reason *ret_reason,
+                      const char **ret_why);
+/* The last words of a connection without a whole frame, of which these bytes were received. */
+bool wire_last_wrong(const struct wire_conn *conn, struct str bytes, enum wire_reason *ret_reason,
+                     const char **ret_why);
+/* What a listener answers a peer that speaks something else, so that its first bytes tell the peer. */
+struct str wire_first_answer(enum wire_reason reason);
 
 /* connect.c */
 void wire_on_sweep(uv_timer_t *timer); /* gives up what takes too long */

@@ -214,8 +214,10 @@ static ssize_t deliver_all(struct wire_conn *conn, const char *data, size_t len,
         int rc = codec_frame(data + pos, len - pos, &bytes, &used, error);
         if (rc == 0)
             break;
-        if (rc > 0)
+        if (rc > 0) {
+            conn->framed = true;
             rc = deliver(conn, bytes, error);
+        }
         if (rc < 0)
             return rc;
         pos += used;
@@ -223,10 +225,17 @@ static ssize_t deliver_all(struct wire_conn *conn, const char *data, size_t len,
     return (ssize_t)pos;
 }
 
+/* `bytes`: received, and no whole frame. */
+static void conn_break(struct wire_conn *conn, struct str bytes, enum wire_reason reason, const char *why)
+{
+    (void)wire_last_wrong(conn, bytes, &reason, &why);
+    wire_conn_fail(conn, reason, why);
+}
+
 static void conn_read(struct wire_conn *conn, ssize_t count, const uv_buf_t *buffer)
 {
     if (count < 0) {
-        wire_conn_fail(conn, reason_of((int)count), uv_strerror((int)count));
+        conn_break(conn, buf_str(&conn->in), reason_of((int)count), uv_strerror((int)count));
         return;
     }
     struct error error;
@@ -239,7 +248,7 @@ static void conn_read(struct wire_conn *conn, ssize_t count, const uv_buf_t *buf
     if (conn->state != CONN_OPEN)
         return;
     if (used < 0) {
-        wire_conn_fail(conn, WIRE_PROTOCOL, error.text);
+        conn_break(conn, (struct str){data, len}, WIRE_PROTOCOL, error.text);
         return;
     }
     if (!kept && (size_t)used < len)
@@ -291,11 +300,30 @@ static void conn_read_tls(struct wire_conn *conn, const char *data, size_t len)
     }
 }
 
+/* False: the peer speaks something else; the connection is over. */
+static bool conn_hear_first(struct wire_conn *conn, struct str bytes)
+{
+    enum wire_reason reason;
+    const char *why;
+    conn->heard = true;
+    if (!wire_first_wrong(conn, bytes, &reason, &why))
+        return true;
+    struct str answer = wire_first_answer(reason);
+    if (conn->accepted && answer.len > 0 && conn->in_flight == 0) {
+        uv_buf_t buffer = uv_buf_init((char *)answer.data, (unsigned)answer.len);
+        (void)uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1); /* best effort, as to whoever it is */
+    }
+    wire_conn_fail(conn, reason, why);
+    return false;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
     struct wire_conn *conn = stream->data;
     struct wire *wire = conn->wire;
     if (count == 0 || conn->state != CONN_OPEN)
+        return;
+    if (count > 0 && !conn->heard && !conn_hear_first(conn, (struct str){buffer->base, (size_t)count}))
         return;
     if (conn->tls && count > 0)
         conn_read_tls(conn, buffer->base, (size_t)count);

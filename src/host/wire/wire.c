@@ -11,6 +11,9 @@ static const char *const reason_names[] = {
     [WIRE_TIMEOUT] = "timeout",
     [WIRE_PROTOCOL] = "protocol error",
     [WIRE_OVERFLOW] = "peer too slow",
+    [WIRE_PEER_TLS] = "peer speaks TLS",
+    [WIRE_PEER_PLAIN] = "peer speaks no TLS",
+    [WIRE_PEER_HTTP] = "peer speaks HTTP",
 };
 
 const char *wire_reason_name(enum wire_reason reason)

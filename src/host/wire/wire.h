@@ -37,6 +37,9 @@ enum wire_reason {
     WIRE_TIMEOUT, /* no answer to connect, or the kernel gave up sending */
     WIRE_PROTOCOL, /* the peer sent bytes that are no frame or message */
     WIRE_OVERFLOW, /* the peer reads too slowly: the queue's limit was passed */
+    WIRE_PEER_TLS, /* its first bytes are TLS's, and this side speaks none */
+    WIRE_PEER_PLAIN, /* its first bytes are none of TLS, which this side speaks */
+    WIRE_PEER_HTTP,  /* its first bytes are an answer of HTTP: another port was meant */
 };
 const char *wire_reason_name(enum wire_reason reason); /* "eof", "protocol error" ... */
 

@@ -53,6 +53,7 @@ static void server_closed(struct wire_conn *conn, enum wire_reason reason, const
 {
     server.closed++;
     server.conn = NULL;
+    server.reason = reason;
 }
 
 static void server_refused(void *context, const char *peer, const char *why)
@@ -176,6 +177,20 @@ static void test_strangers(void **state)
     expect_refused(NULL, NULL, "127.0.0.1"); /* in the clear */
 }
 
+/* One side speaks TLS and the other does not: both know by what they have seen. */
+static void test_one_side_only(void **state)
+{
+    struct wire_tls *a = settings("good", "good/server"), *b = settings("good", "good/agents/m-1");
+    exchange("127.0.0.1", a, NULL, true, both_ended);
+    assert_int_equal(client.reason, WIRE_PEER_TLS);
+    assert_non_null(strstr(server.why, "speaks no TLS"));
+    exchange("127.0.0.1", NULL, b, true, both_ended);
+    assert_int_equal(client.reason, WIRE_PEER_PLAIN);
+    assert_int_equal(server.reason, WIRE_PEER_TLS);
+    wire_tls_free(a);
+    wire_tls_free(b);
+}
+
 /* A controller that is not the one asked for, and an agent's certificate at the controller's place. */
 static void test_impostor(void **state)
 {
@@ -282,7 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_strangers), cmocka_unit_test(test_one_side_only),
         cmocka_unit_test(test_impostor),
         cmocka_unit_test(test_revoked),
     };
