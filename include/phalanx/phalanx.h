@@ -65,7 +65,7 @@ enum phx_code {
     PHX_ERROR_NONE = -7,    /* there is no such checkpoint or key; often not a failure at all */
     PHX_ERROR_CORRUPT = -8, /* a stored shard is not what was saved */
     PHX_ERROR_SPACE = -9,   /* the caller's buffer is too small; *ret_len says what is needed */
-    PHX_ERROR_REJOIN = -10, /* the membership changes: call phx_rejoin */
+    PHX_ERROR_REJOIN = -10, /* the membership has changed: call phx_rejoin */
     PHX_ERROR_RETRY = -11,  /* from a step: what this rank has is no good, make it again (phx_retry) */
 };
 

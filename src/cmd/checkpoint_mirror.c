@@ -80,7 +80,7 @@ int checkpoint_mirror(const char *address, const char *folder, int64_t step, boo
     for (size_t i = 0; i < list.entries.len && rc == 0; i++)
         rc = copy(&place, store, folder, arena_strdup(&arena, list.entries.items[i].key), whole, error);
     if (rc == 0 && list.entries.len == 0)
-        rc = error_set(error, ERROR_NOT_FOUND, "%s: no checkpoint is in it%s", address,
+        rc = error_set(error, ERROR_NOT_FOUND, "%s: contains no checkpoint%s", address,
                        step >= 0 ? " of that step" : "");
     vec_done(&list.entries);
     object_store_close(store);

@@ -50,7 +50,7 @@ static bool load(const char *path, struct arena *arena, struct str text, struct 
         return false;
     }
     if (docs.len != 1) {
-        fprintf(stderr, "%s: %zu documents where one is wanted\n", path, docs.len);
+        fprintf(stderr, "%s: expected one document, got %zu\n", path, docs.len);
         return false;
     }
     struct field_errors errors = {.arena = arena};

@@ -299,7 +299,7 @@ static bool read_settings(struct arguments *arguments)
         return true;
     int rc = settings_file_read(path, SETTINGS_BYTES_MAX, &arguments->arena, &settings, &error);
     if (rc == 0 && !settings)
-        rc = error_set(&error, ERROR_INVALID, "%s: one document is wanted", path);
+        rc = error_set(&error, ERROR_INVALID, "%s: expected exactly one document", path);
     if (rc < 0)
         say("%s", error.text);
     arguments->host.probe_settings = settings;

@@ -325,9 +325,9 @@ static int parse(struct check *check, int argc, char **argv)
         } else if (option == 'p') {
             buf_printf(&check->only, "%s%s", check->only.len ? "," : "", optarg);
         } else if (option == 'n' && !str_to_i64(str_from(optarg), 1, ROUNDS_MAX, &check->rounds)) {
-            return complain("--rounds", "a number from 1 is wanted");
+            return complain("--rounds", "expected a number from 1");
         } else if (option == 'e' && !duration_parse(str_from(optarg), &check->every_ns)) {
-            return complain("--every", "a duration such as 10s is wanted");
+            return complain("--every", "expected a duration such as 10s");
         } else if (option == 'b') {
             check->since_boot = true;
         } else if (option == 'j') {

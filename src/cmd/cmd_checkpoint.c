@@ -308,7 +308,7 @@ static int parse(struct options *options, int argc, char **argv)
             fputs(usage, stdout);
             return -1;
         } else if (option == 'S' && !str_to_i64(str_from(optarg), 0, INT64_MAX, &options->step)) {
-            say("--step %s: a number from 0 is wanted", optarg);
+            say("--step %s: expected a number from 0", optarg);
             return EXIT_USAGE;
         } else if (option == 'o') {
             options->output = optarg;

@@ -214,7 +214,8 @@ static int parse(struct command *command, int argc, char **argv)
     else if (with->access.client_ca && !with->tls_cert)
         wrong = "--client-ca needs --tls-cert";
     else if (with->access.tokens && !with->tls_cert && strncmp(with->api_address, "127.", 4) != 0)
-        wrong = "tokens can be read on the way: --tokens needs --tls-cert, or an API on loopback";
+        wrong = "tokens would cross the network in the clear: --tokens needs --tls-cert, or an --api on a "
+                "loopback address";
     if (wrong)
         say("%s", wrong);
     return wrong ? -1 : 0;
@@ -250,12 +251,12 @@ static void announce(const struct command *command, const struct controller *con
                 roles);
     if (!options->tls_cert && !is_loopback(options->api_address))
         fprintf(stderr,
-                "warning: the API at %s has no TLS and no authentication: everybody who reaches it may do "
-                "everything; --tls-cert, --tls-key and --client-ca close it (docs/access.md)\n",
+                "warning: the API at %s has no TLS and no authentication: anyone who reaches it may do "
+                "everything; --tls-cert, --tls-key and --client-ca restrict it (docs/access.md)\n",
                 options->api_address);
     if (!options->tls_cert && !is_loopback(options->agent_address))
         fprintf(stderr,
-                "warning: agents at %s need no certificate: everybody who reaches the port may be one\n",
+                "warning: agents at %s need no certificate: anyone who reaches the port can pose as one\n",
                 options->agent_address);
 }
 

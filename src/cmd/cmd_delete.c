@@ -126,7 +126,7 @@ static int delete_named(struct deleting *deleting, char **args, int count)
         if (count == 1) {
             if (deleting->labels || deleting->all)
                 return delete_many(deleting, kind);
-            say("which %s? a name, --selector or --all is needed", kind->plural);
+            say("which %s? give a name, --selector or --all", kind->plural);
             return EXIT_USAGE;
         }
         args++;

@@ -146,7 +146,7 @@ static bool list_folder(const struct diagnose_options *options, struct folder *f
         else if (file.rank >= 0)
             vec_push(&folder->dumps, file);
         else if (options->verbose)
-            say(STR_FORMAT ": passed over: no rank at the end of its name", STR_ARG(name));
+            say(STR_FORMAT ": skipped: its name does not end with a rank", STR_ARG(name));
     }
     closedir(dir);
     if (folder->dumps.len)
@@ -205,7 +205,7 @@ static void take_dump(const struct diagnose_options *options, struct folder *fol
     bool pickle = pickle_is(text);
     if (!pickle && !str_starts(start, STR("{"))) {
         if (options->verbose)
-            say(STR_FORMAT ": passed over: neither a pickle of protocol 2 nor a JSON object",
+            say(STR_FORMAT ": skipped: neither a pickle of protocol 2 nor a JSON object",
                 STR_ARG(file->name));
         return;
     }
@@ -215,7 +215,7 @@ static void take_dump(const struct diagnose_options *options, struct folder *fol
     if (code == 0) {
         folder->read++;
         if (error.code != ERROR_NONE)
-            say(STR_FORMAT ": passed over: %s", STR_ARG(file->name), error.text);
+            say(STR_FORMAT ": skipped: %s", STR_ARG(file->name), error.text);
     } else {
         say(STR_FORMAT ": %s", STR_ARG(file->name), error.text);
         folder->refused++;
@@ -342,7 +342,7 @@ static int diagnose(const struct diagnose_options *options, struct folder *folde
     for (size_t i = 0; i < folder->logs.len; i++)
         take_log(options, folder, &folder->logs.items[i], flight, &bytes);
     if (!folder->read && !folder->lines) {
-        say("%s: no dump and no watchdog's line that can be read", options->folder);
+        say("%s: contains no readable dump and no watchdog line", options->folder);
         return EXIT_NOT_FOUND;
     }
     flight_judge(flight, &diagnosis);

@@ -138,12 +138,12 @@ static int parse(struct asked *asked, int argc, char **argv)
             int which = letter - 256;
             asked->given[which] = true;
             if (!value_parse(kinds[which].kind, optarg, &asked->value[which])) {
-                say("--%s %s: %s is wanted", kinds[which].name, optarg, kinds[which].wanted);
+                say("--%s %s: expected %s", kinds[which].name, optarg, kinds[which].wanted);
                 return EXIT_USAGE;
             }
         }
     }
-    return optind < argc ? complain("no argument is wanted") : EXIT_OK;
+    return optind < argc ? complain("expected no argument") : EXIT_OK;
 }
 
 /* --- what is printed ------------------------------------------------------------------------------ */
@@ -243,11 +243,11 @@ int cmd_ettr(int argc, char **argv)
     if (bounds && !(asked.given[FAILURES] && asked.given[EXPOSURE]))
         return complain("--failures and --exposure go together");
     if (!bounds && !asked.given[MTTF] && !(asked.given[MACHINES] && asked.given[RATE]))
-        return complain("--machines and --rate are wanted, or --mttf");
+        return complain("expected --machines and --rate, or --mttf");
     if (!bounds && asked.given[MTTF] && (asked.given[MACHINES] || asked.given[RATE]))
-        return complain("--mttf takes the place of --machines and --rate");
+        return complain("--mttf replaces --machines and --rate; give one or the other");
     if (!bounds && asked.value[WRITE] == 0 && asked.value[INTERVAL] == 0)
-        return complain("checkpoints that cost nothing have no best interval: --interval is wanted");
+        return complain("checkpoints that cost nothing have no best interval: give --interval");
     struct answer answer = {.json = asked.json};
     answer.writer.out = &answer.out;
     if (asked.json)

@@ -150,7 +150,7 @@ static void put_restart(struct buf *out, const struct doc *phalanx, size_t index
     else
         buf_printf(out, "not over yet");
     if (down >= 0 && !doc_get(record, "steppedTime") && !doc_get(record, "startedTime"))
-        buf_printf(out, ", until the next restart or the end: it came to no step");
+        buf_printf(out, ", until the next restart or the end: no step was made");
     if (steps >= 0) {
         buf_add_str(out, STR(", "));
         put_count(out, steps, "step");

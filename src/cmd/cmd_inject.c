@@ -228,7 +228,7 @@ static bool is_complete(enum inject_action action, const struct inject_how *how)
     if (action == ACTION_SLOW && !how->cpu_percent && !how->loss_ppm)
         say("slow needs --cpu or --loss");
     else if (action == ACTION_LIE && !how->code.len)
-        say("lie needs --code: what is reported");
+        say("lie needs --code, the fault to report");
     else if (how->for_ns && !inject_stands(action))
         say("%s cannot be undone: no --for", inject_action_names[action]);
     else
@@ -354,12 +354,13 @@ static int heal(struct ground *ground, char **words, int count)
             if (str_to_i64(str_from(words[i]), 1, INT32_MAX, &number)) {
                 vec_push(&standing, number);
             } else {
-                say("heal: \"%s\" is no number; `phalanx inject list` has them", words[i]);
+                say("heal: \"%s\" is not the number of an injection; `phalanx inject list` shows them",
+                    words[i]);
                 rc = EXIT_USAGE;
             }
         }
         if (count == 0) {
-            say("heal what? a number of `phalanx inject list`, or all");
+            say("heal: expected a number of `phalanx inject list`, or all");
             rc = EXIT_USAGE;
         }
     }

@@ -101,7 +101,7 @@ static int show(const struct listing *listing)
         else if (doc_len(items))
             put_table(&out, items->array.items, doc_len(items));
         else
-            say(listing->all ? "nothing was counted of any machine" : "no machine is a lemon");
+            say(listing->all ? "no failure of any machine was counted" : "no machine is a lemon");
         output_write(&out);
     }
     client_reply_done(&reply);

@@ -359,7 +359,7 @@ static int run(struct logging *logging, const char *target)
     if (rc != EXIT_OK)
         return rc;
     if (logging->readings.len == 0 && !logging->follow) {
-        say("%s: %s", target, pods ? "none of its pods has started" : "it has no pods");
+        say("%s: %s", target, pods ? "none of its pods have started" : "it has no pods");
         return EXIT_FAILED;
     }
     rc = read_streams(logging);

@@ -85,8 +85,9 @@ static int export(struct mindcluster *command, const char *what, const char *abo
     bool of_job = strcmp(what, "reset-config") == 0 || strcmp(what, "hccl") == 0;
     if ((!of_node && !of_job && strcmp(what, "public-faults") != 0) ||
         (of_node || of_job) != (about != NULL)) {
-        say(about || !(of_node || of_job) ? "export: what \"%s\" is nobody knows; see --help"
-                                          : "export %s: of which one? See --help",
+        say(about || !(of_node || of_job) ? "export: unknown kind \"%s\", expected device-info, node-info, "
+                                            "public-faults, reset-config or hccl"
+                                          : "export %s: the name of the node or JobSet is missing",
             what);
         return EXIT_USAGE;
     }
@@ -176,7 +177,7 @@ static int import_reset(struct mindcluster *command, const char *file, const str
     struct error error = {0};
     struct doc *made;
     if (!job.len) {
-        say("%s: whose ranks these are is not said: give --job JOBSET", file);
+        say("%s: does not name its job: give --job JOBSET", file);
         return EXIT_USAGE;
     }
     int rc = fetch(command, "faults", (struct str){0}, "", &faults);
@@ -225,7 +226,7 @@ static int import_table(struct mindcluster *command, const char *file, const str
         rc = fetch_pods(command, job, &all);
         job = rc == EXIT_OK ? mindcluster_find_job(&table, doc_get(all.doc, "items")) : job;
         if (rc == EXIT_OK && !job.len) {
-            say("%s: no one job runs where this table has its ranks: give --job JOBSET", file);
+            say("%s: no single job runs on the table's machines: give --job JOBSET", file);
             rc = EXIT_FAILED;
         }
     }
@@ -254,7 +255,7 @@ static int import(struct mindcluster *command, const char *path)
     struct file_docs docs = {0};
     int rc = files_read(path, &docs) ? EXIT_OK : EXIT_FAILED;
     if (rc == EXIT_OK && docs.list.len == 0) {
-        say("%s: there is nothing in it", path);
+        say("%s: the document is empty", path);
         rc = EXIT_FAILED;
     }
     for (size_t i = 0; rc == EXIT_OK && i < docs.list.len; i++)

@@ -256,7 +256,7 @@ static int learn(const struct arguments *arguments)
             continue;
         struct buf report BUF_CLEANUP = {0};
         qualify_report_text(&reports[i], &arguments->options.golden, &report);
-        fprintf(stderr, "%sphalanx qualify: nothing is learnt from a machine that fails\n", report.data);
+        fprintf(stderr, "%sphalanx qualify: a test failed, so no thresholds were learnt\n", report.data);
         code = EXIT_FAILED;
     }
     if (code == EXIT_OK) {

@@ -59,7 +59,7 @@ static int parse(struct report *report, int argc, char **argv)
             return -1;
         }
         if (option == 'c' && !str_to_i64(str_from(optarg), 0, INT32_MAX, &report->chip)) {
-            say("--chip: \"%s\" is no number", optarg);
+            say("--chip: \"%s\" is not a number", optarg);
             return -1;
         }
         if ((option == 'r' || option == 'o') && report->assertion) {

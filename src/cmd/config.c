@@ -26,7 +26,7 @@ static int in_memory(struct str text)
 {
     int fd = memfd_create("phalanx-credentials", MFD_CLOEXEC);
     if (fd < 0 || write(fd, text.data, text.len) != (ssize_t)text.len) {
-        say("memory for credentials cannot be had");
+        say("no memory for credentials");
         return -1;
     }
     return fd;
@@ -110,7 +110,7 @@ bool client_read_config(struct client *client, bool server_given)
     if (rc == 0)
         rc = yaml_parse_all(&arena, buf_str(&text), &documents, &error);
     if (rc < 0 || documents.len != 1) {
-        say("%s: %s", path, rc < 0 ? error.text : "one document is wanted");
+        say("%s: %s", path, rc < 0 ? error.text : "expected exactly one document");
         return false;
     }
     return take(client, path, documents.items[0], server_given);

@@ -64,7 +64,7 @@ static int await(struct asking *asking)
         client_reply_done(&asking->reply);
         asking->reply = (struct client_reply){0};
         if ((now.tv_sec - began.tv_sec) * NS_PER_SECOND > PATIENCE_NS) {
-            say("the ranks' records have not come in %lld s", (long long)(PATIENCE_NS / NS_PER_SECOND));
+            say("no records of the ranks arrived within %lld s", (long long)(PATIENCE_NS / NS_PER_SECOND));
             return EXIT_TIMEOUT;
         }
         poll(NULL, 0, LOOK_MS);
@@ -178,7 +178,7 @@ static int judge(const struct asking *asking)
         if (!asking->parts[i].answered)
             say("no record of " STR_FORMAT " on " STR_FORMAT ": " STR_FORMAT, STR_ARG(asking->parts[i].pod),
                 STR_ARG(asking->parts[i].machine),
-                STR_ARG(asking->parts[i].record.len ? asking->parts[i].record : STR("nothing was heard")));
+                STR_ARG(asking->parts[i].record.len ? asking->parts[i].record : STR("no answer")));
     return worst;
 }
 

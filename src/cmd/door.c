@@ -91,7 +91,7 @@ int door_report(const char *path, const struct door_report *report, struct error
     int64_t code = 0;
     if (!answered || !str_cut(buf_str(&answer), ' ', &version, &rest) ||
         !str_cut(rest, ' ', &status, &head) || !str_to_i64(status, 100, 599, &code))
-        return error_set(error, ERROR_UNAVAILABLE, "the agent gives no answer");
+        return error_set(error, ERROR_UNAVAILABLE, "the agent does not answer");
     const char *end = strstr(answer.data, "\r\n\r\n");
     if (end)
         body = str_trim(str_from(end + 4));

@@ -78,7 +78,7 @@ static int add_part(struct export *export, const struct shard *shard, const stru
     uint32_t axis, index, count;
     if (!read_place(header, name, &axis, &index, &count))
         return error_set(error, ERROR_CORRUPT,
-                         STR_FORMAT ": region " STR_FORMAT ": which part it is of, is not readable",
+                         STR_FORMAT ": region " STR_FORMAT ": its part cannot be read",
                          STR_ARG(shard->path), STR_ARG(name));
     struct region *region = find(export, name);
     if (!region) {
@@ -91,7 +91,7 @@ static int add_part(struct export *export, const struct shard *shard, const stru
     if (region->axis != axis || region->count != count ||
         !str_equal(region->dtype, doc_str(doc_get(part->doc, "dtype"), STR(""))))
         return error_set(error, ERROR_CORRUPT,
-                         STR_FORMAT ": region " STR_FORMAT ": other ranks describe it otherwise",
+                         STR_FORMAT ": region " STR_FORMAT ": other ranks describe it differently",
                          STR_ARG(shard->path), STR_ARG(name));
     if (!region->parts[index].doc) /* replicas of it are the same */
         region->parts[index] = *part;
@@ -105,7 +105,7 @@ static int read_shard(struct export *export, struct shard *shard, struct error *
     if (!header)
         return error_set(error, ERROR_UNSUPPORTED,
                          STR_FORMAT
-                         " holds no named regions (phx_checkpoint_register): only its program can read it",
+                         " has no named regions (phx_checkpoint_register): only its program can read it",
                          STR_ARG(shard->path));
     uint64_t limit = shard->header.len - (uint64_t)(data - shard->data);
     for (size_t i = 0; i < doc_len(header); i++) {
@@ -115,7 +115,7 @@ static int read_shard(struct export *export, struct shard *shard, struct error *
             continue;
         if (!read_part(member->value, data, limit, &part))
             return error_set(error, ERROR_CORRUPT,
-                             STR_FORMAT ": region " STR_FORMAT ": shape or offsets are not readable",
+                             STR_FORMAT ": region " STR_FORMAT ": its shape or offsets cannot be read",
                              STR_ARG(shard->path), STR_ARG(member->key));
         int rc = add_part(export, shard, header, member->key, &part, error);
         if (rc < 0)
@@ -138,7 +138,7 @@ static int measure(struct region *region, struct error *error)
     for (uint32_t i = 0; i < region->count && !why; i++) {
         const struct part *part = &region->parts[i];
         if (!part->doc) {
-            why = "not all of its parts are there";
+            why = "some of its parts are missing";
             break;
         }
         size_t dims = doc_len(doc_get(part->doc, "shape"));

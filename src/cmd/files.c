@@ -95,7 +95,7 @@ bool files_read(const char *path, struct file_docs *docs)
     }
     free(entries);
     if (count == 0)
-        say("%s: no *.yaml, *.yml or *.json in it", path);
+        say("%s: contains no *.yaml, *.yml or *.json", path);
     return good && count > 0;
 }
 

@@ -243,7 +243,7 @@ int inject_heal(struct ground *ground, int64_t number)
     char path[PATH_MAX + 64];
     record_path(ground, number, path);
     if (access(path, F_OK) < 0) {
-        say("nothing stands under the number %lld", (long long)number);
+        say("no injection has the number %lld", (long long)number);
         return EXIT_NOT_FOUND;
     }
     int rc = read_record(ground, number, &arena, &record) ? heal(ground, &record) : EXIT_FAILED;
@@ -414,7 +414,7 @@ static int guard(const struct ground *ground, const target_list *targets)
         return EXIT_OK; /* whoever sent the order has counted */
     if (ground->sure || hit <= 1 || (double)hit <= ground->max_share * (double)all)
         return EXIT_OK;
-    say("%zu of %zu machines would be hit, more than %.0f %%: say --yes, or --max-share", hit, all,
+    say("%zu of %zu machines would be hit, more than %.0f %%: raise --max-share, or give --yes", hit, all,
         100 * ground->max_share);
     return EXIT_FAILED;
 }

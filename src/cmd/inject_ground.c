@@ -49,7 +49,7 @@ int ground_open(struct ground *ground, const char *data, const char *job)
     snprintf(path, sizeof path, "%s/ready", ground->data);
     FILE *file = fopen(path, "re");
     if (!file || !fgets(url, sizeof url, file)) {
-        say("%s is not the folder of a cluster that is up (`phalanx up --data`)", ground->data);
+        say("%s is not the folder of a running cluster (`phalanx up --data`)", ground->data);
         if (file)
             fclose(file);
         return EXIT_NOT_FOUND;
@@ -250,7 +250,7 @@ void ground_say_missing(const struct ground *ground, const struct inject_selecto
     bool rack = selector->choice == CHOICE_NAME && !selector->by_pod &&
                 (selector->kind == INJECT_RACK || (selector->kind >= INJECT_CHIP && !selector->part.len));
     if (!rack) {
-        say("nothing runs that is \"%s\"", text);
+        say("no running object matches \"%s\"", text);
         return;
     }
     rack_list racks = {0};
@@ -319,7 +319,7 @@ static int resolve_ranks(struct ground *ground, const struct inject_selector *se
     else
         copy_text(job, str_from(ground->job));
     if (!job[0]) {
-        say("a rank of which job? (--job NAME, or \"rank 3 of jobset/NAME\")");
+        say("the job of the rank is missing: --job NAME, or \"rank 3 of jobset/NAME\"");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < ground->pods.len; i++) {

@@ -67,9 +67,9 @@ static pid_t stranger(const char *cgroup, const pid_list *pids)
 }
 
 static const char own_group_of_up[] =
-    "`phalanx up` has to be run as one who may make control groups (root), so that each machine has its own";
+    "`phalanx up` must run as a user who may make control groups (root), so that each machine has its own";
 static const char own_group_of_agent[] =
-    "its agent has to be started in one of its own, as systemd does (deploy/systemd)";
+    "its agent must run in a control group of its own, as systemd does (deploy/systemd)";
 
 int harm_cut(const struct ground *ground, const struct target *target, const struct inject_how *how,
              path_list *paths, size_t *count)
@@ -408,7 +408,7 @@ int harm_report(struct ground *ground, enum inject_action action, const struct t
         snprintf(code, sizeof code, STR_FORMAT, STR_ARG(how->code));
     if (how->place.len)
         snprintf(place, sizeof place, STR_FORMAT, STR_ARG(how->place));
-    struct str evidence = action == ACTION_LIE ? STR("reported by phalanx inject; it is not true")
+    struct str evidence = action == ACTION_LIE ? STR("a false report by phalanx inject")
                                                : STR("injected by phalanx inject");
     int rc = post(ground,
                   &(struct report){.machine = target->machine,

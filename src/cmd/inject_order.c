@@ -70,7 +70,7 @@ static int read_target(const struct order_options *options, const struct doc *sp
                          STR_ARG(order->object), why);
     if (selector.choice != CHOICE_NAME || !(whole || selector.by_pod) ||
         (whole && !str_is(selector.name, options->machine)))
-        return error_set(error, ERROR_INVALID, "\"" STR_FORMAT "\" is nothing of machine %s",
+        return error_set(error, ERROR_INVALID, "\"" STR_FORMAT "\" is not an object of machine %s",
                          STR_ARG(order->object), options->machine);
     struct str job = doc_str(doc_get(spec, "job"), STR(""));
     *target = (struct target){.kind = selector.kind, .rank = doc_int(doc_get(spec, "rank"), -1)};
@@ -110,7 +110,7 @@ static int read_order(struct arena *arena, const struct order_options *options, 
     if (heals(ret))
         return 0;
     if (!is_order_name(ret->name))
-        return error_set(error, ERROR_INVALID, "\"" STR_FORMAT "\" is no name of an order",
+        return error_set(error, ERROR_INVALID, "\"" STR_FORMAT "\" is not a valid name of an order",
                          STR_ARG(ret->name));
     if (!inject_action_find(ret->action, &ret->what))
         return error_set(error, ERROR_UNSUPPORTED, "this agent knows no action \"" STR_FORMAT "\"",
@@ -135,7 +135,7 @@ static int check_limits(const struct ground *ground, const struct order *order, 
     if (order->how.for_ns > FOR_MAX_NS)
         return error_set(error, ERROR_LIMIT, "at most an hour, then it is undone");
     if (stands && count >= STANDING_MAX)
-        return error_set(error, ERROR_LIMIT, "%zu injections stand on this machine already", count);
+        return error_set(error, ERROR_LIMIT, "this machine already has %zu injections", count);
     return 0;
 }
 
@@ -348,7 +348,7 @@ static int carry_out(struct ground *ground, const struct order *order)
     if (rc == EXIT_OK)
         printf(STR_FORMAT "\n", STR_ARG(buf_str(&count)));
     else if (rc == EXIT_NOT_FOUND)
-        printf("nothing runs here that is " STR_FORMAT "\n", STR_ARG(order->object));
+        printf("no running object here matches " STR_FORMAT "\n", STR_ARG(order->object));
     injected_done(&done);
     vec_done(&before);
     vec_done(&targets);

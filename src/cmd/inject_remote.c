@@ -91,7 +91,7 @@ static int send_target(struct ground *ground, enum inject_action action, const s
     struct doc *spec = doc_new(&arena, DOC_OBJECT);
     char text[TARGET_NAME_MAX + 32];
     if (!target->machine[0]) {
-        say("the controller of such a cluster is not reached by an order: end it on its own machine");
+        say("agents cannot stop the controller: end it on its own machine");
         return EXIT_USAGE;
     }
     target_text(target, text);
@@ -170,7 +170,7 @@ static int await(struct ground *ground, asked_list *asked)
     for (size_t i = 0; i < asked->len; i++) {
         const struct asked *one = &asked->items[i];
         if (!one->answered)
-            say("%s: nothing was heard of the order %s", one->machine, one->name);
+            say("%s: no answer to the order %s", one->machine, one->name);
         else if (!one->good || !one->quiet)
             say("%s: %s: " STR_FORMAT, one->machine, one->name, STR_ARG(buf_str(&one->answer)));
         rc = one->answered && one->good ? rc : EXIT_FAILED;
@@ -276,7 +276,7 @@ static int choose(struct ground *ground, const remote_list *standing, char **nam
             vec_push(chosen, standing->items[i]);
     }
     if (!all && chosen->len < (size_t)count) {
-        say("heal: not all of them stand; `phalanx inject list` has those that do");
+        say("heal: some of these injections do not exist; `phalanx inject list` shows those that do");
         return EXIT_NOT_FOUND;
     }
     int rc = all ? ground_look(ground) : EXIT_OK;

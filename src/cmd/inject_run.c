@@ -288,7 +288,7 @@ static int show(struct running *running)
             target_text(&targets.items[k], text);
             printf("%s %s", k ? "," : "", text);
         }
-        printf("%s", rc == EXIT_OK ? "" : " (nothing that is there now)");
+        printf("%s", rc == EXIT_OK ? "" : " (no object matches now)");
         if (step->repeat > 1)
             printf(", %u times", step->repeat);
         printf("\n");
@@ -309,7 +309,7 @@ static int begin(struct running *running)
     for (size_t i = 0; i < scenario->expect_count; i++)
         if (scenario->expects[i].what == EXPECT_SURVIVORS && running->ground->where == GROUND_API) {
             fprintf(stderr,
-                    "%s:%u:%u: survivorsKeepTheirProcesses takes a cluster on this computer (--data)\n",
+                    "%s:%u:%u: survivorsKeepTheirProcesses needs a cluster on this computer (--data)\n",
                     running->options->file, scenario->expects[i].line, scenario->expects[i].column);
             return EXIT_USAGE;
         }

@@ -321,7 +321,7 @@ static bool holds_recovered(struct judging *judging, const struct scenario_expec
     char text[24];
     duration_format(longest_ns, text);
     buf_printf(&judging->why, "%zu restarts, the longest took %s%s", watch->restarts.len, text,
-               open ? "; one has not come to its next step" : "");
+               open ? "; one has not made its next step" : "");
     return !open && longest_ns <= expect->ns;
 }
 
@@ -333,7 +333,7 @@ static bool holds_survivors(struct judging *judging)
         gone += watch->faults.items[i].restarted;
         looked += watch->faults.items[i].checked ? watch->faults.items[i].survivors.len : 0;
     }
-    buf_printf(&judging->why, "%zu of %zu processes that were not hit were gone after the recovery", gone,
+    buf_printf(&judging->why, "%zu of %zu processes that were not hit had ended after the recovery", gone,
                looked);
     return gone == 0 && looked > 0;
 }

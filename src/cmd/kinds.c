@@ -146,7 +146,7 @@ bool kind_leading(char ***args, int *count, const struct kind **ret_kind)
     const struct kind *kind = kind_find(str_from(first));
     if (!kind || *count < 2) {
         if (kind)
-            say("which %s? a name is missing after \"%s\"", kind->singular, first);
+            say("which %s? the name is missing after \"%s\"", kind->singular, first);
         else
             kind_say_unknown(str_from(first));
         return false;

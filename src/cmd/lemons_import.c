@@ -173,7 +173,7 @@ static bool read_history(struct history *history, struct str text)
             return false;
     }
     if (!history->failures.len) {
-        say("%s: no failure in it: a line is machine,start,end,cause[,domain]", history->path);
+        say("%s: contains no failure; expected lines machine,start,end,cause[,domain]", history->path);
         return false;
     }
     qsort(history->failures.items, history->failures.len, sizeof *history->failures.items, by_start);
@@ -317,7 +317,7 @@ static void put_summary(const struct history *history, struct buf *out)
     buf_printf(out, "%zu of the %zu machines that failed were lemons at some time", lemons,
                history->machines);
     if (judged)
-        buf_printf(out, "; %zu of %zu that were called so failed again within %lld days (%zu %%)", again,
+        buf_printf(out, "; %zu of %zu lemons failed again within %lld days (%zu %%)", again,
                    judged, (long long)history->cluster.lemons.window_days,
                    (again * 100 + judged / 2) / judged);
     buf_add_char(out, '\n');

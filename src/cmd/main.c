@@ -64,7 +64,7 @@ static const struct command commands[] = {
     {"events", cmd_events, "list events, oldest first"},
     {"delete", cmd_delete, "delete objects"},
     {"wait", cmd_wait, "wait for a condition"},
-    {"rerun", cmd_rerun, "run a job again that has ended, from its last checkpoint"},
+    {"rerun", cmd_rerun, "rerun a job that has ended, from its last checkpoint"},
     {"top", cmd_top, "show chips, steps per second and ETTR of jobs and machines"},
     {"lemons", cmd_lemons, "list machines that fail again and again"},
     {"cordon", cmd_cordon, "keep new work away from a machine"},

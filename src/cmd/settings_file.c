@@ -16,7 +16,7 @@ int settings_file_read(const char *path, size_t bytes_max, struct arena *arena, 
     if (rc < 0)
         return error_wrap(error, "%s", path);
     if (documents.len > 1)
-        return error_set(error, ERROR_INVALID, "%s: one document is wanted", path);
+        return error_set(error, ERROR_INVALID, "%s: expected exactly one document", path);
     *ret_document = documents.len ? documents.items[0] : NULL;
     return 0;
 }

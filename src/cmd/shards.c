@@ -37,14 +37,14 @@ static const char *check_header(struct shard *shard, int fd)
     struct stat info;
     uint32_t version;
     if (fstat(fd, &info) < 0 || pread(fd, bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return "it is cut short";
+        return "it is truncated";
     if (!shard_header_get(bytes, crc32c, &shard->header, &version))
         return "its header is damaged";
     if (version != SHARD_VERSION)
         return "its format has another version";
     if (shard->header.step != shard->step || shard->header.attempt != shard->attempt ||
         shard->header.rank != shard->rank)
-        return "it holds another shard than its name says";
+        return "it holds a shard other than its name says";
     if ((uint64_t)info.st_size - SHARD_HEADER_SIZE != shard->header.len)
         return "its size is not what its header says";
     return NULL;
@@ -137,7 +137,7 @@ int shards_scan(const char *folder, struct shards *ret_shards, struct error *err
     closedir(parent);
     if (!shards.list.len) {
         shards_done(&shards);
-        return error_set(error, ERROR_NOT_FOUND, "%s: no checkpoint is in it (step-N/attempt-A-rank-R.shard)",
+        return error_set(error, ERROR_NOT_FOUND, "%s: contains no checkpoint (step-N/attempt-A-rank-R.shard)",
                          folder);
     }
     qsort(shards.list.items, shards.list.len, sizeof *shards.list.items, by_name);

@@ -225,7 +225,7 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
          * restoring checks it. */
         return held_known(&ctx->keep.held, slot) || held_verify(&ctx->keep.held, slot)
                    ? 0
-                   : job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",
+                   : job_fail(error, PHX_ERROR_CORRUPT, "this rank's copy of step %llu in memory is damaged",
                               (unsigned long long)offer->step);
     return job_adopt_fetch(ctx, offer, holder, older, error);
 }

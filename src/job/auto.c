@@ -132,7 +132,8 @@ static int hear(struct job_auto *chosen, phx_context *ctx, const char *key, uint
     if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &plan.hold_every, &plan.save_every, &plan.next) !=
             3 ||
         plan.next <= step)
-        return job_fail(error, PHX_ERROR_INVALID, "\"%s\" is no plan of checkpoints: ranks differ", key);
+        return job_fail(error, PHX_ERROR_INVALID,
+                        "\"%s\" is not a checkpoint plan: the ranks run different versions", key);
     chosen->plan = plan;
     return 0;
 }

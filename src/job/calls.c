@@ -181,7 +181,7 @@ int phx_kv_get(phx_context *ctx, const char *key, void *buf, size_t cap, size_t 
         return job_fail(error, PHX_ERROR_SPACE, "\"%s\" has %zu bytes, the buffer %zu", key, call.len, cap);
     }
     if (call.status != 0)
-        return job_fail(error, call.status, "nobody has put \"%s\"", key);
+        return job_fail(error, call.status, "no rank has put \"%s\"", key);
     *ret_len = call.len;
     return 0;
 }

@@ -25,7 +25,7 @@ int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *err
     bool any = ctx->last.valid || ctx->restore.valid;
     if (status == 0 && any && step <= floor)
         status =
-            job_fail(error, PHX_ERROR_INVALID, "step %llu doesn't rise above %llu, which is saved already",
+            job_fail(error, PHX_ERROR_INVALID, "step %llu is not above step %llu, which is already saved",
                      (unsigned long long)step, (unsigned long long)floor);
     return status;
 }
@@ -197,7 +197,7 @@ static int restore_source(phx_context *ctx, struct source *ret_source, struct ph
     if (status == 0 && ctx->agreement.broken)
         status = job_fail(error, PHX_ERROR_CORRUPT, "%s", ctx->agreement.text);
     if (slot >= 0 && status == 0 && !held_verify(&ctx->keep.held, slot))
-        status = job_fail(error, PHX_ERROR_CORRUPT, "what this rank holds of step %llu is damaged",
+        status = job_fail(error, PHX_ERROR_CORRUPT, "this rank's copy of step %llu in memory is damaged",
                           (unsigned long long)ctx->restore.step);
     if (slot >= 0) {
         source.data = held_data(&ctx->keep.held, slot);
@@ -217,7 +217,7 @@ static int restore_source(phx_context *ctx, struct source *ret_source, struct ph
 static int fail_world(const struct shard_id *id, uint32_t world, struct phx_error *error)
 {
     return job_fail(error, PHX_ERROR_INVALID,
-                    "step %llu was saved by %u ranks, this world has %u: only named regions can be cut anew "
+                    "step %llu was saved by %u ranks, this world has %u: only named regions can be resharded "
                     "(phx_checkpoint_load)",
                     (unsigned long long)id->step, world, id->world);
 }
@@ -317,7 +317,8 @@ int phx_checkpoint_take(phx_context *ctx, uint64_t step, unsigned where, struct 
     bool store = (where & PHX_IN_STORAGE) != 0, held = (where & (PHX_IN_MEMORY | PHX_IN_PEER)) != 0;
     int status = check_registered(ctx, error);
     if (status == 0 && (where == 0 || (where & ~(PHX_IN_MEMORY | PHX_IN_STORAGE | PHX_IN_PEER)) != 0))
-        status = job_fail(error, PHX_ERROR_INVALID, "where is neither memory, nor a peer, nor storage");
+        status = job_fail(error, PHX_ERROR_INVALID,
+                          "`where` names none of PHX_IN_MEMORY, PHX_IN_PEER and PHX_IN_STORAGE");
     if (status != 0)
         return status;
     if (held && !(store && ctx->settings.memory_dir[0] == '\0'))
@@ -336,7 +337,7 @@ int phx_checkpoint_rescue(phx_context *ctx, uint64_t step, struct phx_error *err
         status = job_failure(ctx, error);
     else if (ctx->failure == 0)
         status = job_fail(error, PHX_ERROR_INVALID,
-                          "the attempt goes on: phx_checkpoint_take keeps what all ranks take");
+                          "the attempt has not ended: use phx_checkpoint_take, which all ranks call");
     pthread_mutex_unlock(&ctx->mutex);
     return status == 0 ? job_keep_rescue(ctx, step, regions->parts, regions->count + 1, regions->key, error)
                        : status;

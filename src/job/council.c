@@ -270,13 +270,12 @@ static void refuse_incomplete(struct phx_context *ctx)
     const struct plan_choice *choice = &ctx->council->choice;
     char text[200];
     if (choice->missing == 0)
-        snprintf(text, sizeof text, "nobody holds anything newer than what is committed");
+        snprintf(text, sizeof text, "no rank holds a step newer than the newest commit");
     else
-        snprintf(
-            text, sizeof text,
-            "no dying checkpoint: of step %llu nobody holds the shard of rank %u%s, in all %u are missing",
-            (unsigned long long)choice->step, choice->missing_first, choice->missing > 1 ? " and others" : "",
-            choice->missing);
+        snprintf(text, sizeof text,
+                 "no dying checkpoint: no survivor holds the shard of step %llu of rank %u%s (%u missing)",
+                 (unsigned long long)choice->step, choice->missing_first,
+                 choice->missing > 1 ? " and others" : "", choice->missing);
     refuse(ctx, text);
 }
 

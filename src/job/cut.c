@@ -45,7 +45,7 @@ void job_cut_told(struct phx_context *ctx, const struct star_message *message)
         valid = get_part(message->value + (size_t)rank * PART_SIZE, ctx->settings.world, &cut.parts[rank]);
     if (!valid) {
         job_cut_drop(&cut);
-        job_join_failed(ctx, PHX_ERROR_IO, "rank 0 sent an invalid list of shards to cut anew");
+        job_join_failed(ctx, PHX_ERROR_IO, "rank 0 sent an invalid list of shards to reshard");
         return;
     }
     job_cut_drop(&agreement->cut);

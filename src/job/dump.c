@@ -109,6 +109,6 @@ int job_dump_end(struct phx_context *ctx, struct phx_error *error)
     if (!ctx->restore.valid || agreement->broken)
         return job_fail(error, PHX_ERROR_NONE, "%s", agreement->text);
     job_saved(ctx, ctx->restore.step, agreement->dumped);
-    return job_fail(error, PHX_ERROR_REJOIN, "the state of step %llu was written, the gang begins anew",
+    return job_fail(error, PHX_ERROR_REJOIN, "step %llu was written as a dying checkpoint; the gang restarts",
                     (unsigned long long)ctx->restore.step);
 }

@@ -115,7 +115,8 @@ int held_folder(const char *dir, bool make, struct phx_error *error)
         return !make && errno == ENOENT ? job_fail(error, PHX_ERROR_NONE, "%.120s does not exist", dir)
                                         : job_fail_errno(error, errno, "inspect %.120s", dir);
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid())
-        return job_fail(error, PHX_ERROR_IO, "%.120s is no folder of this user", dir);
+        return job_fail(error, PHX_ERROR_IO, "%.120s does not belong to this user, or is not a directory",
+                        dir);
     return 0;
 }
 
@@ -411,9 +412,9 @@ static int put_header(struct held *held, int index, const struct shard_header *h
     shard_header_put(header, job_crc32c, slot->map);
     look_at(held, slot);
     slot->checked = slot->sealed ? 1 + (uint64_t)held->attempt : 0;
-    return slot->sealed
-               ? 0
-               : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s was overwritten", held->dir);
+    return slot->sealed ? 0
+                        : job_fail(error, PHX_ERROR_CORRUPT,
+                                   "the checkpoint in memory in %.120s was overwritten", held->dir);
 }
 
 int held_seal(struct held *held, int index, uint64_t step, size_t len, uint64_t key, struct phx_error *error)

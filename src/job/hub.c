@@ -375,11 +375,12 @@ static int admit(struct phx_context *ctx, struct job_conn *conn, const struct st
         return -1;
     if (message->key_len != strlen(settings->jobset) ||
         memcmp(message->key, settings->jobset, message->key_len) != 0)
-        reject(conn, PHX_ERROR_INVALID, "this is another job set's rendezvous");
+        reject(conn, PHX_ERROR_INVALID, "another job set uses this rendezvous");
     else if (message->world != settings->world || rank == 0 || rank >= settings->world)
         reject(conn, PHX_ERROR_INVALID, "rank or world size don't match those of rank 0");
     else if (message->status != settings->standalone)
-        reject(conn, PHX_ERROR_INVALID, "one of us has an agent, the other one is stand-alone");
+        reject(conn, PHX_ERROR_INVALID,
+               "this rank and rank 0 must both have an agent, or both be stand-alone");
     else if (!settings->standalone && message->attempt < ctx->attempt)
         reject(conn, PHX_ERROR_FENCED, "a newer attempt has started");
     else if (ctx->met && ctx->members[rank] != MEMBER_ABSENT)

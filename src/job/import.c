@@ -33,7 +33,7 @@ static int map_file(const char *path, struct file *ret_file, struct phx_error *e
     reason = errno;
     close(fd);
     if (!plain)
-        return job_fail(error, PHX_ERROR_CORRUPT, "%.150s is no file with anything in it", path);
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.150s is empty or not a regular file", path);
     if (data == MAP_FAILED)
         return job_fail_errno(error, reason, "map %.150s", path);
     *ret_file = (struct file){path, data, (size_t)info.st_size};
@@ -74,7 +74,7 @@ int phx_checkpoint_import(phx_context *ctx, const char *path, size_t *ret_count,
     if (status != 0)
         return status;
     size_t len = safetensors_header_len(file.data, file.len);
-    status = len == 0 ? job_fail(error, PHX_ERROR_CORRUPT, "%.150s is no safetensors file", path)
+    status = len == 0 ? job_fail(error, PHX_ERROR_CORRUPT, "%.150s is not a safetensors file", path)
                       : safetensors_read(file.data, len, file.len, path, &tensors, error);
     if (status == 0) {
         status = fill(&ctx->regions, &file, &tensors, ret_count, error);

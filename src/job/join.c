@@ -105,10 +105,11 @@ static int join_timed_out(struct phx_context *ctx, struct phx_error *error)
         return job_fail(error, PHX_ERROR_TIMEOUT, "the agent at %.107s doesn't answer",
                         settings->agent_socket);
     if (ctx->hub != NULL && job_hub_missing(ctx, missing, sizeof missing))
-        return job_fail(error, PHX_ERROR_TIMEOUT, "of %u ranks these have not joined: %s", settings->world,
+        return job_fail(error, PHX_ERROR_TIMEOUT, "ranks that have not joined, of %u: %s", settings->world,
                         missing);
     return job_fail(error, PHX_ERROR_TIMEOUT, "rank 0 at %.100s port %s %s", settings->host, settings->port,
-                    ctx->spoke.state == SPOKE_JOINING ? "still waits for other ranks" : "can't be reached");
+                    ctx->spoke.state == SPOKE_JOINING ? "is still waiting for other ranks"
+                                                      : "can't be reached");
 }
 
 int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_error *error)

@@ -350,12 +350,12 @@ static int wait_for_slot(struct phx_context *ctx, uint64_t step, unsigned where,
     struct job_keep *keep = &ctx->keep;
     const uint64_t *floor = keep->any ? &keep->step : ctx->restore.valid ? &ctx->restore.step : NULL;
     if (floor != NULL && step <= *floor)
-        return job_fail(error, PHX_ERROR_INVALID, "step %llu doesn't rise above %llu, which is held already",
+        return job_fail(error, PHX_ERROR_INVALID, "step %llu is not above step %llu, which is already held",
                         (unsigned long long)step, (unsigned long long)*floor);
     int status = job_failure(ctx, error);
     while (status == 0 && must_wait(ctx, where)) {
         if (ctx->any_left)
-            return job_fail_peer(error, ctx->left_rank, "has left; no further step is held by all");
+            return job_fail_peer(error, ctx->left_rank, "has left; no later step can be held by all ranks");
         job_wait(ctx, JOB_NEVER);
         status = job_failure(ctx, error);
     }
@@ -460,7 +460,7 @@ int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *
     bool is_held = status == 0 && keep->newest >= 0 && keep->held.slots[keep->newest].step >= step;
     keep->peer.sending = keep->storing = -1; /* they will not come there any more */
     if (status == 0 && !is_held && (slot = free_slot(ctx)) < 0)
-        status = job_fail(error, PHX_ERROR_SPACE, "every slot holds what is still wanted");
+        status = job_fail(error, PHX_ERROR_SPACE, "every slot holds a checkpoint that is still needed");
     pthread_mutex_unlock(&ctx->mutex);
     if (status != 0 || is_held)
         return status;
@@ -494,7 +494,7 @@ int phx_checkpoint_held(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
     while (status == 0 && !by_all(&ctx->keep, step)) {
         status = job_failure(ctx, error);
         if (status == 0 && !job_wait(ctx, deadline_ns))
-            status = job_fail(error, PHX_ERROR_TIMEOUT, "step %llu is not held by every rank",
+            status = job_fail(error, PHX_ERROR_TIMEOUT, "not every rank holds step %llu",
                               (unsigned long long)step);
     }
     job_pace_phase(&ctx->pace, phase, job_now_ns());

@@ -202,7 +202,7 @@ int offer_open(const char *dir, const struct offer *offer, struct shard_header *
     }
     if (fd >= 0)
         close(fd);
-    return job_fail(error, PHX_ERROR_CORRUPT, "%.160s does not hold what it did", path);
+    return job_fail(error, PHX_ERROR_CORRUPT, "%.160s has changed since it was offered", path);
 }
 
 /* Reads and sums up, each piece to its place or, with `forget`, all to the same; false at an early end. */
@@ -237,8 +237,8 @@ static int read_offer(const char *dir, const struct offer *offer, uint8_t *to, b
     close(fd);
     return whole ? 0
                  : job_fail(error, PHX_ERROR_CORRUPT,
-                            "what is held in %.120s of rank %u is damaged: the checksum is wrong", dir,
-                            offer->rank);
+                            "the checkpoint in memory in %.120s of rank %u is damaged: its checksum is wrong",
+                            dir, offer->rank);
 }
 
 int offer_read(const char *dir, const struct offer *offer, uint8_t *to, struct phx_error *error)
@@ -268,8 +268,8 @@ int offer_front(const char *dir, const struct offer *offer, uint8_t *to, size_t 
     close(fd);
     *ret_got = len;
     return whole ? 0
-                 : job_fail(error, PHX_ERROR_CORRUPT, "what is held in %.120s of rank %u is cut short", dir,
-                            offer->rank);
+                 : job_fail(error, PHX_ERROR_CORRUPT,
+                            "the checkpoint in memory in %.120s of rank %u is truncated", dir, offer->rank);
 }
 
 /* ---- on the wire ---- */

@@ -226,11 +226,12 @@ int phx_checkpoint_copied(phx_context *ctx, uint64_t step, int64_t timeout_ms, s
     enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_SAVE, job_now_ns());
     const struct job_peer *peer = &ctx->keep.peer;
     if (!job_peer_exists(ctx))
-        status = job_fail(error, PHX_ERROR_INVALID, "there is no other machine that could keep a copy");
+        status = job_fail(error, PHX_ERROR_INVALID, "no other machine of the job can keep a copy");
     while (status == 0 && !(peer->any_by_all && peer->by_all >= step)) {
         status = job_failure(ctx, error);
         if (status == 0 && !job_wait(ctx, deadline_ns))
-            status = job_fail(error, PHX_ERROR_TIMEOUT, "step %llu is not copied by every rank",
+            status = job_fail(error, PHX_ERROR_TIMEOUT,
+                              "not every rank's copy of step %llu has arrived at its peer",
                               (unsigned long long)step);
     }
     if (status == 0)

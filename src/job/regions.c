@@ -52,7 +52,7 @@ static int check_all(const struct phx_region *regions, size_t count, size_t *ret
 {
     size_t len = 0;
     if (regions == NULL || count == 0 || count > PHX_REGIONS_MAX)
-        return job_fail(error, PHX_ERROR_INVALID, "1 to %d regions are wanted", PHX_REGIONS_MAX);
+        return job_fail(error, PHX_ERROR_INVALID, "expected 1 to %d regions", PHX_REGIONS_MAX);
     for (size_t i = 0; i < count; i++) {
         size_t size = 0;
         int status = region_size(&regions[i], &size, error);
@@ -178,8 +178,7 @@ int job_regions_fill(const struct job_regions *regions, const uint8_t *data, siz
     if (len != regions->len || memcmp(data, header->iov_base, header->iov_len) != 0)
         return job_fail(
             error, PHX_ERROR_INVALID,
-            "the checkpoint is of other regions than those that are registered (phalanx checkpoint show "
-            "lists them)");
+            "the checkpoint has other regions than those registered (`phalanx checkpoint show` lists them)");
     data += header->iov_len;
     for (size_t i = 1; i <= regions->count; i++) {
         if (regions->parts[i].iov_len > 0)

@@ -56,8 +56,8 @@ static int check(const phx_context *ctx, struct phx_error *error)
         return 0;
     return job_fail(error, PHX_ERROR_INVALID, "%s",
                     ctx == NULL                ? "the context is NULL"
-                    : ctx->settings.standalone ? "there is no agent that could say where to go on"
-                                               : "phx_join was not told that this program can rejoin");
+                    : ctx->settings.standalone ? "a stand-alone program cannot rejoin: no agent runs it"
+                                               : "phx_options.rejoins was not set in phx_join");
 }
 
 int phx_retry(phx_context *ctx, const char *reason, struct phx_error *error)
@@ -164,7 +164,7 @@ static int wait_for_word(struct phx_context *ctx, int64_t deadline_ns, struct ph
         if (ctx->failure == PHX_ERROR_FENCED)
             return job_failure(ctx, error);
         if (!job_wait_apart(ctx, deadline_ns))
-            return job_fail(error, PHX_ERROR_TIMEOUT, "the agent has not said where this process goes on");
+            return job_fail(error, PHX_ERROR_TIMEOUT, "the agent has not named the next attempt in time");
     }
     while (ctx->rejoin.waiters > 0)
         job_wait_apart(ctx, JOB_NEVER);

@@ -140,7 +140,7 @@ static int add_part(struct reshard *reshard, struct wanted *wanted, uint32_t ran
         return status;
     if (!agrees(wanted, region))
         return job_fail(error, PHX_ERROR_CORRUPT,
-                        "region %.120s: the shard of rank %u describes it otherwise than others do",
+                        "region %.120s: rank %u's shard describes it differently from other shards",
                         region->name, rank);
     struct part *part = &wanted->parts[region->index];
     if (part->known) /* replicas of it are the same */
@@ -346,7 +346,7 @@ int reshard_fill(struct reshard *reshard, const uint8_t *data, size_t len, struc
         const struct part *part = &wanted->parts[piece->part];
         intersect(wanted, piece->part, piece->begin, &box);
         if (part->offset > len || part_size(wanted, &box) > len - part->offset)
-            return job_fail(error, PHX_ERROR_CORRUPT, "region %.120s: the shard of rank %u is cut short",
+            return job_fail(error, PHX_ERROR_CORRUPT, "region %.120s: the shard of rank %u is truncated",
                             wanted->own->name, rank);
         copy_box(wanted, &box, data + part->offset);
         reshard->filled++;

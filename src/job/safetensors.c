@@ -64,12 +64,12 @@ static bool take(struct parser *parser, char wanted, const char *why)
 /* NUL-terminated in place. */
 static bool take_string(struct parser *parser, char **ret_text)
 {
-    if (!take(parser, '"', "a string is wanted"))
+    if (!take(parser, '"', "expected a string"))
         return false;
     char *start = parser->at;
     while (*parser->at != '"') {
         if ((unsigned char)*parser->at < ' ' || *parser->at == '\\')
-            return fail(parser, "a string has something else than plain characters");
+            return fail(parser, "a string has characters other than printable ASCII");
         parser->at++;
     }
     *parser->at++ = '\0';
@@ -82,7 +82,7 @@ static bool take_number(struct parser *parser, uint64_t *ret_value)
     uint64_t value = 0;
     skip_blanks(parser);
     if (*parser->at < '0' || *parser->at > '9')
-        return fail(parser, "a number is wanted");
+        return fail(parser, "expected a number");
     for (; *parser->at >= '0' && *parser->at <= '9'; parser->at++)
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, (uint64_t)(*parser->at - '0'), &value))
@@ -94,12 +94,12 @@ static bool take_number(struct parser *parser, uint64_t *ret_value)
 static bool take_numbers(struct parser *parser, uint64_t *values, size_t max, uint32_t *ret_count)
 {
     uint32_t count = 0;
-    if (!take(parser, '[', "a list of numbers is wanted"))
+    if (!take(parser, '[', "expected a list of numbers"))
         return false;
     while (!next_is(parser, ']')) {
         if (count == max)
             return fail(parser, "a list has too many numbers");
-        if ((count > 0 && !take(parser, ',', "a comma is wanted")) || !take_number(parser, &values[count++]))
+        if ((count > 0 && !take(parser, ',', "expected a comma")) || !take_number(parser, &values[count++]))
             return false;
     }
     *ret_count = count;
@@ -111,8 +111,8 @@ static bool next_member(struct parser *parser, bool first, char **ret_key)
 {
     if (next_is(parser, '}'))
         return false;
-    return (first || take(parser, ',', "a comma or a closing brace is wanted")) &&
-           take_string(parser, ret_key) && take(parser, ':', "a colon is wanted");
+    return (first || take(parser, ',', "expected a comma or a closing brace")) &&
+           take_string(parser, ret_key) && take(parser, ':', "expected a colon");
 }
 
 /* Makes room for one more item in an array that doubles at every power of two. */
@@ -134,7 +134,7 @@ static bool read_note(struct parser *parser, const char *name, const char *text)
     int used = 0;
     if (sscanf(text, "axis %9u, part %9u of %9u%n", &note.axis, &note.index, &note.count, &used) != 3 ||
         text[used] != '\0' || note.count == 0 || note.count > JOB_WORLD_MAX || note.index >= note.count)
-        return fail(parser, "which part of a region it is, is not readable");
+        return fail(parser, "the part of a region cannot be read");
     struct note *notes = grow(parser, parser->notes, parser->note_count, sizeof note);
     if (notes == NULL)
         return false;
@@ -146,7 +146,7 @@ static bool read_note(struct parser *parser, const char *name, const char *text)
 static void read_metadata(struct parser *parser)
 {
     char *key, *text;
-    if (!take(parser, '{', "an object is wanted"))
+    if (!take(parser, '{', "expected an object"))
         return;
     for (bool first = true; next_member(parser, first, &key); first = false) {
         if (!take_string(parser, &text))
@@ -176,7 +176,7 @@ static void read_region(struct parser *parser, const char *name)
     uint32_t offset_count = 0;
     unsigned seen = 0;
     char *key;
-    if (!take(parser, '{', "an object is wanted"))
+    if (!take(parser, '{', "expected an object"))
         return;
     for (bool first = true, good = true; good && next_member(parser, first, &key); first = false) {
         if (strcmp(key, "dtype") == 0)
@@ -213,21 +213,21 @@ static bool place(struct parser *parser, const struct note *note, size_t *cursor
         if (strcmp(region->name, note->name) != 0)
             continue;
         if (note->axis >= region->dims && note->count > 1)
-            return fail(parser, "a region is cut along an axis that it has not");
+            return fail(parser, "a region is split along an axis that it does not have");
         region->axis = note->axis;
         region->index = note->index;
         region->count = note->count;
         *cursor = (*cursor + i + 1) % tensors->count;
         return true;
     }
-    return fail(parser, "the metadata names a region that is not there");
+    return fail(parser, "the metadata names a region that the header lacks");
 }
 
 static void parse(struct parser *parser)
 {
     char *key;
     size_t cursor = 0;
-    if (!take(parser, '{', "an object is wanted"))
+    if (!take(parser, '{', "expected an object"))
         return;
     for (bool first = true; parser->wrong == NULL && next_member(parser, first, &key); first = false) {
         if (strcmp(key, "__metadata__") == 0)
@@ -239,7 +239,7 @@ static void parse(struct parser *parser)
     }
     skip_blanks(parser);
     if (parser->wrong == NULL && *parser->at != '\0')
-        fail(parser, "something follows the header");
+        fail(parser, "there are bytes behind the header");
     for (size_t i = 0; i < parser->note_count && parser->wrong == NULL; i++)
         place(parser, &parser->notes[i], &cursor);
 }

@@ -86,7 +86,7 @@ int job_failure(const struct phx_context *ctx, struct phx_error *error)
     if (ctx->failure == 0)
         return 0;
     if (ctx->failure == PHX_ERROR_REJOIN)
-        return job_fail(error, PHX_ERROR_REJOIN, "the membership changes: call phx_rejoin");
+        return job_fail(error, PHX_ERROR_REJOIN, "the membership has changed: call phx_rejoin");
     if (ctx->failure == PHX_ERROR_FENCED) {
         if (error != NULL)
             *error = (struct phx_error){PHX_ERROR_FENCED, -1, "a newer attempt of this task exists"};

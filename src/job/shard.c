@@ -94,7 +94,7 @@ static int check_header(const struct shard_id *id, const uint8_t *bytes, const c
     if (status != 0)
         return status;
     if (ret_header->step != id->step || ret_header->attempt != id->attempt || ret_header->rank != id->rank)
-        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s holds another shard than its name says", path);
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s holds a shard other than its name says", path);
     if (id->world != 0 && ret_header->world != id->world)
         return job_fail(error, PHX_ERROR_INVALID, "%.120s was saved by %u ranks, this world has %u", path,
                         ret_header->world, id->world);
@@ -135,7 +135,7 @@ static int open_file(const struct shard_id *id, const char *path, struct shard_h
         status = job_fail_errno(error, errno, "inspect %.120s", path);
     else if (!read_all(fd, bytes, sizeof bytes))
         status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
-                            : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
+                            : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is truncated", path);
     else
         status = check_header(id, bytes, path, ret_header, error);
     if (status == 0 && (uint64_t)info.st_size - SHARD_HEADER_SIZE != ret_header->len)
@@ -165,7 +165,7 @@ static int read_data(int fd, const char *path, const struct shard_header *header
     if (reason > 0)
         return job_fail_errno(error, reason, "read %.120s", path);
     if (reason < 0)
-        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
+        return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is truncated", path);
     return crc == header->data_crc
                ? 0
                : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is damaged: the checksum is wrong", path);
@@ -193,7 +193,7 @@ int shard_front(const struct shard_id *id, void *buf, size_t cap, struct shard_h
     size_t len = ret_header->len < cap ? (size_t)ret_header->len : cap;
     if (!read_all(fd, buf, len))
         status = errno != 0 ? job_fail_errno(error, errno, "read %.120s", path)
-                            : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is cut short", path);
+                            : job_fail(error, PHX_ERROR_CORRUPT, "%.160s is truncated", path);
     close(fd);
     *ret_got = len;
     return status;

@@ -57,7 +57,7 @@ static int load(struct run *run, struct phx_error *error)
     if (status == PHX_ERROR_NONE) {
         run->step = 0;
         status = run->loop->reset != NULL ? run->loop->reset(run->loop->job, ctx, error)
-                 : run->touched ? job_fail(error, PHX_ERROR_NONE, "there is no checkpoint to go back to")
+                 : run->touched ? job_fail(error, PHX_ERROR_NONE, "there is no checkpoint to restore")
                                 : 0;
     } else if (status == 0 && run->loop->deliver != NULL) {
         status = run->loop->deliver(run->loop->job, ctx, error);
@@ -209,7 +209,7 @@ static int ask_to_retry(struct run *run, const struct phx_error *said, struct ph
     struct phx_error ignored;
     run->state.valid = false;
     int status = phx_retry(run->ctx, said->message, &ignored);
-    return status == 0 ? job_fail(error, PHX_ERROR_REJOIN, "this rank asks for another attempt")
+    return status == 0 ? job_fail(error, PHX_ERROR_REJOIN, "this rank asked for a new attempt")
                        : PHX_ERROR_RETRY;
 }
 

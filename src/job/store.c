@@ -34,9 +34,9 @@ void job_store_moved(struct phx_context *ctx, enum job_move_kind kind, const str
     move->answered = true;
     move->answer = *moved;
     if (old_agent)
-        move->answer = (struct jobwire_moved){.status = JOBWIRE_MOVE_FAILED,
-                                              .reason = "this machine's agent is too old to bring what "
-                                                        "another number of ranks has saved"};
+        move->answer = (struct jobwire_moved){
+            .status = JOBWIRE_MOVE_FAILED,
+            .reason = "this machine's agent is too old to fetch a checkpoint of another number of ranks"};
     job_changed(ctx);
 }
 
@@ -102,10 +102,11 @@ int job_store_fetch(struct phx_context *ctx, const struct job_checkpoint_ref *re
     if (status == 0)
         status = held_reload(&ctx->keep.held, slot, error);
     if (status == 0 && job_keep_find(ctx, ref) != slot)
-        status = job_fail(error, PHX_ERROR_CORRUPT, "step %llu came from the object store as something else",
-                          (unsigned long long)ref->step);
+        status =
+            job_fail(error, PHX_ERROR_CORRUPT, "the object store returned a different shard for step %llu",
+                     (unsigned long long)ref->step);
     if (status == 0 && !held_verify(&ctx->keep.held, slot))
-        status = job_fail(error, PHX_ERROR_CORRUPT, "step %llu came damaged from the object store",
+        status = job_fail(error, PHX_ERROR_CORRUPT, "the shard of step %llu from the object store is damaged",
                           (unsigned long long)ref->step);
     pthread_mutex_unlock(&ctx->mutex);
     return status;
@@ -165,10 +166,10 @@ static int fetch_copy(struct phx_context *ctx, uint32_t rank, const struct job_c
     pthread_mutex_unlock(&ctx->mutex);
     bool there =
         status == 0 && offer_look(dir, OFFER_COPY, rank, ret_copy->slot, ret_copy) && is_of(ret_copy, ref);
-    return status == 0 && !there
-               ? job_fail(error, PHX_ERROR_CORRUPT, "step %llu came from the object store as something else",
-                          (unsigned long long)ref->step)
-               : status;
+    return status == 0 && !there ? job_fail(error, PHX_ERROR_CORRUPT,
+                                            "the object store returned a different shard for step %llu",
+                                            (unsigned long long)ref->step)
+                                 : status;
 }
 
 /* Reads the shard that this rank finds in the place of its own: the shard of the same rank of another world
@@ -216,7 +217,7 @@ int job_store_share(struct phx_context *ctx, const struct job_checkpoint_ref *re
     *ret_offers = offers;
     *ret_count = count;
     return job_fail(error, 0,
-                    "step %llu was saved by %u ranks, this world has %u: only named regions can be cut anew "
+                    "step %llu was saved by %u ranks, this world has %u: only named regions can be resharded "
                     "(phx_checkpoint_load)",
                     (unsigned long long)ref->step, found.world, settings->world);
 }

@@ -95,7 +95,7 @@ static int wait_ready(const struct line *line, int fd, short events, int64_t lim
     for (;;) {
         int64_t left_ms = (until_ns - now_ns() + 999999) / 1000000;
         if (is_stopped(line))
-            return job_fail(error, PHX_ERROR_IO, "the transfer was given up");
+            return job_fail(error, PHX_ERROR_IO, "the transfer was cancelled");
         if (left_ms <= 0)
             return job_fail(error, PHX_ERROR_TIMEOUT, "%.60s port %u doesn't answer", line->peer->address,
                             line->peer->port);
@@ -122,8 +122,8 @@ static int open_line(struct line *line, struct phx_error *error)
     socklen_t size = sizeof reason;
     snprintf(port, sizeof port, "%u", line->peer->port);
     if (line->peer->port == 0 || getaddrinfo(line->peer->address, port, &hints, &at) != 0)
-        return job_fail(error, PHX_ERROR_IO, "nothing is served at \"%.60s\" port %u", line->peer->address,
-                        line->peer->port);
+        return job_fail(error, PHX_ERROR_IO, "no rank serves checkpoints at \"%.60s\" port %u",
+                        line->peer->address, line->peer->port);
     line->fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int status = line->fd < 0 ? job_fail_errno(error, errno, "open a socket") : 0;
     if (status == 0 && connect(line->fd, at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS)
@@ -282,7 +282,7 @@ int transfer_get(const struct transfer_peer *peer, const struct transfer_request
     close_line(&line);
     if (status == 0 && crc != request->offer.crc)
         status = job_fail(error, PHX_ERROR_CORRUPT,
-                          "the shard of rank %u came damaged from %.60s: the checksum is wrong",
+                          "the shard of rank %u from %.60s is damaged: its checksum is wrong",
                           request->offer.rank, peer->address);
     return status;
 }
@@ -294,7 +294,7 @@ int transfer_front(const struct transfer_peer *peer, const struct transfer_reque
     struct answer answer = {0};
     int status = begin(&line, request, &answer, error);
     if (status == 0 && answer.number > request->front)
-        status = job_fail(error, PHX_ERROR_CORRUPT, "%.60s port %u has more than was asked for",
+        status = job_fail(error, PHX_ERROR_CORRUPT, "%.60s port %u sent more than was asked for",
                           peer->address, peer->port);
     if (status == 0)
         status = receive(&line, to, (size_t)answer.number, error);

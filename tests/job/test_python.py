@@ -122,7 +122,7 @@ def wrong_regions(job):
     refused(job, "region a: str is no tensor", {"a": "text"})
     refused(job, "writable", {"a": b"constant"})
     refused(job, "name", {"a b": bytearray(1)})
-    refused(job, "regions are wanted", {})
+    refused(job, "regions", {})
     if numpy is not None:
         refused(job, "not contiguous", {"a": numpy.zeros((4, 4))[:, 1]})
         refused(job, "complex128", {"a": numpy.zeros(1, dtype=complex)})

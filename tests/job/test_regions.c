@@ -80,7 +80,7 @@ static void test_mistakes(void **unused)
     refuse(&region, 1, "axis");
     struct phx_region twice[] = {good, good};
     refuse(twice, 2, "taken");
-    refuse(twice, 0, "regions are wanted");
+    refuse(twice, 0, "regions");
 }
 
 /* What is gathered is what is filled in again; a byte more or less, or another shape of the same size, is
