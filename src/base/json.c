@@ -373,7 +373,7 @@ static int parse_object(struct reader *reader, struct doc *node)
     }
     const struct doc_member *second, *first;
     if (doc_duplicate(node, &second, &first))
-        return error_set(reader->error, ERROR_INVALID, "%u:%u: the key \"%.*s\" stands at %u:%u already",
+        return error_set(reader->error, ERROR_INVALID, "%u:%u: the key \"%.*s\" is already at %u:%u",
                          second->line, second->column, (int)(second->key.len < 128 ? second->key.len : 128),
                          second->key.data, first->line, first->column);
     return 0;

@@ -250,7 +250,7 @@ static int freeze(struct reader *reader, struct node *node)
         return 0;
     node->frozen = true;
     if (node->doc.kind == DOC_OBJECT && doc_duplicate(&node->doc, &second, &first))
-        return error_set(reader->error, ERROR_INVALID, "byte %zu: the key \"%.*s\" stands twice in a dict",
+        return error_set(reader->error, ERROR_INVALID, "byte %zu: the key \"%.*s\" is twice in a dict",
                          reader->op_at, (int)(second->key.len < 128 ? second->key.len : 128),
                          second->key.data);
     return 0;
@@ -266,7 +266,7 @@ static int adopt(struct reader *reader, struct node *parent, struct node *child)
     if (child == parent)
         return fail(reader, ERROR_INVALID, "a container that holds itself");
     if (child->weight > PICKLE_NODES_MAX - parent->weight)
-        return fail(reader, ERROR_LIMIT, "too many values, those that are shared counted each time");
+        return fail(reader, ERROR_LIMIT, "too many values, counting shared values each time");
     parent->weight += child->weight;
     if (parent->height < child->height + 1)
         parent->height = child->height + 1;
@@ -481,7 +481,7 @@ static int step(struct reader *reader, unsigned char op)
 static int read_all(struct reader *reader, struct doc **ret_doc)
 {
     if (!pickle_is((struct str){(const char *)reader->data, reader->len}))
-        return fail(reader, ERROR_UNSUPPORTED, "this is no pickle of protocol 2");
+        return fail(reader, ERROR_UNSUPPORTED, "not a pickle of protocol 2");
     for (reader->at = 2;;) {
         reader->op_at = reader->at;
         const unsigned char *op = take(reader, 1);

@@ -190,8 +190,9 @@ static int read_alias(struct reader *reader, const yaml_event_t *event, struct d
 {
     struct anchor *anchor = str_map_get(&reader->anchors, str_from((const char *)event->data.alias.anchor));
     if (!anchor)
-        return error_set(reader->error, ERROR_INVALID, "%u:%u: there is no anchor &%.100s before this alias",
-                         line_of(event->start_mark), column_of(event->start_mark), event->data.alias.anchor);
+        return error_set(reader->error, ERROR_INVALID,
+                         "%u:%u: anchor &%.100s is not defined before this alias", line_of(event->start_mark),
+                         column_of(event->start_mark), event->data.alias.anchor);
     if (!anchor->node)
         return fail(reader, ERROR_INVALID, event->start_mark, "an alias inside of its own anchor");
     return copy_node(reader, anchor->node, event->start_mark, reader->depth, ret_node);
@@ -454,7 +455,7 @@ static int read_mapping(struct reader *reader, struct doc *node)
     }
     const struct doc_member *second, *first;
     if (doc_duplicate(node, &second, &first))
-        return error_set(reader->error, ERROR_INVALID, "%u:%u: the key \"%.*s\" stands at %u:%u already",
+        return error_set(reader->error, ERROR_INVALID, "%u:%u: the key \"%.*s\" is already at %u:%u",
                          second->line, second->column, (int)(second->key.len < 128 ? second->key.len : 128),
                          second->key.data, first->line, first->column);
     return merges.array.len ? merge_all(reader, node, &merges, mark) : 0;

@@ -74,7 +74,7 @@ static void check(const struct injection *injection, struct field_errors *errors
     if (!name_is_dns1123_label(injection->name))
         wrong(errors, "metadata.name", NULL, "must be a name of lower case letters, digits and '-'");
     if (!spec || spec->kind != DOC_OBJECT || doc_len(spec) > INJECTION_MEMBERS_MAX) {
-        wrong(errors, "spec", NULL, "must be an object that says what is done to what");
+        wrong(errors, "spec", NULL, "must be an object with an action and its target");
         return;
     }
     for (size_t i = 0; i < doc_len(spec); i++)
@@ -83,7 +83,7 @@ static void check(const struct injection *injection, struct field_errors *errors
     if (!is_action(injection->action))
         wrong(errors, "spec.action", doc_get(spec, "action"), "must be a word of lower case letters and '-'");
     if (!injection->object.len)
-        wrong(errors, "spec.object", doc_get(spec, "object"), "must name what is hit");
+        wrong(errors, "spec.object", doc_get(spec, "object"), "must name the target");
 }
 
 static bool undoes(const struct injection *injection)
@@ -220,7 +220,7 @@ void core_injection_ended(struct core *core, struct step *step, const struct err
     describe(&injection, user, &text);
     buf_printf(&text, ": " STR_FORMAT,
                STR_ARG(str_trim(end->outcome == ERRAND_TIMED_OUT
-                                    ? STR("its agent has not come to an end with it in time")
+                                    ? STR("its agent has not finished it in time")
                                     : str_head_utf8(end->output, INJECTION_SAID_MAX))));
     const char *reason = done                          ? "Injected"
                          : end->outcome == ERRAND_LOST ? "InjectionLost"

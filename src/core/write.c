@@ -73,6 +73,15 @@ bool write_refuse_taken(const struct writing *writing, const char *title, struct
                         STR_ARG(name));
 }
 
+bool write_refuse_kind(const struct writing *writing, const char *expected, const struct doc *document)
+{
+    struct str kind = doc_str(doc_get(document, "kind"), STR("")),
+               version = doc_str(doc_get(document, "apiVersion"), STR(""));
+    return write_refuse(writing, 400, "BadRequest", NULL,
+                        "expected kind %s, got kind \"" STR_FORMAT "\" of apiVersion \"" STR_FORMAT "\"",
+                        expected, STR_ARG(kind), STR_ARG(version));
+}
+
 /* --- documents ------------------------------------------------------------------------------------------ */
 
 /* What the server owns is not taken from a user's document. */

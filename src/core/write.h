@@ -23,6 +23,8 @@ bool write_refuse_missing(const struct writing *writing);
 bool write_refuse_verb(const struct writing *writing);
 /* AlreadyExists; `title`: object_kind_title. */
 bool write_refuse_taken(const struct writing *writing, const char *title, struct str name);
+/* The document is not of the kind `expected`. */
+bool write_refuse_kind(const struct writing *writing, const char *expected, const struct doc *document);
 /* Preconditions on the object as it is. */
 bool write_still_holds(const struct writing *writing, struct object_ref ref);
 /* The body as a document without what the server owns; `bytes_max`: of its text. */

@@ -78,7 +78,7 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
     if (!write_parse(writing, arena, info->bytes_max, &document))
         return false;
     if (!is_of_kind(writing, document))
-        return write_refuse(writing, 400, "BadRequest", NULL, "the object is no %s", info->name);
+        return write_refuse_kind(writing, info->name, document);
     if (info->kind != OBJECT_USER_EVENT)
         object_convert(arena, info->kind, document);
     write_set_name(writing, arena, document, info->namespaced);

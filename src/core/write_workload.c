@@ -32,8 +32,7 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
     if (!write_parse(writing, arena, OBJECT_BYTES_MAX, &document))
         return false;
     if (workload_form(document) != form_of(writing))
-        return write_refuse(writing, 400, "BadRequest", NULL, "the object is no %s",
-                            object_kind_name(writing->write->object));
+        return write_refuse_kind(writing, object_kind_name(writing->write->object), document);
     write_set_name(writing, arena, document, true);
     const struct jobset *target = target_of(writing);
     if (target && target->form == FORM_POD && form_of(writing) == FORM_POD)
@@ -188,10 +187,11 @@ static bool check_update(const struct writing *writing, const struct jobset *job
 static bool refuse_owned(const struct writing *writing, const struct jobset *jobset)
 {
     if (jobset->hidden)
-        return write_refuse(writing, 403, "Forbidden", NULL,
-                            "%s \"" STR_FORMAT "\" is forbidden: what made it was deleted: its labels and "
-                            "annotations may change, nothing else",
-                            object_kind_title(writing->write->object), STR_ARG(writing->write->name));
+        return write_refuse(
+            writing, 403, "Forbidden", NULL,
+            "%s \"" STR_FORMAT
+            "\" is forbidden: its owner was deleted, so only its labels and annotations may change",
+            object_kind_title(writing->write->object), STR_ARG(writing->write->name));
     static const char *const owners[] = {[FORM_JOBSET] = "JobSet", [FORM_JOB] = "Job", [FORM_POD] = "Pod"};
     return write_refuse(writing, 403, "Forbidden", NULL,
                         "%s \"" STR_FORMAT "\" is forbidden: it belongs to %s " STR_FORMAT ": change that",
@@ -251,9 +251,8 @@ static bool orphan_workload(const struct writing *writing, struct jobset *jobset
         why = "it is being deleted already, or has finalizers that have to go first";
     if (why)
         return write_refuse(writing, 403, "Forbidden", NULL,
-                            "%s \"" STR_FORMAT
-                            "\" is forbidden: what it made cannot outlive it: %s: delete it "
-                            "with propagationPolicy Background or Foreground",
+                            "%s \"" STR_FORMAT "\" is forbidden: its dependents cannot outlive it (%s): "
+                                               "delete it with propagationPolicy Background or Foreground",
                             object_kind_title(writing->write->object), STR_ARG(writing->write->name), why);
     if (writing->dry)
         return true;
@@ -339,8 +338,8 @@ static bool write_foreign_status(const struct writing *writing)
     struct error error = {0};
     struct doc *document, *status;
     if (writing->write->body.len > OBJECT_BYTES_MAX)
-        return write_refuse(writing, 413, "RequestEntityTooLarge", NULL,
-                            "the object is larger than %d bytes", OBJECT_BYTES_MAX);
+        return write_refuse(writing, 413, "RequestEntityTooLarge", NULL, "the object is larger than %d bytes",
+                            OBJECT_BYTES_MAX);
     if (json_parse(&arena, writing->write->body, &document, &error) < 0)
         return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
     status = doc_get(document, "status");

@@ -78,7 +78,7 @@ static void refusals_name_the_place(void **state)
     } cases[] = {
         {"", "1:1: the text ends where a value is expected"},
         {"\n\n  tru", "3:3: a JSON value is expected here"},
-        {"{\"a\":1,\n \"b\":2,\n \"a\":3}", "3:2: the key \"a\" stands at 1:2 already"},
+        {"{\"a\":1,\n \"b\":2,\n \"a\":3}", "3:2: the key \"a\" is already at 1:2"},
         {"[\"\xc3\xa9\xc3\xa9\", x]", "1:8: a JSON value is expected here"}, /* columns are characters */
         {"[1,]", "1:4: a JSON value is expected here"},
         {"[1 2]", "1:4: ',' or ']' is expected here"},
@@ -183,7 +183,7 @@ static void large_objects(void **state)
     text.data[len - 1] = ',';
     buf_add_str(&text, STR("\n\"key0\":1}"));
     assert_int_equal(json_parse(&arena, buf_str(&text), &doc, &error), ERROR_INVALID);
-    assert_string_equal(error.text, "2:1: the key \"key0\" stands at 1:2 already");
+    assert_string_equal(error.text, "2:1: the key \"key0\" is already at 1:2");
 }
 
 static void places(void **state)

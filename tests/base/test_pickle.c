@@ -106,8 +106,8 @@ static void shares(void **state)
 
 static void refusals(void **state)
 {
-    refuses(BYTES(""), ERROR_UNSUPPORTED, "byte 0: this is no pickle of protocol 2");
-    refuses(BYTES("\x80\x04N."), ERROR_UNSUPPORTED, "byte 0: this is no pickle of protocol 2");
+    refuses(BYTES(""), ERROR_UNSUPPORTED, "byte 0: not a pickle of protocol 2");
+    refuses(BYTES("\x80\x04N."), ERROR_UNSUPPORTED, "byte 0: not a pickle of protocol 2");
     refuses(BYTES("\x80\x02"
                   "cos\nsystem\n."),
             ERROR_UNSUPPORTED, "byte 2: opcode 'c' holds no plain data");
@@ -137,7 +137,7 @@ static void refusals(void **state)
     refuses(BYTES("\x80\x02}(K\x01u."), ERROR_INVALID, "byte 6: a key without a value");
     refuses(BYTES("\x80\x02}N]s."), ERROR_INVALID, "byte 5: a key must be a string or an integer, not null");
     refuses(BYTES("\x80\x02}(K\x01NK\x01Nu."), ERROR_INVALID,
-            "byte 11: the key \"1\" stands twice in a dict");
+            "byte 11: the key \"1\" is twice in a dict");
     refuses(BYTES("\x80\x02K\x01(Ne."), ERROR_INVALID, "byte 6: items without a list before them");
     refuses(BYTES("\x80\x02"
                   "a."),
@@ -168,7 +168,7 @@ static void bounds(void **state)
     }
     buf_add_char(&bytes, '.');
     assert_int_equal(parse(&arena, buf_str(&bytes), &doc, &error), ERROR_LIMIT);
-    assert_non_null(strstr(error.text, "shared counted each time"));
+    assert_non_null(strstr(error.text, "shared values each time"));
 
     for (int depth = PICKLE_DEPTH_MAX - 1; depth <= PICKLE_DEPTH_MAX; depth++) {
         buf_clear(&bytes);

@@ -211,7 +211,7 @@ static void documents(void **state)
     assert_int_equal(must_parse(&arena, STR("")).len, 0);
     assert_int_equal(must_parse(&arena, (struct str){0}).len, 0);
     assert_int_equal(must_parse(&arena, STR(" \n {\"a\": 1}\n")).len, 1);
-    assert_fails("a: &x 1\n---\nb: *x\n", ERROR_INVALID, "3:4: there is no anchor &x before this alias");
+    assert_fails("a: &x 1\n---\nb: *x\n", ERROR_INVALID, "3:4: anchor &x is not defined before this alias");
     assert_int_equal(must_parse(&arena, STR("{\"a\": 1}\n{\"a\": 2}[3]\n")).len, 3);
     assert_int_equal(must_parse(&arena, STR("{\"a\": 1}\n---\n{\"a\": 2}\n")).len, 2);
     struct buf BUF_CLEANUP many = {0};
@@ -224,8 +224,8 @@ static void documents(void **state)
 
 static void refusals_name_the_place(void **state)
 {
-    assert_fails("a: 1\nb:\n  c: 1\na: 3\n", ERROR_INVALID, "4:1: the key \"a\" stands at 1:1 already");
-    assert_fails("on: 1\n'true': 2\n", ERROR_INVALID, "2:1: the key \"true\" stands at 1:1 already");
+    assert_fails("a: 1\nb:\n  c: 1\na: 3\n", ERROR_INVALID, "4:1: the key \"a\" is already at 1:1");
+    assert_fails("on: 1\n'true': 2\n", ERROR_INVALID, "2:1: the key \"true\" is already at 1:1");
     assert_fails("a: &x [*x]\n", ERROR_INVALID, "1:8: an alias inside of its own anchor");
     assert_fails("a: .inf\n", ERROR_INVALID,
                  "1:4: infinity and not-a-number are not values (quote a string)");

@@ -43,6 +43,12 @@ static void bodies_of_the_wrong_form(void **state)
             fail_msg("%s: %d %s", cases[i].body, code, h.last_message);
         assert_int_equal((int)core_jobs(h.core)->jobsets.len, 0);
     }
+    const char *job = "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"x\"}}";
+    assert_int_equal(write_raw(&h, WRITE_CREATE, OBJECT_JOBSET, "", job), 400);
+    assert_string_equal(h.last_message, "expected kind JobSet, got kind \"Job\" of apiVersion \"batch/v1\"");
+    assert_int_equal(write_raw(&h, WRITE_CREATE, OBJECT_CONFIG_MAP, "", job), 400);
+    assert_string_equal(h.last_message,
+                        "expected kind ConfigMap, got kind \"Job\" of apiVersion \"batch/v1\"");
     harness_done(&h);
 }
 

@@ -264,7 +264,7 @@ static void test_mistakes(void **unused)
     refuse(region, shards, 2, PHX_ERROR_INVALID, "no region v");
     free(shards[1].data);
     shards[1] = shard_of(part(4, 1, 3));
-    refuse(part(7, 0, 1), shards, 2, PHX_ERROR_CORRUPT, "rank 1 describes it otherwise");
+    refuse(part(7, 0, 1), shards, 2, PHX_ERROR_CORRUPT, "rank 1's shard describes it differently");
     shards[1].len = safetensors_header_len(shards[1].data, shards[1].len); /* its data is gone */
     struct safetensors tensors;
     struct phx_error error;
@@ -282,7 +282,7 @@ static void test_headers(void **unused)
     } wrong[] = {
         {"", "an object"},
         {"{", "a string"},
-        {"{}x", "something follows"},
+        {"{}x", "bytes behind the header"},
         {"{\"a\":{}}", "no dtype"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", "no offsets"},
         {"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", "dtype"},
@@ -292,13 +292,13 @@ static void test_headers(void **unused)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", "region a"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}", "region a"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", "unknown member"},
-        {"{\"a\\n\":{}}", "plain characters"},
-        {"{\"__metadata__\":{\"phalanx.shard.a\":\"axis 0, part 0 of 2\"}}", "not there"},
-        {"{\"__metadata__\":{\"phalanx.shard.a\":\"axis 0, part 2 of 2\"}}", "which part"},
-        {"{\"__metadata__\":{\"phalanx.shard.a\":\"axis 0, part 0 of 2 \"}}", "which part"},
+        {"{\"a\\n\":{}}", "printable ASCII"},
+        {"{\"__metadata__\":{\"phalanx.shard.a\":\"axis 0, part 0 of 2\"}}", "that the header lacks"},
+        {"{\"__metadata__\":{\"phalanx.shard.a\":\"axis 0, part 2 of 2\"}}", "the part of a region"},
+        {"{\"__metadata__\":{\"phalanx.shard.a\":\"axis 0, part 0 of 2 \"}}", "the part of a region"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
          "\"__metadata__\":{\"phalanx.shard.a\":\"axis 0, part 0 of 2\"}}",
-         "axis that it has not"},
+         "axis that it does not have"},
     };
     struct safetensors tensors;
     struct phx_error error;

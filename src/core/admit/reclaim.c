@@ -93,7 +93,7 @@ void reclaim_validate(const struct workload *workload, const struct doc *documen
         int64_t number = doc_int(count, 0);
         if (!podset)
             field_error_add(errors, path, "FieldValueNotSupported", item,
-                            "Unsupported value: \"" STR_FORMAT "\": is no podSet of the Workload",
+                            "Unsupported value: \"" STR_FORMAT "\": is not a podSet of the Workload",
                             STR_ARG(name));
         else if (!count || count->kind != DOC_INT || number < 0 || number > podset->count)
             field_error_add(errors, path, "FieldValueInvalid", count,

@@ -77,7 +77,7 @@ void updates_validate(const struct workload *workload, const struct doc *updates
         if (!has_podset(workload, name))
             field_error_add(errors, arena_printf(errors->arena, STR_FORMAT "[%zu].name", STR_ARG(here), u),
                             "FieldValueNotSupported", doc_get(update, "name"),
-                            "Unsupported value: \"" STR_FORMAT "\": is no podSet of the Workload",
+                            "Unsupported value: \"" STR_FORMAT "\": is not a podSet of the Workload",
                             STR_ARG(name));
         for (size_t m = 0; m < sizeof(maps) / sizeof(*maps); m++)
             check_map(doc_get(update, maps[m]),

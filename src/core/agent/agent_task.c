@@ -248,7 +248,7 @@ static struct str refusal(const struct agent *agent, const struct local_task *ta
                             launch->attempt);
     uint32_t chips = agent->config.chips;
     if (chips < 64 && launch->chips >> chips != 0)
-        return arena_printf(&effects->arena, "this machine has %u chips, wanted is mask 0x%llx", chips,
+        return arena_printf(&effects->arena, "this machine has %u chips, the task needs mask 0x%llx", chips,
                             (unsigned long long)launch->chips);
     if (launch->argc == 0 && launch->container_count == 0)
         return STR("no command");
@@ -286,7 +286,7 @@ static void task_admit(struct agent *agent, struct local_task *task, const struc
             continue;
         if (other->state != LOCAL_STOPPING) {
             start_failed(task,
-                         arena_printf(&effects->arena, "%s, which nobody told to stop, holds its %s",
+                         arena_printf(&effects->arena, "%s, which was not told to stop, holds its %s",
                                       other->name, (other->chips & task->chips) ? "chips" : "host name"));
             return;
         }

@@ -90,7 +90,7 @@ void diagnosis_summary(struct buf *out, const struct diagnosis *diagnosis)
     } else if (program) {
         buf_printf(out, "The program makes itself hang: no machine is to blame.");
     } else if (network) {
-        buf_printf(out, "Operations that everybody joined do not get on: the network, or a device.");
+        buf_printf(out, "Operations that all ranks joined make no progress: the network, or a device.");
     } else {
         buf_printf(out, "Operations are open, but the records do not say for whom they wait.");
     }

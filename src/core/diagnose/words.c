@@ -135,7 +135,7 @@ static void describe_stuck(struct buf *out, const struct seat *seat)
     else
         buf_printf(out, ": it has not begun it, and %zu of the others %s.", begun,
                    begun == 1 ? "has" : "have");
-    buf_printf(out, " It has called it and waits for nobody: its device or its stream does not get on.");
+    buf_printf(out, " It has called it and waits for no rank: its device or its stream makes no progress.");
 }
 
 static void describe_absent(struct buf *out, const struct rank_record *record, const struct seat *seat,

@@ -46,7 +46,7 @@ const char *dump_lacks(const struct step *step, const struct jobset *jobset, con
             if (job->tasks.items[t] != culprit && can_save(step, job->tasks.items[t]))
                 return NULL;
     }
-    return "nobody is left that can save";
+    return "no survivor can save";
 }
 
 /* --- beginning -------------------------------------------------------------------------------- */
@@ -169,11 +169,11 @@ static void finish(struct step *step, struct jobset *jobset, bool saved, struct 
 {
     if (saved)
         step_note(step, false, "DyingCheckpoint", ref_jobset(jobset),
-                  "step %lld is committed as attempt %d: what all ranks had, by those that were left",
+                  "step %lld is committed as attempt %d: the survivors wrote the state of all ranks",
                   (long long)jobset->checkpoint.committed_step, jobset->attempt);
     else
         step_note(step, true, "DyingCheckpoint", ref_jobset(jobset),
-                  "refused as attempt %d, what was committed before counts: " STR_FORMAT, jobset->attempt,
+                  "refused as attempt %d, the previous commit stays: " STR_FORMAT, jobset->attempt,
                   STR_ARG(why));
     inplace_cancel(jobset);
     jobset->dump = saved ? DUMP_SAVED : DUMP_REFUSED;
@@ -214,7 +214,7 @@ void dump_go_on(struct step *step, struct jobset *jobset)
     if (is_saved(jobset))
         finish(step, jobset, true, STR(""));
     else if (waiting + count(jobset, false) == 0)
-        finish(step, jobset, false, STR("nobody is left"));
+        finish(step, jobset, false, STR("no survivor is left"));
     else if (dump_deadline(jobset) <= step->now_ns)
         finish(step, jobset, false, STR("not all have saved in time"));
     else if (waiting > 0)

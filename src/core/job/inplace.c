@@ -241,7 +241,7 @@ void inplace_retry(struct step *step, struct task *asker, struct str why)
     struct arena arena ARENA_CLEANUP = {0};
     if (jobset->parking || asker->state != TASK_RUNNING || task_is_spare(asker) || task_is_away(asker))
         return; /* it hears of another attempt, or ends, in any case */
-    step_note(step, true, "RetryAsked", ref_task(asker), "rank %u can't go on from what it has%s" STR_FORMAT,
+    step_note(step, true, "RetryAsked", ref_task(asker), "rank %u cannot go on from its state%s" STR_FORMAT,
               asker->rank, why.len ? ": " : "", STR_ARG(why));
     if (!recovery_may_retry(jobset)) {
         if (recovery_may_retry_soon(jobset)) /* word of other machines is on its way */
@@ -257,7 +257,7 @@ void inplace_retry(struct step *step, struct task *asker, struct str why)
         end_process(step, asker);
     else
         begin_without_loss(step, jobset, "RetryAsked",
-                           arena_printf(&arena, STR_FORMAT " can't go on from what it has%s" STR_FORMAT,
+                           arena_printf(&arena, STR_FORMAT " cannot go on from its state%s" STR_FORMAT,
                                         STR_ARG(asker->name), why.len ? ": " : "", STR_ARG(why)),
                            &recovery);
     if (recovery.rung == RUNG_RESTART_PROCESS)

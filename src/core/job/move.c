@@ -188,7 +188,7 @@ static void look_at_room(struct step *step, struct jobset *jobset)
         ask_to_save(step, jobset);
     else if (step->now_ns >= jobset->move.due_ns) {
         stay(step, jobset, "HotSwitchImpossible",
-             "nobody could be made ready elsewhere to take its ranks over");
+             "no replacement for its ranks could be started elsewhere");
         if (jobset->move.planned)
             (void)jobset_notice(step, jobset, DRAIN_MAINTENANCE); /* they will be stopped, then */
     }

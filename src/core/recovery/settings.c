@@ -101,7 +101,8 @@ static bool take_rungs(struct ladder_settings *settings, struct str text, struct
             return error_set(error, ERROR_INVALID, "off stands alone"), false;
         if (!rung)
             return error_set(error, ERROR_INVALID,
-                             "\"" STR_FORMAT "\" is no rung: off, or some of " RUNG_LIST, SHOWN(word)),
+                             "\"" STR_FORMAT "\" is not a rung: expected off, or some of " RUNG_LIST,
+                             SHOWN(word)),
                    false;
         if (named[rung])
             return error_set(error, ERROR_INVALID, "%s is named twice", rung_names[rung]), false;
@@ -134,7 +135,8 @@ static bool take_limits(struct ladder_settings *settings, struct str text, struc
         int64_t limit_ns;
         if (!rung)
             return error_set(error, ERROR_INVALID,
-                             "\"" STR_FORMAT "\" is no rung with a limit: " RUNG_LIST " but requeue",
+                             "\"" STR_FORMAT "\" is not a rung with a limit: expected one of " RUNG_LIST
+                             " but requeue",
                              SHOWN(name)),
                    false;
         if (named[rung])

@@ -343,7 +343,7 @@ void repair_done(struct step *step, struct repair *repair)
     if (repair_can_begin(machine_of(step, repair)))
         begin_return(step, repair);
     else
-        repair_close(step, repair, "not wanted any more", false);
+        repair_close(step, repair, "no longer needed", false);
 }
 
 void repair_ask(struct step *step, struct repair *repair, struct str action)
@@ -522,7 +522,7 @@ static void go_on(struct step *step, struct repair *repair)
     } else if (hook_of(step, repair) && runner_of(step, repair)) {
         begin_hook(step, repair);
     } else {
-        make_ticket(step, repair, "its hook, or who runs it, is not in the cluster file any more");
+        make_ticket(step, repair, "its hook, or the machine that runs it, is no longer in the cluster file");
     }
 }
 

@@ -94,7 +94,7 @@ void workload_validate_replicas(const struct doc *object, const struct jobset_sp
         return;
     if (world == 0) {
         path_invalid(errors, at, node, node->text,
-                     "needs Indexed Jobs of one group whose parallelism is that of their completions");
+                     "needs Indexed Jobs of one group whose parallelism equals their completions");
     } else if (world % size) {
         snprintf(why, sizeof why, "must divide the world of %lld ranks", (long long)world);
         path_invalid(errors, at, node, node->text, why);

@@ -170,7 +170,7 @@ static void check_on_flavors(const struct doc *spec, struct field_errors *errors
             if (!has_flavor(spec, name))
                 path_error(errors, AT_INDEX(AT(AT_INDEX(path, c), "onFlavors"), f), "FieldValueNotSupported",
                            doc_at(flavors, f),
-                           "Unsupported value: \"" STR_FORMAT "\": is no flavor of this ClusterQueue",
+                           "Unsupported value: \"" STR_FORMAT "\": is not a flavor of this ClusterQueue",
                            STR_ARG(name));
         }
     }

@@ -72,7 +72,7 @@ static int64_t check_targets(struct check *check, const struct doc *targets, con
         while (r < check->spec->rjob_count && !str_equal(check->spec->rjobs[r].name, name))
             r++;
         if (r == check->spec->rjob_count) {
-            path_invalid(check->errors, AT_INDEX(path, t), target, name, "is no replicated job");
+            path_invalid(check->errors, AT_INDEX(path, t), target, name, "is not a replicated job");
             continue;
         }
         if (check->seen[r])

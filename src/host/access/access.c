@@ -218,8 +218,8 @@ static int add_roles_file(struct rbac *policy, const struct doc_list *roles, str
         for (size_t k = 0; k < doc_len(bindings); k++) {
             struct str role = doc_str(doc_get(doc_at(bindings, k), "role"), STR(""));
             if (!rbac_has_role(policy, (struct str){0}, role))
-                return error_set(error, ERROR_INVALID, "bindings[%zu]: there is no role \"" STR_FORMAT "\"",
-                                 k, STR_ARG(role));
+                return error_set(error, ERROR_INVALID,
+                                 "bindings[%zu]: role \"" STR_FORMAT "\" does not exist", k, STR_ARG(role));
         }
     }
     return 0;

@@ -208,7 +208,7 @@ int account_token_read(const struct account_key *key, struct arena *arena, struc
 {
     struct str header, payload, signature;
     if (!split(token, &header, &payload, &signature))
-        return error_set(error, ERROR_DENIED, "it is no signed token");
+        return error_set(error, ERROR_DENIED, "it is not a signed token");
     if (key && !is_signed(key, token, signature)) /* before anything in it is looked at */
         return error_set(error, ERROR_DENIED, "its signature is not ours");
     size_t limit_bytes = arena->limit_bytes;

@@ -218,7 +218,7 @@ int audit_reload(struct audit *audit, const char *policy, struct error *error)
     if (rc == 0)
         rc = yaml_parse_all(&arena, buf_str(&text), &documents, error);
     if (rc == 0 && documents.len != 1)
-        rc = error_set(error, ERROR_INVALID, "one document is wanted");
+        rc = error_set(error, ERROR_INVALID, "expected exactly one document");
     if (rc == 0)
         rc = check_policy(documents.items[0], error);
     if (rc < 0) {

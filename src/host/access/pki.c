@@ -312,7 +312,7 @@ int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct
     if (rc <= 0) {
         gnutls_x509_trust_list_deinit(trust, 1);
         return rc < 0 ? tls_error(error, rc, path)
-                      : error_set(error, ERROR_INVALID, "%s: no certificate is in it", path);
+                      : error_set(error, ERROR_INVALID, "%s: contains no certificate", path);
     }
     rc = pki_trust_add_revoked(trust, path, error);
     if (rc < 0) {

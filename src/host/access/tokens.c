@@ -129,10 +129,10 @@ static const char *read_line(struct tokens *tokens, struct str line)
             return "more than 255 groups";
     }
     if (column < 3 || token.user.name.len == 0)
-        return "token,user,uid[,\"groups\"] is wanted";
+        return "expected token,user,uid[,\"groups\"]";
     for (size_t i = 0; i < tokens->list.len && tokens->list.len < 4096; i++)
         if (memcmp(tokens->list.items[i].digest, token.digest, DIGEST_BYTES) == 0)
-            return "the token stands in the file twice";
+            return "the token is in the file twice";
     vec_push(&tokens->list, token);
     return NULL;
 }

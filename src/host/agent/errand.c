@@ -246,7 +246,7 @@ static int hook_environment(struct errand_run *run, const struct doc *env, struc
 {
     size_t count = doc_len(env), at = 0;
     if ((env && env->kind != DOC_OBJECT) || count > HOOK_VARIABLES_MAX)
-        return error_set(error, ERROR_INVALID, "env: an object of at most %d variables is wanted",
+        return error_set(error, ERROR_INVALID, "env: expected an object of at most %d variables",
                          HOOK_VARIABLES_MAX);
     command->env = ARENA_ARRAY(&run->arena, const char *, count + 3);
     command->env[at++] = HOOK_PATH;
@@ -256,7 +256,7 @@ static int hook_environment(struct errand_run *run, const struct doc *env, struc
         struct str value = doc_str(member->value, (struct str){0});
         bool named = member->key.len > 0 && !memchr(member->key.data, '=', member->key.len);
         if (!named || !value.data || strlen(value.data) != value.len)
-            return error_set(error, ERROR_INVALID, "env." STR_FORMAT ": a text is wanted",
+            return error_set(error, ERROR_INVALID, "env." STR_FORMAT ": expected a string",
                              STR_ARG(member->key));
         command->env[at++] =
             arena_printf(&run->arena, STR_FORMAT "=" STR_FORMAT, STR_ARG(member->key), STR_ARG(value)).data;
@@ -269,7 +269,7 @@ static int hook_command(struct errand_run *run, const struct doc *body, struct c
 {
     struct str name = doc_str(doc_get(body, "hook"), (struct str){0});
     if (!hook_name_is_sane(name))
-        return error_set(error, ERROR_INVALID, "hook: the name of a file in the hooks directory is wanted");
+        return error_set(error, ERROR_INVALID, "hook: expected the name of a file in the hooks directory");
     const char *hooks = run->live->hooks_dir ? run->live->hooks_dir : HOOKS_DEFAULT;
     struct str path = arena_printf(&run->arena, "%s/" STR_FORMAT, hooks, STR_ARG(name));
     if (access(path.data, X_OK) < 0)
@@ -326,7 +326,7 @@ static int make_command(struct errand_run *run, struct command *command, struct 
     struct doc *body = NULL;
     int rc = json_parse(&run->arena, run->start.body, &body, error);
     if (rc == 0 && body->kind != DOC_OBJECT)
-        rc = error_set(error, ERROR_INVALID, "an object is wanted");
+        rc = error_set(error, ERROR_INVALID, "expected an object");
     if (rc < 0)
         return error_wrap(error, "the errand's body");
     switch (run->start.kind) {

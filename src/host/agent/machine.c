@@ -78,7 +78,7 @@ static const char *advice(const struct local_machine *machine, enum wire_reason 
     if (opened)
         return "; the other end may be another program: "
                "--controller takes the address that the controller was given as --agents, not its API";
-    return reason == WIRE_TIMEOUT ? "; a firewall may drop what is sent there"
+    return reason == WIRE_TIMEOUT ? "; a firewall may drop the packets"
                                   : "; it is tried again until it answers";
 }
 

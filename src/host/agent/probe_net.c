@@ -114,7 +114,7 @@ static void judge(struct probe_run *probe)
     char text[32] = "";
     snprintf(text, sizeof text, STR_FORMAT, STR_ARG(line));
     if (sscanf(text, "HTTP/%*1[0-9].%*1[0-9] %3d", &status) != 1) {
-        probe_done(probe, false, "the answer is no HTTP");
+        probe_done(probe, false, "the answer is not HTTP");
         return;
     }
     char why[64];

@@ -27,7 +27,7 @@ static int check_members(const struct doc *object, size_t index, struct error *e
 {
     static const char *const texts[] = {"code", "place", "evidence", "assertion", "severity"};
     if (object->kind != DOC_OBJECT)
-        return wrong(error, index, object, "an object is wanted");
+        return wrong(error, index, object, "expected an object");
     for (size_t i = 0; i < object->object.len; i++) {
         const struct doc_member *member = &object->object.members[i];
         bool text = false;

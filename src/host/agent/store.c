@@ -78,7 +78,7 @@ static int open_slot(const struct store_job *job, int flags, struct error *error
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1)
         return fd;
     close(fd);
-    return error_set(error, ERROR_INVALID, "slot %s is no plain file", name);
+    return error_set(error, ERROR_INVALID, "slot %s is not a regular file", name);
 }
 
 /* Aborts the uploads that the rank began before this one. */

@@ -128,7 +128,7 @@ static int check_host_path(const char *path, struct str type, struct error *erro
                  {"Socket", S_IFSOCK},   {"CharDevice", S_IFCHR}, {"BlockDevice", S_IFBLK}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (str_is(type, kinds[i].name) && (info.st_mode & S_IFMT) != kinds[i].mode)
-            return error_set(error, ERROR_INVALID, "hostPath.path %s is no %s", path, kinds[i].name);
+            return error_set(error, ERROR_INVALID, "hostPath.path %s is not a %s", path, kinds[i].name);
     return 0;
 }
 

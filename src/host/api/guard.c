@@ -355,7 +355,8 @@ static uint64_t guard_stamp(const struct api *api)
 
 const char *guard_ended_text(int code)
 {
-    return code == 401 ? "Unauthorized: who opened it is not known any more" : "the right to this has ended";
+    return code == 401 ? "Unauthorized: the user who opened it is no longer known"
+                       : "the right to this has ended";
 }
 
 void guard_answer_ended(struct api_request *request, int code)

@@ -270,7 +270,7 @@ int protobuf_read(struct arena *arena, struct str body, bool options, struct doc
     struct reading reading = {.arena = arena};
     struct str raw, type = {0};
     if (!open_envelope(body, &raw))
-        return error_set(error, ERROR_INVALID, "the body is no Kubernetes protobuf");
+        return error_set(error, ERROR_INVALID, "the body is not Kubernetes protobuf");
     type = bytes_of((struct str){body.data + 4, body.len - 4}, 1);
     struct str version = options ? STR("v1") : bytes_of(type, 1);
     struct str kind = options ? STR("DeleteOptions") : bytes_of(type, 2);

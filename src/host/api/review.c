@@ -163,7 +163,7 @@ static void answer_access(struct api_request *request, const struct resource *ro
     begin_answer(request, &out, row, spec);
     json_pair_bool(&out, "allowed", allowed);
     if (allowed && !request->api->access)
-        json_pair_text(&out, "reason", "this server asks nobody who they are");
+        json_pair_text(&out, "reason", "this server does not authenticate users");
     end_answer(&out);
 }
 

@@ -154,7 +154,7 @@ void handle_token_request(struct api_request *request)
     }
     if (!request->api->access || !access_account_key(request->api->access)) {
         answer_status(request, 405, "MethodNotAllowed",
-                      "no tokens are issued here: this server asks nobody who they are");
+                      "this server issues no tokens: it does not authenticate users");
         return;
     }
     if (!body_parse(request, &body))

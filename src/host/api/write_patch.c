@@ -104,7 +104,7 @@ static bool change(struct api_request *request, struct doc **object)
         answer_status(request, rc == ERROR_LIMIT ? 413 : 422, "Invalid", "the patch cannot be applied: %s",
                       error.text);
     else if ((*object)->kind != DOC_OBJECT)
-        answer_status(request, 422, "Invalid", "the patched object is no object");
+        answer_status(request, 422, "Invalid", "the patched document is not an object");
     return rc == 0 && (*object)->kind == DOC_OBJECT;
 }
 

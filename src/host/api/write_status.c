@@ -16,7 +16,7 @@ static void overrule(struct api_request *request)
         answer_not_found(request);
         return;
     }
-    request_warn(request, "the status of %s is the control plane's own; what was sent is not kept",
+    request_warn(request, "the status of %s belongs to the control plane; the change is ignored",
                  request->resource->plural);
     answer_object(request, 200, object, request->name);
 }

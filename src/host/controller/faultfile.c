@@ -102,7 +102,7 @@ static struct doc *read_table(const char *path, struct arena *arena, struct buf 
         return NULL;
     }
     if (docs.len != 1) {
-        buf_printf(why, "%s: %zu documents where one is wanted", path, docs.len);
+        buf_printf(why, "%s: expected one document, got %zu", path, docs.len);
         return NULL;
     }
     struct doc *table = docs.items[0];

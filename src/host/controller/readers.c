@@ -9,8 +9,7 @@ int readers_unreachable(const struct controller *controller, const struct task *
         return error_set(error, ERROR_UNAVAILABLE, "the task has not been placed on a machine yet");
     struct str name = core_cluster(controller->core)->machines[task->machine].name;
     return error_set(error, ERROR_UNAVAILABLE,
-                     "machine " STR_FORMAT " of the task is not connected: what is there can be reached when "
-                     "its agent is back",
+                     "machine " STR_FORMAT " of the task is not connected: try again when its agent is back",
                      STR_ARG(name));
 }
 

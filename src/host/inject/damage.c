@@ -18,7 +18,7 @@ int inject_flip(const char *path, uint64_t keep, uint32_t flips, struct rng *rng
         return rc;
     }
     int rc =
-        (uint64_t)found.st_size > keep ? 0 : error_set(error, ERROR_INVALID, "%s: nothing is in it", path);
+        (uint64_t)found.st_size > keep ? 0 : error_set(error, ERROR_INVALID, "%s: the file is empty", path);
     for (uint32_t i = 0; i < flips && rc == 0; i++) {
         off_t at = (off_t)(keep + rng_below(rng, (uint64_t)found.st_size - keep));
         unsigned char byte;

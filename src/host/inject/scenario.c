@@ -195,7 +195,7 @@ static int check_step(struct reading *reading, const struct doc *node, struct sc
     if (step->action == ACTION_SLOW && !slow)
         return wrong(reading, node, "slow needs cpu or loss");
     if (step->action == ACTION_LIE && !step->how.code.len)
-        return wrong(reading, node, "lie needs a code: what is reported");
+        return wrong(reading, node, "lie needs a code, the fault to report");
     if (step->how.for_ns && !inject_stands(step->action))
         return wrong(reading, node, "%s cannot be undone: no \"for\"", inject_action_names[step->action]);
     if (step->repeat > 1 && !step->every_ns)
@@ -358,7 +358,7 @@ int scenario_read(struct arena *arena, struct str text, struct scenario *ret, st
     if (rc < 0)
         return rc;
     if (documents.len != 1)
-        return error_set(error, ERROR_INVALID, "1:1: one document is wanted, not %zu", documents.len);
+        return error_set(error, ERROR_INVALID, "1:1: expected one document, got %zu", documents.len);
     const struct doc *root = documents.items[0];
     rc = need_object(&reading, root, "a scenario");
     for (size_t i = 0; i < doc_len(root) && rc == 0; i++)

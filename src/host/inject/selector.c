@@ -38,7 +38,7 @@ const char *inject_action_refuses(enum inject_action action, enum inject_kind ki
     case ACTION_KILL:
     case ACTION_STOP:
     case ACTION_CONTINUE:
-        return kind == INJECT_CHECKPOINT ? "a checkpoint is no process: corrupt it" : NULL;
+        return kind == INJECT_CHECKPOINT ? "a checkpoint is not a process; `corrupt` damages it" : NULL;
     case ACTION_PARTITION:
         return machines ? NULL : "machines and racks can be cut off";
     case ACTION_SLOW:
@@ -307,7 +307,7 @@ int inject_how_set(struct inject_how *how, struct str name, struct str value, st
         good = str_to_i64(value, 0, INT32_MAX, &how->chip);
         wanted = "a number";
     } else {
-        return error_set(error, ERROR_NOT_FOUND, "there is no option \"" STR_FORMAT "\"", STR_ARG(name));
+        return error_set(error, ERROR_NOT_FOUND, "unknown option \"" STR_FORMAT "\"", STR_ARG(name));
     }
     return good ? 0
                 : error_set(error, ERROR_INVALID, STR_FORMAT ": \"" STR_FORMAT "\" is not %s", STR_ARG(name),

@@ -181,7 +181,7 @@ static int import_public(struct import *import, const struct doc *message)
         return error_set(import->error, ERROR_INVALID, "version: \"1.0\" is known");
     if (!import->sender.len || !is_printable(import->sender))
         return error_set(import->error, ERROR_INVALID,
-                         "resource: who sends it is needed, in printable ASCII");
+                         "resource: expected the sender, in printable ASCII");
     if (doc_len(faults) == 0 || doc_len(faults) > MINDCLUSTER_FAULTS_MAX)
         return error_set(import->error, ERROR_INVALID, "faults: 1 to %d are needed", MINDCLUSTER_FAULTS_MAX);
     for (size_t i = 0; i < doc_len(faults); i++) {
@@ -220,7 +220,7 @@ static int add_codes(struct import *import, struct str codes, struct said said, 
         said.severity = severity_of(named < 0 ? level : named);
         said.time = time_of_seconds(import->arena, doc_get(own, "fault_time"));
         if (!said.code.len)
-            return error_set(import->error, ERROR_INVALID, "\"%.*s\" is no code of a fault",
+            return error_set(import->error, ERROR_INVALID, "\"%.*s\" is not a fault code",
                              (int)(code.len < 60 ? code.len : 60), code.data);
         int rc = add(import, &said);
         if (rc < 0)
@@ -537,8 +537,7 @@ int mindcluster_import(struct arena *arena, const struct doc *object, struct doc
     } else {
         rc = error_set(
             error, ERROR_UNSUPPORTED,
-            "a public-fault message, or a ConfigMap with PublicFault, DeviceInfoCfg or NodeInfo, is "
-            "wanted");
+            "expected a public-fault message, or a ConfigMap with PublicFault, DeviceInfoCfg or NodeInfo");
     }
     arena->limit_bytes = limit_bytes;
     if (rc == 0)

@@ -55,8 +55,8 @@ static bool take_endpoint(struct store_place *place, struct str value)
     if ((!http && !https) || value.len <= 8)
         return false;
     struct str host = {value.data + (https ? 8 : 7), value.len - (https ? 8 : 7)};
-    return !memchr(host.data, '/', host.len) &&
-           !memchr(host.data, '@', host.len) && copy(place->endpoint, sizeof place->endpoint, value);
+    return !memchr(host.data, '/', host.len) && !memchr(host.data, '@', host.len) &&
+           copy(place->endpoint, sizeof place->endpoint, value);
 }
 
 /* False: it is no value of this option. *ret_known: there is such an option. */
@@ -126,8 +126,8 @@ static int take_bucket(struct store_place *place, struct str where, struct error
     bool valid = bucket.len >= 3 && bucket.len <= 63 && copy(place->bucket, sizeof place->bucket, bucket) &&
                  strspn(place->bucket, "abcdefghijklmnopqrstuvwxyz0123456789.-") == bucket.len;
     if (!valid)
-        return error_set(error, ERROR_INVALID, "address of a store: \"" STR_FORMAT "\" is no bucket's name",
-                         STR_ARG(bucket));
+        return error_set(error, ERROR_INVALID,
+                         "address of a store: \"" STR_FORMAT "\" is not a bucket's name", STR_ARG(bucket));
     if (prefix.len + 2 > sizeof place->prefix)
         return error_set(error, ERROR_LIMIT, "address of a store: its prefix is too long");
     snprintf(place->prefix, sizeof place->prefix, STR_FORMAT "%s", STR_ARG(prefix), prefix.len ? "/" : "");
@@ -147,8 +147,7 @@ int store_place_parse(const char *url, struct store_place *ret_place, struct err
                                 .patience_ns = PATIENCE_NS};
     if (!store_place_is(url))
         return error_set(error, ERROR_INVALID,
-                         "address of a store: s3://BUCKET/PREFIX or file:///DIRECTORY "
-                         "is wanted");
+                         "address of a store: expected s3://BUCKET/PREFIX or file:///DIRECTORY");
     place.folder = url[0] == 'f';
     struct str where = str_from(url + (place.folder ? 7 : 5)), query = {0};
     struct buf path BUF_CLEANUP = {0};

@@ -96,7 +96,7 @@ static int check_head(struct work *work, const char *where, struct error *error)
     const struct shard_transfer *transfer = work->transfer;
     uint32_t version;
     if (!shard_header_get(work->head, crc32c, &work->header, &version) || version != SHARD_VERSION)
-        return error_set(error, ERROR_CORRUPT, "%s is no whole shard", where);
+        return error_set(error, ERROR_CORRUPT, "%s is not a whole shard", where);
     if (work->header.step != transfer->step || work->header.attempt != transfer->attempt ||
         work->header.rank != transfer->rank || work->header.len > UINT64_MAX / 4)
         return error_set(error, ERROR_CORRUPT, "%s holds step %llu of attempt %u, rank %u", where,
@@ -363,7 +363,7 @@ static int finish(struct work *work, struct object_store *store, struct error *e
     if (rc < 0)
         return rc;
     return there < 0 ? error_set(error, other.code, "%s", other.text)
-                     : error_set(error, ERROR_CORRUPT, "the store has something else than what was uploaded");
+                     : error_set(error, ERROR_CORRUPT, "the stored object differs from the upload");
 }
 
 static int upload_small(struct work *work, struct object_store *store, struct error *error)
@@ -450,7 +450,7 @@ static int look_at_object(struct work *work, struct object_store *store, struct 
     size_t got;
     int rc = bucket_get(store, work->transfer->key, 0, work->head, sizeof work->head, &got, &total, error);
     if (rc == 0 && got != sizeof work->head)
-        rc = error_set(error, ERROR_CORRUPT, "the store's %s is no whole shard", work->transfer->key);
+        rc = error_set(error, ERROR_CORRUPT, "the store's %s is not a whole shard", work->transfer->key);
     if (rc == 0)
         rc = check_head(work, work->transfer->key, error);
     if (rc == 0 && total != work->total)

@@ -35,9 +35,9 @@ static int read_check(struct probe *probe, const struct doc *node, struct check 
     const struct doc *command = doc_get(node, "command");
     size_t argc = doc_len(command);
     if (!is_name(name))
-        return error_set(error, ERROR_INVALID, "checks: a name of small letters, digits and - is wanted");
+        return error_set(error, ERROR_INVALID, "checks: expected a name of small letters, digits and -");
     if (!command || command->kind != DOC_ARRAY || argc == 0 || argc > ARGUMENTS_MAX)
-        return error_set(error, ERROR_INVALID, "checks." STR_FORMAT ".command: a list of words is wanted",
+        return error_set(error, ERROR_INVALID, "checks." STR_FORMAT ".command: expected a list of words",
                          STR_ARG(name));
     check->name = arena_strdup(arena, name);
     check->argv = ARENA_ARRAY(arena, char *, argc + 1);
@@ -103,7 +103,7 @@ static void judge(struct probe *probe, const char *key, struct str facts)
                                     : str_is(status, "2") ? SEVERITY_CRITICAL
                                                           : SEVERITY_NOTICE;
     if (output.len == 0)
-        output = STR("it said nothing");
+        output = STR("it printed nothing");
     told(probe, key, !str_is(status, "0"), severity, output);
 }
 

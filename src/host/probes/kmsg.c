@@ -162,7 +162,7 @@ static int start(struct probe *probe, struct error *error)
     struct text boot;
     kmsg->fd = -1;
     if (userspace && userspace->kind != DOC_BOOL)
-        return error_set(error, ERROR_INVALID, "userspace: true or false is wanted");
+        return error_set(error, ERROR_INVALID, "userspace: expected true or false");
     kmsg->userspace = doc_bool(userspace, false);
     if (file_read(probe->all, &boot, "/proc/sys/kernel/random/boot_id"))
         snprintf(kmsg->boot, sizeof kmsg->boot, "%.36s", boot.data);

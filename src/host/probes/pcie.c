@@ -38,7 +38,7 @@ static int start(struct probe *probe, struct error *error)
     for (size_t i = 0; i < doc_len(list); i++) {
         const struct doc *item = doc_at(list, i);
         if (!doc_get(item, "address") && !doc_get(item, "vendor"))
-            return error_set(error, ERROR_INVALID, "manifest.pci[%zu]: address or vendor is wanted", i);
+            return error_set(error, ERROR_INVALID, "manifest.pci[%zu]: expected address or vendor", i);
     }
     return probe_setting(probe, "correctablePerHour", 1, 1000000000, 100, &pcie->correctable, error);
 }

@@ -253,7 +253,7 @@ static int choose(struct probes *all, const char *only, struct error *error)
         for (size_t i = 0; i < KINDS; i++)
             known = known || str_is(name, kinds[i]->name);
         if (!known)
-            return error_set(error, ERROR_NOT_FOUND, "there is no probe \"" STR_FORMAT "\"", STR_ARG(name));
+            return error_set(error, ERROR_NOT_FOUND, "unknown probe \"" STR_FORMAT "\"", STR_ARG(name));
         if (!more)
             break;
     }

@@ -21,7 +21,7 @@ int settings_duration(const struct doc *node, const char *what, int64_t fallback
         ok = true;
     }
     if (!ok || ns <= 0)
-        return error_set(error, ERROR_INVALID, "%s: a duration such as 30s is wanted", what);
+        return error_set(error, ERROR_INVALID, "%s: expected a duration such as 30s", what);
     *ret_ns = ns;
     return 0;
 }
@@ -35,7 +35,7 @@ int probe_setting(const struct probe *probe, const char *key, int64_t min, int64
         return 0;
     }
     if (node->kind != DOC_INT || node->integer < min || node->integer > max)
-        return error_set(error, ERROR_INVALID, "%s: an integer of %lld to %lld is wanted", key,
+        return error_set(error, ERROR_INVALID, "%s: expected an integer from %lld to %lld", key,
                          (long long)min, (long long)max);
     *ret_value = node->integer;
     return 0;
@@ -63,7 +63,7 @@ static int check_members(const struct doc *object, const char *where, const char
     if (!object)
         return 0;
     if (object->kind != DOC_OBJECT)
-        return error_set(error, ERROR_INVALID, "%s: an object is wanted", where);
+        return error_set(error, ERROR_INVALID, "%s: expected an object", where);
     for (size_t i = 0; i < object->object.len; i++)
         if (!known(keys, object->object.members[i].key))
             return error_set(error, ERROR_INVALID, "%s: unknown setting \"" STR_FORMAT "\"", where,
@@ -79,7 +79,7 @@ static int read_probe(struct probe *probe, const struct doc *settings, struct er
     int rc = check_members(settings, probe->kind->name, keys, error);
     const struct doc *enabled = doc_get(settings, "enabled");
     if (rc == 0 && enabled && enabled->kind != DOC_BOOL)
-        rc = error_set(error, ERROR_INVALID, "%s.enabled: true or false is wanted", probe->kind->name);
+        rc = error_set(error, ERROR_INVALID, "%s.enabled: expected true or false", probe->kind->name);
     probe->settings = settings;
     probe->enabled = doc_bool(enabled, true);
     if (rc == 0)
@@ -103,7 +103,7 @@ int settings_read(struct probes *all, struct error *error)
     if (rc == 0)
         rc = check_members(all->manifest, "manifest", manifest_keys, error);
     if (rc == 0 && probes && probes->kind != DOC_OBJECT)
-        rc = error_set(error, ERROR_INVALID, "probes: an object is wanted");
+        rc = error_set(error, ERROR_INVALID, "probes: expected an object");
     for (size_t i = 0; rc == 0 && i < doc_len(probes); i++) {
         struct str name = probes->object.members[i].key;
         struct probe *probe = NULL;
@@ -111,7 +111,7 @@ int settings_read(struct probes *all, struct error *error)
             if (str_is(name, all->list[k].kind->name))
                 probe = &all->list[k];
         rc = probe ? read_probe(probe, probes->object.members[i].value, error)
-                   : error_set(error, ERROR_INVALID, "probes: there is no probe \"" STR_FORMAT "\"",
+                   : error_set(error, ERROR_INVALID, "probes: unknown probe \"" STR_FORMAT "\"",
                                STR_ARG(name));
     }
     return rc < 0 ? error_wrap(error, "probe settings") : 0;

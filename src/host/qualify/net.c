@@ -57,7 +57,7 @@ int net_listen(const char *host, uint16_t port, uint16_t *ret_port, struct test_
     if (fd < 0 || !known || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 8) < 0 ||
         getsockname(fd, (struct sockaddr *)&address, &len) < 0) {
         test_fail(answer, "listening on %s:%u: %s", host, port,
-                  known ? strerror(errno) : "an IPv4 address is wanted");
+                  known ? strerror(errno) : "expected an IPv4 address");
         if (fd >= 0)
             close(fd);
         return -1;

@@ -13,7 +13,7 @@ int qualify_golden_read(const struct doc *doc, struct qualify_golden *ret, struc
 {
     struct qualify_golden golden = {0};
     if (!doc || doc->kind != DOC_OBJECT)
-        return fail_at(error, doc, "golden", "an object of figures and thresholds is wanted");
+        return fail_at(error, doc, "golden", "expected an object of figures and thresholds");
     for (size_t i = 0; i < doc->object.len; i++) {
         const struct doc_member *member = &doc->object.members[i];
         const struct qualify_figure *figure = qualify_figure_find(member->key);
@@ -27,7 +27,7 @@ int qualify_golden_read(const struct doc *doc, struct qualify_golden *ret, struc
                        : member->value->kind == DOC_FLOAT ? member->value->number
                                                           : -1;
         if (!(limit >= 0))
-            return fail_at(error, member->value, name, "a number is wanted, not below 0");
+            return fail_at(error, member->value, name, "expected a number from 0");
         golden.given[figure - qualify_figures] = true;
         golden.limit[figure - qualify_figures] = limit;
     }
@@ -56,7 +56,7 @@ static int read_number(const struct doc *body, const char *field, int64_t min, i
     if (!value)
         return 0;
     if (value->kind != DOC_INT || value->integer < min || value->integer > max)
-        return error_set(error, ERROR_INVALID, "%u:%u: %s: a number from %lld to %lld is wanted", value->line,
+        return error_set(error, ERROR_INVALID, "%u:%u: %s: expected a number from %lld to %lld", value->line,
                          value->column, field, (long long)min, (long long)max);
     *ret = value->integer;
     return 0;
@@ -67,7 +67,7 @@ static int read_tests(const struct doc *list, struct qualify_options *options, s
     if (!list)
         return 0;
     if (list->kind != DOC_ARRAY)
-        return fail_at(error, list, "tests", "a list is wanted");
+        return fail_at(error, list, "tests", "expected a list");
     memset(options->tests, 0, sizeof options->tests);
     for (size_t i = 0; i < doc_len(list); i++) {
         enum qualify_test test;
@@ -85,10 +85,10 @@ static int read_end(const struct doc *body, struct arena *arena, struct qualify_
     struct str text = doc_str(listen ? listen : connect, STR("")), host, port;
     int64_t number;
     if (!listen == !connect)
-        return error_set(error, ERROR_INVALID, "one of listen and connect is wanted");
+        return error_set(error, ERROR_INVALID, "expected one of listen and connect");
     if (!str_cut(text, ':', &host, &port) || !str_to_i64(port, 1, UINT16_MAX, &number))
         return fail_at(error, listen ? listen : connect, listen ? "listen" : "connect",
-                       "ADDRESS:PORT is wanted");
+                       "expected ADDRESS:PORT");
     pair->listens = listen != NULL;
     pair->host = arena_strdup(arena, host);
     pair->port = (uint16_t)number;
@@ -136,7 +136,7 @@ int qualify_order_read(struct str body, bool pair, struct arena *arena, struct q
     struct doc *doc;
     int rc = json_parse(arena, body, &doc, error);
     if (rc == 0 && doc->kind != DOC_OBJECT)
-        rc = error_set(error, ERROR_INVALID, "an object is wanted");
+        rc = error_set(error, ERROR_INVALID, "expected an object");
     if (rc == 0)
         rc = pair ? read_pair(doc, arena, options, error) : read_alone(doc, options, error);
     if (rc == 0 && doc_get(doc, "golden"))

@@ -266,7 +266,7 @@ static void weigh(const struct qualify_golden *golden, int figure, struct qualif
     if (known->at_most ? value <= limit : value >= limit)
         return;
     result->ok = result->skipped = false;
-    snprintf(result->why, sizeof result->why, "%s is %.6g %s, %s %.6g is wanted", known->name, value,
+    snprintf(result->why, sizeof result->why, "%s is %.6g %s, expected %s %.6g", known->name, value,
              known->unit, known->at_most ? "at most" : "at least", limit);
 }
 

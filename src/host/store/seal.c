@@ -96,7 +96,7 @@ static int parse_keys(struct store_keys *keys, struct str text, struct error *er
     }
     gnutls_memset(bytes, 0, sizeof bytes);
     if (rc == 0 && keys->list.len == 0)
-        rc = error_set(error, ERROR_INVALID, "%s: there is no key in it", keys->path);
+        rc = error_set(error, ERROR_INVALID, "%s: contains no key", keys->path);
     return rc;
 }
 
@@ -118,7 +118,7 @@ static int read_file(const char *path, struct buf *text, struct error *error)
     if (open_to_others)
         return error_set(error, ERROR_DENIED, "%s: others than its owner may read it: chmod 600 it", path);
     if (failed || text->len > KEY_FILE_BYTES_MAX)
-        return error_set(error, ERROR_INVALID, "%s: it is no file of keys", path);
+        return error_set(error, ERROR_INVALID, "%s is not a file of keys", path);
     return 0;
 }
 
@@ -226,7 +226,7 @@ int store_unseal(const struct store *store, const struct store_seal_place *place
     if (gnutls_aead_cipher_decrypt(key->cipher, stored.data + MAGIC_BYTES + 4, NONCE_BYTES, covered,
                                    sizeof covered, TAG_BYTES, stored.data + HEAD_BYTES, sealed, out->data,
                                    &len) < 0)
-        return error_set(error, ERROR_CORRUPT, "%s: its bytes are not those that were sealed with key %08x",
+        return error_set(error, ERROR_CORRUPT, "%s: its bytes differ from those sealed with key %08x",
                          what, id);
     out->len = len;
     out->data[len] = 0;

@@ -168,7 +168,7 @@ static void survivors_save_and_all_begin_anew(void **state)
     assert_int_equal((int)jobset->checkpoint.committed_step, 39);
     assert_int_equal(jobset->checkpoint.committed_attempt, 1);
     assert_note(&h, false, "DyingCheckpoint",
-                "step 39 is committed as attempt 1: what all ranks had, by those that were left");
+                "step 39 is committed as attempt 1: the survivors wrote the state of all ranks");
     /* A machine was lost: nothing counts, though none is allowed. */
     assert_int_equal(jobset->attempt, 2);
     assert_int_equal(jobset->restarts, 1);
@@ -228,7 +228,7 @@ static void the_next_restart_is_another(void **state)
     assert_int_equal((int)jobset->record_count, 2);
     assert_int_equal(newest(jobset)->attempt, 3);
     assert_int_equal(newest(jobset)->rung, RUNG_REQUEUE); /* nobody has joined */
-    assert_non_null(strstr(newest(jobset)->passed, "dump: nobody is left that can save"));
+    assert_non_null(strstr(newest(jobset)->passed, "dump: no survivor can save"));
     assert_int_equal((int)jobset->checkpoint.committed_step, 40);
     harness_done(&h);
 }
@@ -247,7 +247,7 @@ static void refused(void **state)
     const struct note *note = last_note(&h, "DyingCheckpoint");
     assert_true(note->warning);
     assert_non_null(
-        strstr(note->message.data, "refused as attempt 1, what was committed before counts: a-w-0-1-"));
+        strstr(note->message.data, "refused as attempt 1, the previous commit stays: a-w-0-1-"));
     assert_non_null(strstr(note->message.data, "ended, exit code 75"));
     assert_int_equal(jobset->attempt, 2);
     assert_int_equal(jobset->restarts_counted, 0);
@@ -296,7 +296,7 @@ static void all_are_lost(void **state)
     struct jobset *jobset = begin(&h, &seen, 5, TRAIN(DUMP, 2, MAX(9)));
     lose(&h, "a-w-0-0");
     lose(&h, "a-w-0-1");
-    assert_non_null(strstr(last_note(&h, "DyingCheckpoint")->message.data, "nobody is left"));
+    assert_non_null(strstr(last_note(&h, "DyingCheckpoint")->message.data, "no survivor is left"));
     assert_int_equal(jobset->restarts, 1);
     all_join(&h, jobset);
     core_check_invariants(h.core);
@@ -342,7 +342,7 @@ static void where_it_cannot_be(void **state)
     jobset = harness_create(&h, TRAIN(DUMP, 2, MAX(9)));
     harness_run_all(&h);
     lose(&h, "a-w-0-0"); /* they speak no libphalanx */
-    assert_non_null(strstr(newest(jobset)->passed, "dump: nobody is left that can save"));
+    assert_non_null(strstr(newest(jobset)->passed, "dump: no survivor can save"));
     assert_int_equal(jobset->restarts, 1);
     harness_done(&h);
 }

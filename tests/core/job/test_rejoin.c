@@ -352,7 +352,7 @@ static void a_rank_asks_to_go_back(void **state)
     assert_string_equal(jobset->records[0].cause, "RetryAsked");
     assert_int_equal(jobset->records[0].rung, RUNG_RETRY);
     snprintf(note, sizeof note,
-             "retry as attempt 1: " STR_FORMAT " can't go on from what it has: a page is gone",
+             "retry as attempt 1: " STR_FORMAT " cannot go on from its state: a page is gone",
              STR_ARG(one->name));
     assert_note(&h, true, "RecoveryDecided", note);
     asks(&h, one, 0); /* of the attempt before */

@@ -63,12 +63,13 @@ static void rungs_are_chosen(void **state)
     assert_true(settings.given && settings.off);
     for (int rung = RUNG_RETRY; rung < RUNG_REQUEUE; rung++)
         assert_false(settings.allowed[rung]);
-    refused(WORD_RECOVERY, "", "\"\" is no rung");
-    refused(WORD_RECOVERY, "retry,", "\"\" is no rung");
-    refused(WORD_RECOVERY, "retry,reboot", "\"reboot\" is no rung: off, or some of retry, restart-process");
+    refused(WORD_RECOVERY, "", "\"\" is not a rung");
+    refused(WORD_RECOVERY, "retry,", "\"\" is not a rung");
+    refused(WORD_RECOVERY, "retry,reboot",
+            "\"reboot\" is not a rung: expected off, or some of retry, restart-process");
     refused(WORD_RECOVERY, "retry,off", "off stands alone");
     refused(WORD_RECOVERY, "dump,retry,dump", "dump is named twice");
-    refused(WORD_RECOVERY, "none", "\"none\" is no rung");
+    refused(WORD_RECOVERY, "none", "\"none\" is not a rung");
 }
 
 static void limits_are_durations(void **state)
@@ -79,7 +80,7 @@ static void limits_are_durations(void **state)
     assert_int_equal(settings.limit_ns[RUNG_REPLACE_MACHINE], 120 * NS_PER_SECOND);
     assert_false(settings.given);
     refused(WORD_LIMITS, "restart-process", "\"restart-process\" must be RUNG=DURATION");
-    refused(WORD_LIMITS, "requeue=5s", "\"requeue\" is no rung with a limit");
+    refused(WORD_LIMITS, "requeue=5s", "\"requeue\" is not a rung with a limit");
     refused(WORD_LIMITS, "dump=0s", "\"0s\" of dump must be a duration from 1ms to 24h");
     refused(WORD_LIMITS, "dump=25h", "from 1ms to 24h");
     refused(WORD_LIMITS, "dump=-1s", "from 1ms to 24h");

@@ -71,7 +71,7 @@ static void wrong_ones_are_refused_where_they_stand(void **state)
     struct doc *object = small(&arena);
     edit(&arena, object, "metadata.annotations", "{\"phalanx.dev/recovery\":\"reboot\"}");
     assert_refused(&arena, object, "metadata.annotations[phalanx.dev/recovery]",
-                   "Invalid value: \"reboot\": \"reboot\" is no rung");
+                   "Invalid value: \"reboot\": \"reboot\" is not a rung");
     object = small(&arena);
     edit(&arena, object, "R0.template.spec.template.metadata",
          "{\"annotations\":{\"phalanx.dev/recovery-budgets\":\"dump=x\"}}");

@@ -136,7 +136,7 @@ static void test_what_cannot_be_run_says_why(void **state)
         {"{\"hook\":\"../agent.sock\"}", "hook: ", ERRAND_HOOK},
         {"{\"hook\":\".\"}", "hook: ", ERRAND_HOOK},
         {"{}", "hook: ", ERRAND_HOOK},
-        {"[]", "an object is wanted", ERRAND_HOOK},
+        {"[]", "expected an object", ERRAND_HOOK},
         {"{\"hook\":", "the errand's body", ERRAND_HOOK},
         {"{\"hook\":\"plain\"}", "Permission denied", ERRAND_HOOK},
         {"{\"hook\":\"fine\",\"env\":{\"A\":1}}", "env.A", ERRAND_HOOK},

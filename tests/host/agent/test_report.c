@@ -45,7 +45,7 @@ static void mistakes_have_places(void **state)
 {
     static const char *const bad[][2] = {
         {"{", "1:"},
-        {"7", "an object is wanted"},
+        {"7", "expected an object"},
         {"[{\"code\":\"a/b\"}, {}]", "signal 1: code"},
         {"{\"code\":\"A/b\"}", "code"},
         {"{\"code\":5}", "\"code\" is a text"},

@@ -76,7 +76,7 @@ static void mistakes_are_told_with_their_place(void **state)
     static const struct {
         const char *text, *why;
     } cases[] = {
-        {"", "1:1: one document"},
+        {"", "1:1: expected one document"},
         {"name: nn\n", "1:1: a scenario needs steps"},
         {"steps: []\n", "1:8: steps is a list"},
         {"nam: nn\n", "1:1: a scenario has no member \"nam\""},

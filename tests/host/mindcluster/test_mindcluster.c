@@ -218,7 +218,7 @@ static void public_faults(void **state)
 static void refused(void **state)
 {
     static const char *const bad[][2] = {
-        {"{}", "is wanted"},
+        {"{}", "expected a public-fault message"},
         {MESSAGE("", PUBLIC(AT_NODE)), "resource"},
         {"{\"id\":\"message-1\",\"version\":\"2.0\",\"resource\":\"a\",\"faults\":[{}]}", "version"},
         {"{\"id\":\"m\",\"version\":\"1.0\",\"resource\":\"a\",\"faults\":[{}]}", "id:"},

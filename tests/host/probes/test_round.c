@@ -15,7 +15,7 @@ static struct probes_standing standing_of(struct fixture *f, const char *name)
         if (strcmp(standing.name, name) == 0)
             return standing;
     }
-    fail_msg("no probe %s", name);
+    fail_msg("unknown probe", name);
     return standing;
 }
 
@@ -25,7 +25,7 @@ static void settings_are_checked(void **state)
 {
     struct fixture *f = *state;
     static const char *const wrong[][2] = {
-        {"probes: {bogus: {}}", "no probe \"bogus\""},
+        {"probes: {bogus: {}}", "unknown probe \"bogus\""},
         {"probes: {edac: {bogus: 1}}", "unknown setting \"bogus\""},
         {"probes: {edac: {period: soon}}", "a duration"},
         {"probes: {edac: {enabled: 1}}", "true or false"},

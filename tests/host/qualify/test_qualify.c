@@ -75,12 +75,12 @@ static void test_thresholds_have_a_direction(void **state)
     options.golden.limit[rate] = 1e9;
     qualify_run(&options, &report);
     assert_false(report.ok);
-    assert_non_null(strstr(report.tests[QUALIFY_LOOPBACK].why, "MB/s, at least 1e+09 is wanted"));
+    assert_non_null(strstr(report.tests[QUALIFY_LOOPBACK].why, "MB/s, expected at least 1e+09"));
     options.golden.limit[rate] = 0.001;
     options.golden.limit[latency] = 0.001;
     qualify_run(&options, &report);
     assert_false(report.ok);
-    assert_non_null(strstr(report.tests[QUALIFY_LOOPBACK].why, "us, at most 0.001 is wanted"));
+    assert_non_null(strstr(report.tests[QUALIFY_LOOPBACK].why, "us, expected at most 0.001"));
 }
 
 static void gpu_misbehaves(const char *how, struct qualify_report *ret, double devices)
@@ -110,7 +110,7 @@ static void test_what_is_wrong_hangs_or_dies_is_said(void **state)
     gpu_misbehaves("none", &report, 0);
     assert_true(report.ok && gpu->skipped);
     gpu_misbehaves("none", &report, 2); /* a machine that should have some */
-    assert_true(!report.ok && strstr(gpu->why, "gpu/devices is 0 devices, at least 2 is wanted"));
+    assert_true(!report.ok && strstr(gpu->why, "gpu/devices is 0 devices, expected at least 2"));
 }
 
 static void test_no_driver_is_no_failure_unless_devices_are_wanted(void **state)
@@ -207,18 +207,18 @@ static void test_wrong_orders_say_where(void **state)
         bool pair;
     } cases[] = {
         {"", "1:1", false},
-        {"[]", "an object is wanted", false},
+        {"[]", "expected an object", false},
         {"{\"speed\":1}", "speed: unknown field", false},
-        {"{\"tests\":3}", "tests: a list is wanted", false},
+        {"{\"tests\":3}", "tests: expected a list", false},
         {"{\"tests\":[\"pair\"]}", "tests: no such test", false},
-        {"{\"seconds\":0}", "1:12: seconds: a number from 1", false},
+        {"{\"seconds\":0}", "1:12: seconds: expected a number from 1", false},
         {"{\"golden\":{\"cpu\":1}}", "cpu: no test gives this figure", false},
-        {"{\"golden\":{\"cpu/gflops\":\"1\"}}", "cpu/gflops: a number is wanted", false},
+        {"{\"golden\":{\"cpu/gflops\":\"1\"}}", "cpu/gflops: expected a number", false},
         {"{\"epoch\":1}", "one of listen and connect", true},
         {"{\"listen\":\"a:1\",\"connect\":\"b:1\"}", "one of listen and connect", true},
-        {"{\"listen\":\"10.0.0.1\"}", "listen: ADDRESS:PORT is wanted", true},
-        {"{\"listen\":\"10.0.0.1:70000\"}", "listen: ADDRESS:PORT is wanted", true},
-        {"{\"connect\":\"10.0.0.1:1\",\"epoch\":-1}", "epoch: a number from 0", true},
+        {"{\"listen\":\"10.0.0.1\"}", "listen: expected ADDRESS:PORT", true},
+        {"{\"listen\":\"10.0.0.1:70000\"}", "listen: expected ADDRESS:PORT", true},
+        {"{\"connect\":\"10.0.0.1:1\",\"epoch\":-1}", "epoch: expected a number from 0", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct arena arena ARENA_CLEANUP = {0};
