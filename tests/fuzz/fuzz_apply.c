@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/json.h"
-#include "host/api/apply.h"
-#include "host/api/patch.h"
+#include "kube/apply.h"
+#include "kube/patch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "host/api/protobuf.h"
+#include "kube/protobuf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 #include "host/access/access.h"
 #include "host/api/openapi.h"
 #include "host/api/request.h"
-#include "host/api/usage.h"
+#include "kube/usage.h"
 
 struct api *api_new_bare(const struct api_hooks *hooks)
 {

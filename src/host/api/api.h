@@ -45,7 +45,6 @@ enum {
     API_RING_ENTRIES_MAX = 65536, /* changes kept for watches */
     API_RING_BYTES_MAX = 64 * 1024 * 1024,
     API_EXEC_WINDOW_BYTES = 256 * 1024, /* of a command's output that are on their way to a client */
-    API_USAGE_KEPT_S = 120,
     API_STREAM_BYTES_MAX = 1024 * 1024, /* of a log waiting for a slow reader; see api_log_data */
 };
 
@@ -123,7 +122,7 @@ int api_reload(struct api *api, struct error *error);
  * core). */
 void api_changed(struct api *api, const struct effect *changed);
 
-/* Sets what a machine and its containers use now: served as metrics.k8s.io until API_USAGE_KEPT_S have
+/* Sets what a machine and its containers use now: served as metrics.k8s.io until USAGE_KEPT_S have
  * passed. */
 void api_usage(struct api *api, machine_id machine, const struct usage *usage);
 

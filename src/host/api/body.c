@@ -3,9 +3,9 @@
 
 #include "base/yaml.h"
 #include "core/spec/schema.h"
-#include "host/api/protobuf.h"
-#include "host/api/protobuf_kinds.h"
-#include "host/api/render.h"
+#include "kube/protobuf.h"
+#include "kube/protobuf_kinds.h"
+#include "kube/render.h"
 #include "host/api/write.h"
 
 enum { BODY_MEMORY_MAX = 64 * 1024 * 1024 };

@@ -2,7 +2,7 @@
  * (hang/hang.h), GET is what they said last, with all their records: whoever asked judges them by the same
  * rule as files (diagnose/diagnose.h). */
 #include "core/hang/hang.h"
-#include "host/api/render.h"
+#include "kube/render.h"
 #include "host/api/subresource.h"
 #include "host/api/write.h"
 

@@ -6,10 +6,11 @@
  * comes, perhaps newer than that, and one that went meanwhile is left out. Whoever watches from the list's
  * version on hears of both changes again, so that what he knows is right in the end.
  */
+#include "host/api/builtin.h"
 #include "host/api/list.h"
 
 #include "host/api/page.h"
-#include "host/api/usage.h"
+#include "kube/usage.h"
 
 #include <stdio.h>
 
@@ -72,7 +73,7 @@ static bool find(const struct api *api, const struct resource *resource, struct 
 {
     const struct core *core = api->hooks.core(api->hooks.context);
     return resource_get(resource, core, place.namespace_, place.name, ret_object) ||
-           resource_builtin(resource, api->builtins, place.name, ret_object);
+           builtin_find(resource, api->builtins, place.name, ret_object);
 }
 
 /* Objects from `next` on, until there are so many bytes. */
@@ -176,7 +177,7 @@ void handle_list(struct api_request *request)
         if (find(request->api, resource, (struct place){request->namespace_, selector.name}, &object))
             choose(&choosing, object, selector.name);
     } else {
-        resource_visit_builtin(resource, lister.render.core, request->api->builtins, choose, &choosing);
+        builtin_visit(resource, lister.render.core, request->api->builtins, choose, &choosing);
         resource_visit(resource, lister.render.core, request->namespace_, choose, &choosing);
     }
     page_end(&lister.page);

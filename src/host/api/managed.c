@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
-#include "host/api/apply.h"
+#include "kube/apply.h"
 #include "host/api/write.h"
 
 static struct apply_manager who_writes(struct api_request *request, bool applies)

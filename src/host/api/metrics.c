@@ -4,7 +4,7 @@
 #include "core/health/fault.h"
 #include "core/lemon/lemon.h"
 #include "core/repair/repair.h"
-#include "host/api/render.h"
+#include "kube/render.h"
 #include "host/api/request.h"
 
 static void put_head(struct buf *out, const char *name, const char *type, const char *help)

@@ -7,7 +7,7 @@
 #ifndef PHX_HOST_API_OPENAPI_H
 #define PHX_HOST_API_OPENAPI_H
 
-#include "host/api/resource.h"
+#include "kube/resource.h"
 
 struct openapi; /* the documents made so far */
 struct openapi *openapi_new(void);

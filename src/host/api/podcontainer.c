@@ -1,7 +1,7 @@
 /* podcontainer.c - which container of a Pod a request for its log, or for a command in it, means. The answers
  * say what Kubernetes' say. */
 #include "host/api/podexec.h"
-#include "host/api/render.h"
+#include "kube/render.h"
 
 /* The names of all of them, the init ones first. */
 static void list_names(const struct pod_spec *pod, struct buf *out)

@@ -1,7 +1,8 @@
 #include <stdio.h>
 
+#include "host/api/builtin.h"
 #include "host/api/list.h"
-#include "host/api/usage.h"
+#include "kube/usage.h"
 
 struct render list_render(struct api_request *request, struct json_writer out)
 {
@@ -64,7 +65,7 @@ bool request_find(const struct api_request *request, struct object_ref *ret_obje
 {
     return resource_get(request->resource, request_core(request), request->namespace_, request->name,
                         ret_object) ||
-           resource_builtin(request->resource, request->api->builtins, request->name, ret_object);
+           builtin_find(request->resource, request->api->builtins, request->name, ret_object);
 }
 
 void handle_get(struct api_request *request)

@@ -21,9 +21,9 @@
 #include "base/list.h"
 #include "host/access/access.h"
 #include "host/api/api.h"
-#include "host/api/render.h"
-#include "host/api/select.h"
-#include "host/api/table.h"
+#include "kube/render.h"
+#include "kube/select.h"
+#include "kube/table.h"
 
 enum method { METHOD_GET, METHOD_POST, METHOD_PUT, METHOD_PATCH, METHOD_DELETE, METHOD_OTHER };
 enum outcome {

@@ -4,7 +4,7 @@
  * clients that prefer it; answers are JSON.
  */
 #include "host/api/guard.h"
-#include "host/api/protobuf.h"
+#include "kube/protobuf.h"
 #include "host/api/write.h"
 
 #define ROW(of_group, of_plural, of_singular, of_kind, in_namespace)                                         \

@@ -1,3 +1,4 @@
+#include "host/api/builtin.h"
 #include "host/api/write.h"
 
 #include <gnutls/crypto.h>
@@ -175,7 +176,7 @@ static void replace_builtin(struct api_request *request)
     struct object_ref object;
     if (write->verb != WRITE_REPLACE ||
         resource_get(request->resource, request_core(request), write->namespace_, write->name, &object) ||
-        !resource_builtin(request->resource, request->api->builtins, write->name, &object))
+        !builtin_find(request->resource, request->api->builtins, write->name, &object))
         return;
     write->verb = WRITE_CREATE;
     write->if_version = 0;

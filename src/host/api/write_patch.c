@@ -1,5 +1,5 @@
-#include "host/api/apply.h"
-#include "host/api/patch.h"
+#include "kube/apply.h"
+#include "kube/patch.h"
 #include "host/api/write.h"
 
 /* The document that a user wrote, of a Job or Pod of his own: what the API shows has more in it (the

@@ -1,5 +1,6 @@
 /* metrics.k8s.io: what agents measured, as kubectl top reads it. */
 #include "host/api/client.h"
+#include "kube/usage.h"
 
 #define METRICS "/apis/metrics.k8s.io/v1beta1"
 
@@ -55,7 +56,7 @@ static void test_nodes(void **state)
         ask(host, &arena, "GET", METRICS "/nodes?labelSelector=kubernetes.io/hostname=m-1", "", NULL, &doc),
         200);
     assert_int_equal(doc_len(doc_get(doc, "items")), 0);
-    host->clock_ns += (API_USAGE_KEPT_S + 1) * NS_PER_SECOND; /* it says nothing any more */
+    host->clock_ns += (USAGE_KEPT_S + 1) * NS_PER_SECOND; /* it says nothing any more */
     assert_int_equal(ask(host, &arena, "GET", METRICS "/nodes/m-2", "", NULL, &doc), 404);
 }
 

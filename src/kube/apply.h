@@ -1,0 +1,74 @@
+/* apply.h - who owns which field, and server-side apply. Private to api; pure.
+ *
+ * A manager is a client under its name. One that applies owns exactly what its last applied document said;
+ * one that writes otherwise ("Update") owns what its writes changed. metadata.managedFields keeps both.
+ *     apply_update()   a create, replace or patch: what changed is the writer's, and nobody else's
+ *     apply_merge()    server-side apply: the document is merged into the object by the schema (keyed lists
+ *                      by item, sets by value, atomic lists and scalars whole); what the manager applied
+ *                      before and says no more goes, unless somebody else owns it; a change to what others
+ *                      own is a conflict, unless forced
+ * Source: Kubernetes documentation "Server-Side Apply", sigs.k8s.io/structured-merge-diff,
+ * k8s.io/apimachinery managedfields.
+ *
+ * Objects are as the API shows them. Fields that the server keeps (status, uid, versions, times) belong to
+ * nobody. Results live in the arena given and share nodes with the inputs, which are not changed.
+ */
+#ifndef PHX_KUBE_APPLY_H
+#define PHX_KUBE_APPLY_H
+
+#include "base/vec.h"
+#include "kube/fieldset.h"
+
+/* Where kubectl's client-side apply keeps what it said last. */
+#define APPLY_LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+
+enum { APPLY_UPDATERS_MAX = 10, APPLY_MANAGERS_MAX = 256, APPLY_MANAGER_BYTES_MAX = 128 };
+
+struct apply_manager {
+    struct str name, api_version, time, subresource;
+    bool applies; /* operation Apply, else Update */
+    struct fieldset set;
+};
+struct apply_managers {
+    VEC(struct apply_manager) list; /* memory: apply_managers_done() */
+};
+void apply_managers_done(struct apply_managers *managers);
+
+/* From metadata.managedFields (NULL: none). ERROR_INVALID. */
+int apply_managers_read(struct arena *arena, const struct doc *fields, struct apply_managers *ret_managers,
+                        struct error *error);
+/* NULL: there are none. */
+struct doc *apply_managers_doc(struct arena *arena, struct apply_managers *managers);
+
+/* Finds the manager of the same name, operation and subresource; NULL: there is none. */
+struct apply_manager *apply_managers_find(struct apply_managers *managers, const struct apply_manager *who);
+void apply_managers_drop_empty(struct apply_managers *managers);
+/* Merges the oldest updaters into one, so that a thousand clients, each under its own name, do not fill the
+ * object. */
+void apply_managers_cap(struct arena *arena, struct apply_managers *managers);
+
+/* `before` NULL: a create. `who.time` is now. */
+void apply_update(struct arena *arena, const struct schema *schema, const struct doc *before,
+                  const struct doc *after, const struct apply_manager *who, struct apply_managers *managers);
+
+struct apply_conflict {
+    struct str manager; /* as messages name it: `"x" using batch/v1` */
+    struct str path;
+};
+struct apply_conflicts {
+    VEC(struct apply_conflict) list;
+};
+struct apply_request {
+    const struct schema *schema; /* NULL: the kind has none; lists are atomic then */
+    const struct doc *live;      /* NULL: the object is to be made */
+    const struct doc *config;    /* what is applied */
+    struct apply_manager who;
+    bool force;
+};
+/* 0: *ret_object is the object to write and `managers` who owns it. ERROR_CONFLICT: *ret_conflicts says with
+ * whom (to be vec_done'd by the caller). ERROR_INVALID: two items of a list have the same keys, or lack them.
+ * `managers`: those of the live object. */
+int apply_merge(struct arena *arena, const struct apply_request *request, struct apply_managers *managers,
+                struct doc **ret_object, struct apply_conflicts *ret_conflicts, struct error *error);
+
+#endif

@@ -1,0 +1,30 @@
+/* patch.h - changing documents: JSON merge patch (RFC 7396), JSON patch (RFC 6902) and Kubernetes' strategic
+ * merge patch. Private to api; pure. Server-side apply is in apply.h.
+ *
+ * All work on `target` in place and allocate from `arena`; on failure `target` is left half changed and must
+ * be thrown away. Bounds: PATCH_OPERATIONS_MAX operations, PATCH_COPIES_MAX nodes copied, PATCH_DEPTH_MAX
+ * levels.
+ */
+#ifndef PHX_KUBE_PATCH_H
+#define PHX_KUBE_PATCH_H
+
+#include "base/doc.h"
+#include "base/error.h"
+#include "core/spec/schema.h"
+
+enum { PATCH_OPERATIONS_MAX = 10000, PATCH_COPIES_MAX = 1000000, PATCH_DEPTH_MAX = 128 };
+
+/* Returns the patched document: `target` itself, or a clone of `patch` where that is no object. */
+struct doc *patch_merge(struct arena *arena, struct doc *target, const struct doc *patch);
+
+/* ERROR_INVALID names the operation that cannot be carried out; ERROR_CONFLICT: a `test` failed;
+ * ERROR_LIMIT. */
+int patch_apply(struct arena *arena, struct doc **target, const struct doc *operations, struct error *error);
+
+/* `schema` says which lists are keyed (NULL: none is). A list item may carry "$patch": "delete" or "replace",
+ * an object also "$retainKeys", "$setElementOrder/LIST" and "$deleteFromPrimitiveList/LIST". ERROR_INVALID.
+ * */
+int patch_strategic(struct arena *arena, const struct schema *schema, struct doc **target,
+                    const struct doc *patch, struct error *error);
+
+#endif

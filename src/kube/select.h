@@ -1,0 +1,43 @@
+/* select.h - label and field selectors.
+ *
+ * Grammar of labels: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+ *     a=b  a==b  a!=b  a in (x,y)  a notin (x,y)  a  !a         separated by commas, all must hold
+ * Fields: path=value, path==value, path!=value, only of paths that the resource lists (resource_table) and
+ * metadata.name, metadata.namespace.
+ */
+#ifndef PHX_KUBE_SELECT_H
+#define PHX_KUBE_SELECT_H
+
+#include "base/error.h"
+#include "kube/resource.h"
+
+enum select_op { SELECT_IN, SELECT_NOT_IN, SELECT_EXISTS, SELECT_NOT_EXISTS };
+enum { SELECT_TERMS_MAX = 64, SELECT_VALUES_MAX = 1024 };
+struct select_term {
+    struct str key;
+    enum select_op op;
+    struct str *values;
+    size_t value_count;
+};
+struct selector {
+    struct select_term *labels, *fields;
+    size_t label_count, field_count;
+    struct str name; /* of a metadata.name=x term: such a read needs one look-up; empty: none */
+    bool mutable;    /* an object may come to match, or cease to, while it lives */
+};
+
+/* Either text may be empty. Strings of *ret_selector live in `arena`. ERROR_INVALID says what is wrong. */
+int select_parse(struct arena *arena, const struct resource *resource, struct str labels, struct str fields,
+                 struct selector *ret_selector, struct error *error);
+
+static inline bool select_all(const struct selector *selector)
+{
+    return selector->label_count == 0 && selector->field_count == 0;
+}
+/* Against the object itself; `scratch` may be used up. */
+bool select_object(const struct selector *selector, const struct core *core, struct object_ref object,
+                   struct str name, struct arena *scratch);
+/* Against its JSON, as a change in the ring has it. */
+bool select_json(const struct selector *selector, struct str object, struct str metadata);
+
+#endif

@@ -1,0 +1,28 @@
+/* usage.h - metrics.k8s.io/v1beta1: what Nodes and Pods use, the newest measurement of each machine, in
+ * memory only.
+ *
+ * Measured by agents (host/agent/usage.c). A machine that says nothing for USAGE_KEPT_S has no metrics
+ * any more; simulated machines never have any. Source of the forms: k8s.io/metrics v1beta1, metrics-server.
+ */
+#ifndef PHX_KUBE_USAGE_H
+#define PHX_KUBE_USAGE_H
+
+#include "kube/render.h"
+
+enum { USAGE_KEPT_S = 120 };
+
+struct usage_table;
+struct usage_table *usage_table_new(void);
+void usage_table_free(struct usage_table *table);
+void usage_put(struct usage_table *table, machine_id machine, const struct usage *usage, int64_t now_ns);
+
+/* False only for a row of metrics whose object has none now. */
+bool usage_shows(const struct usage_table *table, const struct resource *resource, struct object_ref object,
+                 int64_t now_ns);
+
+/* Render the metrics of an object that usage_shows(). */
+void render_node_metrics(struct render *render, const struct machine *machine);
+void render_pod_metrics(struct render *render, const struct task *task);
+void metrics_cells(struct render *render, struct object_ref object, struct str name);
+
+#endif
