@@ -20,7 +20,7 @@ static const char usage[] =
     "  -f, --filename PATH    a file, a directory (its *.yaml, *.yml, *.json) or - for standard input;\n"
     "                         repeatable\n"
     "      --dry-run          check here and on the server, change nothing\n"
-    "      --no-strict        unknown fields are warned of instead of refused\n" CLIENT_HELP CLIENT_EXIT_HELP;
+    "      --no-strict        warn of unknown fields instead of refusing them\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -17,7 +17,7 @@
 static const char usage[] =
     "Usage: phalanx check [OPTIONS]\n"
     "\n"
-    "Looks at this machine with the probes of the agent and prints what each one found.\n"
+    "Runs the agent's probes on this machine and prints what each one found.\n"
     "  --root DIR        below DIR instead of / (a copy of /sys, /proc and /dev/kmsg)\n"
     "  --settings FILE   limits, and what the machine should have (docs/probes.md)\n"
     "  --probe NAME      only that one; may be repeated\n"
@@ -27,11 +27,11 @@ static const char usage[] =
     "  -o json           one JSON object (also --json)\n"
     "  --help            this text\n"
     "\n"
-    "Exit status, as monitoring plug-ins have it, by the level that the built-in fault table gives what\n"
-    "was found: 0 well (NotHandle, and what only restarts a job), 1 warning (SubHealth, PreSeparate,\n"
-    "FreeReset), 2 critical (Reset and more), 3 unknown: a probe or an external check gave no answer,\n"
-    "or the command line is wrong. Codes that the table does not know, such as those of external\n"
-    "checks, count by their severity.\n";
+    "Exit status, by the convention of monitoring plug-ins and the levels that the built-in fault\n"
+    "table gives to the findings: 0 well (NotHandle, or the job restarts and no more), 1 warning\n"
+    "(SubHealth, PreSeparate, FreeReset), 2 critical (Reset and more), 3 unknown: a probe or an\n"
+    "external check gave no answer, or the command line is wrong. Codes that the table does not know,\n"
+    "such as those of external checks, count by their severity.\n";
 
 enum { STATUS_OK = 0, STATUS_WARNING = 1, STATUS_CRITICAL = 2, STATUS_UNKNOWN = 3 };
 enum { SETTINGS_BYTES_MAX = 4 * 1024 * 1024, ROUNDS_MAX = 1000000 };

@@ -24,7 +24,7 @@ static const char drain_usage[] =
     "Usage: phalanx drain NODE [options]\n"
     "\n"
     "Cordons a node and evicts its pods. Ranks that use libphalanx save a checkpoint before they are\n"
-    "stopped, within their grace. A pod that a disruption budget keeps is asked for again.\n"
+    "stopped, within their grace. An eviction that a disruption budget refuses is tried again.\n"
     "`phalanx migrate` empties a node without stopping its jobs.\n"
     "\n"
     "      --grace DURATION   for the save, and from SIGTERM to SIGKILL (default: each pod's own)\n"

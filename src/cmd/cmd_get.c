@@ -16,7 +16,7 @@ static const char usage[] =
     "  -l, --selector TEXT    only objects with these labels: a=b, a!=b, a in (x,y), a, !a; comma for\n"
     "                         and\n"
     "      --field-selector T only objects with these fields: metadata.name=x, spec.nodeName=x, ...\n"
-    "  -A, --all-namespaces   of every namespace\n"
+    "  -A, --all-namespaces   in every namespace\n"
     "  -w, --watch            keep printing changes until interrupted\n"
     "      --no-headers       omit the line of column names\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
@@ -27,7 +27,7 @@ static const char events_usage[] =
     "\n"
     "      --for KIND/NAME    only what is about this object\n"
     "  -o, --output FORMAT    table, wide, json, yaml or name (default: table)\n"
-    "  -A, --all-namespaces   of every namespace\n"
+    "  -A, --all-namespaces   in every namespace\n"
     "  -w, --watch            go on printing until interrupted\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 enum format { FORMAT_TABLE, FORMAT_WIDE, FORMAT_JSON, FORMAT_YAML, FORMAT_NAME };

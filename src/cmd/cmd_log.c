@@ -13,8 +13,8 @@
 static const char usage[] =
     "Usage: phalanx log show|verify|replay [options] DIR|FILE\n"
     "\n"
-    "Looks at the log of a controller, given by its data directory or its log.db; also beside a\n"
-    "running one.\n"
+    "Reads the log of a controller, named by its data directory or its log.db, also while the\n"
+    "controller runs.\n"
     "  show     print records, one a line: number, time, what happened\n"
     "  verify   check every record, snapshot and key, and the file itself\n"
     "  replay   apply the log to an empty core, then once more from its newest snapshot (without one:\n"

@@ -25,7 +25,7 @@ static const char usage[] =
     "  --socket PATH    its faults.sock instead\n"
     "  --help           this text\n"
     "\n"
-    "Exit status: 0 the agent has it, 1 refused or failed, 2 usage, 4 no agent answers.\n";
+    "Exit status: 0 reported, 1 refused or failed, 2 usage, 4 no agent answers.\n";
 
 struct report {
     const char *code, *place, *severity, *assertion, *state, *socket;

@@ -22,7 +22,7 @@ static const char usage[] =
     "      --timeout DURATION of the end of the old one, such as 30s or 5m (default: no limit)\n" CLIENT_HELP
     "\n"
     "Examples:\n"
-    "  phalanx rerun jobset/train --from-checkpoint           # after the program was mended\n"
+    "  phalanx rerun jobset/train --from-checkpoint           # after the program was fixed\n"
     "  phalanx rerun jobset/train --from-checkpoint -f train.yaml\n" CLIENT_EXIT_HELP;
 
 enum { CHECKED_NAME_MAX = 40 };

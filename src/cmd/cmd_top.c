@@ -15,13 +15,13 @@ static const char usage[] =
     "\n"
     "Shows, for the cluster and each jobset: chips, step, steps per second, ETTR and the shares of its\n"
     "chip-seconds (kept, not yet kept, redone, restarting, starting, queued, stopping); with nodes, the\n"
-    "machines. Running jobsets come first, the largest on top; of machines, those that do not work.\n"
+    "machines. Running jobsets come first, the largest on top; of machines, those out of service.\n"
     "\n"
     "On a terminal the table is drawn again every second and cut to the screen; q ends it, n shows the\n"
     "machines, j the jobsets. Otherwise everything is printed once.\n"
     "\n"
     "      --once             show it once\n"
-    "      --interval TIME    between two showings (default: 1s)\n"
+    "      --interval TIME    time between two updates (default: 1s)\n"
     "  -o, --output json      print it once, as one JSON object\n"
     "  -A is the default; -n NAME shows the jobsets of one namespace\n" CLIENT_HELP CLIENT_EXIT_HELP;
 

@@ -6,7 +6,7 @@
 
 static const char usage[] = "Usage: phalanx version [options]\n"
                             "\n"
-                            "Prints the version of this program, and of the controller where one answers.\n"
+                            "Prints the version of this program, and of the controller if one answers.\n"
                             "\n"
                             "      --client           this program's alone\n"
                             "  -o, --output json      one JSON object\n" CLIENT_HELP CLIENT_EXIT_HELP;
