@@ -1,9 +1,9 @@
 /* phalanx.h - the in-job library: a training program's side of Phalanx.
  *
- * What it gives a program: who am I (rank, world, peers, attempt), a barrier, a key-value exchange, a
+ * The library gives a program its rank, world, peers and attempt, a barrier, a key-value exchange, a
  * heartbeat with the step and the loss, checkpoints that a whole gang commits together or not at all, and
- * notice before the machine is taken. A program that doesn't use it still runs, restarts and is accounted
- * for.
+ * notice before the machine is taken. A program that does not use the library still runs, restarts and is
+ * accounted for.
  *
  *     struct phx_error error;
  *     phx_context *ctx;
@@ -33,13 +33,16 @@
  * may be NULL. Result parameters are untouched on failure. The library prints nothing, installs no signal
  * handler and never exits the process.
  *
+ * Ownership. Arguments are copied before a function returns, unless its comment says otherwise. Strings and
+ * descriptors that the library returns belong to the context.
+ *
  * Threads. A context has one thread of its own, which holds the connections; it blocks all signals. Any
  * thread may call any function of a context at any time, except that nothing may run in or after phx_leave
  * / phx_close. Calls with a timeout block; everything else returns at once, apart from the file operations
  * of phx_checkpoint_save / _restore. A child made by fork() must not use the context (its descriptors are
  * closed on exec).
  *
- * Timeouts are in milliseconds; a negative one waits for ever, 0 doesn't wait.
+ * Timeouts are in milliseconds; a negative timeout waits for ever, 0 does not wait.
  */
 #ifndef PHALANX_PHALANX_H
 #define PHALANX_PHALANX_H
@@ -55,18 +58,18 @@ extern "C" {
 
 enum phx_code {
     PHX_OK = 0,
-    PHX_ERROR_INVALID = -1, /* wrong argument or environment: mend the program */
+    PHX_ERROR_INVALID = -1, /* wrong argument or environment: fix the program */
     PHX_ERROR_MEMORY = -2,
     PHX_ERROR_IO = -3,      /* a system call failed; the message has its reason */
     PHX_ERROR_TIMEOUT = -4, /* call again to go on waiting */
-    PHX_ERROR_PEER =
-        -5, /* a rank is lost: this attempt can't go on. phx_rejoin, or end; Phalanx restarts the gang */
+    /* A rank is lost, so this attempt cannot go on: call phx_rejoin, or end; Phalanx restarts the gang. */
+    PHX_ERROR_PEER = -5,
     PHX_ERROR_FENCED = -6,  /* a newer attempt exists: end the process at once */
-    PHX_ERROR_NONE = -7,    /* there is no such checkpoint or key; often not a failure at all */
-    PHX_ERROR_CORRUPT = -8, /* a stored shard is not what was saved */
-    PHX_ERROR_SPACE = -9,   /* the caller's buffer is too small; *ret_len says what is needed */
+    PHX_ERROR_NONE = -7,    /* there is no such checkpoint or key; often no failure */
+    PHX_ERROR_CORRUPT = -8, /* a stored shard differs from what was saved */
+    PHX_ERROR_SPACE = -9,   /* the caller's buffer is too small; *ret_len is the size needed */
     PHX_ERROR_REJOIN = -10, /* the membership has changed: call phx_rejoin */
-    PHX_ERROR_RETRY = -11,  /* from a step: what this rank has is no good, make it again (phx_retry) */
+    PHX_ERROR_RETRY = -11,  /* from a step: this rank's state is bad, repeat the step (phx_retry) */
 };
 
 /* Static text for a code ("peer lost"), never NULL. */
@@ -80,68 +83,76 @@ struct phx_error {
 
 typedef struct phx_context phx_context;
 
-/* Zero means the default for each field, so `struct phx_options options = {.size = sizeof options}` is
- * enough. */
+/* Zero selects the default of each field, so `struct phx_options options = {.size = sizeof options}` is
+ * enough. The strings are copied. */
 struct phx_options {
     size_t size;                /* sizeof(struct phx_options): lets later versions append fields */
-    const char *checkpoint_dir; /* instead of PHX_CHECKPOINT_DIR; shared by all ranks; copied */
-    const char *address;        /* where peers reach this rank, instead of what the rendezvous sees; copied */
-    int64_t join_timeout_ms;    /* default 120 s: agent found and every rank of the gang present */
-    int64_t leave_timeout_ms; /* default 10 s: last reports sent; rank 0 also waits for the others to leave */
-    /* not 0: the program calls phx_rejoin (or phx_run_steps) instead of ending with its attempt */
+    const char *checkpoint_dir; /* overrides PHX_CHECKPOINT_DIR; shared by all ranks */
+    const char *address;        /* where peers reach this rank; default: as the rendezvous sees it */
+    int64_t join_timeout_ms;    /* default 120 s: to find the agent and every rank of the gang */
+    int64_t leave_timeout_ms;   /* default 10 s: to send the last reports; rank 0 waits for other ranks too */
+    /* Not 0: the program calls phx_rejoin (or phx_run_steps) instead of ending with its attempt. */
     int rejoins;
 };
 
 /* ---- membership ---- */
 
-/* Connects to the agent and to the other ranks; returns when the whole gang is present and has agreed on the
- * checkpoint to restore, for which each rank reads its shard once. options may be NULL.
- * A spare (PHX_SPARE is 1, PHX_RANK absent) first waits, without a limit, until it is given a rank; it finds
- * its environment changed as by phx_rejoin then.
- * On success *ret_ctx must be given to phx_leave or phx_close. */
+/* Connects to the agent and to the other ranks. Returns when the whole gang is present and has agreed on
+ * the checkpoint to restore, for which each rank reads its shard once. options may be NULL.
+ *
+ * A spare (PHX_SPARE is 1, PHX_RANK absent) first waits, without a limit, until it is given a rank; its
+ * environment is then changed as by phx_rejoin.
+ *
+ * On success the caller owns *ret_ctx and must pass it to phx_leave or phx_close. PHX_ERROR_TIMEOUT names
+ * the missing ranks; PHX_ERROR_INVALID names a wrong variable of the environment; PHX_ERROR_FENCED: a
+ * newer attempt exists. */
 int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct phx_error *error);
 
-/* Ends cleanly: sends what is still to be reported, says goodbye to agent and peers, and frees the context,
- * whatever it returns. Rank 0 is the meeting point of the gang, so it waits for the others, at most
+/* Ends cleanly: sends the remaining reports, takes leave of agent and peers, and frees the context,
+ * whatever it returns. All ranks connect to rank 0, so rank 0 waits for the others, at most
  * leave_timeout_ms. */
 int phx_leave(phx_context *ctx, struct phx_error *error);
 
-/* Drops everything without a goodbye, as a crash would: the peers see this rank as lost. NULL is allowed. */
+/* Frees the context without taking leave, as a crash would: the peers see this rank as lost. NULL is
+ * allowed. */
 void phx_close(phx_context *ctx);
 
+/* This rank's number, from 0; the number of ranks; the number of restarts before this run of the gang. They
+ * change only in phx_rejoin. */
 uint32_t phx_rank(const phx_context *ctx);
 uint32_t phx_world_size(const phx_context *ctx);
-uint32_t phx_attempt(const phx_context *ctx); /* number of restarts before this run of the gang */
+uint32_t phx_attempt(const phx_context *ctx);
 
-/* How many ranks the job has when none is missing; more than phx_world_size while whole replicas are away
- * for want of machines. For what depends on all of them, as the scale of a sum of gradients. */
+/* How many ranks the job has when none is missing: more than phx_world_size while whole replicas wait for
+ * machines. Use it for values that depend on all ranks, such as the scale of a sum of gradients. */
 uint32_t phx_full_world_size(const phx_context *ctx);
 
-/* Goes on under the next attempt within this process, with all of its memory: after PHX_ERROR_PEER, where a
- * rank is lost and its place is taken by a new process, and after PHX_ERROR_REJOIN. Only with
+/* Joins the next attempt within this process, which keeps all of its memory. Call it after PHX_ERROR_PEER,
+ * when a new process takes the place of a lost rank, and after PHX_ERROR_REJOIN. Needs
  * phx_options.rejoins.
  *
- * Leaves the other ranks, waits until the agent says where and as which rank this process goes on, meets the
- * others there, and agrees with them on the checkpoint to restore, as phx_join. Returns 0 when the gang is
- * whole; rank, world, attempt and peers may all be other ones, and barriers, keys and notices begin anew.
- * What was registered stays registered. More losses on the way prolong it. PHX_ERROR_TIMEOUT: call again, or
- * end. PHX_ERROR_NONE: all of the job begins anew, and a dying checkpoint was refused; the message says what
- * is missing. End. (One that was written lets nobody return: the process is stopped.)
+ * Leaves the other ranks, waits until the agent names this process's next rank and rendezvous, meets the
+ * other ranks there, and agrees with them on the checkpoint to restore, as phx_join does. Returns 0 when
+ * the gang is whole. Rank, world, attempt and peers may have changed; barriers, keys and notices begin
+ * anew; registered regions stay registered. Further losses prolong the call. PHX_ERROR_TIMEOUT: call
+ * again, or end. PHX_ERROR_NONE: the whole job starts again, and a dying checkpoint was refused for the
+ * reason in the message; end. (If a dying checkpoint was written, the call does not return: the process is
+ * stopped.)
  *
- * On success the environment of this process says the new place: PHX_RANK, RANK, PHX_WORLD_SIZE, WORLD_SIZE,
- * PHX_FULL_WORLD_SIZE, PHX_ATTEMPT, TORCHELASTIC_RESTART_COUNT, PHX_RENDEZVOUS, MASTER_ADDR and MASTER_PORT
- * are set by setenv(), so no other thread may be in getenv() meanwhile. Other threads may ask for rank,
- * world, attempt and peers and may be blocked in calls of the old attempt, which fail; they may not begin to
- * save or restore. One thread calls phx_rejoin. */
+ * On success the environment describes the new attempt: setenv() sets PHX_RANK, RANK, PHX_WORLD_SIZE,
+ * WORLD_SIZE, PHX_FULL_WORLD_SIZE, PHX_ATTEMPT, TORCHELASTIC_RESTART_COUNT, PHX_RENDEZVOUS, MASTER_ADDR
+ * and MASTER_PORT, so no other thread may call getenv() during the call. Other threads may ask for rank,
+ * world, attempt and peers, and may be blocked in calls of the old attempt, which fail; they may not begin
+ * to save or restore. Only one thread may call phx_rejoin. */
 int phx_rejoin(phx_context *ctx, int64_t timeout_ms, struct phx_error *error);
 
-/* Ends the attempt, though no process is lost: what this rank has is not to be trusted (a page of memory is
- * gone, a collective failed and every rank lives, a result can't be right). All ranks hear PHX_ERROR_REJOIN
- * and go back, by phx_rejoin, to the newest step of which every rank's part is held; this rank loads, it
- * doesn't rescue. The reason goes to the events of the job; NULL: none is given. Where the job's annotations
- * allow no rung `retry`, or it is used up, this process is stopped and started again instead.
- * 0: it is asked for, or the attempt is over anyway: call phx_rejoin. PHX_ERROR_INVALID without an agent or
- * without phx_options.rejoins: end. */
+/* Ends the attempt although no process is lost, because this rank's state cannot be trusted (a page of
+ * memory is lost, a collective failed while every rank lives, a result cannot be right). All ranks get
+ * PHX_ERROR_REJOIN and go back, by phx_rejoin, to the newest step of which every rank's part is held; this
+ * rank loads its part. The reason goes to the events of the job; NULL: none. If the job's annotations do
+ * not allow the rung `retry`, or its budget is used up, this process is stopped and started again instead.
+ * Returns 0 when the retry was requested or the attempt is over anyway: call phx_rejoin.
+ * PHX_ERROR_INVALID: there is no agent, or phx_options.rejoins was not set; end. */
 int phx_retry(phx_context *ctx, const char *reason, struct phx_error *error);
 
 struct phx_peer {
@@ -149,16 +160,17 @@ struct phx_peer {
     const char *address; /* numeric */
 };
 
-/* The strings live until the context ends or phx_rejoin is called twice. rank may be one's own. */
+/* Describes a rank, also this one. The strings live until the context ends or phx_rejoin is called twice.
+ * PHX_ERROR_INVALID: there is no such rank. */
 int phx_peer(const phx_context *ctx, uint32_t rank, struct phx_peer *ret_peer, struct phx_error *error);
 
-/* 0 while the attempt is whole, else PHX_ERROR_PEER, PHX_ERROR_REJOIN or PHX_ERROR_FENCED. Cheap: call it as
- * often as you like.
- */
+/* Returns 0 while the attempt is whole, otherwise PHX_ERROR_PEER, PHX_ERROR_REJOIN or PHX_ERROR_FENCED.
+ * Costs less than a microsecond and never blocks. */
 int phx_check(phx_context *ctx, struct phx_error *error);
 
-/* A descriptor that becomes readable, and stays so until phx_rejoin, when phx_check stops to give 0: for a
- * poll() beside the program's own sockets. Belongs to the context; don't read or close it. */
+/* Returns a descriptor that becomes readable when phx_check no longer returns 0, and stays readable until
+ * phx_rejoin: for a poll() together with the program's own sockets. It belongs to the context; do not read
+ * or close it. */
 int phx_failure_fd(const phx_context *ctx);
 
 /* ---- together ---- */
@@ -170,12 +182,12 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error);
 #define PHX_VALUE_MAX (1024 * 1024)      /* bytes of one value */
 #define PHX_KV_MAX    (64 * 1024 * 1024) /* bytes of all keys and values together */
 
-/* Publishes a value for the whole gang, for the life of this attempt; a second put replaces the first. When
- * it returns 0 the value is visible to all ranks. */
+/* Publishes a value for the whole gang, for the life of this attempt; a second put replaces the first.
+ * Once the call has returned 0, all ranks see the value. `key` is a string of 1 to PHX_KEY_MAX - 1 bytes. */
 int phx_kv_put(phx_context *ctx, const char *key, const void *value, size_t len, struct phx_error *error);
 
-/* Copies the value of key into buf; waits up to timeout_ms for somebody to put it. PHX_ERROR_NONE when it is
- * absent and timeout_ms is 0. With PHX_ERROR_SPACE *ret_len is the length needed. */
+/* Copies the value of key into buf (cap bytes); waits up to timeout_ms until a rank puts it.
+ * PHX_ERROR_NONE: the key is absent and timeout_ms is 0. PHX_ERROR_SPACE: *ret_len is the length needed. */
 int phx_kv_get(phx_context *ctx, const char *key, void *buf, size_t cap, size_t *ret_len, int64_t timeout_ms,
                struct phx_error *error);
 
@@ -189,12 +201,12 @@ struct phx_metric {
     double value;
 };
 
-/* How many steps the job wants to make, for progress bars; sent with the next step. */
+/* Sets how many steps the job is going to make, for progress bars; sent with the next step. */
 void phx_set_total_steps(phx_context *ctx, uint64_t total);
 
-/* Says that `step` steps of the job are done. Doesn't block and costs about a microsecond: at most 20 per
- * second go to the agent, but always the first and the last. Fails only for wrong metrics or a fenced
- * attempt. */
+/* Reports that `step` steps of the job are done. Never blocks and costs about a microsecond: at most 20
+ * reports a second go to the agent, but always the first and the last. PHX_ERROR_INVALID: a metric is
+ * wrong; PHX_ERROR_FENCED: a newer attempt exists. */
 int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, size_t metric_count,
              struct phx_error *error);
 
@@ -210,50 +222,52 @@ enum phx_phase {
     PHX_PHASE_SAVE = 4,        /* checkpoints */
 };
 
-/* From here on the rank does this, until the next phx_phase_begin or phx_phase_end: phases don't nest. Costs
- * about as much as reading the clock. Of several threads the last word counts; unknown phases are NONE. */
+/* Begins a phase, which lasts until the next phx_phase_begin or phx_phase_end: phases do not nest. Costs
+ * about as much as reading the clock. If several threads call it, the last call counts; unknown phases are
+ * NONE. */
 void phx_phase_begin(phx_context *ctx, enum phx_phase phase);
 void phx_phase_end(phx_context *ctx);
 
 /* ---- checkpoints ---- */
 
-/* Writes this rank's part of the state after `step` steps, durably, and reports it. The checkpoint exists
- * once every rank has saved the same step in this attempt; a step that isn't complete is never restored.
- * Steps must rise within an attempt. Shards older than the last two committed checkpoints are deleted on the
- * way. */
+/* Writes this rank's part of the state after `step` steps durably to storage, and reports it. The
+ * checkpoint exists once every rank has saved the same step in this attempt; an incomplete step is never
+ * restored. Steps must rise within an attempt. Deletes shards older than the last two committed
+ * checkpoints. */
 int phx_checkpoint_save(phx_context *ctx, uint64_t step, const void *data, size_t len,
                         struct phx_error *error);
 
-/* Waits until a checkpoint of `step`, or a newer one, is committed. Not needed for correctness. */
+/* Waits until a checkpoint of `step`, or of a newer step, is committed. Not needed for correctness. */
 int phx_checkpoint_wait(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error);
 
 /* Copies this rank's part of the state after `step` steps into memory that the agent of this machine owns
- * (PHX_MEMORY_DIR), and returns: the program waits for the copy alone, and, where it is a whole hold ahead
- * of another rank, for that one. What every rank holds can be restored after the loss of any process, as if
- * it were saved; the loss of a machine takes its part away, and the gang goes back to what is saved. Two
- * steps are kept; phx_leave lets go of them. Steps must rise within an attempt. The first two calls, and a
- * state that has grown, take longer: the memory is made then. PHX_ERROR_INVALID without PHX_MEMORY_DIR, or
- * in a job set of several gangs; PHX_ERROR_SPACE without memory. */
+ * (PHX_MEMORY_DIR). The program waits for the copy only, and for other ranks if this one is a whole hold
+ * ahead. A step that every rank holds can be restored after the loss of any process, as if it were saved;
+ * the loss of a machine takes its part away, and the gang goes back to a saved step. Two steps are kept;
+ * phx_leave discards them. Steps must rise within an attempt. The first two calls, and calls with a larger
+ * state than before, take longer, because they allocate the memory. PHX_ERROR_INVALID: there is no
+ * PHX_MEMORY_DIR, or the job set has several gangs; PHX_ERROR_SPACE: there is not enough memory. */
 int phx_checkpoint_hold(phx_context *ctx, uint64_t step, const void *data, size_t len,
                         struct phx_error *error);
 
-/* Waits until every rank's copy of `step` (PHX_IN_PEER), or of a newer one, lies on another machine.
- * PHX_ERROR_INVALID: there is no other machine. 0 with a message in *error (code 0), once: what was asked for
- * (PHX_PEER_ZSTD) can't be had, and why; copies go without it. Not needed for correctness. */
+/* Waits until every rank's copy of `step` (PHX_IN_PEER), or of a newer step, is on another machine. Not
+ * needed for correctness. PHX_ERROR_INVALID: there is no other machine. If compression was requested
+ * (PHX_PEER_ZSTD) and is not available, one call returns 0 with the reason in error->message (code 0);
+ * copies are then sent as they are. */
 int phx_checkpoint_copied(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error);
 
-/* Waits until every rank holds `step`, or a newer one. Not needed for correctness. */
+/* Waits until every rank holds `step`, or a newer step. Not needed for correctness. */
 int phx_checkpoint_held(phx_context *ctx, uint64_t step, int64_t timeout_ms, struct phx_error *error);
 
-/* Size of this rank's shard of the checkpoint that phx_checkpoint_restore loads, and its step; PHX_ERROR_NONE
- * when there is none. */
+/* Returns the size of this rank's shard of the checkpoint that phx_checkpoint_restore loads, and its step.
+ * PHX_ERROR_NONE: there is no checkpoint. */
 int phx_checkpoint_find(phx_context *ctx, size_t *ret_len, uint64_t *ret_step, struct phx_error *error);
 
-/* Loads this rank's part of the newest checkpoint that every rank held or that was committed before this
- * attempt began, or, when some rank's part of that is damaged, of the newest older one that is whole on
- * every rank; all ranks get the same step. Call it before the first hold. The contents are verified; buf is
- * undefined after a failure. PHX_ERROR_NONE when there is no checkpoint: start from the beginning.
- * PHX_ERROR_CORRUPT when there are, but none is whole. */
+/* Loads this rank's part of the newest checkpoint that every rank held, or that was committed before this
+ * attempt began. If some rank's part of it is damaged, loads the newest older checkpoint that is whole on
+ * every rank. All ranks get the same step. Call it before the first hold. The contents are verified; buf
+ * is undefined after a failure. PHX_ERROR_NONE: there is no checkpoint, start from the beginning.
+ * PHX_ERROR_CORRUPT: there are checkpoints, but none is whole. */
 int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_len, uint64_t *ret_step,
                            struct phx_error *error);
 
@@ -281,9 +295,10 @@ enum phx_dtype {
 #define PHX_REGION_DIMS_MAX 8
 #define PHX_REGIONS_MAX     4096
 
-/* A part of the state: `data` has the product of `shape` elements of the dtype, rows first; no dimension is
- * one element. What several ranks hold parts of says so with shard_count above 1: this rank has part
- * shard_index along axis shard_axis; otherwise every rank has the whole (it is replicated). */
+/* A part of the state. `data` points to the product of `shape` elements of the dtype, in row-major order;
+ * dims 0 is a single element. A region of which several ranks hold parts has a shard_count above 1: this
+ * rank has part shard_index along axis shard_axis. Otherwise every rank has the whole region (it is
+ * replicated). */
 struct phx_region {
     const char *name;
     void *data;
@@ -293,127 +308,131 @@ struct phx_region {
     uint32_t shard_axis, shard_index, shard_count;
 };
 
-/* From here on phx_checkpoint_take and _load are of these regions, in the place of any before. The
- * description is copied; the memory stays the program's and must live until other regions are registered or
- * the context is gone. */
+/* Registers the regions that phx_checkpoint_take and phx_checkpoint_load work on, in place of any earlier
+ * ones. The description is copied. The memory stays the program's and must live until other regions are
+ * registered or the context is freed. PHX_ERROR_INVALID names the region that is wrong. */
 int phx_checkpoint_register(phx_context *ctx, const struct phx_region *regions, size_t count,
                             struct phx_error *error);
 
 #define PHX_IN_MEMORY  1u /* as phx_checkpoint_hold */
 #define PHX_IN_STORAGE 2u /* as phx_checkpoint_save */
-#define PHX_IN_PEER    4u /* in memory, and a copy in that of another machine */
+#define PHX_IN_PEER    4u /* in memory, with a copy in the memory of another machine */
 
-/* Keeps the registered regions as they are after `step` steps. With both places the program waits for the
- * copy into memory alone, and a thread of the library writes it from there; where that fails, the next call
- * says so. Where there is no PHX_MEMORY_DIR both mean storage.
- * PHX_IN_PEER holds in memory, and a thread of the library sends the copy to a rank on another machine, so
- * that the loss of a machine loses nothing; two copies can't be on their way at once. On a single machine
- * it means memory. */
+/* Keeps the registered regions as they are after `step` steps. `where` joins PHX_IN_... by |.
+ *
+ * With PHX_IN_MEMORY | PHX_IN_STORAGE the program waits for the copy into memory only; a thread of the
+ * library writes it from there to storage, and the next call reports a failure. Without PHX_MEMORY_DIR
+ * both mean storage.
+ *
+ * With PHX_IN_PEER a thread of the library sends the copy in memory to a rank on another machine, so that
+ * the loss of a machine loses nothing; only one copy is sent at a time. On a single machine PHX_IN_PEER
+ * means memory. */
 int phx_checkpoint_take(phx_context *ctx, uint64_t step, unsigned where, struct phx_error *error);
 
-/* After PHX_ERROR_PEER or PHX_ERROR_REJOIN and before phx_rejoin: holds the registered regions as they are
- * after `step` steps of the attempt that is over, so that the next one, or a dying checkpoint, can have them
- * where every other rank, or a replica of it, has kept the same step. No rank waits for another. Nothing is
- * done where something as new is held. PHX_ERROR_INVALID before; else as phx_checkpoint_hold. phx_run_steps
- * calls it where it holds. */
+/* Holds the registered regions as they are after `step` steps of an attempt that is over. Call it after
+ * PHX_ERROR_PEER or PHX_ERROR_REJOIN and before phx_rejoin. The next attempt, or a dying checkpoint, can
+ * use them if every other rank, or a replica of it, has kept the same step. No rank waits for another. If
+ * the rank already holds a step as new, the call does nothing. PHX_ERROR_INVALID: the attempt is not over;
+ * other errors as phx_checkpoint_hold. phx_run_steps calls it if it makes holds. */
 int phx_checkpoint_rescue(phx_context *ctx, uint64_t step, struct phx_error *error);
 
-/* As phx_checkpoint_restore, into the registered regions, whose memory is undefined after a failure. Another
- * number of ranks, or a program that cuts its regions otherwise, may have kept them: then each part is put
- * together from the old parts that have something of it, all of the one step. Old parts may be of any
- * lengths; of an axis of L elements the new part i of n begins at i * (L / n) + min(i, L % n). Regions that
- * are not registered are passed over. PHX_ERROR_INVALID names a region that the checkpoint has not, or has
- * with another dtype or shape. */
+/* Loads the registered regions as phx_checkpoint_restore does; their memory is undefined after a failure.
+ * The checkpoint may come from another number of ranks, or from a program that splits its regions
+ * differently: each part is then put together from the old parts that overlap it, all of one step. Old
+ * parts may have any length; of an axis of L elements the new part i of n begins at i * (L / n) + min(i, L
+ * % n). Regions that are not registered are ignored. PHX_ERROR_INVALID names a region that the checkpoint
+ * lacks, or has with another dtype or shape. */
 int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *error);
 
-/* Fills those of the registered regions that a safetensors file has, each rank its own part of them: weights
- * to begin from. The others stay as they are. *ret_count (may be NULL): how many it had. The file is read by
- * each rank; nobody agrees on anything. PHX_ERROR_NONE: there is none; PHX_ERROR_INVALID: it has no region,
- * or names one that has another dtype or shape; PHX_ERROR_CORRUPT. After an error the regions are undefined.
- */
+/* Fills the registered regions that a safetensors file contains, each rank its own part of them, for
+ * example with initial weights. The other regions stay as they are. *ret_count (may be NULL) is the number
+ * of regions filled. Each rank reads the file on its own. PHX_ERROR_NONE: the file does not exist;
+ * PHX_ERROR_INVALID: it contains none of the regions, or one with another dtype or shape;
+ * PHX_ERROR_CORRUPT: it is not a safetensors file. After an error the regions are undefined. */
 int phx_checkpoint_import(phx_context *ctx, const char *path, size_t *ret_count, struct phx_error *error);
 
 /* ---- notice ---- */
 
 struct phx_drain {
-    int64_t remaining_ms; /* until the deadline; negative behind it */
+    int64_t remaining_ms; /* until the deadline; negative after it */
     uint32_t reason;      /* enum phx_drain_reason */
 };
 
 enum phx_drain_reason {
     PHX_DRAIN_MAINTENANCE = 1,
-    /* From here on: it follows as soon as a checkpoint is committed, so phx_run_steps stands where it has
-     * saved, at most 30 s. */
+    /* For this reason and those below, the task is stopped as soon as a checkpoint is committed, so
+     * phx_run_steps waits after the save, at most 30 s. */
     PHX_DRAIN_PREEMPTION = 2,
     PHX_DRAIN_FAULT = 3,
-    /* A machine of the job is replaced: the others are told where they go on. */
+    /* A machine of the job is being replaced; the other ranks go on in the next attempt. */
     PHX_DRAIN_MOVE = 4,
 };
 
-/* 1 when the agent announced that this task will be stopped, else 0. ret_drain may be NULL. The ranks of a
- * gang hear of it at different times: let them agree on the step at which they save. */
+/* Returns 1 if the agent has announced that this task will be stopped, otherwise 0. ret_drain may be NULL.
+ * The ranks of a gang are told at different times: let them agree on the step at which they save. */
 int phx_notice(phx_context *ctx, struct phx_drain *ret_drain);
 
 /* ---- the loop ---- */
 
-/* For hold_every and save_every: the library chooses, by what it measures and how often machines fail
- * (docs/ettr.md), the same on all ranks; where there is no place for them, none are made. The environment's
- * PHX_CHECKPOINT_INTERVAL takes its place where that is a number. */
+/* For hold_every and save_every: the library chooses the interval from its measurements and the machines'
+ * failure rate (docs/ettr.md), the same on all ranks. It makes no checkpoints in a tier that does not
+ * exist. A number in PHX_CHECKPOINT_INTERVAL replaces PHX_AUTO. */
 #define PHX_AUTO UINT64_MAX
 
-/* A training loop that outlives the loss of other ranks. Its state is the registered regions; everything
- * else is made again by `begin`. Callbacks are called in the thread of phx_run_steps, but for `abort`, and
- * return 0 or a phx_code with its description in *error. Zero means the default for each field that may be
- * left out. */
+/* A training loop that outlives the loss of other ranks. Its state is the registered regions; `begin`
+ * makes everything else again. phx_run_steps calls the callbacks in its own thread, except `abort`. They
+ * return 0 or a phx_code with its description in *error. Zero selects the default of each field that may
+ * be left out. */
 struct phx_loop {
     size_t size;         /* sizeof(struct phx_loop) */
     uint64_t steps;      /* of the job, from its beginning */
-    uint64_t hold_every; /* steps between checkpoints in memory; 0: none are made; or PHX_AUTO */
-    uint64_t save_every; /* to storage, and after the last step; 0: only for a notice; or PHX_AUTO */
-    void *job;           /* for the callbacks */
+    uint64_t hold_every; /* steps between checkpoints in memory; 0: none; or PHX_AUTO */
+    uint64_t save_every; /* as hold_every, to storage, and after the last step; 0: only after a notice */
+    void *job;           /* passed to the callbacks */
 
-    /* May be NULL. Rank and world are known, nothing is loaded yet: the place to register regions whose parts
-     * depend on them. Who registers the same ones at the same addresses says that they are what they were:
-     * where that is what to go on from, nothing is loaded. */
+    /* May be NULL. Called when rank and world are known and nothing is loaded yet: the place to register
+     * regions whose parts depend on them. Registering the same regions at the same addresses again
+     * declares that their contents are unchanged: if the gang goes on from that state, nothing is loaded. */
     int (*arrange)(void *job, phx_context *ctx, struct phx_error *error);
-    /* There is no checkpoint: sets the regions to what they are before the first step; at the start, and
-     * when a rank was lost before the first checkpoint. NULL: they are so when phx_run_steps is called, and
-     * such a loss ends the loop. */
+    /* Sets the regions to their state before the first step. Called when there is no checkpoint: at the
+     * start, and after the loss of a rank before the first checkpoint. NULL: the regions are in that state
+     * when phx_run_steps is called, and such a loss ends the loop. */
     int (*reset)(void *job, phx_context *ctx, struct phx_error *error);
-    /* May be NULL. The regions are those after `step` steps: make connections and communicators for this
-     * attempt. */
+    /* May be NULL. Makes connections and communicators for this attempt; the regions are those after `step`
+     * steps. */
     int (*begin)(void *job, phx_context *ctx, uint64_t step, struct phx_error *error);
-    /* Makes one step, `step` being made before it. All ranks make the same ones. PHX_ERROR_PEER and
-     * PHX_ERROR_REJOIN (from calls of this library, or of its own when a connection breaks) end the attempt;
-     * PHX_ERROR_RETRY ends it for all ranks, as phx_retry with the message as reason;
-     * any other failure does so too where word of a loss follows within seconds, as what a collective says
-     * then is often about itself; otherwise it ends the loop. */
+    /* Makes one step; `step` steps were made before it. All ranks make the same steps. Return
+     * PHX_ERROR_PEER or PHX_ERROR_REJOIN (from this library, or when a connection of your own breaks) to
+     * end the attempt, and PHX_ERROR_RETRY to end it for all ranks as phx_retry does, with the message as
+     * the reason. Any other error ends the attempt if a loss becomes known within seconds, since the error
+     * of a collective often has that cause; otherwise it ends the loop. */
     int (*step)(void *job, phx_context *ctx, uint64_t step, struct phx_error *error);
-    /* May be NULL. Undoes `begin`, also one that failed; not after the last step. */
+    /* May be NULL. Undoes `begin`, also one that failed. Not called after the last step. */
     void (*end)(void *job, phx_context *ctx);
-    /* May be NULL. The attempt is over: makes `begin` or `step` return, if it blocks in something that
-     * doesn't hear of it, as a collective of NCCL or gloo. Called by the library's thread, at most once
-     * between a `begin` and its `end`, never beside `end`; it may not call the library, but for phx_rank and
-     * the like. */
+    /* May be NULL. Makes `begin` or `step` return after the end of the attempt, if it blocks in a call
+     * that does not notice the loss, such as a collective of NCCL or gloo. Called by the library's thread,
+     * at most once between a `begin` and its `end`, never while `end` runs. It may call only phx_rank,
+     * phx_world_size and other functions that return constants of the attempt. */
     void (*abort)(void *job);
 
-    /* Sent with each step, as they are when `step` has returned; at most PHX_METRICS_MAX. */
+    /* Metrics that are sent with each step, with the values when `step` returns; at most PHX_METRICS_MAX. */
     const struct phx_metric *metrics;
     size_t metric_count;
-    /* Not 0: a step that fails leaves the regions as they were before it. Then what they hold needn't be
-     * loaded where the gang goes back to no earlier step. */
+    /* Not 0: a step that fails leaves the regions as they were before it. They need not be loaded again then
+     * unless the gang goes back to an earlier step. */
     int whole_steps;
-    /* For regions that are copies in the host's memory of what lives elsewhere, as on a device. May be NULL.
-     * fetch: they are about to be kept, bring there what the state is now; deliver: they were loaded. */
+    /* For regions that are copies in the host's memory of a state elsewhere, for example on a device. May
+     * be NULL. fetch copies the state into the regions before they are kept; deliver copies the regions to
+     * the state after they were loaded. */
     int (*fetch)(void *job, phx_context *ctx, struct phx_error *error);
     int (*deliver)(void *job, phx_context *ctx, struct phx_error *error);
 };
 
-/* Loads the newest checkpoint, or starts from the beginning, and makes the steps; holds, saves, reports.
- * Where a rank is lost or the membership changes, it ends the attempt, goes on with phx_rejoin as soon as
- * the agent says so (a context without `rejoins` returns PHX_ERROR_PEER), and takes it from the newest step
- * that all ranks have. A notice is answered by one save, of a step on which the ranks agree. Returns 0 when
- * all steps are made and every rank knows it. */
+/* Loads the newest checkpoint, or starts from the beginning, and makes the steps: holds, saves and
+ * reports. When a rank is lost or the membership changes, ends the attempt, joins the next with phx_rejoin
+ * (a context without `rejoins` returns PHX_ERROR_PEER instead), and goes on from the newest step that all
+ * ranks have. After a notice all ranks save once, at a step on which they agree. Returns 0 when all steps
+ * are made and every rank knows it; otherwise the error that ended the loop. */
 int phx_run_steps(phx_context *ctx, const struct phx_loop *loop, struct phx_error *error);
 
 #pragma GCC visibility pop
