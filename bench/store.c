@@ -12,7 +12,7 @@
 #include <zstd.h>
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 #include "host/store/store.h"
 
 #include "timing.h"

@@ -1,103 +1,266 @@
-#include "base/hash.h"
+/* By carry-less multiplication: the message so far, as a polynomial, is congruent to a remainder of 128 bits.
+ * Several lanes of it are under way at once, each of every n-th block of 16 bytes. Moving one on by D bits to
+ * meet the block that it is added to multiplies its halves by x^(D + 31) and x^(D - 33) modulo the polynomial
+ * (the odd bit is that of a product of reflected factors). At the end the lanes are joined in the same way,
+ * and the processor's own instruction for this sum takes the last 16 bytes. Newer processors multiply two
+ * lanes at once. */
+#include "base/crc32c.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
-/* The processor's own instruction is some ten times faster than the table. */
 #if defined(__x86_64__)
-#define HAVE_HARDWARE 1
+#include <immintrin.h>
+#define HAVE_INSTRUCTION 1
 #else
-#define HAVE_HARDWARE 0
+#define HAVE_INSTRUCTION 0
 #endif
 
-/* Remainders of one byte: polynomial 0x1EDC6F41, bits reflected. */
-static const uint32_t remainders[256] = {
-    0x00000000, 0xf26b8303, 0xe13b70f7, 0x1350f3f4, 0xc79a971f, 0x35f1141c, 0x26a1e7e8, 0xd4ca64eb,
-    0x8ad958cf, 0x78b2dbcc, 0x6be22838, 0x9989ab3b, 0x4d43cfd0, 0xbf284cd3, 0xac78bf27, 0x5e133c24,
-    0x105ec76f, 0xe235446c, 0xf165b798, 0x030e349b, 0xd7c45070, 0x25afd373, 0x36ff2087, 0xc494a384,
-    0x9a879fa0, 0x68ec1ca3, 0x7bbcef57, 0x89d76c54, 0x5d1d08bf, 0xaf768bbc, 0xbc267848, 0x4e4dfb4b,
-    0x20bd8ede, 0xd2d60ddd, 0xc186fe29, 0x33ed7d2a, 0xe72719c1, 0x154c9ac2, 0x061c6936, 0xf477ea35,
-    0xaa64d611, 0x580f5512, 0x4b5fa6e6, 0xb93425e5, 0x6dfe410e, 0x9f95c20d, 0x8cc531f9, 0x7eaeb2fa,
-    0x30e349b1, 0xc288cab2, 0xd1d83946, 0x23b3ba45, 0xf779deae, 0x05125dad, 0x1642ae59, 0xe4292d5a,
-    0xba3a117e, 0x4851927d, 0x5b016189, 0xa96ae28a, 0x7da08661, 0x8fcb0562, 0x9c9bf696, 0x6ef07595,
-    0x417b1dbc, 0xb3109ebf, 0xa0406d4b, 0x522bee48, 0x86e18aa3, 0x748a09a0, 0x67dafa54, 0x95b17957,
-    0xcba24573, 0x39c9c670, 0x2a993584, 0xd8f2b687, 0x0c38d26c, 0xfe53516f, 0xed03a29b, 0x1f682198,
-    0x5125dad3, 0xa34e59d0, 0xb01eaa24, 0x42752927, 0x96bf4dcc, 0x64d4cecf, 0x77843d3b, 0x85efbe38,
-    0xdbfc821c, 0x2997011f, 0x3ac7f2eb, 0xc8ac71e8, 0x1c661503, 0xee0d9600, 0xfd5d65f4, 0x0f36e6f7,
-    0x61c69362, 0x93ad1061, 0x80fde395, 0x72966096, 0xa65c047d, 0x5437877e, 0x4767748a, 0xb50cf789,
-    0xeb1fcbad, 0x197448ae, 0x0a24bb5a, 0xf84f3859, 0x2c855cb2, 0xdeeedfb1, 0xcdbe2c45, 0x3fd5af46,
-    0x7198540d, 0x83f3d70e, 0x90a324fa, 0x62c8a7f9, 0xb602c312, 0x44694011, 0x5739b3e5, 0xa55230e6,
-    0xfb410cc2, 0x092a8fc1, 0x1a7a7c35, 0xe811ff36, 0x3cdb9bdd, 0xceb018de, 0xdde0eb2a, 0x2f8b6829,
-    0x82f63b78, 0x709db87b, 0x63cd4b8f, 0x91a6c88c, 0x456cac67, 0xb7072f64, 0xa457dc90, 0x563c5f93,
-    0x082f63b7, 0xfa44e0b4, 0xe9141340, 0x1b7f9043, 0xcfb5f4a8, 0x3dde77ab, 0x2e8e845f, 0xdce5075c,
-    0x92a8fc17, 0x60c37f14, 0x73938ce0, 0x81f80fe3, 0x55326b08, 0xa759e80b, 0xb4091bff, 0x466298fc,
-    0x1871a4d8, 0xea1a27db, 0xf94ad42f, 0x0b21572c, 0xdfeb33c7, 0x2d80b0c4, 0x3ed04330, 0xccbbc033,
-    0xa24bb5a6, 0x502036a5, 0x4370c551, 0xb11b4652, 0x65d122b9, 0x97baa1ba, 0x84ea524e, 0x7681d14d,
-    0x2892ed69, 0xdaf96e6a, 0xc9a99d9e, 0x3bc21e9d, 0xef087a76, 0x1d63f975, 0x0e330a81, 0xfc588982,
-    0xb21572c9, 0x407ef1ca, 0x532e023e, 0xa145813d, 0x758fe5d6, 0x87e466d5, 0x94b49521, 0x66df1622,
-    0x38cc2a06, 0xcaa7a905, 0xd9f75af1, 0x2b9cd9f2, 0xff56bd19, 0x0d3d3e1a, 0x1e6dcdee, 0xec064eed,
-    0xc38d26c4, 0x31e6a5c7, 0x22b65633, 0xd0ddd530, 0x0417b1db, 0xf67c32d8, 0xe52cc12c, 0x1747422f,
-    0x49547e0b, 0xbb3ffd08, 0xa86f0efc, 0x5a048dff, 0x8ecee914, 0x7ca56a17, 0x6ff599e3, 0x9d9e1ae0,
-    0xd3d3e1ab, 0x21b862a8, 0x32e8915c, 0xc083125f, 0x144976b4, 0xe622f5b7, 0xf5720643, 0x07198540,
-    0x590ab964, 0xab613a67, 0xb831c993, 0x4a5a4a90, 0x9e902e7b, 0x6cfbad78, 0x7fab5e8c, 0x8dc0dd8f,
-    0xe330a81a, 0x115b2b19, 0x020bd8ed, 0xf0605bee, 0x24aa3f05, 0xd6c1bc06, 0xc5914ff2, 0x37faccf1,
-    0x69e9f0d5, 0x9b8273d6, 0x88d28022, 0x7ab90321, 0xae7367ca, 0x5c18e4c9, 0x4f48173d, 0xbd23943e,
-    0xf36e6f75, 0x0105ec76, 0x12551f82, 0xe03e9c81, 0x34f4f86a, 0xc69f7b69, 0xd5cf889d, 0x27a40b9e,
-    0x79b737ba, 0x8bdcb4b9, 0x988c474d, 0x6ae7c44e, 0xbe2da0a5, 0x4c4623a6, 0x5f16d052, 0xad7d5351,
-};
+#define POLYNOMIAL 0x82f63b78u /* 0x1edc6f41, bits reversed */
+#define BLOCK      ((size_t)16)
+#define LANES      4 /* registers of one block, or of two */
+#define COPY_PART  ((size_t)128 << 10)
 
-static uint32_t by_table(uint32_t crc, const unsigned char *p, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        crc = crc >> 8 ^ remainders[(crc ^ p[i]) & 0xff];
-    return crc;
-}
+static uint32_t table[8][256];
+static bool by_instruction, two_at_once;
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
-#if HAVE_HARDWARE
-__attribute__((target("sse4.2"))) static uint32_t by_hardware(uint32_t crc, const unsigned char *p,
-                                                              size_t len)
-{
-    uint64_t wide = crc;
-    for (; len >= 8; p += 8, len -= 8) {
-        uint64_t word;
-        memcpy(&word, p, 8);
-        wide = __builtin_ia32_crc32di(wide, word);
-    }
-    crc = (uint32_t)wide;
-    for (; len; p++, len--)
-        crc = __builtin_ia32_crc32qi(crc, *p);
-    return crc;
-}
-#endif
-
-uint32_t crc32c(uint32_t crc, const void *data, size_t len)
-{
-#if HAVE_HARDWARE
-    if (__builtin_cpu_supports("sse4.2"))
-        return ~by_hardware(~crc, data, len);
-#endif
-    return ~by_table(~crc, data, len);
-}
-
-uint32_t crc32c_by_table(uint32_t crc, const void *data, size_t len)
-{
-    return ~by_table(~crc, data, len);
-}
-
-/* a * b modulo the polynomial, of remainders: the highest bit is the coefficient of x^0. */
+/* a * b modulo the polynomial; of remainders, whose highest bit is the coefficient of x^0. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
     for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
         if ((a & bit) != 0)
             product ^= b;
-        b = (b >> 1) ^ ((b & 1) != 0 ? remainders[0x80] : 0);
+        b = (b >> 1) ^ ((b & 1) != 0 ? POLYNOMIAL : 0);
     }
     return product;
 }
 
+#if HAVE_INSTRUCTION
+static uint64_t move_one[2], move_round[2], move_wide[2]; /* factors of the low and the high half */
+
+/* x^bits */
+static uint32_t power(size_t bits)
+{
+    uint32_t result = 1u << 31;
+    for (uint32_t square = 1u << 30; bits > 0; bits >>= 1, square = multiply(square, square))
+        if ((bits & 1) != 0)
+            result = multiply(result, square);
+    return result;
+}
+
+/* To move on by so many blocks. */
+static void fill_factors(uint64_t factors[2], unsigned blocks)
+{
+    factors[0] = power(8 * BLOCK * blocks + 31);
+    factors[1] = power(8 * BLOCK * blocks - 33);
+}
+#endif
+
+static void fill_tables(void)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc >> 1) ^ ((crc & 1) != 0 ? POLYNOMIAL : 0);
+        table[0][byte] = crc;
+    }
+    for (size_t slice = 1; slice < 8; slice++)
+        for (size_t byte = 0; byte < 256; byte++)
+            table[slice][byte] = (table[slice - 1][byte] >> 8) ^ table[0][table[slice - 1][byte] & 0xff];
+#if HAVE_INSTRUCTION
+    fill_factors(move_one, 1);
+    fill_factors(move_round, LANES);
+    fill_factors(move_wide, 2 * LANES);
+    by_instruction = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+    two_at_once = by_instruction && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
+#endif
+}
+
+static uint32_t by_tables(uint32_t crc, const uint8_t *bytes, size_t len)
+{
+    for (; len >= 8; len -= 8, bytes += 8) {
+        uint32_t low = crc ^ ((uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+                              (uint32_t)bytes[3] << 24);
+        crc = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^
+              table[4][low >> 24] ^ table[3][bytes[4]] ^ table[2][bytes[5]] ^ table[1][bytes[6]] ^
+              table[0][bytes[7]];
+    }
+    for (; len > 0; len--, bytes++)
+        crc = (crc >> 8) ^ table[0][(crc ^ *bytes) & 0xff];
+    return crc;
+}
+
+#if HAVE_INSTRUCTION
+#define TARGET      __attribute__((target("sse4.2,pclmul")))
+#define WIDE_TARGET __attribute__((target("sse4.2,pclmul,avx2,vpclmulqdq")))
+#define INLINE      __attribute__((always_inline)) inline
+
+TARGET static uint32_t by_words(uint32_t crc, const uint8_t *bytes, size_t len)
+{
+    for (; len >= 8; len -= 8, bytes += 8) {
+        uint64_t word;
+        memcpy(&word, bytes, sizeof word);
+        crc = (uint32_t)_mm_crc32_u64(crc, word);
+    }
+    for (; len > 0; len--, bytes++)
+        crc = _mm_crc32_u8(crc, *bytes);
+    return crc;
+}
+
+TARGET static inline __m128i load(const void *bytes)
+{
+    return _mm_loadu_si128(bytes);
+}
+
+TARGET static inline __m128i move_on(__m128i sum, __m128i factors, __m128i block)
+{
+    __m128i low = _mm_clmulepi64_si128(sum, factors, 0x00), high = _mm_clmulepi64_si128(sum, factors, 0x11);
+    return _mm_xor_si128(_mm_xor_si128(low, high), block);
+}
+
+TARGET static uint32_t join_lanes(const __m128i *sums, size_t count)
+{
+    __m128i sum = sums[0], factors = load(move_one);
+    for (size_t i = 1; i < count; i++)
+        sum = move_on(sum, factors, sums[i]);
+    uint64_t crc = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(sum));
+    return (uint32_t)_mm_crc32_u64(crc, (uint64_t)_mm_extract_epi64(sum, 1));
+}
+
+/* Sums whole rounds, at least one. If `to` (aligned) is not NULL, the bytes are also copied there, past the
+ * processor's cache: nobody reads them soon, and memory that is overwritten need not be read first. */
+TARGET INLINE static uint32_t rounds(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
+{
+    __m128i sums[LANES], factors = load(move_round);
+    for (size_t at = 0; at < len; at += BLOCK * LANES)
+        for (size_t i = 0; i < LANES; i++) {
+            __m128i block = load(bytes + at + BLOCK * i);
+            if (to != NULL)
+                _mm_stream_si128((void *)(to + at + BLOCK * i), block);
+            sums[i] = at > 0 ? move_on(sums[i], factors, block) : block;
+            if (at == 0 && i == 0)
+                sums[0] = _mm_xor_si128(block, _mm_cvtsi32_si128((int)crc));
+        }
+    return join_lanes(sums, LANES);
+}
+
+/* The same with two blocks in a register. */
+WIDE_TARGET INLINE static uint32_t wide_rounds(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
+{
+    __m256i sums[LANES], factors = _mm256_broadcastsi128_si256(load(move_wide));
+    for (size_t at = 0; at < len; at += 2 * BLOCK * LANES)
+        for (size_t i = 0; i < LANES; i++) {
+            __m256i blocks = _mm256_loadu_si256((const void *)(bytes + at + 2 * BLOCK * i));
+            if (to != NULL)
+                _mm256_stream_si256((void *)(to + at + 2 * BLOCK * i), blocks);
+            if (at > 0) {
+                __m256i low = _mm256_clmulepi64_epi128(sums[i], factors, 0x00);
+                __m256i high = _mm256_clmulepi64_epi128(sums[i], factors, 0x11);
+                sums[i] = _mm256_xor_si256(_mm256_xor_si256(low, high), blocks);
+            } else {
+                int first = i == 0 ? (int)crc : 0;
+                sums[i] = _mm256_xor_si256(blocks, _mm256_setr_epi32(first, 0, 0, 0, 0, 0, 0, 0));
+            }
+        }
+    __m128i halves[2 * LANES];
+    memcpy(halves, sums, sizeof halves);
+    return join_lanes(halves, 2 * LANES);
+}
+
+TARGET static uint32_t sum_narrow(uint32_t crc, const uint8_t *bytes, size_t len)
+{
+    return rounds(crc, NULL, bytes, len);
+}
+
+TARGET static uint32_t copy_narrow(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
+{
+    return rounds(crc, to, bytes, len);
+}
+
+WIDE_TARGET static uint32_t sum_wide(uint32_t crc, const uint8_t *bytes, size_t len)
+{
+    return wide_rounds(crc, NULL, bytes, len);
+}
+
+WIDE_TARGET static uint32_t copy_wide(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
+{
+    return wide_rounds(crc, to, bytes, len);
+}
+
+static uint32_t by_lanes(uint32_t crc, const uint8_t *bytes, size_t len)
+{
+    size_t round = BLOCK * LANES * (two_at_once ? 2 : 1), whole = len / round * round;
+    if (whole > 0)
+        crc = two_at_once ? sum_wide(crc, bytes, whole) : sum_narrow(crc, bytes, whole);
+    return by_words(crc, bytes + whole, len - whole);
+}
+
+static uint32_t copy_words(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
+{
+    if (len > 0)
+        memcpy(to, bytes, len);
+    return by_words(crc, bytes, len);
+}
+
+static uint32_t copy_by_lanes(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
+{
+    size_t round = BLOCK * LANES * (two_at_once ? 2 : 1), head = -(uintptr_t)to % (2 * BLOCK);
+    head = head < len ? head : len;
+    crc = copy_words(crc, to, bytes, head);
+    size_t whole = (len - head) / round * round, rest = len - head - whole;
+    if (whole > 0)
+        crc = two_at_once ? copy_wide(crc, to + head, bytes + head, whole)
+                          : copy_narrow(crc, to + head, bytes + head, whole);
+    _mm_sfence(); /* what went past the cache is there before what is written next */
+    return copy_words(crc, to + head + whole, bytes + head + whole, rest);
+}
+#endif
+
+uint32_t crc32c(uint32_t crc, const void *data, size_t len)
+{
+    if (len == 0) /* data may be NULL */
+        return crc;
+    pthread_once(&table_once, fill_tables);
+#if HAVE_INSTRUCTION
+    if (by_instruction)
+        return ~by_lanes(~crc, data, len);
+#endif
+    return ~by_tables(~crc, data, len);
+}
+
+uint32_t crc32c_by_table(uint32_t crc, const void *data, size_t len)
+{
+    pthread_once(&table_once, fill_tables);
+    return ~by_tables(~crc, data, len);
+}
+
+uint32_t crc32c_copy(uint32_t crc, void *to, const void *data, size_t len)
+{
+    if (len == 0)
+        return crc;
+    pthread_once(&table_once, fill_tables);
+#if HAVE_INSTRUCTION
+    if (by_instruction)
+        return ~copy_by_lanes(~crc, to, data, len);
+#endif
+    const uint8_t *bytes = data;
+    uint8_t *out = to;
+    for (size_t at = 0, part; at < len; at += part) { /* summed while the cache has it */
+        part = len - at < COPY_PART ? len - at : COPY_PART;
+        memcpy(out + at, bytes + at, part);
+        crc = crc32c(crc, out + at, part);
+    }
+    return crc;
+}
+
+/* ---- joining ---- */
+
 uint32_t crc32c_join(uint32_t first, uint32_t second, size_t len)
 {
-    uint32_t power = 1u << 23; /* x^8, one byte; squared, two */
+    uint32_t power = 1u << 23; /* x^8: one byte; squared, two */
     for (; len > 0; len >>= 1) {
         if ((len & 1) != 0)
             first = multiply(power, first);

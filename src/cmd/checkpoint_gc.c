@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/hash.h"
+#include "base/crc32c.h"
 #include "base/units.h"
 #include "cmd/client.h"
 #include "host/objectstore/transfer.h"

@@ -13,7 +13,7 @@
 #include "cmd/usage.h"
 #include "cmd/client.h"
 #include "cmd/https.h"
-#include "base/websocket.h"
+#include "net/websocket.h"
 
 static const char usage[] =
     "Usage: phalanx exec [options] POD -- COMMAND [ARGUMENT...]\n"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/crc32c.h"
 #include "cmd/client.h"
 #include "job/shard_format.h"
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/crc32c.h"
 #include "base/json.h"
 
 #define REGIONS_HEADER_MAX ((uint64_t)64 << 20)

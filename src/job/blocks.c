@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 
 enum {
     BLOCK = 4 << 20,
@@ -60,7 +60,7 @@ static uint32_t gather(const struct transfer *transfer, size_t from, size_t len,
         while (len > 0 && from < at + part->iov_len) {
             size_t left = at + part->iov_len - from, piece = len < PIECE ? len : PIECE;
             piece = piece < left ? piece : left;
-            crc = job_crc32c_copy(crc, out, (const uint8_t *)part->iov_base + (from - at), piece);
+            crc = crc32c_copy(crc, out, (const uint8_t *)part->iov_base + (from - at), piece);
             out += piece;
             from += piece;
             len -= piece;
@@ -148,7 +148,7 @@ static int read_past(struct transfer *transfer, size_t block, uint8_t *room)
         size_t len = (size_t)got - head < end - at ? (size_t)got - head : end - at;
         struct iovec data = {room + head, len};
         struct transfer from = {.parts = &data, .count = 1};
-        crc = job_crc32c_join(crc, gather(&from, 0, len, transfer->buf + at), len);
+        crc = crc32c_join(crc, gather(&from, 0, len, transfer->buf + at), len);
         at += len;
         head = 0;
     }
@@ -173,7 +173,7 @@ static int read_block(struct transfer *transfer, size_t block, uint8_t *room)
         int failure = read_at(transfer->fd, to, piece, (off_t)(BLOCKS_HEAD + at));
         if (failure != 0)
             return failure;
-        crc = job_crc32c(crc, to, piece);
+        crc = crc32c(crc, to, piece);
         at += piece;
     }
     transfer->sums[block] = crc;
@@ -230,7 +230,7 @@ static int run(struct transfer *transfer, uint32_t *ret_crc)
     work_together(transfer);
     uint32_t crc = 0;
     for (size_t i = 0; i < transfer->blocks && transfer->failure == 0; i++)
-        crc = job_crc32c_join(crc, transfer->sums[i], data_end(transfer, i) - data_begin(i));
+        crc = crc32c_join(crc, transfer->sums[i], data_end(transfer, i) - data_begin(i));
     free(transfer->sums);
     *ret_crc = crc;
     return transfer->failure;

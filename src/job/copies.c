@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/error.h"
 #include "job/held.h"
 #include "job/shard.h"
@@ -164,7 +164,7 @@ void copy_seal(const struct copy *copy)
         .key = offer->key,
     };
     atomic_thread_fence(memory_order_release); /* the header only after the data */
-    shard_header_put(&header, job_crc32c, copy->map);
+    shard_header_put(&header, crc32c, copy->map);
 }
 
 void copy_end(struct copy *copy, struct copy_maps *maps)

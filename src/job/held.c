@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/error.h"
 #include "job/shard.h"
 
@@ -285,7 +285,7 @@ bool held_verify(struct held *held, int slot)
     struct held_slot *at = &held->slots[slot];
     if (at->sealed && at->checked == 1 + (uint64_t)held->attempt)
         return true;
-    at->sealed = at->sealed && job_crc32c(0, at->map + SHARD_HEADER_SIZE, at->len) == at->data_crc;
+    at->sealed = at->sealed && crc32c(0, at->map + SHARD_HEADER_SIZE, at->len) == at->data_crc;
     at->checked = at->sealed ? 1 + (uint64_t)held->attempt : 0;
     return at->sealed;
 }
@@ -387,7 +387,7 @@ int held_copy(struct held *held, int index, const struct iovec *data, size_t cou
     uint8_t *to = slot->map + SHARD_HEADER_SIZE;
     uint32_t crc = 0;
     for (size_t i = 0; i < count && status == 0; i++) {
-        crc = job_crc32c_copy(crc, to, data[i].iov_base, data[i].iov_len);
+        crc = crc32c_copy(crc, to, data[i].iov_base, data[i].iov_len);
         to += data[i].iov_len;
     }
     if (status == 0)
@@ -409,7 +409,7 @@ static int put_header(struct held *held, int index, const struct shard_header *h
     if (status != 0)
         return status;
     atomic_thread_fence(memory_order_release);
-    shard_header_put(header, job_crc32c, slot->map);
+    shard_header_put(header, crc32c, slot->map);
     look_at(held, slot);
     slot->checked = slot->sealed ? 1 + (uint64_t)held->attempt : 0;
     return slot->sealed ? 0

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/error.h"
 #include "job/settings.h"
 #include "job/wire.h"
@@ -95,7 +95,7 @@ int keys_save(const char *dir, const struct keys *keys, struct phx_error *error)
         jobwire_put(&writer, keys->world, 4);
         jobwire_put_bytes(&writer, list, len);
         size = writer.len;
-        jobwire_put(&writer, job_crc32c(0, bytes, size), 4);
+        jobwire_put(&writer, crc32c(0, bytes, size), 4);
         status = write_file(dir, bytes, writer.len, error);
     }
     free(list);
@@ -113,7 +113,7 @@ static bool parse_file(const uint8_t *bytes, size_t len, struct keys *ret_keys)
     if (len != START_SIZE + world * 8 + 4)
         return false;
     reader.pos = len - 4;
-    return jobwire_get(&reader, 4) == job_crc32c(0, bytes, len - 4) &&
+    return jobwire_get(&reader, 4) == crc32c(0, bytes, len - 4) &&
            keys_decode(bytes + START_SIZE, len - START_SIZE - 4, attempt, ret_keys);
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "phalanx/phalanx.h"
 
 static bool same(const uint8_t *a, uint32_t a_len, const uint8_t *b, uint32_t b_len)
@@ -32,7 +32,7 @@ void job_kv_done(struct job_kv *kv)
 
 static struct job_kv_entry **find(const struct job_kv *kv, const uint8_t *key, uint32_t key_len)
 {
-    size_t bucket = job_crc32c(0, key, key_len) % JOB_KV_BUCKETS;
+    size_t bucket = crc32c(0, key, key_len) % JOB_KV_BUCKETS;
     struct job_kv_entry **at = (struct job_kv_entry **)&kv->buckets[bucket];
     while (*at != NULL && !same((*at)->key, (*at)->key_len, key, key_len))
         at = &(*at)->next;

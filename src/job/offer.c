@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/error.h"
 #include "job/held.h"
 #include "job/settings.h"
@@ -218,7 +218,7 @@ static bool read_data(int fd, uint8_t *to, uint64_t len, bool forget, uint32_t *
             continue;
         if (got <= 0)
             return false;
-        crc = job_crc32c(crc, place, (size_t)got);
+        crc = crc32c(crc, place, (size_t)got);
         at += (uint64_t)got;
     }
     *ret_crc = crc;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/error.h"
 #include "job/wire.h"
 
@@ -130,7 +130,7 @@ bool pack_take(struct pack *pack, struct pack_inbox *inbox, uint8_t *to, size_t 
     size_t size = inbox->size;
     inbox->have = inbox->size = 0;
     if (size == len) {
-        *crc = job_crc32c_copy(*crc, to, inbox->room, len);
+        *crc = crc32c_copy(*crc, to, inbox->room, len);
         return true;
     }
     if (pack->decompressing == NULL)
@@ -140,6 +140,6 @@ bool pack_take(struct pack *pack, struct pack_inbox *inbox, uint8_t *to, size_t 
     size_t got = pack->decompress(pack->decompressing, to, len, inbox->room, size);
     if (pack->is_error(got) || got != len)
         return false;
-    *crc = job_crc32c(*crc, to, len);
+    *crc = crc32c(*crc, to, len);
     return true;
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "job/copies.h"
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/error.h"
 #include "job/transfer.h"
 #include "job/wire.h"
@@ -319,7 +319,7 @@ static ssize_t receive_part(struct line *line, uint8_t *to)
     ssize_t got = comes ? recv(line->fd, to, part, 0) : (ssize_t)part;
     if (got <= 0)
         return nothing_now(got);
-    line->crc = job_crc32c(line->crc, to, (size_t)got);
+    line->crc = crc32c(line->crc, to, (size_t)got);
     return got;
 }
 
@@ -330,7 +330,7 @@ static ssize_t receive_piece(struct transfer_server *server, struct line *line, 
     size_t part = next_part(line, PACK_PIECE, &comes), room;
     int whole = 0;
     if (!comes) {
-        line->crc = job_crc32c(line->crc, to, part);
+        line->crc = crc32c(line->crc, to, part);
         return (ssize_t)part;
     }
     while (whole == 0) {

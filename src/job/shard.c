@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "job/blocks.h"
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/error.h"
 #include "job/settings.h"
 #include "job/wire.h"
@@ -77,7 +77,7 @@ int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path
 {
     struct shard_header header;
     uint32_t version;
-    if (!shard_header_get(bytes, job_crc32c, &header, &version))
+    if (!shard_header_get(bytes, crc32c, &header, &version))
         return job_fail(error, PHX_ERROR_CORRUPT, "%.160s is not a shard, or its header is damaged", path);
     if (version != SHARD_VERSION)
         return job_fail(error, PHX_ERROR_CORRUPT, "%.160s has format version %u, this library reads %d", path,
@@ -333,7 +333,7 @@ static int fill_large(int fd, bool direct, const struct iovec *data, size_t coun
         reason = blocks_write(fd, false, data, count, (size_t)header->len, &header->data_crc, first);
     if (reason != 0)
         return reason;
-    shard_header_put(header, job_crc32c, first);
+    shard_header_put(header, crc32c, first);
     if (pwrite(fd, first, sizeof first, 0) != (ssize_t)sizeof first || ftruncate(fd, size) != 0)
         return errno;
     return 0;
@@ -388,10 +388,10 @@ static int write_small(const struct shard_id *id, bool verify, const char *path,
     if (parts == NULL)
         return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
     for (size_t i = 0; i < count; i++) {
-        header->data_crc = job_crc32c(header->data_crc, data[i].iov_base, data[i].iov_len);
+        header->data_crc = crc32c(header->data_crc, data[i].iov_base, data[i].iov_len);
         parts[i + 1] = data[i];
     }
-    shard_header_put(header, job_crc32c, bytes);
+    shard_header_put(header, crc32c, bytes);
     parts[0] = (struct iovec){bytes, sizeof bytes};
     int status = write_file(id, verify, path, parts, count + 1, error);
     free(parts);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/error.h"
 #include "job/wire.h"
 
@@ -274,7 +274,7 @@ int transfer_get(const struct transfer_peer *peer, const struct transfer_request
     while (status == 0 && at < len) {
         size_t got = 0;
         status = receive_some(&line, to + at, len - at < CHUNK ? (size_t)(len - at) : CHUNK, &got, error);
-        crc = job_crc32c(crc, to + at, got);
+        crc = crc32c(crc, to + at, got);
         at += got;
         if (status == 0)
             status = keep_rate(&line, got, error);

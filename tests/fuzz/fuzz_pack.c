@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/pack.h"
 
 enum { GUARD = 64, PLACE_MAX = 70000 };
@@ -40,7 +40,7 @@ static void receive(const uint8_t *data, size_t size, size_t place_len, size_t s
         whole = pack_came(&inbox, room, place_len);
         if (whole > 0 && !pack_take(the_pack(), &inbox, place, place_len, &crc))
             whole = -1;
-        else if (whole > 0 && crc != job_crc32c(0, place, place_len))
+        else if (whole > 0 && crc != crc32c(0, place, place_len))
             abort();
         crc = 0;
         for (size_t i = 0; i < GUARD; i++)
@@ -66,7 +66,7 @@ static void send(const uint8_t *data, size_t size)
     memcpy(pack_next(&inbox, &room), body, len);
     if (room != len || pack_came(&inbox, len, size) != 1 ||
         !pack_take(the_pack(), &inbox, back, size, &crc) || memcmp(back, data, size) != 0 ||
-        crc != job_crc32c(0, data, size))
+        crc != crc32c(0, data, size))
         abort();
     pack_room_done(&inbox);
 }

@@ -2,7 +2,7 @@
  * whatever else comes is refused, and nothing is written beside its place. */
 #include "job/gang.h"
 
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/pack.h"
 
 #define SMALL ((size_t)100 * 1000)
@@ -44,7 +44,7 @@ static size_t unpack(struct pack *pack, const uint8_t *wire, size_t wire_len, ui
     }
     bool taken = whole > 0 && pack_take(pack, &inbox, to, len, &crc);
     pack_room_done(&inbox);
-    assert_true(!taken || crc == job_crc32c(0, to, len));
+    assert_true(!taken || crc == crc32c(0, to, len));
     return taken ? at : 0;
 }
 

@@ -5,20 +5,20 @@
 #include <fcntl.h>
 
 #include "job/blocks.h"
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/retention.h"
 #include "job/shard.h"
 
 static void test_checksum(void **unused)
 {
-    assert_int_equal(job_crc32c(0, "123456789", 9),
+    assert_int_equal(crc32c(0, "123456789", 9),
                      0xe3069283); /* the check value of RFC 3720's polynomial */
     uint8_t zeros[32] = {0};
-    assert_int_equal(job_crc32c(0, zeros, 32), 0x8a9136aa); /* RFC 3720, appendix B.4 */
+    assert_int_equal(crc32c(0, zeros, 32), 0x8a9136aa); /* RFC 3720, appendix B.4 */
     const char *text = "a sum of parts is the sum of the whole";
     for (size_t cut = 0; cut <= strlen(text); cut++)
-        assert_int_equal(job_crc32c(job_crc32c(0, text, cut), text + cut, strlen(text) - cut),
-                         job_crc32c(0, text, strlen(text)));
+        assert_int_equal(crc32c(crc32c(0, text, cut), text + cut, strlen(text) - cut),
+                         crc32c(0, text, strlen(text)));
 }
 
 static uint32_t bit_by_bit(const uint8_t *bytes, size_t len)
@@ -39,13 +39,13 @@ static void test_checksum_of_copies(void **unused)
         from[i] = (uint8_t)(i * 2654435761u >> 11);
     for (size_t len = 0; len <= 1100; len += len < 300 ? 1 : 37)
         for (size_t at = 0; at < 40; at += 13) {
-            uint32_t crc = bit_by_bit(from + at, len), begun = job_crc32c(0, from, 5);
-            assert_int_equal(job_crc32c(0, from + at, len), crc);
+            uint32_t crc = bit_by_bit(from + at, len), begun = crc32c(0, from, 5);
+            assert_int_equal(crc32c(0, from + at, len), crc);
             memset(to, 0xee, sizeof to);
-            assert_int_equal(job_crc32c_copy(0, to + at, from + at, len), crc);
+            assert_int_equal(crc32c_copy(0, to + at, from + at, len), crc);
             assert_memory_equal(to + at, from + at, len);
             assert_true((at == 0 || to[at - 1] == 0xee) && to[at + len] == 0xee);
-            assert_int_equal(job_crc32c_copy(begun, to, from + 5, len), bit_by_bit(from, 5 + len));
+            assert_int_equal(crc32c_copy(begun, to, from + 5, len), bit_by_bit(from, 5 + len));
         }
 }
 
@@ -180,7 +180,7 @@ static void test_large(void **unused)
         shard_file(&id, path, sizeof path);
         int fd = open(path, O_RDWR | O_CLOEXEC);
         uint8_t header[64], wrong;
-        uint32_t crc = job_crc32c(0, data, len);
+        uint32_t crc = crc32c(0, data, len);
         assert_int_equal(pread(fd, header, 64, 0), 64);
         assert_int_equal((uint32_t)header[36] | (uint32_t)header[37] << 8 | (uint32_t)header[38] << 16 |
                              (uint32_t)header[39] << 24,
@@ -213,8 +213,8 @@ static void test_sealed(void **unused)
         struct shard_id id = {.dir = gang.dir, .step = i, .attempt = 3, .rank = 1, .world = 2};
         size_t len = lengths[i], got;
         struct shard_header header = {
-            .step = i, .attempt = 3, .rank = 1, .world = 2, .len = len, .data_crc = job_crc32c(0, data, len)};
-        shard_header_put(&header, job_crc32c, file);
+            .step = i, .attempt = 3, .rank = 1, .world = 2, .len = len, .data_crc = crc32c(0, data, len)};
+        shard_header_put(&header, crc32c, file);
         assert_int_equal(shard_write_sealed(&id, i % 2, file, SHARD_HEADER_SIZE + len, &error), 0);
         assert_int_equal(shard_read(&id, back, 9000017, &got, &error), 0);
         assert_int_equal(got, len);
@@ -239,9 +239,9 @@ static void test_joined_sums(void **unused)
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (uint8_t)(i * i);
     for (size_t cut = 0; cut <= sizeof data; cut += 37)
-        assert_int_equal(job_crc32c_join(job_crc32c(0, data, cut),
-                                         job_crc32c(0, data + cut, sizeof data - cut), sizeof data - cut),
-                         job_crc32c(0, data, sizeof data));
+        assert_int_equal(crc32c_join(crc32c(0, data, cut),
+                                         crc32c(0, data + cut, sizeof data - cut), sizeof data - cut),
+                         crc32c(0, data, sizeof data));
 }
 
 static void test_retention(void **unused)

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "job/copies.h"
-#include "job/crc.h"
+#include "base/crc32c.h"
 #include "job/held.h"
 #include "job/transfer.h"
 
@@ -58,7 +58,7 @@ static struct stage *stage_new(void)
                                                          .world = 4,
                                                          .key = 77,
                                                          .len = LEN,
-                                                         .crc = job_crc32c(0, stage->data, LEN),
+                                                         .crc = crc32c(0, stage->data, LEN),
                                                          .slot = 1}};
     return stage;
 }
@@ -160,7 +160,7 @@ static void test_put(void **unused)
     stage->request.offer.crc = 0;
     assert_int_equal(put(stage, 6), 0);
     stage->request.offer.len = LEN;
-    stage->request.offer.crc = job_crc32c(0, stage->data, LEN);
+    stage->request.offer.crc = crc32c(0, stage->data, LEN);
     stage->request.keep_step = 6;
     assert_int_equal(put(stage, 7), 0);
     static const uint64_t machines[] = {1};
@@ -180,7 +180,7 @@ static int put_delta(struct stage *stage, struct delta_history *history, uint64_
     stage->request.type = TRANSFER_DELTA;
     stage->request.offer.step = step;
     stage->request.offer.place = OFFER_COPY;
-    stage->request.offer.crc = job_crc32c(0, stage->data, stage->request.offer.len);
+    stage->request.offer.crc = crc32c(0, stage->data, stage->request.offer.len);
     return transfer_put_delta(&stage->peer, &stage->request, stage->data, history, ret_sent, &error);
 }
 
@@ -281,7 +281,7 @@ static void test_packed(void **unused)
     stage->request.keep_attempt = UINT32_MAX;
     stage->peer.pack = pack_new();
     memset(stage->data, 7, LEN / 2);
-    stage->request.offer.crc = job_crc32c(0, stage->data, LEN);
+    stage->request.offer.crc = crc32c(0, stage->data, LEN);
     assert_int_equal(put(stage, 1), 0);
     expect_copy(stage, 1);
     for (uint64_t step = 2; step <= 3; step++)

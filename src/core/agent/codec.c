@@ -1,7 +1,7 @@
 #include "core/agent/codec.h"
 
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 #include "base/units.h"
 #include "core/agent/codec_pb.h"
 

@@ -6,7 +6,7 @@
 #include <gnutls/gnutls.h>
 
 #include "host/api/request.h"
-#include "base/websocket.h"
+#include "net/websocket.h"
 
 /* server.c: the response has left and the descriptor is ours; calls exec_drop or waits for
  * request_release_upgrade. */

@@ -10,7 +10,7 @@
 
 #include <uv.h>
 
-#include "base/websocket.h"
+#include "net/websocket.h"
 #include "host/api/raw.h"
 
 struct session;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "base/hash.h"
 #include "job/shard_format.h"
 

@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 
 /* FILE-lock is three lines of text at fixed places, so that each is rewritten in place by one small write:
  *     phalanx store lock 1

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 
 /* Every row has its own checksum over (length of the key, key, value); the state row has one over all (key,
  * checksum) in order of the keys, so that a row that vanished is missed. */

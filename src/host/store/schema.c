@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 
 /* In order of name; the text is kept by SQLite as it stands here and compared on every open. */
 static const struct {

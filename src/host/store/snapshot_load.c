@@ -5,7 +5,7 @@
 #include <zstd.h>
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 
 uint32_t store_snapshot_row_crc(const struct store_snapshot_row *row)
 {

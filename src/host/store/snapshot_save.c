@@ -4,7 +4,7 @@
 #include <zstd.h>
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 
 enum { STEP_INPUT_BYTES = 512 << 10, LEVEL = 1 };
 

@@ -1,6 +1,6 @@
 /* Commands beside tasks between a websocket client and an agent: what flows, what is held back, and how it
  * ends when either side goes. */
-#include "base/websocket.h"
+#include "net/websocket.h"
 #include "host/controller/world.h"
 
 enum { CHUNK = 16 * 1024, BOUND_BYTES = 24 * 1024 * 1024 };

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "base/hash.h"
 #include "host/objectstore/transfer.h"
 #include "job/shard_format.h"

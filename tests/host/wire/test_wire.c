@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 #include "base/units.h"
 #include "core/agent/codec.h"
 #include "host/patience.h"

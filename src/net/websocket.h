@@ -10,8 +10,8 @@
  *
  * Pure: no I/O, no memory of its own but struct websocket. Extensions and subprotocols are the caller's.
  */
-#ifndef PHX_BASE_WEBSOCKET_H
-#define PHX_BASE_WEBSOCKET_H
+#ifndef PHX_NET_WEBSOCKET_H
+#define PHX_NET_WEBSOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "base/websocket.h"
+#include "net/websocket.h"
 
 #include <string.h>
 

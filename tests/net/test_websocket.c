@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "base/websocket.h"
+#include "net/websocket.h"
 
 /* What came of a stream, as text: pieces of a message joined, events marked. */
 static void tell(struct buf *out, const struct websocket_event *event)

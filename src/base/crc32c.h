@@ -1,0 +1,20 @@
+/* crc32c.h - CRC-32C (Castagnoli, RFC 3720 appendix B.4), for frames and files: by carry-less multiplication
+ * where the processor has it, else eight bytes a step by tables. Any thread may call these functions. */
+#ifndef PHX_BASE_CRC32C_H
+#define PHX_BASE_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint32_t crc32c(uint32_t crc, const void *data, size_t len); /* start with 0; chains */
+/* The portable path, for tests and comparisons. */
+uint32_t crc32c_by_table(uint32_t crc, const void *data, size_t len);
+/* The same while it copies them, in one pass over memory. Not for bytes that are read again at once: they go
+ * past the processor's cache. */
+uint32_t crc32c_copy(uint32_t crc, void *to, const void *data, size_t len);
+
+/* Returns the CRC of the concatenation of two parts: `first` is the CRC of the first, `second` that of the
+ * `len` bytes behind it. Both were summed from 0, perhaps by different threads. */
+uint32_t crc32c_join(uint32_t first, uint32_t second, size_t len);
+
+#endif
