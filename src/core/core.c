@@ -88,6 +88,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         core->outage.boot_ns = step->now_ns;
         core->outage.paused_ns = event->boot.paused ? step->now_ns : core->outage.paused_ns;
         step->outage = core->outage;
+        lease_hold_boot(&core->hold, step->seq);
         node_boot(core, step, event->boot.paused);
         hangs_boot(step);
         break;
@@ -123,6 +124,9 @@ static void route(struct core *core, struct step *step, const struct event *even
         break;
     case EVENT_PACE:
         core_pace(core, step, &event->pace);
+        break;
+    case EVENT_HOLD_OVER:
+        lease_hold_over(&core->hold, event->hold_over);
         break;
     }
 }
@@ -184,6 +188,7 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     while (core_errands(core, &step) || core_hangs(core, &step) || core_isolate(core, &step) ||
            repairs_act(&step) || core_judge_lemons(core, &step) || admit_act(&step) ||
            core_collect(&step, &seen));
+    lease_hold_set(&core->hold, repairs_hold_until(core->repairs), core->seq, core->now_ns);
     core_hangs_forget(core, &step);
     jobs_show_accounts(&step);
     disruptions_count(&step);
@@ -278,6 +283,11 @@ int64_t core_machine_mttf_s(const struct core *core)
 {
     int64_t age_us = core->now_ns / 1000 - core->ledger.opened_us;
     return machine_mttf_s(&core->cluster, core->lemons, age_us / 1000000);
+}
+
+const struct lease_hold *core_lease_hold(const struct core *core)
+{
+    return &core->hold;
 }
 
 const struct ledger *core_ledger(const struct core *core)

@@ -21,6 +21,7 @@ enum event_kind {
     EVENT_REPORTS = 9,        /* an agent reported about its tasks */
     EVENT_PROGRESS = 10,      /* the step that every rank of an attempt has reached, coalesced by the host */
     EVENT_PACE = 11,          /* how long the ranks of an attempt worked on a step, of one window */
+    EVENT_HOLD_OVER = 12,     /* what agents were granted by holds has ended (lease_hold.h) */
 };
 
 /* Kinds of API objects. The order is part of the log format. */
@@ -146,6 +147,7 @@ struct event {
         } reports;
         struct progress_event progress;
         struct pace_event pace;
+        uint64_t hold_over; /* the hold's number; of no meaning when there was a change since */
     };
 };
 

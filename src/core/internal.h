@@ -8,12 +8,14 @@
 #include "core/hang/hang.h"
 #include "core/health/fault.h"
 #include "core/job/life.h"
+#include "core/health/lease_hold.h"
 #include "core/repair/repair.h"
 #include "core/lemon/lemon.h"
 
 struct core {
     uint64_t seq, epoch;
     struct outage outage;
+    struct lease_hold hold;
     uint64_t identity; /* of the cluster, from its first boot; 0: none yet */
     int64_t now_ns;
     struct cluster cluster;

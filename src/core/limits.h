@@ -48,5 +48,7 @@ enum {
  * first even with clocks that run 10 % apart. */
 #define LEASE_DEFAULT_NS (3 * NS_PER_SECOND)
 #define HEARTBEAT_DEFAULT_NS (1 * NS_PER_SECOND)
+/* A lease may be held for so long for a planned restart of the controller (lease_hold.h). */
+#define LEASE_HOLD_MAX_NS (1800 * NS_PER_SECOND)
 
 #endif

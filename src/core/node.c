@@ -239,6 +239,8 @@ void node_lost(struct core *core, struct step *step, struct str name, struct str
 
 void node_judge(struct core *core, struct step *step, struct machine *machine)
 {
+    if (core->hold.owed_ns > 0) /* tasks that are cut off may outlive their connections (lease_hold.h) */
+        return;
     if (jobs_peers_say_lost(&core->jobs, machine))
         node_lost(core, step, machine->name,
                   STR("its agent is away and its ranks' connections to their peers broke"));

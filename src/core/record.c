@@ -132,12 +132,17 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
     case EVENT_PACE:
         write_pace(arena, event, pb);
         break;
+    case EVENT_HOLD_OVER:
+        pb->hold_over = ARENA_NEW(arena, Log__HoldOver);
+        log__hold_over__init(pb->hold_over);
+        pb->hold_over->number = event->hold_over;
+        break;
     }
 }
 
 void record_encode(struct buf *out, const struct event *event)
 {
-    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_PACE);
+    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_HOLD_OVER);
     struct arena arena ARENA_CLEANUP = {0};
     Log__Event pb;
     write_event(&arena, event, &pb);
@@ -241,6 +246,9 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
         return read_progress(pb->progress, &ret->progress, error);
     case EVENT_PACE:
         return read_pace(pb->pace, &ret->pace, error);
+    case EVENT_HOLD_OVER:
+        ret->hold_over = pb->hold_over->number;
+        return 0;
     }
     return error_set(error, ERROR_UNSUPPORTED, "a record of a kind that this version does not know");
 }
@@ -364,6 +372,9 @@ void record_describe_named(struct buf *out, const struct event *event, const str
         buf_printf(out, "pace");
         describe_jobset(out, event->pace.jobset, core);
         buf_printf(out, " attempt %d: %zu ranks", event->pace.attempt, event->pace.count);
+        break;
+    case EVENT_HOLD_OVER:
+        buf_printf(out, "hold-over %" PRIu64, event->hold_over);
         break;
     }
 }

@@ -44,6 +44,9 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     core->epoch = pb->epoch;
     core->outage = (struct outage){pb->boot_ns, pb->paused_ns};
     core->identity = pb->identity;
+    core->hold = (struct lease_hold){pb->hold_number, pb->hold_until_ns, pb->hold_owed_ns};
+    if (!lease_hold_fits(&core->hold))
+        return corrupt(reader, "hold", pb->hold_number);
     core->now_ns = pb->now_ns;
     core->ledger.all_chip_us = pb->all_chip_us;
     core->ledger.since_us = pb->since_us;

@@ -61,6 +61,9 @@ static void write_header(struct writer *writer, const struct core *core)
     header.boot_ns = core->outage.boot_ns;
     header.paused_ns = core->outage.paused_ns;
     header.identity = core->identity;
+    header.hold_number = core->hold.number;
+    header.hold_until_ns = core->hold.until_ns;
+    header.hold_owed_ns = core->hold.owed_ns;
     header.now_ns = core->now_ns;
     header.cluster = codec_text(&writer->arena, buf_str(&core->cluster_json));
     header.n_chips = header.n_chip_us = LEDGER_OWNERS;

@@ -43,7 +43,7 @@
  *     only when it has been applied, and on the session that brought it.
  *   - A machine has at most one current session: the newest Hello's. Nothing is sent before its Welcome.
  *   - A machine is reported GONE only by evidence (health/evidence.h), SILENT only after all input was handed
- *     over that had come when its lease ran out.
+ *     over that had come when its lease, and all that it was granted on top of it, ran out.
  *
  * Files.
  *     ports.h       what a world has to provide
@@ -129,6 +129,8 @@ void driver_write(struct driver *driver, const struct write_event *write, drive_
 int64_t driver_stamp_ns(struct driver *driver);
 drive_session driver_session(const struct driver *driver, machine_id machine); /* welcome; 0: none */
 const struct evidence *driver_evidence(const struct driver *driver, machine_id machine);
+/* The machine's agent has confirmed the hold of the leases as it stands (health/lease_hold.h). */
+bool driver_hold_counts(const struct driver *driver, machine_id machine);
 const struct error *driver_refusal(const struct driver *driver); /* why the log takes nothing, or NULL */
 
 /* --- replay ----------------------------------------------------------------------------------- */

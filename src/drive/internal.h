@@ -67,6 +67,8 @@ struct driver {
     /* sessions */
     struct machine_sessions *machines; /* [machine_count]; NULL until the driver is open */
     struct heap leases;
+    uint64_t hold_number; /* change of the hold of the leases that was followed last */
+    int64_t hold_over_ns; /* monotonic: what it owes has ended; INT64_MAX: it owes nothing */
     struct list_node sessions;
     struct u64_map sessions_by_handle;
     size_t missing_news; /* machines with missed_news */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "core/agent/agent.h"
+#include "core/health/lease_hold.h"
 
 enum { MESSAGE_BYTES_MAX = 1024 }; /* of a report's text; longer ones are cut */
 
@@ -121,13 +122,18 @@ static void current_drop(struct driver *driver, machine_id id)
 
 /* --- leases ----------------------------------------------------------------------------------- */
 
-/* A lease that is renewed stays where it is in the heap and is looked at again when it falls due. */
+/* A lease that is renewed stays where it is in the heap and is looked at again when it falls due. One that
+ * ends earlier than it did, because a hold was over, is moved. */
 static void lease_arm(struct driver *driver, machine_id id)
 {
     struct machine_sessions *sessions = &driver->machines[id];
-    if (heap_has(&sessions->lease))
-        return;
-    sessions->lease.key = sessions->evidence.renewed_ns + evidence_span_ns(lease_of(driver));
+    int64_t silent_ns = evidence_silent_at(&sessions->evidence, lease_of(driver));
+    if (heap_has(&sessions->lease)) {
+        if (sessions->lease.key <= silent_ns)
+            return;
+        heap_remove(&driver->leases, &sessions->lease);
+    }
+    sessions->lease.key = silent_ns;
     sessions->lease.tie = id;
     heap_insert(&driver->leases, &sessions->lease);
 }
@@ -141,7 +147,41 @@ static void lease_drop(struct driver *driver, machine_id id)
 int64_t sessions_deadline(const struct driver *driver)
 {
     struct heap_node *node = heap_min(&driver->leases);
-    return node ? node->key : INT64_MAX;
+    bool first = node && node->key < driver->hold_over_ns;
+    return first ? node->key : driver->hold_over_ns;
+}
+
+/* --- holds of the leases (core/health/lease_hold.h) ------------------------------------------- */
+
+/* What the machine's agent is granted with an answer to what it said last. */
+static struct lease_grant grant_lease(struct driver *driver, struct machine_sessions *sessions)
+{
+    struct lease_grant grant = lease_hold_grant(core_lease_hold(driver->core), driver_stamp_ns(driver));
+    evidence_granted(&sessions->evidence, &grant, lease_of(driver));
+    return grant;
+}
+
+/* With each change of the hold all that is owed is counted anew: at its end no grant before it runs. */
+static void follow_hold(struct driver *driver)
+{
+    const struct lease_hold *hold = core_lease_hold(driver->core);
+    if (driver->hold_number != hold->number) {
+        int64_t owed_ns = evidence_span_ns(lease_of(driver) + hold->owed_ns);
+        driver->hold_number = hold->number;
+        driver->hold_over_ns = hold->owed_ns ? driver_mono_ns(driver) + owed_ns : INT64_MAX;
+    }
+    if (driver->listened_ns < driver->hold_over_ns)
+        return;
+    driver->hold_over_ns = INT64_MAX;
+    struct pending *pending = pending_new(EVENT_HOLD_OVER);
+    pending->event.hold_over = hold->number;
+    queue_put(driver, pending);
+}
+
+bool driver_hold_counts(const struct driver *driver, machine_id machine)
+{
+    const struct machine_sessions *sessions = &driver->machines[machine];
+    return sessions->welcomed && sessions->evidence.counted == core_lease_hold(driver->core)->number;
 }
 
 /* "Now" is when the host last began to wait: heartbeats that came while it was busy (or its process was
@@ -178,6 +218,7 @@ static void check_missed(struct driver *driver)
 
 void sessions_check(struct driver *driver)
 {
+    follow_hold(driver);
     check_leases(driver);
     check_missed(driver);
 }
@@ -185,10 +226,13 @@ void sessions_check(struct driver *driver)
 void sessions_open(struct driver *driver)
 {
     size_t count = core_cluster(driver->core)->machine_count;
+    int64_t now_ns = driver_mono_ns(driver), owed_ns = core_lease_hold(driver->core)->owed_ns;
     driver->machines = mem_alloc((count + 1) * sizeof(*driver->machines));
+    driver->hold_over_ns = INT64_MAX;
     for (size_t i = 0; i < count; i++)
         if (counted_on(driver, (machine_id)i)) {
-            evidence_renew(&driver->machines[i].evidence, driver_mono_ns(driver));
+            evidence_renew(&driver->machines[i].evidence, now_ns);
+            evidence_owed(&driver->machines[i].evidence, owed_ns, lease_of(driver), now_ns);
             lease_arm(driver, (machine_id)i);
         }
 }
@@ -317,7 +361,7 @@ void sessions_hello_applied(struct driver *driver, const struct pending *pending
     struct from_controller message = {
         .kind = FROM_CONTROLLER_WELCOME,
         .welcome = {core_epoch(driver->core), cluster->lease_ns, cluster->heartbeat_ns,
-                    cluster->machines[pending->machine].chip_count + 1},
+                    cluster->machines[pending->machine].chip_count + 1, grant_lease(driver, sessions)},
     };
     send(driver, pending->session, &message);
 }
@@ -330,9 +374,13 @@ static void on_heartbeat(struct driver *driver, machine_id id, const struct from
     const struct heartbeat *heartbeat = &message->heartbeat;
     const struct clock_port *clock = &driver->ports.clock;
     evidence_renew(&sessions->evidence, driver_mono_ns(driver));
+    evidence_counted(&sessions->evidence, heartbeat->grant);
     struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
                                   .sent_ns = heartbeat->sent_ns,
-                                  .clock_ns = clock->wall_ns(clock->context)};
+                                  .clock_ns = clock->wall_ns(clock->context),
+                                  .grant = grant_lease(driver, sessions)};
+    if (heap_has(&sessions->lease))
+        lease_arm(driver, id);
     send(driver, sessions->session, &ack);
     if (heartbeat->step_count)
         job_steps_report(driver, id, heartbeat);

@@ -24,6 +24,9 @@ struct render {
     bool live;                           /* a read, no watch: accounts as of now */
     struct arena *scratch;               /* emptied by whoever gave it */
     const struct usage_table *usages;    /* of NodeMetrics and PodMetrics; NULL: not needed */
+    /* Of a read: the machine's agent has confirmed the hold of the leases; NULL: nothing is shown of it. */
+    bool (*hold_counts)(void *host, machine_id machine);
+    void *host;
     size_t metadata_start, metadata_len; /* of the last object: where its metadata value stands in out.out */
 };
 

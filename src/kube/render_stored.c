@@ -75,6 +75,43 @@ static void quota_status(struct render *render, const struct object *object)
     json_end_object(out);
 }
 
+enum { UNCONFIRMED_MAX = 100 }; /* names */
+
+/* Of a hold in force, whose tasks will outlive the controller: machines whose agents have confirmed it. */
+static void put_confirmations(struct render *render)
+{
+    const struct cluster *cluster = core_cluster(render->core);
+    int64_t counted = 0, confirmed = 0, named = 0;
+    json_key(&render->out, "unconfirmed");
+    json_begin_array(&render->out);
+    for (size_t i = 0; i < cluster->machine_count; i++) {
+        const struct machine *machine = &cluster->machines[i];
+        if (machine->state != MACHINE_READY && machine->state != MACHINE_AWAY)
+            continue; /* nothing lives there */
+        bool counts = render->hold_counts(render->host, machine->id);
+        counted++;
+        confirmed += counts;
+        if (!counts && named++ < UNCONFIRMED_MAX)
+            json_put_str(&render->out, machine->name);
+    }
+    json_end_array(&render->out);
+    json_pair_int(&render->out, "machines", counted);
+    json_pair_int(&render->out, "confirmed", confirmed);
+}
+
+static void maintenance_status(struct render *render, const struct object *object)
+{
+    static const char *const counted[] = {"machines", NULL}, *const none[] = {NULL};
+    const struct doc *status = doc_get(object->document, "status");
+    bool holds = render->hold_counts && doc_path(object->document, "spec", "controller", NULL) &&
+                 str_is(doc_str(doc_get(status, "phase"), STR("")), "Active");
+    begin_status(render);
+    render_members(render, status, holds ? counted : none);
+    if (holds)
+        put_confirmations(render);
+    json_end_object(&render->out);
+}
+
 static void put_status(struct render *render, const struct resource *resource, const struct object *object)
 {
     switch (object->kind) {
@@ -89,9 +126,11 @@ static void put_status(struct render *render, const struct resource *resource, c
         break;
     case OBJECT_DISRUPTION_BUDGET: /* made by the core, kept in the document */
     case OBJECT_REPAIR:
-    case OBJECT_MAINTENANCE:
         json_key(&render->out, "status");
         json_put_doc(&render->out, doc_get(object->document, "status"));
+        break;
+    case OBJECT_MAINTENANCE:
+        maintenance_status(render, object);
         break;
     case OBJECT_SERVICE:
         begin_status(render);

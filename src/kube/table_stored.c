@@ -256,10 +256,20 @@ static void repair_cells(struct render *render, const struct object *object)
     put_text_or(render, doc_get(status, "message"), "");
 }
 
-static void maintenance_cells(struct render *render, const struct doc *document)
+static void maintenance_cells(struct render *render, const struct object *object)
 {
+    const struct doc *document = object->document;
     const struct doc *status = doc_get(document, "status"), *spec = doc_get(document, "spec");
     put_text_or(render, doc_get(status, "phase"), "Pending");
+    if (doc_get(spec, "controller")) {
+        char start[32];
+        time_format(object->created_ns, start);
+        json_put_int(&render->out, (int64_t)core_cluster(render->core)->machine_count);
+        json_put_text(&render->out, start);
+        put_text_or(render, doc_get(status, "until"), "");
+        json_put_text(&render->out, "hold-leases");
+        return;
+    }
     json_put_int(&render->out, doc_int(doc_get(status, "machines"), 0));
     put_text_or(render, doc_get(spec, "start"), "");
     put_text_or(render, doc_get(spec, "end"), "");
@@ -318,7 +328,7 @@ void stored_cells(struct render *render, const struct object *object)
         repair_cells(render, object);
         return;
     case OBJECT_MAINTENANCE:
-        maintenance_cells(render, document);
+        maintenance_cells(render, object);
         break;
     case OBJECT_WORKLOAD_PRIORITY_CLASS:
         json_put_int(out, doc_int(doc_get(document, "value"), 0));

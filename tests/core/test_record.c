@@ -19,7 +19,7 @@ static struct task_report reports[] = {
 };
 enum { REPORTS = sizeof(reports) / sizeof(*reports) };
 
-enum { EVENT_LAST = EVENT_PACE };
+enum { EVENT_LAST = EVENT_HOLD_OVER };
 
 static void each_kind(struct event events[EVENT_LAST + 1])
 {
@@ -58,6 +58,7 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     static uint32_t own_us[] = {0, 7, UINT32_MAX};
     events[EVENT_PACE].pace =
         (struct pace_event){.jobset = 3, .attempt = 4, .window_ns = 5, .own_us = own_us, .count = 3};
+    events[EVENT_HOLD_OVER].hold_over = 77;
 }
 
 static void assert_same_reports(const struct task_report *a, const struct task_report *b, size_t count)
@@ -123,6 +124,9 @@ static void assert_same(const struct event *a, const struct event *b)
         assert_true(a->pace.jobset == b->pace.jobset && a->pace.attempt == b->pace.attempt &&
                     a->pace.window_ns == b->pace.window_ns && a->pace.count == b->pace.count);
         assert_memory_equal(a->pace.own_us, b->pace.own_us, a->pace.count * sizeof *a->pace.own_us);
+        break;
+    case EVENT_HOLD_OVER:
+        assert_true(a->hold_over == b->hold_over);
         break;
     }
 }
@@ -212,6 +216,7 @@ static void numbers_stay(void **state)
     assert_int_equal(EVENT_REPORTS, LOG__EVENT__KIND_REPORTS);
     assert_int_equal(EVENT_PROGRESS, LOG__EVENT__KIND_PROGRESS);
     assert_int_equal(EVENT_PACE, LOG__EVENT__KIND_PACE);
+    assert_int_equal(EVENT_HOLD_OVER, LOG__EVENT__KIND_HOLD_OVER);
     static const char old[] =
         "\x22\x0c\x08\x01\x10\x01\x1a\x02ns*\x02{}"; /* a create of a JobSet, as version 0.1 wrote it */
     struct arena arena = {0};

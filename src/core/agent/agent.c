@@ -151,13 +151,32 @@ static int64_t kill_allowance(int64_t lease_ns)
     return lease_ns / 4 < AGENT_KILL_ALLOWANCE_NS ? lease_ns / 4 : AGENT_KILL_ALLOWANCE_NS;
 }
 
-/* The lease runs from `sent_ns`: the fence moves, never backwards. */
-static void lease_renew(struct agent *agent, int64_t sent_ns, struct agent_effects *effects)
+static void tell_grant(const struct agent *agent, const struct lease_grant *grant,
+                       struct agent_effects *effects)
 {
-    CHECK(agent->lease_ns > 0);
-    int64_t fence_ns = sent_ns + agent->lease_ns - kill_allowance(agent->lease_ns);
-    CHECK(fence_ns <= sent_ns + agent->lease_ns); /* the kill ends within the lease */
-    if (fence_ns <= agent->fence_ns)
+    if (grant->left_ns > 0)
+        agent_note(effects, "leases are held: tasks outlive the controller's absence for %lld s",
+                   (long long)(grant->left_ns / NS_PER_SECOND));
+    else if (agent->fence_ns > agent->lease_end_ns)
+        agent_note(effects, "leases are held no more");
+}
+
+/* The lease runs from `sent_ns`, and what is granted on top of it as well: the fence moves, and never
+ * backwards unless the grants before do not count any more. */
+static void lease_renew(struct agent *agent, int64_t sent_ns, const struct lease_grant *grant,
+                        struct agent_effects *effects)
+{
+    CHECK(agent->lease_ns > 0 && grant->left_ns >= 0);
+    int64_t lease_end_ns = sent_ns + agent->lease_ns - kill_allowance(agent->lease_ns);
+    CHECK(lease_end_ns <= sent_ns + agent->lease_ns); /* the kill ends within the lease */
+    bool anew = grant->number != agent->grant;
+    if (lease_end_ns > agent->lease_end_ns)
+        agent->lease_end_ns = lease_end_ns;
+    int64_t fence_ns = agent->lease_end_ns + grant->left_ns;
+    if (anew)
+        tell_grant(agent, grant, effects);
+    agent->grant = grant->number;
+    if (fence_ns <= agent->fence_ns && !anew)
         return;
     agent->fence_ns = fence_ns;
     agent_effect_add(effects, AGENT_FENCE)->fence_ns = fence_ns;
@@ -166,13 +185,13 @@ static void lease_renew(struct agent *agent, int64_t sent_ns, struct agent_effec
 /* Comes before anything else in a step: whatever the event brings, it comes after the fence. */
 static void fence_tick(struct agent *agent, struct agent_effects *effects)
 {
-    if (agent->fence_ns == 0 || agent->fence_passed || agent->boot_ns < agent->fence_ns)
-        return;
-    agent->fence_passed = true;
-    size_t killed = agent_kill_all(agent, effects);
-    if (killed > 0)
-        agent_note(effects, "the lease ran out: %zu tasks killed", killed);
-    if (agent->link == LINK_WELCOME) {
+    if (agent->fence_ns > 0 && !agent->fence_passed && agent->boot_ns >= agent->fence_ns) {
+        agent->fence_passed = true;
+        size_t killed = agent_kill_all(agent, effects);
+        if (killed > 0)
+            agent_note(effects, "the lease ran out: %zu tasks killed", killed);
+    }
+    if (agent->link == LINK_WELCOME && agent->boot_ns >= agent->lease_end_ns) {
         agent_note(effects, "no acknowledgement from the controller for a lease: connecting again");
         agent_disconnect(agent, effects, 0);
     }
@@ -208,10 +227,12 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
     agent->epoch_seen = welcome->epoch;
     agent->lease_ns = welcome->lease_ns;
     agent->heartbeat_ns = welcome->heartbeat_ns;
-    lease_renew(agent, agent->hello_sent_ns, effects);
-    if (agent->fence_ns <= agent->boot_ns) { /* the answer took longer than the lease */
+    lease_renew(agent, agent->hello_sent_ns, &welcome->grant, effects);
+    if (agent->fence_ns <= agent->boot_ns) {
         agent->fence_passed = false;
         fence_tick(agent, effects);
+    }
+    if (agent->lease_end_ns <= agent->boot_ns) { /* the answer took longer than the lease */
         agent_disconnect(agent, effects, 0);
         return;
     }
@@ -251,7 +272,7 @@ static void on_message(struct agent *agent, const struct from_controller *messag
     switch (message->kind) {
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         if (message->sent_ns >= agent->hello_sent_ns && message->sent_ns <= agent->last_heartbeat_ns) {
-            lease_renew(agent, message->sent_ns, effects);
+            lease_renew(agent, message->sent_ns, &message->grant, effects);
             compare_clocks(agent, message, effects);
             agent_containers_confirmed(agent, effects);
         }
@@ -371,6 +392,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, struct age
     CHECK(event->kind >= AGENT_ADOPTED && event->kind <= AGENT_TASK_PACED);
     CHECK(event->kind != AGENT_MESSAGE || event->message);
     int64_t fence_ns = agent->fence_ns;
+    uint64_t grant = agent->grant;
     vec_clear(&effects->list);
     arena_done(&effects->arena);
     agent->boot_ns = event->boot_ns;
@@ -382,7 +404,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, struct age
         agent_containers_tick(agent, effects);
     if (agent->link == LINK_WELCOME)
         agent_send_due(agent, effects);
-    CHECK(agent->fence_ns >= fence_ns); /* it only moves forward */
+    CHECK(agent->fence_ns >= fence_ns || agent->grant != grant); /* else it only moves forward */
     CHECK(!agent->fence_passed || agent->link != LINK_WELCOME);
     CHECK(agent->pending.len <= AGENT_PENDING_MAX && agent->seen.len <= JOBSETS_SEEN_MAX);
 }
@@ -397,7 +419,8 @@ int64_t agent_deadline(const struct agent *agent)
     else if (agent->link == LINK_HELLO)
         due_ns = agent->hello_deadline_ns;
     else if (agent->link == LINK_WELCOME)
-        due_ns = agent->next_heartbeat_ns;
+        due_ns =
+            agent->next_heartbeat_ns < agent->lease_end_ns ? agent->next_heartbeat_ns : agent->lease_end_ns;
     int64_t steps_ns = agent_steps_deadline(agent), containers_ns = agent_containers_deadline(agent);
     due_ns = steps_ns < due_ns ? steps_ns : due_ns;
     due_ns = containers_ns < due_ns ? containers_ns : due_ns;

@@ -14,10 +14,13 @@
  * it. Retries are spread by a seeded jitter, quick while tasks live, because they end with the lease.
  *
  * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or heartbeat.
- * The fence is AGENT_KILL_ALLOWANCE_NS earlier (a quarter of the lease where that is less): time for the kill
- * itself. It only moves forward. When it passes, all tasks are killed without grace and the connection is
- * closed; FENCE tells the launcher the same deadline, so that shims act when the agent cannot. The controller
- * counts the lease from the *receipt* of the heartbeat and adds a margin, so the agent is always first.
+ * What the answer grants on top of it (lease_hold.h) runs from there, too. The fence is
+ * AGENT_KILL_ALLOWANCE_NS before the end of both (a quarter of the lease where that is less): time for the
+ * kill itself. It only moves forward, unless a grant of another number takes the place of those before. When
+ * it passes, all tasks are killed without grace; FENCE tells the launcher the same deadline, so that shims
+ * act when the agent cannot. The connection is closed when the lease alone has passed. The controller counts
+ * from the *receipt* of the heartbeat and adds a margin, so the agent is always first. Heartbeats say the
+ * number of the grant by which the fence counts.
  *
  * Reports. What became of a task (running, ended) is state: Hello says all of it, a change after it is one
  * report on the connection. Joins, saved shards, lost peers, signals and ends of errands are kept until

@@ -141,6 +141,8 @@ uint64_t agent_digest(const struct agent *agent)
                                (int64_t)agent->report_number,
                                agent->lease_ns,
                                agent->heartbeat_ns,
+                               agent->lease_end_ns,
+                               (int64_t)agent->grant,
                                agent->fence_ns,
                                agent->fence_passed,
                                agent->next_heartbeat_ns,
@@ -236,6 +238,7 @@ static void check_link(const struct agent *agent)
     if (agent->link != LINK_WELCOME)
         return;
     CHECK(!agent->fence_passed && agent->fence_ns > agent->boot_ns);
+    CHECK(agent->lease_end_ns > agent->boot_ns && agent->fence_ns >= agent->lease_end_ns);
     CHECK(agent->lease_ns > 0 && agent->heartbeat_ns > 0);
     CHECK(agent->next_heartbeat_ns > agent->boot_ns); /* what was due has left */
 }

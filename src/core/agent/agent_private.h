@@ -181,6 +181,9 @@ struct agent {
     uint64_t report_number; /* of the last Reports on this connection */
     /* lease */
     int64_t lease_ns, heartbeat_ns;
+    int64_t
+        lease_end_ns;  /* boottime, less the allowance: without an acknowledgement the connection is dead */
+    uint64_t grant;    /* number of the newest (lease_hold.h), by which the fence counts */
     int64_t fence_ns;  /* boottime; 0: none yet */
     bool fence_passed; /* and everything is killed; until the next Welcome */
     int64_t next_heartbeat_ns, last_heartbeat_ns;

@@ -270,8 +270,9 @@ static void take_steps(struct agent *agent, struct arena *arena, struct heartbea
 static void send_heartbeat(struct agent *agent, enum from_agent_kind kind, struct agent_effects *effects)
 {
     CHECK(kind == FROM_AGENT_HEARTBEAT || kind == FROM_AGENT_STEPS);
-    struct from_agent message = {.kind = kind,
-                                 .heartbeat = {.sent_ns = agent->boot_ns, .wall_ns = agent->wall_ns}};
+    struct from_agent message = {
+        .kind = kind,
+        .heartbeat = {.sent_ns = agent->boot_ns, .wall_ns = agent->wall_ns, .grant = agent->grant}};
     take_steps(agent, &effects->arena, &message.heartbeat);
     agent_effect_add(effects, AGENT_SEND)->send = message;
 }

@@ -4,6 +4,7 @@
 #include "base/crc32c.h"
 #include "base/units.h"
 #include "core/agent/codec_pb.h"
+#include "core/limits.h"
 
 /* So that a clock's reading plus either of them fits 64 bits. */
 #define LEASE_MAX_NS     (3600 * NS_PER_SECOND)
@@ -255,7 +256,10 @@ int codec_get_agent(struct arena *arena, struct str bytes, struct from_agent *re
 
 /* What a oneof points to while it is packed. */
 union controller_parts {
-    Wire__Welcome welcome;
+    struct {
+        Wire__Welcome welcome;
+        Wire__LeaseGrant grant; /* also of HEARTBEAT_ACK */
+    };
     Wire__TaskLaunch start;
     Wire__TaskStop stop;
     Wire__TaskNotice notice;
@@ -304,9 +308,19 @@ static void write_packed_sheet(const struct packed_sheet *sheet, Wire__PackedShe
     ret->sheet.len = sheet->bytes.len;
 }
 
-static void write_welcome(const struct welcome *welcome, Wire__Welcome *ret)
+static Wire__LeaseGrant *write_grant(const struct lease_grant *grant, Wire__LeaseGrant *part)
+{
+    CHECK(grant->left_ns >= 0 && (grant->number > 0 || grant->left_ns == 0));
+    wire__lease_grant__init(part);
+    part->number = grant->number;
+    part->left_ns = grant->left_ns;
+    return grant->number ? part : NULL;
+}
+
+static void write_welcome(const struct welcome *welcome, Wire__Welcome *ret, Wire__LeaseGrant *part)
 {
     wire__welcome__init(ret);
+    ret->grant = write_grant(&welcome->grant, part);
     ret->epoch = welcome->epoch;
     ret->lease_ns = welcome->lease_ns;
     ret->heartbeat_ns = welcome->heartbeat_ns;
@@ -346,7 +360,7 @@ static void write_controller(struct arena *arena, const struct from_controller *
 {
     switch (message->kind) {
     case FROM_CONTROLLER_WELCOME:
-        write_welcome(&message->welcome, &parts->welcome);
+        write_welcome(&message->welcome, &parts->welcome, &parts->grant);
         ret->welcome = &parts->welcome;
         break;
     case FROM_CONTROLLER_REFUSED:
@@ -355,6 +369,7 @@ static void write_controller(struct arena *arena, const struct from_controller *
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         ret->heartbeat_ack = message->sent_ns;
         ret->clock_ns = message->clock_ns;
+        ret->grant = write_grant(&message->grant, &parts->grant);
         break;
     case FROM_CONTROLLER_REPORTS_ACK:
         ret->reports_ack = message->number;
@@ -421,6 +436,15 @@ int codec_put_controller(struct buf *out, const struct from_controller *message,
     return put_frame(out, &pb.base, error);
 }
 
+static int read_grant(const Wire__LeaseGrant *pb, struct lease_grant *ret, struct error *error)
+{
+    *ret = pb ? (struct lease_grant){pb->number, pb->left_ns} : (struct lease_grant){0};
+    if (ret->left_ns < 0 || ret->left_ns > LEASE_HOLD_MAX_NS || (ret->left_ns > 0 && ret->number == 0))
+        return error_set(error, ERROR_INVALID, "a grant of %lld ns on top of the lease",
+                         (long long)ret->left_ns);
+    return 0;
+}
+
 static int read_welcome(const Wire__Welcome *pb, struct welcome *ret, struct error *error)
 {
     *ret = (struct welcome){.epoch = pb->epoch,
@@ -431,7 +455,7 @@ static int read_welcome(const Wire__Welcome *pb, struct welcome *ret, struct err
         ret->heartbeat_ns > LEASE_MAX_NS)
         return error_set(error, ERROR_INVALID, "welcome: lease %lld ns, heartbeat %lld ns",
                          (long long)ret->lease_ns, (long long)ret->heartbeat_ns);
-    return 0;
+    return read_grant(pb->grant, &ret->grant, error);
 }
 
 static int read_stop(const Wire__TaskStop *pb, struct task_stop *ret, struct error *error)
@@ -516,6 +540,7 @@ int codec_get_controller(struct arena *arena, struct str bytes, struct from_cont
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         message.sent_ns = pb->heartbeat_ack;
         message.clock_ns = pb->clock_ns;
+        rc = read_grant(pb->grant, &message.grant, error);
         break;
     case FROM_CONTROLLER_REPORTS_ACK:
         message.number = pb->reports_ack;

@@ -160,6 +160,7 @@ void codec_write_heartbeat(struct arena *arena, const struct heartbeat *heartbea
     wire__heartbeat__init(ret);
     ret->sent_ns = heartbeat->sent_ns;
     ret->wall_ns = heartbeat->wall_ns;
+    ret->grant = heartbeat->grant;
     ret->n_steps = heartbeat->step_count;
     if (heartbeat->step_count > 0)
         ret->steps = ARENA_ARRAY(arena, Wire__TaskStep *, heartbeat->step_count);
@@ -364,7 +365,8 @@ static int read_usage(struct arena *arena, const Wire__Usage *pb, struct usage *
 int codec_read_heartbeat(struct arena *arena, const Wire__Heartbeat *pb, struct heartbeat *ret,
                          struct error *error)
 {
-    struct heartbeat heartbeat = {.sent_ns = pb->sent_ns, .wall_ns = pb->wall_ns, .step_count = pb->n_steps};
+    struct heartbeat heartbeat = {
+        .sent_ns = pb->sent_ns, .wall_ns = pb->wall_ns, .grant = pb->grant, .step_count = pb->n_steps};
     heartbeat.steps = codec_try_array(arena, pb->n_steps, sizeof *heartbeat.steps, error);
     if (!heartbeat.steps)
         return ERROR_LIMIT;

@@ -130,9 +130,15 @@ struct usage {
     struct container_usage *items;
     size_t item_count;
 };
+/* What is left of a hold of the leases when the controller answers (lease_hold.h). */
+struct lease_grant {
+    uint64_t number; /* of the hold's newest change; 0: there never was one */
+    int64_t left_ns; /* on top of the lease; 0: no hold is in force */
+};
 struct heartbeat {
     int64_t sent_ns;         /* agent's CLOCK_BOOTTIME; returned in the acknowledgement */
     int64_t wall_ns;         /* agent's wall clock, for skew */
+    uint64_t grant;          /* number of the grant that its fence counts by */
     struct task_step *steps; /* those that changed */
     size_t step_count;
     struct usage usage;
@@ -276,6 +282,7 @@ struct welcome {
     uint64_t epoch; /* of the controller; a smaller one than seen before is refused by the agent */
     int64_t lease_ns, heartbeat_ns;
     uint32_t chips_plus_1; /* of the machine by the cluster file, plus 1; 0: the controller did not say */
+    struct lease_grant grant;
 };
 #define LOG_NOT_KEPT "no log of this attempt is here" /* LOG_DATA's error: another machine may have it */
 struct log_open {
@@ -311,9 +318,10 @@ struct exec_resize {
 
 enum from_controller_kind {
     FROM_CONTROLLER_WELCOME = 1,
-    FROM_CONTROLLER_REFUSED = 2,       /* `text` says why; the connection closes */
-    FROM_CONTROLLER_HEARTBEAT_ACK = 3, /* `sent_ns` of the heartbeat: the lease runs from there; `clock_ns` */
-    FROM_CONTROLLER_REPORTS_ACK = 4,   /* `number`: everything up to it is durable */
+    FROM_CONTROLLER_REFUSED = 2, /* `text` says why; the connection closes */
+    /* `sent_ns` of the heartbeat: the lease and `grant` run from there; `clock_ns` */
+    FROM_CONTROLLER_HEARTBEAT_ACK = 3,
+    FROM_CONTROLLER_REPORTS_ACK = 4, /* `number`: everything up to it is durable */
     FROM_CONTROLLER_START = 5,
     FROM_CONTROLLER_STOP = 6,
     FROM_CONTROLLER_NOTICE = 7,
@@ -338,6 +346,7 @@ struct from_controller {
         struct {
             int64_t sent_ns;
             int64_t clock_ns; /* wall clock of the controller as it answers; 0: it did not say */
+            struct lease_grant grant;
         };
         uint64_t number;
         struct task_launch start;

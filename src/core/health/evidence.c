@@ -8,9 +8,48 @@ int64_t evidence_span_ns(int64_t lease_ns)
     return lease_ns + lease_ns / 10;
 }
 
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t evidence_silent_at(const struct evidence *evidence, int64_t lease_ns)
+{
+    int64_t granted_ns = later(evidence->granted_ns, evidence->granted_before_ns);
+    return later(evidence->renewed_ns + evidence_span_ns(lease_ns), granted_ns);
+}
+
 bool evidence_is_silent(const struct evidence *evidence, int64_t lease_ns, int64_t mono_ns)
 {
-    return evidence->renewed_ns + evidence_span_ns(lease_ns) <= mono_ns;
+    return evidence_silent_at(evidence, lease_ns) <= mono_ns;
+}
+
+void evidence_granted(struct evidence *evidence, const struct lease_grant *grant, int64_t lease_ns)
+{
+    CHECK(grant->left_ns >= 0 && grant->number >= evidence->grant);
+    if (grant->number != evidence->grant) {
+        evidence->granted_before_ns = later(evidence->granted_before_ns, evidence->granted_ns);
+        evidence->granted_ns = 0;
+        evidence->grant = grant->number;
+    }
+    int64_t until_ns = evidence->renewed_ns + evidence_span_ns(lease_ns + grant->left_ns);
+    if (grant->left_ns > 0)
+        evidence->granted_ns = later(evidence->granted_ns, until_ns);
+}
+
+void evidence_owed(struct evidence *evidence, int64_t owed_ns, int64_t lease_ns, int64_t mono_ns)
+{
+    CHECK(owed_ns >= 0);
+    if (owed_ns > 0)
+        evidence->granted_before_ns =
+            later(evidence->granted_before_ns, mono_ns + evidence_span_ns(lease_ns + owed_ns));
+}
+
+void evidence_counted(struct evidence *evidence, uint64_t number)
+{
+    evidence->counted = number;
+    if (number == evidence->grant)
+        evidence->granted_before_ns = 0;
 }
 
 bool evidence_is_older(const struct evidence *evidence, const struct hello *hello, int64_t lease_ns,

@@ -6,6 +6,7 @@
  *   was told to start: every process on the machine is dead -> GONE, at once;
  *   connection broken, a tether still open: the agent died alone -> AWAY, its lease runs on;
  *   no sign of life for the lease and a margin: SILENT. Its agent has fenced its tasks before (limits.h).
+ *   While the lease is held (lease_hold.h), this takes until the latest end of what the agent was granted.
  * A connection that ended in another way than by the peer's kernel (a timed-out retransmission, say) proves
  * nothing.
  *
@@ -35,11 +36,16 @@ struct evidence {
     bool tether_blind; /* there was a tether that says nothing: it broke without proof, or was never heard */
     int64_t tether_since_ns; /* stamp; tethers have been open without a gap since; 0: none was ever */
     int64_t renewed_ns;      /* mono: receipt of the last sign of life */
+    uint64_t grant;          /* number of the newest grant that left for the machine; 0: none */
+    uint64_t counted;        /* number of the grant by which its agent said that it counts; 0: none */
+    /* Mono, with the margin: until then it may count on grants of that number, and of those before. */
+    int64_t granted_ns, granted_before_ns;
 };
 
 /* The controller waits a tenth longer than the agent; see limits.h. */
 int64_t evidence_span_ns(int64_t lease_ns);
-/* Nothing was heard for the whole span. */
+/* When the machine is silent if nothing more is heard. */
+int64_t evidence_silent_at(const struct evidence *evidence, int64_t lease_ns);
 bool evidence_is_silent(const struct evidence *evidence, int64_t lease_ns, int64_t mono_ns);
 
 /* Was this said before something that has been heard? Not once there was silence: an agent whose clock was
@@ -48,6 +54,12 @@ bool evidence_is_older(const struct evidence *evidence, const struct hello *hell
                        int64_t mono_ns);
 void evidence_hello(struct evidence *evidence, const struct hello *hello, int64_t mono_ns);
 void evidence_renew(struct evidence *evidence, int64_t mono_ns);
+/* The host answers what it heard last, and grants that on top of the lease. */
+void evidence_granted(struct evidence *evidence, const struct lease_grant *grant, int64_t lease_ns);
+/* Another controller may have granted so much until now. */
+void evidence_owed(struct evidence *evidence, int64_t owed_ns, int64_t lease_ns, int64_t mono_ns);
+/* A heartbeat says by which grant the agent counts: those before have ended. */
+void evidence_counted(struct evidence *evidence, uint64_t number);
 /* The host closes the connection itself. */
 void evidence_dropped(struct evidence *evidence);
 /* A tether that opens while none is open begins a new span of evidence. */

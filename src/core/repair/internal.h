@@ -21,6 +21,7 @@ struct maintenance {
     int64_t start_ns, end_ns, notice_ns;
     struct str hook; /* empty: none; owned */
     bool qualify;
+    bool holds;               /* it is the controller's own: no machine's, a hold of the leases */
     VEC(machine_id) machines; /* ascending */
     struct arena text;
 };

@@ -98,6 +98,15 @@ static int64_t time_of(const struct doc *spec, const char *key)
     return at_ns;
 }
 
+/* The controller's own, from the creation of its object on: no clock but the log's is asked. */
+static void read_hold(const struct object *object, struct maintenance *window)
+{
+    int64_t held_ns = 0;
+    (void)duration_parse(doc_str(doc_path(object->document, "spec", "controller", NULL), STR("")), &held_ns);
+    window->start_ns = object->created_ns;
+    window->end_ns = object->created_ns + held_ns;
+}
+
 void window_read(const struct step *step, struct maintenance *window)
 {
     const struct object *object = object_find_uid(step->objects, window->uid);
@@ -107,6 +116,9 @@ void window_read(const struct step *step, struct maintenance *window)
     window->start_ns = time_of(spec, "start");
     window->end_ns = time_of(spec, "end");
     window->notice_ns = 0;
+    window->holds = doc_get(spec, "controller") != NULL;
+    if (window->holds)
+        read_hold(object, window);
     (void)duration_parse(doc_str(doc_get(spec, "notice"), STR("0s")), &window->notice_ns);
     window->qualify = doc_bool(doc_get(spec, "qualify"), false);
     window->hook = str_is(action, "drain") ? STR("") : arena_str(&window->text, action);
@@ -132,6 +144,11 @@ static void show(struct step *step, const struct maintenance *window)
     struct str phase = str_from(maintenance_phase_names[window->phase]);
     doc_set(&arena, status, STR("phase"), doc_new_str(&arena, phase));
     doc_set(&arena, status, STR("machines"), doc_new_int(&arena, (int64_t)window->machines.len));
+    if (window->holds) {
+        char until[32];
+        time_format(window->end_ns, until);
+        doc_set(&arena, status, STR("until"), doc_new_str(&arena, str_from(until)));
+    }
     if (!doc_get(object->document, "status") || !doc_equal(doc_get(object->document, "status"), status))
         object_set_status(step, object, status);
 }
@@ -160,7 +177,11 @@ static void enter(struct step *step, struct maintenance *window, enum maintenanc
     bool late = phase == MAINTENANCE_DONE && window->phase == MAINTENANCE_PENDING; /* of a window long past */
     window->phase = phase;
     step->repairs->changed = true;
-    step_note_late(step, false, reasons[phase], ref_object(object), "%zu machines", window->machines.len);
+    if (window->holds)
+        step_note_late(step, false, reasons[phase], ref_object(object), "of the controller: leases are %s",
+                       phase == MAINTENANCE_ACTIVE ? "held" : "held no more");
+    else
+        step_note_late(step, false, reasons[phase], ref_object(object), "%zu machines", window->machines.len);
     if (phase == MAINTENANCE_ACTIVE && window->hook.len)
         begin_repairs(step, window, window->hook);
     else if (phase == MAINTENANCE_DONE && window->qualify && !window->hook.len && !late)
@@ -176,6 +197,17 @@ void windows_advance(struct step *step)
         if (phase != window->phase)
             enter(step, window, phase);
     }
+}
+
+int64_t repairs_hold_until(const struct repairs *repairs)
+{
+    int64_t until_ns = 0;
+    for (size_t i = 0; i < repairs->windows.len; i++) {
+        const struct maintenance *window = repairs->windows.items[i];
+        if (window->holds && window->phase == MAINTENANCE_ACTIVE && window->end_ns > until_ns)
+            until_ns = window->end_ns;
+    }
+    return until_ns;
 }
 
 int64_t windows_due(const struct repairs *repairs, int64_t now_ns)

@@ -28,7 +28,8 @@
  *
  * Maintenance (maintenance.c): machines that a Maintenance names or selects take no new work from its notice
  * on, no work at all in its window; hooks and tests are repairs as above. Windows may overlap: a machine
- * comes back with the end of the last.
+ * comes back with the end of the last. One whose spec.controller is a duration is the controller's own: it
+ * takes no machine, and orders a hold of the leases for so long from its creation on (lease_hold.h).
  *
  * What all this makes of a machine is machine.kept (model.h), derived from here; health/ joins it with what
  * faults ask for. One owner thread (core.h). Above health/, errand/ and object/; knows no jobs.
@@ -161,6 +162,8 @@ void repairs_cluster(struct step *step); /* machines and settings may be others 
 /* All that is due or possible now, when what faults ask for has been done; true: machines are kept otherwise
  * than before, faults have closed, errands have begun: all others must look again. */
 bool repairs_act(struct step *step);
+/* Stamp at which the last hold of the leases ends that a Maintenance orders now; 0: none does. */
+int64_t repairs_hold_until(const struct repairs *repairs);
 int64_t repairs_deadline(const struct repairs *repairs); /* stamp; INT64_MAX: none */
 
 /* --- for snapshots -------------------------------------------------------------------------------------- */

@@ -73,11 +73,12 @@ const struct schema schema_repair = {"Repair", TABLE(
     WHOLE, OBJECT("spec", repair_spec, REQUIRED), OBJECT("status", repair_status))};
 
 static const struct schema maintenance_spec = {"MaintenanceSpec", TABLE(
-    STRINGS("machines"), OBJECT("selector", schema_label_selector), STRING("start", REQUIRED),
-    STRING("end", REQUIRED), STRING("notice", DEFAULT("0s")), STRING("action", DEFAULT("drain")),
+    STRINGS("machines"), OBJECT("selector", schema_label_selector), STRING("controller"), STRING("start"),
+    STRING("end"), STRING("notice", DEFAULT("0s")), STRING("action", DEFAULT("drain")),
     BOOLEAN("qualify"), STRING("reason"))};
 static const struct schema maintenance_status = {"MaintenanceStatus", TABLE(
-    STRING("phase", ENUM("Pending,Draining,Active,Done")), INT32("machines"))};
+    STRING("phase", ENUM("Pending,Draining,Active,Done")), INT32("machines"), STRING("until"),
+    INT32("confirmed"), STRINGS("unconfirmed"))};
 const struct schema schema_maintenance = {"Maintenance", TABLE(
     WHOLE, OBJECT("spec", maintenance_spec, REQUIRED), OBJECT("status", maintenance_status))};
 /* clang-format on */

@@ -45,7 +45,9 @@ static int64_t check_time(const struct doc *spec, const char *key, const struct 
     int64_t at_ns = 0;
     const struct doc *node = doc_get(spec, key);
     struct str text = doc_str(node, STR(""));
-    if (!time_parse(text, &at_ns))
+    if (!node)
+        path_required(errors, AT(path, key), spec, NULL);
+    else if (!time_parse(text, &at_ns))
         path_invalid(errors, AT(path, key), node, text, "must be a time like 2026-01-31T12:00:00Z");
     return at_ns;
 }
@@ -58,13 +60,40 @@ static void check_notice(const struct doc *node, const struct field_path *path, 
         path_invalid(errors, path, node, text, "must be a duration like 30m or 2h, at most a year");
 }
 
+/* A hold of the leases begins with its object and concerns all machines. */
+static void check_hold(const struct doc *spec, const struct field_path *path, struct field_errors *errors)
+{
+    static const char *const others[] = {"machines", "selector", "start", "end", "qualify"};
+    const struct doc *node = doc_get(spec, "controller");
+    struct str text = doc_str(node, STR(""));
+    int64_t ns;
+    if (!duration_parse(text, &ns) || ns <= 0)
+        path_invalid(errors, AT(path, "controller"), node, text, "must be a duration like 90s or 5m");
+    else if (ns > LEASE_HOLD_MAX_NS)
+        path_invalid(
+            errors, AT(path, "controller"), node, text,
+            "leases are held for at most 30m: a machine that dies meanwhile is replaced only after it");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (doc_get(spec, others[i]))
+            path_forbidden(errors, AT(path, others[i]), doc_get(spec, others[i]),
+                           "may not be set together with controller");
+    if (!str_is(doc_str(doc_get(spec, "action"), STR("drain")), "drain"))
+        path_forbidden(errors, AT(path, "action"), doc_get(spec, "action"),
+                       "may not be set together with controller");
+}
+
 void validate_maintenance(const struct doc *object, struct field_errors *errors)
 {
     const struct field_path *path = AT(NULL, "spec");
     const struct doc *spec = doc_get(object, "spec"), *machines = doc_get(spec, "machines");
     size_t before = errors->list.len;
+    check_reason(doc_get(spec, "reason"), AT(path, "reason"), errors);
+    if (doc_get(spec, "controller")) {
+        check_hold(spec, path, errors);
+        return;
+    }
     if (doc_len(machines) == 0 && !doc_get(spec, "selector"))
-        path_required(errors, AT(path, "machines"), spec, "machines or a selector");
+        path_required(errors, AT(path, "machines"), spec, "machines, a selector, or controller");
     if (doc_len(machines) > NAMES_MAX)
         path_error(errors, AT(path, "machines"), "FieldValueTooMany", machines,
                    "Too many: at most %d machines: use a selector", NAMES_MAX);
@@ -77,5 +106,4 @@ void validate_maintenance(const struct doc *object, struct field_errors *errors)
                      "must be later than start");
     check_notice(doc_get(spec, "notice"), AT(path, "notice"), errors);
     check_action(doc_get(spec, "action"), AT(path, "action"), errors);
-    check_reason(doc_get(spec, "reason"), AT(path, "reason"), errors);
 }

@@ -90,6 +90,9 @@ struct api_hooks {
     void (*exec_resize)(void *context, struct api_exec *exec, uint16_t width, uint16_t height);
     /* The client went away before the end; the exec is gone when this returns. */
     void (*exec_closed)(void *context, struct api_exec *exec);
+    /* The machine's agent has confirmed that it counts by the hold of the leases as it stands
+     * (core/health/lease_hold.h). */
+    bool (*hold_counts)(void *context, machine_id machine);
 };
 
 struct api_options {

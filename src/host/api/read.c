@@ -11,6 +11,8 @@ struct render list_render(struct api_request *request, struct json_writer out)
                            .now_ns = request_now(request),
                            .live = !request->compares,
                            .usages = request->api->usages,
+                           .hold_counts = request->compares ? NULL : request->api->hooks.hold_counts,
+                           .host = request->api->hooks.context,
                            .scratch = &request->arena};
 }
 

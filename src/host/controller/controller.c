@@ -114,6 +114,11 @@ static int64_t hook_now_ns(void *context)
     return driver_stamp_ns(((struct controller *)context)->driver);
 }
 
+static bool hook_hold_counts(void *context, machine_id machine)
+{
+    return driver_hold_counts(((struct controller *)context)->driver, machine);
+}
+
 static void hook_submit(void *context, const struct write_event *write, struct api_request *request)
 {
     struct controller *controller = context;
@@ -254,7 +259,7 @@ static int listen_all(struct controller *controller, struct error *error)
         .address = controller->options.api_address,
         .port = controller->options.api_port,
         .hooks = {controller, hook_core, hook_now_ns, hook_submit, readers_open, readers_closed, execs_open,
-                  execs_input, execs_credit, execs_resize, execs_closed},
+                  execs_input, execs_credit, execs_resize, execs_closed, hook_hold_counts},
     };
     options.connections_max = connections_left(core_cluster(controller->core)->machine_count);
     options.access = controller->access;

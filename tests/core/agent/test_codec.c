@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "core/agent/codec.h"
 #include "core/agent/codec_pb.h"
+#include "core/limits.h"
 
 enum { ROUNDS = 400 };
 
@@ -113,6 +114,7 @@ static void random_heartbeat(struct rng *rng, struct arena *arena, struct heartb
 {
     *heartbeat = (struct heartbeat){.sent_ns = (int64_t)(rng_next(rng) >> 1),
                                     .wall_ns = (int64_t)(rng_next(rng) >> 1),
+                                    .grant = rng_below(rng, 1000),
                                     .step_count = rng_below(rng, 4)};
     heartbeat->steps = ARENA_ARRAY(arena, struct task_step, heartbeat->step_count);
     for (size_t i = 0; i < heartbeat->step_count; i++) {
@@ -322,6 +324,13 @@ static struct log_open random_log_open(struct arena *arena, struct rng *rng)
                              .after = rng_next(rng)};
 }
 
+static struct lease_grant random_grant(struct rng *rng)
+{
+    if (rng_chance(rng, 300000))
+        return (struct lease_grant){0};
+    return (struct lease_grant){rng_range(rng, 1, 1000), rng_range(rng, 0, LEASE_HOLD_MAX_NS)};
+}
+
 static struct from_controller random_controller(struct rng *rng, struct arena *arena)
 {
     struct from_controller message = {.kind = random_controller_kind(rng)};
@@ -329,8 +338,9 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
     case FROM_CONTROLLER_SAY_AGAIN: /* nothing but its kind */
         break;
     case FROM_CONTROLLER_WELCOME:
-        message.welcome = (struct welcome){rng_next(rng), rng_range(rng, 1, 3600 * NS_PER_SECOND),
-                                           rng_range(rng, 1, NS_PER_SECOND), (uint32_t)rng_next(rng)};
+        message.welcome =
+            (struct welcome){rng_next(rng), rng_range(rng, 1, 3600 * NS_PER_SECOND),
+                             rng_range(rng, 1, NS_PER_SECOND), (uint32_t)rng_next(rng), random_grant(rng)};
         break;
     case FROM_CONTROLLER_REFUSED:
         message.text = random_text(rng, arena, 0);
@@ -338,6 +348,7 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         message.sent_ns = (int64_t)rng_next(rng);
         message.clock_ns = (int64_t)rng_next(rng);
+        message.grant = random_grant(rng);
         break;
     case FROM_CONTROLLER_REPORTS_ACK:
     case FROM_CONTROLLER_LOG_CLOSE:
@@ -660,6 +671,9 @@ static void test_times_fit(void **state)
     const struct from_controller messages[] = {
         {.kind = FROM_CONTROLLER_WELCOME, .welcome = {.lease_ns = NS_PER_SECOND, .heartbeat_ns = INT64_MAX}},
         {.kind = FROM_CONTROLLER_WELCOME, .welcome = {.lease_ns = INT64_MAX, .heartbeat_ns = 1}},
+        {.kind = FROM_CONTROLLER_WELCOME,
+         .welcome = {.lease_ns = 1, .heartbeat_ns = 1, .grant = {1, LEASE_HOLD_MAX_NS + 1}}},
+        {.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .grant = {1, LEASE_HOLD_MAX_NS + 1}},
         {.kind = FROM_CONTROLLER_NOTICE,
          .notice = {.kind = NOTICE_DRAIN, .task = 1, .deadline_ns = INT64_MAX}},
     };

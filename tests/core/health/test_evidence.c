@@ -112,6 +112,49 @@ static void test_silence(void **state)
     assert_true(evidence_is_silent(&evidence, LEASE_NS, NS_PER_SECOND + evidence_span_ns(LEASE_NS)));
 }
 
+/* A hold of the leases: the machine is silent only behind all that its agent may count on. */
+static void test_grants_put_silence_off(void **state)
+{
+    const struct lease_grant first = {5, 60 * NS_PER_SECOND}, last = {5, 20 * NS_PER_SECOND}, over = {9, 0};
+    struct evidence evidence = connected(STAMP);
+    int64_t held_ns = evidence_span_ns(LEASE_NS + first.left_ns);
+    evidence_granted(&evidence, &first, LEASE_NS);
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), held_ns);
+    assert_false(evidence_is_silent(&evidence, LEASE_NS, held_ns - 1));
+    assert_true(evidence_is_silent(&evidence, LEASE_NS, held_ns));
+    evidence_renew(&evidence, NS_PER_SECOND); /* what is left of it shrinks; the first grant stands */
+    evidence_granted(&evidence, &last, LEASE_NS);
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), held_ns);
+    evidence_granted(&evidence, &over, LEASE_NS); /* ended early: told is not heard */
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), held_ns);
+    evidence_counted(&evidence, 5);
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), held_ns);
+    evidence_counted(&evidence, 9);
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), NS_PER_SECOND + evidence_span_ns(LEASE_NS));
+}
+
+/* A restarted controller waits for the longest that the one before may have granted, until the agent counts
+ * by a grant of its own. */
+static void test_what_another_granted_is_owed(void **state)
+{
+    const struct lease_grant own = {7, 0};
+    struct evidence evidence = {0};
+    struct hello hello = hello_of(1, 3);
+    int64_t boot_ns = 100 * NS_PER_SECOND;
+    evidence_renew(&evidence, boot_ns);
+    evidence_owed(&evidence, 60 * NS_PER_SECOND, LEASE_NS, boot_ns);
+    int64_t owed_ns = boot_ns + evidence_span_ns(LEASE_NS + 60 * NS_PER_SECOND);
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), owed_ns);
+    evidence_hello(&evidence, &hello, boot_ns + 1);
+    evidence_granted(&evidence, &own, LEASE_NS);
+    evidence_counted(&evidence, 5); /* said before it heard of the new controller's */
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), owed_ns);
+    evidence_counted(&evidence, 7);
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), boot_ns + 1 + evidence_span_ns(LEASE_NS));
+    evidence_owed(&evidence, 0, LEASE_NS, boot_ns);
+    assert_int_equal(evidence_silent_at(&evidence, LEASE_NS), boot_ns + 1 + evidence_span_ns(LEASE_NS));
+}
+
 /* A model machine: an agent and shims that hold tethers, whose news arrive late and in any order across
  * connections. The controller may say GONE only when all shims are dead, and so is the agent that it
  * welcomed. */
@@ -244,6 +287,8 @@ int main(void)
         cmocka_unit_test(test_an_unheard_tether_proves_nothing),
         cmocka_unit_test(test_older_hellos),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_grants_put_silence_off),
+        cmocka_unit_test(test_what_another_granted_is_owed),
         cmocka_unit_test(test_gone_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,6 +177,12 @@ static void fake_exec_resize(void *context, struct api_exec *exec, uint16_t widt
 {
 }
 
+/* All but m-2's agent have confirmed the hold of the leases. */
+static bool fake_hold_counts(void *context, machine_id machine)
+{
+    return machine != 1;
+}
+
 static void fake_exec_closed(void *context, struct api_exec *exec)
 {
     struct fake_host *host = context;
@@ -232,7 +238,7 @@ static void fake_start(struct fake_host *host, const char *cluster_path, uint16_
     struct api_options options = {.port = port,
                                   .hooks = {host, fake_core, fake_now, fake_submit, fake_logs,
                                             fake_logs_closed, fake_exec, fake_exec_input, fake_exec_credit,
-                                            fake_exec_resize, fake_exec_closed}};
+                                            fake_exec_resize, fake_exec_closed, fake_hold_counts}};
     if (api_new(&host->loop, &options, &host->api, &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
         CHECK_UNREACHABLE();
