@@ -404,6 +404,7 @@ static void tidy(struct world *world)
     fault_visit(core_health(world->controller.core), clear_open, world);
     close_tickets(world, true);
     end_for_ever(world);
+    hold_tidy(world);
     client_objects_tidy(world);
     client_queues_tidy(world);
     const struct cluster *cluster = core_cluster(world->controller.core);

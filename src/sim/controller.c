@@ -339,6 +339,7 @@ static void arm_timers(struct world *world)
 {
     const struct sim_controller *controller = &world->controller;
     int64_t mono_ns = earliest(link_deadline(world), steps_deadline(world));
+    mono_ns = earliest(mono_ns, controller->hold_over_ns);
     if (mono_ns != INT64_MAX)
         arm_turn(world, clock_when(&controller->mono, mono_ns));
     int64_t wall_ns = core_deadline(controller->core);
@@ -357,6 +358,7 @@ void controller_turn(struct world *world, const struct sim_event *event)
     if (controller->paused || controller->syncing)
         return; /* looks again when it runs */
     if (controller->listening) {
+        link_follow_hold(world);
         link_check_leases(world);
         steps_flush(world, false);
         if (!controller->tick_queued &&
@@ -366,6 +368,15 @@ void controller_turn(struct world *world, const struct sim_event *event)
     commit(world);
     if (!controller->syncing && controller->listening)
         arm_timers(world);
+}
+
+void controller_resume(struct world *world, const struct sim_event *event)
+{
+    if (event->id != world->controller.life)
+        return;
+    world->controller.paused = false;
+    controller_turn_soon(world);
+    net_unblock(world);
 }
 
 void controller_synced(struct world *world, const struct sim_event *event)
@@ -425,6 +436,8 @@ void controller_start(struct world *world)
     controller->core = core_new();
     controller->turn_ns = INT64_MAX;
     controller->listening = controller->paused = false;
+    controller->hold_number = 0;
+    controller->hold_over_ns = INT64_MAX;
     controller->syncing = 0;
     world->outcome->boots++;
     bool from_snapshot = world_chance(world, 700000);
@@ -453,6 +466,11 @@ static void free_state(struct world *world)
 
 void controller_crash(struct world *world)
 {
+    controller_leave(world, world_draw(world, RESTART_MIN_NS, RESTART_MAX_NS));
+}
+
+void controller_leave(struct world *world, int64_t away_ns)
+{
     struct sim_controller *controller = &world->controller;
     if (!controller->core)
         return;
@@ -463,7 +481,7 @@ void controller_crash(struct world *world)
         if (world->conns.items[i]->controller_open)
             net_close_controller(world, world->conns.items[i]);
     controller->start_due = true;
-    world_after(world, world_draw(world, RESTART_MIN_NS, RESTART_MAX_NS), SIM_CONTROLLER_START, 0, 0, 0);
+    world_after(world, away_ns, SIM_CONTROLLER_START, 0, 0, 0);
 }
 
 void controller_done(struct world *world)

@@ -54,15 +54,19 @@ static void pause_agent(struct world *world, struct sim_machine *machine)
     world_after(world, pause_ns, SIM_AGENT_RESUME, machine->index, 0, 0);
 }
 
-static void partition(struct world *world, struct sim_machine *machine)
+void fault_cut_off(struct world *world, struct sim_machine *machine, int64_t cut_ns)
 {
     static const char *const ways[] = {"both ways", "towards the controller", "from the controller"};
     int64_t way = world_draw(world, 0, 2);
     machine->cut_up |= way != 2;
     machine->cut_down |= way != 1;
-    int64_t cut_ns = world_draw_about(world, 2 * world->swarm.lease_ns);
     world_trace(world, "%s: cut off %s for %.3f s", machine->name, ways[way], (double)cut_ns / 1e9);
     world_after(world, cut_ns, SIM_PARTITION_END, machine->index, ++machine->cut_number, 0);
+}
+
+static void partition(struct world *world, struct sim_machine *machine)
+{
+    fault_cut_off(world, machine, world_draw_about(world, 2 * world->swarm.lease_ns));
 }
 
 static void heal_partition(struct world *world, struct sim_machine *machine)
@@ -118,6 +122,8 @@ static void jump_clock(struct world *world)
     world_trace(world, "%s wall clock jumps by %.3f s",
                 clock == &world->controller.wall ? "the controller's" : "a machine's", (double)jump_ns / 1e9);
     clock->offset_ns += jump_ns;
+    if (clock == &world->controller.wall)
+        hold_void(world);
     world->jumped_ns = world->now_ns;
 }
 
@@ -254,6 +260,9 @@ static void happen(struct world *world, enum fault_kind kind)
             see_storm(world, any_machine(world));
         else
             see(world, any_machine(world));
+        break;
+    case FAULT_HOLD:
+        hold_plan(world);
         break;
     case FAULT_KINDS:
         break;

@@ -69,6 +69,9 @@ void link_boot(struct world *world)
         uint8_t state = core_machine(world, (machine_id)i)->state;
         link.leased = state == MACHINE_READY || state == MACHINE_AWAY;
         evidence_renew(&link.evidence, controller_mono(world));
+        if (world->options.plant != PLANT_FORGET_HOLD)
+            evidence_owed(&link.evidence, core_lease_hold(world->controller.core)->owed_ns, lease_of(world),
+                          controller_mono(world));
         vec_push(&world->controller.links, link);
     }
 }
@@ -78,7 +81,7 @@ int64_t link_deadline(const struct world *world)
     int64_t due_ns = INT64_MAX;
     for (size_t i = 0; i < world->controller.links.len; i++) {
         const struct sim_link *link = &world->controller.links.items[i];
-        int64_t at_ns = link->evidence.renewed_ns + evidence_span_ns(lease_of(world));
+        int64_t at_ns = evidence_silent_at(&link->evidence, lease_of(world));
         if (link->leased && at_ns < due_ns)
             due_ns = at_ns;
     }
@@ -98,6 +101,39 @@ void link_check_leases(struct world *world)
         if (state == MACHINE_READY || state == MACHINE_AWAY)
             queue_news(world, EVENT_MACHINE_SILENT, (machine_id)i, "no sign of life");
     }
+}
+
+/* --- holds of the leases ---------------------------------------------------------------------- */
+
+static struct lease_grant grant_lease(struct world *world, struct sim_link *link)
+{
+    const struct lease_hold *hold = core_lease_hold(world->controller.core);
+    struct lease_grant grant = lease_hold_grant(hold, controller_stamp(world));
+    evidence_granted(&link->evidence, &grant, lease_of(world));
+    return grant;
+}
+
+void link_follow_hold(struct world *world)
+{
+    struct sim_controller *controller = &world->controller;
+    const struct lease_hold *hold = core_lease_hold(controller->core);
+    int64_t mono_ns = controller_mono(world);
+    if (controller->hold_number != hold->number) {
+        controller->hold_number = hold->number;
+        controller->hold_over_ns =
+            hold->owed_ns ? mono_ns + evidence_span_ns(lease_of(world) + hold->owed_ns) : INT64_MAX;
+    }
+    if (mono_ns < controller->hold_over_ns)
+        return;
+    controller->hold_over_ns = INT64_MAX;
+    controller_queue(world, EVENT_HOLD_OVER)->event.hold_over = hold->number;
+}
+
+bool link_hold_counts(const struct world *world, machine_id machine)
+{
+    const struct sim_link *link = &world->controller.links.items[machine];
+    return link_conn(world, machine) &&
+           link->evidence.counted == core_lease_hold(world->controller.core)->number;
 }
 
 /* --- evidence --------------------------------------------------------------------------------- */
@@ -194,17 +230,20 @@ void link_hello_applied(struct world *world, const struct pending *pending)
     struct from_controller message = {
         .kind = FROM_CONTROLLER_WELCOME,
         .welcome = {core_epoch(world->controller.core), cluster->lease_ns, cluster->heartbeat_ns,
-                    machine->chip_count + 1},
+                    machine->chip_count + 1, grant_lease(world, link)},
     };
     net_send_controller(world, conn, &message);
 }
 
 static void on_heartbeat(struct world *world, struct conn *conn, const struct heartbeat *heartbeat)
 {
-    evidence_renew(&world->controller.links.items[conn->peer].evidence, controller_mono(world));
+    struct sim_link *link = &world->controller.links.items[conn->peer];
+    evidence_renew(&link->evidence, controller_mono(world));
+    evidence_counted(&link->evidence, heartbeat->grant);
     struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
                                   .sent_ns = heartbeat->sent_ns,
-                                  .clock_ns = clock_at(&world->controller.wall, world->now_ns)};
+                                  .clock_ns = clock_at(&world->controller.wall, world->now_ns),
+                                  .grant = grant_lease(world, link)};
     net_send_controller(world, conn, &ack);
     if (heartbeat->step_count)
         steps_report(world, heartbeat);

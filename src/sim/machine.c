@@ -227,6 +227,8 @@ static void carry_out(struct world *world, struct sim_machine *machine, const st
         break;
     case AGENT_FENCE:
         machine->fence_boot_ns = (uint64_t)effect->fence_ns;
+        oracle_fence(world, machine);
+        process_fence_moved(world, machine);
         break;
     case AGENT_LAUNCH:
         process_spawn(world, machine, effect->launch, effect->container, effect->run);

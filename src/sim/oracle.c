@@ -34,6 +34,16 @@ void oracle_spawned(struct world *world, const struct sim_machine *machine, cons
     }
 }
 
+void oracle_fence(struct world *world, const struct sim_machine *machine)
+{
+    int64_t fence_ns = clock_when(&machine->boot, (int64_t)machine->fence_boot_ns);
+    if (machine->held && machine->fence_boot_ns && fence_ns < world->hold.until_ns &&
+        world->now_ns < world->hold.until_ns)
+        world_fail(world, TORTURE_SAFETY,
+                   "tasks on %s end by their fence at %.3f s, before the hold that it has confirmed is over",
+                   machine->name, (double)fence_ns / 1e9);
+}
+
 static uint64_t task_name_hash(const struct task *task)
 {
     return hash64(task->job->jobset->uid, task->hostname.data, task->hostname.len);

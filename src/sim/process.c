@@ -86,7 +86,17 @@ static void arm(struct world *world, struct sim_machine *machine, struct process
     if (!process->fenced)
         due_ns = earliest(due_ns, fence_due(world, machine));
     process->armed = ++world->next_id;
+    process->wakes_ns = due_ns;
     world_at(world, due_ns, SIM_PROCESS, machine->index, process->task, process->armed);
+}
+
+void process_fence_moved(struct world *world, struct sim_machine *machine)
+{
+    for (size_t i = 0; i < machine->processes.len; i++) {
+        struct process *process = machine->processes.items[i];
+        if (process_lives(process) && fence_due(world, machine) < process->wakes_ns)
+            arm(world, machine, process);
+    }
 }
 
 /* --- life and death --------------------------------------------------------------------------- */
@@ -585,6 +595,7 @@ void process_act(struct world *world, const struct sim_event *event)
         return;
     if (!process->fenced && fence_due(world, machine) <= world->now_ns) {
         process->fenced = true;
+        oracle_fence(world, machine);
         int64_t act_ns = world_draw(world, 0, FENCE_ACT_MS_MAX * NS_PER_MS);
         process->kill_ns = earliest(process->kill_ns, world->now_ns + act_ns);
     }

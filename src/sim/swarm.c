@@ -5,9 +5,9 @@
 const char *fault_name(enum fault_kind kind)
 {
     static const char *const names[FAULT_KINDS] = {
-        "controller-crash", "controller-pause", "agent-crash",  "agent-pause", "machine-crash",
-        "machine-power",    "partition",        "conn-timeout", "task-kill",   "disk-full",
-        "clock-jump",       "delay-spike",      "signal",
+        "controller-crash", "controller-pause", "agent-crash",  "agent-pause",     "machine-crash",
+        "machine-power",    "partition",        "conn-timeout", "task-kill",       "disk-full",
+        "clock-jump",       "delay-spike",      "signal",       "planned-restart",
     };
     CHECK((unsigned)kind < FAULT_KINDS);
     return names[kind];
@@ -101,6 +101,15 @@ static void draw_ladder(struct swarm *swarm, uint64_t seed)
     swarm->task_fail_ppm = 20000;
 }
 
+/* Likewise: one world of four has planned restarts of the controller. */
+static void draw_holds(struct swarm *swarm, uint64_t seed)
+{
+    struct rng rng;
+    rng_seed(&rng, seed ^ UINT64_C(0x686f6c64));
+    if (rng_chance(&rng, 250000))
+        swarm->weights[FAULT_HOLD] = (uint32_t)rng_range(&rng, 2, 10);
+}
+
 void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
 {
     draw_cluster(swarm, rng);
@@ -113,6 +122,7 @@ void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
     swarm->weights[FAULT_SIGNAL] = rng_chance(rng, 300000) ? (uint32_t)rng_range(rng, 1, 20) : 0;
     swarm->lemon_outs = swarm->weights[FAULT_SIGNAL] % 4;
     draw_ladder(swarm, seed);
+    draw_holds(swarm, seed);
 }
 
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)

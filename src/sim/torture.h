@@ -40,6 +40,7 @@ enum torture_plant {
     PLANT_IGNORE_RESERVATION, /* what is kept for a preemptor is given to others */
     PLANT_LOSE_READINESS,     /* that a task is ready is acknowledged but not logged */
     PLANT_OLD_SHARD,          /* a process that has joined again writes its shards as the attempt before */
+    PLANT_FORGET_HOLD,        /* a restarted controller forgets what the one before granted */
     PLANTS
 };
 const char *torture_plant_name(enum torture_plant plant); /* "skip-fence" ... */

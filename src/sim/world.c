@@ -12,7 +12,7 @@ const char *torture_plant_name(enum torture_plant plant)
     static const char *const names[PLANTS] = {"none",           "skip-fence",        "apply-before-log",
                                               "forget-release", "start-before-dead", "lose-report",
                                               "quota-twice",    "skip-finalizer",    "ignore-reservation",
-                                              "lose-readiness", "old-shard"};
+                                              "lose-readiness", "old-shard",         "forget-hold"};
     return (unsigned)plant < PLANTS ? names[plant] : "?";
 }
 
@@ -157,11 +157,7 @@ static void dispatch(struct world *world, const struct sim_event *event)
         controller_synced(world, event);
         break;
     case SIM_CONTROLLER_RESUME:
-        if (event->id == world->controller.life) {
-            world->controller.paused = false;
-            controller_turn_soon(world);
-            net_unblock(world);
-        }
+        controller_resume(world, event);
         break;
     case SIM_DISK_ROOM:
         world->disk.full = false;
@@ -183,6 +179,9 @@ static void dispatch(struct world *world, const struct sim_event *event)
         break;
     case SIM_SAY_AGAIN:
         fault_say_again(world, &world->machines[event->machine]);
+        break;
+    case SIM_HOLD:
+        hold_look(world, event);
         break;
     case SIM_WHATS:
         CHECK_UNREACHABLE();

@@ -14,6 +14,7 @@
  *   client.c      API clients; client_objects.c of stored objects, client_queues.c of queues
  *   spec.c        cluster files, JobSets, Jobs and Pods at random; spec_pod.c, spec_meta.c parts of them;
  *                 spec_ladder.c JobSets for the recovery ladder, reach.c what was reached of it
+ *   hold.c        planned restarts of the controller
  *   oracle.c      the world's invariants: what must never be, whatever anybody believes
  *   oracle_objects.c  those of stored objects, queues, rooms of preemptors, readiness
  *   liveness.c    what must have been reached when everything has healed
@@ -31,6 +32,7 @@
 #include "core/agent/codec.h"
 #include "core/core.h"
 #include "core/health/evidence.h"
+#include "core/health/lease_hold.h"
 #include "core/record.h"
 #include "sim/torture.h"
 
@@ -58,6 +60,7 @@ enum sim_what {
     SIM_ACTED,             /* machine: act `id` of agent life `number` has a result */
     SIM_ERRAND_ENDED,      /* machine: errand `id` of agent life `number` has ended */
     SIM_SAY_AGAIN,         /* machine: its probes look again */
+    SIM_HOLD,              /* is hold `number` confirmed by now? */
     SIM_WHATS
 };
 
@@ -94,6 +97,7 @@ enum fault_kind {
     FAULT_CLOCK_JUMP,
     FAULT_DELAY_SPIKE,
     FAULT_SIGNAL, /* a probe sees something; drawn apart, so that worlds without it stay what they were */
+    FAULT_HOLD,   /* the controller is restarted under a hold of the leases; drawn apart */
     FAULT_KINDS
 };
 /* What clients write besides plain JobSets. */
@@ -185,7 +189,8 @@ struct process {
     uint64_t told_name; /* a spare: of the host name that it takes over; 0: not known */
     int64_t told_step;    /* that it is to begin with, of a spare */
     int64_t rejoin_ns;    /* true: when it goes on as it; INT64_MAX: it has */
-    uint64_t armed; /* number of the SIM_PROCESS event that counts */
+    uint64_t armed;       /* number of the SIM_PROCESS event that counts */
+    int64_t wakes_ns;     /* true: when it is */
     uint64_t chips;
     uint64_t name_hash; /* of its host name */
     uint64_t tether;    /* conn, 0: none */
@@ -240,6 +245,7 @@ struct sim_machine {
     /* its link to the controller */
     bool cut_up, cut_down; /* partitioned: towards the controller, from it */
     uint64_t cut_number;
+    bool held; /* its agent had confirmed the hold when the controller left (hold.c) */
 };
 
 /* --- the controller's disk -------------------------------------------------------------------- */
@@ -297,6 +303,8 @@ struct sim_controller {
     int64_t turn_ns; /* true time of the armed turn; INT64_MAX: none */
     uint64_t snapshot_seq;
     VEC(struct sim_link) links;
+    uint64_t hold_number; /* as in src/host/controller */
+    int64_t hold_over_ns;
     VEC(struct sim_steps *) steps;
 };
 
@@ -322,6 +330,14 @@ struct kept_room {
     uint64_t chips;
 };
 
+/* A planned restart of the controller (hold.c), in true time. */
+struct planned_restart {
+    uint64_t number; /* of the newest Maintenance that orders one */
+    bool waits;      /* for confirmations */
+    int64_t asked_ns, length_ns;
+    int64_t until_ns; /* no task of a machine that is `held` ends by its fence before; 0: it may */
+};
+
 /* --- the world -------------------------------------------------------------------------------- */
 
 struct world {
@@ -334,6 +350,7 @@ struct world {
     struct heap events;
     uint64_t next_tie, next_id;
     bool healing; /* the second phase */
+    struct planned_restart hold;
     struct sim_machine machines[SIM_MACHINES_MAX];
     VEC(struct conn *) conns;
     struct u64_map conns_by_id;
@@ -413,7 +430,9 @@ void disk_done(struct sim_disk *disk);
 /* controller.c */
 void controller_start(struct world *world);
 void controller_crash(struct world *world);
+void controller_leave(struct world *world, int64_t away_ns); /* a crash, and how long it is gone */
 void controller_turn_soon(struct world *world); /* something was queued */
+void controller_resume(struct world *world, const struct sim_event *event);
 void controller_turn(struct world *world, const struct sim_event *event);
 void controller_synced(struct world *world, const struct sim_event *event);
 void controller_request(struct world *world, struct request *request);
@@ -428,6 +447,8 @@ void link_message(struct world *world, struct conn *conn, const struct from_agen
 void link_closed(struct world *world, struct conn *conn, bool proves);
 void link_boot(struct world *world);
 void link_check_leases(struct world *world);
+void link_follow_hold(struct world *world);
+bool link_hold_counts(const struct world *world, machine_id machine); /* its agent has confirmed it */
 int64_t link_deadline(const struct world *world); /* controller's mono */
 void link_hello_applied(struct world *world, const struct pending *pending);
 struct conn *link_conn(const struct world *world, machine_id machine); /* NULL: no welcomed one */
@@ -472,6 +493,7 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
 void process_drain(struct world *world, struct sim_machine *machine, uint64_t client); /* a notice */
 void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t client,
                     const struct task_rejoin *order);
+void process_fence_moved(struct world *world, struct sim_machine *machine); /* each shim looks at it */
 void process_fenced_client(struct world *world, struct sim_machine *machine, uint64_t client);
 void process_forget(struct world *world, struct sim_machine *machine, obj_id task);
 void process_bury_all(struct world *world);
@@ -525,12 +547,20 @@ void fault_next(struct world *world);
 void fault_say_again(struct world *world, struct sim_machine *machine); /* of what stands, some does yet */
 void fault_happen(struct world *world);
 void fault_heal(struct world *world);
+void fault_cut_off(struct world *world, struct sim_machine *machine, int64_t cut_ns);
 void fault_partition_end(struct world *world, const struct sim_event *event);
+
+/* hold.c: an operator restarts the controller under a hold of the leases */
+void hold_plan(struct world *world);
+void hold_look(struct world *world, const struct sim_event *event);
+void hold_void(struct world *world); /* what was planned or promised cannot be told any more */
+void hold_tidy(struct world *world); /* ends it, in the second phase */
 
 /* oracle.c: each fails the world when it finds something wrong */
 void oracle_spawned(struct world *world, const struct sim_machine *machine, const struct process *process);
 /* It goes on under another attempt: nobody else has its rank there. */
 void oracle_rejoined(struct world *world, const struct process *process);
+void oracle_fence(struct world *world, const struct sim_machine *machine); /* its fence was moved, or acts */
 void oracle_told_start(struct world *world, const struct task *task);
 /* A spare is told of its rank: nobody lives under that rank's name. */
 void oracle_takes_rank(struct world *world, const struct sim_machine *machine, const struct process *spare);

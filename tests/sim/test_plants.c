@@ -96,6 +96,11 @@ static void test_old_shard(void **state)
     expect_caught_in(PLANT_OLD_SHARD, TORTURE_SAFETY, 10000, 88);
 }
 
+static void test_forget_hold(void **state)
+{
+    expect_caught_in(PLANT_FORGET_HOLD, TORTURE_SAFETY, 10000, FIRST_SEED);
+}
+
 static void test_names(void **state)
 {
     for (int plant = PLANT_NONE; plant < PLANTS; plant++) {
@@ -116,7 +121,7 @@ int main(void)
         cmocka_unit_test(test_lose_report),    cmocka_unit_test(test_quota_twice),
         cmocka_unit_test(test_skip_finalizer), cmocka_unit_test(test_ignore_reservation),
         cmocka_unit_test(test_lose_readiness), cmocka_unit_test(test_old_shard),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_forget_hold),    cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
