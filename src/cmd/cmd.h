@@ -37,6 +37,7 @@ int cmd_inject(int argc, char **argv);
 int cmd_lemons(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
+int cmd_maintenance(int argc, char **argv);
 int cmd_migrate(int argc, char **argv);
 int cmd_mindcluster(int argc, char **argv);
 int cmd_qualify(int argc, char **argv);

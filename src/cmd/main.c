@@ -29,6 +29,7 @@
 #pragma weak cmd_get
 #pragma weak cmd_inject
 #pragma weak cmd_lemons
+#pragma weak cmd_maintenance
 #pragma weak cmd_migrate
 #pragma weak cmd_mindcluster
 #pragma weak cmd_report
@@ -70,6 +71,7 @@ static const struct command commands[] = {
     {"cordon", cmd_cordon, "keep new work away from a machine"},
     {"drain", cmd_drain, "empty a machine: its ranks save, stop and move"},
     {"uncordon", cmd_uncordon, "let a machine take work again"},
+    {"maintenance", cmd_maintenance, "hold the leases for a planned restart of the controller"},
     {"migrate", cmd_migrate, "empty a machine while its jobs run on"},
     {"check", cmd_check, "check the health of this machine"},
     {"qualify", cmd_qualify, "test this machine, or a pair, against thresholds"},
