@@ -5,6 +5,7 @@ import statistics
 
 # (bench, case pattern, key, relation, bound): what figures are held against; docs/bench.md has it in words.
 TARGETS = [
+    ("cli", r"^phalanx version$", "value", "<=", 3),
     ("gang", r"^64 tasks$", "ratio_limit", "<=", 3),
     ("gang", r"^64 tasks, by the command.*sbatch", "ratio_peer", ">=", 10),
     ("recover", r"^every rank past its barrier, 16 machines", "value", "<", 500),
