@@ -189,12 +189,12 @@ static void send_offers(struct phx_context *ctx)
         snprintf(agreement->text, sizeof agreement->text, "%.170s", error.message);
     for (size_t i = 0; i < list.count; i++)
         offer_put(&list.items[i], bytes + i * OFFER_SIZE);
-    struct star_message message = {.type = STAR_OFFERS,
-                                   .status = ctx->keys.list != NULL,
-                                   .attempt = ctx->keys.attempt,
-                                   .number = ctx->regions.key,
-                                   .value = bytes,
-                                   .value_len = (uint32_t)(list.count * OFFER_SIZE)};
+    struct rendezvous_message message = {.type = RENDEZVOUS_OFFERS,
+                                         .status = ctx->keys.list != NULL,
+                                         .attempt = ctx->keys.attempt,
+                                         .number = ctx->regions.key,
+                                         .value = bytes,
+                                         .value_len = (uint32_t)(list.count * OFFER_SIZE)};
     job_spoke_send(ctx, &message);
 }
 
@@ -203,7 +203,7 @@ static void send_offers(struct phx_context *ctx)
 int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
                     struct phx_error *error)
 {
-    const struct star_name *from = &ctx->names[holder];
+    const struct rendezvous_name *from = &ctx->names[holder];
     if (from->machine == ctx->names[ctx->settings.rank].machine)
         return offer_read(ctx->settings.memory_dir, offer, to, error);
     struct transfer_peer peer = {
@@ -286,11 +286,11 @@ static void answer_source(struct phx_context *ctx)
     agreement->taken = status == 0;
     if (status != 0 && agreement->text[0] == '\0')
         snprintf(agreement->text, sizeof agreement->text, "%.170s", error.message);
-    struct star_message answer = {.type = STAR_ANSWER,
-                                  .world = round,
-                                  .status = status == 0,
-                                  .value = share,
-                                  .value_len = (uint32_t)share_len};
+    struct rendezvous_message answer = {.type = RENDEZVOUS_ANSWER,
+                                        .world = round,
+                                        .status = status == 0,
+                                        .value = share,
+                                        .value_len = (uint32_t)share_len};
     job_spoke_send(ctx, &answer);
     free(share);
 }
@@ -323,7 +323,7 @@ size_t job_agree_put_source(const struct offer *offer, const struct plan_choice 
     return writer.len;
 }
 
-static bool get_source(const struct star_message *message, struct offer *ret_offer,
+static bool get_source(const struct rendezvous_message *message, struct offer *ret_offer,
                        struct job_checkpoint_ref *ret_older)
 {
     struct jobwire_reader reader = {.data = message->value, .len = message->value_len, .pos = OFFER_SIZE};
@@ -337,7 +337,7 @@ static bool get_source(const struct star_message *message, struct offer *ret_off
     return offer_get(message->value, ret_offer);
 }
 
-static void on_source(struct phx_context *ctx, const struct star_message *message)
+static void on_source(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_agreement *agreement = &ctx->agreement;
     struct job_checkpoint_ref older;
@@ -373,21 +373,21 @@ static void explain(struct job_agreement *agreement, uint32_t culprit)
                  "; there is no older one that all ranks can read");
 }
 
-void job_agree_told(struct phx_context *ctx, const struct star_message *message)
+void job_agree_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_agreement *agreement = &ctx->agreement;
     struct job_checkpoint_ref ref = {true, message->number, message->rank};
     if (!ctx->met || agreement->settled)
         return;
-    if (message->type == STAR_SOURCE) {
+    if (message->type == RENDEZVOUS_SOURCE) {
         on_source(ctx, message);
         return;
     }
-    if (message->type == STAR_CUT) {
+    if (message->type == RENDEZVOUS_CUT) {
         job_cut_told(ctx, message);
         return;
     }
-    if (message->type == STAR_DUMP) {
+    if (message->type == RENDEZVOUS_DUMP) {
         job_dump_told(ctx, message);
         return;
     }
@@ -409,12 +409,12 @@ void job_agree_told(struct phx_context *ctx, const struct star_message *message)
 void job_keys_told_own(struct phx_context *ctx)
 {
     if (ctx->agreement.settled && ctx->regions.key != 0)
-        job_spoke_send(ctx, &(struct star_message){.type = STAR_KEY, .number = ctx->regions.key});
+        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_KEY, .number = ctx->regions.key});
 }
 
 void job_keys_asked(struct phx_context *ctx)
 {
-    struct star_message message = {.type = STAR_KEYS, .attempt = ctx->keys.attempt};
+    struct rendezvous_message message = {.type = RENDEZVOUS_KEYS, .attempt = ctx->keys.attempt};
     size_t len = 0;
     uint8_t *bytes = ctx->keys.list != NULL ? keys_encode(&ctx->keys, &len) : NULL;
     message.value = bytes;
@@ -423,7 +423,7 @@ void job_keys_asked(struct phx_context *ctx)
     free(bytes);
 }
 
-void job_keys_told(struct phx_context *ctx, const struct star_message *message)
+void job_keys_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct keys keys;
     if (!keys_decode(message->value, message->value_len, message->attempt, &keys))

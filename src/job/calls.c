@@ -61,7 +61,7 @@ int phx_failure_fd(const phx_context *ctx)
 }
 
 /* 0 while this rank can talk to the hub. */
-static int star_state(const struct phx_context *ctx, struct phx_error *error)
+static int rendezvous_state(const struct phx_context *ctx, struct phx_error *error)
 {
     int status = job_failure(ctx, error);
     if (status == 0 && ctx->hub == NULL && ctx->spoke.state != SPOKE_READY)
@@ -74,15 +74,15 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
     int64_t deadline_ns = job_deadline_ns(timeout_ms);
     pthread_mutex_lock(&ctx->mutex);
     enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_COMMUNICATE, job_now_ns());
-    int status = star_state(ctx, error);
+    int status = rendezvous_state(ctx, error);
     uint64_t barrier = ctx->barrier_released + 1;
     if (status == 0 && ctx->barrier_arrived < barrier) {
         ctx->barrier_arrived = barrier;
         job_flight_begin(&ctx->flight, barrier);
-        job_spoke_send(ctx, &(struct star_message){.type = STAR_ARRIVE, .number = barrier});
+        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_ARRIVE, .number = barrier});
     }
     while (status == 0 && ctx->barrier_released < barrier) {
-        status = star_state(ctx, error);
+        status = rendezvous_state(ctx, error);
         if (status == 0 && ctx->any_left)
             status = job_fail_peer(error, ctx->left_rank, "has left; no barrier completes without it");
         else if (status == 0 && !job_wait(ctx, deadline_ns))
@@ -111,10 +111,10 @@ static int check_key(const char *key, struct phx_error *error)
 }
 
 /* Sends the message as a call and waits for its answer. Mutex held. */
-static int run_call(struct phx_context *ctx, struct job_call *call, struct star_message *message,
+static int run_call(struct phx_context *ctx, struct job_call *call, struct rendezvous_message *message,
                     int64_t deadline_ns, struct phx_error *error)
 {
-    int status = star_state(ctx, error);
+    int status = rendezvous_state(ctx, error);
     if (status != 0)
         return status;
     call->id = message->number = ++ctx->next_call;
@@ -122,11 +122,11 @@ static int run_call(struct phx_context *ctx, struct job_call *call, struct star_
     ctx->calls = call;
     job_spoke_send(ctx, message);
     while (status == 0 && !call->done) {
-        status = star_state(ctx, error);
+        status = rendezvous_state(ctx, error);
         if (status == 0 && !job_wait(ctx, deadline_ns)) {
             status = job_fail(error, PHX_ERROR_TIMEOUT, "no answer for key \"%.*s\" in time",
                               (int)message->key_len, (const char *)message->key);
-            job_spoke_send(ctx, &(struct star_message){.type = STAR_CANCEL, .number = call->id});
+            job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_CANCEL, .number = call->id});
         }
     }
     struct job_call **at = &ctx->calls;
@@ -144,11 +144,11 @@ int phx_kv_put(phx_context *ctx, const char *key, const void *value, size_t len,
     if (len > PHX_VALUE_MAX || (value == NULL && len > 0))
         return job_fail(error, PHX_ERROR_INVALID, "a value has at most %d bytes", PHX_VALUE_MAX);
     struct job_call call = {0};
-    struct star_message message = {.type = STAR_PUT,
-                                   .key = (const uint8_t *)key,
-                                   .key_len = (uint32_t)strlen(key),
-                                   .value = value,
-                                   .value_len = (uint32_t)len};
+    struct rendezvous_message message = {.type = RENDEZVOUS_PUT,
+                                         .key = (const uint8_t *)key,
+                                         .key_len = (uint32_t)strlen(key),
+                                         .value = value,
+                                         .value_len = (uint32_t)len};
     pthread_mutex_lock(&ctx->mutex);
     status = run_call(ctx, &call, &message, JOB_NEVER, error);
     pthread_mutex_unlock(&ctx->mutex);
@@ -167,10 +167,10 @@ int phx_kv_get(phx_context *ctx, const char *key, void *buf, size_t cap, size_t 
     if (ret_len == NULL || (buf == NULL && cap > 0))
         return job_fail(error, PHX_ERROR_INVALID, "buf or ret_len is NULL");
     struct job_call call = {.buf = buf, .cap = cap};
-    struct star_message message = {.type = STAR_GET,
-                                   .key = (const uint8_t *)key,
-                                   .key_len = (uint32_t)strlen(key),
-                                   .status = timeout_ms != 0};
+    struct rendezvous_message message = {.type = RENDEZVOUS_GET,
+                                         .key = (const uint8_t *)key,
+                                         .key_len = (uint32_t)strlen(key),
+                                         .status = timeout_ms != 0};
     pthread_mutex_lock(&ctx->mutex); /* without waiting for the key, the answer itself is waited for */
     status = run_call(ctx, &call, &message, timeout_ms == 0 ? JOB_NEVER : job_deadline_ns(timeout_ms), error);
     pthread_mutex_unlock(&ctx->mutex);

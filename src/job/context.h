@@ -7,7 +7,7 @@
  *     notice.c                         the step at which all ranks save after a notice
  *     service.c                        the context's thread: polls all descriptors, runs the timers
  *     link.c                           the connection to the agent
- *     spoke.c                          this rank's side of the star: its messages to and from the hub
+ *     spoke.c                          this rank's messages to and from the hub
  *     hub.c                            rank 0's other side: the meeting point of all ranks, itself included
  *     agree.c, council.c               both sides of the negotiation of the checkpoint to restore
  *     store.c                          slots that the agent moves to and from an object store
@@ -18,8 +18,8 @@
  *     peer.c                           copies of checkpoints on other machines
  *     load.c                           fills regions from a checkpoint, also of another world
  *     import.c                         fills regions from a file of another program
- *     conn, star, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, pack, regions,
- *     safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
+ *     conn, rendezvous, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, pack,
+ *     regions, safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
  * resolution. Sending never blocks, so callers send under the mutex too, and wake the thread only when a
@@ -51,7 +51,7 @@
 #include "job/regions.h"
 #include "job/retention.h"
 #include "job/settings.h"
-#include "job/star.h"
+#include "job/rendezvous.h"
 #include "job/wire.h"
 #include "phalanx/phalanx.h"
 
@@ -113,7 +113,7 @@ struct job_checkpoint_ref {
 /* The question that rank 0 asked this rank; the thread in phx_join answers it. */
 enum job_asked { AGREE_NOTHING, AGREE_OFFER, AGREE_SOURCE, AGREE_CUT, AGREE_DUMP };
 
-/* Status of STAR_AGREED. */
+/* Status of RENDEZVOUS_AGREED. */
 enum job_agreed {
     AGREED_BROKEN = 0,
     AGREED_FOUND = 1,
@@ -170,8 +170,8 @@ struct job_rejoin {
     bool due;   /* the context's thread must change to that attempt */
     bool asked; /* this rank has asked for a retry of this attempt, for the reason `why` */
     struct jobwire_retry why;
-    uint32_t waiters;        /* threads in job_wait, which must leave before the attempt changes */
-    struct star_name *names; /* of the previous attempt: callers of phx_peer may still read them */
+    uint32_t waiters;              /* threads in job_wait, which must leave before the attempt changes */
+    struct rendezvous_name *names; /* of the previous attempt: callers of phx_peer may still read them */
 };
 
 /* Copies on another machine (peer.c). */
@@ -270,7 +270,7 @@ struct phx_context {
     struct job_settings settings;
     uint32_t attempt;
     struct job_checkpoint_ref restore; /* equal on all ranks */
-    struct star_name *names;           /* [world] */
+    struct rendezvous_name *names;     /* [world] */
     struct machine machine;
     struct transfer_server *server; /* NULL: this rank has no folder in memory to serve */
     pthread_t server_thread;
@@ -394,9 +394,9 @@ void job_rejoin_ask(struct phx_context *ctx);
 void job_pact_notice(struct phx_context *ctx); /* this rank has a notice, or begins to make steps */
 void job_pact_asked(struct phx_context *ctx);  /* rank 0: a member has a notice */
 /* Rank 0: a member answers the step that was named. */
-void job_pact_answered(struct phx_context *ctx, const struct star_message *message);
+void job_pact_answered(struct phx_context *ctx, const struct rendezvous_message *message);
 /* Rank 0 has named a step, or says that all can save at it. */
-void job_pact_told(struct phx_context *ctx, const struct star_message *message);
+void job_pact_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* Called after `made` steps. *ret_save: all ranks save at this step. Waits while the step is being agreed.
  * Returns 0 or the failure. */
 int job_pact_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error);
@@ -426,10 +426,10 @@ int64_t job_spoke_timer(const struct phx_context *ctx);
 void job_spoke_tick(struct phx_context *ctx, int64_t now_ns);
 
 /* To the hub, by its connection or directly on rank 0. */
-void job_spoke_send(struct phx_context *ctx, const struct star_message *message);
+void job_spoke_send(struct phx_context *ctx, const struct rendezvous_message *message);
 
 /* From the hub, likewise. */
-void job_spoke_receive(struct phx_context *ctx, const struct star_message *message);
+void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message *message);
 
 /* Resolves the rendezvous; with the mutex held, which it gives up meanwhile. NULL: not now. */
 struct addrinfo *job_resolve(struct phx_context *ctx);
@@ -443,10 +443,10 @@ size_t job_hub_poll_fill(const struct phx_context *ctx, struct pollfd *fds);
 void job_hub_ready(struct phx_context *ctx, const struct pollfd *fds, size_t count);
 int64_t job_hub_timer(const struct phx_context *ctx);
 void job_hub_tick(struct phx_context *ctx, int64_t now_ns);
-void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
+void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
 void job_hub_announce(struct phx_context *ctx, uint16_t type, uint32_t rank); /* to all members */
-void job_hub_broadcast(struct phx_context *ctx, const struct star_message *message);
-void job_hub_send(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
+void job_hub_broadcast(struct phx_context *ctx, const struct rendezvous_message *message);
+void job_hub_send(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
 bool job_hub_alone(const struct phx_context *ctx); /* no other member is connected */
 bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap); /* who hasn't joined */
 
@@ -518,7 +518,7 @@ void job_adopt_read(struct phx_context *ctx, int change);
 int job_serve_start(struct phx_context *ctx, struct phx_error *error);
 void job_serve_stop(struct phx_context *ctx);
 /* Fills in this rank's machine, rack, address and port. */
-void job_own_place(const struct phx_context *ctx, struct star_name *name);
+void job_own_place(const struct phx_context *ctx, struct rendezvous_name *name);
 bool job_peer_exists(struct phx_context *ctx);                        /* there is another machine */
 int job_peer_start(struct phx_context *ctx, struct phx_error *error); /* the thread that sends */
 void job_peer_stop(struct phx_context *ctx);
@@ -559,7 +559,7 @@ void job_agree_reset(struct phx_context *ctx);
 /* Returns an array [world] of numbers that are equal for ranks of one machine; the caller frees it. NULL: no
  * memory. */
 uint64_t *job_list_machines(const struct phx_context *ctx);
-/* Writes the value of a STAR_SOURCE message, by which rank 0 names a source; returns its length. */
+/* Writes the value of a RENDEZVOUS_SOURCE message, by which rank 0 names a source; returns its length. */
 #define SOURCE_SIZE_MAX (OFFER_SIZE + 12)
 size_t job_agree_put_source(const struct offer *offer, const struct plan_choice *choice,
                             uint8_t ret_bytes[SOURCE_SIZE_MAX]);
@@ -567,16 +567,17 @@ void job_agree_answer(struct phx_context *ctx); /* reads a shard, without the mu
 /* Fetches the whole data of an offer in memory from its holder. Without the mutex. */
 int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
                     struct phx_error *error);
-void job_agree_told(struct phx_context *ctx, const struct star_message *message);
+void job_agree_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* The keys of all ranks (keys.h). */
 void job_keys_told_own(struct phx_context *ctx); /* sends this rank's key to the hub */
 void job_keys_asked(struct phx_context *ctx);    /* sends all that this rank knows to the hub */
-void job_keys_told(struct phx_context *ctx, const struct star_message *message); /* takes all from the hub */
+void job_keys_told(struct phx_context *ctx,
+                   const struct rendezvous_message *message); /* takes all from the hub */
 
 /* ---- cut.c ---- */
 
 /* Takes the list of shards from rank 0's message. Mutex held. */
-void job_cut_told(struct phx_context *ctx, const struct star_message *message);
+void job_cut_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* Verifies the shards that this rank gives, and answers rank 0. Mutex held, released while it reads. */
 void job_cut_answer(struct phx_context *ctx);
 void job_cut_drop(struct job_cut *cut);
@@ -596,7 +597,7 @@ int job_cut_read(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t le
 void job_dump_put(const struct job_dump_item *item, uint8_t ret_bytes[DUMP_ITEM_SIZE]);
 /* Takes from rank 0 the list of shards that this rank writes; false: the list is invalid, and joining has
  * failed. */
-bool job_dump_told(struct phx_context *ctx, const struct star_message *message);
+bool job_dump_told(struct phx_context *ctx, const struct rendezvous_message *message);
 void job_dump_answer(struct phx_context *ctx); /* writes it, without the mutex meanwhile */
 /* Ends a dying checkpoint: PHX_ERROR_REJOIN if it was written and reported (the process has no step to
  * make), PHX_ERROR_NONE with the reason if not. */
@@ -606,9 +607,9 @@ int job_dump_end(struct phx_context *ctx, struct phx_error *error);
 
 bool job_council_start(struct phx_context *ctx); /* false: no memory */
 void job_council_stop(struct phx_context *ctx);
-void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
-void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
-void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct star_message *message);
+void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
+void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
+void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
 void job_council_key(struct phx_context *ctx, uint32_t rank, uint64_t key);
 
 #endif

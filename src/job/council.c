@@ -105,7 +105,7 @@ static void conclude(struct phx_context *ctx, bool found)
     const struct job_council *council = ctx->council;
     const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
     const struct plan_choice *choice = &council->choice;
-    struct star_message message = {.type = STAR_AGREED, .status = AGREED_NONE};
+    struct rendezvous_message message = {.type = RENDEZVOUS_AGREED, .status = AGREED_NONE};
     if (found) {
         bool stored = choice->stored || (committed->valid && committed->step == choice->step &&
                                          committed->attempt == choice->attempt);
@@ -129,13 +129,13 @@ static void tell_sources(struct phx_context *ctx)
         const struct plan_offer *source = &council->offers[council->sources[rank]];
         uint8_t bytes[SOURCE_SIZE_MAX];
         size_t len = job_agree_put_source(&source->offer, &council->choice, bytes);
-        struct star_message message = {.type = STAR_SOURCE,
-                                       .number = council->choice.step,
-                                       .rank = council->choice.attempt,
-                                       .world = council->round,
-                                       .status = source->holder,
-                                       .value = bytes,
-                                       .value_len = (uint32_t)len};
+        struct rendezvous_message message = {.type = RENDEZVOUS_SOURCE,
+                                             .number = council->choice.step,
+                                             .rank = council->choice.attempt,
+                                             .world = council->round,
+                                             .status = source->holder,
+                                             .value = bytes,
+                                             .value_len = (uint32_t)len};
         job_hub_send(ctx, rank, &message);
     }
 }
@@ -155,13 +155,13 @@ static bool tell_cut(struct phx_context *ctx)
         const struct plan_offer *source = &council->offers[council->cut_sources[rank]];
         len += job_cut_put(&(struct job_part){source->holder, source->offer}, bytes + len);
     }
-    struct star_message message = {.type = STAR_CUT,
-                                   .number = council->choice.step,
-                                   .rank = council->choice.attempt,
-                                   .world = council->round,
-                                   .status = council->cut,
-                                   .value = bytes,
-                                   .value_len = (uint32_t)len};
+    struct rendezvous_message message = {.type = RENDEZVOUS_CUT,
+                                         .number = council->choice.step,
+                                         .rank = council->choice.attempt,
+                                         .world = council->round,
+                                         .status = council->cut,
+                                         .value = bytes,
+                                         .value_len = (uint32_t)len};
     job_hub_broadcast(ctx, &message);
     free(bytes);
     return true;
@@ -258,10 +258,10 @@ static void plan_restore(struct phx_context *ctx)
 
 static void refuse(struct phx_context *ctx, const char *text)
 {
-    struct star_message message = {.type = STAR_AGREED,
-                                   .status = AGREED_REFUSED,
-                                   .value = (const uint8_t *)text,
-                                   .value_len = (uint32_t)strlen(text)};
+    struct rendezvous_message message = {.type = RENDEZVOUS_AGREED,
+                                         .status = AGREED_REFUSED,
+                                         .value = (const uint8_t *)text,
+                                         .value_len = (uint32_t)strlen(text)};
     job_hub_broadcast(ctx, &message);
 }
 
@@ -297,11 +297,11 @@ static bool tell_dump(struct phx_context *ctx)
             job_dump_put(&(struct job_dump_item){target, source->offer}, bytes + len);
             len += DUMP_ITEM_SIZE;
         }
-        struct star_message message = {.type = STAR_DUMP,
-                                       .number = council->choice.step,
-                                       .world = council->round,
-                                       .value = bytes,
-                                       .value_len = (uint32_t)len};
+        struct rendezvous_message message = {.type = RENDEZVOUS_DUMP,
+                                             .number = council->choice.step,
+                                             .world = council->round,
+                                             .value = bytes,
+                                             .value_len = (uint32_t)len};
         job_hub_send(ctx, rank, &message);
     }
     free(bytes);
@@ -335,7 +335,7 @@ static void plan_dying(struct phx_context *ctx)
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
 }
 
-static void answer_dump(struct phx_context *ctx, const struct star_message *message)
+static void answer_dump(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_council *council = ctx->council;
     if (message->status == 0 && message->rank < ctx->settings.full_world) {
@@ -353,10 +353,10 @@ static void answer_dump(struct phx_context *ctx, const struct star_message *mess
     else if (council->struck)
         plan_dying(ctx);
     else
-        job_hub_broadcast(ctx, &(struct star_message){.type = STAR_AGREED,
-                                                      .status = AGREED_FOUND,
-                                                      .number = council->choice.step,
-                                                      .rank = ctx->attempt});
+        job_hub_broadcast(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_AGREED,
+                                                            .status = AGREED_FOUND,
+                                                            .number = council->choice.step,
+                                                            .rank = ctx->attempt});
 }
 
 static void plan(struct phx_context *ctx)
@@ -370,7 +370,7 @@ static void plan(struct phx_context *ctx)
 
 /* ---- offers ---- */
 
-static bool add_offers(struct job_council *council, uint32_t holder, const struct star_message *message)
+static bool add_offers(struct job_council *council, uint32_t holder, const struct rendezvous_message *message)
 {
     size_t count = message->value_len / OFFER_SIZE;
     if (council->count + count > council->cap) {
@@ -408,10 +408,10 @@ static void all_offered(struct phx_context *ctx)
         return;
     }
     council->keys_asked = true;
-    job_hub_send(ctx, council->keys_rank, &(struct star_message){.type = STAR_ASK_KEYS});
+    job_hub_send(ctx, council->keys_rank, &(struct rendezvous_message){.type = RENDEZVOUS_ASK_KEYS});
 }
 
-void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     struct job_council *council = ctx->council;
     if (council == NULL || council->planned || council->offered[rank])
@@ -429,7 +429,7 @@ void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct sta
         all_offered(ctx);
 }
 
-void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     struct job_council *council = ctx->council;
     if (council == NULL || council->planned || !council->keys_asked || rank != council->keys_rank)
@@ -440,7 +440,7 @@ void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct star_
 
 /* Strikes off the damaged shards that the answer names, and takes the alternatives that it offers; false: the
  * answer names none. */
-static bool strike(struct job_council *council, uint32_t rank, const struct star_message *message)
+static bool strike(struct job_council *council, uint32_t rank, const struct rendezvous_message *message)
 {
     struct jobwire_reader reader = {.data = message->value, .len = message->value_len};
     bool any = council->cut == 0;
@@ -458,7 +458,7 @@ static bool strike(struct job_council *council, uint32_t rank, const struct star
     return any;
 }
 
-void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     struct job_council *council = ctx->council;
     if (council == NULL || ctx->agreement.settled || message->world != council->round ||
@@ -501,8 +501,8 @@ void job_council_key(struct phx_context *ctx, uint32_t rank, uint64_t key)
     uint8_t *bytes = keys_encode(&keys, &len);
     if (bytes == NULL)
         return; /* replicas are not known of, then */
-    struct star_message message = {
-        .type = STAR_KEYS, .attempt = ctx->attempt, .value = bytes, .value_len = (uint32_t)len};
+    struct rendezvous_message message = {
+        .type = RENDEZVOUS_KEYS, .attempt = ctx->attempt, .value = bytes, .value_len = (uint32_t)len};
     job_hub_broadcast(ctx, &message);
     free(bytes);
 }

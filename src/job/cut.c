@@ -34,7 +34,7 @@ void job_cut_drop(struct job_cut *cut)
     *cut = (struct job_cut){0};
 }
 
-void job_cut_told(struct phx_context *ctx, const struct star_message *message)
+void job_cut_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_agreement *agreement = &ctx->agreement;
     struct job_cut cut = {.world = message->status};
@@ -99,11 +99,11 @@ void job_cut_answer(struct phx_context *ctx)
     agreement->cut = cut;
     if (damaged == NULL)
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
-    struct star_message answer = {.type = STAR_ANSWER,
-                                  .world = round,
-                                  .status = list.len == 0,
-                                  .value = damaged,
-                                  .value_len = (uint32_t)list.len};
+    struct rendezvous_message answer = {.type = RENDEZVOUS_ANSWER,
+                                        .world = round,
+                                        .status = list.len == 0,
+                                        .value = damaged,
+                                        .value_len = (uint32_t)list.len};
     if (damaged != NULL)
         job_spoke_send(ctx, &answer);
     free(damaged);
@@ -121,7 +121,7 @@ bool job_cut_far(const struct phx_context *ctx, uint32_t rank)
 static int front_from_memory(struct phx_context *ctx, const struct job_part *part, uint8_t *buf, size_t cap,
                              size_t *ret_got, struct phx_error *error)
 {
-    const struct star_name *from = &ctx->names[part->holder];
+    const struct rendezvous_name *from = &ctx->names[part->holder];
     if (from->machine == ctx->names[ctx->settings.rank].machine)
         return offer_front(ctx->settings.memory_dir, &part->offer, buf, cap, ret_got, error);
     struct transfer_peer peer = {.address = from->address, .port = from->port};

@@ -20,7 +20,7 @@ void job_dump_put(const struct job_dump_item *item, uint8_t ret_bytes[DUMP_ITEM_
     offer_put(&item->offer, ret_bytes + 4);
 }
 
-bool job_dump_told(struct phx_context *ctx, const struct star_message *message)
+bool job_dump_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_agreement *agreement = &ctx->agreement;
     size_t count = message->value_len / DUMP_ITEM_SIZE;
@@ -90,7 +90,7 @@ void job_dump_answer(struct phx_context *ctx)
         status = write_one(ctx, &items[done++], &bytes, &error);
     pthread_mutex_lock(&ctx->mutex);
     agreement->dumped = bytes;
-    struct star_message answer = {.type = STAR_ANSWER, .world = round, .status = 1};
+    struct rendezvous_message answer = {.type = RENDEZVOUS_ANSWER, .world = round, .status = 1};
     if (status != 0) {
         answer.status = status == PHX_ERROR_CORRUPT ? 0 : 2;
         answer.rank = items[done - 1].rank;

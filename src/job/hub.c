@@ -110,7 +110,7 @@ static void send_to(struct phx_context *ctx, uint32_t rank, const uint8_t *frame
 }
 
 /* To one member, or to all of them when rank is the world's size. Encoded once. */
-static void send_message(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+static void send_message(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     uint32_t world = ctx->settings.world;
     bool all = rank == world;
@@ -119,39 +119,39 @@ static void send_message(struct phx_context *ctx, uint32_t rank, const struct st
     if (rank == 0 || world == 1)
         return;
     uint8_t small[1024];
-    size_t size = star_size(message);
+    size_t size = rendezvous_size(message);
     uint8_t *frame = size <= sizeof small ? small : malloc(size);
     if (frame == NULL) { /* the receiver would wait for ever */
         for (uint32_t i = all ? 1 : rank; i < (all ? world : rank + 1); i++)
             shutdown(ctx->hub->members[i].fd, SHUT_RDWR);
         return;
     }
-    star_encode(message, frame);
+    rendezvous_encode(message, frame);
     for (uint32_t i = all ? 1 : rank; i < (all ? world : rank + 1); i++)
         send_to(ctx, i, frame, size);
     if (frame != small)
         free(frame);
 }
 
-void job_hub_broadcast(struct phx_context *ctx, const struct star_message *message)
+void job_hub_broadcast(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     send_message(ctx, ctx->settings.world, message);
 }
 
-void job_hub_send(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+void job_hub_send(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     send_message(ctx, rank, message);
 }
 
 void job_hub_announce(struct phx_context *ctx, uint16_t type, uint32_t rank)
 {
-    send_message(ctx, ctx->settings.world, &(struct star_message){.type = type, .rank = rank});
+    send_message(ctx, ctx->settings.world, &(struct rendezvous_message){.type = type, .rank = rank});
 }
 
 static void reply(struct phx_context *ctx, uint32_t rank, uint64_t id, int code,
                   const struct job_kv_entry *entry)
 {
-    struct star_message message = {.type = STAR_REPLY, .number = id, .status = (uint32_t)-code};
+    struct rendezvous_message message = {.type = RENDEZVOUS_REPLY, .number = id, .status = (uint32_t)-code};
     if (entry != NULL) {
         message.value = entry->value;
         message.value_len = entry->value_len;
@@ -171,10 +171,11 @@ static void on_arrive(struct phx_context *ctx, uint32_t rank, uint64_t barrier)
         return;
     hub->arrived_count = 0;
     hub->released = barrier;
-    send_message(ctx, ctx->settings.world, &(struct star_message){.type = STAR_RELEASE, .number = barrier});
+    send_message(ctx, ctx->settings.world,
+                 &(struct rendezvous_message){.type = RENDEZVOUS_RELEASE, .number = barrier});
 }
 
-static void on_put(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+static void on_put(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     struct job_kv *kv = &ctx->hub->kv;
     int status = job_kv_put(kv, message->key, message->key_len, message->value, message->value_len);
@@ -186,7 +187,7 @@ static void on_put(struct phx_context *ctx, uint32_t rank, const struct star_mes
     reply(ctx, rank, message->number, status, NULL);
 }
 
-static void on_get(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+static void on_get(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     struct job_kv *kv = &ctx->hub->kv;
     const struct job_kv_entry *entry = job_kv_get(kv, message->key, message->key_len);
@@ -227,7 +228,8 @@ static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
                           .world = ctx->settings.world};
     if (shard_mark_committed(&id, NULL) != 0)
         return;
-    struct star_message message = {.type = STAR_COMMITTED, .number = step, .attempt = ctx->attempt};
+    struct rendezvous_message message = {
+        .type = RENDEZVOUS_COMMITTED, .number = step, .attempt = ctx->attempt};
     send_message(ctx, ctx->settings.world, &message);
 }
 
@@ -246,7 +248,7 @@ static struct tally *tally_place(struct tally tallies[HELD_STEPS], uint64_t step
 
 /* Each rank says so once for each step; `type` tells all. */
 static void on_held(struct phx_context *ctx, struct tally tallies[HELD_STEPS], uint16_t type,
-                    const struct star_message *said)
+                    const struct rendezvous_message *said)
 {
     struct tally *tally = tally_place(tallies, said->number);
     if (tally->step != said->number)
@@ -256,7 +258,7 @@ static void on_held(struct phx_context *ctx, struct tally tallies[HELD_STEPS], u
     if (++tally->ranks < ctx->settings.world)
         return;
     tally->ranks = 0;
-    struct star_message message = {.type = type, .number = tally->step, .status = tally->failed};
+    struct rendezvous_message message = {.type = type, .number = tally->step, .status = tally->failed};
     send_message(ctx, ctx->settings.world, &message);
 }
 
@@ -265,58 +267,58 @@ static void on_leave(struct phx_context *ctx, uint32_t rank)
     bool tell = rank == 0 || !ctx->any_left; /* one is enough to know that no further barrier completes */
     ctx->members[rank] = MEMBER_LEFT;
     if (tell)
-        job_hub_announce(ctx, STAR_LEFT, rank);
+        job_hub_announce(ctx, RENDEZVOUS_LEFT, rank);
     if (rank != 0)
         shutdown(ctx->hub->members[rank].fd, SHUT_RDWR);
     job_changed(ctx);
 }
 
-void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct star_message *message)
+void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     switch (message->type) {
-    case STAR_ARRIVE:
+    case RENDEZVOUS_ARRIVE:
         on_arrive(ctx, rank, message->number);
         break;
-    case STAR_PUT:
+    case RENDEZVOUS_PUT:
         on_put(ctx, rank, message);
         break;
-    case STAR_GET:
+    case RENDEZVOUS_GET:
         on_get(ctx, rank, message);
         break;
-    case STAR_CANCEL:
+    case RENDEZVOUS_CANCEL:
         job_kv_cancel(&ctx->hub->kv, rank, message->number);
         break;
-    case STAR_SAVED:
+    case RENDEZVOUS_SAVED:
         on_saved(ctx, rank, message->number);
         break;
-    case STAR_HELD:
-        on_held(ctx, ctx->hub->held, STAR_HELD_BY_ALL, message);
+    case RENDEZVOUS_HELD:
+        on_held(ctx, ctx->hub->held, RENDEZVOUS_HELD_BY_ALL, message);
         break;
-    case STAR_COPIED:
-        on_held(ctx, ctx->hub->copied, STAR_COPIED_BY_ALL, message);
+    case RENDEZVOUS_COPIED:
+        on_held(ctx, ctx->hub->copied, RENDEZVOUS_COPIED_BY_ALL, message);
         break;
-    case STAR_NOTICE:
+    case RENDEZVOUS_NOTICE:
         job_pact_asked(ctx);
         break;
-    case STAR_SAVE_AT:
+    case RENDEZVOUS_SAVE_AT:
         job_pact_answered(ctx, message);
         break;
-    case STAR_ANSWER:
+    case RENDEZVOUS_ANSWER:
         job_council_answer(ctx, rank, message);
         break;
-    case STAR_OFFERS:
+    case RENDEZVOUS_OFFERS:
         job_council_offers(ctx, rank, message);
         break;
-    case STAR_KEYS:
+    case RENDEZVOUS_KEYS:
         job_council_keys(ctx, rank, message);
         break;
-    case STAR_KEY:
+    case RENDEZVOUS_KEY:
         job_council_key(ctx, rank, message->number);
         break;
-    case STAR_LEAVE:
+    case RENDEZVOUS_LEAVE:
         on_leave(ctx, rank);
         break;
-    case STAR_GAVE_UP:
+    case RENDEZVOUS_GAVE_UP:
         if (ctx->members[rank] == MEMBER_PRESENT)
             ctx->members[rank] = MEMBER_LEFT;
         break;
@@ -333,22 +335,22 @@ static void start_gang(struct phx_context *ctx)
     uint32_t world = ctx->settings.world;
     if (ctx->met || !ctx->welcomed || ctx->hub->present < world)
         return;
-    uint8_t *table = malloc((size_t)world * STAR_NAME_SIZE_MAX);
+    uint8_t *table = malloc((size_t)world * RENDEZVOUS_NAME_SIZE_MAX);
     if (table == NULL) {
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
         return;
     }
     size_t len = 0;
     for (uint32_t rank = 0; rank < world; rank++)
-        len += star_put_name(&ctx->names[rank], table + len);
-    struct star_message message = {.type = STAR_TABLE,
-                                   .attempt = ctx->attempt,
-                                   .status = ctx->restore.valid,
-                                   .number = ctx->restore.step,
-                                   .rank = ctx->restore.attempt,
-                                   .value = table,
-                                   .value_len = (uint32_t)len};
-    if (len > STAR_BODY_MAX - STAR_FIXED_SIZE)
+        len += rendezvous_put_name(&ctx->names[rank], table + len);
+    struct rendezvous_message message = {.type = RENDEZVOUS_TABLE,
+                                         .attempt = ctx->attempt,
+                                         .status = ctx->restore.valid,
+                                         .number = ctx->restore.step,
+                                         .rank = ctx->restore.attempt,
+                                         .value = table,
+                                         .value_len = (uint32_t)len};
+    if (len > RENDEZVOUS_BODY_MAX - RENDEZVOUS_FIXED_SIZE)
         job_join_failed(ctx, PHX_ERROR_INVALID, "the names of all ranks together are too long");
     else
         send_message(ctx, world, &message);
@@ -358,20 +360,21 @@ static void start_gang(struct phx_context *ctx)
 static void reject(struct job_conn *conn, int code, const char *text)
 {
     uint8_t frame[512];
-    struct star_message message = {.type = STAR_REJECT, .status = (uint32_t)-code};
+    struct rendezvous_message message = {.type = RENDEZVOUS_REJECT, .status = (uint32_t)-code};
     message.value = (const uint8_t *)text;
     message.value_len = (uint32_t)strnlen(text, 256);
-    star_encode(&message, frame);
-    (void)job_conn_queue(conn, frame, star_size(&message)); /* it is closed in any case */
+    rendezvous_encode(&message, frame);
+    (void)job_conn_queue(conn, frame, rendezvous_size(&message)); /* it is closed in any case */
 }
 
 /* Takes a HELLO: the connection moves to its rank, or -1 for an end of it. */
-static int admit(struct phx_context *ctx, struct job_conn *conn, const struct star_message *message)
+static int admit(struct phx_context *ctx, struct job_conn *conn, const struct rendezvous_message *message)
 {
     const struct job_settings *settings = &ctx->settings;
-    struct star_name name;
+    struct rendezvous_name name;
     uint32_t rank = message->rank;
-    if (message->type != STAR_HELLO || star_get_name(message->value, message->value_len, &name) == 0)
+    if (message->type != RENDEZVOUS_HELLO ||
+        rendezvous_get_name(message->value, message->value_len, &name) == 0)
         return -1;
     if (message->key_len != strlen(settings->jobset) ||
         memcmp(message->key, settings->jobset, message->key_len) != 0)
@@ -469,14 +472,14 @@ static void accept_all(struct phx_context *ctx)
 
 static void pending_ready(struct phx_context *ctx, struct job_conn *conn)
 {
-    struct star_message message;
+    struct rendezvous_message message;
     size_t len, used;
     if (job_conn_read(conn) != 0) {
         job_conn_close(conn);
         return;
     }
     const uint8_t *data = job_conn_data(conn, &len);
-    int status = data == NULL ? 0 : star_decode(data, len, STAR_HELLO_MAX, &message, &used);
+    int status = data == NULL ? 0 : rendezvous_decode(data, len, RENDEZVOUS_HELLO_MAX, &message, &used);
     if (status == 0)
         return;
     if (status > 0) {
@@ -509,10 +512,10 @@ static void member_ready(struct phx_context *ctx, uint32_t rank, short events)
         broken = true;
     int status = 1;
     while (status > 0) { /* what came before the end still counts */
-        struct star_message message;
+        struct rendezvous_message message;
         size_t len, used;
         const uint8_t *data = job_conn_data(conn, &len);
-        status = data == NULL ? 0 : star_decode(data, len, STAR_BODY_MAX, &message, &used);
+        status = data == NULL ? 0 : rendezvous_decode(data, len, RENDEZVOUS_BODY_MAX, &message, &used);
         if (status > 0) {
             job_hub_receive(ctx, rank, &message);
             job_conn_take(conn, used);

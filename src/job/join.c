@@ -202,7 +202,7 @@ int phx_leave(phx_context *ctx, struct phx_error *error)
     int status = job_failure(ctx, error);
     if (status == 0) {
         ctx->leaving = true;
-        job_spoke_send(ctx, &(struct star_message){.type = STAR_LEAVE});
+        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_LEAVE});
     }
     while (status == 0 && !peers_done(ctx) && job_wait(ctx, deadline_ns))
         status = job_failure(ctx, error);

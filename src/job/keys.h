@@ -22,8 +22,8 @@ struct keys {
     uint32_t attempt; /* that has registered them */
 };
 
-/* From the 8 bytes each that star messages carry; false: their length is no world's, or there is no memory,
- * and *ret_keys stays. */
+/* From the 8 bytes each that messages between ranks carry; false: their length is no world's, or there is
+ * no memory, and *ret_keys stays. */
 bool keys_decode(const uint8_t *bytes, size_t len, uint32_t attempt, struct keys *ret_keys);
 /* Owned by the caller; NULL: no memory. */
 uint8_t *keys_encode(const struct keys *keys, size_t *ret_len);

@@ -20,7 +20,7 @@ void job_pact_notice(struct phx_context *ctx)
         return;
     ctx->pact.asked = true;
     if (!ctx->pact.open)
-        job_spoke_send(ctx, &(struct star_message){.type = STAR_NOTICE});
+        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_NOTICE});
 }
 
 /* ---- rank 0 ---- */
@@ -28,7 +28,7 @@ void job_pact_notice(struct phx_context *ctx)
 static void name_step(struct phx_context *ctx)
 {
     struct job_pact *pact = &ctx->pact;
-    struct star_message message = {.type = STAR_SAVE_AT, .number = pact->most + pact->margin};
+    struct rendezvous_message message = {.type = RENDEZVOUS_SAVE_AT, .number = pact->most + pact->margin};
     pact->under_way = pact->asking = true;
     pact->late = false;
     pact->answers = pact->saved = 0;
@@ -67,7 +67,7 @@ static void on_saved(struct phx_context *ctx)
         begin(ctx);
 }
 
-void job_pact_answered(struct phx_context *ctx, const struct star_message *message)
+void job_pact_answered(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_pact *pact = &ctx->pact;
     if (message->status == 2 && pact->under_way)
@@ -84,14 +84,15 @@ void job_pact_answered(struct phx_context *ctx, const struct star_message *messa
         pact->margin *= 2;
         name_step(ctx);
     } else {
-        job_hub_broadcast(ctx, &(struct star_message){.type = STAR_SAVE_AT, .number = pact->at, .status = 1});
+        job_hub_broadcast(
+            ctx, &(struct rendezvous_message){.type = RENDEZVOUS_SAVE_AT, .number = pact->at, .status = 1});
     }
 }
 
 /* ---- every rank ---- */
 
 /* A rank that does not make steps yet begins at a step that is not ahead of the others'. */
-void job_pact_told(struct phx_context *ctx, const struct star_message *message)
+void job_pact_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_pact *pact = &ctx->pact;
     if (message->status == 1) {
@@ -104,7 +105,7 @@ void job_pact_told(struct phx_context *ctx, const struct star_message *message)
     pact->agreed = false;
     pact->at = message->number;
     job_changed(ctx);
-    struct star_message answer = {.type = STAR_SAVE_AT, .number = pact->made, .status = can};
+    struct rendezvous_message answer = {.type = RENDEZVOUS_SAVE_AT, .number = pact->made, .status = can};
     job_spoke_send(ctx, &answer);
 }
 
@@ -122,7 +123,8 @@ int job_pact_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct
     if (status == 0 && pact->open && pact->at <= made) {
         *ret_save = pact->at == made;
         pact->open = false;
-        job_spoke_send(ctx, &(struct star_message){.type = STAR_SAVE_AT, .number = made, .status = 2});
+        job_spoke_send(ctx,
+                       &(struct rendezvous_message){.type = RENDEZVOUS_SAVE_AT, .number = made, .status = 2});
     }
     job_pact_notice(ctx);
     return status;

@@ -51,7 +51,7 @@ void job_serve_stop(struct phx_context *ctx)
     ctx->server = NULL;
 }
 
-void job_own_place(const struct phx_context *ctx, struct star_name *name)
+void job_own_place(const struct phx_context *ctx, struct rendezvous_name *name)
 {
     name->machine = ctx->machine.id;
     name->rack = ctx->machine.rack;
@@ -114,7 +114,7 @@ static void push(struct phx_context *ctx)
 {
     struct job_peer *peer = &ctx->keep.peer;
     const struct held_slot *slot = &ctx->keep.held.slots[peer->sending];
-    const struct star_name *buddy = &ctx->names[peer->buddy];
+    const struct rendezvous_name *buddy = &ctx->names[peer->buddy];
     struct transfer_peer to = {.address = buddy->address,
                                .port = buddy->port,
                                .rate = ctx->settings.peer_rate,
@@ -149,7 +149,8 @@ static void push(struct phx_context *ctx)
 void job_peer_done(struct phx_context *ctx, uint64_t step, bool there)
 {
     ctx->keep.peer.sending = -1;
-    job_spoke_send(ctx, &(struct star_message){.type = STAR_COPIED, .number = step, .status = !there});
+    job_spoke_send(ctx,
+                   &(struct rendezvous_message){.type = RENDEZVOUS_COPIED, .number = step, .status = !there});
     job_changed(ctx);
 }
 

@@ -6,7 +6,8 @@
  *   1. the threads of keep.c end; they know the old rank and attempt,
  *   2. the agent's word comes, which ends the attempt where nothing else has,
  *   3. every thread that waits for something of the old attempt has gone: it finds the failure,
- *   4. between two polls the star is taken down, the settings change, the star is set up, JOIN is sent.
+ *   4. between two polls the connections between ranks end, the settings change, the connections are
+ *      set up, JOIN is sent.
  * So nobody ever sees one half of each. What a rank has on storage and in memory is looked at anew, and the
  * agreement follows. A loss on the way there is answered by one more word of the agent. */
 #include "job/context.h"
@@ -107,7 +108,8 @@ static void reset(struct phx_context *ctx)
     ctx->drain = false; /* said again where it stands */
 }
 
-static int set_up(struct phx_context *ctx, struct star_name *names, uint8_t *members, struct phx_error *error)
+static int set_up(struct phx_context *ctx, struct rendezvous_name *names, uint8_t *members,
+                  struct phx_error *error)
 {
     free(ctx->rejoin.names);
     ctx->rejoin.names = ctx->names;
@@ -125,7 +127,7 @@ static int set_up(struct phx_context *ctx, struct star_name *names, uint8_t *mem
 static int change(struct phx_context *ctx, struct phx_error *error)
 {
     const struct jobwire_rejoin *to = &ctx->rejoin.to;
-    struct star_name *names = calloc(to->world, sizeof *names);
+    struct rendezvous_name *names = calloc(to->world, sizeof *names);
     uint8_t *members = calloc(to->world, sizeof *members);
     struct job_settings next = ctx->settings;
     int status = names == NULL || members == NULL ? job_fail(error, PHX_ERROR_MEMORY, "out of memory")

@@ -143,7 +143,7 @@ void job_lose(struct phx_context *ctx, uint32_t rank)
     ctx->members[rank] = MEMBER_GONE;
     job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_PEER_GONE, .peer_gone = {rank}});
     if (ctx->hub != NULL)
-        job_hub_announce(ctx, STAR_GONE, rank);
+        job_hub_announce(ctx, RENDEZVOUS_GONE, rank);
     if (ctx->failure == 0) {
         ctx->lost_rank = rank;
         fail(ctx, PHX_ERROR_PEER);

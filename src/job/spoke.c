@@ -1,4 +1,4 @@
-/* A rank's own side of the star. On rank 0 the messages go to and come from the hub in the same process. */
+/* A rank's connection to rank 0. On rank 0 the messages go to and come from the hub in the same process. */
 #include "job/context.h"
 
 #include <assert.h>
@@ -36,13 +36,13 @@ static void close_spoke(struct phx_context *ctx)
     job_changed(ctx);
 }
 
-static void send_encoded(struct phx_context *ctx, const struct star_message *message)
+static void send_encoded(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     uint8_t small[1024];
-    size_t size = star_size(message);
+    size_t size = rendezvous_size(message);
     uint8_t *frame = size <= sizeof small ? small : malloc(size);
     if (frame != NULL)
-        star_encode(message, frame);
+        rendezvous_encode(message, frame);
     if (frame == NULL || job_conn_queue(&ctx->spoke.conn, frame, size) != 0)
         shutdown(ctx->spoke.conn.fd, SHUT_RDWR); /* poll reports it, and there it is closed */
     else if (job_conn_pending(&ctx->spoke.conn))
@@ -51,7 +51,7 @@ static void send_encoded(struct phx_context *ctx, const struct star_message *mes
         free(frame);
 }
 
-void job_spoke_send(struct phx_context *ctx, const struct star_message *message)
+void job_spoke_send(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     if (ctx->hub != NULL)
         job_hub_receive(ctx, 0, message);
@@ -61,7 +61,7 @@ void job_spoke_send(struct phx_context *ctx, const struct star_message *message)
 
 void job_spoke_give_up(struct phx_context *ctx)
 {
-    struct star_message message = {.type = STAR_GAVE_UP, .rank = ctx->settings.rank};
+    struct rendezvous_message message = {.type = RENDEZVOUS_GAVE_UP, .rank = ctx->settings.rank};
     if (ctx->hub != NULL)
         job_hub_broadcast(ctx, &message);
     else if (ctx->spoke.state == SPOKE_READY)
@@ -71,20 +71,20 @@ void job_spoke_give_up(struct phx_context *ctx)
 static void hello(struct phx_context *ctx)
 {
     const struct job_settings *settings = &ctx->settings;
-    struct star_name name = {0};
-    uint8_t bytes[STAR_NAME_SIZE_MAX];
+    struct rendezvous_name name = {0};
+    uint8_t bytes[RENDEZVOUS_NAME_SIZE_MAX];
     memcpy(name.name, settings->name, sizeof settings->name);
     memcpy(name.address, settings->address, sizeof settings->address);
     job_own_place(ctx, &name);
-    struct star_message message = {.type = STAR_HELLO,
-                                   .rank = settings->rank,
-                                   .world = settings->world,
-                                   .attempt = ctx->attempt,
-                                   .status = settings->standalone,
-                                   .key = (const uint8_t *)settings->jobset,
-                                   .key_len = (uint32_t)strlen(settings->jobset),
-                                   .value = bytes,
-                                   .value_len = (uint32_t)star_put_name(&name, bytes)};
+    struct rendezvous_message message = {.type = RENDEZVOUS_HELLO,
+                                         .rank = settings->rank,
+                                         .world = settings->world,
+                                         .attempt = ctx->attempt,
+                                         .status = settings->standalone,
+                                         .key = (const uint8_t *)settings->jobset,
+                                         .key_len = (uint32_t)strlen(settings->jobset),
+                                         .value = bytes,
+                                         .value_len = (uint32_t)rendezvous_put_name(&name, bytes)};
     ctx->spoke.state = SPOKE_JOINING;
     send_encoded(ctx, &message);
 }
@@ -152,13 +152,13 @@ static void connect_hub(struct phx_context *ctx)
         freeaddrinfo(found);
 }
 
-static void on_table(struct phx_context *ctx, const struct star_message *message)
+static void on_table(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     size_t pos = 0;
     if (ctx->met)
         return;
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++) {
-        size_t used = star_get_name(message->value + pos, message->value_len - pos, &ctx->names[rank]);
+        size_t used = rendezvous_get_name(message->value + pos, message->value_len - pos, &ctx->names[rank]);
         if (used == 0) {
             job_join_failed(ctx, PHX_ERROR_IO, "rank 0 sent an invalid table of ranks");
             return;
@@ -174,7 +174,7 @@ static void on_table(struct phx_context *ctx, const struct star_message *message
     job_agree_start(ctx, (struct job_checkpoint_ref){message->status == 1, message->number, message->rank});
 }
 
-static void on_reply(struct phx_context *ctx, const struct star_message *message)
+static void on_reply(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_call *call = ctx->calls;
     while (call != NULL && call->id != message->number)
@@ -191,67 +191,67 @@ static void on_reply(struct phx_context *ctx, const struct star_message *message
     job_changed(ctx);
 }
 
-void job_spoke_receive(struct phx_context *ctx, const struct star_message *message)
+void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     uint32_t rank = message->rank;
-    bool about_rank = message->type == STAR_GONE || message->type == STAR_LEFT;
+    bool about_rank = message->type == RENDEZVOUS_GONE || message->type == RENDEZVOUS_LEFT;
     if (about_rank && rank >= ctx->settings.world)
         return;
     switch (message->type) {
-    case STAR_TABLE:
+    case RENDEZVOUS_TABLE:
         on_table(ctx, message);
         break;
-    case STAR_REJECT:
+    case RENDEZVOUS_REJECT:
         snprintf(ctx->join_text, sizeof ctx->join_text, "rank 0 refused: %.*s", (int)message->value_len,
                  (const char *)message->value);
         ctx->join_code = -(int)message->status;
         job_changed(ctx);
         break;
-    case STAR_RELEASE:
+    case RENDEZVOUS_RELEASE:
         ctx->barrier_released = message->number;
         job_changed(ctx);
         break;
-    case STAR_REPLY:
+    case RENDEZVOUS_REPLY:
         on_reply(ctx, message);
         break;
-    case STAR_GONE: /* goodbye first: the program may end as soon as it learns of the loss */
+    case RENDEZVOUS_GONE: /* goodbye first: the program may end as soon as it learns of the loss */
         if (ctx->hub == NULL)
-            job_spoke_send(ctx, &(struct star_message){.type = STAR_GAVE_UP});
+            job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_GAVE_UP});
         job_lose(ctx, rank);
         break;
-    case STAR_GAVE_UP: /* the hub goes on under another attempt */
+    case RENDEZVOUS_GAVE_UP: /* the hub goes on under another attempt */
         if (ctx->hub == NULL)
             job_end_attempt(ctx);
         break;
-    case STAR_LEFT:
+    case RENDEZVOUS_LEFT:
         ctx->members[rank] = MEMBER_LEFT;
         if (!ctx->any_left)
             ctx->left_rank = rank;
         ctx->any_left = true;
         job_changed(ctx);
         break;
-    case STAR_DUMP:
-    case STAR_SOURCE:
-    case STAR_CUT:
-    case STAR_AGREED:
+    case RENDEZVOUS_DUMP:
+    case RENDEZVOUS_SOURCE:
+    case RENDEZVOUS_CUT:
+    case RENDEZVOUS_AGREED:
         job_agree_told(ctx, message);
         break;
-    case STAR_ASK_KEYS:
+    case RENDEZVOUS_ASK_KEYS:
         job_keys_asked(ctx);
         break;
-    case STAR_KEYS:
+    case RENDEZVOUS_KEYS:
         job_keys_told(ctx, message);
         break;
-    case STAR_HELD_BY_ALL:
+    case RENDEZVOUS_HELD_BY_ALL:
         job_keep_told(ctx, message->number, message->status == 0);
         break;
-    case STAR_COPIED_BY_ALL:
+    case RENDEZVOUS_COPIED_BY_ALL:
         job_peer_told(ctx, message->number, message->status == 0);
         break;
-    case STAR_SAVE_AT:
+    case RENDEZVOUS_SAVE_AT:
         job_pact_told(ctx, message);
         break;
-    case STAR_COMMITTED:
+    case RENDEZVOUS_COMMITTED:
         job_committed(ctx, message->number, message->attempt);
         break;
     default: /* for the hub */
@@ -264,10 +264,10 @@ static int receive(struct phx_context *ctx)
     if (job_conn_read(&ctx->spoke.conn) != 0)
         return -1;
     for (;;) {
-        struct star_message message;
+        struct rendezvous_message message;
         size_t len, used;
         const uint8_t *data = job_conn_data(&ctx->spoke.conn, &len);
-        int status = data == NULL ? 0 : star_decode(data, len, STAR_BODY_MAX, &message, &used);
+        int status = data == NULL ? 0 : rendezvous_decode(data, len, RENDEZVOUS_BODY_MAX, &message, &used);
         if (status <= 0)
             return status;
         job_spoke_receive(ctx, &message);

@@ -3,7 +3,7 @@
  */
 #include "job/gang.h"
 
-#include "job/star.h"
+#include "job/rendezvous.h"
 
 #define WORLD   5
 #define FOREVER (-1)
@@ -280,18 +280,18 @@ static int dial(const struct gang *gang)
 }
 
 /* Sends a HELLO and gives the answer's type and status; 0 when the hub just closes. */
-static uint16_t greet(struct gang *gang, struct star_message hello, uint32_t *ret_status)
+static uint16_t greet(struct gang *gang, struct rendezvous_message hello, uint32_t *ret_status)
 {
-    uint8_t frame[4096], names[STAR_NAME_SIZE_MAX];
-    struct star_message answer = {0};
+    uint8_t frame[4096], names[RENDEZVOUS_NAME_SIZE_MAX];
+    struct rendezvous_message answer = {0};
     size_t used, len = 0;
-    hello.type = STAR_HELLO;
+    hello.type = RENDEZVOUS_HELLO;
     hello.value = names;
-    hello.value_len = (uint32_t)star_put_name(&(struct star_name){.name = "x"}, names);
-    star_encode(&hello, frame);
+    hello.value_len = (uint32_t)rendezvous_put_name(&(struct rendezvous_name){.name = "x"}, names);
+    rendezvous_encode(&hello, frame);
     int fd = dial(gang);
     assert_true(fd >= 0);
-    assert_int_equal(send(fd, frame, star_size(&hello), MSG_NOSIGNAL), star_size(&hello));
+    assert_int_equal(send(fd, frame, rendezvous_size(&hello), MSG_NOSIGNAL), rendezvous_size(&hello));
     for (;;) {
         ssize_t got = recv(fd, frame + len, sizeof frame - len, 0);
         if (got <= 0)
@@ -301,7 +301,7 @@ static uint16_t greet(struct gang *gang, struct star_message hello, uint32_t *re
     close(fd);
     if (len == 0)
         return 0;
-    assert_int_equal(star_decode(frame, len, STAR_BODY_MAX, &answer, &used), 1);
+    assert_int_equal(rendezvous_decode(frame, len, RENDEZVOUS_BODY_MAX, &answer, &used), 1);
     *ret_status = answer.status;
     return answer.type;
 }
@@ -327,34 +327,35 @@ static void test_strangers(void **unused)
     struct gang gang;
     uint32_t status = 0;
     static const uint8_t key[] = "default/test";
-    struct star_message hello = {.rank = 1, .world = 2, .attempt = 3, .key = key, .key_len = sizeof key - 1};
+    struct rendezvous_message hello = {
+        .rank = 1, .world = 2, .attempt = 3, .key = key, .key_len = sizeof key - 1};
     gang_init(&gang, 2);
     gang.attempt = 3;
     gang_fork(&gang, 0, wait_for_drained_hub, NULL);
     int probe = -1;
     gang_until(&gang, (probe = dial(&gang)) >= 0);
     assert_true(send(probe, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL) == 18);
-    struct star_message wrong = hello;
+    struct rendezvous_message wrong = hello;
     wrong.attempt = 2; /* an old process that came back */
-    assert_int_equal(greet(&gang, wrong, &status), STAR_REJECT);
+    assert_int_equal(greet(&gang, wrong, &status), RENDEZVOUS_REJECT);
     assert_int_equal(status, -PHX_ERROR_FENCED);
     wrong.attempt = 4; /* a new one that finds the old hub: it comes again */
     assert_int_equal(greet(&gang, wrong, &status), 0);
     wrong = hello;
     wrong.world = 3;
-    assert_int_equal(greet(&gang, wrong, &status), STAR_REJECT);
+    assert_int_equal(greet(&gang, wrong, &status), RENDEZVOUS_REJECT);
     wrong = hello;
     wrong.rank = 0;
-    assert_int_equal(greet(&gang, wrong, &status), STAR_REJECT);
+    assert_int_equal(greet(&gang, wrong, &status), RENDEZVOUS_REJECT);
     wrong = hello;
     wrong.key_len--;
-    assert_int_equal(greet(&gang, wrong, &status), STAR_REJECT);
+    assert_int_equal(greet(&gang, wrong, &status), RENDEZVOUS_REJECT);
     int many[200]; /* more than may wait at the door */
     for (size_t i = 0; i < 200; i++)
         many[i] = dial(&gang);
     gang_fork(&gang, 1, wait_for_drained_hub, NULL);
     gang_until(&gang, gang.step_frames[0] > 0 && gang.step_frames[1] > 0);
-    assert_int_equal(greet(&gang, hello, &status), STAR_REJECT); /* the rank is here already */
+    assert_int_equal(greet(&gang, hello, &status), RENDEZVOUS_REJECT); /* the rank is here already */
     struct jobwire_message drain = {.type = JOBWIRE_DRAIN, .drain = {.deadline_ms = 1000, .reason = 1}};
     gang_send_all(&gang, &drain);
     gang_expect_exits(&gang, 0);

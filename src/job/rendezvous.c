@@ -1,22 +1,22 @@
-#include "job/star.h"
+#include "job/rendezvous.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "job/wire.h"
 
-size_t star_size(const struct star_message *message)
+size_t rendezvous_size(const struct rendezvous_message *message)
 {
-    return STAR_HEADER_SIZE + STAR_FIXED_SIZE + (size_t)message->key_len + message->value_len;
+    return RENDEZVOUS_HEADER_SIZE + RENDEZVOUS_FIXED_SIZE + (size_t)message->key_len + message->value_len;
 }
 
-void star_encode(const struct star_message *message, uint8_t *out)
+void rendezvous_encode(const struct rendezvous_message *message, uint8_t *out)
 {
-    struct jobwire_writer writer = {.data = out, .cap = star_size(message)};
-    assert(message->key_len <= PHX_KEY_MAX && writer.cap <= STAR_HEADER_SIZE + STAR_BODY_MAX);
-    jobwire_put(&writer, writer.cap - STAR_HEADER_SIZE, 4);
+    struct jobwire_writer writer = {.data = out, .cap = rendezvous_size(message)};
+    assert(message->key_len <= PHX_KEY_MAX && writer.cap <= RENDEZVOUS_HEADER_SIZE + RENDEZVOUS_BODY_MAX);
+    jobwire_put(&writer, writer.cap - RENDEZVOUS_HEADER_SIZE, 4);
     jobwire_put(&writer, message->type, 2);
-    jobwire_put(&writer, STAR_VERSION, 2);
+    jobwire_put(&writer, RENDEZVOUS_VERSION, 2);
     jobwire_put(&writer, message->rank, 4);
     jobwire_put(&writer, message->world, 4);
     jobwire_put(&writer, message->attempt, 4);
@@ -29,18 +29,18 @@ void star_encode(const struct star_message *message, uint8_t *out)
     assert(!writer.full && writer.len == writer.cap);
 }
 
-int star_decode(const uint8_t *data, size_t len, size_t body_max, struct star_message *ret_message,
-                size_t *ret_used)
+int rendezvous_decode(const uint8_t *data, size_t len, size_t body_max,
+                      struct rendezvous_message *ret_message, size_t *ret_used)
 {
     struct jobwire_reader reader = {.data = data, .len = len};
     uint64_t body_len = jobwire_get(&reader, 4);
-    struct star_message message = {.type = (uint16_t)jobwire_get(&reader, 2)};
+    struct rendezvous_message message = {.type = (uint16_t)jobwire_get(&reader, 2)};
     uint64_t version = jobwire_get(&reader, 2);
     if (reader.broken)
         return 0;
-    if (version != STAR_VERSION || body_len < STAR_FIXED_SIZE || body_len > body_max)
+    if (version != RENDEZVOUS_VERSION || body_len < RENDEZVOUS_FIXED_SIZE || body_len > body_max)
         return -1;
-    if (body_len > len - STAR_HEADER_SIZE)
+    if (body_len > len - RENDEZVOUS_HEADER_SIZE)
         return 0;
     message.rank = (uint32_t)jobwire_get(&reader, 4);
     message.world = (uint32_t)jobwire_get(&reader, 4);
@@ -50,18 +50,18 @@ int star_decode(const uint8_t *data, size_t len, size_t body_max, struct star_me
     message.key_len = (uint32_t)jobwire_get(&reader, 4);
     message.value_len = (uint32_t)jobwire_get(&reader, 4);
     if (message.key_len > PHX_KEY_MAX ||
-        (uint64_t)message.key_len + message.value_len != body_len - STAR_FIXED_SIZE)
+        (uint64_t)message.key_len + message.value_len != body_len - RENDEZVOUS_FIXED_SIZE)
         return -1;
     message.key = jobwire_get_bytes(&reader, message.key_len);
     message.value = jobwire_get_bytes(&reader, message.value_len);
     *ret_message = message;
-    *ret_used = STAR_HEADER_SIZE + (size_t)body_len;
+    *ret_used = RENDEZVOUS_HEADER_SIZE + (size_t)body_len;
     return 1;
 }
 
-size_t star_put_name(const struct star_name *name, uint8_t *out)
+size_t rendezvous_put_name(const struct rendezvous_name *name, uint8_t *out)
 {
-    struct jobwire_writer writer = {.data = out, .cap = STAR_NAME_SIZE_MAX};
+    struct jobwire_writer writer = {.data = out, .cap = RENDEZVOUS_NAME_SIZE_MAX};
     size_t name_len = strlen(name->name), address_len = strlen(name->address);
     jobwire_put(&writer, name_len, 1);
     jobwire_put_bytes(&writer, name->name, name_len);
@@ -86,10 +86,10 @@ static void get_text(struct jobwire_reader *reader, char *text, size_t cap)
     text[len] = '\0';
 }
 
-size_t star_get_name(const uint8_t *data, size_t len, struct star_name *ret_name)
+size_t rendezvous_get_name(const uint8_t *data, size_t len, struct rendezvous_name *ret_name)
 {
     struct jobwire_reader reader = {.data = data, .len = len};
-    struct star_name name;
+    struct rendezvous_name name;
     get_text(&reader, name.name, sizeof name.name);
     get_text(&reader, name.address, sizeof name.address);
     name.port = (uint16_t)jobwire_get(&reader, 2);
