@@ -67,7 +67,7 @@ void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref committe
     if (ctx->server != NULL)
         transfer_serve_attempt(ctx->server, ctx->attempt);
     agreement->asked = AGREE_OFFER;
-    if (ctx->hub != NULL && !job_council_start(ctx))
+    if (ctx->coordinator != NULL && !job_council_start(ctx))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
     job_changed(ctx);
 }

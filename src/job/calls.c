@@ -60,11 +60,11 @@ int phx_failure_fd(const phx_context *ctx)
     return ctx->failure_fd;
 }
 
-/* 0 while this rank can talk to the hub. */
+/* 0 while this rank can talk to the coordinator. */
 static int rendezvous_state(const struct phx_context *ctx, struct phx_error *error)
 {
     int status = job_failure(ctx, error);
-    if (status == 0 && ctx->hub == NULL && ctx->spoke.state != SPOKE_READY)
+    if (status == 0 && ctx->coordinator == NULL && ctx->spoke.state != SPOKE_READY)
         return job_fail_peer(error, 0, "has left");
     return status;
 }

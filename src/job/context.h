@@ -7,8 +7,8 @@
  *     notice.c                         the step at which all ranks save after a notice
  *     service.c                        the context's thread: polls all descriptors, runs the timers
  *     link.c                           the connection to the agent
- *     spoke.c                          this rank's messages to and from the hub
- *     hub.c                            rank 0's other side: the meeting point of all ranks, itself included
+ *     spoke.c                          this rank's messages to and from the coordinator
+ *     coordinator.c                    rank 0's other side, to which all ranks connect, itself included
  *     agree.c, council.c               both sides of the negotiation of the checkpoint to restore
  *     store.c                          slots that the agent moves to and from an object store
  *     keep.c                           checkpoints in memory, and the thread that seals them
@@ -58,7 +58,7 @@
 #define JOB_NEVER     INT64_MAX /* a time that doesn't come */
 #define JOB_SAVED_MAX 16        /* shards that may wait for their commit */
 
-struct job_hub;
+struct job_coordinator;
 struct job_council;
 struct transfer_server;
 
@@ -89,7 +89,7 @@ struct job_link {
 };
 
 enum spoke_state {
-    SPOKE_OFF,  /* this rank is the hub, or the gang is over */
+    SPOKE_OFF,  /* this rank is the coordinator, or the gang is over */
     SPOKE_DOWN, /* connects at retry_ns */
     SPOKE_CONNECTING,
     SPOKE_JOINING, /* HELLO sent */
@@ -289,8 +289,8 @@ struct phx_context {
     char join_text[200];
     struct job_link link;
     struct job_spoke spoke;
-    struct job_hub *hub; /* rank 0 only */
-    uint8_t *members;    /* [world] enum member_state, as far as this rank knows */
+    struct job_coordinator *coordinator; /* rank 0 only */
+    uint8_t *members;                    /* [world] enum member_state, as far as this rank knows */
 
     bool dumping; /* this attempt writes a dying checkpoint, and nothing else */
     struct job_agreement agreement;
@@ -425,30 +425,31 @@ void job_spoke_ready(struct phx_context *ctx, short events);
 int64_t job_spoke_timer(const struct phx_context *ctx);
 void job_spoke_tick(struct phx_context *ctx, int64_t now_ns);
 
-/* To the hub, by its connection or directly on rank 0. */
+/* To the coordinator, by its connection or directly on rank 0. */
 void job_spoke_send(struct phx_context *ctx, const struct rendezvous_message *message);
 
-/* From the hub, likewise. */
+/* From the coordinator, likewise. */
 void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message *message);
 
 /* Resolves the rendezvous; with the mutex held, which it gives up meanwhile. NULL: not now. */
 struct addrinfo *job_resolve(struct phx_context *ctx);
 
-/* ---- hub.c ---- */
+/* ---- coordinator.c ---- */
 
-int job_hub_new(struct phx_context *ctx, struct phx_error *error);
-void job_hub_free(struct phx_context *ctx);
-size_t job_hub_poll_size(const struct phx_context *ctx);
-size_t job_hub_poll_fill(const struct phx_context *ctx, struct pollfd *fds);
-void job_hub_ready(struct phx_context *ctx, const struct pollfd *fds, size_t count);
-int64_t job_hub_timer(const struct phx_context *ctx);
-void job_hub_tick(struct phx_context *ctx, int64_t now_ns);
-void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
-void job_hub_announce(struct phx_context *ctx, uint16_t type, uint32_t rank); /* to all members */
-void job_hub_broadcast(struct phx_context *ctx, const struct rendezvous_message *message);
-void job_hub_send(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
-bool job_hub_alone(const struct phx_context *ctx); /* no other member is connected */
-bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap); /* who hasn't joined */
+int job_coordinator_new(struct phx_context *ctx, struct phx_error *error);
+void job_coordinator_free(struct phx_context *ctx);
+size_t job_coordinator_poll_size(const struct phx_context *ctx);
+size_t job_coordinator_poll_fill(const struct phx_context *ctx, struct pollfd *fds);
+void job_coordinator_ready(struct phx_context *ctx, const struct pollfd *fds, size_t count);
+int64_t job_coordinator_timer(const struct phx_context *ctx);
+void job_coordinator_tick(struct phx_context *ctx, int64_t now_ns);
+void job_coordinator_receive(struct phx_context *ctx, uint32_t rank,
+                             const struct rendezvous_message *message);
+void job_coordinator_announce(struct phx_context *ctx, uint16_t type, uint32_t rank); /* to all members */
+void job_coordinator_broadcast(struct phx_context *ctx, const struct rendezvous_message *message);
+void job_coordinator_send(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
+bool job_coordinator_alone(const struct phx_context *ctx); /* no other member is connected */
+bool job_coordinator_missing(const struct phx_context *ctx, char *text, size_t cap); /* who hasn't joined */
 
 /* ---- keep.c ---- */
 
@@ -569,10 +570,10 @@ int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t
                     struct phx_error *error);
 void job_agree_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* The keys of all ranks (keys.h). */
-void job_keys_told_own(struct phx_context *ctx); /* sends this rank's key to the hub */
-void job_keys_asked(struct phx_context *ctx);    /* sends all that this rank knows to the hub */
+void job_keys_told_own(struct phx_context *ctx); /* sends this rank's key to the coordinator */
+void job_keys_asked(struct phx_context *ctx);    /* sends all that this rank knows to the coordinator */
 void job_keys_told(struct phx_context *ctx,
-                   const struct rendezvous_message *message); /* takes all from the hub */
+                   const struct rendezvous_message *message); /* takes all from the coordinator */
 
 /* ---- cut.c ---- */
 

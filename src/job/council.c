@@ -116,7 +116,7 @@ static void conclude(struct phx_context *ctx, bool found)
         message.status = AGREED_BROKEN;
         message.world = find_culprit(ctx);
     }
-    job_hub_broadcast(ctx, &message);
+    job_coordinator_broadcast(ctx, &message);
 }
 
 static void tell_sources(struct phx_context *ctx)
@@ -136,7 +136,7 @@ static void tell_sources(struct phx_context *ctx)
                                              .status = source->holder,
                                              .value = bytes,
                                              .value_len = (uint32_t)len};
-        job_hub_send(ctx, rank, &message);
+        job_coordinator_send(ctx, rank, &message);
     }
 }
 
@@ -162,7 +162,7 @@ static bool tell_cut(struct phx_context *ctx)
                                          .status = council->cut,
                                          .value = bytes,
                                          .value_len = (uint32_t)len};
-    job_hub_broadcast(ctx, &message);
+    job_coordinator_broadcast(ctx, &message);
     free(bytes);
     return true;
 }
@@ -262,7 +262,7 @@ static void refuse(struct phx_context *ctx, const char *text)
                                          .status = AGREED_REFUSED,
                                          .value = (const uint8_t *)text,
                                          .value_len = (uint32_t)strlen(text)};
-    job_hub_broadcast(ctx, &message);
+    job_coordinator_broadcast(ctx, &message);
 }
 
 static void refuse_incomplete(struct phx_context *ctx)
@@ -302,7 +302,7 @@ static bool tell_dump(struct phx_context *ctx)
                                              .world = council->round,
                                              .value = bytes,
                                              .value_len = (uint32_t)len};
-        job_hub_send(ctx, rank, &message);
+        job_coordinator_send(ctx, rank, &message);
     }
     free(bytes);
     return bytes != NULL;
@@ -353,10 +353,10 @@ static void answer_dump(struct phx_context *ctx, const struct rendezvous_message
     else if (council->struck)
         plan_dying(ctx);
     else
-        job_hub_broadcast(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_AGREED,
-                                                            .status = AGREED_FOUND,
-                                                            .number = council->choice.step,
-                                                            .rank = ctx->attempt});
+        job_coordinator_broadcast(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_AGREED,
+                                                                    .status = AGREED_FOUND,
+                                                                    .number = council->choice.step,
+                                                                    .rank = ctx->attempt});
 }
 
 static void plan(struct phx_context *ctx)
@@ -408,7 +408,7 @@ static void all_offered(struct phx_context *ctx)
         return;
     }
     council->keys_asked = true;
-    job_hub_send(ctx, council->keys_rank, &(struct rendezvous_message){.type = RENDEZVOUS_ASK_KEYS});
+    job_coordinator_send(ctx, council->keys_rank, &(struct rendezvous_message){.type = RENDEZVOUS_ASK_KEYS});
 }
 
 void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
@@ -503,6 +503,6 @@ void job_council_key(struct phx_context *ctx, uint32_t rank, uint64_t key)
         return; /* replicas are not known of, then */
     struct rendezvous_message message = {
         .type = RENDEZVOUS_KEYS, .attempt = ctx->attempt, .value = bytes, .value_len = (uint32_t)len};
-    job_hub_broadcast(ctx, &message);
+    job_coordinator_broadcast(ctx, &message);
     free(bytes);
 }

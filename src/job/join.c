@@ -17,7 +17,7 @@ static void destroy(struct phx_context *ctx)
     job_serve_stop(ctx);
     job_link_stop(ctx);
     job_spoke_stop(ctx);
-    job_hub_free(ctx);
+    job_coordinator_free(ctx);
     job_agree_reset(ctx);
     keys_done(&ctx->keys);
     job_flight_close(&ctx->flight);
@@ -104,7 +104,7 @@ static int join_timed_out(struct phx_context *ctx, struct phx_error *error)
     if (!ctx->welcomed)
         return job_fail(error, PHX_ERROR_TIMEOUT, "the agent at %.107s doesn't answer",
                         settings->agent_socket);
-    if (ctx->hub != NULL && job_hub_missing(ctx, missing, sizeof missing))
+    if (ctx->coordinator != NULL && job_coordinator_missing(ctx, missing, sizeof missing))
         return job_fail(error, PHX_ERROR_TIMEOUT, "ranks that have not joined, of %u: %s", settings->world,
                         missing);
     return job_fail(error, PHX_ERROR_TIMEOUT, "rank 0 at %.100s port %s %s", settings->host, settings->port,
@@ -160,7 +160,7 @@ int phx_join(const struct phx_options *options, phx_context **ret_ctx, struct ph
         status = job_take_stock(ctx, error);
     job_flight_show(&ctx->flight, &settings, ctx->attempt);
     if (status == 0 && settings.rank == 0 && !settings.spare)
-        status = job_hub_new(ctx, error);
+        status = job_coordinator_new(ctx, error);
     if (status == 0)
         status = job_thread_start(ctx, job_service, &ctx->thread, &ctx->thread_started, error);
     if (status == 0)
@@ -189,7 +189,7 @@ void phx_close(phx_context *ctx)
 
 static bool peers_done(const struct phx_context *ctx)
 {
-    return ctx->hub != NULL ? job_hub_alone(ctx) : ctx->spoke.state == SPOKE_OFF;
+    return ctx->coordinator != NULL ? job_coordinator_alone(ctx) : ctx->spoke.state == SPOKE_OFF;
 }
 
 int phx_leave(phx_context *ctx, struct phx_error *error)

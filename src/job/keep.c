@@ -2,11 +2,12 @@
  * what.
  *
  * A hold is: copy into a slot that is not the newest (the caller waits for that alone), seal (the thread),
- * tell the hub. When the hub has heard of a step from every rank it tells all: from then on a whole gang
- * could restore it, and the slot before it may be overwritten. So one slot always belongs to a step that
- * every rank holds; a rank that is a whole hold ahead of another one waits for it. A slot that is on its
- * way to storage stays until it is there: then the third one takes its turn. Between two holds the thread
- * makes the memory of the slot that is next, where it has none: neither a hold nor a fault waits for that.
+ * tell the coordinator. When the coordinator has heard of a step from every rank it tells all: from then on a
+ * whole gang could restore it, and the slot before it may be overwritten. So one slot always belongs to a
+ * step that every rank holds; a rank that is a whole hold ahead of another one waits for it. A slot that is
+ * on its way to storage stays until it is there: then the third one takes its turn. Between two holds the
+ * thread makes the memory of the slot that is next, where it has none: neither a hold nor a fault waits for
+ * that.
  *
  * That a step is held by all is nobody's to remember: at the next join the ranks ask each other (agree.c). */
 #include "job/context.h"

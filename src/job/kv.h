@@ -1,4 +1,4 @@
-/* kv.h - the hub's key-value store: a hash table with chains, and the calls that wait for a key.
+/* kv.h - the coordinator's key-value store: a hash table with chains, and the calls that wait for a key.
  *
  * Bounded: PHX_KV_MAX bytes of keys and values together; one entry of overhead per key. Not thread-safe. */
 #ifndef PHX_JOB_KV_H

@@ -134,7 +134,7 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
     ctx->link.backoff_ns = 0;
     if (!ctx->welcomed) {
         ctx->welcomed = true;
-        if (welcome->has_restore && ctx->hub != NULL)
+        if (welcome->has_restore && ctx->coordinator != NULL)
             ctx->restore = (struct job_checkpoint_ref){true, welcome->restore_step, welcome->restore_attempt};
     }
     if (welcome->has_restore &&

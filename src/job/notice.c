@@ -32,7 +32,7 @@ static void name_step(struct phx_context *ctx)
     pact->under_way = pact->asking = true;
     pact->late = false;
     pact->answers = pact->saved = 0;
-    job_hub_broadcast(ctx, &message);
+    job_coordinator_broadcast(ctx, &message);
 }
 
 static void begin(struct phx_context *ctx)
@@ -84,7 +84,7 @@ void job_pact_answered(struct phx_context *ctx, const struct rendezvous_message 
         pact->margin *= 2;
         name_step(ctx);
     } else {
-        job_hub_broadcast(
+        job_coordinator_broadcast(
             ctx, &(struct rendezvous_message){.type = RENDEZVOUS_SAVE_AT, .number = pact->at, .status = 1});
     }
 }

@@ -2,8 +2,8 @@
  * its own machine's folder (transfer.h, copies.h). So the loss of a machine loses no shard.
  *
  * A thread with the lowest priority sends a sealed slot, which is not overwritten until it is there. Like a
- * hold, a copy counts when every rank's is there: the hub hears of each and tells all, and the buddy keeps
- * the one that counts while the next one comes. */
+ * hold, a copy counts when every rank's is there: the coordinator hears of each and tells all, and the buddy
+ * keeps the one that counts while the next one comes. */
 #include "job/context.h"
 
 #include <limits.h>

@@ -85,7 +85,7 @@ static void leave_members(struct phx_context *ctx)
 {
     job_spoke_give_up(ctx);
     job_spoke_stop(ctx);
-    job_hub_free(ctx);
+    job_coordinator_free(ctx);
     job_agree_reset(ctx);
 }
 
@@ -117,7 +117,7 @@ static int set_up(struct phx_context *ctx, struct rendezvous_name *names, uint8_
     free(ctx->members);
     ctx->members = members;
     job_flight_show(&ctx->flight, &ctx->settings, ctx->attempt);
-    int status = ctx->settings.rank == 0 ? job_hub_new(ctx, error) : 0;
+    int status = ctx->settings.rank == 0 ? job_coordinator_new(ctx, error) : 0;
     job_spoke_start(ctx);
     if (status == 0)
         job_link_join(ctx);

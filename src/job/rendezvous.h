@@ -1,5 +1,6 @@
-/* rendezvous.h - the messages between the ranks of a gang. Rank 0 is the hub: it listens at the rendezvous,
- * and every other rank holds one connection to it. All messages have one form (integers little-endian):
+/* rendezvous.h - the messages between the ranks of a gang. Rank 0 is the coordinator: it listens at the
+ * rendezvous, and every other rank holds one connection to it. All messages have one form (integers
+ * little-endian):
  *
  *     offset  0  u32 length      of the body, which begins at offset 8: at most RENDEZVOUS_BODY_MAX, or
  *                                RENDEZVOUS_HELLO_MAX before a valid HELLO
@@ -19,11 +20,11 @@
  *     HELLO ─┬─► REJECT, close
  *            └─► TABLE, when the whole gang is there
  *     each rank: OFFERS                         the negotiation of the checkpoint to restore (agree.c)
- *     ASK_KEYS ─► KEYS of one rank              if the hub needs the keys
+ *     ASK_KEYS ─► KEYS of one rank              if the coordinator needs the keys
  *     SOURCE to each rank, or CUT to all ─► ANSWER of each rank     repeated while a shard is damaged
  *     AGREED
  *     any other message
- *     LEAVE ─► the hub closes
+ *     LEAVE ─► the coordinator closes
  *
  * A connection that ends without LEAVE or GAVE_UP is a lost rank.
  */
@@ -90,8 +91,8 @@ enum rendezvous_type {
     RENDEZVOUS_KEYS,     /* the keys of all ranks of a world, of attempt `attempt`; value: u64 each */
     RENDEZVOUS_KEY,      /* number: the key of the regions that the sender has registered */
     RENDEZVOUS_NOTICE,   /* the sender will be stopped: name a step at which all ranks save */
-    /* From the hub: save at step `number`; status 0: can the receiver? 1: do. From a rank: status 1: it
-     * can, 0: it is too late, `number` steps are made; 2: the rank has reached the step and saves. */
+    /* From the coordinator: save at step `number`; status 0: can the receiver? 1: do. From a rank: status 1:
+     * it can, 0: it is too late, `number` steps are made; 2: the rank has reached the step and saves. */
     RENDEZVOUS_SAVE_AT,
 };
 

@@ -11,7 +11,7 @@
 #include "job/error.h"
 
 #define BACKOFF_MIN_NS 2000000   /* 2 ms: in a recovery the other side comes up at the same time */
-#define BACKOFF_MAX_NS 100000000 /* 100 ms: a restarted agent or hub is found again soon */
+#define BACKOFF_MAX_NS 100000000 /* 100 ms: a restarted agent or coordinator is found again soon */
 
 int64_t job_now_ns(void)
 {
@@ -142,8 +142,8 @@ void job_lose(struct phx_context *ctx, uint32_t rank)
         return;
     ctx->members[rank] = MEMBER_GONE;
     job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_PEER_GONE, .peer_gone = {rank}});
-    if (ctx->hub != NULL)
-        job_hub_announce(ctx, RENDEZVOUS_GONE, rank);
+    if (ctx->coordinator != NULL)
+        job_coordinator_announce(ctx, RENDEZVOUS_GONE, rank);
     if (ctx->failure == 0) {
         ctx->lost_rank = rank;
         fail(ctx, PHX_ERROR_PEER);
@@ -189,7 +189,7 @@ void job_committed(struct phx_context *ctx, uint64_t step, uint32_t attempt)
  * memory. */
 static struct pollfd *fill(struct phx_context *ctx, struct pollfd *fds, size_t *cap, size_t *ret_count)
 {
-    size_t need = 3 + job_hub_poll_size(ctx);
+    size_t need = 3 + job_coordinator_poll_size(ctx);
     if (*cap < need) {
         struct pollfd *larger = realloc(fds, need * 2 * sizeof *larger);
         if (larger == NULL)
@@ -200,7 +200,7 @@ static struct pollfd *fill(struct phx_context *ctx, struct pollfd *fds, size_t *
     fds[0] = (struct pollfd){.fd = ctx->wake_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = ctx->link.conn.fd, .events = job_link_events(ctx)};
     fds[2] = (struct pollfd){.fd = ctx->spoke.conn.fd, .events = job_spoke_events(ctx)};
-    *ret_count = 3 + job_hub_poll_fill(ctx, fds + 3);
+    *ret_count = 3 + job_coordinator_poll_fill(ctx, fds + 3);
     return fds;
 }
 
@@ -211,7 +211,7 @@ static int64_t earliest(int64_t a, int64_t b)
 
 static int poll_timeout_ms(const struct phx_context *ctx)
 {
-    int64_t at = earliest(earliest(job_link_timer(ctx), job_spoke_timer(ctx)), job_hub_timer(ctx));
+    int64_t at = earliest(earliest(job_link_timer(ctx), job_spoke_timer(ctx)), job_coordinator_timer(ctx));
     if (at == JOB_NEVER)
         return -1;
     int64_t left_ms = (at - job_now_ns() + 999999) / 1000000;
@@ -227,14 +227,14 @@ static void dispatch(struct phx_context *ctx, const struct pollfd *fds, size_t c
         job_link_ready(ctx, fds[1].revents);
     if (fds[2].revents != 0 && fds[2].fd == ctx->spoke.conn.fd)
         job_spoke_ready(ctx, fds[2].revents);
-    job_hub_ready(ctx, fds + 3, count - 3);
+    job_coordinator_ready(ctx, fds + 3, count - 3);
     int64_t now_ns = job_now_ns();
     if (job_link_timer(ctx) <= now_ns)
         job_link_tick(ctx, now_ns);
     if (job_spoke_timer(ctx) <= now_ns)
         job_spoke_tick(ctx, now_ns);
-    if (job_hub_timer(ctx) <= now_ns)
-        job_hub_tick(ctx, now_ns);
+    if (job_coordinator_timer(ctx) <= now_ns)
+        job_coordinator_tick(ctx, now_ns);
 }
 
 void *job_service(void *argument)

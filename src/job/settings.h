@@ -24,7 +24,7 @@ struct job_settings {
     char jobset[PHX_KEY_MAX];
     char host[256], port[8];        /* of the rendezvous; empty when world is 1 */
     char name[256];                 /* this rank's host name */
-    char address[64];               /* empty: what the hub sees */
+    char address[64];               /* empty: what the coordinator sees */
     char checkpoint_dir[3072];      /* empty: none */
     bool store;                     /* the agent has an object store; checkpoint_dir is empty then */
     uint64_t peer_every;            /* every n-th hold goes to a peer, too; 0: only those that say so */

@@ -1,4 +1,5 @@
-/* A rank's connection to rank 0. On rank 0 the messages go to and come from the hub in the same process. */
+/* A rank's connection to rank 0. On rank 0 the messages go to and come from the coordinator in the same
+ * process. */
 #include "job/context.h"
 
 #include <assert.h>
@@ -53,8 +54,8 @@ static void send_encoded(struct phx_context *ctx, const struct rendezvous_messag
 
 void job_spoke_send(struct phx_context *ctx, const struct rendezvous_message *message)
 {
-    if (ctx->hub != NULL)
-        job_hub_receive(ctx, 0, message);
+    if (ctx->coordinator != NULL)
+        job_coordinator_receive(ctx, 0, message);
     else if (ctx->spoke.state == SPOKE_READY)
         send_encoded(ctx, message);
 }
@@ -62,8 +63,8 @@ void job_spoke_send(struct phx_context *ctx, const struct rendezvous_message *me
 void job_spoke_give_up(struct phx_context *ctx)
 {
     struct rendezvous_message message = {.type = RENDEZVOUS_GAVE_UP, .rank = ctx->settings.rank};
-    if (ctx->hub != NULL)
-        job_hub_broadcast(ctx, &message);
+    if (ctx->coordinator != NULL)
+        job_coordinator_broadcast(ctx, &message);
     else if (ctx->spoke.state == SPOKE_READY)
         send_encoded(ctx, &message);
 }
@@ -89,7 +90,7 @@ static void hello(struct phx_context *ctx)
     send_encoded(ctx, &message);
 }
 
-/* Without an address of its own, a rank has the one that it reaches the hub from. */
+/* Without an address of its own, a rank has the one that it reaches the coordinator from. */
 static void learn_address(struct phx_context *ctx)
 {
     struct sockaddr_storage address;
@@ -215,12 +216,12 @@ void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message 
         on_reply(ctx, message);
         break;
     case RENDEZVOUS_GONE: /* goodbye first: the program may end as soon as it learns of the loss */
-        if (ctx->hub == NULL)
+        if (ctx->coordinator == NULL)
             job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_GAVE_UP});
         job_lose(ctx, rank);
         break;
-    case RENDEZVOUS_GAVE_UP: /* the hub goes on under another attempt */
-        if (ctx->hub == NULL)
+    case RENDEZVOUS_GAVE_UP: /* the coordinator goes on under another attempt */
+        if (ctx->coordinator == NULL)
             job_end_attempt(ctx);
         break;
     case RENDEZVOUS_LEFT:
@@ -254,7 +255,7 @@ void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message 
     case RENDEZVOUS_COMMITTED:
         job_committed(ctx, message->number, message->attempt);
         break;
-    default: /* for the hub */
+    default: /* for the coordinator */
         break;
     }
 }

@@ -279,7 +279,7 @@ static int dial(const struct gang *gang)
     return -1;
 }
 
-/* Sends a HELLO and gives the answer's type and status; 0 when the hub just closes. */
+/* Sends a HELLO and gives the answer's type and status; 0 when the coordinator just closes. */
 static uint16_t greet(struct gang *gang, struct rendezvous_message hello, uint32_t *ret_status)
 {
     uint8_t frame[4096], names[RENDEZVOUS_NAME_SIZE_MAX];
@@ -339,7 +339,7 @@ static void test_strangers(void **unused)
     wrong.attempt = 2; /* an old process that came back */
     assert_int_equal(greet(&gang, wrong, &status), RENDEZVOUS_REJECT);
     assert_int_equal(status, -PHX_ERROR_FENCED);
-    wrong.attempt = 4; /* a new one that finds the old hub: it comes again */
+    wrong.attempt = 4; /* a new one that finds the old coordinator: it comes again */
     assert_int_equal(greet(&gang, wrong, &status), 0);
     wrong = hello;
     wrong.world = 3;
@@ -511,12 +511,12 @@ static void test_stand_alone(void **unused)
 static int join_incomplete(void *unused)
 {
     struct phx_error error = {0};
-    bool hub = strcmp(getenv("PHX_RANK"), "0") ==
-               0; /* gives up first, when rank 2 is there, or the machine very slow */
-    struct phx_options options = {.size = sizeof options, .join_timeout_ms = hub ? 1000 : 3000};
+    bool coordinator = strcmp(getenv("PHX_RANK"), "0") ==
+                       0; /* gives up first, when rank 2 is there, or the machine very slow */
+    struct phx_options options = {.size = sizeof options, .join_timeout_ms = coordinator ? 1000 : 3000};
     phx_context *ctx = NULL;
     EXPECT(phx_join(&options, &ctx, &error) == PHX_ERROR_TIMEOUT && ctx == NULL);
-    if (hub)
+    if (coordinator)
         EXPECT(strstr(error.message, "1, 3") != NULL || strstr(error.message, "1, 2, 3") != NULL);
     return 0;
 }

@@ -2,8 +2,8 @@
  * keeps keys, tells everybody of a loss; stand-alone it commits checkpoints. Rank 0 itself is a member
  * without a connection.
  *
- * A connection is closed only by the context's own thread (in job_hub_ready), so the list of descriptors that
- * poll() works on stays right; other threads at most shut one down. */
+ * A connection is closed only by the context's own thread (in job_coordinator_ready), so the list of
+ * descriptors that poll() works on stays right; other threads at most shut one down. */
 #include "job/context.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ struct tally {
     bool failed;    /* one could not */
 };
 
-struct job_hub {
+struct job_coordinator {
     int listen_fd;
     int64_t retry_ns, backoff_ns;
     struct job_conn pending[PENDING_MAX];
@@ -49,26 +49,26 @@ struct job_hub {
     struct tally held[HELD_STEPS], copied[HELD_STEPS];
 };
 
-int job_hub_new(struct phx_context *ctx, struct phx_error *error)
+int job_coordinator_new(struct phx_context *ctx, struct phx_error *error)
 {
     uint32_t world = ctx->settings.world;
-    struct job_hub *hub = calloc(1, sizeof *hub);
-    if (hub != NULL) {
-        hub->listen_fd = -1;
-        hub->members = calloc(world, sizeof *hub->members);
-        hub->arrived = calloc(world, sizeof *hub->arrived);
-        hub->saved = calloc(world, sizeof *hub->saved);
-        hub->saved_next = calloc(world, sizeof *hub->saved_next);
+    struct job_coordinator *coordinator = calloc(1, sizeof *coordinator);
+    if (coordinator != NULL) {
+        coordinator->listen_fd = -1;
+        coordinator->members = calloc(world, sizeof *coordinator->members);
+        coordinator->arrived = calloc(world, sizeof *coordinator->arrived);
+        coordinator->saved = calloc(world, sizeof *coordinator->saved);
+        coordinator->saved_next = calloc(world, sizeof *coordinator->saved_next);
     }
-    ctx->hub = hub;
-    for (size_t i = 0; hub != NULL && i < PENDING_MAX; i++)
-        job_conn_init(&hub->pending[i]);
-    for (uint32_t i = 0; hub != NULL && hub->members != NULL && i < world; i++)
-        job_conn_init(&hub->members[i]);
-    if (hub == NULL || hub->members == NULL || hub->arrived == NULL || hub->saved == NULL ||
-        hub->saved_next == NULL)
+    ctx->coordinator = coordinator;
+    for (size_t i = 0; coordinator != NULL && i < PENDING_MAX; i++)
+        job_conn_init(&coordinator->pending[i]);
+    for (uint32_t i = 0; coordinator != NULL && coordinator->members != NULL && i < world; i++)
+        job_conn_init(&coordinator->members[i]);
+    if (coordinator == NULL || coordinator->members == NULL || coordinator->arrived == NULL ||
+        coordinator->saved == NULL || coordinator->saved_next == NULL)
         return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
-    hub->present = 1;
+    coordinator->present = 1;
     ctx->members[0] = MEMBER_PRESENT;
     memcpy(ctx->names[0].name, ctx->settings.name, sizeof ctx->settings.name);
     memcpy(ctx->names[0].address, ctx->settings.address, sizeof ctx->settings.address);
@@ -76,31 +76,31 @@ int job_hub_new(struct phx_context *ctx, struct phx_error *error)
     return 0;
 }
 
-void job_hub_free(struct phx_context *ctx)
+void job_coordinator_free(struct phx_context *ctx)
 {
-    struct job_hub *hub = ctx->hub;
-    if (hub == NULL)
+    struct job_coordinator *coordinator = ctx->coordinator;
+    if (coordinator == NULL)
         return;
-    for (uint32_t i = 0; hub->members != NULL && i < ctx->settings.world; i++)
-        job_conn_close(&hub->members[i]);
+    for (uint32_t i = 0; coordinator->members != NULL && i < ctx->settings.world; i++)
+        job_conn_close(&coordinator->members[i]);
     for (size_t i = 0; i < PENDING_MAX; i++)
-        job_conn_close(&hub->pending[i]);
-    if (hub->listen_fd >= 0)
-        close(hub->listen_fd);
-    job_kv_done(&hub->kv);
-    free(hub->members);
-    free(hub->arrived);
-    free(hub->saved);
-    free(hub->saved_next);
-    free(hub);
-    ctx->hub = NULL;
+        job_conn_close(&coordinator->pending[i]);
+    if (coordinator->listen_fd >= 0)
+        close(coordinator->listen_fd);
+    job_kv_done(&coordinator->kv);
+    free(coordinator->members);
+    free(coordinator->arrived);
+    free(coordinator->saved);
+    free(coordinator->saved_next);
+    free(coordinator);
+    ctx->coordinator = NULL;
 }
 
 /* ---- sending ---- */
 
 static void send_to(struct phx_context *ctx, uint32_t rank, const uint8_t *frame, size_t size)
 {
-    struct job_conn *conn = &ctx->hub->members[rank];
+    struct job_conn *conn = &ctx->coordinator->members[rank];
     if (conn->fd < 0)
         return;
     if (job_conn_queue(conn, frame, size) != 0)
@@ -123,7 +123,7 @@ static void send_message(struct phx_context *ctx, uint32_t rank, const struct re
     uint8_t *frame = size <= sizeof small ? small : malloc(size);
     if (frame == NULL) { /* the receiver would wait for ever */
         for (uint32_t i = all ? 1 : rank; i < (all ? world : rank + 1); i++)
-            shutdown(ctx->hub->members[i].fd, SHUT_RDWR);
+            shutdown(ctx->coordinator->members[i].fd, SHUT_RDWR);
         return;
     }
     rendezvous_encode(message, frame);
@@ -133,17 +133,17 @@ static void send_message(struct phx_context *ctx, uint32_t rank, const struct re
         free(frame);
 }
 
-void job_hub_broadcast(struct phx_context *ctx, const struct rendezvous_message *message)
+void job_coordinator_broadcast(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     send_message(ctx, ctx->settings.world, message);
 }
 
-void job_hub_send(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
+void job_coordinator_send(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     send_message(ctx, rank, message);
 }
 
-void job_hub_announce(struct phx_context *ctx, uint16_t type, uint32_t rank)
+void job_coordinator_announce(struct phx_context *ctx, uint16_t type, uint32_t rank)
 {
     send_message(ctx, ctx->settings.world, &(struct rendezvous_message){.type = type, .rank = rank});
 }
@@ -163,21 +163,21 @@ static void reply(struct phx_context *ctx, uint32_t rank, uint64_t id, int code,
 
 static void on_arrive(struct phx_context *ctx, uint32_t rank, uint64_t barrier)
 {
-    struct job_hub *hub = ctx->hub;
-    if (barrier != hub->released + 1 || hub->arrived[rank] >= barrier)
+    struct job_coordinator *coordinator = ctx->coordinator;
+    if (barrier != coordinator->released + 1 || coordinator->arrived[rank] >= barrier)
         return;
-    hub->arrived[rank] = barrier;
-    if (++hub->arrived_count < ctx->settings.world)
+    coordinator->arrived[rank] = barrier;
+    if (++coordinator->arrived_count < ctx->settings.world)
         return;
-    hub->arrived_count = 0;
-    hub->released = barrier;
+    coordinator->arrived_count = 0;
+    coordinator->released = barrier;
     send_message(ctx, ctx->settings.world,
                  &(struct rendezvous_message){.type = RENDEZVOUS_RELEASE, .number = barrier});
 }
 
 static void on_put(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
-    struct job_kv *kv = &ctx->hub->kv;
+    struct job_kv *kv = &ctx->coordinator->kv;
     int status = job_kv_put(kv, message->key, message->key_len, message->value, message->value_len);
     struct job_kv_waiter *waiter;
     while (status == 0 && (waiter = job_kv_take_waiter(kv, message->key, message->key_len)) != NULL) {
@@ -189,7 +189,7 @@ static void on_put(struct phx_context *ctx, uint32_t rank, const struct rendezvo
 
 static void on_get(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
-    struct job_kv *kv = &ctx->hub->kv;
+    struct job_kv *kv = &ctx->coordinator->kv;
     const struct job_kv_entry *entry = job_kv_get(kv, message->key, message->key_len);
     if (entry != NULL) {
         reply(ctx, rank, message->number, 0, entry);
@@ -202,10 +202,10 @@ static void on_get(struct phx_context *ctx, uint32_t rank, const struct rendezvo
         reply(ctx, rank, message->number, status, NULL);
 }
 
-static bool has_saved(const struct job_hub *hub, uint32_t rank, uint64_t step)
+static bool has_saved(const struct job_coordinator *coordinator, uint32_t rank, uint64_t step)
 {
     for (size_t i = 0; i < JOB_SAVED_MAX; i++)
-        if (hub->saved[rank][i] == step + 1)
+        if (coordinator->saved[rank][i] == step + 1)
             return true;
     return false;
 }
@@ -214,13 +214,13 @@ static bool has_saved(const struct job_hub *hub, uint32_t rank, uint64_t step)
  * uncommitted. */
 static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
 {
-    struct job_hub *hub = ctx->hub;
+    struct job_coordinator *coordinator = ctx->coordinator;
     if (!ctx->settings.standalone || step == UINT64_MAX)
         return;
-    hub->saved[rank][hub->saved_next[rank]] = step + 1;
-    hub->saved_next[rank] = (uint8_t)((hub->saved_next[rank] + 1) % JOB_SAVED_MAX);
+    coordinator->saved[rank][coordinator->saved_next[rank]] = step + 1;
+    coordinator->saved_next[rank] = (uint8_t)((coordinator->saved_next[rank] + 1) % JOB_SAVED_MAX);
     for (uint32_t i = 0; i < ctx->settings.world; i++)
-        if (!has_saved(hub, i, step))
+        if (!has_saved(coordinator, i, step))
             return;
     struct shard_id id = {.dir = ctx->settings.checkpoint_dir,
                           .step = step,
@@ -267,13 +267,13 @@ static void on_leave(struct phx_context *ctx, uint32_t rank)
     bool tell = rank == 0 || !ctx->any_left; /* one is enough to know that no further barrier completes */
     ctx->members[rank] = MEMBER_LEFT;
     if (tell)
-        job_hub_announce(ctx, RENDEZVOUS_LEFT, rank);
+        job_coordinator_announce(ctx, RENDEZVOUS_LEFT, rank);
     if (rank != 0)
-        shutdown(ctx->hub->members[rank].fd, SHUT_RDWR);
+        shutdown(ctx->coordinator->members[rank].fd, SHUT_RDWR);
     job_changed(ctx);
 }
 
-void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
+void job_coordinator_receive(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     switch (message->type) {
     case RENDEZVOUS_ARRIVE:
@@ -286,16 +286,16 @@ void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct rendez
         on_get(ctx, rank, message);
         break;
     case RENDEZVOUS_CANCEL:
-        job_kv_cancel(&ctx->hub->kv, rank, message->number);
+        job_kv_cancel(&ctx->coordinator->kv, rank, message->number);
         break;
     case RENDEZVOUS_SAVED:
         on_saved(ctx, rank, message->number);
         break;
     case RENDEZVOUS_HELD:
-        on_held(ctx, ctx->hub->held, RENDEZVOUS_HELD_BY_ALL, message);
+        on_held(ctx, ctx->coordinator->held, RENDEZVOUS_HELD_BY_ALL, message);
         break;
     case RENDEZVOUS_COPIED:
-        on_held(ctx, ctx->hub->copied, RENDEZVOUS_COPIED_BY_ALL, message);
+        on_held(ctx, ctx->coordinator->copied, RENDEZVOUS_COPIED_BY_ALL, message);
         break;
     case RENDEZVOUS_NOTICE:
         job_pact_asked(ctx);
@@ -322,7 +322,7 @@ void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct rendez
         if (ctx->members[rank] == MEMBER_PRESENT)
             ctx->members[rank] = MEMBER_LEFT;
         break;
-    default: /* nothing that a member says to the hub */
+    default: /* nothing that a member says to the coordinator */
         break;
     }
 }
@@ -333,7 +333,7 @@ void job_hub_receive(struct phx_context *ctx, uint32_t rank, const struct rendez
 static void start_gang(struct phx_context *ctx)
 {
     uint32_t world = ctx->settings.world;
-    if (ctx->met || !ctx->welcomed || ctx->hub->present < world)
+    if (ctx->met || !ctx->welcomed || ctx->coordinator->present < world)
         return;
     uint8_t *table = malloc((size_t)world * RENDEZVOUS_NAME_SIZE_MAX);
     if (table == NULL) {
@@ -390,9 +390,9 @@ static int admit(struct phx_context *ctx, struct job_conn *conn, const struct re
         reject(conn, PHX_ERROR_INVALID, "this rank has joined already");
     else if (settings->standalone || message->attempt == ctx->attempt) {
         if (ctx->members[rank] == MEMBER_ABSENT)
-            ctx->hub->present++;
-        job_conn_close(&ctx->hub->members[rank]); /* an earlier connection of the same rank */
-        ctx->hub->members[rank] = *conn;
+            ctx->coordinator->present++;
+        job_conn_close(&ctx->coordinator->members[rank]); /* an earlier connection of the same rank */
+        ctx->coordinator->members[rank] = *conn;
         job_conn_init(conn);
         ctx->members[rank] = MEMBER_PRESENT;
         ctx->names[rank] = name;
@@ -428,18 +428,18 @@ static int listen_at(const struct addrinfo *at, int *ret_fd)
 /* The rendezvous' own address if it is one of this machine; behind an address translation any. */
 static void start_listening(struct phx_context *ctx)
 {
-    struct job_hub *hub = ctx->hub;
+    struct job_coordinator *coordinator = ctx->coordinator;
     struct addrinfo *found = job_resolve(ctx);
-    int status = found == NULL ? 0 : listen_at(found, &hub->listen_fd);
+    int status = found == NULL ? 0 : listen_at(found, &coordinator->listen_fd);
     if (status == EADDRNOTAVAIL) {
         freeaddrinfo(found);
         found = wildcard(ctx);
         if (found != NULL)
-            listen_at(found, &hub->listen_fd);
+            listen_at(found, &coordinator->listen_fd);
     }
-    if (hub->listen_fd < 0)
-        hub->retry_ns =
-            job_backoff(&hub->backoff_ns); /* the port of the attempt before may still be closing */
+    if (coordinator->listen_fd < 0)
+        coordinator->retry_ns =
+            job_backoff(&coordinator->backoff_ns); /* the port of the attempt before may still be closing */
     else if (status == 0 && ctx->names[0].address[0] == '\0' &&
              getnameinfo(found->ai_addr, found->ai_addrlen, ctx->names[0].address,
                          sizeof ctx->names[0].address, NULL, 0, NI_NUMERICHOST) != 0)
@@ -450,24 +450,26 @@ static void start_listening(struct phx_context *ctx)
 
 static void accept_all(struct phx_context *ctx)
 {
-    struct job_hub *hub = ctx->hub;
+    struct job_coordinator *coordinator = ctx->coordinator;
     int fd, on = 1, idle_s = 10, interval_s = 2, probes = 3;
-    while ((fd = accept4(hub->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+    while ((fd = accept4(coordinator->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-        struct job_conn *place = &hub->pending[hub->next_pending];
-        hub->next_pending = (hub->next_pending + 1) % PENDING_MAX;
+        struct job_conn *place = &coordinator->pending[coordinator->next_pending];
+        coordinator->next_pending = (coordinator->next_pending + 1) % PENDING_MAX;
         job_conn_close(place); /* the oldest makes room: it comes again, or it was nobody */
         job_conn_open(place, fd);
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
         return;
-    close(hub->listen_fd); /* out of descriptors or memory: poll would spin, so listen again a little later */
-    hub->listen_fd = -1;
-    hub->retry_ns = job_backoff(&hub->backoff_ns);
+    close(
+        coordinator
+            ->listen_fd); /* out of descriptors or memory: poll would spin, so listen again a little later */
+    coordinator->listen_fd = -1;
+    coordinator->retry_ns = job_backoff(&coordinator->backoff_ns);
 }
 
 static void pending_ready(struct phx_context *ctx, struct job_conn *conn)
@@ -494,19 +496,19 @@ static void pending_ready(struct phx_context *ctx, struct job_conn *conn)
 
 static void member_broken(struct phx_context *ctx, uint32_t rank)
 {
-    job_conn_close(&ctx->hub->members[rank]);
+    job_conn_close(&ctx->coordinator->members[rank]);
     if (ctx->met) {
         job_lose(ctx, rank);
     } else { /* it may come again until the deadline */
         ctx->members[rank] = MEMBER_ABSENT;
-        ctx->hub->present--;
+        ctx->coordinator->present--;
     }
     job_changed(ctx);
 }
 
 static void member_ready(struct phx_context *ctx, uint32_t rank, short events)
 {
-    struct job_conn *conn = &ctx->hub->members[rank];
+    struct job_conn *conn = &ctx->coordinator->members[rank];
     bool broken = (events & POLLOUT) != 0 && job_conn_flush(conn) != 0;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && job_conn_read(conn) != 0)
         broken = true;
@@ -517,7 +519,7 @@ static void member_ready(struct phx_context *ctx, uint32_t rank, short events)
         const uint8_t *data = job_conn_data(conn, &len);
         status = data == NULL ? 0 : rendezvous_decode(data, len, RENDEZVOUS_BODY_MAX, &message, &used);
         if (status > 0) {
-            job_hub_receive(ctx, rank, &message);
+            job_coordinator_receive(ctx, rank, &message);
             job_conn_take(conn, used);
         }
     }
@@ -527,72 +529,72 @@ static void member_ready(struct phx_context *ctx, uint32_t rank, short events)
 
 /* ---- for the service thread ---- */
 
-size_t job_hub_poll_size(const struct phx_context *ctx)
+size_t job_coordinator_poll_size(const struct phx_context *ctx)
 {
-    return ctx->hub == NULL ? 0 : 1 + PENDING_MAX + (size_t)ctx->settings.world;
+    return ctx->coordinator == NULL ? 0 : 1 + PENDING_MAX + (size_t)ctx->settings.world;
 }
 
 /* Fixed places: the listener, the pending ones, the members by rank. */
-size_t job_hub_poll_fill(const struct phx_context *ctx, struct pollfd *fds)
+size_t job_coordinator_poll_fill(const struct phx_context *ctx, struct pollfd *fds)
 {
-    const struct job_hub *hub = ctx->hub;
-    if (hub == NULL)
+    const struct job_coordinator *coordinator = ctx->coordinator;
+    if (coordinator == NULL)
         return 0;
-    fds[0] = (struct pollfd){.fd = hub->listen_fd, .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = coordinator->listen_fd, .events = POLLIN};
     for (size_t i = 0; i < PENDING_MAX; i++)
-        fds[1 + i] = (struct pollfd){.fd = hub->pending[i].fd, .events = POLLIN};
+        fds[1 + i] = (struct pollfd){.fd = coordinator->pending[i].fd, .events = POLLIN};
     for (uint32_t i = 0; i < ctx->settings.world; i++) {
-        short events = (short)(POLLIN | (job_conn_pending(&hub->members[i]) ? POLLOUT : 0));
-        fds[1 + PENDING_MAX + i] = (struct pollfd){.fd = hub->members[i].fd, .events = events};
+        short events = (short)(POLLIN | (job_conn_pending(&coordinator->members[i]) ? POLLOUT : 0));
+        fds[1 + PENDING_MAX + i] = (struct pollfd){.fd = coordinator->members[i].fd, .events = events};
     }
-    return job_hub_poll_size(ctx);
+    return job_coordinator_poll_size(ctx);
 }
 
-void job_hub_ready(struct phx_context *ctx, const struct pollfd *fds, size_t count)
+void job_coordinator_ready(struct phx_context *ctx, const struct pollfd *fds, size_t count)
 {
-    struct job_hub *hub = ctx->hub;
-    if (hub == NULL)
+    struct job_coordinator *coordinator = ctx->coordinator;
+    if (coordinator == NULL)
         return;
-    assert(count == job_hub_poll_size(ctx));
+    assert(count == job_coordinator_poll_size(ctx));
     for (uint32_t i = 0; i < ctx->settings.world; i++) {
         const struct pollfd *fd = &fds[1 + PENDING_MAX + i];
-        if (fd->revents != 0 && fd->fd == hub->members[i].fd)
+        if (fd->revents != 0 && fd->fd == coordinator->members[i].fd)
             member_ready(ctx, i, fd->revents);
     }
     for (size_t i = 0; i < PENDING_MAX; i++)
-        if (fds[1 + i].revents != 0 && fds[1 + i].fd == hub->pending[i].fd)
-            pending_ready(ctx, &hub->pending[i]);
+        if (fds[1 + i].revents != 0 && fds[1 + i].fd == coordinator->pending[i].fd)
+            pending_ready(ctx, &coordinator->pending[i]);
     if (fds[0].revents != 0)
         accept_all(ctx);
 }
 
-int64_t job_hub_timer(const struct phx_context *ctx)
+int64_t job_coordinator_timer(const struct phx_context *ctx)
 {
-    if (ctx->hub == NULL)
+    if (ctx->coordinator == NULL)
         return JOB_NEVER;
-    if (ctx->settings.world > 1 && ctx->hub->listen_fd < 0)
-        return ctx->hub->retry_ns;
-    bool whole = !ctx->met && ctx->welcomed && ctx->hub->present == ctx->settings.world;
+    if (ctx->settings.world > 1 && ctx->coordinator->listen_fd < 0)
+        return ctx->coordinator->retry_ns;
+    bool whole = !ctx->met && ctx->welcomed && ctx->coordinator->present == ctx->settings.world;
     return whole && ctx->join_code == 0 ? 0 : JOB_NEVER;
 }
 
-void job_hub_tick(struct phx_context *ctx, int64_t now_ns)
+void job_coordinator_tick(struct phx_context *ctx, int64_t now_ns)
 {
     (void)now_ns;
-    if (ctx->settings.world > 1 && ctx->hub->listen_fd < 0)
+    if (ctx->settings.world > 1 && ctx->coordinator->listen_fd < 0)
         start_listening(ctx);
     start_gang(ctx);
 }
 
-bool job_hub_alone(const struct phx_context *ctx)
+bool job_coordinator_alone(const struct phx_context *ctx)
 {
     for (uint32_t rank = 1; rank < ctx->settings.world; rank++)
-        if (ctx->hub->members[rank].fd >= 0)
+        if (ctx->coordinator->members[rank].fd >= 0)
             return false;
     return true;
 }
 
-bool job_hub_missing(const struct phx_context *ctx, char *text, size_t cap)
+bool job_coordinator_missing(const struct phx_context *ctx, char *text, size_t cap)
 {
     uint32_t listed = 0, missing = 0;
     size_t len = 0;
