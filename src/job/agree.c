@@ -195,7 +195,7 @@ static void send_offers(struct phx_context *ctx)
                                          .number = ctx->regions.key,
                                          .value = bytes,
                                          .value_len = (uint32_t)(list.count * OFFER_SIZE)};
-    job_spoke_send(ctx, &message);
+    job_member_send(ctx, &message);
 }
 
 /* ---- the source ---- */
@@ -291,7 +291,7 @@ static void answer_source(struct phx_context *ctx)
                                         .status = status == 0,
                                         .value = share,
                                         .value_len = (uint32_t)share_len};
-    job_spoke_send(ctx, &answer);
+    job_member_send(ctx, &answer);
     free(share);
 }
 
@@ -409,7 +409,8 @@ void job_agree_told(struct phx_context *ctx, const struct rendezvous_message *me
 void job_keys_told_own(struct phx_context *ctx)
 {
     if (ctx->agreement.settled && ctx->regions.key != 0)
-        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_KEY, .number = ctx->regions.key});
+        job_member_send(ctx,
+                        &(struct rendezvous_message){.type = RENDEZVOUS_KEY, .number = ctx->regions.key});
 }
 
 void job_keys_asked(struct phx_context *ctx)
@@ -419,7 +420,7 @@ void job_keys_asked(struct phx_context *ctx)
     uint8_t *bytes = ctx->keys.list != NULL ? keys_encode(&ctx->keys, &len) : NULL;
     message.value = bytes;
     message.value_len = bytes != NULL ? (uint32_t)len : 0;
-    job_spoke_send(ctx, &message);
+    job_member_send(ctx, &message);
     free(bytes);
 }
 

@@ -64,7 +64,7 @@ int phx_failure_fd(const phx_context *ctx)
 static int rendezvous_state(const struct phx_context *ctx, struct phx_error *error)
 {
     int status = job_failure(ctx, error);
-    if (status == 0 && ctx->coordinator == NULL && ctx->spoke.state != SPOKE_READY)
+    if (status == 0 && ctx->coordinator == NULL && ctx->member.state != MEMBER_LINK_READY)
         return job_fail_peer(error, 0, "has left");
     return status;
 }
@@ -79,7 +79,7 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
     if (status == 0 && ctx->barrier_arrived < barrier) {
         ctx->barrier_arrived = barrier;
         job_flight_begin(&ctx->flight, barrier);
-        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_ARRIVE, .number = barrier});
+        job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_ARRIVE, .number = barrier});
     }
     while (status == 0 && ctx->barrier_released < barrier) {
         status = rendezvous_state(ctx, error);
@@ -120,13 +120,13 @@ static int run_call(struct phx_context *ctx, struct job_call *call, struct rende
     call->id = message->number = ++ctx->next_call;
     call->next = ctx->calls;
     ctx->calls = call;
-    job_spoke_send(ctx, message);
+    job_member_send(ctx, message);
     while (status == 0 && !call->done) {
         status = rendezvous_state(ctx, error);
         if (status == 0 && !job_wait(ctx, deadline_ns)) {
             status = job_fail(error, PHX_ERROR_TIMEOUT, "no answer for key \"%.*s\" in time",
                               (int)message->key_len, (const char *)message->key);
-            job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_CANCEL, .number = call->id});
+            job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_CANCEL, .number = call->id});
         }
     }
     struct job_call **at = &ctx->calls;

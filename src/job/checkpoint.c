@@ -40,7 +40,7 @@ void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
     }
     ctx->saved[ctx->saved_count++] = saved;
     if (ctx->settings.standalone)
-        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_SAVED, .number = step});
+        job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_SAVED, .number = step});
     else
         job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = saved});
 }

@@ -7,7 +7,7 @@
  *     notice.c                         the step at which all ranks save after a notice
  *     service.c                        the context's thread: polls all descriptors, runs the timers
  *     link.c                           the connection to the agent
- *     spoke.c                          this rank's messages to and from the coordinator
+ *     member.c                         this rank's messages to and from the coordinator
  *     coordinator.c                    rank 0's other side, to which all ranks connect, itself included
  *     agree.c, council.c               both sides of the negotiation of the checkpoint to restore
  *     store.c                          slots that the agent moves to and from an object store
@@ -88,16 +88,16 @@ struct job_link {
     bool leave_sent;
 };
 
-enum spoke_state {
-    SPOKE_OFF,  /* this rank is the coordinator, or the gang is over */
-    SPOKE_DOWN, /* connects at retry_ns */
-    SPOKE_CONNECTING,
-    SPOKE_JOINING, /* HELLO sent */
-    SPOKE_READY,   /* TABLE received */
+enum member_link_state {
+    MEMBER_LINK_OFF,  /* this rank is the coordinator, or the gang is over */
+    MEMBER_LINK_DOWN, /* connects at retry_ns */
+    MEMBER_LINK_CONNECTING,
+    MEMBER_LINK_JOINING, /* HELLO sent */
+    MEMBER_LINK_READY,   /* TABLE received */
 };
 
-struct job_spoke {
-    enum spoke_state state;
+struct job_member {
+    enum member_link_state state;
     struct job_conn conn;
     int64_t retry_ns, backoff_ns;
 };
@@ -288,7 +288,7 @@ struct phx_context {
     int join_code; /* why joining failed; 0: it has not */
     char join_text[200];
     struct job_link link;
-    struct job_spoke spoke;
+    struct job_member member;
     struct job_coordinator *coordinator; /* rank 0 only */
     uint8_t *members;                    /* [world] enum member_state, as far as this rank knows */
 
@@ -415,21 +415,21 @@ void job_link_send(struct phx_context *ctx, const struct jobwire_message *messag
 void job_link_leave(struct phx_context *ctx);
 bool job_link_drained(const struct phx_context *ctx); /* everything, LEAVE included, is with the kernel */
 
-/* ---- spoke.c ---- */
+/* ---- member.c ---- */
 
-void job_spoke_start(struct phx_context *ctx);
-void job_spoke_stop(struct phx_context *ctx);
-void job_spoke_give_up(struct phx_context *ctx); /* tells the other side that the end is no loss */
-short job_spoke_events(const struct phx_context *ctx);
-void job_spoke_ready(struct phx_context *ctx, short events);
-int64_t job_spoke_timer(const struct phx_context *ctx);
-void job_spoke_tick(struct phx_context *ctx, int64_t now_ns);
+void job_member_start(struct phx_context *ctx);
+void job_member_stop(struct phx_context *ctx);
+void job_member_give_up(struct phx_context *ctx); /* tells the other side that the end is no loss */
+short job_member_events(const struct phx_context *ctx);
+void job_member_ready(struct phx_context *ctx, short events);
+int64_t job_member_timer(const struct phx_context *ctx);
+void job_member_tick(struct phx_context *ctx, int64_t now_ns);
 
 /* To the coordinator, by its connection or directly on rank 0. */
-void job_spoke_send(struct phx_context *ctx, const struct rendezvous_message *message);
+void job_member_send(struct phx_context *ctx, const struct rendezvous_message *message);
 
 /* From the coordinator, likewise. */
-void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message *message);
+void job_member_receive(struct phx_context *ctx, const struct rendezvous_message *message);
 
 /* Resolves the rendezvous; with the mutex held, which it gives up meanwhile. NULL: not now. */
 struct addrinfo *job_resolve(struct phx_context *ctx);

@@ -115,7 +115,7 @@ static void send_message(struct phx_context *ctx, uint32_t rank, const struct re
     uint32_t world = ctx->settings.world;
     bool all = rank == world;
     if (rank == 0 || all)
-        job_spoke_receive(ctx, message);
+        job_member_receive(ctx, message);
     if (rank == 0 || world == 1)
         return;
     uint8_t small[1024];

@@ -105,7 +105,7 @@ void job_cut_answer(struct phx_context *ctx)
                                         .value = damaged,
                                         .value_len = (uint32_t)list.len};
     if (damaged != NULL)
-        job_spoke_send(ctx, &answer);
+        job_member_send(ctx, &answer);
     free(damaged);
 }
 

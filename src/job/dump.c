@@ -97,7 +97,7 @@ void job_dump_answer(struct phx_context *ctx)
         answer.value = (const uint8_t *)error.message;
         answer.value_len = (uint32_t)strnlen(error.message, sizeof error.message);
     }
-    job_spoke_send(ctx, &answer);
+    job_member_send(ctx, &answer);
     free(items);
 }
 

@@ -16,7 +16,7 @@ static void destroy(struct phx_context *ctx)
     job_keep_stop(ctx, false);
     job_serve_stop(ctx);
     job_link_stop(ctx);
-    job_spoke_stop(ctx);
+    job_member_stop(ctx);
     job_coordinator_free(ctx);
     job_agree_reset(ctx);
     keys_done(&ctx->keys);
@@ -55,7 +55,7 @@ static struct phx_context *create(const struct job_settings *settings)
     ctx->names = calloc(world, sizeof *ctx->names);
     ctx->members = calloc(world, sizeof *ctx->members);
     job_link_start(ctx);
-    job_spoke_start(ctx);
+    job_member_start(ctx);
     bool recorded = job_flight_open(&ctx->flight);
     if (ctx->wake_fd < 0 || ctx->failure_fd < 0 || ctx->names == NULL || ctx->members == NULL || !recorded) {
         destroy(ctx);
@@ -108,8 +108,8 @@ static int join_timed_out(struct phx_context *ctx, struct phx_error *error)
         return job_fail(error, PHX_ERROR_TIMEOUT, "ranks that have not joined, of %u: %s", settings->world,
                         missing);
     return job_fail(error, PHX_ERROR_TIMEOUT, "rank 0 at %.100s port %s %s", settings->host, settings->port,
-                    ctx->spoke.state == SPOKE_JOINING ? "is still waiting for other ranks"
-                                                      : "can't be reached");
+                    ctx->member.state == MEMBER_LINK_JOINING ? "is still waiting for other ranks"
+                                                             : "can't be reached");
 }
 
 int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_error *error)
@@ -189,7 +189,7 @@ void phx_close(phx_context *ctx)
 
 static bool peers_done(const struct phx_context *ctx)
 {
-    return ctx->coordinator != NULL ? job_coordinator_alone(ctx) : ctx->spoke.state == SPOKE_OFF;
+    return ctx->coordinator != NULL ? job_coordinator_alone(ctx) : ctx->member.state == MEMBER_LINK_OFF;
 }
 
 int phx_leave(phx_context *ctx, struct phx_error *error)
@@ -202,7 +202,7 @@ int phx_leave(phx_context *ctx, struct phx_error *error)
     int status = job_failure(ctx, error);
     if (status == 0) {
         ctx->leaving = true;
-        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_LEAVE});
+        job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_LEAVE});
     }
     while (status == 0 && !peers_done(ctx) && job_wait(ctx, deadline_ns))
         status = job_failure(ctx, error);

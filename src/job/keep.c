@@ -167,8 +167,8 @@ static void end_hold(struct phx_context *ctx, uint64_t step, bool held)
         job_peer_done(ctx, step, false);
     keep->state = KEEP_IDLE;
     keep->prepared = false;
-    job_spoke_send(ctx,
-                   &(struct rendezvous_message){.type = RENDEZVOUS_HELD, .number = step, .status = !held});
+    job_member_send(ctx,
+                    &(struct rendezvous_message){.type = RENDEZVOUS_HELD, .number = step, .status = !held});
     job_changed(ctx);
 }
 
@@ -434,8 +434,8 @@ int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *pa
     int status = job_keep_open(ctx, true, error);
     where = decide_where(ctx, where);
     if (status != 0)
-        job_spoke_send(ctx,
-                       &(struct rendezvous_message){.type = RENDEZVOUS_HELD, .number = step, .status = 1});
+        job_member_send(ctx,
+                        &(struct rendezvous_message){.type = RENDEZVOUS_HELD, .number = step, .status = 1});
     if (status != 0 && (where & PHX_IN_PEER) != 0)
         job_peer_done(ctx, step, false);
     if (status == 0 && (where & PHX_IN_STORAGE) != 0)

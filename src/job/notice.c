@@ -20,7 +20,7 @@ void job_pact_notice(struct phx_context *ctx)
         return;
     ctx->pact.asked = true;
     if (!ctx->pact.open)
-        job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_NOTICE});
+        job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_NOTICE});
 }
 
 /* ---- rank 0 ---- */
@@ -106,7 +106,7 @@ void job_pact_told(struct phx_context *ctx, const struct rendezvous_message *mes
     pact->at = message->number;
     job_changed(ctx);
     struct rendezvous_message answer = {.type = RENDEZVOUS_SAVE_AT, .number = pact->made, .status = can};
-    job_spoke_send(ctx, &answer);
+    job_member_send(ctx, &answer);
 }
 
 int job_pact_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error)
@@ -123,8 +123,8 @@ int job_pact_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct
     if (status == 0 && pact->open && pact->at <= made) {
         *ret_save = pact->at == made;
         pact->open = false;
-        job_spoke_send(ctx,
-                       &(struct rendezvous_message){.type = RENDEZVOUS_SAVE_AT, .number = made, .status = 2});
+        job_member_send(
+            ctx, &(struct rendezvous_message){.type = RENDEZVOUS_SAVE_AT, .number = made, .status = 2});
     }
     job_pact_notice(ctx);
     return status;

@@ -149,8 +149,8 @@ static void push(struct phx_context *ctx)
 void job_peer_done(struct phx_context *ctx, uint64_t step, bool there)
 {
     ctx->keep.peer.sending = -1;
-    job_spoke_send(ctx,
-                   &(struct rendezvous_message){.type = RENDEZVOUS_COPIED, .number = step, .status = !there});
+    job_member_send(
+        ctx, &(struct rendezvous_message){.type = RENDEZVOUS_COPIED, .number = step, .status = !there});
     job_changed(ctx);
 }
 

@@ -83,8 +83,8 @@ int phx_retry(phx_context *ctx, const char *reason, struct phx_error *error)
 
 static void leave_members(struct phx_context *ctx)
 {
-    job_spoke_give_up(ctx);
-    job_spoke_stop(ctx);
+    job_member_give_up(ctx);
+    job_member_stop(ctx);
     job_coordinator_free(ctx);
     job_agree_reset(ctx);
 }
@@ -118,7 +118,7 @@ static int set_up(struct phx_context *ctx, struct rendezvous_name *names, uint8_
     ctx->members = members;
     job_flight_show(&ctx->flight, &ctx->settings, ctx->attempt);
     int status = ctx->settings.rank == 0 ? job_coordinator_new(ctx, error) : 0;
-    job_spoke_start(ctx);
+    job_member_start(ctx);
     if (status == 0)
         job_link_join(ctx);
     return status;

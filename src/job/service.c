@@ -199,7 +199,7 @@ static struct pollfd *fill(struct phx_context *ctx, struct pollfd *fds, size_t *
     }
     fds[0] = (struct pollfd){.fd = ctx->wake_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = ctx->link.conn.fd, .events = job_link_events(ctx)};
-    fds[2] = (struct pollfd){.fd = ctx->spoke.conn.fd, .events = job_spoke_events(ctx)};
+    fds[2] = (struct pollfd){.fd = ctx->member.conn.fd, .events = job_member_events(ctx)};
     *ret_count = 3 + job_coordinator_poll_fill(ctx, fds + 3);
     return fds;
 }
@@ -211,7 +211,7 @@ static int64_t earliest(int64_t a, int64_t b)
 
 static int poll_timeout_ms(const struct phx_context *ctx)
 {
-    int64_t at = earliest(earliest(job_link_timer(ctx), job_spoke_timer(ctx)), job_coordinator_timer(ctx));
+    int64_t at = earliest(earliest(job_link_timer(ctx), job_member_timer(ctx)), job_coordinator_timer(ctx));
     if (at == JOB_NEVER)
         return -1;
     int64_t left_ms = (at - job_now_ns() + 999999) / 1000000;
@@ -225,14 +225,14 @@ static void dispatch(struct phx_context *ctx, const struct pollfd *fds, size_t c
         (void)!eventfd_read(ctx->wake_fd, &ignored);
     if (fds[1].revents != 0 && fds[1].fd == ctx->link.conn.fd)
         job_link_ready(ctx, fds[1].revents);
-    if (fds[2].revents != 0 && fds[2].fd == ctx->spoke.conn.fd)
-        job_spoke_ready(ctx, fds[2].revents);
+    if (fds[2].revents != 0 && fds[2].fd == ctx->member.conn.fd)
+        job_member_ready(ctx, fds[2].revents);
     job_coordinator_ready(ctx, fds + 3, count - 3);
     int64_t now_ns = job_now_ns();
     if (job_link_timer(ctx) <= now_ns)
         job_link_tick(ctx, now_ns);
-    if (job_spoke_timer(ctx) <= now_ns)
-        job_spoke_tick(ctx, now_ns);
+    if (job_member_timer(ctx) <= now_ns)
+        job_member_tick(ctx, now_ns);
     if (job_coordinator_timer(ctx) <= now_ns)
         job_coordinator_tick(ctx, now_ns);
 }

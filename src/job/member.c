@@ -24,14 +24,14 @@ struct addrinfo *job_resolve(struct phx_context *ctx)
 
 static void close_spoke(struct phx_context *ctx)
 {
-    bool was_ready = ctx->spoke.state == SPOKE_READY;
-    job_conn_close(&ctx->spoke.conn);
+    bool was_ready = ctx->member.state == MEMBER_LINK_READY;
+    job_conn_close(&ctx->member.conn);
     if (!was_ready) {
-        ctx->spoke.state = SPOKE_DOWN;
-        ctx->spoke.retry_ns = job_backoff(&ctx->spoke.backoff_ns);
+        ctx->member.state = MEMBER_LINK_DOWN;
+        ctx->member.retry_ns = job_backoff(&ctx->member.backoff_ns);
         return;
     }
-    ctx->spoke.state = SPOKE_OFF;
+    ctx->member.state = MEMBER_LINK_OFF;
     if (!ctx->leaving && ctx->failure == 0)
         job_lose(ctx, 0);
     job_changed(ctx);
@@ -44,28 +44,28 @@ static void send_encoded(struct phx_context *ctx, const struct rendezvous_messag
     uint8_t *frame = size <= sizeof small ? small : malloc(size);
     if (frame != NULL)
         rendezvous_encode(message, frame);
-    if (frame == NULL || job_conn_queue(&ctx->spoke.conn, frame, size) != 0)
-        shutdown(ctx->spoke.conn.fd, SHUT_RDWR); /* poll reports it, and there it is closed */
-    else if (job_conn_pending(&ctx->spoke.conn))
+    if (frame == NULL || job_conn_queue(&ctx->member.conn, frame, size) != 0)
+        shutdown(ctx->member.conn.fd, SHUT_RDWR); /* poll reports it, and there it is closed */
+    else if (job_conn_pending(&ctx->member.conn))
         job_wake(ctx);
     if (frame != small)
         free(frame);
 }
 
-void job_spoke_send(struct phx_context *ctx, const struct rendezvous_message *message)
+void job_member_send(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     if (ctx->coordinator != NULL)
         job_coordinator_receive(ctx, 0, message);
-    else if (ctx->spoke.state == SPOKE_READY)
+    else if (ctx->member.state == MEMBER_LINK_READY)
         send_encoded(ctx, message);
 }
 
-void job_spoke_give_up(struct phx_context *ctx)
+void job_member_give_up(struct phx_context *ctx)
 {
     struct rendezvous_message message = {.type = RENDEZVOUS_GAVE_UP, .rank = ctx->settings.rank};
     if (ctx->coordinator != NULL)
         job_coordinator_broadcast(ctx, &message);
-    else if (ctx->spoke.state == SPOKE_READY)
+    else if (ctx->member.state == MEMBER_LINK_READY)
         send_encoded(ctx, &message);
 }
 
@@ -86,7 +86,7 @@ static void hello(struct phx_context *ctx)
                                          .key_len = (uint32_t)strlen(settings->jobset),
                                          .value = bytes,
                                          .value_len = (uint32_t)rendezvous_put_name(&name, bytes)};
-    ctx->spoke.state = SPOKE_JOINING;
+    ctx->member.state = MEMBER_LINK_JOINING;
     send_encoded(ctx, &message);
 }
 
@@ -96,7 +96,7 @@ static void learn_address(struct phx_context *ctx)
     struct sockaddr_storage address;
     socklen_t size = sizeof address;
     char *out = ctx->settings.address;
-    if (out[0] == '\0' && getsockname(ctx->spoke.conn.fd, (struct sockaddr *)&address, &size) == 0 &&
+    if (out[0] == '\0' && getsockname(ctx->member.conn.fd, (struct sockaddr *)&address, &size) == 0 &&
         getnameinfo((struct sockaddr *)&address, size, out, sizeof ctx->settings.address, NULL, 0,
                     NI_NUMERICHOST) != 0)
         out[0] = '\0';
@@ -115,7 +115,7 @@ static bool is_self(int fd)
 
 static void connected(struct phx_context *ctx)
 {
-    int fd = ctx->spoke.conn.fd, on = 1, idle_s = 10, interval_s = 2, probes = 3;
+    int fd = ctx->member.conn.fd, on = 1, idle_s = 10, interval_s = 2, probes = 3;
     if (is_self(fd)) {
         close_spoke(ctx);
         return;
@@ -139,16 +139,16 @@ static void connect_hub(struct phx_context *ctx)
             continue;
         int status = connect(fd, at->ai_addr, at->ai_addrlen);
         if (status == 0 || errno == EINPROGRESS) {
-            job_conn_open(&ctx->spoke.conn, fd);
-            ctx->spoke.state = SPOKE_CONNECTING;
+            job_conn_open(&ctx->member.conn, fd);
+            ctx->member.state = MEMBER_LINK_CONNECTING;
             if (status == 0)
                 connected(ctx);
             break;
         }
         close(fd);
     }
-    if (ctx->spoke.state == SPOKE_DOWN)
-        ctx->spoke.retry_ns = job_backoff(&ctx->spoke.backoff_ns);
+    if (ctx->member.state == MEMBER_LINK_DOWN)
+        ctx->member.retry_ns = job_backoff(&ctx->member.backoff_ns);
     if (found != NULL)
         freeaddrinfo(found);
 }
@@ -170,8 +170,8 @@ static void on_table(struct phx_context *ctx, const struct rendezvous_message *m
     if (ctx->settings.standalone)
         ctx->attempt = message->attempt;
     ctx->met = true;
-    if (ctx->spoke.state == SPOKE_JOINING)
-        ctx->spoke.state = SPOKE_READY;
+    if (ctx->member.state == MEMBER_LINK_JOINING)
+        ctx->member.state = MEMBER_LINK_READY;
     job_agree_start(ctx, (struct job_checkpoint_ref){message->status == 1, message->number, message->rank});
 }
 
@@ -192,7 +192,7 @@ static void on_reply(struct phx_context *ctx, const struct rendezvous_message *m
     job_changed(ctx);
 }
 
-void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message *message)
+void job_member_receive(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     uint32_t rank = message->rank;
     bool about_rank = message->type == RENDEZVOUS_GONE || message->type == RENDEZVOUS_LEFT;
@@ -217,7 +217,7 @@ void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message 
         break;
     case RENDEZVOUS_GONE: /* goodbye first: the program may end as soon as it learns of the loss */
         if (ctx->coordinator == NULL)
-            job_spoke_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_GAVE_UP});
+            job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_GAVE_UP});
         job_lose(ctx, rank);
         break;
     case RENDEZVOUS_GAVE_UP: /* the coordinator goes on under another attempt */
@@ -262,64 +262,64 @@ void job_spoke_receive(struct phx_context *ctx, const struct rendezvous_message 
 
 static int receive(struct phx_context *ctx)
 {
-    if (job_conn_read(&ctx->spoke.conn) != 0)
+    if (job_conn_read(&ctx->member.conn) != 0)
         return -1;
     for (;;) {
         struct rendezvous_message message;
         size_t len, used;
-        const uint8_t *data = job_conn_data(&ctx->spoke.conn, &len);
+        const uint8_t *data = job_conn_data(&ctx->member.conn, &len);
         int status = data == NULL ? 0 : rendezvous_decode(data, len, RENDEZVOUS_BODY_MAX, &message, &used);
         if (status <= 0)
             return status;
-        job_spoke_receive(ctx, &message);
-        job_conn_take(&ctx->spoke.conn, used);
+        job_member_receive(ctx, &message);
+        job_conn_take(&ctx->member.conn, used);
     }
 }
 
-void job_spoke_start(struct phx_context *ctx)
+void job_member_start(struct phx_context *ctx)
 {
-    job_conn_init(&ctx->spoke.conn);
-    ctx->spoke.state = ctx->settings.rank == 0 ? SPOKE_OFF : SPOKE_DOWN;
-    ctx->spoke.retry_ns = ctx->spoke.backoff_ns =
+    job_conn_init(&ctx->member.conn);
+    ctx->member.state = ctx->settings.rank == 0 ? MEMBER_LINK_OFF : MEMBER_LINK_DOWN;
+    ctx->member.retry_ns = ctx->member.backoff_ns =
         0; /* what the attempt before met says nothing of this one */
 }
 
-void job_spoke_stop(struct phx_context *ctx)
+void job_member_stop(struct phx_context *ctx)
 {
-    job_conn_close(&ctx->spoke.conn);
+    job_conn_close(&ctx->member.conn);
 }
 
-short job_spoke_events(const struct phx_context *ctx)
+short job_member_events(const struct phx_context *ctx)
 {
-    if (ctx->spoke.state == SPOKE_CONNECTING)
+    if (ctx->member.state == MEMBER_LINK_CONNECTING)
         return POLLOUT;
-    return (short)(POLLIN | (job_conn_pending(&ctx->spoke.conn) ? POLLOUT : 0));
+    return (short)(POLLIN | (job_conn_pending(&ctx->member.conn) ? POLLOUT : 0));
 }
 
-void job_spoke_ready(struct phx_context *ctx, short events)
+void job_member_ready(struct phx_context *ctx, short events)
 {
-    if (ctx->spoke.state == SPOKE_CONNECTING) {
+    if (ctx->member.state == MEMBER_LINK_CONNECTING) {
         int status = 0;
         socklen_t size = sizeof status;
-        if (getsockopt(ctx->spoke.conn.fd, SOL_SOCKET, SO_ERROR, &status, &size) != 0 || status != 0)
+        if (getsockopt(ctx->member.conn.fd, SOL_SOCKET, SO_ERROR, &status, &size) != 0 || status != 0)
             close_spoke(ctx);
         else
             connected(ctx);
         return;
     }
-    bool broken = (events & POLLOUT) != 0 && job_conn_flush(&ctx->spoke.conn) != 0;
+    bool broken = (events & POLLOUT) != 0 && job_conn_flush(&ctx->member.conn) != 0;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive(ctx) != 0)
         broken = true;
     if (broken)
         close_spoke(ctx);
 }
 
-int64_t job_spoke_timer(const struct phx_context *ctx)
+int64_t job_member_timer(const struct phx_context *ctx)
 {
-    return ctx->spoke.state == SPOKE_DOWN ? ctx->spoke.retry_ns : JOB_NEVER;
+    return ctx->member.state == MEMBER_LINK_DOWN ? ctx->member.retry_ns : JOB_NEVER;
 }
 
-void job_spoke_tick(struct phx_context *ctx, int64_t now_ns)
+void job_member_tick(struct phx_context *ctx, int64_t now_ns)
 {
     (void)now_ns;
     connect_hub(ctx);
