@@ -1,5 +1,5 @@
-/* A rank's side of the negotiation of which checkpoint the gang restores. Rank 0's other side is council.c;
- * plan.c makes the choice.
+/* A rank's side of the negotiation of which checkpoint the gang restores. Rank 0's other side is
+ * restore_coordinator.c; plan.c makes the choice.
  *
  * The newest commit arrives with the table of ranks. Each rank offers what it can give: shards in its
  * machine's folder in memory, its shard of that commit, and older shards. Rank 0 names a source for each
@@ -67,7 +67,7 @@ void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref committe
     if (ctx->server != NULL)
         transfer_serve_attempt(ctx->server, ctx->attempt);
     agreement->asked = AGREE_OFFER;
-    if (ctx->coordinator != NULL && !job_council_start(ctx))
+    if (ctx->coordinator != NULL && !job_restore_coordinator_start(ctx))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
     job_changed(ctx);
 }
@@ -78,7 +78,7 @@ void job_agree_reset(struct phx_context *ctx)
     free(ctx->agreement.dump);
     job_cut_drop(&ctx->agreement.cut);
     ctx->agreement = (struct job_agreement){0};
-    job_council_stop(ctx);
+    job_restore_coordinator_stop(ctx);
 }
 
 /* ---- offers ---- */

@@ -9,7 +9,7 @@
  *     link.c                           the connection to the agent
  *     member.c                         this rank's messages to and from the coordinator
  *     coordinator.c                    rank 0's other side, to which all ranks connect, itself included
- *     agree.c, council.c               both sides of the negotiation of the checkpoint to restore
+ *     agree.c, restore_coordinator.c               both sides of the negotiation of the checkpoint to restore
  *     store.c                          slots that the agent moves to and from an object store
  *     keep.c                           checkpoints in memory, and the thread that seals them
  *     adopt.c                          moves a shard that came from elsewhere into a slot
@@ -59,7 +59,7 @@
 #define JOB_SAVED_MAX 16        /* shards that may wait for their commit */
 
 struct job_coordinator;
-struct job_council;
+struct job_restore_coordinator;
 struct transfer_server;
 
 /* A caller in phx_kv_put or phx_kv_get, on its stack. */
@@ -294,9 +294,9 @@ struct phx_context {
 
     bool dumping; /* this attempt writes a dying checkpoint, and nothing else */
     struct job_agreement agreement;
-    struct job_council *council; /* rank 0 only */
-    struct keys keys;            /* of all ranks, as far as known */
-    bool keys_saved;             /* this rank or a neighbour has saved them in the folder in memory */
+    struct job_restore_coordinator *restore_coordinator; /* rank 0 only */
+    struct keys keys;                                    /* of all ranks, as far as known */
+    bool keys_saved; /* this rank or a neighbour has saved them in the folder in memory */
 
     int failure; /* 0, PHX_ERROR_PEER, PHX_ERROR_REJOIN, PHX_ERROR_FENCED */
     struct job_rejoin rejoin;
@@ -604,13 +604,16 @@ void job_dump_answer(struct phx_context *ctx); /* writes it, without the mutex m
  * make), PHX_ERROR_NONE with the reason if not. */
 int job_dump_end(struct phx_context *ctx, struct phx_error *error);
 
-/* ---- council.c: rank 0; mutex held ---- */
+/* ---- restore_coordinator.c: rank 0; mutex held ---- */
 
-bool job_council_start(struct phx_context *ctx); /* false: no memory */
-void job_council_stop(struct phx_context *ctx);
-void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
-void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
-void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
-void job_council_key(struct phx_context *ctx, uint32_t rank, uint64_t key);
+bool job_restore_coordinator_start(struct phx_context *ctx); /* false: no memory */
+void job_restore_coordinator_stop(struct phx_context *ctx);
+void job_restore_coordinator_offers(struct phx_context *ctx, uint32_t rank,
+                                    const struct rendezvous_message *message);
+void job_restore_coordinator_keys(struct phx_context *ctx, uint32_t rank,
+                                  const struct rendezvous_message *message);
+void job_restore_coordinator_answer(struct phx_context *ctx, uint32_t rank,
+                                    const struct rendezvous_message *message);
+void job_restore_coordinator_key(struct phx_context *ctx, uint32_t rank, uint64_t key);
 
 #endif

@@ -304,16 +304,16 @@ void job_coordinator_receive(struct phx_context *ctx, uint32_t rank, const struc
         job_pact_answered(ctx, message);
         break;
     case RENDEZVOUS_ANSWER:
-        job_council_answer(ctx, rank, message);
+        job_restore_coordinator_answer(ctx, rank, message);
         break;
     case RENDEZVOUS_OFFERS:
-        job_council_offers(ctx, rank, message);
+        job_restore_coordinator_offers(ctx, rank, message);
         break;
     case RENDEZVOUS_KEYS:
-        job_council_keys(ctx, rank, message);
+        job_restore_coordinator_keys(ctx, rank, message);
         break;
     case RENDEZVOUS_KEY:
-        job_council_key(ctx, rank, message->number);
+        job_restore_coordinator_key(ctx, rank, message->number);
         break;
     case RENDEZVOUS_LEAVE:
         on_leave(ctx, rank);

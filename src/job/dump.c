@@ -1,7 +1,7 @@
 /* A dying checkpoint, a survivor's side: the shards that rank 0 gave it, its own and lost ranks', go from its
  * machine's memory to storage under the new attempt, as those of the whole world. When all survivors have
  * written theirs, each reports its part as saved, and the controller commits. Then the processes wait for
- * their end. What is planned and refused: council.c, plan.h. */
+ * their end. What is planned and refused: restore_coordinator.c, plan.h. */
 #include "job/context.h"
 
 #include <stdlib.h>

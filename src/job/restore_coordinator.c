@@ -11,7 +11,7 @@
 #include "job/offer.h"
 #include "job/settings.h"
 
-struct job_council {
+struct job_restore_coordinator {
     struct plan_offer *offers;
     size_t count, cap;
     uint32_t *rounds;  /* [world] the last round that each has answered; offers are round 0 */
@@ -37,47 +37,47 @@ struct job_council {
     uint32_t unregistered; /* ranks that have not */
 };
 
-bool job_council_start(struct phx_context *ctx)
+bool job_restore_coordinator_start(struct phx_context *ctx)
 {
     uint32_t world = ctx->settings.world;
-    struct job_council *council = calloc(1, sizeof *council);
-    ctx->council = council;
-    if (council == NULL)
+    struct job_restore_coordinator *coordinator = calloc(1, sizeof *coordinator);
+    ctx->restore_coordinator = coordinator;
+    if (coordinator == NULL)
         return false;
-    council->rounds = calloc(world, sizeof *council->rounds);
-    council->offered = calloc(world, sizeof *council->offered);
-    council->own = calloc(world, sizeof *council->own);
-    council->sources = calloc(world, sizeof *council->sources);
-    council->machines = calloc(world, sizeof *council->machines);
-    council->wanted = calloc(world, sizeof *council->wanted);
-    council->registered = calloc(world, sizeof *council->registered);
-    council->has_registered = calloc(world, sizeof *council->has_registered);
-    council->waiting = council->unregistered = world;
-    for (uint32_t rank = 0; council->machines != NULL && rank < world; rank++)
-        council->machines[rank] = ctx->names[rank].machine;
-    return council->rounds != NULL && council->offered != NULL && council->own != NULL &&
-           council->sources != NULL && council->machines != NULL && council->wanted != NULL &&
-           council->registered != NULL && council->has_registered != NULL;
+    coordinator->rounds = calloc(world, sizeof *coordinator->rounds);
+    coordinator->offered = calloc(world, sizeof *coordinator->offered);
+    coordinator->own = calloc(world, sizeof *coordinator->own);
+    coordinator->sources = calloc(world, sizeof *coordinator->sources);
+    coordinator->machines = calloc(world, sizeof *coordinator->machines);
+    coordinator->wanted = calloc(world, sizeof *coordinator->wanted);
+    coordinator->registered = calloc(world, sizeof *coordinator->registered);
+    coordinator->has_registered = calloc(world, sizeof *coordinator->has_registered);
+    coordinator->waiting = coordinator->unregistered = world;
+    for (uint32_t rank = 0; coordinator->machines != NULL && rank < world; rank++)
+        coordinator->machines[rank] = ctx->names[rank].machine;
+    return coordinator->rounds != NULL && coordinator->offered != NULL && coordinator->own != NULL &&
+           coordinator->sources != NULL && coordinator->machines != NULL && coordinator->wanted != NULL &&
+           coordinator->registered != NULL && coordinator->has_registered != NULL;
 }
 
-void job_council_stop(struct phx_context *ctx)
+void job_restore_coordinator_stop(struct phx_context *ctx)
 {
-    struct job_council *council = ctx->council;
-    if (council == NULL)
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
+    if (coordinator == NULL)
         return;
-    free(council->offers);
-    free(council->rounds);
-    free(council->offered);
-    free(council->own);
-    free(council->sources);
-    free(council->machines);
-    free(council->wanted);
-    free(council->registered);
-    free(council->dump_sources);
-    free(council->cut_sources);
-    free(council->has_registered);
-    free(council);
-    ctx->council = NULL;
+    free(coordinator->offers);
+    free(coordinator->rounds);
+    free(coordinator->offered);
+    free(coordinator->own);
+    free(coordinator->sources);
+    free(coordinator->machines);
+    free(coordinator->wanted);
+    free(coordinator->registered);
+    free(coordinator->dump_sources);
+    free(coordinator->cut_sources);
+    free(coordinator->has_registered);
+    free(coordinator);
+    ctx->restore_coordinator = NULL;
 }
 
 /* ---- the plan ---- */
@@ -85,26 +85,26 @@ void job_council_stop(struct phx_context *ctx)
 /* The first rank without a whole shard of the newest commit. */
 static uint32_t find_culprit(const struct phx_context *ctx)
 {
-    const struct job_council *council = ctx->council;
+    const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
-        council->offered[rank] = false;
-    for (size_t i = 0; i < council->count; i++) {
-        const struct plan_offer *at = &council->offers[i];
+        coordinator->offered[rank] = false;
+    for (size_t i = 0; i < coordinator->count; i++) {
+        const struct plan_offer *at = &coordinator->offers[i];
         if (!at->struck && at->offer.step == committed->step && at->offer.attempt == committed->attempt)
-            council->offered[at->holder] = true;
+            coordinator->offered[at->holder] = true;
     }
     uint32_t rank = 0;
-    while (rank + 1 < ctx->settings.world && council->offered[rank])
+    while (rank + 1 < ctx->settings.world && coordinator->offered[rank])
         rank++;
     return rank;
 }
 
 static void conclude(struct phx_context *ctx, bool found)
 {
-    const struct job_council *council = ctx->council;
+    const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
-    const struct plan_choice *choice = &council->choice;
+    const struct plan_choice *choice = &coordinator->choice;
     struct rendezvous_message message = {.type = RENDEZVOUS_AGREED, .status = AGREED_NONE};
     if (found) {
         bool stored = choice->stored || (committed->valid && committed->step == choice->step &&
@@ -121,18 +121,18 @@ static void conclude(struct phx_context *ctx, bool found)
 
 static void tell_sources(struct phx_context *ctx)
 {
-    struct job_council *council = ctx->council;
-    council->round++;
-    council->waiting = ctx->settings.world;
-    council->struck = false;
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
+    coordinator->round++;
+    coordinator->waiting = ctx->settings.world;
+    coordinator->struck = false;
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++) {
-        const struct plan_offer *source = &council->offers[council->sources[rank]];
+        const struct plan_offer *source = &coordinator->offers[coordinator->sources[rank]];
         uint8_t bytes[SOURCE_SIZE_MAX];
-        size_t len = job_agree_put_source(&source->offer, &council->choice, bytes);
+        size_t len = job_agree_put_source(&source->offer, &coordinator->choice, bytes);
         struct rendezvous_message message = {.type = RENDEZVOUS_SOURCE,
-                                             .number = council->choice.step,
-                                             .rank = council->choice.attempt,
-                                             .world = council->round,
+                                             .number = coordinator->choice.step,
+                                             .rank = coordinator->choice.attempt,
+                                             .world = coordinator->round,
                                              .status = source->holder,
                                              .value = bytes,
                                              .value_len = (uint32_t)len};
@@ -143,23 +143,23 @@ static void tell_sources(struct phx_context *ctx)
 /* Tells every rank which rank gives each shard of the other world. */
 static bool tell_cut(struct phx_context *ctx)
 {
-    struct job_council *council = ctx->council;
-    uint8_t *bytes = malloc((size_t)council->cut * PART_SIZE);
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
+    uint8_t *bytes = malloc((size_t)coordinator->cut * PART_SIZE);
     size_t len = 0;
     if (bytes == NULL)
         return false;
-    council->round++;
-    council->waiting = ctx->settings.world;
-    council->struck = false;
-    for (uint32_t rank = 0; rank < council->cut; rank++) {
-        const struct plan_offer *source = &council->offers[council->cut_sources[rank]];
+    coordinator->round++;
+    coordinator->waiting = ctx->settings.world;
+    coordinator->struck = false;
+    for (uint32_t rank = 0; rank < coordinator->cut; rank++) {
+        const struct plan_offer *source = &coordinator->offers[coordinator->cut_sources[rank]];
         len += job_cut_put(&(struct job_part){source->holder, source->offer}, bytes + len);
     }
     struct rendezvous_message message = {.type = RENDEZVOUS_CUT,
-                                         .number = council->choice.step,
-                                         .rank = council->choice.attempt,
-                                         .world = council->round,
-                                         .status = council->cut,
+                                         .number = coordinator->choice.step,
+                                         .rank = coordinator->choice.attempt,
+                                         .world = coordinator->round,
+                                         .status = coordinator->cut,
                                          .value = bytes,
                                          .value_len = (uint32_t)len};
     job_coordinator_broadcast(ctx, &message);
@@ -178,10 +178,10 @@ static void want(const struct phx_context *ctx, uint64_t *wanted, uint32_t world
 /* Does a rank take its part of what is in storage from what another world has saved? */
 static bool uses_shares(const struct phx_context *ctx)
 {
-    const struct job_council *council = ctx->council;
+    const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     bool any = false;
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
-        any = any || council->offers[council->sources[rank]].offer.place == OFFER_SHARE;
+        any = any || coordinator->offers[coordinator->sources[rank]].offer.place == OFFER_SHARE;
     return any;
 }
 
@@ -189,19 +189,20 @@ static bool uses_shares(const struct phx_context *ctx)
  * storage when the storage would have to be resharded as well. */
 static bool is_better(const struct phx_context *ctx, const struct plan_choice *choice, bool found)
 {
-    const struct plan_choice *best = &ctx->council->choice;
+    const struct plan_choice *best = &ctx->restore_coordinator->choice;
     int order = found ? plan_compare(choice->step, choice->attempt, best->step, best->attempt) : 1;
-    return !choice->stored && (order > 0 || (order == 0 && ctx->council->cut == 0 && uses_shares(ctx)));
+    return !choice->stored &&
+           (order > 0 || (order == 0 && ctx->restore_coordinator->cut == 0 && uses_shares(ctx)));
 }
 
 /* Is there a better one that was kept by a world of this size? Out of memory there is none. */
 static bool look_at_world(struct phx_context *ctx, uint32_t world, bool found)
 {
-    struct job_council *council = ctx->council;
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     uint64_t *keys = calloc(world, sizeof *keys);
     uint32_t *sources = calloc(world, sizeof *sources);
     struct plan_input input = {
-        .world = world, .keys = keys, .offers = council->offers, .count = council->count};
+        .world = world, .keys = keys, .offers = coordinator->offers, .count = coordinator->count};
     struct plan_choice choice;
     bool better = keys != NULL && sources != NULL;
     if (better && ctx->keys.world == world)
@@ -213,10 +214,10 @@ static bool look_at_world(struct phx_context *ctx, uint32_t world, bool found)
         free(sources);
         return false;
     }
-    free(council->cut_sources);
-    council->cut_sources = sources;
-    council->cut = world;
-    council->choice = choice;
+    free(coordinator->cut_sources);
+    coordinator->cut_sources = sources;
+    coordinator->cut = world;
+    coordinator->choice = choice;
     return true;
 }
 
@@ -231,24 +232,24 @@ static bool look_at_other_worlds(struct phx_context *ctx, const struct plan_inpu
 
 static void plan_restore(struct phx_context *ctx)
 {
-    struct job_council *council = ctx->council;
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     uint32_t world = ctx->settings.world;
     bool fresh = ctx->keys.list == NULL || ctx->keys.world == world;
-    want(ctx, council->wanted, world);
+    want(ctx, coordinator->wanted, world);
     for (uint32_t rank = 0; rank < world && fresh; rank++) /* else they are those of the world before */
-        if (council->own[rank] != 0)
-            council->wanted[rank] = council->own[rank];
+        if (coordinator->own[rank] != 0)
+            coordinator->wanted[rank] = coordinator->own[rank];
     struct plan_input input = {.world = world,
-                               .machines = council->machines,
-                               .keys = council->wanted,
-                               .offers = council->offers,
-                               .count = council->count};
-    enum plan_result result = plan_make(&input, council->sources, &council->choice);
-    council->cut = 0;
+                               .machines = coordinator->machines,
+                               .keys = coordinator->wanted,
+                               .offers = coordinator->offers,
+                               .count = coordinator->count};
+    enum plan_result result = plan_make(&input, coordinator->sources, &coordinator->choice);
+    coordinator->cut = 0;
     bool found = look_at_other_worlds(ctx, &input, result == PLAN_FOUND);
-    if (result == PLAN_OUT_OF_MEMORY || (council->cut > 0 && !tell_cut(ctx)))
+    if (result == PLAN_OUT_OF_MEMORY || (coordinator->cut > 0 && !tell_cut(ctx)))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
-    else if (found && council->cut == 0)
+    else if (found && coordinator->cut == 0)
         tell_sources(ctx);
     else if (!found)
         conclude(ctx, false);
@@ -267,7 +268,7 @@ static void refuse(struct phx_context *ctx, const char *text)
 
 static void refuse_incomplete(struct phx_context *ctx)
 {
-    const struct plan_choice *choice = &ctx->council->choice;
+    const struct plan_choice *choice = &ctx->restore_coordinator->choice;
     char text[200];
     if (choice->missing == 0)
         snprintf(text, sizeof text, "no rank holds a step newer than the newest commit");
@@ -282,24 +283,24 @@ static void refuse_incomplete(struct phx_context *ctx)
 /* Each survivor hears of all that it writes, be it nothing. */
 static bool tell_dump(struct phx_context *ctx)
 {
-    struct job_council *council = ctx->council;
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     uint32_t full = ctx->settings.full_world;
     uint8_t *bytes = malloc((size_t)full * DUMP_ITEM_SIZE);
-    council->round++;
-    council->waiting = ctx->settings.world;
-    council->struck = false;
+    coordinator->round++;
+    coordinator->waiting = ctx->settings.world;
+    coordinator->struck = false;
     for (uint32_t rank = 0; bytes != NULL && rank < ctx->settings.world; rank++) {
         size_t len = 0;
         for (uint32_t target = 0; target < full; target++) {
-            const struct plan_offer *source = &council->offers[council->dump_sources[target]];
+            const struct plan_offer *source = &coordinator->offers[coordinator->dump_sources[target]];
             if (source->holder != rank)
                 continue;
             job_dump_put(&(struct job_dump_item){target, source->offer}, bytes + len);
             len += DUMP_ITEM_SIZE;
         }
         struct rendezvous_message message = {.type = RENDEZVOUS_DUMP,
-                                             .number = council->choice.step,
-                                             .world = council->round,
+                                             .number = coordinator->choice.step,
+                                             .world = coordinator->round,
                                              .value = bytes,
                                              .value_len = (uint32_t)len};
         job_coordinator_send(ctx, rank, &message);
@@ -311,20 +312,20 @@ static bool tell_dump(struct phx_context *ctx)
 /* Plans a dying checkpoint. No shard moves: the rank that holds a shard writes it. */
 static void plan_dying(struct phx_context *ctx)
 {
-    struct job_council *council = ctx->council;
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
     uint32_t full = ctx->settings.full_world;
     struct offer stored = {.step = committed->step, .attempt = committed->attempt};
-    if (council->dump_sources == NULL)
-        council->dump_sources = calloc(full, sizeof *council->dump_sources);
+    if (coordinator->dump_sources == NULL)
+        coordinator->dump_sources = calloc(full, sizeof *coordinator->dump_sources);
     uint64_t *wanted = calloc(full, sizeof *wanted);
     enum plan_result result = PLAN_OUT_OF_MEMORY;
-    if (wanted != NULL && council->dump_sources != NULL) {
+    if (wanted != NULL && coordinator->dump_sources != NULL) {
         want(ctx, wanted, full);
         struct plan_input input = {
-            .world = full, .keys = wanted, .offers = council->offers, .count = council->count};
-        result =
-            plan_dump(&input, committed->valid ? &stored : NULL, council->dump_sources, &council->choice);
+            .world = full, .keys = wanted, .offers = coordinator->offers, .count = coordinator->count};
+        result = plan_dump(&input, committed->valid ? &stored : NULL, coordinator->dump_sources,
+                           &coordinator->choice);
     }
     free(wanted);
     if (ctx->settings.checkpoint_dir[0] == '\0')
@@ -337,31 +338,31 @@ static void plan_dying(struct phx_context *ctx)
 
 static void answer_dump(struct phx_context *ctx, const struct rendezvous_message *message)
 {
-    struct job_council *council = ctx->council;
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     if (message->status == 0 && message->rank < ctx->settings.full_world) {
-        council->offers[council->dump_sources[message->rank]].struck = true;
-        council->struck = true;
+        coordinator->offers[coordinator->dump_sources[message->rank]].struck = true;
+        coordinator->struck = true;
     } else if (message->status != 1) {
-        council->failed = true;
-        snprintf(council->failure, sizeof council->failure, "no dying checkpoint: %.*s",
+        coordinator->failed = true;
+        snprintf(coordinator->failure, sizeof coordinator->failure, "no dying checkpoint: %.*s",
                  (int)message->value_len, (const char *)message->value);
     }
-    if (--council->waiting > 0)
+    if (--coordinator->waiting > 0)
         return;
-    if (council->failed)
-        refuse(ctx, council->failure);
-    else if (council->struck)
+    if (coordinator->failed)
+        refuse(ctx, coordinator->failure);
+    else if (coordinator->struck)
         plan_dying(ctx);
     else
         job_coordinator_broadcast(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_AGREED,
                                                                     .status = AGREED_FOUND,
-                                                                    .number = council->choice.step,
+                                                                    .number = coordinator->choice.step,
                                                                     .rank = ctx->attempt});
 }
 
 static void plan(struct phx_context *ctx)
 {
-    ctx->council->planned = true;
+    ctx->restore_coordinator->planned = true;
     if (ctx->dumping)
         plan_dying(ctx);
     else
@@ -370,21 +371,22 @@ static void plan(struct phx_context *ctx)
 
 /* ---- offers ---- */
 
-static bool add_offers(struct job_council *council, uint32_t holder, const struct rendezvous_message *message)
+static bool add_offers(struct job_restore_coordinator *coordinator, uint32_t holder,
+                       const struct rendezvous_message *message)
 {
     size_t count = message->value_len / OFFER_SIZE;
-    if (council->count + count > council->cap) {
-        size_t cap = council->cap * 2 + count + OFFER_MAX;
-        struct plan_offer *larger = realloc(council->offers, cap * sizeof *larger);
+    if (coordinator->count + count > coordinator->cap) {
+        size_t cap = coordinator->cap * 2 + count + OFFER_MAX;
+        struct plan_offer *larger = realloc(coordinator->offers, cap * sizeof *larger);
         if (larger == NULL)
             return false;
-        council->offers = larger;
-        council->cap = cap;
+        coordinator->offers = larger;
+        coordinator->cap = cap;
     }
     for (size_t i = 0; i < count; i++) {
-        struct plan_offer *at = &council->offers[council->count];
+        struct plan_offer *at = &coordinator->offers[coordinator->count];
         *at = (struct plan_offer){.holder = holder};
-        council->count += offer_get(message->value + i * OFFER_SIZE, &at->offer);
+        coordinator->count += offer_get(message->value + i * OFFER_SIZE, &at->offer);
     }
     return true;
 }
@@ -392,47 +394,51 @@ static bool add_offers(struct job_council *council, uint32_t holder, const struc
 /* Somebody's regions are not known, and somebody else knows all or knows it better. */
 static bool should_ask(const struct phx_context *ctx)
 {
-    const struct job_council *council = ctx->council;
+    const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     bool unknown = false;
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
-        unknown = unknown || council->own[rank] == 0;
-    return unknown && council->count > 0 && council->keys_known &&
-           (ctx->keys.list == NULL || ctx->keys.attempt < council->keys_attempt);
+        unknown = unknown || coordinator->own[rank] == 0;
+    return unknown && coordinator->count > 0 && coordinator->keys_known &&
+           (ctx->keys.list == NULL || ctx->keys.attempt < coordinator->keys_attempt);
 }
 
 static void all_offered(struct phx_context *ctx)
 {
-    struct job_council *council = ctx->council;
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     if (!should_ask(ctx)) {
         plan(ctx);
         return;
     }
-    council->keys_asked = true;
-    job_coordinator_send(ctx, council->keys_rank, &(struct rendezvous_message){.type = RENDEZVOUS_ASK_KEYS});
+    coordinator->keys_asked = true;
+    job_coordinator_send(ctx, coordinator->keys_rank,
+                         &(struct rendezvous_message){.type = RENDEZVOUS_ASK_KEYS});
 }
 
-void job_council_offers(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
+void job_restore_coordinator_offers(struct phx_context *ctx, uint32_t rank,
+                                    const struct rendezvous_message *message)
 {
-    struct job_council *council = ctx->council;
-    if (council == NULL || council->planned || council->offered[rank])
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
+    if (coordinator == NULL || coordinator->planned || coordinator->offered[rank])
         return;
-    council->offered[rank] = true;
-    council->own[rank] = message->number;
-    if (message->status != 0 && (!council->keys_known || message->attempt > council->keys_attempt)) {
-        council->keys_known = true;
-        council->keys_rank = rank;
-        council->keys_attempt = message->attempt;
+    coordinator->offered[rank] = true;
+    coordinator->own[rank] = message->number;
+    if (message->status != 0 && (!coordinator->keys_known || message->attempt > coordinator->keys_attempt)) {
+        coordinator->keys_known = true;
+        coordinator->keys_rank = rank;
+        coordinator->keys_attempt = message->attempt;
     }
-    if (!add_offers(council, rank, message))
+    if (!add_offers(coordinator, rank, message))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
-    else if (--council->waiting == 0)
+    else if (--coordinator->waiting == 0)
         all_offered(ctx);
 }
 
-void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
+void job_restore_coordinator_keys(struct phx_context *ctx, uint32_t rank,
+                                  const struct rendezvous_message *message)
 {
-    struct job_council *council = ctx->council;
-    if (council == NULL || council->planned || !council->keys_asked || rank != council->keys_rank)
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
+    if (coordinator == NULL || coordinator->planned || !coordinator->keys_asked ||
+        rank != coordinator->keys_rank)
         return;
     job_keys_told(ctx, message);
     plan(ctx);
@@ -440,42 +446,44 @@ void job_council_keys(struct phx_context *ctx, uint32_t rank, const struct rende
 
 /* Strikes off the damaged shards that the answer names, and takes the alternatives that it offers; false: the
  * answer names none. */
-static bool strike(struct job_council *council, uint32_t rank, const struct rendezvous_message *message)
+static bool strike(struct job_restore_coordinator *coordinator, uint32_t rank,
+                   const struct rendezvous_message *message)
 {
     struct jobwire_reader reader = {.data = message->value, .len = message->value_len};
-    bool any = council->cut == 0;
+    bool any = coordinator->cut == 0;
     if (any)
-        council->offers[council->sources[rank]].struck = true;
-    if (any && !add_offers(council, rank, message))
+        coordinator->offers[coordinator->sources[rank]].struck = true;
+    if (any && !add_offers(coordinator, rank, message))
         return false;
-    while (council->cut > 0 && reader.pos < reader.len) {
+    while (coordinator->cut > 0 && reader.pos < reader.len) {
         uint32_t old = (uint32_t)jobwire_get(&reader, 4);
-        if (reader.broken || old >= council->cut)
+        if (reader.broken || old >= coordinator->cut)
             return false;
-        council->offers[council->cut_sources[old]].struck = any = true;
+        coordinator->offers[coordinator->cut_sources[old]].struck = any = true;
     }
-    council->struck = true;
+    coordinator->struck = true;
     return any;
 }
 
-void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
+void job_restore_coordinator_answer(struct phx_context *ctx, uint32_t rank,
+                                    const struct rendezvous_message *message)
 {
-    struct job_council *council = ctx->council;
-    if (council == NULL || ctx->agreement.settled || message->world != council->round ||
-        council->rounds[rank] == council->round)
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
+    if (coordinator == NULL || ctx->agreement.settled || message->world != coordinator->round ||
+        coordinator->rounds[rank] == coordinator->round)
         return;
-    council->rounds[rank] = council->round;
+    coordinator->rounds[rank] = coordinator->round;
     if (ctx->dumping) {
         answer_dump(ctx, message);
         return;
     }
-    if (message->status != 1 && !strike(council, rank, message)) {
+    if (message->status != 1 && !strike(coordinator, rank, message)) {
         job_join_failed(ctx, PHX_ERROR_IO, "a rank gave an invalid answer");
         return;
     }
-    if (--council->waiting > 0)
+    if (--coordinator->waiting > 0)
         return;
-    if (council->struck)
+    if (coordinator->struck)
         plan_restore(ctx);
     else
         conclude(ctx, true);
@@ -483,20 +491,20 @@ void job_council_answer(struct phx_context *ctx, uint32_t rank, const struct ren
 
 /* ---- keys that are registered ---- */
 
-void job_council_key(struct phx_context *ctx, uint32_t rank, uint64_t key)
+void job_restore_coordinator_key(struct phx_context *ctx, uint32_t rank, uint64_t key)
 {
-    struct job_council *council = ctx->council;
+    struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
     uint32_t world = ctx->settings.world;
-    if (council == NULL)
+    if (coordinator == NULL)
         return;
-    council->registered[rank] = key;
-    council->unregistered -= !council->has_registered[rank];
-    council->has_registered[rank] = true;
-    if (council->unregistered > 0)
+    coordinator->registered[rank] = key;
+    coordinator->unregistered -= !coordinator->has_registered[rank];
+    coordinator->has_registered[rank] = true;
+    if (coordinator->unregistered > 0)
         return;
-    memset(council->has_registered, 0, world * sizeof *council->has_registered);
-    council->unregistered = world;
-    struct keys keys = {council->registered, world, ctx->attempt};
+    memset(coordinator->has_registered, 0, world * sizeof *coordinator->has_registered);
+    coordinator->unregistered = world;
+    struct keys keys = {coordinator->registered, world, ctx->attempt};
     size_t len;
     uint8_t *bytes = keys_encode(&keys, &len);
     if (bytes == NULL)
