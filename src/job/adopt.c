@@ -28,10 +28,10 @@ static struct shard_header header_of(const struct offer *offer)
 
 /* ---- on the way here ---- */
 
-/* agreement.data; NULL: there is no memory. */
+/* negotiation.data; NULL: there is no memory. */
 static uint8_t *make_room(struct phx_context *ctx, size_t len)
 {
-    uint8_t **data = &ctx->agreement.data;
+    uint8_t **data = &ctx->negotiation.data;
     free(*data);
     if (len > SIZE_MAX - LARGE_PAGE)
         *data = NULL;
@@ -49,7 +49,7 @@ static int fetch_into_slot(struct phx_context *ctx, const struct offer *offer, u
     struct shard_header header = header_of(offer);
     int status = held_reserve(held, slot, (size_t)offer->len, error);
     if (status == 0)
-        status = job_agree_fetch(ctx, offer, holder, held_data(held, slot), error);
+        status = job_negotiate_fetch(ctx, offer, holder, held_data(held, slot), error);
     return status == 0 ? held_adopt(held, slot, &header, error) : status;
 }
 
@@ -62,26 +62,26 @@ int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t
     if (slot >= 0)
         return fetch_into_slot(ctx, offer, holder, slot, error);
     uint8_t *to = make_room(ctx, (size_t)offer->len);
-    return to != NULL ? job_agree_fetch(ctx, offer, holder, to, error)
+    return to != NULL ? job_negotiate_fetch(ctx, offer, holder, to, error)
                       : job_fail(error, PHX_ERROR_MEMORY, "there is no memory for %llu bytes of step %llu",
                                  (unsigned long long)offer->len, (unsigned long long)offer->step);
 }
 
 /* ---- by and by ---- */
 
-/* Releases agreement.data: from now on the shard is read from its slot. */
+/* Releases negotiation.data: from now on the shard is read from its slot. */
 static void drop_data(struct phx_context *ctx)
 {
-    struct job_agreement *agreement = &ctx->agreement;
-    if (agreement->readers > 0 || job_keep_find(ctx, &ctx->restore) < 0)
+    struct job_negotiation *negotiation = &ctx->negotiation;
+    if (negotiation->readers > 0 || job_keep_find(ctx, &ctx->restore) < 0)
         return;
-    free(agreement->data);
-    agreement->data = NULL;
+    free(negotiation->data);
+    negotiation->data = NULL;
 }
 
 void job_adopt_read(struct phx_context *ctx, int change)
 {
-    ctx->agreement.readers += change;
+    ctx->negotiation.readers += change;
     drop_data(ctx);
 }
 
@@ -89,7 +89,7 @@ void job_adopt_read(struct phx_context *ctx, int change)
 static void copy(struct phx_context *ctx)
 {
     struct held *held = &ctx->keep.held;
-    const struct offer *offer = &ctx->agreement.source;
+    const struct offer *offer = &ctx->negotiation.source;
     struct shard_header header = header_of(offer);
     int slot = held_spare(held, offer->step, offer->attempt);
     if (slot < 0)
@@ -98,7 +98,7 @@ static void copy(struct phx_context *ctx)
     pthread_mutex_unlock(&ctx->mutex);
     int status = held_reserve(held, slot, offer->len, NULL);
     if (status == 0)
-        memcpy(held_data(held, slot), ctx->agreement.data, offer->len);
+        memcpy(held_data(held, slot), ctx->negotiation.data, offer->len);
     pthread_mutex_lock(&ctx->mutex);
     if (status == 0)
         (void)held_adopt(held, slot, &header, NULL);
@@ -123,7 +123,7 @@ static void *adopt(void *argument)
 void job_adopt_start(struct phx_context *ctx)
 {
     struct job_keep *keep = &ctx->keep;
-    if (ctx->agreement.data == NULL || ctx->settings.memory_dir[0] == '\0' || keep->state != KEEP_IDLE)
+    if (ctx->negotiation.data == NULL || ctx->settings.memory_dir[0] == '\0' || keep->state != KEEP_IDLE)
         return;
     keep->state = KEEP_ADOPTING;
     if (job_thread_start(ctx, adopt, &keep->adopt_thread, &keep->adopt_thread_started, NULL) != 0)

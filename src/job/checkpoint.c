@@ -162,7 +162,7 @@ struct source {
 /* Returns this rank's own shard or, if that was damaged, a replica's. */
 static struct shard_id stored_source(const struct phx_context *ctx)
 {
-    const struct offer *offer = &ctx->agreement.source;
+    const struct offer *offer = &ctx->negotiation.source;
     struct shard_id id = own_shard(ctx, ctx->restore.step, ctx->restore.attempt);
     if (!offer_in_memory(offer))
         id.rank = offer->rank;
@@ -194,19 +194,19 @@ static int restore_source(phx_context *ctx, struct source *ret_source, struct ph
     pthread_mutex_lock(&ctx->mutex);
     int slot = job_keep_find(ctx, &ctx->restore);
     pthread_mutex_unlock(&ctx->mutex);
-    if (status == 0 && ctx->agreement.broken)
-        status = job_fail(error, PHX_ERROR_CORRUPT, "%s", ctx->agreement.text);
+    if (status == 0 && ctx->negotiation.broken)
+        status = job_fail(error, PHX_ERROR_CORRUPT, "%s", ctx->negotiation.text);
     if (slot >= 0 && status == 0 && !held_verify(&ctx->keep.held, slot))
         status = job_fail(error, PHX_ERROR_CORRUPT, "this rank's copy of step %llu in memory is damaged",
                           (unsigned long long)ctx->restore.step);
     if (slot >= 0) {
         source.data = held_data(&ctx->keep.held, slot);
         source.len = ctx->keep.held.slots[slot].len;
-    } else if (ctx->agreement.data != NULL) {
-        source.data = ctx->agreement.data;
-        source.len = ctx->agreement.source.len;
+    } else if (ctx->negotiation.data != NULL) {
+        source.data = ctx->negotiation.data;
+        source.len = ctx->negotiation.source.len;
     } else if (status == 0 && ctx->settings.checkpoint_dir[0] == '\0' && !ctx->settings.store &&
-               ctx->agreement.cut.world == 0) {
+               ctx->negotiation.cut.world == 0) {
         status = job_fail(error, PHX_ERROR_INVALID, "there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
     }
     source.id = stored_source(ctx);
@@ -234,7 +234,7 @@ static int blame_world(const struct shard_id *id, int status, struct phx_error *
 static int restore_bytes(phx_context *ctx, struct source *ret_source, struct phx_error *error)
 {
     int status = restore_source(ctx, ret_source, error);
-    uint32_t world = ctx->agreement.cut.world;
+    uint32_t world = ctx->negotiation.cut.world;
     return status == 0 && world > 0 ? fail_world(&ret_source->id, world, error) : status;
 }
 

@@ -9,7 +9,7 @@
  *     link.c                           the connection to the agent
  *     member.c                         this rank's messages to and from the coordinator
  *     coordinator.c                    rank 0's other side, to which all ranks connect, itself included
- *     agree.c, restore_coordinator.c               both sides of the negotiation of the checkpoint to restore
+ *     negotiate.c, restore_coordinator.c   both sides of the negotiation of the checkpoint to restore
  *     store.c                          slots that the agent moves to and from an object store
  *     keep.c                           checkpoints in memory, and the thread that seals them
  *     adopt.c                          moves a shard that came from elsewhere into a slot
@@ -111,7 +111,7 @@ struct job_checkpoint_ref {
 };
 
 /* The question that rank 0 asked this rank; the thread in phx_join answers it. */
-enum job_asked { AGREE_NOTHING, AGREE_OFFER, AGREE_SOURCE, AGREE_CUT, AGREE_DUMP };
+enum job_asked { NEGOTIATE_NOTHING, NEGOTIATE_OFFER, NEGOTIATE_SOURCE, NEGOTIATE_CUT, NEGOTIATE_DUMP };
 
 /* Status of RENDEZVOUS_AGREED. */
 enum job_agreed {
@@ -142,8 +142,8 @@ struct job_cut {
     struct job_part *parts; /* [world] */
 };
 
-/* The state of the negotiation of the checkpoint that all ranks restore (agree.c). */
-struct job_agreement {
+/* The state of the negotiation of the checkpoint that all ranks restore (negotiate.c). */
+struct job_negotiation {
     struct job_checkpoint_ref committed; /* the newest commit, as the table says */
     enum job_asked asked;
     uint32_t round; /* counts the sources that rank 0 has named, from 1 */
@@ -293,7 +293,7 @@ struct phx_context {
     uint8_t *members;                    /* [world] enum member_state, as far as this rank knows */
 
     bool dumping; /* this attempt writes a dying checkpoint, and nothing else */
-    struct job_agreement agreement;
+    struct job_negotiation negotiation;
     struct job_restore_coordinator *restore_coordinator; /* rank 0 only */
     struct keys keys;                                    /* of all ranks, as far as known */
     bool keys_saved; /* this rank or a neighbour has saved them in the folder in memory */
@@ -473,7 +473,7 @@ int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *pa
                   uint64_t key, unsigned where, struct phx_error *error);
 /* After the end of an attempt: holds the parts unless the rank holds a state as new, and tells no other
  * rank. Never overwrites a checkpoint that the gang may need. The next negotiation finds the slot
- * (agree.c). Ends the threads of this attempt. Without the mutex. */
+ * (negotiate.c). Ends the threads of this attempt. Without the mutex. */
 int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
                     uint64_t key, struct phx_error *error);
 /* Waits until the newest held checkpoint is in storage too. Without the mutex. */
@@ -505,12 +505,12 @@ void job_store_again(struct phx_context *ctx);
 /* ---- adopt.c: mutex held ---- */
 
 /* Fetches the shard from its holder into a slot that has memory for it and does not hold `older`; if there
- * is none, into agreement.data. Without the mutex. */
+ * is none, into negotiation.data. Without the mutex. */
 int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder,
                     const struct job_checkpoint_ref *older, struct phx_error *error);
-/* After the gang has agreed: moves agreement.data into a slot, in a thread. */
+/* After the gang has agreed: moves negotiation.data into a slot, in a thread. */
 void job_adopt_start(struct phx_context *ctx);
-/* `change` 1: the caller reads agreement.data without the mutex from now on; -1: no longer. */
+/* `change` 1: the caller reads negotiation.data without the mutex from now on; -1: no longer. */
 void job_adopt_read(struct phx_context *ctx, int change);
 
 /* ---- peer.c: mutex held, but for start and stop ---- */
@@ -549,26 +549,26 @@ struct shard_id;
 int job_load(struct phx_context *ctx, const struct job_regions *regions, const uint8_t *held, size_t len,
              const struct shard_id *id, struct phx_error *error);
 
-/* ---- agree.c: mutex held ---- */
+/* ---- negotiate.c: mutex held ---- */
 
 /* Is `ref` older than `than`? Both must be valid. */
 bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than);
 /* Begins the negotiation when the table of ranks arrives. `committed`: the newest commit. */
-void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref committed);
+void job_negotiate_start(struct phx_context *ctx, struct job_checkpoint_ref committed);
 /* Returns to the state before the table, for another attempt or the end. ctx->restore stays. */
-void job_agree_reset(struct phx_context *ctx);
+void job_negotiate_reset(struct phx_context *ctx);
 /* Returns an array [world] of numbers that are equal for ranks of one machine; the caller frees it. NULL: no
  * memory. */
 uint64_t *job_list_machines(const struct phx_context *ctx);
 /* Writes the value of a RENDEZVOUS_SOURCE message, by which rank 0 names a source; returns its length. */
 #define SOURCE_SIZE_MAX (OFFER_SIZE + 12)
-size_t job_agree_put_source(const struct offer *offer, const struct plan_choice *choice,
-                            uint8_t ret_bytes[SOURCE_SIZE_MAX]);
-void job_agree_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */
+size_t job_negotiate_put_source(const struct offer *offer, const struct plan_choice *choice,
+                                uint8_t ret_bytes[SOURCE_SIZE_MAX]);
+void job_negotiate_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */
 /* Fetches the whole data of an offer in memory from its holder. Without the mutex. */
-int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
-                    struct phx_error *error);
-void job_agree_told(struct phx_context *ctx, const struct rendezvous_message *message);
+int job_negotiate_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
+                        struct phx_error *error);
+void job_negotiate_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* The keys of all ranks (keys.h). */
 void job_keys_told_own(struct phx_context *ctx); /* sends this rank's key to the coordinator */
 void job_keys_asked(struct phx_context *ctx);    /* sends all that this rank knows to the coordinator */

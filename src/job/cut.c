@@ -36,7 +36,7 @@ void job_cut_drop(struct job_cut *cut)
 
 void job_cut_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
-    struct job_agreement *agreement = &ctx->agreement;
+    struct job_negotiation *negotiation = &ctx->negotiation;
     struct job_cut cut = {.world = message->status};
     bool valid = cut.world > 0 && cut.world <= JOB_WORLD_MAX &&
                  message->value_len == (uint64_t)cut.world * PART_SIZE &&
@@ -48,22 +48,22 @@ void job_cut_told(struct phx_context *ctx, const struct rendezvous_message *mess
         job_join_failed(ctx, PHX_ERROR_IO, "rank 0 sent an invalid list of shards to reshard");
         return;
     }
-    job_cut_drop(&agreement->cut);
-    agreement->cut = cut;
-    agreement->source = (struct offer){.step = message->number, .attempt = message->rank};
-    agreement->round = message->world;
-    agreement->asked = AGREE_CUT;
+    job_cut_drop(&negotiation->cut);
+    negotiation->cut = cut;
+    negotiation->source = (struct offer){.step = message->number, .attempt = message->rank};
+    negotiation->round = message->world;
+    negotiation->asked = NEGOTIATE_CUT;
     job_changed(ctx);
 }
 
 static struct shard_id stored_part(const struct phx_context *ctx, uint32_t rank)
 {
-    const struct job_agreement *agreement = &ctx->agreement;
+    const struct job_negotiation *negotiation = &ctx->negotiation;
     return (struct shard_id){.dir = ctx->settings.checkpoint_dir,
-                             .step = agreement->source.step,
-                             .attempt = agreement->source.attempt,
+                             .step = negotiation->source.step,
+                             .attempt = negotiation->source.attempt,
                              .rank = rank,
-                             .world = agreement->cut.world};
+                             .world = negotiation->cut.world};
 }
 
 /* ---- before all agree ---- */
@@ -80,23 +80,23 @@ static int verify(const struct phx_context *ctx, const struct job_cut *cut, uint
 
 void job_cut_answer(struct phx_context *ctx)
 {
-    struct job_agreement *agreement = &ctx->agreement;
-    struct job_cut cut = agreement->cut;
+    struct job_negotiation *negotiation = &ctx->negotiation;
+    struct job_cut cut = negotiation->cut;
     struct phx_error error;
-    uint32_t round = agreement->round;
+    uint32_t round = negotiation->round;
     uint8_t *damaged = malloc((size_t)cut.world * 4);
     struct jobwire_writer list = {.data = damaged, .cap = damaged != NULL ? (size_t)cut.world * 4 : 0};
-    agreement->cut = (struct job_cut){0}; /* nobody else changes it meanwhile */
-    free(agreement->data);
-    agreement->data = NULL;
-    agreement->taken = false;
+    negotiation->cut = (struct job_cut){0}; /* nobody else changes it meanwhile */
+    free(negotiation->data);
+    negotiation->data = NULL;
+    negotiation->taken = false;
     pthread_mutex_unlock(&ctx->mutex);
     for (uint32_t rank = 0; damaged != NULL && rank < cut.world; rank++)
         if (cut.parts[rank].holder == ctx->settings.rank && verify(ctx, &cut, rank, &error) != 0)
             jobwire_put(&list, rank, 4);
     pthread_mutex_lock(&ctx->mutex);
-    job_cut_drop(&agreement->cut);
-    agreement->cut = cut;
+    job_cut_drop(&negotiation->cut);
+    negotiation->cut = cut;
     if (damaged == NULL)
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
     struct rendezvous_message answer = {.type = RENDEZVOUS_ANSWER,
@@ -113,7 +113,7 @@ void job_cut_answer(struct phx_context *ctx)
 
 bool job_cut_far(const struct phx_context *ctx, uint32_t rank)
 {
-    const struct job_part *part = &ctx->agreement.cut.parts[rank];
+    const struct job_part *part = &ctx->negotiation.cut.parts[rank];
     return !offer_in_memory(&part->offer) ||
            ctx->names[part->holder].machine != ctx->names[ctx->settings.rank].machine;
 }
@@ -136,7 +136,7 @@ static int front_from_memory(struct phx_context *ctx, const struct job_part *par
 int job_cut_front(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t cap, size_t *ret_got,
                   uint64_t *ret_len, struct phx_error *error)
 {
-    const struct job_part *part = &ctx->agreement.cut.parts[rank];
+    const struct job_part *part = &ctx->negotiation.cut.parts[rank];
     struct shard_id id = stored_part(ctx, rank);
     struct shard_header header = {.len = part->offer.len};
     int status = offer_in_memory(&part->offer) ? front_from_memory(ctx, part, buf, cap, ret_got, error)
@@ -147,7 +147,7 @@ int job_cut_front(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t c
 
 int job_cut_length(struct phx_context *ctx, uint32_t rank, size_t *ret_len, struct phx_error *error)
 {
-    const struct offer *offer = &ctx->agreement.cut.parts[rank].offer;
+    const struct offer *offer = &ctx->negotiation.cut.parts[rank].offer;
     struct shard_id id = stored_part(ctx, rank);
     if (!offer_in_memory(offer))
         return shard_length(&id, ret_len, error);
@@ -157,8 +157,8 @@ int job_cut_length(struct phx_context *ctx, uint32_t rank, size_t *ret_len, stru
 
 int job_cut_read(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t len, struct phx_error *error)
 {
-    const struct job_part *part = &ctx->agreement.cut.parts[rank];
+    const struct job_part *part = &ctx->negotiation.cut.parts[rank];
     struct shard_id id = stored_part(ctx, rank);
-    return offer_in_memory(&part->offer) ? job_agree_fetch(ctx, &part->offer, part->holder, buf, error)
+    return offer_in_memory(&part->offer) ? job_negotiate_fetch(ctx, &part->offer, part->holder, buf, error)
                                          : shard_read(&id, buf, len, &len, error);
 }

@@ -22,7 +22,7 @@ void job_dump_put(const struct job_dump_item *item, uint8_t ret_bytes[DUMP_ITEM_
 
 bool job_dump_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
-    struct job_agreement *agreement = &ctx->agreement;
+    struct job_negotiation *negotiation = &ctx->negotiation;
     size_t count = message->value_len / DUMP_ITEM_SIZE;
     struct job_dump_item *items = calloc(count + 1, sizeof *items);
     bool valid = items != NULL && message->value_len % DUMP_ITEM_SIZE == 0;
@@ -37,11 +37,11 @@ bool job_dump_told(struct phx_context *ctx, const struct rendezvous_message *mes
         job_join_failed(ctx, PHX_ERROR_IO, "rank 0 sent an invalid list of shards to write");
         return false;
     }
-    free(agreement->dump);
-    agreement->dump = items;
-    agreement->dump_count = count;
-    agreement->round = message->world;
-    agreement->asked = AGREE_DUMP;
+    free(negotiation->dump);
+    negotiation->dump = items;
+    negotiation->dump_count = count;
+    negotiation->round = message->world;
+    negotiation->asked = NEGOTIATE_DUMP;
     job_changed(ctx);
     return true;
 }
@@ -77,19 +77,19 @@ static int write_one(const struct phx_context *ctx, const struct job_dump_item *
 /* Status 2: the shard was whole, and could not be written. */
 void job_dump_answer(struct phx_context *ctx)
 {
-    struct job_agreement *agreement = &ctx->agreement;
-    struct job_dump_item *items = agreement->dump;
-    size_t count = agreement->dump_count, done = 0;
+    struct job_negotiation *negotiation = &ctx->negotiation;
+    struct job_dump_item *items = negotiation->dump;
+    size_t count = negotiation->dump_count, done = 0;
     struct phx_error error = {0};
     uint64_t bytes = 0;
-    uint32_t round = agreement->round;
+    uint32_t round = negotiation->round;
     int status = 0;
-    agreement->dump = NULL;
+    negotiation->dump = NULL;
     pthread_mutex_unlock(&ctx->mutex);
     while (status == 0 && done < count)
         status = write_one(ctx, &items[done++], &bytes, &error);
     pthread_mutex_lock(&ctx->mutex);
-    agreement->dumped = bytes;
+    negotiation->dumped = bytes;
     struct rendezvous_message answer = {.type = RENDEZVOUS_ANSWER, .world = round, .status = 1};
     if (status != 0) {
         answer.status = status == PHX_ERROR_CORRUPT ? 0 : 2;
@@ -105,10 +105,10 @@ void job_dump_answer(struct phx_context *ctx)
 
 int job_dump_end(struct phx_context *ctx, struct phx_error *error)
 {
-    const struct job_agreement *agreement = &ctx->agreement;
-    if (!ctx->restore.valid || agreement->broken)
-        return job_fail(error, PHX_ERROR_NONE, "%s", agreement->text);
-    job_saved(ctx, ctx->restore.step, agreement->dumped);
+    const struct job_negotiation *negotiation = &ctx->negotiation;
+    if (!ctx->restore.valid || negotiation->broken)
+        return job_fail(error, PHX_ERROR_NONE, "%s", negotiation->text);
+    job_saved(ctx, ctx->restore.step, negotiation->dumped);
     return job_fail(error, PHX_ERROR_REJOIN, "step %llu was written as a dying checkpoint; the gang restarts",
                     (unsigned long long)ctx->restore.step);
 }

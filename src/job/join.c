@@ -18,7 +18,7 @@ static void destroy(struct phx_context *ctx)
     job_link_stop(ctx);
     job_member_stop(ctx);
     job_coordinator_free(ctx);
-    job_agree_reset(ctx);
+    job_negotiate_reset(ctx);
     keys_done(&ctx->keys);
     job_flight_close(&ctx->flight);
     job_regions_done(&ctx->regions);
@@ -116,13 +116,13 @@ int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_e
 {
     int status = 0;
     pthread_mutex_lock(&ctx->mutex);
-    while (status == 0 && !(ctx->welcomed && ctx->agreement.settled)) {
+    while (status == 0 && !(ctx->welcomed && ctx->negotiation.settled)) {
         bool present = ctx->welcomed && ctx->met; /* then it only takes as long as reading a shard */
         status = job_failure(ctx, error);
         if (status == 0 && ctx->join_code != 0)
             status = job_fail(error, ctx->join_code, "%s", ctx->join_text);
-        else if (status == 0 && ctx->agreement.asked != AGREE_NOTHING)
-            job_agree_answer(ctx);
+        else if (status == 0 && ctx->negotiation.asked != NEGOTIATE_NOTHING)
+            job_negotiate_answer(ctx);
         else if (status == 0 && !job_wait(ctx, present ? JOB_NEVER : deadline_ns))
             status = join_timed_out(ctx, error);
     }

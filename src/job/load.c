@@ -117,7 +117,7 @@ static int read_all(struct old *old, uint32_t rank, size_t *ret_len, struct phx_
                   : shard_read(&old->id, old->buf, old->cap, ret_len, error);
 }
 
-/* The data is verified: in memory by the agreement, elsewhere here. */
+/* The data is verified: in memory by the negotiation, elsewhere here. */
 static int fill_from(struct old *old, struct reshard *reshard, uint32_t rank, struct phx_error *error)
 {
     size_t len = 0;
@@ -133,7 +133,7 @@ static int find_world(struct old *old, struct phx_error *error)
     uint32_t world;
     old->id.rank = old->rank;
     if (old->ctx != NULL) {
-        old->id.world = old->ctx->agreement.cut.world;
+        old->id.world = old->ctx->negotiation.cut.world;
         return 0;
     }
     /* The data in memory may be the shard of another rank, or world; the storage says which. */
@@ -200,7 +200,7 @@ int job_load(struct phx_context *ctx, const struct job_regions *regions, const u
              const struct shard_id *id, struct phx_error *error)
 {
     struct old old = {.regions = regions, .rank = id->rank, .held = held, .held_len = len, .id = *id};
-    if (ctx != NULL && ctx->agreement.cut.world > 0)
+    if (ctx != NULL && ctx->negotiation.cut.world > 0)
         old.ctx = ctx;
     int status = old.ctx == NULL && is_same(&old) ? load_same(&old, error) : load_cut(&old, error);
     free(old.buf);

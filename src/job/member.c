@@ -172,7 +172,8 @@ static void on_table(struct phx_context *ctx, const struct rendezvous_message *m
     ctx->met = true;
     if (ctx->member.state == MEMBER_LINK_JOINING)
         ctx->member.state = MEMBER_LINK_READY;
-    job_agree_start(ctx, (struct job_checkpoint_ref){message->status == 1, message->number, message->rank});
+    job_negotiate_start(ctx,
+                        (struct job_checkpoint_ref){message->status == 1, message->number, message->rank});
 }
 
 static void on_reply(struct phx_context *ctx, const struct rendezvous_message *message)
@@ -235,7 +236,7 @@ void job_member_receive(struct phx_context *ctx, const struct rendezvous_message
     case RENDEZVOUS_SOURCE:
     case RENDEZVOUS_CUT:
     case RENDEZVOUS_AGREED:
-        job_agree_told(ctx, message);
+        job_negotiate_told(ctx, message);
         break;
     case RENDEZVOUS_ASK_KEYS:
         job_keys_asked(ctx);

@@ -9,7 +9,7 @@
  *   4. between two polls the connections between ranks end, the settings change, the connections are
  *      set up, JOIN is sent.
  * So nobody ever sees one half of each. What a rank has on storage and in memory is looked at anew, and the
- * agreement follows. A loss on the way there is answered by one more word of the agent. */
+ * negotiation follows. A loss on the way there is answered by one more word of the agent. */
 #include "job/context.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static void leave_members(struct phx_context *ctx)
     job_member_give_up(ctx);
     job_member_stop(ctx);
     job_coordinator_free(ctx);
-    job_agree_reset(ctx);
+    job_negotiate_reset(ctx);
 }
 
 /* Resets all state that belongs to one attempt. */

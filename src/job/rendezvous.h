@@ -19,7 +19,7 @@
  *
  *     HELLO ─┬─► REJECT, close
  *            └─► TABLE, when the whole gang is there
- *     each rank: OFFERS                         the negotiation of the checkpoint to restore (agree.c)
+ *     each rank: OFFERS                         the negotiation of the checkpoint to restore (negotiate.c)
  *     ASK_KEYS ─► KEYS of one rank              if the coordinator needs the keys
  *     SOURCE to each rank, or CUT to all ─► ANSWER of each rank     repeated while a shard is damaged
  *     AGREED

@@ -86,7 +86,7 @@ void job_restore_coordinator_stop(struct phx_context *ctx)
 static uint32_t find_culprit(const struct phx_context *ctx)
 {
     const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
-    const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
+    const struct job_checkpoint_ref *committed = &ctx->negotiation.committed;
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
         coordinator->offered[rank] = false;
     for (size_t i = 0; i < coordinator->count; i++) {
@@ -103,7 +103,7 @@ static uint32_t find_culprit(const struct phx_context *ctx)
 static void conclude(struct phx_context *ctx, bool found)
 {
     const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
-    const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
+    const struct job_checkpoint_ref *committed = &ctx->negotiation.committed;
     const struct plan_choice *choice = &coordinator->choice;
     struct rendezvous_message message = {.type = RENDEZVOUS_AGREED, .status = AGREED_NONE};
     if (found) {
@@ -128,7 +128,7 @@ static void tell_sources(struct phx_context *ctx)
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++) {
         const struct plan_offer *source = &coordinator->offers[coordinator->sources[rank]];
         uint8_t bytes[SOURCE_SIZE_MAX];
-        size_t len = job_agree_put_source(&source->offer, &coordinator->choice, bytes);
+        size_t len = job_negotiate_put_source(&source->offer, &coordinator->choice, bytes);
         struct rendezvous_message message = {.type = RENDEZVOUS_SOURCE,
                                              .number = coordinator->choice.step,
                                              .rank = coordinator->choice.attempt,
@@ -313,7 +313,7 @@ static bool tell_dump(struct phx_context *ctx)
 static void plan_dying(struct phx_context *ctx)
 {
     struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
-    const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
+    const struct job_checkpoint_ref *committed = &ctx->negotiation.committed;
     uint32_t full = ctx->settings.full_world;
     struct offer stored = {.step = committed->step, .attempt = committed->attempt};
     if (coordinator->dump_sources == NULL)
@@ -469,7 +469,7 @@ void job_restore_coordinator_answer(struct phx_context *ctx, uint32_t rank,
                                     const struct rendezvous_message *message)
 {
     struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
-    if (coordinator == NULL || ctx->agreement.settled || message->world != coordinator->round ||
+    if (coordinator == NULL || ctx->negotiation.settled || message->world != coordinator->round ||
         coordinator->rounds[rank] == coordinator->round)
         return;
     coordinator->rounds[rank] = coordinator->round;

@@ -48,7 +48,7 @@ static int load(struct run *run, struct phx_error *error)
     phx_context *ctx = run->ctx;
     const struct job_checkpoint_ref restore = ctx->restore;
     bool is_there = run->state.valid && restore.valid && run->state.step == restore.step &&
-                    run->state.attempt == restore.attempt && !ctx->agreement.broken &&
+                    run->state.attempt == restore.attempt && !ctx->negotiation.broken &&
                     run->place == job_regions_place(&ctx->regions);
     if (is_there)
         return 0;

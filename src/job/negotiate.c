@@ -14,7 +14,7 @@
  * A job set of several gangs must restore the same step in all of them, and a gang sees only itself: such a
  * gang offers the newest commit only.
  *
- * The negotiation belongs to an attempt: job_agree_reset begins a new one. */
+ * The negotiation belongs to an attempt: job_negotiate_reset begins a new one. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -44,15 +44,15 @@ static void check_copied(struct job_keep *keep, const struct job_checkpoint_ref 
  * is. */
 static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, bool stored)
 {
-    struct job_agreement *agreement = &ctx->agreement;
-    struct job_checkpoint_ref committed = stored ? restore : agreement->committed;
-    if (!restore.valid || agreement->broken)
-        job_cut_drop(&agreement->cut);
+    struct job_negotiation *negotiation = &ctx->negotiation;
+    struct job_checkpoint_ref committed = stored ? restore : negotiation->committed;
+    if (!restore.valid || negotiation->broken)
+        job_cut_drop(&negotiation->cut);
     ctx->restore = restore;
     check_copied(&ctx->keep, &restore);
-    agreement->asked = AGREE_NOTHING;
-    agreement->settled = true;
-    if (committed.valid && !agreement->broken)
+    negotiation->asked = NEGOTIATE_NOTHING;
+    negotiation->settled = true;
+    if (committed.valid && !negotiation->broken)
         job_committed(ctx, committed.step, committed.attempt);
     if (restore.valid && !stored)
         job_adopt_start(ctx);
@@ -60,24 +60,24 @@ static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, b
     job_changed(ctx);
 }
 
-void job_agree_start(struct phx_context *ctx, struct job_checkpoint_ref committed)
+void job_negotiate_start(struct phx_context *ctx, struct job_checkpoint_ref committed)
 {
-    struct job_agreement *agreement = &ctx->agreement;
-    agreement->committed = committed;
+    struct job_negotiation *negotiation = &ctx->negotiation;
+    negotiation->committed = committed;
     if (ctx->server != NULL)
         transfer_serve_attempt(ctx->server, ctx->attempt);
-    agreement->asked = AGREE_OFFER;
+    negotiation->asked = NEGOTIATE_OFFER;
     if (ctx->coordinator != NULL && !job_restore_coordinator_start(ctx))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
     job_changed(ctx);
 }
 
-void job_agree_reset(struct phx_context *ctx)
+void job_negotiate_reset(struct phx_context *ctx)
 {
-    free(ctx->agreement.data);
-    free(ctx->agreement.dump);
-    job_cut_drop(&ctx->agreement.cut);
-    ctx->agreement = (struct job_agreement){0};
+    free(ctx->negotiation.data);
+    free(ctx->negotiation.dump);
+    job_cut_drop(&ctx->negotiation.cut);
+    ctx->negotiation = (struct job_negotiation){0};
     job_restore_coordinator_stop(ctx);
 }
 
@@ -120,7 +120,7 @@ static int inspect(const struct phx_context *ctx, const struct shard_id *id, str
 static void offer_stored(const struct phx_context *ctx, struct offer_list *list, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
-    const struct job_checkpoint_ref *committed = &ctx->agreement.committed;
+    const struct job_checkpoint_ref *committed = &ctx->negotiation.committed;
     struct offer offer = {.step = committed->step,
                           .attempt = committed->attempt,
                           .rank = settings->rank,
@@ -171,7 +171,7 @@ static void make_offers(struct phx_context *ctx, struct offer_list *list, struct
 
 static void send_offers(struct phx_context *ctx)
 {
-    struct job_agreement *agreement = &ctx->agreement;
+    struct job_negotiation *negotiation = &ctx->negotiation;
     struct offer_list list = {0};
     struct phx_error error = {0};
     struct keys keys = {0};
@@ -186,7 +186,7 @@ static void send_offers(struct phx_context *ctx)
     else if (read)
         keys_done(&keys);
     if (error.code != 0)
-        snprintf(agreement->text, sizeof agreement->text, "%.170s", error.message);
+        snprintf(negotiation->text, sizeof negotiation->text, "%.170s", error.message);
     for (size_t i = 0; i < list.count; i++)
         offer_put(&list.items[i], bytes + i * OFFER_SIZE);
     struct rendezvous_message message = {.type = RENDEZVOUS_OFFERS,
@@ -200,8 +200,8 @@ static void send_offers(struct phx_context *ctx)
 
 /* ---- the source ---- */
 
-int job_agree_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
-                    struct phx_error *error)
+int job_negotiate_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
+                        struct phx_error *error)
 {
     const struct rendezvous_name *from = &ctx->names[holder];
     if (from->machine == ctx->names[ctx->settings.rank].machine)
@@ -264,17 +264,17 @@ static uint8_t *offer_share(struct phx_context *ctx, const struct offer *source,
 
 static void answer_source(struct phx_context *ctx)
 {
-    struct job_agreement *agreement = &ctx->agreement;
-    struct offer offer = agreement->source;
-    struct job_checkpoint_ref older = agreement->older;
+    struct job_negotiation *negotiation = &ctx->negotiation;
+    struct offer offer = negotiation->source;
+    struct job_checkpoint_ref older = negotiation->older;
     struct phx_error error = {0};
-    uint32_t round = agreement->round, holder = agreement->holder;
-    bool taken = agreement->taken;
+    uint32_t round = negotiation->round, holder = negotiation->holder;
+    bool taken = negotiation->taken;
     uint8_t *share = NULL;
     size_t share_len = 0;
     if (!taken) {
-        free(agreement->data);
-        agreement->data = NULL;
+        free(negotiation->data);
+        negotiation->data = NULL;
     }
     pthread_mutex_unlock(&ctx->mutex);
     int status = taken                     ? 0
@@ -283,9 +283,9 @@ static void answer_source(struct phx_context *ctx)
     if (status == PHX_ERROR_CORRUPT && !offer_in_memory(&offer) && ctx->settings.store)
         share = offer_share(ctx, &offer, &share_len, &error);
     pthread_mutex_lock(&ctx->mutex);
-    agreement->taken = status == 0;
-    if (status != 0 && agreement->text[0] == '\0')
-        snprintf(agreement->text, sizeof agreement->text, "%.170s", error.message);
+    negotiation->taken = status == 0;
+    if (status != 0 && negotiation->text[0] == '\0')
+        snprintf(negotiation->text, sizeof negotiation->text, "%.170s", error.message);
     struct rendezvous_message answer = {.type = RENDEZVOUS_ANSWER,
                                         .world = round,
                                         .status = status == 0,
@@ -295,24 +295,24 @@ static void answer_source(struct phx_context *ctx)
     free(share);
 }
 
-void job_agree_answer(struct phx_context *ctx)
+void job_negotiate_answer(struct phx_context *ctx)
 {
-    enum job_asked asked = ctx->agreement.asked;
-    ctx->agreement.asked = AGREE_NOTHING;
-    if (asked == AGREE_OFFER)
+    enum job_asked asked = ctx->negotiation.asked;
+    ctx->negotiation.asked = NEGOTIATE_NOTHING;
+    if (asked == NEGOTIATE_OFFER)
         send_offers(ctx);
-    else if (asked == AGREE_SOURCE)
+    else if (asked == NEGOTIATE_SOURCE)
         answer_source(ctx);
-    else if (asked == AGREE_CUT)
+    else if (asked == NEGOTIATE_CUT)
         job_cut_answer(ctx);
-    else if (asked == AGREE_DUMP)
+    else if (asked == NEGOTIATE_DUMP)
         job_dump_answer(ctx);
 }
 
 /* ---- what rank 0 says ---- */
 
-size_t job_agree_put_source(const struct offer *offer, const struct plan_choice *choice,
-                            uint8_t ret_bytes[SOURCE_SIZE_MAX])
+size_t job_negotiate_put_source(const struct offer *offer, const struct plan_choice *choice,
+                                uint8_t ret_bytes[SOURCE_SIZE_MAX])
 {
     struct jobwire_writer writer = {.data = ret_bytes, .len = OFFER_SIZE, .cap = SOURCE_SIZE_MAX};
     offer_put(offer, ret_bytes);
@@ -339,7 +339,7 @@ static bool get_source(const struct rendezvous_message *message, struct offer *r
 
 static void on_source(struct phx_context *ctx, const struct rendezvous_message *message)
 {
-    struct job_agreement *agreement = &ctx->agreement;
+    struct job_negotiation *negotiation = &ctx->negotiation;
     struct job_checkpoint_ref older;
     struct offer offer;
     if (!get_source(message, &offer, &older) || message->status >= ctx->settings.world) {
@@ -347,37 +347,37 @@ static void on_source(struct phx_context *ctx, const struct rendezvous_message *
         return;
     }
     uint8_t before[OFFER_SIZE];
-    offer_put(&agreement->source, before);
-    agreement->taken = agreement->taken && agreement->holder == message->status &&
-                       memcmp(before, message->value, sizeof before) == 0;
-    agreement->older = older;
-    job_cut_drop(&agreement->cut);
-    agreement->source = offer;
-    agreement->holder = message->status;
-    agreement->round = message->world;
-    agreement->asked = AGREE_SOURCE;
+    offer_put(&negotiation->source, before);
+    negotiation->taken = negotiation->taken && negotiation->holder == message->status &&
+                         memcmp(before, message->value, sizeof before) == 0;
+    negotiation->older = older;
+    job_cut_drop(&negotiation->cut);
+    negotiation->source = offer;
+    negotiation->holder = message->status;
+    negotiation->round = message->world;
+    negotiation->asked = NEGOTIATE_SOURCE;
     job_changed(ctx);
 }
 
 /* The rank's own words where it has some. */
-static void explain(struct job_agreement *agreement, uint32_t culprit)
+static void explain(struct job_negotiation *negotiation, uint32_t culprit)
 {
-    size_t len = strlen(agreement->text);
+    size_t len = strlen(negotiation->text);
     if (len == 0)
-        snprintf(agreement->text, sizeof agreement->text,
+        snprintf(negotiation->text, sizeof negotiation->text,
                  "rank %u can't read its shard of the newest checkpoint, and there is no older one that "
                  "all ranks can",
                  culprit);
     else
-        snprintf(agreement->text + len, sizeof agreement->text - len,
+        snprintf(negotiation->text + len, sizeof negotiation->text - len,
                  "; there is no older one that all ranks can read");
 }
 
-void job_agree_told(struct phx_context *ctx, const struct rendezvous_message *message)
+void job_negotiate_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
-    struct job_agreement *agreement = &ctx->agreement;
+    struct job_negotiation *negotiation = &ctx->negotiation;
     struct job_checkpoint_ref ref = {true, message->number, message->rank};
-    if (!ctx->met || agreement->settled)
+    if (!ctx->met || negotiation->settled)
         return;
     if (message->type == RENDEZVOUS_SOURCE) {
         on_source(ctx, message);
@@ -392,15 +392,15 @@ void job_agree_told(struct phx_context *ctx, const struct rendezvous_message *me
         return;
     }
     if (message->status == AGREED_REFUSED)
-        snprintf(agreement->text, sizeof agreement->text, "%.*s", (int)message->value_len,
+        snprintf(negotiation->text, sizeof negotiation->text, "%.*s", (int)message->value_len,
                  (const char *)message->value);
-    agreement->broken = message->status == AGREED_BROKEN;
+    negotiation->broken = message->status == AGREED_BROKEN;
     if (message->status == AGREED_NONE || message->status == AGREED_REFUSED)
         ref.valid = false;
-    else if (agreement->broken)
-        ref = agreement->committed;
-    if (agreement->broken)
-        explain(agreement, message->world);
+    else if (negotiation->broken)
+        ref = negotiation->committed;
+    if (negotiation->broken)
+        explain(negotiation, message->world);
     settle(ctx, ref, message->status == AGREED_STORED);
 }
 
@@ -408,7 +408,7 @@ void job_agree_told(struct phx_context *ctx, const struct rendezvous_message *me
 
 void job_keys_told_own(struct phx_context *ctx)
 {
-    if (ctx->agreement.settled && ctx->regions.key != 0)
+    if (ctx->negotiation.settled && ctx->regions.key != 0)
         job_member_send(ctx,
                         &(struct rendezvous_message){.type = RENDEZVOUS_KEY, .number = ctx->regions.key});
 }
