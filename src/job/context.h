@@ -197,7 +197,7 @@ struct job_peer {
 };
 
 /* The step at which all ranks save after one of them has received a notice (notice.c). */
-struct job_pact {
+struct job_save_agreement {
     bool running; /* phx_run_steps makes steps, and has made `made` */
     uint64_t made;
     bool asked;  /* rank 0 has been asked for a step, or has already named one */
@@ -324,7 +324,7 @@ struct phx_context {
     struct job_keep keep;
     struct job_move moves[JOB_MOVE_KINDS];
     struct job_regions regions;
-    struct job_pact pact;
+    struct job_save_agreement save_agreement;
     struct job_abort abort;
 
     bool drain;
@@ -391,15 +391,15 @@ void job_rejoin_ask(struct phx_context *ctx);
 
 /* ---- notice.c: mutex held ---- */
 
-void job_pact_notice(struct phx_context *ctx); /* this rank has a notice, or begins to make steps */
-void job_pact_asked(struct phx_context *ctx);  /* rank 0: a member has a notice */
+void job_save_agreement_notice(struct phx_context *ctx); /* this rank has a notice, or begins to make steps */
+void job_save_agreement_asked(struct phx_context *ctx);  /* rank 0: a member has a notice */
 /* Rank 0: a member answers the step that was named. */
-void job_pact_answered(struct phx_context *ctx, const struct rendezvous_message *message);
+void job_save_agreement_answered(struct phx_context *ctx, const struct rendezvous_message *message);
 /* Rank 0 has named a step, or says that all can save at it. */
-void job_pact_told(struct phx_context *ctx, const struct rendezvous_message *message);
+void job_save_agreement_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* Called after `made` steps. *ret_save: all ranks save at this step. Waits while the step is being agreed.
  * Returns 0 or the failure. */
-int job_pact_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error);
+int job_save_agreement_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error);
 
 /* ---- link.c ---- */
 

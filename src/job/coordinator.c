@@ -298,10 +298,10 @@ void job_coordinator_receive(struct phx_context *ctx, uint32_t rank, const struc
         on_held(ctx, ctx->coordinator->copied, RENDEZVOUS_COPIED_BY_ALL, message);
         break;
     case RENDEZVOUS_NOTICE:
-        job_pact_asked(ctx);
+        job_save_agreement_asked(ctx);
         break;
     case RENDEZVOUS_SAVE_AT:
-        job_pact_answered(ctx, message);
+        job_save_agreement_answered(ctx, message);
         break;
     case RENDEZVOUS_ANSWER:
         job_restore_coordinator_answer(ctx, rank, message);

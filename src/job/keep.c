@@ -9,7 +9,7 @@
  * thread makes the memory of the slot that is next, where it has none: neither a hold nor a fault waits for
  * that.
  *
- * That a step is held by all is nobody's to remember: at the next join the ranks ask each other (negotiate.c). */
+ * No rank remembers that a step is held by all: at the next join the ranks ask each other (negotiate.c). */
 #include "job/context.h"
 
 #include <stdlib.h>

@@ -163,11 +163,11 @@ static void on_drain(struct phx_context *ctx, const struct jobwire_drain *drain)
     int64_t moved_ns = deadline_ns - ctx->drain_deadline_ns;
     if (!ctx->drain || drain->reason != ctx->drain_reason || moved_ns > SAME_DRAIN_NS ||
         moved_ns < -SAME_DRAIN_NS)
-        ctx->pact.asked = false;
+        ctx->save_agreement.asked = false;
     ctx->drain = ctx->flight.due = true;
     ctx->drain_reason = drain->reason;
     ctx->drain_deadline_ns = deadline_ns;
-    job_pact_notice(ctx);
+    job_save_agreement_notice(ctx);
 }
 
 static void on_message(struct phx_context *ctx, const struct jobwire_message *message)

@@ -251,7 +251,7 @@ void job_member_receive(struct phx_context *ctx, const struct rendezvous_message
         job_peer_told(ctx, message->number, message->status == 0);
         break;
     case RENDEZVOUS_SAVE_AT:
-        job_pact_told(ctx, message);
+        job_save_agreement_told(ctx, message);
         break;
     case RENDEZVOUS_COMMITTED:
         job_committed(ctx, message->number, message->attempt);

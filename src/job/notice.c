@@ -14,12 +14,12 @@
 
 #define MARGIN_FIRST 2 /* steps ahead */
 
-void job_pact_notice(struct phx_context *ctx)
+void job_save_agreement_notice(struct phx_context *ctx)
 {
-    if (!ctx->drain || !ctx->pact.running || ctx->pact.asked || ctx->failure != 0)
+    if (!ctx->drain || !ctx->save_agreement.running || ctx->save_agreement.asked || ctx->failure != 0)
         return;
-    ctx->pact.asked = true;
-    if (!ctx->pact.open)
+    ctx->save_agreement.asked = true;
+    if (!ctx->save_agreement.open)
         job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_NOTICE});
 }
 
@@ -27,105 +27,108 @@ void job_pact_notice(struct phx_context *ctx)
 
 static void name_step(struct phx_context *ctx)
 {
-    struct job_pact *pact = &ctx->pact;
-    struct rendezvous_message message = {.type = RENDEZVOUS_SAVE_AT, .number = pact->most + pact->margin};
-    pact->under_way = pact->asking = true;
-    pact->late = false;
-    pact->answers = pact->saved = 0;
+    struct job_save_agreement *save_agreement = &ctx->save_agreement;
+    struct rendezvous_message message = {.type = RENDEZVOUS_SAVE_AT,
+                                         .number = save_agreement->most + save_agreement->margin};
+    save_agreement->under_way = save_agreement->asking = true;
+    save_agreement->late = false;
+    save_agreement->answers = save_agreement->saved = 0;
     job_coordinator_broadcast(ctx, &message);
 }
 
 static void begin(struct phx_context *ctx)
 {
-    struct job_pact *pact = &ctx->pact;
-    pact->again = false;
-    pact->most = pact->made;
-    pact->margin = MARGIN_FIRST;
+    struct job_save_agreement *save_agreement = &ctx->save_agreement;
+    save_agreement->again = false;
+    save_agreement->most = save_agreement->made;
+    save_agreement->margin = MARGIN_FIRST;
     name_step(ctx);
 }
 
 /* A rank that asks while the step is being agreed will save at that step. A rank that asks later has already
  * saved at it, and needs another. */
-void job_pact_asked(struct phx_context *ctx)
+void job_save_agreement_asked(struct phx_context *ctx)
 {
-    struct job_pact *pact = &ctx->pact;
+    struct job_save_agreement *save_agreement = &ctx->save_agreement;
     if (!ctx->met)
         return;
-    if (pact->under_way)
-        pact->again = pact->again || !pact->asking;
+    if (save_agreement->under_way)
+        save_agreement->again = save_agreement->again || !save_agreement->asking;
     else
         begin(ctx);
 }
 
 static void on_saved(struct phx_context *ctx)
 {
-    struct job_pact *pact = &ctx->pact;
-    if (++pact->saved < ctx->settings.world)
+    struct job_save_agreement *save_agreement = &ctx->save_agreement;
+    if (++save_agreement->saved < ctx->settings.world)
         return;
-    pact->under_way = false;
-    if (pact->again)
+    save_agreement->under_way = false;
+    if (save_agreement->again)
         begin(ctx);
 }
 
-void job_pact_answered(struct phx_context *ctx, const struct rendezvous_message *message)
+void job_save_agreement_answered(struct phx_context *ctx, const struct rendezvous_message *message)
 {
-    struct job_pact *pact = &ctx->pact;
-    if (message->status == 2 && pact->under_way)
+    struct job_save_agreement *save_agreement = &ctx->save_agreement;
+    if (message->status == 2 && save_agreement->under_way)
         on_saved(ctx);
-    if (message->status == 2 || !pact->asking)
+    if (message->status == 2 || !save_agreement->asking)
         return;
-    if (message->number > pact->most)
-        pact->most = message->number;
-    pact->late = pact->late || message->status == 0;
-    if (++pact->answers < ctx->settings.world)
+    if (message->number > save_agreement->most)
+        save_agreement->most = message->number;
+    save_agreement->late = save_agreement->late || message->status == 0;
+    if (++save_agreement->answers < ctx->settings.world)
         return;
-    pact->asking = false;
-    if (pact->late) {
-        pact->margin *= 2;
+    save_agreement->asking = false;
+    if (save_agreement->late) {
+        save_agreement->margin *= 2;
         name_step(ctx);
     } else {
-        job_coordinator_broadcast(
-            ctx, &(struct rendezvous_message){.type = RENDEZVOUS_SAVE_AT, .number = pact->at, .status = 1});
+        job_coordinator_broadcast(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_SAVE_AT,
+                                                                    .number = save_agreement->at,
+                                                                    .status = 1});
     }
 }
 
 /* ---- every rank ---- */
 
 /* A rank that does not make steps yet begins at a step that is not ahead of the others'. */
-void job_pact_told(struct phx_context *ctx, const struct rendezvous_message *message)
+void job_save_agreement_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
-    struct job_pact *pact = &ctx->pact;
+    struct job_save_agreement *save_agreement = &ctx->save_agreement;
     if (message->status == 1) {
-        pact->agreed = pact->open && pact->at == message->number;
+        save_agreement->agreed = save_agreement->open && save_agreement->at == message->number;
         job_changed(ctx);
         return;
     }
-    bool can = !pact->running || pact->made < message->number;
-    pact->open = can;
-    pact->agreed = false;
-    pact->at = message->number;
+    bool can = !save_agreement->running || save_agreement->made < message->number;
+    save_agreement->open = can;
+    save_agreement->agreed = false;
+    save_agreement->at = message->number;
     job_changed(ctx);
-    struct rendezvous_message answer = {.type = RENDEZVOUS_SAVE_AT, .number = pact->made, .status = can};
+    struct rendezvous_message answer = {
+        .type = RENDEZVOUS_SAVE_AT, .number = save_agreement->made, .status = can};
     job_member_send(ctx, &answer);
 }
 
-int job_pact_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error)
+int job_save_agreement_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error)
 {
-    struct job_pact *pact = &ctx->pact;
-    pact->running = true;
-    pact->made = made;
+    struct job_save_agreement *save_agreement = &ctx->save_agreement;
+    save_agreement->running = true;
+    save_agreement->made = made;
     *ret_save = false;
     int status = job_failure(ctx, error);
-    while (status == 0 && pact->open && pact->at == made && !pact->agreed) {
+    while (status == 0 && save_agreement->open && save_agreement->at == made && !save_agreement->agreed) {
         job_wait(ctx, JOB_NEVER);
         status = job_failure(ctx, error);
     }
-    if (status == 0 && pact->open && pact->at <= made) {
-        *ret_save = pact->at == made;
-        pact->open = false;
+    if (status == 0 && save_agreement->open && save_agreement->at <= made) {
+        *ret_save = save_agreement->at == made;
+        save_agreement->open = false;
         job_member_send(
             ctx, &(struct rendezvous_message){.type = RENDEZVOUS_SAVE_AT, .number = made, .status = 2});
     }
-    job_pact_notice(ctx);
+    job_save_agreement_notice(ctx);
     return status;
 }

@@ -104,7 +104,7 @@ static void reset(struct phx_context *ctx)
     ctx->saved_count = 0;
     ctx->restore = ctx->last = (struct job_checkpoint_ref){0};
     job_keep_renew(ctx);
-    ctx->pact = (struct job_pact){0};
+    ctx->save_agreement = (struct job_save_agreement){0};
     ctx->drain = false; /* said again where it stands */
 }
 

@@ -112,7 +112,7 @@ static int boundary(struct run *run, bool *ret_noticed, struct phx_error *error)
 {
     phx_context *ctx = run->ctx;
     pthread_mutex_lock(&ctx->mutex);
-    int status = job_pact_step(ctx, run->step, ret_noticed, error);
+    int status = job_save_agreement_step(ctx, run->step, ret_noticed, error);
     pthread_mutex_unlock(&ctx->mutex);
     return status;
 }
@@ -256,7 +256,7 @@ int phx_run_steps(phx_context *ctx, const struct phx_loop *loop, struct phx_erro
     } while (status == 0);
     job_abort_set(ctx, NULL, NULL);
     pthread_mutex_lock(&ctx->mutex);
-    ctx->pact.running = false;
+    ctx->save_agreement.running = false;
     pthread_mutex_unlock(&ctx->mutex);
     return status;
 }
