@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "job/error.h"
-#include "job/recut.h"
+#include "job/old_share.h"
 
 static struct shard_id own_shard(const struct phx_context *ctx, uint64_t step, uint32_t attempt)
 {
@@ -206,7 +206,7 @@ static int restore_source(phx_context *ctx, struct source *ret_source, struct ph
         source.data = ctx->negotiation.data;
         source.len = ctx->negotiation.source.len;
     } else if (status == 0 && ctx->settings.checkpoint_dir[0] == '\0' && !ctx->settings.store &&
-               ctx->negotiation.cut.world == 0) {
+               ctx->negotiation.old_world.world == 0) {
         status = job_fail(error, PHX_ERROR_INVALID, "there is no checkpoint directory (PHX_CHECKPOINT_DIR)");
     }
     source.id = stored_source(ctx);
@@ -226,7 +226,7 @@ static int fail_world(const struct shard_id *id, uint32_t world, struct phx_erro
 static int blame_world(const struct shard_id *id, int status, struct phx_error *error)
 {
     uint32_t world;
-    bool other = recut_world(id, &world, NULL) == 0 && world != id->world;
+    bool other = old_share_world(id, &world, NULL) == 0 && world != id->world;
     return other ? fail_world(id, world, error) : status;
 }
 
@@ -234,7 +234,7 @@ static int blame_world(const struct shard_id *id, int status, struct phx_error *
 static int restore_bytes(phx_context *ctx, struct source *ret_source, struct phx_error *error)
 {
     int status = restore_source(ctx, ret_source, error);
-    uint32_t world = ctx->negotiation.cut.world;
+    uint32_t world = ctx->negotiation.old_world.world;
     return status == 0 && world > 0 ? fail_world(&ret_source->id, world, error) : status;
 }
 

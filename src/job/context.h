@@ -14,11 +14,11 @@
  *     keep.c                           checkpoints in memory, and the thread that seals them
  *     adopt.c                          moves a shard that came from elsewhere into a slot
  *     dump.c                           a dying checkpoint: survivors write the newest common state
- *     cut.c                            reads the shards of another world, wherever they are
+ *     old_world.c                      reads the shards of another world, wherever they are
  *     peer.c                           copies of checkpoints on other machines
  *     load.c                           fills regions from a checkpoint, also of another world
  *     import.c                         fills regions from a file of another program
- *     conn, rendezvous, shard, recut, held, offer, plan, keys, machine, transfer, server, copies, pack,
+ *     conn, rendezvous, shard, old_share, held, offer, plan, keys, machine, transfer, server, copies, pack,
  *     regions, safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
@@ -111,7 +111,7 @@ struct job_checkpoint_ref {
 };
 
 /* The question that rank 0 asked this rank; the thread in phx_join answers it. */
-enum job_asked { NEGOTIATE_NOTHING, NEGOTIATE_OFFER, NEGOTIATE_SOURCE, NEGOTIATE_CUT, NEGOTIATE_DUMP };
+enum job_asked { NEGOTIATE_NOTHING, NEGOTIATE_OFFER, NEGOTIATE_SOURCE, NEGOTIATE_RESHARD, NEGOTIATE_DUMP };
 
 /* Status of RENDEZVOUS_AGREED. */
 enum job_agreed {
@@ -137,7 +137,7 @@ struct job_part {
 #define PART_SIZE (4 + OFFER_SIZE)
 
 /* A checkpoint of another world, from whose shards each rank takes the parts that it needs. */
-struct job_cut {
+struct job_old_world {
     uint32_t world;         /* 0: the checkpoint is of this world */
     struct job_part *parts; /* [world] */
 };
@@ -160,7 +160,7 @@ struct job_negotiation {
     uint64_t dumped;
     uint8_t *data; /* the shard, fetched from elsewhere, while it has no slot; else NULL */
     int readers;   /* calls that read `data` now */
-    struct job_cut cut;
+    struct job_old_world old_world;
 };
 
 /* The way to the next attempt (rejoin.c). */
@@ -575,23 +575,24 @@ void job_keys_asked(struct phx_context *ctx);    /* sends all that this rank kno
 void job_keys_told(struct phx_context *ctx,
                    const struct rendezvous_message *message); /* takes all from the coordinator */
 
-/* ---- cut.c ---- */
+/* ---- old_world.c ---- */
 
 /* Takes the list of shards from rank 0's message. Mutex held. */
-void job_cut_told(struct phx_context *ctx, const struct rendezvous_message *message);
+void job_old_world_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* Verifies the shards that this rank gives, and answers rank 0. Mutex held, released while it reads. */
-void job_cut_answer(struct phx_context *ctx);
-void job_cut_drop(struct job_cut *cut);
-size_t job_cut_put(const struct job_part *part, uint8_t ret_bytes[PART_SIZE]);
+void job_old_world_answer(struct phx_context *ctx);
+void job_old_world_drop(struct job_old_world *old_world);
+size_t job_old_world_put(const struct job_part *part, uint8_t ret_bytes[PART_SIZE]);
 /* Is the shard of the other world's rank on another machine, or in storage? */
-bool job_cut_far(const struct phx_context *ctx, uint32_t rank);
+bool job_old_world_far(const struct phx_context *ctx, uint32_t rank);
 /* Reads the first bytes of the shard's data, at most `cap`, not verified; *ret_len is the length of all
  * data. This and the next two: without the mutex, after the negotiation. */
-int job_cut_front(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t cap, size_t *ret_got,
-                  uint64_t *ret_len, struct phx_error *error);
-int job_cut_length(struct phx_context *ctx, uint32_t rank, size_t *ret_len, struct phx_error *error);
-/* Reads all data, verified; `len` is the length that job_cut_length returned. */
-int job_cut_read(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t len, struct phx_error *error);
+int job_old_world_front(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t cap, size_t *ret_got,
+                        uint64_t *ret_len, struct phx_error *error);
+int job_old_world_length(struct phx_context *ctx, uint32_t rank, size_t *ret_len, struct phx_error *error);
+/* Reads all data, verified; `len` is the length that job_old_world_length returned. */
+int job_old_world_read(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t len,
+                       struct phx_error *error);
 
 /* ---- dump.c: mutex held ---- */
 

@@ -1,7 +1,7 @@
 /* Fills the registered regions from the checkpoint that was agreed on: from the shard that is this rank's
  * where it is of the same regions, byte for byte; otherwise from all shards that have parts of them
  * (reshard.h), each of the one step and attempt, in storage or, where the gang has agreed on that, wherever
- * they lie (cut.c). Blocking; without the mutex. */
+ * they lie (old_world.c). Blocking; without the mutex. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "job/error.h"
-#include "job/recut.h"
+#include "job/old_share.h"
 #include "job/reshard.h"
 
 #define FRONT_SIZE ((size_t)16384) /* most headers are shorter */
@@ -46,7 +46,7 @@ static int front(struct old *old, uint32_t rank, size_t *ret_got, uint64_t *ret_
 {
     struct shard_header header = {0};
     if (old->ctx != NULL)
-        return job_cut_front(old->ctx, rank, old->buf, old->cap, ret_got, ret_len, error);
+        return job_old_world_front(old->ctx, rank, old->buf, old->cap, ret_got, ret_len, error);
     old->id.rank = rank;
     int status = shard_front(&old->id, old->buf, old->cap, &header, ret_got, error);
     *ret_len = header.len;
@@ -107,13 +107,13 @@ static int read_all(struct old *old, uint32_t rank, size_t *ret_len, struct phx_
 {
     bool agreed = old->ctx != NULL;
     old->id.rank = rank;
-    int status =
-        agreed ? job_cut_length(old->ctx, rank, ret_len, error) : shard_length(&old->id, ret_len, error);
+    int status = agreed ? job_old_world_length(old->ctx, rank, ret_len, error)
+                        : shard_length(&old->id, ret_len, error);
     if (status == 0)
         status = make_room(old, *ret_len, error);
     if (status != 0)
         return status;
-    return agreed ? job_cut_read(old->ctx, rank, old->buf, *ret_len, error)
+    return agreed ? job_old_world_read(old->ctx, rank, old->buf, *ret_len, error)
                   : shard_read(&old->id, old->buf, old->cap, ret_len, error);
 }
 
@@ -133,13 +133,13 @@ static int find_world(struct old *old, struct phx_error *error)
     uint32_t world;
     old->id.rank = old->rank;
     if (old->ctx != NULL) {
-        old->id.world = old->ctx->negotiation.cut.world;
+        old->id.world = old->ctx->negotiation.old_world.world;
         return 0;
     }
     /* The data in memory may be the shard of another rank, or world; the storage says which. */
-    if (recut_world(&old->id, &world, NULL) == 0)
+    if (old_share_world(&old->id, &world, NULL) == 0)
         old->held = NULL;
-    return old->held == NULL ? recut_world(&old->id, &old->id.world, error) : 0;
+    return old->held == NULL ? old_share_world(&old->id, &old->id.world, error) : 0;
 }
 
 /* Every rank begins at another shard, its own where it has one: replicas are read by few each. What is on
@@ -149,7 +149,7 @@ static int add_shards(struct old *old, struct reshard *reshard, bool far, struct
     int status = 0;
     for (uint32_t i = 0; status == 0 && i < old->id.world && !reshard_complete(reshard); i++) {
         uint32_t rank = (old->rank + i) % old->id.world;
-        if ((old->ctx != NULL && job_cut_far(old->ctx, rank)) == far)
+        if ((old->ctx != NULL && job_old_world_far(old->ctx, rank)) == far)
             status = add_shard(old, reshard, rank, error);
     }
     return status;
@@ -200,7 +200,7 @@ int job_load(struct phx_context *ctx, const struct job_regions *regions, const u
              const struct shard_id *id, struct phx_error *error)
 {
     struct old old = {.regions = regions, .rank = id->rank, .held = held, .held_len = len, .id = *id};
-    if (ctx != NULL && ctx->negotiation.cut.world > 0)
+    if (ctx != NULL && ctx->negotiation.old_world.world > 0)
         old.ctx = ctx;
     int status = old.ctx == NULL && is_same(&old) ? load_same(&old, error) : load_cut(&old, error);
     free(old.buf);

@@ -234,7 +234,7 @@ void job_member_receive(struct phx_context *ctx, const struct rendezvous_message
         break;
     case RENDEZVOUS_DUMP:
     case RENDEZVOUS_SOURCE:
-    case RENDEZVOUS_CUT:
+    case RENDEZVOUS_RESHARD:
     case RENDEZVOUS_AGREED:
         job_negotiate_told(ctx, message);
         break;

@@ -23,7 +23,7 @@
 
 #include "job/error.h"
 #include "job/offer.h"
-#include "job/recut.h"
+#include "job/old_share.h"
 #include "job/transfer.h"
 
 bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than)
@@ -47,7 +47,7 @@ static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, b
     struct job_negotiation *negotiation = &ctx->negotiation;
     struct job_checkpoint_ref committed = stored ? restore : negotiation->committed;
     if (!restore.valid || negotiation->broken)
-        job_cut_drop(&negotiation->cut);
+        job_old_world_drop(&negotiation->old_world);
     ctx->restore = restore;
     check_copied(&ctx->keep, &restore);
     negotiation->asked = NEGOTIATE_NOTHING;
@@ -76,7 +76,7 @@ void job_negotiate_reset(struct phx_context *ctx)
 {
     free(ctx->negotiation.data);
     free(ctx->negotiation.dump);
-    job_cut_drop(&ctx->negotiation.cut);
+    job_old_world_drop(&ctx->negotiation.old_world);
     ctx->negotiation = (struct job_negotiation){0};
     job_restore_coordinator_stop(ctx);
 }
@@ -102,7 +102,7 @@ static int inspect(const struct phx_context *ctx, const struct shard_id *id, str
     bool own = status == 0 && header.world == world;
     if (status == 0)
         world = header.world;
-    else if (recut_world(id, &world, NULL) == 0 && world != ctx->settings.world)
+    else if (old_share_world(id, &world, NULL) == 0 && world != ctx->settings.world)
         status = 0;
     if (status == 0)
         *ret_offer = own ? offer_of(&header, OFFER_STORED, 0)
@@ -240,7 +240,7 @@ static int take_from_storage(struct phx_context *ctx, const struct offer *offer,
         return job_store_fetch(ctx, &ref, error);
     if (id.dir[0] == '\0')
         return 0;
-    int status = recut_verify(&id, error);
+    int status = old_share_verify(&id, error);
     return status == PHX_ERROR_CORRUPT || status == PHX_ERROR_IO ? status : 0;
 }
 
@@ -303,8 +303,8 @@ void job_negotiate_answer(struct phx_context *ctx)
         send_offers(ctx);
     else if (asked == NEGOTIATE_SOURCE)
         answer_source(ctx);
-    else if (asked == NEGOTIATE_CUT)
-        job_cut_answer(ctx);
+    else if (asked == NEGOTIATE_RESHARD)
+        job_old_world_answer(ctx);
     else if (asked == NEGOTIATE_DUMP)
         job_dump_answer(ctx);
 }
@@ -351,7 +351,7 @@ static void on_source(struct phx_context *ctx, const struct rendezvous_message *
     negotiation->taken = negotiation->taken && negotiation->holder == message->status &&
                          memcmp(before, message->value, sizeof before) == 0;
     negotiation->older = older;
-    job_cut_drop(&negotiation->cut);
+    job_old_world_drop(&negotiation->old_world);
     negotiation->source = offer;
     negotiation->holder = message->status;
     negotiation->round = message->world;
@@ -383,8 +383,8 @@ void job_negotiate_told(struct phx_context *ctx, const struct rendezvous_message
         on_source(ctx, message);
         return;
     }
-    if (message->type == RENDEZVOUS_CUT) {
-        job_cut_told(ctx, message);
+    if (message->type == RENDEZVOUS_RESHARD) {
+        job_old_world_told(ctx, message);
         return;
     }
     if (message->type == RENDEZVOUS_DUMP) {

@@ -392,8 +392,8 @@ enum plan_result plan_dump(const struct plan_input *input, const struct offer *s
     return run(&memory, stored, input->world, choose_writer, ret_sources, ret_choice);
 }
 
-enum plan_result plan_cut(const struct plan_input *input, uint32_t members, uint32_t *ret_sources,
-                          struct plan_choice *ret_choice)
+enum plan_result plan_reshard(const struct plan_input *input, uint32_t members, uint32_t *ret_sources,
+                              struct plan_choice *ret_choice)
 {
     struct plan_input old = *input;
     old.machines = NULL;

@@ -13,7 +13,7 @@
  * struck by the caller, and a new plan is made: each try has an offer less, so that ends.
  *
  * A checkpoint that a world of another size has kept serves no rank as it is, unless keys say so, but the
- * gang can cut it anew (load.c) where there is a source for every rank of that world: plan_cut.
+ * gang can reshard it (load.c) if there is a source for every rank of that world: plan_reshard.
  *
  * Memory: O(offers + world), given back before the return. Any thread.
  */
@@ -99,12 +99,12 @@ enum plan_result plan_make(const struct plan_input *input, uint32_t *ret_sources
 enum plan_result plan_dump(const struct plan_input *input, const struct offer *stored, uint32_t *ret_sources,
                            struct plan_choice *ret_choice);
 
-/* A checkpoint that was kept by the ranks of another world, `input->world` of them, whose keys those of the
- * input are; `machines` is not looked at, holders are ranks of the gang that is to be, `members` in number.
- * For every old rank a source of the newest checkpoint that has all, memory before storage, those in memory
- * spread evenly over who holds them. Only shards with keys count: bytes can't be cut. */
-enum plan_result plan_cut(const struct plan_input *input, uint32_t members, uint32_t *ret_sources,
-                          struct plan_choice *ret_choice);
+/* Plans the resharding of a checkpoint of another world: `input->world` ranks, whose keys are those of the
+ * input. `machines` is not used; holders are ranks of the new gang, `members` in number. Chooses a source for
+ * every old rank, of the newest checkpoint for which there are all: memory before storage, and in memory
+ * spread evenly over the holders. Only shards with keys count: plain bytes cannot be resharded. */
+enum plan_result plan_reshard(const struct plan_input *input, uint32_t members, uint32_t *ret_sources,
+                              struct plan_choice *ret_choice);
 
 /* The next world of another size that has kept something with a key that is offered in memory, above `after`
  * (0: the first); 0: there is none. */

@@ -21,7 +21,7 @@
  *            └─► TABLE, when the whole gang is there
  *     each rank: OFFERS                         the negotiation of the checkpoint to restore (negotiate.c)
  *     ASK_KEYS ─► KEYS of one rank              if the coordinator needs the keys
- *     SOURCE to each rank, or CUT to all ─► ANSWER of each rank     repeated while a shard is damaged
+ *     SOURCE to each rank, or RESHARD to all ─► ANSWER of each rank     repeated while a shard is damaged
  *     AGREED
  *     any other message
  *     LEAVE ─► the coordinator closes
@@ -61,8 +61,8 @@ enum rendezvous_type {
     RENDEZVOUS_GAVE_UP,
     RENDEZVOUS_SAVED,     /* stand-alone: the shard of step `number` is durable */
     RENDEZVOUS_COMMITTED, /* stand-alone: the checkpoint of step `number`, attempt `attempt` */
-    /* Answers the SOURCE, CUT or DUMP of round `world` (1, 2, ...); status 1: the sender has its part,
-     * whole. To a CUT, status 0: value: u32 each, the old ranks whose shards are damaged here. To a
+    /* Answers the SOURCE, RESHARD or DUMP of round `world` (1, 2, ...); status 1: the sender has its part,
+     * whole. To a RESHARD, status 0: value: u32 each, the old ranks whose shards are damaged here. To a
      * SOURCE, status 0: value: offers of alternatives. */
     RENDEZVOUS_ANSWER,
     /* Restore step `number`, attempt `rank`, round `world`; status: the rank that has the receiver's shard;
@@ -71,7 +71,7 @@ enum rendezvous_type {
     RENDEZVOUS_SOURCE,
     /* Restore step `number`, attempt `rank`, round `world`, of a world of `status` ranks; value: for each of
      * them u32 rank, offer: the rank that gives its shard, and answers for it. */
-    RENDEZVOUS_CUT,
+    RENDEZVOUS_RESHARD,
     /* Ends the negotiation. status 1: all restore step `number`, attempt `rank`; 3: the same, and it is in
      * storage, whole; 2: there is no checkpoint, begin from the start; 0: `world` is a rank that has no
      * whole shard of the newest checkpoint, and there is no older one that all have; 4: a dying checkpoint

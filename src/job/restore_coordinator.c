@@ -14,12 +14,12 @@
 struct job_restore_coordinator {
     struct plan_offer *offers;
     size_t count, cap;
-    uint32_t *rounds;  /* [world] the last round that each has answered; offers are round 0 */
-    bool *offered;     /* [world] */
-    uint64_t *own;     /* [world] keys of regions that are registered already; 0: none */
-    uint32_t *sources; /* [world], of what is taken whole; */
-    uint32_t cut;      /* or, where this is not 0, [cut] of the world whose checkpoint is cut anew: */
-    uint32_t *cut_sources;
+    uint32_t *rounds;        /* [world] the last round that each has answered; offers are round 0 */
+    bool *offered;           /* [world] */
+    uint64_t *own;           /* [world] keys of regions that are registered already; 0: none */
+    uint32_t *sources;       /* [world], of what is taken whole; */
+    uint32_t old_world_size; /* of the checkpoint that is resharded; 0: it is of this world */
+    uint32_t *old_sources;   /* [old_world_size] */
     uint64_t *machines, *wanted;
     uint32_t waiting; /* ranks that have not answered yet */
     uint32_t round;
@@ -74,7 +74,7 @@ void job_restore_coordinator_stop(struct phx_context *ctx)
     free(coordinator->wanted);
     free(coordinator->registered);
     free(coordinator->dump_sources);
-    free(coordinator->cut_sources);
+    free(coordinator->old_sources);
     free(coordinator->has_registered);
     free(coordinator);
     ctx->restore_coordinator = NULL;
@@ -141,25 +141,25 @@ static void tell_sources(struct phx_context *ctx)
 }
 
 /* Tells every rank which rank gives each shard of the other world. */
-static bool tell_cut(struct phx_context *ctx)
+static bool tell_old_world(struct phx_context *ctx)
 {
     struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
-    uint8_t *bytes = malloc((size_t)coordinator->cut * PART_SIZE);
+    uint8_t *bytes = malloc((size_t)coordinator->old_world_size * PART_SIZE);
     size_t len = 0;
     if (bytes == NULL)
         return false;
     coordinator->round++;
     coordinator->waiting = ctx->settings.world;
     coordinator->struck = false;
-    for (uint32_t rank = 0; rank < coordinator->cut; rank++) {
-        const struct plan_offer *source = &coordinator->offers[coordinator->cut_sources[rank]];
-        len += job_cut_put(&(struct job_part){source->holder, source->offer}, bytes + len);
+    for (uint32_t rank = 0; rank < coordinator->old_world_size; rank++) {
+        const struct plan_offer *source = &coordinator->offers[coordinator->old_sources[rank]];
+        len += job_old_world_put(&(struct job_part){source->holder, source->offer}, bytes + len);
     }
-    struct rendezvous_message message = {.type = RENDEZVOUS_CUT,
+    struct rendezvous_message message = {.type = RENDEZVOUS_RESHARD,
                                          .number = coordinator->choice.step,
                                          .rank = coordinator->choice.attempt,
                                          .world = coordinator->round,
-                                         .status = coordinator->cut,
+                                         .status = coordinator->old_world_size,
                                          .value = bytes,
                                          .value_len = (uint32_t)len};
     job_coordinator_broadcast(ctx, &message);
@@ -192,7 +192,7 @@ static bool is_better(const struct phx_context *ctx, const struct plan_choice *c
     const struct plan_choice *best = &ctx->restore_coordinator->choice;
     int order = found ? plan_compare(choice->step, choice->attempt, best->step, best->attempt) : 1;
     return !choice->stored &&
-           (order > 0 || (order == 0 && ctx->restore_coordinator->cut == 0 && uses_shares(ctx)));
+           (order > 0 || (order == 0 && ctx->restore_coordinator->old_world_size == 0 && uses_shares(ctx)));
 }
 
 /* Is there a better one that was kept by a world of this size? Out of memory there is none. */
@@ -207,16 +207,16 @@ static bool look_at_world(struct phx_context *ctx, uint32_t world, bool found)
     bool better = keys != NULL && sources != NULL;
     if (better && ctx->keys.world == world)
         want(ctx, keys, world);
-    better = better && plan_cut(&input, ctx->settings.world, sources, &choice) == PLAN_FOUND &&
+    better = better && plan_reshard(&input, ctx->settings.world, sources, &choice) == PLAN_FOUND &&
              is_better(ctx, &choice, found);
     free(keys);
     if (!better) {
         free(sources);
         return false;
     }
-    free(coordinator->cut_sources);
-    coordinator->cut_sources = sources;
-    coordinator->cut = world;
+    free(coordinator->old_sources);
+    coordinator->old_sources = sources;
+    coordinator->old_world_size = world;
     coordinator->choice = choice;
     return true;
 }
@@ -245,11 +245,11 @@ static void plan_restore(struct phx_context *ctx)
                                .offers = coordinator->offers,
                                .count = coordinator->count};
     enum plan_result result = plan_make(&input, coordinator->sources, &coordinator->choice);
-    coordinator->cut = 0;
+    coordinator->old_world_size = 0;
     bool found = look_at_other_worlds(ctx, &input, result == PLAN_FOUND);
-    if (result == PLAN_OUT_OF_MEMORY || (coordinator->cut > 0 && !tell_cut(ctx)))
+    if (result == PLAN_OUT_OF_MEMORY || (coordinator->old_world_size > 0 && !tell_old_world(ctx)))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
-    else if (found && coordinator->cut == 0)
+    else if (found && coordinator->old_world_size == 0)
         tell_sources(ctx);
     else if (!found)
         conclude(ctx, false);
@@ -450,16 +450,16 @@ static bool strike(struct job_restore_coordinator *coordinator, uint32_t rank,
                    const struct rendezvous_message *message)
 {
     struct jobwire_reader reader = {.data = message->value, .len = message->value_len};
-    bool any = coordinator->cut == 0;
+    bool any = coordinator->old_world_size == 0;
     if (any)
         coordinator->offers[coordinator->sources[rank]].struck = true;
     if (any && !add_offers(coordinator, rank, message))
         return false;
-    while (coordinator->cut > 0 && reader.pos < reader.len) {
+    while (coordinator->old_world_size > 0 && reader.pos < reader.len) {
         uint32_t old = (uint32_t)jobwire_get(&reader, 4);
-        if (reader.broken || old >= coordinator->cut)
+        if (reader.broken || old >= coordinator->old_world_size)
             return false;
-        coordinator->offers[coordinator->cut_sources[old]].struck = any = true;
+        coordinator->offers[coordinator->old_sources[old]].struck = any = true;
     }
     coordinator->struck = true;
     return any;

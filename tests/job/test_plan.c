@@ -315,7 +315,7 @@ static void test_cut(void **unused)
         int64_t step = 2;
         while (step >= 0 && !can_be_cut(&scene, members, (uint64_t)step))
             step--;
-        enum plan_result result = plan_cut(&input, members, sources, &choice);
+        enum plan_result result = plan_reshard(&input, members, sources, &choice);
         assert_int_equal(result, step >= 0 ? PLAN_FOUND : PLAN_INCOMPLETE);
         for (uint32_t rank = 0; result == PLAN_FOUND && rank < old; rank++) {
             const struct plan_offer *source = &scene.offers[sources[rank]];

@@ -1,9 +1,9 @@
-#include "job/recut.h"
+#include "job/old_share.h"
 
 #include "job/error.h"
 #include "job/settings.h"
 
-int recut_world(const struct shard_id *id, uint32_t *ret_world, struct phx_error *error)
+int old_share_world(const struct shard_id *id, uint32_t *ret_world, struct phx_error *error)
 {
     struct shard_id any = *id;
     struct shard_header header;
@@ -22,10 +22,10 @@ int recut_world(const struct shard_id *id, uint32_t *ret_world, struct phx_error
     return status;
 }
 
-int recut_verify(const struct shard_id *id, struct phx_error *error)
+int old_share_verify(const struct shard_id *id, struct phx_error *error)
 {
     struct shard_id old = *id;
-    int status = recut_world(id, &old.world, error);
+    int status = old_share_world(id, &old.world, error);
     if (status == 0 && old.world == id->world)
         return shard_verify(id, error);
     for (uint64_t rank = id->rank; status == 0 && rank < old.world; rank += id->world) {
