@@ -49,9 +49,9 @@
 #include "job/pack.h"
 #include "job/plan.h"
 #include "job/regions.h"
+#include "job/rendezvous.h"
 #include "job/retention.h"
 #include "job/settings.h"
-#include "job/rendezvous.h"
 #include "job/wire.h"
 #include "phalanx/phalanx.h"
 

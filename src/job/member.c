@@ -22,7 +22,7 @@ struct addrinfo *job_resolve(struct phx_context *ctx)
     return status == 0 ? found : NULL;
 }
 
-static void close_spoke(struct phx_context *ctx)
+static void close_link(struct phx_context *ctx)
 {
     bool was_ready = ctx->member.state == MEMBER_LINK_READY;
     job_conn_close(&ctx->member.conn);
@@ -117,7 +117,7 @@ static void connected(struct phx_context *ctx)
 {
     int fd = ctx->member.conn.fd, on = 1, idle_s = 10, interval_s = 2, probes = 3;
     if (is_self(fd)) {
-        close_spoke(ctx);
+        close_link(ctx);
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -303,7 +303,7 @@ void job_member_ready(struct phx_context *ctx, short events)
         int status = 0;
         socklen_t size = sizeof status;
         if (getsockopt(ctx->member.conn.fd, SOL_SOCKET, SO_ERROR, &status, &size) != 0 || status != 0)
-            close_spoke(ctx);
+            close_link(ctx);
         else
             connected(ctx);
         return;
@@ -312,7 +312,7 @@ void job_member_ready(struct phx_context *ctx, short events)
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive(ctx) != 0)
         broken = true;
     if (broken)
-        close_spoke(ctx);
+        close_link(ctx);
 }
 
 int64_t job_member_timer(const struct phx_context *ctx)
