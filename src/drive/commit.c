@@ -51,6 +51,7 @@ const struct error *driver_refusal(const struct driver *driver)
 static void encode_turn(struct driver *driver)
 {
     size_t count = driver->in_flight = queue_turn(driver);
+    driver->stats.cut_turns += count < driver->queue.len;
     int64_t stamp_ns = driver_stamp_ns(driver);
     buf_clear(&driver->record_bytes);
     vec_clear(&driver->records);
@@ -113,6 +114,7 @@ static void append_ended(struct driver *driver, int rc, const struct error *erro
 void driver_appended(struct driver *driver, int rc, const struct error *error)
 {
     CHECK(driver->in_flight > 0 && rc != APPEND_LATER);
+    driver->stats.late_failures += rc < 0;
     append_ended(driver, rc, error);
 }
 
@@ -136,6 +138,7 @@ static void commit_all(struct driver *driver)
         int rc = log->append(log->context, driver->records.items, driver->records.len, &error);
         if (rc == APPEND_LATER)
             return;
+        driver->stats.failed_appends += rc < 0;
         append_ended(driver, rc, &error);
     }
 }

@@ -38,9 +38,6 @@ struct starts {
     struct packed_sheet sheet;
 };
 
-/* Up to here a sheet in the START itself costs no more than the message beside it. */
-enum { SHEET_INSIDE_MAX = 16 };
-
 static void pack_sheet(struct starts *starts, const struct gang_sheet *sheet)
 {
     if (starts->packed_of == sheet->entries)
@@ -55,13 +52,14 @@ static void pack_sheet(struct starts *starts, const struct gang_sheet *sheet)
 static void send_sheet(struct driver *driver, struct starts *starts, struct machine_sessions *sessions,
                        struct task_launch *launch)
 {
-    if (!sessions->takes_sheets || launch->sheet.count <= SHEET_INSIDE_MAX)
+    if (!sessions->takes_sheets || launch->sheet.count <= driver->options.sheet_inside_max)
         return;
     pack_sheet(starts, &launch->sheet);
     if (sessions->sheet != starts->sheet.number) {
         struct from_controller message = {.kind = FROM_CONTROLLER_SHEET, .sheet = starts->sheet};
         send(driver, sessions->session, &message);
         sessions->sheet = starts->sheet.number;
+        driver->stats.sheets++;
     }
     sheet_take_out(launch, starts->sheet.number);
 }

@@ -68,6 +68,7 @@ enum {
     DRIVE_TURN_RECORDS_MAX = 4096,
     DRIVE_TURN_BYTES_MAX = 32 * 1024 * 1024,
     DRIVE_QUEUE_BYTES_MAX = 256 * 1024 * 1024, /* 16,384 machines that lose all their tasks fill a tenth */
+    DRIVE_SHEET_INSIDE_MAX = 16,               /* it costs no more than the message beside it */
     DRIVE_SNAPSHOT_EVERY = 20000,
 };
 #define DRIVE_RETRY_NS (200 * NS_PER_MS)
@@ -80,6 +81,7 @@ struct driver_options {
     uint32_t turn_records_max; /* of one append, so that none takes long or much memory */
     size_t turn_bytes_max;
     size_t queue_bytes_max;    /* above, what agents report is thrown away and asked for again */
+    uint32_t sheet_inside_max; /* ranks up to which a gang's rank table travels within each START */
     uint32_t snapshot_every;   /* records between snapshots */
     uint64_t snapshot_seq;     /* of the newest snapshot of the log; 0: none */
 };
@@ -132,6 +134,19 @@ const struct evidence *driver_evidence(const struct driver *driver, machine_id m
 /* The machine's agent has confirmed the hold of the leases as it stands (health/lease_hold.h). */
 bool driver_hold_counts(const struct driver *driver, machine_id machine);
 const struct error *driver_refusal(const struct driver *driver); /* why the log takes nothing, or NULL */
+
+/* How often what happens rarely has happened since driver_new(). */
+struct driver_stats {
+    uint64_t cut_turns;      /* appends that a limit of the turn made smaller */
+    uint64_t failed_appends; /* at once */
+    uint64_t late_failures;  /* of appends that had returned APPEND_LATER */
+    uint64_t refused_writes;
+    uint64_t missed_news;    /* reports that were thrown away for lack of room */
+    uint64_t known_aways;    /* agents that died alone on machines that were away already */
+    uint64_t pauses;         /* the host stood still */
+    uint64_t sheets;         /* rank tables that were sent by themselves */
+};
+const struct driver_stats *driver_stats(const struct driver *driver);
 
 /* --- replay ----------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@ struct driver *driver_new(const struct driver_options *options, const struct dri
     own->turn_records_max = own->turn_records_max ? own->turn_records_max : DRIVE_TURN_RECORDS_MAX;
     own->turn_bytes_max = own->turn_bytes_max ? own->turn_bytes_max : DRIVE_TURN_BYTES_MAX;
     own->queue_bytes_max = own->queue_bytes_max ? own->queue_bytes_max : DRIVE_QUEUE_BYTES_MAX;
+    own->sheet_inside_max = own->sheet_inside_max ? own->sheet_inside_max : DRIVE_SHEET_INSIDE_MAX;
     own->snapshot_every = own->snapshot_every ? own->snapshot_every : DRIVE_SNAPSHOT_EVERY;
     driver->ports = *ports;
     driver->core = core;
@@ -90,6 +91,11 @@ void driver_opens(struct driver *driver)
     sessions_open(driver);
 }
 
+const struct driver_stats *driver_stats(const struct driver *driver)
+{
+    return &driver->stats;
+}
+
 bool driver_is_open(const struct driver *driver)
 {
     return driver->open;
@@ -119,6 +125,7 @@ static bool boot_waits(const struct driver *driver, size_t first)
  * meanwhile is looked at, machines count as away until their agents say what has become of their tasks. */
 static void resume(struct driver *driver)
 {
+    driver->stats.pauses++;
     if (!boot_waits(driver, driver->in_flight)) {
         struct pending *boot = boot_new(driver, true);
         for (size_t i = 0; i < driver->in_flight; i++)

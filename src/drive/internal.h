@@ -46,6 +46,7 @@ struct driver {
     struct effects effects;
     uint64_t identity;
     bool open;
+    struct driver_stats stats;
     /* clocks */
     int64_t clock_offset_ns; /* the stamps' clock less the monotonic one */
     bool listens;            /* between driver_wait() and the next turn */

@@ -114,7 +114,7 @@ void queue_forget_hellos(struct driver *driver, machine_id machine)
 }
 
 struct refusal {
-    const struct sink_port *sinks;
+    struct driver *driver;
     int code;
     const char *reason, *why;
 };
@@ -124,15 +124,16 @@ static bool is_refused(const struct pending *pending, const void *context)
     const struct refusal *refusal = context;
     if (pending->event.kind != EVENT_WRITE || !pending->request)
         return false;
-    if (refusal->sinks->refuse)
-        refusal->sinks->refuse(refusal->sinks->context, pending->request, refusal->code, refusal->reason,
-                               refusal->why);
+    const struct sink_port *sinks = &refusal->driver->ports.sinks;
+    refusal->driver->stats.refused_writes++;
+    if (sinks->refuse)
+        sinks->refuse(sinks->context, pending->request, refusal->code, refusal->reason, refusal->why);
     return true;
 }
 
 void queue_refuse_writes(struct driver *driver, int code, const char *reason, const char *why)
 {
-    struct refusal refusal = {&driver->ports.sinks, code, reason, why};
+    struct refusal refusal = {driver, code, reason, why};
     if (driver->queued_writes > 0)
         queue_filter(driver, is_refused, &refusal);
 }

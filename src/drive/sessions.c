@@ -272,6 +272,8 @@ static void pass_verdict(struct driver *driver, machine_id id, enum verdict verd
     } else if (machine_at(driver, id)->state != MACHINE_AWAY || driver->machines[id].hellos > 0) {
         queue_news(driver, EVENT_MACHINE_AWAY, id, "the agent's connection broke (%s), %u tether%s open", why,
                    tethers, tethers == 1 ? " is" : "s are");
+    } else {
+        driver->stats.known_aways++;
     }
 }
 
@@ -392,6 +394,7 @@ static void on_reports(struct driver *driver, machine_id id, const struct report
 {
     struct machine_sessions *sessions = &driver->machines[id];
     if (sessions->missed_news || !queue_has_room(driver)) { /* never acknowledged, so it will be said again */
+        driver->stats.missed_news++;
         driver->missing_news += !sessions->missed_news;
         sessions->missed_news = true;
         return;

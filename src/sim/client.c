@@ -462,8 +462,7 @@ void client_act(struct world *world)
     int64_t pause_ns =
         world->healing ? 5 * NS_PER_SECOND : world_draw_about(world, world->swarm.client_every_ns);
     world_after(world, pause_ns, SIM_CLIENT, 0, 0, 0);
-    const struct sim_controller *controller = &world->controller;
-    if (world->healing && controller->core && controller->listening)
+    if (world->healing && controller_is_open(world))
         tidy(world); /* its requests wait while the disk is busy */
     else if (controller_reads(world))
         want_something(world);
@@ -514,10 +513,9 @@ void client_unblock(struct world *world)
     }
 }
 
-void client_reply(struct world *world, const struct pending *pending, const struct effect *effect)
+void client_reply(struct world *world, const struct effect *effect)
 {
-    const struct write_event *write = &pending->event.write;
-    if (effect->reply.code != 201 || write->object != OBJECT_JOBSET)
+    if (effect->reply.code != 201 || effect->reply.object.kind != OBJECT_JOBSET)
         return;
     struct known_jobset *known = known_find(world, effect->reply.object.jobset->name);
     if (known)

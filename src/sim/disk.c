@@ -7,21 +7,36 @@
 
 #include "base/hash.h"
 
-enum { RECORD_ARENA_BYTES = 64 * 1024 * 1024, SNAPSHOT_LATE_RECORDS = 3, SNAPSHOTS_KEPT = 3 };
+enum { SNAPSHOT_LATE_RECORDS = 3, SNAPSHOTS_KEPT = 3 };
 
-static uint64_t record_hash(const struct disk_record *record)
+uint64_t disk_hash(const struct drive_record *record)
 {
     uint64_t seed = record->seq ^ hash_mix((uint64_t)record->stamp_ns);
     return hash_words(seed, record->bytes.data, record->bytes.len);
 }
 
-void disk_append(struct sim_disk *disk, const struct event *event)
+static struct drive_record record_of(const struct disk_record *record)
 {
-    struct disk_record record = {.seq = event->seq, .stamp_ns = event->stamp_ns};
-    record_encode(&record.bytes, event);
-    record.hash = record_hash(&record);
-    CHECK(disk->log.len == event->seq - 1);
-    vec_push(&disk->log, record);
+    return (struct drive_record){record->seq, record->stamp_ns, buf_str(&record->bytes)};
+}
+
+void disk_append(struct sim_disk *disk, const struct drive_record *record)
+{
+    struct disk_record kept = {.seq = record->seq, .stamp_ns = record->stamp_ns, .hash = disk_hash(record)};
+    buf_add_str(&kept.bytes, record->bytes);
+    CHECK(disk->log.len == record->seq - 1);
+    vec_push(&disk->log, kept);
+}
+
+static void cut_log(struct sim_disk *disk, size_t kept)
+{
+    while (disk->log.len > kept)
+        buf_done(&disk->log.items[--disk->log.len].bytes);
+}
+
+void disk_fails(struct sim_disk *disk)
+{
+    cut_log(disk, disk->durable);
 }
 
 void disk_synced(struct sim_disk *disk)
@@ -45,22 +60,22 @@ void disk_crash(struct world *world)
     if (kept > disk->durable && world_chance(world, 500000)) {
         struct disk_record *last = &disk->log.items[kept - 1];
         last->bytes.len = (size_t)world_draw(world, 0, (int64_t)last->bytes.len - 1);
-        CHECK(record_hash(last) != last->hash);
+        struct drive_record torn = record_of(last);
+        CHECK(disk_hash(&torn) != last->hash);
         kept--; /* the store finds it by its checksum */
     }
-    while (disk->log.len > kept)
-        buf_done(&disk->log.items[--disk->log.len].bytes);
+    cut_log(disk, kept);
     disk->durable = kept;
     for (size_t i = disk->snapshots.len; i-- > 0;)
         if (!disk->snapshots.items[i].durable)
             snapshot_drop(disk, i);
 }
 
-void disk_snapshot(struct world *world)
+void disk_snapshot(struct world *world, uint64_t seq, struct buf *bytes)
 {
     struct sim_disk *disk = &world->disk;
-    struct disk_snapshot snapshot = {.seq = core_seq(world->controller.core)};
-    core_snapshot_write(world->controller.core, &snapshot.bytes);
+    struct disk_snapshot snapshot = {.seq = seq, .bytes = *bytes};
+    *bytes = (struct buf){0};
     snapshot.digest = core_snapshot_digest(buf_str(&snapshot.bytes));
     if (core_digest(world->controller.core) != snapshot.digest)
         world_fail(world, TORTURE_REPLAY, "the digest at record %llu is not that of the snapshot",
@@ -95,21 +110,23 @@ static bool load_snapshot(struct world *world, struct core *core)
     return true;
 }
 
-static bool step_record(struct world *world, const struct disk_record *record, struct core *core,
-                        struct effects *effects)
+/* For people, when two ways differ. */
+static void describe(void *context, struct core *core, const struct event *event,
+                     const struct effects *effects)
 {
-    struct arena arena ARENA_CLEANUP = {.limit_bytes = RECORD_ARENA_BYTES};
+    buf_clear(context);
+    record_describe(context, event);
+}
+
+static bool step_record(struct world *world, const struct disk_record *record, struct core *core,
+                        struct effects *effects, struct buf *told)
+{
+    struct drive_record stored = record_of(record);
     struct error error = {0};
-    struct event event;
-    if (record_decode(&arena, buf_str(&record->bytes), &event, &error) < 0) {
-        world_fail(world, TORTURE_REPLAY, "record %llu cannot be read: %s", (unsigned long long)record->seq,
-                   error.text);
-        return false;
-    }
-    event.seq = record->seq;
-    event.stamp_ns = record->stamp_ns;
-    core_step(core, &event, effects);
-    return true;
+    if (drive_replay(core, &stored, effects, told ? describe : NULL, told, &error) == 0)
+        return true;
+    world_fail(world, TORTURE_REPLAY, "%s", error.text);
+    return false;
 }
 
 /* Both ways from the log, side by side: fails the world with the first record after which they differ. */
@@ -118,18 +135,14 @@ void disk_tell_apart(struct world *world)
     const struct sim_disk *disk = &world->disk;
     struct core *whole = core_new(), *late = core_new();
     struct effects effects = {0}, late_effects = {0};
+    struct buf text BUF_CLEANUP = {0};
     bool good = load_snapshot(world, late);
     for (size_t i = 0; i < disk->log.len && good; i++) {
         const struct disk_record *record = &disk->log.items[i];
-        good = step_record(world, record, whole, &effects) &&
-               (core_seq(late) >= record->seq || step_record(world, record, late, &late_effects));
+        good = step_record(world, record, whole, &effects, &text) &&
+               (core_seq(late) >= record->seq || step_record(world, record, late, &late_effects, NULL));
         if (!good || core_seq(late) != core_seq(whole) || core_digest(whole) == core_digest(late))
             continue;
-        struct arena arena ARENA_CLEANUP = {.limit_bytes = RECORD_ARENA_BYTES};
-        struct event event;
-        struct buf text BUF_CLEANUP = {0};
-        if (record_decode(&arena, buf_str(&record->bytes), &event, NULL) == 0)
-            record_describe(&text, &event);
         world_fail(world, TORTURE_REPLAY, "from a snapshot, record %llu gives another state (%.200s)",
                    (unsigned long long)record->seq, text.data);
         good = false;
@@ -143,7 +156,7 @@ void disk_tell_apart(struct world *world)
 static bool replay_record(struct world *world, const struct disk_record *record, struct core *core,
                           struct effects *effects)
 {
-    if (!step_record(world, record, core, effects))
+    if (!step_record(world, record, core, effects, NULL))
         return false;
     size_t at = record->seq - 1;
     if (at >= world->digests.len || !world->digests.items[at] ||

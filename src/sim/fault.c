@@ -109,7 +109,8 @@ static void fill_disk(struct world *world)
     if (world->disk.full)
         return;
     world->disk.full = true;
-    world_trace(world, "the controller's disk is full");
+    world->disk.busy = world_chance(world, 300000);
+    world_trace(world, "the controller's disk is %s", world->disk.busy ? "held by another program" : "full");
     world_after(world, world_draw_about(world, world->swarm.lease_ns), SIM_DISK_ROOM, 0, 0, 0);
 }
 
@@ -284,7 +285,7 @@ void fault_happen(struct world *world)
 /* Whatever is broken comes back by itself from now on; what was planned to come back later comes at once. */
 void fault_heal(struct world *world)
 {
-    world->disk.full = false;
+    world->disk.full = world->disk.busy = false;
     if (world->controller.paused) {
         world->controller.paused = false;
         controller_turn_soon(world);

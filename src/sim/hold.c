@@ -74,7 +74,8 @@ static bool is_confirmed(const struct world *world)
     const struct cluster *cluster = core_cluster(world->controller.core);
     bool all = in_force(world);
     for (size_t i = 0; all && i < cluster->machine_count; i++)
-        all = cluster->machines[i].state != MACHINE_READY || link_hold_counts(world, (machine_id)i);
+        all = cluster->machines[i].state != MACHINE_READY ||
+              driver_hold_counts(world->controller.driver, (machine_id)i);
     return all;
 }
 
@@ -99,7 +100,7 @@ static void leave(struct world *world)
     for (uint32_t m = 0; m < world->swarm.machines; m++) {
         const struct machine *known =
             cluster_find(core_cluster(world->controller.core), str_from(world->machines[m].name));
-        world->machines[m].held = known && link_hold_counts(world, known->id);
+        world->machines[m].held = known && driver_hold_counts(world->controller.driver, known->id);
     }
     int64_t away_ns = world_draw(world, world->swarm.lease_ns, left_ns / 10 * 9);
     world_trace(world, "operator: restarts the controller, away for %.3f s", (double)away_ns / 1e9);

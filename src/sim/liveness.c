@@ -139,7 +139,7 @@ static bool objects_settled(const struct world *world, char *ret_why, size_t siz
 
 bool liveness_reached(const struct world *world, char *ret_why, size_t size)
 {
-    if (!world->controller.core || !world->controller.listening) {
+    if (!controller_is_open(world)) {
         snprintf(ret_why, size, "the controller is down");
         return false;
     }

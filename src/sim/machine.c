@@ -71,6 +71,7 @@ static void close_conns(struct world *world, struct sim_machine *machine)
 {
     close_one(world, machine->conn);
     machine->conn = machine->tether = 0;
+    machine_sheet_drop(&machine->sheet);
     machine->connect_number++; /* what is under way counts no more */
 }
 
@@ -329,7 +330,6 @@ void machine_connected(struct world *world, const struct sim_event *event)
         world_after(world, 50 * NS_PER_MS, SIM_CONNECTED, machine->index, event->id, event->number);
         return;
     }
-    const struct sim_controller *controller = &world->controller;
     if (!net_reachable(world, machine)) {
         /* Tries are repeated by the kernel; a heal within them connects late. */
         int64_t wait_ns = world_draw(world, 0, CONNECT_TIMEOUT_NS);
@@ -340,7 +340,7 @@ void machine_connected(struct world *world, const struct sim_event *event)
         machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
         return;
     }
-    if (!controller->core || !controller->listening) {
+    if (!controller_is_open(world)) {
         machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
         return;
     }
@@ -360,13 +360,32 @@ void machine_conn_closed(struct world *world, struct conn *conn)
     machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
 }
 
+static void on_start(struct world *world, struct sim_machine *machine, const struct from_controller *message)
+{
+    struct from_controller whole = *message;
+    struct error error;
+    if (whole.start.sheet_number != 0 &&
+        machine_sheet_put_back(&machine->sheet, world->sheets, &whole.start, &error) < 0) {
+        world_trace(world, "%s: %s", machine->name, error.text);
+        close_conns(world, machine);
+        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
+        return;
+    }
+    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_MESSAGE, .message = &whole});
+}
+
 void machine_message(struct world *world, struct conn *conn, const struct from_controller *message)
 {
     struct sim_machine *machine = &world->machines[conn->machine];
     bool refused = message->kind == FROM_CONTROLLER_REFUSED && machine->tether == conn->id;
     if (!machine_reads(machine) || (machine->conn != conn->id && !refused))
         return;
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_MESSAGE, .message = message});
+    if (message->kind == FROM_CONTROLLER_SHEET)
+        machine_sheet_keep(&machine->sheet, &message->sheet);
+    else if (message->kind == FROM_CONTROLLER_START)
+        on_start(world, machine, message);
+    else
+        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_MESSAGE, .message = message});
 }
 
 /* --- the agent's process ---------------------------------------------------------------------- */
@@ -495,6 +514,7 @@ void machine_power_off(struct world *world, struct sim_machine *machine)
     if (machine->agent)
         agent_ends(machine);
     machine->conn = machine->tether = machine->kept_tether = machine->next_tether = 0;
+    machine_sheet_drop(&machine->sheet);
     machine->fence_boot_ns = 0;
     bool forgets = world_chance(world, world->swarm.reboot_forgets_ppm);
     for (size_t i = machine->processes.len; i-- > 0;) {
@@ -522,6 +542,7 @@ void machine_power_on(struct world *world, struct sim_machine *machine)
 
 void machine_done(struct sim_machine *machine)
 {
+    machine_sheet_drop(&machine->sheet);
     if (machine->agent)
         agent_ends(machine);
     for (size_t i = 0; i < machine->processes.len; i++)

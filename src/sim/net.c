@@ -85,7 +85,6 @@ struct conn *net_open(struct world *world, struct sim_machine *machine, bool tet
     conn->agent_open = conn->controller_open = true;
     conn->agent_life = machine->agent_life;
     conn->controller_life = world->controller.life;
-    conn->peer = MACHINE_NONE;
     vec_push(&world->conns, conn);
     u64_map_put(&world->conns_by_id, conn->id, conn);
     return conn;
@@ -212,7 +211,7 @@ static void broken_frame(struct world *world, struct conn *conn, bool to_agent, 
         return;
     }
     uint64_t id = conn->id;
-    link_closed(world, conn, false);
+    controller_conn_closed(world, conn, false);
     conn = net_find(world, id);
     if (conn)
         net_close_controller(world, conn);
@@ -240,7 +239,7 @@ static void deliver_frame(struct world *world, struct conn *conn, bool to_agent,
     if (to_agent)
         machine_message(world, conn, &from_controller);
     else
-        link_message(world, conn, &from_agent);
+        controller_message(world, conn, &from_agent);
 }
 
 static void deliver(struct world *world, struct conn *conn, bool to_agent, const struct packet *packet)
@@ -253,7 +252,7 @@ static void deliver(struct world *world, struct conn *conn, bool to_agent, const
         machine_conn_closed(world, conn);
     } else {
         uint64_t id = conn->id;
-        link_closed(world, conn, packet->kind == PACKET_FIN);
+        controller_conn_closed(world, conn, packet->kind == PACKET_FIN);
         conn = net_find(world, id);
         if (conn)
             net_close_controller(world, conn);

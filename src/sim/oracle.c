@@ -221,7 +221,7 @@ static bool replays_alike(const struct world *world)
     return world->options.plant != PLANT_IGNORE_RESERVATION;
 }
 
-void oracle_applied(struct world *world, const struct event *event)
+void oracle_applied(struct world *world, const struct event *event, const struct drive_record *record)
 {
     struct core *core = world->controller.core;
     CHECK(event->seq == world->applied.len + 1);
@@ -233,10 +233,7 @@ void oracle_applied(struct world *world, const struct event *event)
     core_check_invariants(core);
     oracle_objects(world, event);
     check_checkpoints(world);
-    struct buf bytes BUF_CLEANUP = {0};
-    record_encode(&bytes, event);
-    vec_push(&world->applied,
-             hash_words(event->seq ^ hash_mix((uint64_t)event->stamp_ns), bytes.data, bytes.len));
+    vec_push(&world->applied, disk_hash(record));
     bool compared = event->seq % DIGEST_EVERY == 0 && replays_alike(world);
     vec_push(&world->digests, compared ? core_digest(core) : 0);
 }
@@ -299,7 +296,8 @@ void oracle_restarted(struct world *world)
 void oracle_final(struct world *world)
 {
     check_known(world);
-    if (world->controller.syncing == 0 && world->disk.log.len == core_seq(world->controller.core)) {
+    if (!driver_is_appending(world->controller.driver) &&
+        world->disk.log.len == core_seq(world->controller.core)) {
         check_replay(world, false);
         check_replay(world, true);
     }

@@ -5,11 +5,42 @@
 const char *torture_reach_name(enum torture_reach reach)
 {
     static const char *const names[REACHES] = {
-        "retry",    "restart-process", "replace-machine",  "shrink", "dump",  "requeue",
-        "rejoined", "spare used",      "dying checkpoint", "shrunk", "grown", "moved",
+        "retry",
+        "restart-process",
+        "replace-machine",
+        "shrink",
+        "dump",
+        "requeue",
+        "rejoined",
+        "spare used",
+        "dying checkpoint",
+        "shrunk",
+        "grown",
+        "moved",
+        "turn cut",
+        "append refused",
+        "append failed",
+        "write refused",
+        "news missed",
+        "away again",
+        "controller paused",
+        "rank table sent",
     };
     CHECK((unsigned)reach < REACHES);
     return names[reach];
+}
+
+void reach_add(struct world *world, const struct driver_stats *stats)
+{
+    uint64_t *reached = world->outcome->reached;
+    reached[REACH_TURN_CUT] += stats->cut_turns;
+    reached[REACH_APPEND_REFUSED] += stats->failed_appends;
+    reached[REACH_APPEND_FAILED] += stats->late_failures;
+    reached[REACH_WRITE_REFUSED] += stats->refused_writes;
+    reached[REACH_NEWS_MISSED] += stats->missed_news;
+    reached[REACH_AWAY_AGAIN] += stats->known_aways;
+    reached[REACH_PAUSED] += stats->pauses;
+    reached[REACH_RANK_TABLE] += stats->sheets;
 }
 
 static bool is_new(const struct reach_seen *seen, const struct ladder *ladder)

@@ -15,6 +15,7 @@ void spec_cluster(struct world *world, struct buf *out)
                "{\"apiVersion\":\"phalanx.dev/"
                "v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"torture\"},\"spec\":{"
                "\"settings\":{\"lease\":\"%lldms\",\"heartbeat\":\"%lldms\",\"backfillWindow\":\"%llds\","
+               "\"paceWindow\":\"500ms\","
                "\"checkpointDir\":\"/checkpoints\",\"priorityClasses\":{\"high\":1000,\"low\":-1000},"
                "\"hangs\":{\"minimum\":\"1s\",\"firstStep\":\"3s\",\"checkpoint\":\"3s\",\"answer\":\"1s\"},"
                "\"lemons\":{\"remove\":%s,\"thresholds\":{\"outCount\":%u}}},"

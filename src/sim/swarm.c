@@ -110,6 +110,21 @@ static void draw_holds(struct swarm *swarm, uint64_t seed)
         swarm->weights[FAULT_HOLD] = (uint32_t)rng_range(&rng, 2, 10);
 }
 
+/* Of the driver: small limits are reached, and the log is slow or fails. Likewise drawn apart. */
+static void draw_driver(struct swarm *swarm, uint64_t seed)
+{
+    struct rng rng;
+    rng_seed(&rng, seed ^ UINT64_C(0x647269766572));
+    /* A disk that takes a few records a second could not keep a single lease. */
+    bool slow = swarm->sync_max_ns > 50 * NS_PER_MS;
+    swarm->turn_records_max = (uint32_t)(slow ? PICK(&rng, 0, 0, 8, 16) : PICK(&rng, 0, 0, 1, 2, 5));
+    swarm->turn_bytes_max = (uint32_t)(slow ? PICK(&rng, 0, 0, 16384) : PICK(&rng, 0, 0, 0, 1, 4096));
+    swarm->queue_bytes_max = (uint32_t)PICK(&rng, 0, 0, 2000, 8000);
+    swarm->sheet_inside_max = (uint32_t)PICK(&rng, 0, 1, 1, 3);
+    swarm->log_waits = rng_chance(&rng, 600000);
+    swarm->sync_fail_ppm = (uint32_t)PICK(&rng, 0, 0, 2000, 50000);
+}
+
 void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
 {
     draw_cluster(swarm, rng);
@@ -123,6 +138,7 @@ void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
     swarm->lemon_outs = swarm->weights[FAULT_SIGNAL] % 4;
     draw_ladder(swarm, seed);
     draw_holds(swarm, seed);
+    draw_driver(swarm, seed);
 }
 
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
@@ -162,5 +178,8 @@ void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
         buf_printf(&text, " spare-tasks=%uppm", swarm->spare_tasks_ppm);
     if (swarm->features[FEATURE_CONTAINERS])
         buf_printf(&text, " probe-fail=%uppm", swarm->probe_fail_ppm);
+    buf_printf(&text, " turn<=%u/%uB queue<=%uB table>%u log-%s sync-fail=%uppm", swarm->turn_records_max,
+               swarm->turn_bytes_max, swarm->queue_bytes_max, swarm->sheet_inside_max,
+               swarm->log_waits ? "waits" : "later", swarm->sync_fail_ppm);
     snprintf(ret_text, size, "%s", text.data);
 }

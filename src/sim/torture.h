@@ -48,7 +48,7 @@ bool torture_plant_find(const char *name, enum torture_plant *ret_plant);
 
 enum { TORTURE_STEPS_DEFAULT = 10000, TORTURE_WHY_MAX = 400, TORTURE_DRAW_MAX = 1600 };
 
-/* What of the recovery ladder a run has come to; the first ones are decisions, by rung. */
+/* What of the recovery ladder and of the driver a run has come to; the first ones are decisions, by rung. */
 enum torture_reach {
     REACH_RETRY,
     REACH_RESTART_PROCESS,
@@ -62,6 +62,14 @@ enum torture_reach {
     REACH_SHRUNK,     /* replicas left */
     REACH_GROWN,      /* replicas came back */
     REACH_MOVED,      /* a machine was left at the boundary of a step */
+    REACH_TURN_CUT,   /* an append left some of the queue for the next */
+    REACH_APPEND_REFUSED, /* the disk took nothing */
+    REACH_APPEND_FAILED,  /* an append failed after a while */
+    REACH_WRITE_REFUSED,  /* a client was told to come again */
+    REACH_NEWS_MISSED,    /* reports were thrown away for lack of room */
+    REACH_AWAY_AGAIN,     /* an agent died alone on a machine that was away already */
+    REACH_PAUSED,         /* the controller found that it had stood still for nearly a lease */
+    REACH_RANK_TABLE,     /* a gang's rank table was sent by itself */
     REACHES
 };
 const char *torture_reach_name(enum torture_reach reach); /* "restart-process", "spare used" ... */

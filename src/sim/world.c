@@ -160,7 +160,7 @@ static void dispatch(struct world *world, const struct sim_event *event)
         controller_resume(world, event);
         break;
     case SIM_DISK_ROOM:
-        world->disk.full = false;
+        world->disk.full = world->disk.busy = false;
         break;
     case SIM_CLIENT:
         client_act(world);
@@ -257,6 +257,7 @@ static void world_init(struct world *world)
     swarm_describe(&world->swarm, world->outcome->drawn, sizeof(world->outcome->drawn));
     world_trace(world, "seed %llu: %s", (unsigned long long)world->options.seed, world->outcome->drawn);
     spec_cluster(world, &world->cluster_json);
+    world->sheets = sheet_reader_new();
     struct swarm *swarm = &world->swarm;
     world->controller.wall = (struct sim_clock){0, INT64_C(1700000000) * NS_PER_SECOND, 0};
     world->controller.mono = (struct sim_clock){0, 1000 * NS_PER_SECOND, 0};
@@ -273,6 +274,7 @@ static void world_done(struct world *world)
 {
     for (uint32_t i = 0; i < world->swarm.machines; i++)
         machine_done(&world->machines[i]);
+    sheet_reader_free(world->sheets);
     process_bury_all(world);
     vec_done(&world->buried);
     controller_done(world);

@@ -6,9 +6,8 @@
  *   fault.c       faults as they happen, and how they heal
  *   net.c         connections
  *   disk.c        the controller's log and snapshots
- *   controller.c  the controller's host: queue, group commit, effects, crash and replay
- *   link.c        the controller's side of agents' connections: hello, leases, evidence
- *   steps.c       steps of ranks, coalesced
+ *   controller.c  the controller: ports of the driver that ships (drive/), crash and replay
+ *   plant.c       bugs that are planted around it
  *   machine.c     a machine: the agent's host and its launcher
  *   process.c     what the processes of tasks do
  *   client.c      API clients; client_objects.c of stored objects, client_queues.c of queues
@@ -31,9 +30,10 @@
 #include "core/admit/admit.h"
 #include "core/agent/codec.h"
 #include "core/core.h"
-#include "core/health/evidence.h"
 #include "core/health/lease_hold.h"
 #include "core/record.h"
+#include "drive/agent.h"
+#include "drive/drive.h"
 #include "sim/torture.h"
 
 enum { SIM_MACHINES_MAX = 16 };
@@ -122,6 +122,10 @@ struct swarm {
     uint32_t drift_ppm;   /* clocks differ by up to so much */
     int64_t sync_min_ns, sync_max_ns;
     uint32_t snapshot_every;
+    /* of the driver; 0: the defaults */
+    uint32_t turn_records_max, turn_bytes_max, queue_bytes_max, sheet_inside_max;
+    bool log_waits;         /* the controller does not read while it appends */
+    uint32_t sync_fail_ppm; /* of appends that fail after a while */
     uint32_t start_fail_ppm, task_fail_ppm, ignore_term_ppm;
     uint32_t reboot_forgets_ppm; /* machines whose launcher's records do not survive a power loss */
     int64_t run_max_ns;
@@ -163,7 +167,6 @@ struct conn {
     bool controller_open;
     uint64_t agent_life, controller_life;
     struct lane to_controller, to_agent;
-    machine_id peer; /* the controller's word for it; MACHINE_NONE before its first message */
 };
 
 /* --- machines --------------------------------------------------------------------------------- */
@@ -204,6 +207,7 @@ struct process {
     int64_t run_ns;  /* from its start, or from when a spare gets a rank, to ends_ns */
     int64_t step_ns; /* between steps; 0: makes none */
     int64_t step, total, saved_step;
+    struct pace_sums pace;
     uint32_t checkpoint_every;
     int64_t stand_step; /* that its ranks agreed to save when they were told to leave; -1: none */
     int64_t stand_ns;   /* true: so long it stands there */
@@ -237,6 +241,7 @@ struct sim_machine {
     /* the agent's process */
     struct agent *agent; /* NULL: not running */
     struct agent_effects effects;
+    struct machine_sheet sheet; /* of its connection */
     uint64_t agent_life, incarnation, tick_number, connect_number;
     bool paused, start_due;
     uint64_t conn, tether; /* 0: none */
@@ -265,47 +270,34 @@ struct sim_disk {
     VEC(struct disk_record) log;
     size_t durable; /* records that a crash cannot take */
     VEC(struct disk_snapshot) snapshots;
-    bool full;
+    bool full, busy; /* it takes nothing; busy: because another program holds it */
 };
 
-/* --- the controller's host -------------------------------------------------------------------- */
+/* --- the controller --------------------------------------------------------------------------- */
 
-struct pending {
-    struct event event;
-    struct arena arena;
-    uint64_t conn, request; /* whom to answer; 0: nobody (any more) */
-};
-struct sim_link {
-    uint64_t conn; /* 0: none */
-    bool welcomed;
-    struct evidence evidence;
-    bool leased; /* the core counts on the machine: its silence is looked for */
-};
-struct sim_steps {
+/* What plant.c hides or keeps during a step. */
+struct hidden_room {
     obj_id jobset;
-    int32_t attempt;
-    VEC(int64_t) slots;
-    uint32_t seen;
-    int64_t sent_step, total, sent_ns;
-    bool changed;
+    struct room *rooms;
+    size_t count;
+};
+typedef VEC(struct hidden_room) hidden_rooms;
+struct planted {
+    machine_id machine;
+    uint64_t chips; /* 0: none is kept */
+    hidden_rooms hidden;
+    bool opened;     /* the driver has opened, and its leases have begun */
+    int64_t owed_ns; /* of the hold of the leases, while that is hidden */
 };
 struct sim_controller {
-    struct core *core; /* NULL: down */
+    struct core *core;     /* NULL: down */
+    struct driver *driver; /* likewise */
     uint64_t life;
-    struct effects effects;
     struct sim_clock wall, mono;
-    VEC(struct pending *) queue;
-    bool tick_queued;
-    size_t syncing; /* records under way to the disk: the process is blocked */
-    bool listening; /* its first records are durable; agents and clients are heard */
     bool paused, start_due;
     uint64_t turn_number;
     int64_t turn_ns; /* true time of the armed turn; INT64_MAX: none */
-    uint64_t snapshot_seq;
-    VEC(struct sim_link) links;
-    uint64_t hold_number; /* as in src/host/controller */
-    int64_t hold_over_ns;
-    VEC(struct sim_steps *) steps;
+    struct planted planted;
 };
 
 /* --- clients ---------------------------------------------------------------------------------- */
@@ -352,6 +344,7 @@ struct world {
     bool healing; /* the second phase */
     struct planned_restart hold;
     struct sim_machine machines[SIM_MACHINES_MAX];
+    struct sheet_reader *sheets;
     VEC(struct conn *) conns;
     struct u64_map conns_by_id;
     struct sim_disk disk;
@@ -417,14 +410,16 @@ bool net_reachable(const struct world *world, const struct sim_machine *machine)
 void net_done(struct world *world);
 
 /* disk.c */
-void disk_append(struct sim_disk *disk, const struct event *event);
+void disk_append(struct sim_disk *disk, const struct drive_record *record);
 void disk_synced(struct sim_disk *disk);
+void disk_fails(struct sim_disk *disk); /* nothing that is not durable is there */
 void disk_crash(struct world *world);
 /* Into a fresh core; fails the world when the log or a snapshot cannot be read back. False then. */
 bool disk_replay(struct world *world, bool from_snapshot, struct core *core);
 /* Names the first record after which a core from the newest snapshot differs from one without, if any. */
 void disk_tell_apart(struct world *world);
-void disk_snapshot(struct world *world);
+void disk_snapshot(struct world *world, uint64_t seq, struct buf *bytes); /* takes them over */
+uint64_t disk_hash(const struct drive_record *record);
 void disk_done(struct sim_disk *disk);
 
 /* controller.c */
@@ -436,28 +431,20 @@ void controller_resume(struct world *world, const struct sim_event *event);
 void controller_turn(struct world *world, const struct sim_event *event);
 void controller_synced(struct world *world, const struct sim_event *event);
 void controller_request(struct world *world, struct request *request);
-bool controller_reads(const struct world *world); /* up, neither paused nor blocked by its disk */
-struct pending *controller_queue(struct world *world, enum event_kind kind);
-int64_t controller_stamp(const struct world *world);
-int64_t controller_mono(const struct world *world);
+bool controller_is_open(const struct world *world); /* up; agents and clients are heard */
+bool controller_reads(const struct world *world);   /* likewise; neither paused nor waiting for its disk */
+void controller_message(struct world *world, struct conn *conn, struct from_agent *message);
+void controller_conn_closed(struct world *world, struct conn *conn, bool proves);
 void controller_done(struct world *world);
 
-/* link.c */
-void link_message(struct world *world, struct conn *conn, const struct from_agent *message);
-void link_closed(struct world *world, struct conn *conn, bool proves);
-void link_boot(struct world *world);
-void link_check_leases(struct world *world);
-void link_follow_hold(struct world *world);
-bool link_hold_counts(const struct world *world, machine_id machine); /* its agent has confirmed it */
-int64_t link_deadline(const struct world *world); /* controller's mono */
-void link_hello_applied(struct world *world, const struct pending *pending);
-struct conn *link_conn(const struct world *world, machine_id machine); /* NULL: no welcomed one */
-
-/* steps.c */
-void steps_report(struct world *world, const struct heartbeat *heartbeat);
-void steps_flush(struct world *world, bool all);
-int64_t steps_deadline(const struct world *world);
-void steps_done(struct world *world);
+/* plant.c */
+void plant_before_step(struct world *world, const struct event *event);
+void plant_after_step(struct world *world);
+void plant_hide_hold(struct world *world); /* at each look at the clock */
+void plant_show_hold(struct world *world); /* when the driver has opened */
+/* True: it goes no further. Else it may have been changed. */
+bool plant_message(struct world *world, struct conn *conn, struct from_agent *message);
+void plant_closed(struct world *world, uint32_t machine); /* the connection of its agent */
 
 /* machine.c */
 void machine_init(struct world *world, uint32_t index);
@@ -504,10 +491,11 @@ void process_hasten(struct world *world); /* the second phase: stragglers end so
 
 /* reach.c: counts what the last event has come to. */
 void reach_look(struct world *world, const struct jobset *jobset, struct reach_seen *seen);
+void reach_add(struct world *world, const struct driver_stats *stats); /* of a driver that ends */
 
 /* client.c */
 void client_act(struct world *world);
-void client_reply(struct world *world, const struct pending *pending, const struct effect *effect);
+void client_reply(struct world *world, const struct effect *effect);
 void client_request(struct world *world, const struct sim_event *event);
 void client_unblock(struct world *world); /* the controller reads again */
 void client_done(struct world *world);
@@ -564,8 +552,8 @@ void oracle_fence(struct world *world, const struct sim_machine *machine); /* it
 void oracle_told_start(struct world *world, const struct task *task);
 /* A spare is told of its rank: nobody lives under that rank's name. */
 void oracle_takes_rank(struct world *world, const struct sim_machine *machine, const struct process *spare);
-void oracle_applied(struct world *world, const struct event *event); /* after the step */
-void oracle_before(struct world *world, const struct event *event);  /* before it */
+void oracle_before(struct world *world, const struct event *event); /* before the step */
+void oracle_applied(struct world *world, const struct event *event, const struct drive_record *record);
 /* oracle_objects.c: before and after an event of the core's log */
 void oracle_before_objects(struct world *world);
 void oracle_objects(struct world *world, const struct event *event);

@@ -127,7 +127,7 @@ static void free_all(struct agent_host *host)
 {
     for (uint32_t i = 0; i < host->machine_count; i++) {
         local_sim_free(&host->machines[i]);
-        local_sheet_drop(&host->machines[i]);
+        machine_sheet_drop(&host->machines[i].sheet);
         local_tasks_free(host->machines[i].live);
         agent_free(host->machines[i].agent);
         mem_free(host->machines[i].name);
@@ -135,7 +135,7 @@ static void free_all(struct agent_host *host)
     heap_done(&host->due); /* touches the nodes, which are in the machines */
     heap_done(&host->sim_due);
     mem_free(host->machines);
-    local_sheets_free(host);
+    sheet_reader_free(host->sheets);
     agent_effects_done(&host->effects);
     wire_tls_free(host->tls);
     mem_free(host->controller);
@@ -186,6 +186,7 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
             return rc;
     }
     struct agent_host *host = mem_alloc(sizeof *host);
+    host->sheets = sheet_reader_new();
     host->tls = tls;
     host->loop = loop;
     host->controller = copy_text(options->controller);

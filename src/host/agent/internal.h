@@ -16,7 +16,6 @@
  *   metrics.c   what it says of itself, over http.c
  *   faults.c    the socket at which daemons report faults; report.c its bodies; http.c
  *   usage.c     CPU and memory that are used
- *   sheets.c    the sheets of gangs that starts refer to
  *   sim.c       simulated tasks
  */
 #ifndef PHX_HOST_AGENT_INTERNAL_H
@@ -26,6 +25,7 @@
 #include "base/list.h"
 #include "base/units.h"
 #include "core/agent/agent.h"
+#include "drive/agent.h"
 #include "host/agent/agent_host.h"
 #include "host/launch/launch.h"
 #include "host/wire/wire.h"
@@ -49,7 +49,7 @@ struct agent_host {
     struct local_machine *machines;
     uint32_t machine_count;
     uint64_t sim_sequence;
-    struct local_sheet *sheet; /* sheets.c; NULL: none yet */
+    struct sheet_reader *sheets; /* rank tables, for all machines */
     int open_parts; /* what has to close before the memory may go */
     bool waiting_for_tasks;
     void (*closed)(void *context);
@@ -81,8 +81,7 @@ struct local_machine {
     VEC(obj_id) sim_errands;          /* that ended; said after the effects */
     struct errand_end sim_errand_end; /* the one that is being said */
     /* The newest SHEET of this connection; number 0: none. */
-    uint64_t sheet_number;
-    struct buf sheet_bytes;
+    struct machine_sheet sheet;
 };
 
 /* Identifies the file at a path; inode 0: there was none. */
@@ -266,13 +265,6 @@ void local_faults_close(struct live *live);
 void local_usage_add(struct live *live, struct arena *arena, struct heartbeat *heartbeat);
 void local_usage_free(struct live *live);
 void local_container_of(uint64_t uid, obj_id *ret_task, uint32_t *ret_index); /* of local_container_uid */
-
-/* sheets.c: a SHEET of the controller is kept until the next or the connection's end; a START that refers to
- * it gets back what was left out, valid until the next such call. ERROR_INVALID: it refers to another. */
-void local_sheet_keep(struct local_machine *machine, const struct packed_sheet *sheet);
-void local_sheet_drop(struct local_machine *machine);
-int local_sheet_put_back(struct local_machine *machine, struct task_launch *launch, struct error *error);
-void local_sheets_free(struct agent_host *host);
 
 /* volumes.c: all volumes of a task, once; a container's mounts, from `arena`. The error names the volume. */
 int local_volumes_init(struct live *live, const char *volumes_dir, struct error *error);

@@ -17,7 +17,7 @@ void local_drop_connections(struct local_machine *machine)
     struct wire_conn *conn = machine->conn, *tether = machine->tether;
     machine->conn = machine->tether = NULL;
     machine->conn_open = machine->tether_open = machine->told_connected = machine->welcome = false;
-    local_sheet_drop(machine);
+    machine_sheet_drop(&machine->sheet);
     if (conn)
         wire_close(conn);
     if (tether)
@@ -126,8 +126,7 @@ static void on_closed(struct wire_conn *conn, enum wire_reason reason, const cha
         error_set(&text, ERROR_UNAVAILABLE, "the connection to the controller broke: %s", why);
         local_note(machine, str_from(text.text));
     } else {
-        complain(machine, reason, why,
-                 machine->conn_open || machine->tether_open || reason == WIRE_PROTOCOL);
+        complain(machine, reason, why, machine->conn_open || machine->tether_open || reason == WIRE_PROTOCOL);
     }
     local_drop_connections(machine);
     local_step(machine, (struct agent_event){.kind = AGENT_DISCONNECTED});
@@ -169,7 +168,8 @@ static void on_start(struct local_machine *machine, const struct from_controller
 {
     struct from_controller whole = *message;
     struct error error;
-    if (whole.start.sheet_number != 0 && local_sheet_put_back(machine, &whole.start, &error) < 0) {
+    if (whole.start.sheet_number != 0 &&
+        machine_sheet_put_back(&machine->sheet, machine->host->sheets, &whole.start, &error) < 0) {
         local_note(machine, str_from(error.text)); /* on a new connection the sheet is sent again */
         local_drop_connections(machine);
         local_step(machine, (struct agent_event){.kind = AGENT_DISCONNECTED});
@@ -189,7 +189,7 @@ static void on_message(struct wire_conn *conn, const struct from_controller *mes
         return;
     }
     if (conn == machine->conn && message->kind == FROM_CONTROLLER_SHEET)
-        local_sheet_keep(machine, &message->sheet);
+        machine_sheet_keep(&machine->sheet, &message->sheet);
     else if (conn == machine->conn && message->kind == FROM_CONTROLLER_START)
         on_start(machine, message);
     else if (conn == machine->conn ||
