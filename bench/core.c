@@ -99,6 +99,39 @@ static void many_jobsets(void)
     stop(&bench);
 }
 
+/* Small JobSets in a cluster that a gang has filled: `queued` of them wait already. And small ones that fit
+ * while a gang waits for more machines than are free. */
+static void behind_a_queue(int queued)
+{
+    enum { CREATED = 500 };
+    struct bench bench;
+    struct buf json BUF_CLEANUP = {0};
+    char name[96];
+    int number = 0;
+    start(&bench);
+    hello_all(&bench);
+    create(&bench, jobset_json(&json, number++, 1, MACHINES, 4, ""));
+    for (int i = 0; i < queued; i++)
+        create(&bench, jobset_json(&json, number++, 1, 1, 4, ""));
+    int64_t begin_ns = now_ns();
+    bench.events = 0;
+    for (int i = 0; i < CREATED; i++)
+        create(&bench, jobset_json(&json, number++, 1, 1, 4, ""));
+    snprintf(name, sizeof(name), "create a JobSet of one task, full, %d queued", queued);
+    say_rate(&bench, name, begin_ns);
+    stop(&bench);
+    start(&bench);
+    hello_all(&bench);
+    create(&bench, jobset_json(&json, number++, 1, MACHINES / 2, 4, ""));
+    create(&bench, jobset_json(&json, number++, 1, MACHINES, 4, ""));
+    begin_ns = now_ns();
+    bench.events = 0;
+    for (int i = 0; i < CREATED; i++)
+        create(&bench, jobset_json(&json, number++, 1, 1, 4, ""));
+    say_rate(&bench, "create a JobSet of one task past a waiting gang", begin_ns);
+    stop(&bench);
+}
+
 /* --- small jobs ------------------------------------------------------------------------------- */
 
 static void tick(struct bench *bench)
@@ -227,6 +260,7 @@ int main(int argc, char **argv)
     const char *folder = argc > 1 ? argv[1] : getenv("TMPDIR");
     no_op_jobs(NO_OPS);
     many_jobsets();
+    behind_a_queue(10000);
     gang_life(1, 1024, 4);
     gang_life(1, 16384, 4);
     gang_life(1, 65536, 1);

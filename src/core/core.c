@@ -3,6 +3,7 @@
 #include "core/admit/admit.h"
 #include "core/disruption.h"
 #include "core/object/life.h"
+#include "core/sched/capacity.h"
 
 static void name_fault(const struct health *health, struct str machine, struct buf *out)
 {
@@ -16,6 +17,7 @@ struct core *core_new(void)
     struct core *core = mem_alloc(sizeof(*core));
     core->objects = object_store_new();
     core->jobs.objects = core->objects;
+    core->jobs.capacity = capacity_new();
     core->admit = admit_new();
     core->health = health_new();
     core->jobs.health = core->health;

@@ -4,6 +4,7 @@
 
 #include "core/admit/admit.h"
 #include "core/object/life.h"
+#include "core/sched/capacity.h"
 
 struct audit {
     const struct core *core;
@@ -295,4 +296,5 @@ void core_check_invariants(const struct core *core)
     audit_queue(&audit);
     audit_machines(&audit);
     audit_ledger(&audit);
+    capacity_check(core->jobs.capacity, &core->cluster);
 }

@@ -154,6 +154,7 @@ static void isolate(struct step *step, const struct health_order *order)
         lemon_count(step, machine, LEMON_OUT);
     lifecycle_move(&isolation_lifecycle, &machine->isolation, (uint8_t)order->isolation);
     machine->isolated_ns = step->now_ns;
+    machine_changed(machine);
     if (order->isolation == ISOLATION_QUARANTINED)
         machine->qualified_ns = machine->paired_ns = 0; /* it is tested again before it works again */
     machine_book(step, machine, was);

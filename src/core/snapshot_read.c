@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "core/agent/codec_pb.h"
+#include "core/sched/capacity.h"
 #include "core/snapshot.h"
 
 enum { LABEL_VALUE_BYTES = 63 }; /* a DNS-1123 label */
@@ -796,6 +797,7 @@ int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
     if (rc == 0 && !health_restored(core->health, &core->cluster))
         rc = error_set(reader.error, ERROR_CORRUPT, "its faults do not fit");
     if (rc == 0) {
+        capacity_forget(core->jobs.capacity);
         core_read_fault_table(core);
         core_leaving_restored(core);
         core_collect_restored(core->objects, &core->jobs);

@@ -105,7 +105,7 @@ static void close_fault(struct step *step, struct fault *fault)
     fault->recovered_ns = 0;
     if (fault->reason == RAISED_FREQUENCY)
         vec_clear(&fault->recent); /* it begins to count anew */
-    ward_mark(step->health, fault->ward);
+    ward_mark(step, fault->ward);
     show(step, fault, true);
     fault_arm(step->health, fault);
 }
@@ -135,7 +135,7 @@ static void raise_fault(struct step *step, struct fault *fault, enum fault_level
     fault->level = level;
     fault->reason = reason;
     fault->high |= reason != RAISED_DURATION && level >= LEVEL_RESET;
-    ward_mark(step->health, fault->ward);
+    ward_mark(step, fault->ward);
 }
 
 static bool struck_lately(const struct fault *fault, int64_t now_ns, int64_t window_ns)
@@ -229,7 +229,7 @@ static void occur(struct step *step, struct fault *fault, const struct signal *s
     judge_relations(step, fault);
     if (fault->high && (fault->level == LEVEL_RESTART_REQUEST || fault->level == LEVEL_RESTART_BUSINESS))
         vec_push(&health->restarts, fault);
-    ward_mark(health, fault->ward);
+    ward_mark(step, fault->ward);
     show(step, fault, opens || fault->level != before);
     fault_arm(health, fault);
     if (signal->assertion == SIGNAL_ONCE && fault->level < LEVEL_PRE_SEPARATE)

@@ -70,7 +70,7 @@ void fault_arm(struct health *health, struct fault *fault);
 
 /* --- isolate.c ------------------------------------------------------------------------------------------ */
 
-void ward_mark(struct health *health, struct ward *ward);
+void ward_mark(struct step *step, struct ward *ward);
 /* What its open faults ask for; *ret_cause is the worst of them, NULL: none. */
 enum isolation ward_wanted(const struct ward *ward, const struct machine *machine, struct fault **ret_cause);
 bool ward_is_suspect(const struct ward *ward); /* SUSPECT_FAULT is open */

@@ -3,8 +3,12 @@
 
 #define BREAKER_WINDOW_NS (3600 * NS_PER_SECOND)
 
-void ward_mark(struct health *health, struct ward *ward)
+void ward_mark(struct step *step, struct ward *ward)
 {
+    struct health *health = step->health;
+    const struct machine *machine = cluster_find(step->cluster, ward->machine);
+    if (machine)
+        machine_changed(machine); /* who waits is told which fault keeps it from work */
     if (ward->marked)
         return;
     ward->marked = true;
@@ -159,6 +163,7 @@ static bool judge_ward(struct step *step, struct ward *ward, struct health_order
     enum isolation was = (enum isolation)machine->isolation, kept = (enum isolation)machine->kept;
     enum isolation asked = ward_wanted(ward, machine, &cause);
     machine->suspect = ward_is_suspect(ward);
+    machine_changed(machine);
     bool held_back = isolation_is_out(asked) && !isolation_is_out(was) && !isolation_is_out(kept) &&
                      !breaker_has_room(step);
     bool told = held_back && cause->action == FAULT_HELD_BACK;
@@ -191,7 +196,7 @@ static void mark_waiting(struct step *step)
             asked = true;
         }
         if (!machine || (drains ? machine->task_count == 0 : room))
-            ward_mark(health, ward);
+            ward_mark(step, ward);
     }
 }
 
@@ -234,7 +239,7 @@ bool health_next_order(struct step *step, struct health_order *ret_order)
 
 void health_kept(struct step *step, const struct machine *machine)
 {
-    ward_mark(step->health, store_ward(step->health, machine->name));
+    ward_mark(step, store_ward(step->health, machine->name));
 }
 
 void health_cluster(struct step *step)
@@ -247,7 +252,7 @@ void health_cluster(struct step *step)
     for (size_t i = 0; i < step->cluster->machine_count; i++) {
         struct ward *ward = str_map_get(&health->wards, step->cluster->machines[i].name);
         if (ward)
-            ward_mark(health, ward);
+            ward_mark(step, ward);
     }
 }
 

@@ -482,6 +482,7 @@ struct job_store {
     struct heap timers;           /* private: of JobSets */
     struct list_node *machine_tasks; /* [machine_count] live tasks that were placed there */
     size_t machine_count;
+    struct capacity *capacity; /* private: of the machines, for placement; NULL: not kept */
     /* private: freed when the next step begins, so that effects can name them */
     VEC(struct jobset *) dead_jobsets;
     VEC(struct job *) dead_jobs;

@@ -488,6 +488,7 @@ static void bind(struct request *request, bool use_spares)
         .closed = request->closed,
         .holder_name = holder_name,
         .fault_name = fault_name,
+        .capacity = request->store->capacity,
     };
 }
 

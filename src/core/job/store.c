@@ -1,6 +1,7 @@
 #include "core/job/folder.h"
 #include "core/job/internal.h"
 #include "core/job/trial.h"
+#include "core/sched/capacity.h"
 
 #include <stdio.h>
 
@@ -362,6 +363,7 @@ void job_store_done(struct job_store *store)
     str_map_done(&store->job_names);
     str_map_done(&store->job_stems);
     u64_map_done(&store->tasks);
+    capacity_free(store->capacity);
     *store = (struct job_store){0};
 }
 
@@ -370,6 +372,7 @@ void jobs_bind_machines(struct job_store *store, size_t machine_count)
     mem_free(store->machine_tasks);
     store->machine_tasks = mem_alloc(machine_count * sizeof(*store->machine_tasks));
     store->machine_count = machine_count;
+    capacity_forget(store->capacity);
     for (size_t i = 0; i < machine_count; i++)
         list_init(&store->machine_tasks[i]);
     for (size_t i = 0; i < store->jobsets.len; i++) {

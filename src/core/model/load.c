@@ -185,13 +185,18 @@ static void finish(struct cluster *cluster)
     CHECK(cluster->machine_count > 0 && cluster->block_count > 0 && cluster->pod_count > 0);
     CHECK(cluster->heartbeat_ns > 0 && cluster->heartbeat_ns <= cluster->lease_ns / 2);
     CHECK(cluster->chip_count == 0 && cluster->backfill_window_ns >= 0);
+    cluster->changes = ARENA_NEW(&cluster->arena, struct machine_changes);
+    cluster->changes->first = 1;
     for (size_t i = 0; i < cluster->machine_count; i++) {
         struct machine *machine = &cluster->machines[i];
         CHECK(machine->id == i && machine->state == MACHINE_UNSEEN);
         CHECK(machine->name.len > 0 && machine->address.len > 0);
         CHECK(machine->block < cluster->block_count && machine->pod == cluster->blocks[machine->block].pod);
         machine->free_mask = machine_all_chips(machine);
+        machine->changes = cluster->changes;
         cluster->chip_count += machine->chip_count;
+        if (machine->chip_count > cluster->chips_max)
+            cluster->chips_max = machine->chip_count;
     }
     CHECK(cluster->chip_count <= cluster->machine_count * CHIPS_PER_MACHINE_MAX);
 }

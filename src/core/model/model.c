@@ -83,6 +83,8 @@ void cluster_done(struct cluster *cluster)
     for (size_t i = 0; cluster->machines && i < cluster->machine_count; i++)
         arena_done(&cluster->machines[i].user);
     str_map_done(&cluster->by_name);
+    if (cluster->changes)
+        vec_done(&cluster->changes->ids);
     arena_done(&cluster->arena);
     *cluster = (struct cluster){0};
 }
@@ -121,6 +123,27 @@ uint64_t machine_all_chips(const struct machine *machine)
     return machine->chip_count ? UINT64_MAX >> (64 - machine->chip_count) : 0;
 }
 
+/* Beyond these a reader that far behind looks at every machine. */
+enum { MACHINE_CHANGES_MAX = 65536 };
+
+void machine_changed(const struct machine *machine)
+{
+    struct machine_changes *changes = machine->changes;
+    if (!changes)
+        return;
+    if (changes->ids.len == MACHINE_CHANGES_MAX) {
+        changes->first += changes->ids.len;
+        vec_clear(&changes->ids);
+    }
+    vec_push(&changes->ids, machine->id);
+}
+
+uint64_t cluster_next_change(const struct cluster *cluster)
+{
+    const struct machine_changes *changes = cluster->changes;
+    return changes ? changes->first + changes->ids.len : 0;
+}
+
 void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes)
 {
     CHECK((chips & ~machine->free_mask) == 0 && (chips & ~machine_all_chips(machine)) == 0);
@@ -130,6 +153,7 @@ void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, in
     machine->cpu_used_milli += cpu_milli;
     machine->memory_used_bytes += memory_bytes;
     machine->task_count++;
+    machine_changed(machine);
 }
 
 void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes)
@@ -143,6 +167,7 @@ void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, in
     machine->task_count--;
     CHECK(machine->task_count > 0 || machine->free_mask == machine_all_chips(machine));
     CHECK(machine->task_count > 0 || (!machine->cpu_used_milli && !machine->memory_used_bytes));
+    machine_changed(machine);
 }
 
 void machine_set_state(struct machine *machine, enum machine_state state, int64_t now_ns, uint64_t seq)
@@ -150,4 +175,5 @@ void machine_set_state(struct machine *machine, enum machine_state state, int64_
     lifecycle_move(&machine_lifecycle, &machine->state, state);
     machine->state_since_ns = now_ns;
     machine->changed_seq = seq;
+    machine_changed(machine);
 }

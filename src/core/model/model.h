@@ -9,6 +9,7 @@
 #define PHX_CORE_MODEL_MODEL_H
 
 #include "base/map.h"
+#include "base/vec.h"
 #include "core/ids.h"
 #include "core/lifecycle.h"
 #include "core/limits.h"
@@ -48,8 +49,16 @@ struct taint {
     struct str key, value, effect; /* NoSchedule, PreferNoSchedule, NoExecute */
 };
 
+/* A journal of the machines of which something changed that placement looks at. Readers note how far they
+ * have read; one that finds the beginning gone looks at every machine (sched/capacity.h). */
+struct machine_changes {
+    VEC(machine_id) ids;
+    uint64_t first; /* running number of ids.items[0]; the first of all is 1 */
+};
+
 struct machine {
     machine_id id;
+    struct machine_changes *changes; /* of its cluster */
     struct str name;           /* unique; API: Node's name */
     struct str address;        /* IP address its tasks are reached at */
     uint32_t pod, block;       /* indexes into cluster->pods, cluster->blocks */
@@ -198,6 +207,8 @@ struct cluster {
     struct machine *machines;
     size_t machine_count;
     uint64_t chip_count;       /* of all machines */
+    uint32_t chips_max;        /* of one machine */
+    struct machine_changes *changes; /* owned */
     struct str_map by_name;    /* machine name -> struct machine */
     struct str chip_resource;  /* resource name shown on Nodes: "google.com/tpu" by default */
     int64_t lease_ns, heartbeat_ns;
@@ -232,6 +243,11 @@ uint64_t machine_all_chips(const struct machine *machine); /* mask of the chips 
  * were free / held. */
 void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
 void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
+/* Its state, room, labels, taints or faults are others now; the functions here that change them say so
+ * themselves. */
+void machine_changed(const struct machine *machine);
+/* Number of the next change in the cluster's journal; 0: it has none. */
+uint64_t cluster_next_change(const struct cluster *cluster);
 /* What users say of a machine through the API. */
 struct machine_user {
     struct labels labels, annotations; /* labels: besides the file's */

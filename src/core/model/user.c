@@ -43,6 +43,7 @@ void machine_set_user(struct machine *machine, const struct machine_user *user)
     machine->taints = copy.taints;
     machine->taint_count = user->taint_count;
     machine->managed_fields = copy.managed_fields;
+    machine_changed(machine);
 }
 
 static bool same_labels(const struct labels *a, const struct labels *b)

@@ -31,7 +31,7 @@ static bool same_tolerations(const struct toleration *a, size_t a_len, const str
     return true;
 }
 
-static bool same_shape(const struct place_job *a, const struct place_job *b)
+bool place_same_shape(const struct place_job *a, const struct place_job *b)
 {
     return a->chips == b->chips && a->cpu_milli == b->cpu_milli && a->memory_bytes == b->memory_bytes &&
            str_equal(a->exclusive_topology, b->exclusive_topology) && a->topology == b->topology &&
@@ -52,7 +52,7 @@ static void find_shapes(struct placer *placer)
     for (size_t j = 0; j < request->job_count; j++) {
         const struct place_job *job = &request->jobs[j];
         size_t s = 0;
-        while (s < placer->shape_count && !same_shape(placer->shapes[s].like, job))
+        while (s < placer->shape_count && !place_same_shape(placer->shapes[s].like, job))
             s++;
         if (s == placer->shape_count)
             placer->shapes[placer->shape_count++].like = job;
@@ -384,13 +384,34 @@ bool sched_place(const struct cluster *cluster, const struct place_request *requ
 {
     CHECK(cluster && request && (request->jobs || request->job_count == 0));
     CHECK(ret_places);
+    uint64_t tasks;
+    struct shape_capacity *kept = capacity_of(cluster, request, &tasks);
+    if (kept && capacity_place(kept, cluster, request, tasks, ret_places))
+        return true;
+    if (kept && why && kept->why_read == kept->read && kept->why_tasks == tasks) {
+        buf_add_str(why, buf_str(&kept->why));
+        return false;
+    }
     struct placer placer = {.cluster = cluster, .request = request, .occupant = occupant, .context = context};
-    return run(&placer, ret_places, why);
+    size_t before = why ? why->len : 0;
+    bool placed = run(&placer, ret_places, why);
+    CHECK(!kept || !placed);
+    if (kept && why) {
+        buf_clear(&kept->why);
+        buf_add(&kept->why, why->data + before, why->len - before);
+        kept->why_read = kept->read;
+        kept->why_tasks = tasks;
+    }
+    return placed;
 }
 
 bool sched_feasible(const struct cluster *cluster, const struct place_request *request, struct buf *why)
 {
     CHECK(cluster && request && (request->jobs || request->job_count == 0));
+    uint64_t tasks;
+    const struct shape_capacity *kept = capacity_of(cluster, request, &tasks);
+    if (kept && (kept->ideal_room >= tasks || !why))
+        return kept->ideal_room >= tasks;
     struct placer placer = {.cluster = cluster, .request = request, .ideal = true};
     return run(&placer, NULL, why);
 }

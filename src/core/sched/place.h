@@ -6,6 +6,7 @@
  *   place_domain.c  jobs that get a topology domain for themselves
  *   place_tree.c    a topology as a tree of domains, and which of them tasks go to
  *   place_topology.c  replicated jobs with a topology rule: one domain, slices, hot swap
+ *   capacity.c      what is kept between searches for gangs that nothing but free machines decides about
  *   place_why.c     the sentence for people when it does not fit
  *
  * Tasks of all jobs that look alike form a shape; all of a shape's tasks are interchangeable, so filling
@@ -58,6 +59,31 @@ struct shape {
     uint32_t failures; /* attempts in which it found no place: it comes earlier in the next one */
 };
 
+/* What a shape's tasks have room for on machines of one class. */
+struct capacity_sums {
+    uint64_t room; /* tasks in all */
+    uint64_t *block_fits, *pod_fits, *block_chips, *pod_chips; /* NULL: never any */
+};
+struct shape_capacity {
+    struct arena arena;
+    struct place_job like; /* its own copy */
+    uint32_t most;         /* tasks counted of one machine */
+    bool use_spares;
+    size_t blocks, pods;
+    uint64_t read;               /* of the cluster's changes: number of the next one */
+    uint64_t asked;              /* larger is later */
+    uint64_t *free;              /* [machine_count] chips */
+    uint32_t *fits, *ideal_fits; /* [machine_count] tasks: now; were it empty and ready */
+    uint32_t *take;              /* [machine_count] zero between choices */
+    uint8_t *class;
+    struct capacity_sums sums[CLASSES];
+    uint64_t ideal_room;
+    int64_t *nothing; /* zeros: nothing of a gang is placed yet */
+    uint32_t *none;
+    struct buf why; /* for `why_tasks` tasks at `why_read`; 0: for none */
+    uint64_t why_tasks, why_read;
+};
+
 struct placer {
     const struct cluster *cluster;
     const struct place_request *request;
@@ -93,6 +119,7 @@ struct placer {
         uint32_t level, domain;
         uint64_t room;
     } nearest;
+    struct shape_capacity *kept; /* has the shape's sums, and the pool gets what is chosen; NULL: no */
     const struct shape *failed; /* the shape that found no place */
     uint64_t failed_tasks;      /* how many of its tasks had none; exclusive: tasks of one job */
     struct {                    /* exclusive: how its domains stood */
@@ -126,8 +153,17 @@ uint64_t place_pool(struct placer *placer, const struct place_job *job, uint64_t
 uint64_t place_keep(struct placer *placer, uint32_t job, const uint32_t *domain_of, uint32_t domain);
 /* Hands the machines in placer->take, ascending, to those tasks of the jobs that have none; clears it. */
 void place_hand_out(struct placer *placer, const uint32_t *jobs, size_t job_count);
+bool place_same_shape(const struct place_job *a, const struct place_job *b);
 /* Takes back what place_assign gave. */
 void place_unassign(struct placer *placer, const struct place_job *job, size_t task);
+
+/* capacity.c: what is kept for the request's shape, up to date; NULL: more than that decides. */
+struct shape_capacity *capacity_of(const struct cluster *cluster, const struct place_request *request,
+                                   uint64_t *ret_tasks);
+uint64_t capacity_room(const struct shape_capacity *kept); /* tasks */
+/* Places all tasks of the request. False: there is no room. */
+bool capacity_place(struct shape_capacity *kept, const struct cluster *cluster,
+                    const struct place_request *request, uint64_t tasks, struct placement *ret_places);
 
 /* place_domain.c: places all jobs of a shape with exclusive_topology. */
 bool place_domains(struct placer *placer, const struct shape *shape, bool keep);

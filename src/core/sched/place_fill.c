@@ -99,6 +99,8 @@ static void fill_machines(const struct chooser *chooser, machine_id first, uint3
             left -= most;
         }
         placer->take[id] += most;
+        if (placer->kept && most)
+            placer->pool[placer->pool_len++] = id;
     }
     CHECK(left == 0);
 }
@@ -231,6 +233,14 @@ static void fill_cluster(const struct chooser *chooser, uint64_t tasks)
 static void sum_places(const struct chooser *chooser)
 {
     struct placer *placer = chooser->placer;
+    if (placer->kept) {
+        const struct capacity_sums *sums = &placer->kept->sums[chooser->class];
+        placer->block_fits = sums->block_fits;
+        placer->block_chips = sums->block_chips;
+        placer->pod_fits = sums->pod_fits;
+        placer->pod_chips = sums->pod_chips;
+        return;
+    }
     const struct cluster *cluster = placer->cluster;
     memset(placer->block_fits, 0, cluster->block_count * sizeof *placer->block_fits);
     memset(placer->block_chips, 0, cluster->block_count * sizeof *placer->block_chips);
@@ -307,7 +317,9 @@ void place_fill(struct placer *placer, const struct place_job *job, uint64_t tas
     }
     CHECK(job->chips <= CHIPS_PER_MACHINE_MAX); /* a machine of the pool has them */
     uint64_t room[CLASSES] = {0};
-    for (size_t i = 0; i < placer->pool_len; i++)
+    for (int class = 0; placer->kept && class < CLASSES; class ++)
+        room[class] = placer->kept->sums[class].room;
+    for (size_t i = 0; !placer->kept && i < placer->pool_len; i++)
         room[placer->class[placer->pool[i]]] += placer->fits[placer->pool[i]];
     for (uint8_t class = 0; class < CLASSES && tasks; class ++) {
         uint64_t some = room[class] < tasks ? room[class] : tasks;

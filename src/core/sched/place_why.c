@@ -1,7 +1,6 @@
 #include "core/sched/place.h"
 
 #include "base/check.h"
-#include "base/vec.h"
 
 enum { NAMES_SHOWN = 3, HOLDERS_SHOWN = 3 };
 
@@ -78,43 +77,47 @@ static void put_names(const struct placer *placer, enum refusal refusal, const s
     buf_add_char(why, ')');
 }
 
-/* Who holds the chips, by name: "6 taken by default/llm, 2 by team-b/x". */
-struct holder_count {
-    struct str name;
-    uint32_t machines;
-};
+/* Who holds the chips, by name: "6 taken by default/llm, 2 by team-b/x"; the first ones that are met. */
 struct holders {
-    struct arena arena;
-    struct str_map index;
-    VEC(struct holder_count *) list; /* in order of appearance */
+    struct buf names[HOLDERS_SHOWN];
+    uint32_t machines[HOLDERS_SHOWN];
+    uint32_t len;
+    struct buf name; /* of the machine at hand */
 };
 
 static void count_holder(const struct placer *placer, machine_id id, struct holders *holders)
 {
-    struct buf name BUF_CLEANUP = {0};
-    placer->request->holder_name(placer->context, id, &name);
-    struct holder_count *holder = str_map_get(&holders->index, buf_str(&name));
-    if (!holder) {
-        holder = ARENA_NEW(&holders->arena, struct holder_count);
-        holder->name = arena_str(&holders->arena, buf_str(&name));
-        str_map_put(&holders->index, holder->name, holder);
-        vec_push(&holders->list, holder);
-    }
-    holder->machines++;
+    uint32_t at = 0;
+    buf_clear(&holders->name);
+    placer->request->holder_name(placer->context, id, &holders->name);
+    while (at < holders->len && !str_equal(buf_str(&holders->names[at]), buf_str(&holders->name)))
+        at++;
+    if (at == HOLDERS_SHOWN)
+        return;
+    if (at == holders->len)
+        buf_add_str(&holders->names[holders->len++], buf_str(&holders->name));
+    holders->machines[at]++;
 }
 
 static void put_holders(const struct holders *holders, uint32_t taken, struct buf *why)
 {
     uint32_t shown = 0;
-    for (size_t i = 0; i < holders->list.len && i < HOLDERS_SHOWN; i++) {
-        const struct holder_count *holder = holders->list.items[i];
-        buf_printf(why, i ? ", %u by " STR_FORMAT : "%u taken by " STR_FORMAT, holder->machines,
-                   STR_ARG(holder->name.len ? holder->name : STR("others")));
-        shown += holder->machines;
+    for (uint32_t i = 0; i < holders->len; i++) {
+        struct str name = buf_str(&holders->names[i]);
+        buf_printf(why, i ? ", %u by " STR_FORMAT : "%u taken by " STR_FORMAT, holders->machines[i],
+                   STR_ARG(name.len ? name : STR("others")));
+        shown += holders->machines[i];
     }
     CHECK(shown <= taken);
     if (shown < taken)
         buf_printf(why, ", %u by others", taken - shown);
+}
+
+static void holders_done(struct holders *holders)
+{
+    for (uint32_t i = 0; i < HOLDERS_SHOWN; i++)
+        buf_done(&holders->names[i]);
+    buf_done(&holders->name);
 }
 
 /* One pass over the machines: what each says to the tasks that found no place. */
@@ -227,7 +230,7 @@ void place_why(const struct placer *placer, struct buf *why)
             continue;
         buf_add_str(why, str_from(before));
         before = ", ";
-        if (refusal == REFUSED_TAKEN && survey.holders.list.len) {
+        if (refusal == REFUSED_TAKEN && survey.holders.len) {
             put_holders(&survey.holders, cause->count, why);
             continue;
         }
@@ -235,7 +238,5 @@ void place_why(const struct placer *placer, struct buf *why)
         buf_printf(why, "%u %s", cause->count, cause_text[refusal]);
         put_names(placer, refusal, cause, why);
     }
-    vec_done(&survey.holders.list);
-    str_map_done(&survey.holders.index);
-    arena_done(&survey.holders.arena);
+    holders_done(&survey.holders);
 }

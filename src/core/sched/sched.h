@@ -9,8 +9,9 @@
  * preferred climbs the levels; slices stay whole. Source: Kueue's "Topology Aware Scheduling".
  * Placement prefers one block (rack or cube), then one pod, then the whole cluster; inside, the fullest
  * machines that fit (best fit), so that large holes stay whole. Linear in machines: <= 5 ms for 1,024
- * tasks on 16,384 machines. A task that was placed before stays where it was if it can; its replacement comes
- * near. Tasks of an exclusive job that run somewhere bind its other tasks to that domain.
+ * tasks on 16,384 machines; a gang whose tasks are alike and free to go anywhere is placed by sums that are
+ * kept (capacity.h), linear in blocks. A task that was placed before stays where it was if it can; its
+ * replacement comes near. Tasks of an exclusive job that run somewhere bind its other tasks to that domain.
  */
 #ifndef PHX_CORE_SCHED_SCHED_H
 #define PHX_CORE_SCHED_SCHED_H
@@ -51,6 +52,7 @@ struct place_job {
     obj_id job;                 /* who it is, for exclusiveness */
     const machine_id *prefer;   /* [count] the machine each task had before, or MACHINE_NONE; NULL: none */
 };
+struct capacity; /* capacity.h */
 struct place_request {
     const struct place_job *jobs;
     size_t job_count;
@@ -76,6 +78,7 @@ struct place_request {
     void (*holder_name)(const void *context, machine_id machine, struct buf *out);
     /* Likewise the worst open fault of a machine ("xid/79"); NULL, or nothing added: none is named. */
     void (*fault_name)(const void *context, machine_id machine, struct buf *out);
+    struct capacity *capacity; /* kept for this cluster; NULL: every machine is looked at */
 };
 struct placement {
     machine_id machine;
@@ -98,6 +101,11 @@ bool sched_place(const struct cluster *cluster, const struct place_request *requ
 /* Could the gang ever fit: on the cluster with every machine empty and ready? False: `why` says which
  * limit. */
 bool sched_feasible(const struct cluster *cluster, const struct place_request *request, struct buf *why);
+
+/* Do the machines as they stand decide alone about the request? Its answer changes then only when one of them
+ * does (cluster_next_change). All its tasks are alike, with chips and without a topology, and nobody else's
+ * room is to be minded. */
+bool sched_is_plain(const struct place_request *request);
 
 /* Has the machine what the job's node selector and affinity ask for? Does a taint of it keep the job away? */
 bool sched_matches(const struct place_job *job, const struct machine *machine);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "core/sched/capacity.h"
 #include "core/sched/sched.h"
 #include "core/sched/random_cluster.h"
 
@@ -734,6 +735,120 @@ static void test_own_chips(void **state)
     cluster_done(&cluster);
 }
 
+/* --- kept capacity -------------------------------------------------------------------------------------- */
+
+static struct label second_label = {STR("zone"), STR("z0")};
+static const struct labels second_selector = {&second_label, 1};
+
+/* A gang of one or a few jobs whose tasks are alike, of one of a few dozen shapes. */
+static void plain_request(struct rng *rng, struct scene *scene)
+{
+    size_t jobs = 1 + rng_below(rng, 3);
+    struct place_job like = {.chips = 1 + (uint32_t)rng_below(rng, 4),
+                             .cpu_milli = rng_below(rng, 3) ? 0 : 1000,
+                             .memory_bytes = rng_below(rng, 3) ? 0 : 300};
+    if (!rng_below(rng, 4))
+        like.node_selector = rng_below(rng, 2) ? &zone_selector : &second_selector;
+    if (!rng_below(rng, 3)) {
+        like.tolerations = &team_b;
+        like.toleration_count = 1;
+    }
+    scene->tasks = 0;
+    for (size_t j = 0; j < jobs; j++) {
+        scene->jobs[j] = like;
+        scene->jobs[j].job = j + 1;
+        scene->jobs[j].count = (uint32_t)rng_below(rng, rng_below(rng, 3) ? 6 : 40);
+        scene->tasks += scene->jobs[j].count;
+    }
+    scene->request =
+        (struct place_request){.jobs = scene->jobs, .job_count = jobs, .use_spares = rng_below(rng, 2)};
+}
+
+/* What happens to machines, said as the core says it. */
+static void change_machine(struct rng *rng, struct scene *scene, uint64_t *taken)
+{
+    machine_id id = (machine_id)rng_below(rng, scene->cluster.machine_count);
+    struct machine *machine = &scene->cluster.machines[id];
+    struct machine_user user = machine_user(machine);
+    switch (rng_below(rng, 6)) {
+    case 0:
+        machine_set_state(machine, machine->state == MACHINE_READY ? MACHINE_LOST : MACHINE_READY, 0, 0);
+        break;
+    case 1:
+        machine->cordoned = !machine->cordoned;
+        user.taints = &random_taints[rng_below(rng, 2)];
+        user.taint_count = rng_below(rng, 2);
+        machine_set_user(machine, &user);
+        break;
+    case 2:
+        machine->suspect = !machine->suspect;
+        machine_changed(machine);
+        break;
+    case 3:
+        if (machine->task_count)
+            machine_give(machine, taken[id], machine->cpu_used_milli, machine->memory_used_bytes);
+        taken[id] = 0;
+        break;
+    default:
+        if (machine->task_count)
+            break;
+        taken[id] = rng_next(rng) & machine->free_mask;
+        machine_take(machine, taken[id], (int64_t)rng_below(rng, 3) * 1000, (int64_t)rng_below(rng, 500));
+    }
+}
+
+/* The search that looks at every machine is the oracle: the same places, the same sentence. */
+static bool alike_with_capacity(struct scene *scene, struct capacity *capacity)
+{
+    struct buf why BUF_CLEANUP = {0}, why_again BUF_CLEANUP = {0};
+    memset(scene->places, 0, sizeof scene->places);
+    memset(scene->again, 0, sizeof scene->again);
+    bool placed = sched_place(&scene->cluster, &scene->request, NULL, scene, scene->places, &why);
+    bool feasible = sched_feasible(&scene->cluster, &scene->request, NULL);
+    for (int time = 0; time < 2; time++) { /* a sentence may have been kept */
+        scene->request.capacity = capacity;
+        buf_clear(&why_again);
+        assert_int_equal(
+            placed, sched_place(&scene->cluster, &scene->request, NULL, scene, scene->again, &why_again));
+        for (size_t t = 0; t < scene->tasks; t++)
+            assert_true(scene->places[t].machine == scene->again[t].machine &&
+                        scene->places[t].chips == scene->again[t].chips);
+        assert_true(str_equal(buf_str(&why), buf_str(&why_again)));
+        assert_int_equal(feasible, sched_feasible(&scene->cluster, &scene->request, NULL));
+    }
+    return placed;
+}
+
+static void test_capacity(void **state)
+{
+    struct scene *scene = malloc(sizeof *scene);
+    int placed_count = 0, refused = 0;
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        struct rng rng;
+        uint64_t taken[MACHINES] = {0};
+        struct capacity *capacity = capacity_new();
+        rng_seed(&rng, seed);
+        random_scene(&rng, scene, 1);
+        cluster_done(&scene->cluster);
+        random_cluster(&rng, &scene->cluster);
+        for (int i = 0; i < 200; i++) {
+            plain_request(&rng, scene);
+            alike_with_capacity(scene, capacity) ? placed_count++ : refused++;
+            for (uint64_t changes = rng_below(&rng, 4); changes; changes--)
+                change_machine(&rng, scene, taken);
+            if (!rng_below(&rng, 10))
+                capacity_check(capacity, &scene->cluster); /* kept sums are those of a recount */
+            if (!rng_below(&rng, 100))
+                for (int c = 0; c < 70000; c++) /* the journal begins anew */
+                    machine_changed(&scene->cluster.machines[0]);
+        }
+        capacity_free(capacity);
+        cluster_done(&scene->cluster);
+    }
+    assert_true(placed_count > 5000 && refused > 5000);
+    free(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -741,7 +856,7 @@ int main(void)
         cmocka_unit_test(test_exclusive), cmocka_unit_test(test_story),     cmocka_unit_test(test_packing),
         cmocka_unit_test(test_orders),    cmocka_unit_test(test_near),      cmocka_unit_test(test_taints),
         cmocka_unit_test(test_domains),   cmocka_unit_test(test_own_chips), cmocka_unit_test(test_quality),
-        cmocka_unit_test(test_owned),
+        cmocka_unit_test(test_owned),     cmocka_unit_test(test_capacity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,22 @@
+/* capacity.h - how many tasks of a shape each machine could take now, summed by block, pod and class: kept
+ * between searches, so that placing a small gang does not look at every machine.
+ *
+ * A shape is what tasks ask of one machine: chips, cpu, memory, labels, tolerations. The shapes asked for
+ * last are kept (CAPACITY_SHAPES); each is brought up to date from the cluster's journal of changed machines
+ * (struct machine_changes) when it is asked for. It is derived from the cluster alone and no part of the
+ * state: a search gives the same places with it as without it.
+ */
+#ifndef PHX_CORE_SCHED_CAPACITY_H
+#define PHX_CORE_SCHED_CAPACITY_H
+
+#include "core/model/model.h"
+
+struct capacity;
+struct capacity *capacity_new(void);
+void capacity_free(struct capacity *capacity);
+/* The machines, or all that is known of them, are others now. */
+void capacity_forget(struct capacity *capacity);
+/* CHECKs that what is kept is what a count of all machines gives. */
+void capacity_check(struct capacity *capacity, const struct cluster *cluster);
+
+#endif
