@@ -332,6 +332,15 @@ static void say_gated(struct gang *gang)
     gang->why = buf_str(&gang->why_text);
 }
 
+/* It was refused, and nothing of what decided about it is another since: it would be told the same. */
+static bool is_refused_still(const struct step *step, const struct gang *gang)
+{
+    const struct jobset *jobset = gang->jobset;
+    return gang->refused_at && gang->refused_at == cluster_next_change(step->cluster) &&
+           gang->feasible_shape == step->jobs->shape + 1 && !step->jobs->reserving &&
+           !step->jobs->exclusive && !jobset->old_jobs.len && !jobset->suspect_count;
+}
+
 bool gang_try(struct step *step, struct gang *gang)
 {
     CHECK(gang->state == GANG_QUEUED && !gang->thinned);
@@ -339,16 +348,21 @@ bool gang_try(struct step *step, struct gang *gang)
         say_gated(gang);
         return false;
     }
+    if (is_refused_still(step, gang))
+        return false;
     struct request request;
     request_gang(&request, step->jobs, step->cluster, gang, gang->tasks.len);
     struct placement *places = mem_alloc(gang->tasks.len * sizeof(*places));
     struct buf why = {0};
+    gang->refused_at = 0;
     bool placed = request_place(&request, places, &why) || place_some(step, gang, places);
     if (placed) {
         buf_done(&why);
         commit(step, gang, places);
     } else {
         keep_why(step, gang, &why);
+        if (!gang->min_count && sched_is_plain(&request.place))
+            gang->refused_at = cluster_next_change(step->cluster);
     }
     mem_free(places);
     request_drop(&request);

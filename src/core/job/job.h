@@ -229,6 +229,7 @@ struct gang {
     bool replaces;              /* made by a restart or retry: may use spares */
     bool feasible;              /* private: it could be placed on the empty cluster of this shape */
     uint64_t feasible_shape;    /* private: job_store.shape + 1 when that was judged; 0: never */
+    uint64_t refused_at; /* private: the cluster's next change when nothing but machines refused it; 0 */
     VEC(struct task *) tasks;
     struct str why;             /* why it waits, in numbers: QUEUED, or in its preflight */
     struct buf why_text;        /* private: owns `why` */
