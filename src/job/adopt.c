@@ -1,11 +1,10 @@
-/* A shard that comes from elsewhere gets a slot. Where one has memory for it, and holds nothing that the gang
- * could go back to meanwhile, it comes there at once: a process that was killed has left such slots to the
- * one that replaces it.
+/* Gives a slot to a shard that was fetched from another rank or from storage. If a slot has memory for the
+ * shard and holds no checkpoint to which the gang could go back, the shard is received into it directly; a
+ * killed process leaves such slots to its replacement.
  *
- * Otherwise it comes into memory of this process: the pages of a new slot cost more time than the transfer,
- * and the gang waits for it. When all have what they need, a thread that only runs where nothing else wants
- * the processor copies it into a slot, so that it outlives this process, too; until then it is where it came
- * from. */
+ * Otherwise the shard is received into memory of this process, because making the pages of a new slot takes
+ * longer than the transfer, and the gang is waiting. When all ranks have their shards, a thread of idle
+ * priority copies it into a slot, so that it outlives this process; until then it is where it came from. */
 #include "job/context.h"
 
 #include <sched.h>
@@ -67,7 +66,7 @@ int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t
                                  (unsigned long long)offer->len, (unsigned long long)offer->step);
 }
 
-/* ---- by and by ---- */
+/* ---- the copy into a slot, in the background ---- */
 
 /* Releases negotiation.data: from now on the shard is read from its slot. */
 static void drop_data(struct phx_context *ctx)

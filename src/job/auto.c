@@ -48,7 +48,7 @@ void job_auto_lost(struct job_auto *chosen)
         chosen->lost_ns = job_now_ns();
 }
 
-/* Is what was kept still on its way, sealed, stored, or sent? */
+/* Is the newest checkpoint still being sealed, stored, or sent? */
 static bool is_under_way(phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -177,7 +177,7 @@ int job_auto_due(struct job_auto *chosen, phx_context *ctx, uint64_t step, bool 
     return status;
 }
 
-/* ---- what is said of it ---- */
+/* ---- figures for the metrics ---- */
 
 size_t job_auto_metrics(const struct job_auto *chosen, const struct phx_metric *given, size_t count,
                         struct phx_metric ret[PHX_METRICS_MAX])

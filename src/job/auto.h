@@ -13,17 +13,18 @@ struct job_auto {
     struct interval_plan plan;
     uint64_t held, saved; /* steps of the last ones; where the attempt began */
     uint64_t round;       /* decisions of this attempt */
-    /* Rank 0, of the plan: what a checkpoint of the rarer tier costs, how far apart they are, the expected
-     * ETTR; 0: nothing is expected yet. */
+    /* Figures of the plan, on rank 0: the cost of a checkpoint of the rarer tier, the interval, the expected
+     * ETTR; 0: not known yet. */
     double write_s, interval_s, ettr;
     int64_t lost_ns; /* a restart is being measured since then; 0: none is */
     /* How much longer steps take while the newest checkpoint is being sent on; NULL: none is. */
     struct interval_window *behind;
-    double behind_s, quiet_s; /* the latter: what a step took before */
+    double behind_s, quiet_s; /* quiet_s: the time of a step without it */
 };
 
-/* Takes the loop's intervals and makes them those that hold: PHX_AUTO becomes the environment's, or 0 where
- * that says none or the tier has no place; then, if it has one, the tier is chosen here. */
+/* Takes the loop's intervals and replaces them by the ones in force: PHX_AUTO becomes the number in the
+ * environment, or 0 if the environment says none or the tier does not exist; otherwise this module chooses
+ * the interval. */
 struct job_auto job_auto_new(const struct job_settings *settings, uint64_t *hold_every, uint64_t *save_every);
 /* The attempt begins after `step` steps; it is over. */
 void job_auto_begin(struct job_auto *chosen, uint64_t step);
@@ -31,12 +32,12 @@ void job_auto_lost(struct job_auto *chosen);
 /* Measured: one more step, or a checkpoint in storage or in memory alone. */
 void job_auto_stepped(struct job_auto *chosen, phx_context *ctx, int64_t began_ns);
 void job_auto_kept(struct job_auto *chosen, uint64_t step, bool hold, bool save, int64_t began_ns);
-/* After `step` steps, where a checkpoint of them is not made yet: adds to what is to be made. Decides, or
- * hears what is decided, when that is due: then it waits for rank 0. 0 or a phx_code. */
+/* Called after `step` steps, before their checkpoint: adds the tiers in which one is due to *hold and *save.
+ * When a new plan is due, rank 0 makes it and the other ranks wait for it. Returns 0 or a phx_code. */
 int job_auto_due(struct job_auto *chosen, phx_context *ctx, uint64_t step, bool *hold, bool *save,
                  struct phx_error *error);
-/* The metrics that rank 0 sends with its steps: the `count` of the program, and, where there is room, what
- * was chosen. Returns how many. */
+/* Returns the metrics that rank 0 sends with its steps: the program's `count` and, if there is room, the
+ * chosen intervals. Returns how many. */
 size_t job_auto_metrics(const struct job_auto *chosen, const struct phx_metric *given, size_t count,
                         struct phx_metric ret[PHX_METRICS_MAX]);
 

@@ -133,8 +133,8 @@ static bool is_cached(const struct transfer *transfer, size_t block)
     return preadv2(transfer->fd, &part, 1, (off_t)(block * (size_t)BLOCK), RWF_NOWAIT) == 1;
 }
 
-/* Half the work of a read through the page cache, whose pages nobody would want again. EINVAL: this file
- * can't be read so. */
+/* Reads past the page cache, which halves the work: nobody would use the cached pages again. EINVAL: the file
+ * cannot be read that way. */
 static int read_past(struct transfer *transfer, size_t block, uint8_t *room)
 {
     size_t at = data_begin(block), end = data_end(transfer, block), head = block == 0 ? BLOCKS_HEAD : 0;
@@ -257,7 +257,7 @@ int blocks_read(int fd, uint8_t *buf, size_t len, uint32_t *ret_crc)
     struct transfer transfer = {.fd = fd, .reading = true, .buf = buf, .len = len, .past_fd = -1};
     char name[32];
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    if (buf != NULL) /* what is only summed is read again soon: it may stay in the page cache */
+    if (buf != NULL) /* data that is only summed is read again soon, so it may stay in the page cache */
         transfer.past_fd = open(name, O_RDONLY | O_DIRECT | O_CLOEXEC);
     int failure = run(&transfer, ret_crc);
     if (transfer.past_fd >= 0)

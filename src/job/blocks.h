@@ -25,8 +25,8 @@
 int blocks_write(int fd, bool direct, const struct iovec *parts, size_t count, size_t len, uint32_t *ret_crc,
                  uint8_t ret_first[BLOCKS_ALIGN]);
 
-/* Writes what is a whole file already, head and all, `len` bytes at the beginning of a page, of whose last
- * page all can be read. Without a copy, and without a checksum. Otherwise as blocks_write. */
+/* Writes a complete file of `len` bytes, header included. `whole` begins at a page, and its last page must be
+ * readable to the end. Makes no copy and no checksum; otherwise as blocks_write. */
 int blocks_write_whole(int fd, bool direct, const uint8_t *whole, size_t len);
 
 /* Reads `len` bytes that begin at BLOCKS_HEAD; into `buf`, or, NULL, nowhere. 0, errno, or -1: the file is

@@ -34,7 +34,7 @@ void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
 {
     struct jobwire_shard_saved saved = {step, bytes};
     ctx->last = (struct job_checkpoint_ref){true, step, ctx->attempt};
-    if (ctx->saved_count == JOB_SAVED_MAX) { /* nobody commits: the oldest is of the least use */
+    if (ctx->saved_count == JOB_SAVED_MAX) { /* no step is being committed: the oldest is the least useful */
         memmove(ctx->saved, ctx->saved + 1, (JOB_SAVED_MAX - 1) * sizeof *ctx->saved);
         ctx->saved_count--;
     }
@@ -230,7 +230,7 @@ static int blame_world(const struct shard_id *id, int status, struct phx_error *
     return other ? fail_world(id, world, error) : status;
 }
 
-/* As restore_source, for who wants the bytes as they were kept. */
+/* As restore_source, for a caller that wants the bytes as they were kept. */
 static int restore_bytes(phx_context *ctx, struct source *ret_source, struct phx_error *error)
 {
     int status = restore_source(ctx, ret_source, error);

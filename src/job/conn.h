@@ -1,10 +1,7 @@
-/* conn.h - one non-blocking stream connection with its buffers: bytes in, bytes out, nothing about their
- * meaning.
+/* conn.h - one non-blocking stream connection with its buffers: bytes in, bytes out, without their meaning.
  *
- * Not thread-safe: the owner's lock covers it. Memory is bounded by the caller: it takes frames out of `in`
- * as they are whole and gives up on a peer whose frames are too long; job_conn_queue refuses beyond
- * JOB_CONN_OUT_MAX.
- */
+ * Not thread-safe: the owner's lock covers it. The caller bounds the memory: it takes whole frames out of
+ * `in` and gives up on a peer whose frames are too long; job_conn_queue refuses beyond JOB_CONN_OUT_MAX. */
 #ifndef PHX_JOB_CONN_H
 #define PHX_JOB_CONN_H
 
@@ -28,11 +25,11 @@ void job_conn_init(struct job_conn *conn);         /* closed */
 void job_conn_open(struct job_conn *conn, int fd); /* takes the descriptor, which must be non-blocking */
 void job_conn_close(struct job_conn *conn);        /* closes and frees; may be opened again */
 
-/* Reads what is there, at most a set amount per call. 0: go on, -1: the peer closed or the connection broke.
- */
+/* Reads the available bytes, at most a set amount per call. 0: go on, -1: the peer closed or the connection
+ * broke. */
 int job_conn_read(struct job_conn *conn);
 
-/* Appends to the output and sends what the socket takes. 0 or -1 as above. */
+/* Appends to the output and sends as much as the socket takes. Returns 0 or -1 as above. */
 int job_conn_queue(struct job_conn *conn, const void *data, size_t len);
 int job_conn_flush(struct job_conn *conn);
 

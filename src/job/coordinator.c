@@ -1,9 +1,9 @@
-/* Rank 0's meeting point: accepts the other ranks, sends the table when the gang is whole, counts barriers,
- * keeps keys, tells everybody of a loss; stand-alone it commits checkpoints. Rank 0 itself is a member
- * without a connection.
+/* The coordinator of the gang, on rank 0: accepts the other ranks, sends the table when the gang is whole,
+ * counts barriers, keeps keys, and announces losses to all ranks; stand-alone it commits checkpoints. Rank 0
+ * itself is a member without a connection.
  *
- * A connection is closed only by the context's own thread (in job_coordinator_ready), so the list of
- * descriptors that poll() works on stays right; other threads at most shut one down. */
+ * Only the context's own thread closes a connection (in job_coordinator_ready), so the list of descriptors
+ * for poll() stays right; other threads at most shut one down. */
 #include "job/context.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@
 #include "job/kv.h"
 #include "job/shard.h"
 
-#define PENDING_MAX 64 /* connections that haven't said who they are */
+#define PENDING_MAX 64 /* connections that have not sent HELLO */
 
 /* No rank is a whole hold ahead of another one (keep.c), so two steps are under way at most. */
 #define HELD_STEPS 2
@@ -329,7 +329,7 @@ void job_coordinator_receive(struct phx_context *ctx, uint32_t rank, const struc
 
 /* ---- joining ---- */
 
-/* Sends the table when everybody is here and the agent has told which checkpoint counts. */
+/* Sends the table when all ranks are connected and the agent has named the newest commit. */
 static void start_gang(struct phx_context *ctx)
 {
     uint32_t world = ctx->settings.world;
@@ -460,7 +460,7 @@ static void accept_all(struct phx_context *ctx)
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
         struct job_conn *place = &coordinator->pending[coordinator->next_pending];
         coordinator->next_pending = (coordinator->next_pending + 1) % PENDING_MAX;
-        job_conn_close(place); /* the oldest makes room: it comes again, or it was nobody */
+        job_conn_close(place); /* the oldest makes room: a rank connects again, a stranger does not */
         job_conn_open(place, fd);
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
@@ -513,7 +513,7 @@ static void member_ready(struct phx_context *ctx, uint32_t rank, short events)
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && job_conn_read(conn) != 0)
         broken = true;
     int status = 1;
-    while (status > 0) { /* what came before the end still counts */
+    while (status > 0) { /* messages that arrived before the end still count */
         struct rendezvous_message message;
         size_t len, used;
         const uint8_t *data = job_conn_data(conn, &len);

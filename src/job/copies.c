@@ -28,7 +28,7 @@ static bool look_at(const char *path, struct shard_header *ret_header)
     return sealed;
 }
 
-/* The slot, and what is in it. */
+/* Chooses the slot for the copy, and reads its present header. */
 static void choose_slot(const char *dir, uint64_t keep_step, uint32_t keep_attempt, struct copy *copy)
 {
     int best = -1;
@@ -55,7 +55,7 @@ static void choose_slot(const char *dir, uint64_t keep_step, uint32_t keep_attem
     }
 }
 
-/* ---- what stays mapped ---- */
+/* ---- maps of recent slots ---- */
 
 static void drop_map(struct copy_map *item)
 {
@@ -72,8 +72,8 @@ void copy_maps_done(struct copy_maps *maps)
         drop_map(&maps->items[i]);
 }
 
-/* Gives up what was deleted meanwhile, or has become too short; true: this file is mapped, and it is the
- * copy's now. */
+/* Unmaps a file that was deleted in the meantime or has become too short; true: this file is mapped, and the
+ * map now belongs to the copy. */
 static bool take_map(struct copy_maps *maps, struct copy *copy, const struct stat *file, size_t size)
 {
     bool found = false;

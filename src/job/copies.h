@@ -1,6 +1,6 @@
-/* copies.h - copies of shards that ranks of other machines have sent here: two slots for each, a shard file
- * each, of whose owner's attempt and step. A slot counts while its header is whole, as in held.h: writing
- * takes the header away, and puts it back when all of the data is there.
+/* copies.h - copies of shards that ranks of other machines have sent here: two slots for each rank, each a
+ * shard file of the owner's attempt and step. A slot counts while its header is whole, as in held.h: writing
+ * removes the header, and puts it back when all data has arrived.
  *
  *     DIR/peer-<R>.0, DIR/peer-<R>.1
  *
@@ -22,12 +22,12 @@ struct copy {
     uint8_t *map;
     size_t mapped;
     struct offer offer;
-    bool any_base; /* what lay whole in its place, and lies there until it is overwritten: */
+    bool any_base; /* `base` is the whole shard in the slot, until it is overwritten */
     struct shard_header base;
 };
 
-/* Slots that were written last stay mapped: the page faults of a slot take as long as what comes into it. All
- * zero at the beginning. */
+/* The slots written last stay mapped, because the page faults of a slot take as long as receiving its data.
+ * All zero at the beginning. */
 #define COPY_MAPS 4
 struct copy_maps {
     struct copy_map {

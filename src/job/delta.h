@@ -1,8 +1,9 @@
-/* delta.h - which blocks of a shard are others than those of an older one that a peer has: by their sums of
- * 64 bits, which the sender keeps of what it has sent. A block that changes without its sum goes unseen once
- * in 2^64; what the peer has then is compared with the checksum of the whole shard.
+/* delta.h - which blocks of a shard differ from those of an older shard that a peer has. The sender keeps
+ * 64-bit sums of the blocks that it has sent, and compares those. A changed block with an equal sum goes
+ * unseen once in 2^64; the receiver compares the checksum of the whole shard in any case.
  *
- * The map has a bit for each block of DELTA_BLOCK bytes, the lowest of byte 0 first: 1: it is sent.
+ * The map has a bit for each block of DELTA_BLOCK bytes, the lowest bit of byte 0 first; 1: the block is
+ * sent.
  */
 #ifndef PHX_JOB_DELTA_H
 #define PHX_JOB_DELTA_H
@@ -40,7 +41,7 @@ void delta_done(struct delta *delta);
 /* Marks in *ret_map the blocks that differ from `base`; `base` NULL: all blocks. */
 void delta_map(const struct delta *delta, const struct delta *base, uint8_t *ret_map);
 
-/* NULL: it is not known what that one was. */
+/* Returns the sums of the checkpoint; NULL: they are not known. */
 const struct delta *delta_find(const struct delta_history *history, uint64_t step, uint32_t attempt);
 /* Takes the sums; the oldest are forgotten. */
 void delta_remember(struct delta_history *history, struct delta *delta);

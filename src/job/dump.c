@@ -11,7 +11,7 @@
 #include "job/shard.h"
 #include "job/wire.h"
 
-/* ---- what there is to write ---- */
+/* ---- the list of shards to write ---- */
 
 void job_dump_put(const struct job_dump_item *item, uint8_t ret_bytes[DUMP_ITEM_SIZE])
 {

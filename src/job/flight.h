@@ -1,11 +1,12 @@
-/* flight.h - the flight record: what this rank did together with all others, newest last. The agent reads it
- * at any time (wire.h, flight segment); written as a file, `phalanx diagnose` reads it beside those of the
- * other ranks (docs/diagnose.md has the form).
+/* flight.h - the flight record: the barriers that this rank has passed, newest last. The agent reads it at
+ * any time (wire.h, flight segment); `phalanx diagnose` reads it as a file, together with the other ranks'
+ * records (docs/diagnose.md describes the form).
  *
- * Kept always, as it costs two clock readings a barrier and one a step. The file is written when
- * PHX_FLIGHT_PREFIX is set, to that prefix and the rank: when a barrier's time is over, and when the agent
- * gives notice, also of a rank whose own threads hang. It takes its place at once (it is written beside it
- * and renamed) and is replaced by the next one. */
+ * The record is always kept: it costs two clock readings a barrier and one a step. The file is written if
+ * PHX_FLIGHT_PREFIX is set, to that prefix and the rank: when a barrier times out, and when the agent gives
+ * notice, also of a rank whose own threads hang. Each file replaces the one before it at once (it is written
+ * under another name and renamed).
+ */
 #ifndef PHX_JOB_FLIGHT_H
 #define PHX_JOB_FLIGHT_H
 
@@ -24,11 +25,12 @@ struct job_flight {
 /* False: out of memory. */
 bool job_flight_open(struct job_flight *flight);
 void job_flight_close(struct job_flight *flight);
-/* From joining on: whose record it is, for readers. A further attempt begins without barriers and steps. */
+/* Writes into the record, from joining on, whose record it is. Another attempt begins without barriers and
+ * steps. */
 void job_flight_show(struct job_flight *flight, const struct job_settings *settings, uint32_t attempt);
 
-/* This rank has come to barrier `number`; everybody has. Again for the same one: nothing (several threads may
- * wait for one barrier). */
+/* This rank has entered barrier `number`; all ranks have. Calling it again for the same barrier does nothing
+ * (several threads may wait for one barrier). */
 void job_flight_begin(struct job_flight *flight, uint64_t number);
 void job_flight_end(struct job_flight *flight, uint64_t number);
 void job_flight_step(struct job_flight *flight, uint64_t step);

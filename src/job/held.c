@@ -168,7 +168,7 @@ static int look_again(struct held *held, int index, struct phx_error *error)
     return 0;
 }
 
-/* Has its file still its name, or was the folder cleared meanwhile? */
+/* Has the slot's file still its name? False after the folder was cleared. */
 static bool is_there(const struct held *held, int index)
 {
     char path[PATH_SIZE];
@@ -219,7 +219,7 @@ void held_discard(struct held *held)
     held_close(held);
 }
 
-/* ---- what is held ---- */
+/* ---- the state of slots ---- */
 
 int held_find(const struct held *held, uint64_t step, uint32_t attempt)
 {
@@ -400,7 +400,7 @@ uint8_t *held_data(const struct held *held, int slot)
     return held->slots[slot].map + SHARD_HEADER_SIZE;
 }
 
-/* The data stands; from the header on it counts. */
+/* Writes the header of complete data: from now on the slot counts. */
 static int put_header(struct held *held, int index, const struct shard_header *header,
                       struct phx_error *error)
 {

@@ -1,15 +1,15 @@
-/* From one attempt to the next within the process: a lost peer, or a change that somebody planned, ends the
- * attempt; the agent says under which number, as which rank and where this process goes on; it meets the
- * others there as it did when it joined.
+/* Takes the process from one attempt to the next. A lost peer or a planned change ends the attempt; the agent
+ * names the number of the next attempt, this process's rank in it, and the rendezvous; the process meets the
+ * other ranks there as it did when it joined.
  *
- * The caller waits, the context's thread makes the change, in this order:
- *   1. the threads of keep.c end; they know the old rank and attempt,
- *   2. the agent's word comes, which ends the attempt where nothing else has,
- *   3. every thread that waits for something of the old attempt has gone: it finds the failure,
- *   4. between two polls the connections between ranks end, the settings change, the connections are
- *      set up, JOIN is sent.
- * So nobody ever sees one half of each. What a rank has on storage and in memory is looked at anew, and the
- * negotiation follows. A loss on the way there is answered by one more word of the agent. */
+ * The caller waits, and the context's thread makes the change, in this order:
+ *   1. the threads of keep.c end, because they use the old rank and attempt,
+ *   2. the agent's order arrives, which ends the attempt if nothing else has,
+ *   3. every thread that waits for an event of the old attempt returns with the failure,
+ *   4. between two polls the connections between ranks end, the settings change, the connections are set up,
+ *      and JOIN is sent.
+ * So no thread ever sees half of each attempt. The rank then lists its checkpoints in storage and in memory,
+ * and the negotiation follows. The agent answers a further loss on the way with one more order. */
 #include "job/context.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void job_rejoin_ask(struct phx_context *ctx)
         job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_RETRY, .retry = ctx->rejoin.why});
 }
 
-/* Only what a log can show. */
+/* Copies the characters of the reason that a log can show. */
 static void take_reason(const char *reason, char ret[JOBWIRE_REASON_MAX])
 {
     size_t len = reason == NULL ? 0 : strnlen(reason, JOBWIRE_REASON_MAX - 1);
@@ -100,12 +100,12 @@ static void reset(struct phx_context *ctx)
     ctx->barrier_arrived = ctx->barrier_released = 0;
     ctx->step_known = ctx->step_dirty = ctx->step_timer = false;
     ctx->step_sent_ns = 0; /* the first one is sent at once */
-    ctx->pace.step_ns = 0; /* what the change takes is nobody's pace */
+    ctx->pace.step_ns = 0; /* the time of the change counts towards no step */
     ctx->saved_count = 0;
     ctx->restore = ctx->last = (struct job_checkpoint_ref){0};
     job_keep_renew(ctx);
     ctx->save_agreement = (struct job_save_agreement){0};
-    ctx->drain = false; /* said again where it stands */
+    ctx->drain = false; /* the agent repeats a notice that still holds */
 }
 
 static int set_up(struct phx_context *ctx, struct rendezvous_name *names, uint8_t *members,
@@ -195,8 +195,8 @@ static int go_where_told(struct phx_context *ctx, int64_t deadline_ns, int64_t j
     return status == 0 && ctx->dumping ? job_dump_end(ctx, error) : status;
 }
 
-/* A word of the agent follows: somebody is lost again, or others are on the way to a newer attempt already.
- * */
+/* Does an order of the agent follow? Another rank is lost, or the other ranks are already on the way to a
+ * newer attempt. */
 static bool goes_on(const struct phx_context *ctx, int status)
 {
     return status == PHX_ERROR_PEER || status == PHX_ERROR_REJOIN ||

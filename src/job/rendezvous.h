@@ -122,7 +122,7 @@ int rendezvous_decode(const uint8_t *data, size_t len, size_t body_max,
 struct rendezvous_name {
     char name[256];
     char address[64];
-    uint16_t port;    /* where it gives what it holds (transfer.h); 0: nowhere */
+    uint16_t port;    /* where it serves its shards (transfer.h); 0: it does not */
     uint64_t machine; /* equal for ranks that see one folder in memory */
     uint64_t rack;    /* 0: not known */
 };

@@ -9,7 +9,7 @@
 /* A part of a region, as the checkpoint has it. */
 struct part {
     bool known;
-    uint32_t rank;   /* whose shard it is in */
+    uint32_t rank;   /* the rank whose shard contains it */
     uint64_t len;    /* elements along the axis */
     uint64_t offset; /* of its bytes in the shard's data */
 };
@@ -93,7 +93,7 @@ bool reshard_complete(const struct reshard *reshard)
     return reshard->incomplete == 0;
 }
 
-/* ---- what the checkpoint has ---- */
+/* ---- the parts in the checkpoint ---- */
 
 static struct wanted *find(struct reshard *reshard, const char *name)
 {
@@ -205,7 +205,7 @@ static int fail_shape(const struct wanted *wanted, uint32_t dim, uint64_t expect
                     (unsigned long long)expected, dim, part, (unsigned long long)own->shape[dim]);
 }
 
-/* Where the own part begins, and whether its shape is what the whole's leaves for it. */
+/* Finds where the own part begins, and checks that its shape fits the whole region. */
 static int place_own(struct wanted *wanted, struct phx_error *error)
 {
     const struct safetensors_region *own = wanted->own;

@@ -1,7 +1,7 @@
-/* reshard.h - puts a rank's regions together from the shards of a checkpoint that was cut otherwise: by
+/* reshard.h - puts a rank's regions together from the shards of a checkpoint that was split differently: by
  * another number of ranks, along another axis, or into other counts.
  *
- * Pure: the caller says what each shard's header holds and hands in the data of those that are asked for.
+ * Pure: the caller describes the header of each shard and hands in the data of the shards that are asked for.
  *
  *     reshard_new(&regions, &reshard, error);
  *     while (!reshard_complete(reshard))     the shards of the old ranks, in any order
@@ -12,12 +12,12 @@
  *     reshard_free(reshard);
  *
  * The whole of a region is its old parts one after the other along their axis, of any lengths (as
- * `phalanx checkpoint export` puts them together); what an old rank had whole is taken from the first that is
- * added. The new part `index` of `count` of a length L begins at element index * (L / count) +
+ * `phalanx checkpoint export` puts them together); a region that old ranks had whole is taken from the first
+ * one that is added. The new part `index` of `count` of a length L begins at element index * (L / count) +
  * min(index, L % count): the first L % count parts have one more element. A new part of another length is an
  * error, so a gang in which every rank succeeds has read each element where it belongs.
  *
- * Every shard must be of one checkpoint (step and attempt). One thread at a time.
+ * All shards must belong to one checkpoint (step and attempt). One thread at a time.
  */
 #ifndef PHX_JOB_RESHARD_H
 #define PHX_JOB_RESHARD_H
@@ -44,18 +44,19 @@ bool reshard_complete(const struct reshard *reshard);
 int reshard_add(struct reshard *reshard, uint32_t rank, const struct safetensors *tensors,
                 struct phx_error *error);
 
-/* Wants no more what no shard that was added has; how many regions are left. Before reshard_plan. */
+/* Drops the regions that no added shard has; returns how many are left. Call it before reshard_plan. */
 size_t reshard_pass_over(struct reshard *reshard);
 
-/* Once, after all shards that there are, or enough of them, were added. PHX_ERROR_INVALID: a region is not in
- * the checkpoint, or its shape is not what is registered; PHX_ERROR_CORRUPT: a part of it is missing. */
+/* Call it once, after all available shards, or enough of them, were added. PHX_ERROR_INVALID: a region is not
+ * in the checkpoint, or has another shape than the registered one; PHX_ERROR_CORRUPT: a part of it is
+ * missing. */
 int reshard_plan(struct reshard *reshard, struct phx_error *error);
 
-/* The next old rank whose shard is to be read, each once; false: all is filled. */
+/* Names the next old rank whose shard must be read, each once; false: all regions are filled. */
 bool reshard_next(const struct reshard *reshard, uint32_t *ret_rank);
 
-/* `data` is that of the shard which reshard_next has named. PHX_ERROR_CORRUPT: it is shorter than its header
- * said. */
+/* Takes the data of the shard that reshard_next has named. PHX_ERROR_CORRUPT: it is shorter than its header
+ * says. */
 int reshard_fill(struct reshard *reshard, const uint8_t *data, size_t len, struct phx_error *error);
 
 #endif

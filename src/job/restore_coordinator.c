@@ -1,7 +1,7 @@
-/* Rank 0's side of the question which checkpoint the gang restores: it gathers the offers of all, asks one
- * rank for the keys of all where it does not know them, makes the plan, tells each its source (or all where
- * the shards of another world lie), strikes what is damaged, and says what is agreed. One message of each
- * kind per rank and round. */
+/* Rank 0's side of the negotiation of the checkpoint to restore. It gathers all offers, asks one rank for the
+ * keys of all ranks if it does not know them, makes the plan, names each rank's source (or, to all, the
+ * sources of another world's shards), strikes off damaged shards, and announces the result. One message of
+ * each kind per rank and round. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct job_restore_coordinator {
     uint32_t *rounds;        /* [world] the last round that each has answered; offers are round 0 */
     bool *offered;           /* [world] */
     uint64_t *own;           /* [world] keys of regions that are registered already; 0: none */
-    uint32_t *sources;       /* [world], of what is taken whole; */
+    uint32_t *sources;       /* [world] the offers that ranks take whole */
     uint32_t old_world_size; /* of the checkpoint that is resharded; 0: it is of this world */
     uint32_t *old_sources;   /* [old_world_size] */
     uint64_t *machines, *wanted;
@@ -28,7 +28,7 @@ struct job_restore_coordinator {
     char failure[200];
     uint32_t *dump_sources; /* [full world] */
     struct plan_choice choice;
-    /* who knows the keys of all, newest */
+    /* The rank that knows the newest keys of all ranks. */
     bool keys_known, keys_asked;
     uint32_t keys_rank, keys_attempt;
     /* keys as ranks register them */
@@ -175,7 +175,7 @@ static void want(const struct phx_context *ctx, uint64_t *wanted, uint32_t world
         plan_extend_keys(ctx->keys.list, ctx->keys.world, wanted, world);
 }
 
-/* Does a rank take its part of what is in storage from what another world has saved? */
+/* Does a rank take its part from shards in storage that another world has saved? */
 static bool uses_shares(const struct phx_context *ctx)
 {
     const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;

@@ -1,9 +1,9 @@
 /* retention.h - which committed checkpoints are kept: PHX_CHECKPOINT_KEEP, "last=3,every=1000" (the last
- * three, and every step that is a multiple of 1000, for ever). For the library that deletes files of a
- * directory and for the agent that deletes objects.
+ * three, and every step that is a multiple of 1000, for ever). For the library, which deletes files of a
+ * directory, and for the agent, which deletes objects.
  *
- * Only what is older than the `last`-th newest commit that is known goes; who knows of fewer commits than
- * that deletes nothing. So what is kept is never less than what was asked for.
+ * Only checkpoints older than the `last`-th newest known commit are deleted; a process that knows of fewer
+ * commits deletes nothing. So never fewer are kept than were asked for.
  *
  * Header-only; no state but the struct.
  */
@@ -63,7 +63,7 @@ static inline bool retention_parse(const char *text, struct retention *ret_reten
     return true;
 }
 
-/* Steps that fall (a restart from an older one) take the place of what was committed above them. */
+/* A step that is lower than the newest (a restart from an older one) replaces the commits above it. */
 static inline void retention_commit(struct retention *retention, uint64_t step)
 {
     uint32_t above = 0;

@@ -126,7 +126,7 @@ static void *grow(struct parser *parser, void *items, size_t count, size_t size)
     return more;
 }
 
-/* ---- what they say ---- */
+/* ---- the members of the header ---- */
 
 static bool read_note(struct parser *parser, const char *name, const char *text)
 {

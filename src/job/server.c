@@ -57,7 +57,7 @@ struct transfer_server {
     struct line lines[TRANSFER_LINES];
     struct copy_maps maps;
     const char *library;
-    struct pack *pack; /* NULL: nobody has sent packed data yet */
+    struct pack *pack; /* NULL: no client has sent packed data yet */
 };
 
 static int64_t now_ns(void)
@@ -244,7 +244,7 @@ static bool read_request(struct transfer_server *server, struct line *line)
     return true;
 }
 
-/* The copy is there: it counts if it is what was announced, and still of this attempt. */
+/* Ends a copy that has arrived: the copy counts if it is the one announced, and still of this attempt. */
 static void finish_copy(struct transfer_server *server, struct line *line)
 {
     int code = line->crc != line->request.offer.crc                     ? PHX_ERROR_CORRUPT
@@ -296,7 +296,8 @@ static bool receive_map(struct line *line)
     return true;
 }
 
-/* The next bytes, at most so many: do they come, or lie there already? */
+/* Returns the length of the next part, at most `most` bytes: does it come from the sender, or is it here
+ * already? */
 static size_t next_part(const struct line *line, size_t most, bool *ret_comes)
 {
     uint64_t len = line->request.offer.len;

@@ -123,7 +123,7 @@ void job_abort_set(struct phx_context *ctx, void (*call)(void *job), void *job)
     pthread_mutex_unlock(&ctx->mutex);
 }
 
-/* Without the mutex meanwhile: it may take the time that a library of communication takes. */
+/* Releases the mutex during the call, which may take as long as a communication library takes. */
 static void call_abort(struct phx_context *ctx)
 {
     struct job_abort abort = ctx->abort;
@@ -251,7 +251,7 @@ void *job_service(void *argument)
         if (filled == NULL) {
             job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
             ctx->stop = true;
-            job_lose(ctx, ctx->settings.rank); /* nobody serves the connections any more */
+            job_lose(ctx, ctx->settings.rank); /* no thread serves the connections any more */
             break;
         }
         fds = filled;

@@ -223,7 +223,7 @@ static int load_options(const struct phx_options *options, struct job_settings *
                : status;
 }
 
-/* Copies of what is held on other machines. */
+/* Reads the settings of copies on other machines. */
 static int load_peer(struct job_settings *settings, struct phx_error *error)
 {
     const char *spread = variable("PHX_PEER_SPREAD"), *library = variable("PHX_ZSTD_LIBRARY");

@@ -1,5 +1,6 @@
-/* settings.h - what a task is told from outside: the environment and the caller's options, checked once at
- * the start. See phalanx.h for the variables. */
+/* settings.h - the settings of a task: the environment and the caller's options, checked once at the start.
+ * See phalanx.h for the variables.
+ */
 #ifndef PHX_JOB_SETTINGS_H
 #define PHX_JOB_SETTINGS_H
 
@@ -19,21 +20,21 @@ struct job_settings {
     uint32_t rank, world, attempt;
     uint32_t full_world; /* before ranks left for want of machines; >= world */
     bool rejoins;        /* the program goes on under later attempts */
-    bool spare;          /* has no rank (rank and world are 0) until it is told one */
-    uint32_t worlds;     /* gangs whose checkpoints are committed together; 1 when PHX_WORLDS doesn't say */
+    bool spare;          /* has no rank (rank and world are 0) until the agent gives it one */
+    uint32_t worlds;     /* gangs whose checkpoints are committed together; 1 without PHX_WORLDS */
     char jobset[PHX_KEY_MAX];
     char host[256], port[8];        /* of the rendezvous; empty when world is 1 */
     char name[256];                 /* this rank's host name */
-    char address[64];               /* empty: what the coordinator sees */
+    char address[64];               /* empty: the address that the coordinator sees */
     char checkpoint_dir[3072];      /* empty: none */
     bool store;                     /* the agent has an object store; checkpoint_dir is empty then */
-    uint64_t peer_every;            /* every n-th hold goes to a peer, too; 0: only those that say so */
+    uint64_t peer_every;            /* every n-th hold also goes to a peer; 0: only holds with PHX_IN_PEER */
     uint64_t peer_rate, fetch_rate; /* bytes per second to a peer, and from one; 0: as fast as it goes */
     bool spread_racks;              /* the peer is on another rack, not only on another machine */
-    bool peer_delta;                /* only what has changed goes to a peer */
-    uint64_t peer_zstd;             /* level of compression of what goes to a peer; 0: none */
+    bool peer_delta;                /* only changed blocks go to a peer */
+    uint64_t peer_zstd;             /* level of compression of copies to a peer; 0: none */
     char zstd_library[256];         /* as dlopen takes it */
-    bool verify_writes;             /* of shards: what was written is read back */
+    bool verify_writes;             /* each written shard is read back */
     struct retention keep;          /* committed checkpoints that are kept; none are in it yet */
     uint64_t mttf_s;                /* of the whole job, expected; 0: not told */
     uint64_t interval;        /* steps between checkpoints that the program leaves to others; 0: not set */

@@ -119,7 +119,7 @@ static bool read_all(int fd, void *buf, size_t len)
     return true;
 }
 
-/* Opens the file and reads its header; the descriptor stands behind it. */
+/* Opens the file and reads its header; the descriptor is positioned behind it. */
 static int open_file(const struct shard_id *id, const char *path, struct shard_header *ret_header,
                      int *ret_fd, struct phx_error *error)
 {
@@ -262,7 +262,7 @@ static int write_all(int fd, struct iovec *parts, size_t count)
     return 0;
 }
 
-/* From the disk, where the kernel can be brought to it: what it has in its cache proves nothing. */
+/* Reads the file back, from the disk if the kernel allows it: its cache proves nothing. */
 static int read_back(const struct shard_id *id, const char *path, struct phx_error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -273,7 +273,7 @@ static int read_back(const struct shard_id *id, const char *path, struct phx_err
     return verify_file(id, path, error);
 }
 
-/* Ends what was begun at "NAME.tmp": gives it its name, durable, or takes it away. */
+/* Finishes the file at "NAME.tmp": gives it its durable name, or removes it. */
 static int publish(const struct shard_id *id, bool verify, const char *name, const char *temporary, int fd,
                    int status, struct phx_error *error)
 {
@@ -329,7 +329,8 @@ static int fill_large(int fd, bool direct, const struct iovec *data, size_t coun
     if (fallocate(fd, 0, 0, size) != 0 && errno == ENOSPC) /* not all file systems can reserve */
         return errno;
     int reason = blocks_write(fd, direct, data, count, (size_t)header->len, &header->data_crc, first);
-    if (reason == EINVAL && direct && fcntl(fd, F_SETFL, 0) == 0) /* it said too much when it was opened */
+    /* direct access was granted at open, but does not work */
+    if (reason == EINVAL && direct && fcntl(fd, F_SETFL, 0) == 0)
         reason = blocks_write(fd, false, data, count, (size_t)header->len, &header->data_crc, first);
     if (reason != 0)
         return reason;
@@ -339,7 +340,7 @@ static int fill_large(int fd, bool direct, const struct iovec *data, size_t coun
     return 0;
 }
 
-/* As fill_large, of what is a shard file already. */
+/* As fill_large, from a complete shard file in memory. */
 static int fill_sealed(int fd, bool direct, const uint8_t *file, size_t size)
 {
     if (fallocate(fd, 0, 0, (off_t)size) != 0 && errno == ENOSPC)

@@ -50,14 +50,14 @@ struct shard_id {
  * write it, past the page cache where the file system can (blocks.h). */
 int shard_write(const struct shard_id *id, const struct iovec *data, size_t count, uint64_t *ret_size,
                 struct phx_error *error);
-/* As shard_write; what was written is read back before it gets its name. PHX_ERROR_CORRUPT: it is not the
- * same, and is taken away. */
+/* As shard_write, but reads the file back before it gets its name. PHX_ERROR_CORRUPT: the contents differ,
+ * and the file was removed. */
 int shard_write_verified(const struct shard_id *id, const struct iovec *data, size_t count,
                          uint64_t *ret_size, struct phx_error *error);
 
-/* Writes what is a whole shard file already, as this one's: `size` bytes at the beginning of a page, of whose
- * last page all can be read. Its checksum stays what it is, so damage to this memory is found when the shard
- * is read. `verify`: as shard_write_verified. */
+/* Writes a complete shard file as this shard's: `size` bytes at the beginning of a page, whose last page must
+ * be readable to the end. The checksum is not made again, so damage to this memory is found when the shard is
+ * read. `verify`: as shard_write_verified. */
 int shard_write_sealed(const struct shard_id *id, bool verify, const uint8_t *file, size_t size,
                        struct phx_error *error);
 
@@ -72,7 +72,7 @@ int shard_front(const struct shard_id *id, void *buf, size_t cap, struct shard_h
 /* Reads and verifies. PHX_ERROR_SPACE sets *ret_len too. */
 int shard_read(const struct shard_id *id, void *buf, size_t cap, size_t *ret_len, struct phx_error *error);
 
-/* Reads the whole file and forgets it: what shard_read would say, but for the buffer's size. */
+/* Reads the whole file and discards the data: returns what shard_read would, except for the buffer's size. */
 int shard_verify(const struct shard_id *id, struct phx_error *error);
 
 /* Moves step and attempt to those of the newest shard of any rank that is older (a lower step, or the same

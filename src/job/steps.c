@@ -6,7 +6,7 @@
 
 /* The error of a broken collective may come before or after the news of the loss that broke it. */
 #define DOUBT_MS 3000
-/* From a save to what was announced, to be stopped or told where to go on; later it costs a step. */
+/* How long the loop waits after a save for the announced stop or move; going on would lose a step. */
 #define STAND_MS 30000
 
 struct run {
@@ -18,7 +18,7 @@ struct run {
     /* The checkpoint that the regions are equal to; not valid: they may hold anything. */
     struct job_checkpoint_ref state;
     uint64_t place; /* the regions that are it: `arrange` may have registered others */
-    bool touched;   /* a step has begun: they are not what the program came with any more */
+    bool touched;   /* a step has begun: the regions are no longer those with which the program came */
     bool begun;
 };
 
@@ -93,8 +93,8 @@ static int keep(struct run *run, bool noticed, struct phx_error *error)
     return status;
 }
 
-/* The attempt is over: what the regions are, of a step that it has made, is more than what was held last. One
- * rank's is enough for all its replicas; where it can't be kept, the gang goes back further. */
+/* Holds the regions after the end of the attempt, if they are those of a step newer than the last hold. One
+ * rank's copy is enough for all its replicas; if it cannot be kept, the gang goes back further. */
 static void rescue(struct run *run)
 {
     const struct phx_loop *loop = run->loop;
@@ -117,7 +117,8 @@ static int boundary(struct run *run, bool *ret_noticed, struct phx_error *error)
     return status;
 }
 
-/* All have saved this step, and what was announced follows at once: a step more would be lost. */
+/* Waits after a step that all ranks have saved, because the announced stop follows at once and a further step
+ * would be lost. */
 static int stand(struct run *run, struct phx_error *error)
 {
     phx_context *ctx = run->ctx;

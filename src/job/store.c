@@ -1,6 +1,6 @@
-/* An object store is the agent's: it has the credentials, the retries and the memory of what was sent. The
- * library has files: a shard goes into one of the rank's slots, and the agent moves the slot. That a shard is
- * stored is reported as if the library had saved it, and committed likewise. */
+/* Shards in an object store. The store belongs to the agent, which has the credentials, the retries, and the
+ * record of uploaded parts. The library handles files only: a shard goes into one of the rank's slots, and
+ * the agent moves the slot. A stored shard is reported and committed as if the library had saved it. */
 #include "job/context.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ void job_store_moved(struct phx_context *ctx, enum job_move_kind kind, const str
     bool old_agent = moved->copy_of == 0 && move->slot.copy_of > 0;
     if (!move->asked || move->slot.step != moved->step || move->slot.attempt != moved->attempt ||
         move->slot.slot != moved->slot || (move->slot.copy_of != moved->copy_of && !old_agent))
-        return; /* of what nobody waits for any more */
+        return; /* an answer for which no call waits any more */
     move->answered = true;
     move->answer = *moved;
     if (old_agent)
@@ -74,7 +74,8 @@ int job_store_put(struct phx_context *ctx, int slot, uint64_t step, struct phx_e
     return status;
 }
 
-/* The gang goes back to `ref` or further: what is newer is of no use, and after it what is oldest. */
+/* Chooses the slot to overwrite when the gang goes back to `ref` or further: newer ones first, which are
+ * useless then, after them the oldest. */
 static int slot_to_lose(const struct held *held, const struct job_checkpoint_ref *ref)
 {
     int oldest = 0;
@@ -119,7 +120,8 @@ static bool is_of(const struct offer *offer, const struct job_checkpoint_ref *re
     return offer->step == ref->step && offer->attempt == ref->attempt;
 }
 
-/* The copy of an old rank that is there already, else the place for one: what is lost is the older of two. */
+/* Finds the copy of an old rank's shard that is already there, otherwise the place for one: the older of the
+ * two slots. */
 static bool find_copy(const char *dir, uint32_t rank, const struct job_checkpoint_ref *ref,
                       struct offer *ret_copy)
 {

@@ -41,7 +41,7 @@ void transfer_put_request(const struct transfer_request *request, uint8_t ret_by
     jobwire_put(&writer, request->keep_attempt, 4);
 }
 
-/* Does data come from who asks? */
+/* Does data flow from the client to the server? */
 static bool is_copy(enum transfer_type type)
 {
     return type == TRANSFER_PUT || type == TRANSFER_DELTA;

@@ -1,24 +1,30 @@
-/* transfer.h - shards from one machine's memory to another's: the wire between ranks, the side that asks and
- * the side that serves.
+/* transfer.h - shards from one machine's memory to another's: the wire between ranks, its client and its
+ * server.
  *
  * A rank with a folder in memory listens (its port is in the table of ranks). A connection carries one
- * request (integers little-endian, TRANSFER_REQUEST_SIZE bytes):
- *     "PHXMOVE1"  u32 type  u32 attempt  u64 gang  offer (offer.h)  u64 step, u32 attempt: of the copy to
- *     keep (FRONT: u64 bytes, u32 unused)
- * and answers of 16 bytes: u32 phx_code without its sign (0: go on), u32 zero, u64 length of what follows.
- *     GET: the answer, then the data of that offer from the folder of who serves.
- *     FRONT: as GET, but at most so many bytes of the data's beginning, which no checksum is of.
- *     PUT: the answer, then the data from who asks, then a second answer when it lies there, whole, as a
- *     copy:
- *          DIR/peer-<rank>.<slot>, in the place of an older one, never of the one to keep.
- *     DELTA: as PUT, but the answer has, instead of zero and length, attempt and step of the copy whose place
- *          it takes (attempt UINT32_MAX: there is none), and the data are a map of blocks (delta.h), then
- *          these blocks alone: what is not in the map lies there already.
- * With TRANSFER_PACKED in the type of a PUT or DELTA the data comes in pieces that may have been made smaller
- * (pack.h): cut from the beginning of the data, or of each run of blocks in the map. Who cannot unpack them
- * refuses (PHX_ERROR_INVALID).
- * Who has another gang or another attempt is refused (PHX_ERROR_FENCED): an old process can neither read nor
- * write. The checksum of the offer is compared on arrival, and a copy counts (its header appears) only then.
+ * request of TRANSFER_REQUEST_SIZE bytes (integers little-endian):
+ *
+ *     "PHXMOVE1", u32 type, u32 attempt, u64 gang, offer (offer.h), then of the copy to keep: u64 step,
+ *     u32 attempt (FRONT: u64 bytes, u32 unused)
+ *
+ * and answers of 16 bytes: u32 phx_code without its sign (0: go on), u32 zero, u64 length of the data that
+ * follows.
+ *
+ *     GET      the answer, then the data of that offer from the server's folder
+ *     FRONT    as GET, but at most the given number of bytes of the data's beginning, which has no checksum
+ *     PUT      the answer, then the data from the client, then a second answer when the server has all of it
+ *              as a copy, DIR/peer-<rank>.<slot>, in place of an older one, never of the one to keep
+ *     DELTA    as PUT, but the answer has, instead of zero and length, attempt and step of the copy that is
+ *              replaced (attempt UINT32_MAX: there is none), and the data are a map of blocks (delta.h), then
+ *              only these blocks: the server has the others already
+ *
+ * With TRANSFER_PACKED in the type of a PUT or DELTA the data comes in pieces that may be compressed
+ * (pack.h), counted from the beginning of the data, or of each run of blocks in the map. A server that cannot
+ * unpack them refuses (PHX_ERROR_INVALID).
+ *
+ * A client of another gang or attempt is refused (PHX_ERROR_FENCED): an old process can neither read nor
+ * write. The receiver compares the checksum of the offer, and a copy counts (its header appears) only if the
+ * checksum is right.
  *
  * Waiting has limits: TRANSFER_CONNECT_MS, and TRANSFER_STALL_MS without a byte, on both sides.
  */
@@ -64,14 +70,14 @@ void transfer_put_request(const struct transfer_request *request, uint8_t ret_by
 /* False: these bytes are no request. */
 bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct transfer_request *ret_request);
 
-/* ---- who asks: blocking, any thread ---- */
+/* ---- the client: blocking, any thread ---- */
 
 struct transfer_peer {
     const char *address; /* numeric */
     uint16_t port;
     uint64_t rate;           /* bytes per second; 0: as fast as it goes */
     const atomic_bool *stop; /* ends it with PHX_ERROR_IO; may be NULL */
-    struct pack *pack;       /* what is sent goes in packed pieces; NULL: as it is */
+    struct pack *pack;       /* data is sent in packed pieces; NULL: as it is */
 };
 
 /* Gets request->offer.len bytes. PHX_ERROR_CORRUPT: they are not what was offered, or not there any more;
