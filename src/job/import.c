@@ -1,5 +1,5 @@
-/* Regions from a safetensors file: what other programs have made, or `phalanx checkpoint export`. It is like
- * a checkpoint of one rank that has the whole of everything. */
+/* Fills regions from a safetensors file of another program, or of `phalanx checkpoint export`. The file is
+ * treated as a checkpoint of one rank that has every region whole. */
 #include "job/context.h"
 
 #include <errno.h>

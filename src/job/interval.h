@@ -1,8 +1,8 @@
-/* interval.h - how many steps lie between checkpoints that nobody has set: the interval with the best
- * expected ETTR (base/ettr.h) for what was measured. Pure: no clock, no context; not thread-safe.
+/* interval.h - chooses the steps between checkpoints when the program sets none: the interval with the best
+ * expected ETTR (base/ettr.h) for the measured times. Pure: no clock, no context; not thread-safe.
  *
- * Each tier has its own: a hold in memory costs less than a save to storage. Each is taken for all failures:
- * what a machine takes with it is not known in advance. */
+ * Each tier has its own interval: a hold in memory costs less than a save to storage. Each is computed for
+ * all failures, because it is not known in advance which of them take a machine's memory with them. */
 #ifndef PHX_JOB_INTERVAL_H
 #define PHX_JOB_INTERVAL_H
 
@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 #define INTERVAL_SAMPLES   8
-#define INTERVAL_MAX_S     3600.0 /* never rarer, but for longer steps */
-#define INTERVAL_FIRST_S   10.0   /* the first ones come after so long, or after */
-#define INTERVAL_FIRST_MAX 20     /* so many steps, as their cost is to be measured */
-#define INTERVAL_AGAIN_S   60.0   /* so often it is decided anew, */
-#define INTERVAL_SOON_S    20.0   /* but while samples are few, as the first ones make the memory */
+#define INTERVAL_MAX_S     3600.0 /* the longest interval, unless a step takes longer */
+#define INTERVAL_FIRST_S   10.0   /* the first checkpoints come after this time, */
+#define INTERVAL_FIRST_MAX 20     /* or after this many steps, to measure their cost */
+#define INTERVAL_AGAIN_S   60.0   /* time between two decisions */
+#define INTERVAL_SOON_S    20.0   /* the same while samples are few: the first holds make the memory */
 #define INTERVAL_RESTART_S 10.0   /* until a restart was measured */
-/* Mean time between failures of one machine where nothing was told: 6.5 in 1,000 days (arXiv 2410.21680). */
+/* Default mean time between failures of one machine: 6.5 failures in 1,000 days (arXiv 2410.21680). */
 #define INTERVAL_MACHINE_MTTF_S (86400.0 * 1000 / 6.5)
 
 /* The last samples, seconds. */
@@ -51,7 +51,7 @@ struct interval_plan {
 
 /* Steps between checkpoints that cost `cost_s`: at least 1, at most an hour of them. */
 uint64_t interval_steps(const struct interval_measured *measured, double cost_s);
-/* Expected ETTR with a checkpoint that costs `cost_s` every so many steps (> 0); step times known. */
+/* Expected ETTR with a checkpoint that costs `cost_s` every `steps` steps (> 0); step times must be known. */
 double interval_ettr(const struct interval_measured *measured, double cost_s, uint64_t steps);
 /* Decides after `step` steps. A tier that is not wanted gets no checkpoints, nor does either before a step
  * was measured. Until both costs are measured, a hold comes soon, a save as many steps later (so that each

@@ -79,8 +79,8 @@ static int survey(struct phx_context *ctx, struct phx_error *error)
     return 0;
 }
 
-/* A folder that can't be used holds nothing; who wants to hold something there is told why. Stand-alone,
- * only rank 0 knows the attempt so early. */
+/* Opens the folder in memory. An unusable folder holds nothing; a call that wants to hold something reports
+ * why. Stand-alone, only rank 0 knows the attempt so early. */
 static int look_in_memory(struct phx_context *ctx, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -130,7 +130,7 @@ int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_e
     return status;
 }
 
-/* A spare has no gang yet. Who can rejoin is not ended by a loss of a rank that comes as early as this. */
+/* Meets the gang. A spare has none yet. A process that can rejoin is not ended by a loss as early as this. */
 static int meet(struct phx_context *ctx, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -215,7 +215,7 @@ int phx_leave(phx_context *ctx, struct phx_error *error)
     }
     pthread_mutex_unlock(&ctx->mutex);
     if (status == 0)
-        job_keep_stop(ctx, true); /* what has ended well is not restored */
+        job_keep_stop(ctx, true); /* a job that has ended well is not restored */
     phx_close(ctx);
     return status;
 }

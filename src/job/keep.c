@@ -1,13 +1,13 @@
-/* keep.c - checkpoints in memory: the public calls, the thread that seals what was copied, and who has
- * what.
+/* keep.c - checkpoints in memory: the public calls, the thread that seals copied data, and the record of
+ * which rank holds which step.
  *
- * A hold is: copy into a slot that is not the newest (the caller waits for that alone), seal (the thread),
- * tell the coordinator. When the coordinator has heard of a step from every rank it tells all: from then on a
- * whole gang could restore it, and the slot before it may be overwritten. So one slot always belongs to a
- * step that every rank holds; a rank that is a whole hold ahead of another one waits for it. A slot that is
- * on its way to storage stays until it is there: then the third one takes its turn. Between two holds the
- * thread makes the memory of the slot that is next, where it has none: neither a hold nor a fault waits for
- * that.
+ * A hold copies into a slot that is not the newest (the caller waits for the copy only), has the thread seal
+ * the slot, and tells the coordinator. When the coordinator has heard of a step from every rank, it tells all
+ * ranks: from then on the whole gang could restore the step, and the slot before it may be overwritten. So
+ * one slot always belongs to a step that every rank holds; a rank that is a whole hold ahead of another waits
+ * for it. A slot that is being written to storage stays until it is written: the third slot takes its turn
+ * then. Between two holds the thread makes the memory of the next slot if it has none, so that no hold has to
+ * wait for it.
  *
  * No rank remembers that a step is held by all: at the next join the ranks ask each other (negotiate.c). */
 #include "job/context.h"
@@ -90,7 +90,7 @@ void job_keep_renew(struct phx_context *ctx)
     } else if (keep->open && !same) {
         held_close(held);
     }
-    *keep = renewed; /* what was in the way is said when it is opened */
+    *keep = renewed; /* opening the folder reports a failure */
 }
 
 void job_keep_stop(struct phx_context *ctx, bool discard)
@@ -139,8 +139,8 @@ static bool is_cut(const struct phx_context *ctx, int slot)
            held_left(&keep->held, slot, ctx->restore.step, ctx->restore.attempt);
 }
 
-/* A slot that holds nothing that is still wanted: not the newest of this attempt, nor what is sure, nor what
- * is on its way elsewhere or there already. Of several, one that has its memory; -1: none. */
+/* Returns a slot that is no longer needed: not the newest of this attempt, not the sure one, not one that is
+ * being sent on or has been copied. Prefers a slot that has its memory; -1: there is none. */
 static int free_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -186,8 +186,8 @@ static void save_keys(struct phx_context *ctx)
         (void)keys_save(ctx->settings.memory_dir, &ctx->keys, NULL); /* replicas are not known of, then */
 }
 
-/* With two newer steps that all hold, nobody goes back to what others have left on this machine. Without the
- * mutex. */
+/* Deletes the checkpoints that others have left on this machine: with two newer steps that all ranks hold, no
+ * rank goes back to them. Without the mutex. */
 static void sweep(const struct phx_context *ctx)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -226,8 +226,8 @@ static bool is_sealed(const struct job_keep *keep)
     return keep->state == KEEP_IDLE || keep->state == KEEP_PREPARING;
 }
 
-/* All have said whether they hold the last one, and nothing is on its way anywhere: only now is it known
- * which slot is the next one. */
+/* Is it known which slot comes next? Only when every rank has said whether it holds the newest step, and no
+ * slot is being sent on. */
 static bool can_prepare(const struct job_keep *keep)
 {
     return !keep->prepared && keep->state == KEEP_IDLE && keep->any_told && keep->told >= keep->step &&
@@ -255,7 +255,8 @@ static void *serve_seals(void *argument)
     struct phx_context *ctx = argument;
     struct job_keep *keep = &ctx->keep;
     pthread_mutex_lock(&ctx->mutex);
-    while (!keep->stop || keep->state == KEEP_COPIED) { /* what was copied may be what is restored */
+    /* the copied checkpoint may be the one that is restored */
+    while (!keep->stop || keep->state == KEEP_COPIED) {
         if (keep->state == KEEP_COPIED)
             seal(ctx);
         else if (can_prepare(keep))
@@ -402,7 +403,7 @@ static void send_on(struct phx_context *ctx, uint64_t step, unsigned where)
     }
 }
 
-/* As copy(); a copy at a peer that there will not be is said, too. */
+/* As copy(); also tells the coordinator if there will be no copy at a peer. */
 static int copy_and_send_on(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
                             uint64_t key, unsigned where, struct phx_error *error)
 {
@@ -457,7 +458,7 @@ int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *
 {
     struct job_keep *keep = &ctx->keep;
     size_t len = 0;
-    job_keep_rest(ctx); /* what was copied is sealed, and nobody else looks at the slots */
+    job_keep_rest(ctx); /* copied data is sealed now, and no other thread uses the slots */
     pthread_mutex_lock(&ctx->mutex);
     int status = job_keep_open(ctx, true, error), slot = -1;
     bool is_held = status == 0 && keep->newest >= 0 && keep->held.slots[keep->newest].step >= step;

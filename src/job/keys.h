@@ -1,6 +1,6 @@
-/* keys.h - the keys of all ranks of a world (regions.h): which of them are replicas of each other. A process
- * that is new knows its own only after it has registered its regions, and that is after the gang has agreed
- * on what to restore; so the ranks tell each other, and remember it, also in their machine's folder in
+/* keys.h - the keys of all ranks of a world (regions.h): equal keys mark replicas of each other. A new
+ * process knows its own key only after it has registered its regions, and that is after the gang has agreed
+ * on the checkpoint; so the ranks tell each other their keys, and keep them in their machine's folder in
  * memory:
  *
  *     DIR/keys   "PHXKEYS1", u32 attempt, u32 world, u64 each, u32 CRC-32C of all that (little-endian)

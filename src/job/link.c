@@ -155,7 +155,7 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
     job_changed(ctx);
 }
 
-/* An agent says it again on a new connection; only what is another notice is to be answered again. */
+/* An agent repeats a notice on a new connection; only a different notice must be answered again. */
 static void on_drain(struct phx_context *ctx, const struct jobwire_drain *drain)
 {
     int64_t wait_ms = drain->deadline_ms > INT32_MAX ? INT32_MAX : (int64_t)drain->deadline_ms;

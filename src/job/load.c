@@ -16,13 +16,13 @@
 
 /* The shards of one checkpoint. */
 struct old {
-    struct phx_context *ctx; /* that knows where they lie; NULL: those that are not held are in storage */
+    struct phx_context *ctx; /* knows where shards are; NULL: shards that are not held are in storage */
     const struct job_regions *regions;
-    uint32_t rank;       /* whose shard is this rank's; */
+    uint32_t rank;       /* the rank of the shard that this rank was given */
     const uint8_t *held; /* it is in memory, whole: NULL: it is not */
     size_t held_len;
     struct shard_id id; /* in storage: its rank is set for each, its world is that of the checkpoint */
-    uint8_t *buf;       /* of what was read last */
+    uint8_t *buf;       /* the data read last */
     size_t cap;
 };
 
@@ -53,7 +53,7 @@ static int front(struct old *old, uint32_t rank, size_t *ret_got, uint64_t *ret_
     return status;
 }
 
-/* The header of regions of a rank's shard, as it lies in memory or in old->buf. */
+/* Returns the header of regions of a rank's shard, from memory or read into old->buf. */
 static int read_front(struct old *old, uint32_t rank, const uint8_t **ret_data, size_t *ret_len,
                       uint64_t *ret_data_len, struct phx_error *error)
 {

@@ -33,7 +33,7 @@ static uint64_t hash_boot(uint64_t start)
     return hash(start, text, len > 0 ? (size_t)len : 0);
 }
 
-/* The folder itself is made late; what it is made in tells one mount from another one. */
+/* Identifies the mount by the parent folder: the folder itself is made late. */
 static uint64_t hash_parent(uint64_t start, const char *path)
 {
     char parent[PATH_SIZE];
@@ -68,7 +68,7 @@ struct machine machine_of(const char *memory_dir, const char *name)
 /* A machine, by its first rank. */
 struct place {
     uint64_t rack, id;
-    uint32_t first, count; /* ranks; the first says where the machine stands in the ring */
+    uint32_t first, count; /* ranks of the machine; the first decides its place in the ring */
 };
 
 static int by_id(const void *left, const void *right)

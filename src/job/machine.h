@@ -1,10 +1,10 @@
-/* machine.h - which ranks are on one machine, and how far machines are from each other: what decides who can
- * read whose memory, and who keeps a copy for whom.
+/* machine.h - which ranks are on one machine, and how far machines are from each other. This decides which
+ * rank can read another's memory, and which rank keeps copies for another.
  *
- * Two ranks are on one machine when they see one folder in memory: the same boot of a kernel, the same path,
- * and behind it the same file system. Ranks without such a folder are told apart by their host's name.
+ * Two ranks are on one machine if they see the same folder in memory: the same boot of a kernel, the same
+ * path, and behind it the same file system. Ranks without such a folder are told apart by their host's name.
  *
- * Reads files and the environment; any thread, but, like getenv, not beside a setenv.
+ * Reads files and the environment. Any thread but, as for getenv, not while another calls setenv.
  */
 #ifndef PHX_JOB_MACHINE_H
 #define PHX_JOB_MACHINE_H

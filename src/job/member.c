@@ -182,7 +182,7 @@ static void on_reply(struct phx_context *ctx, const struct rendezvous_message *m
     while (call != NULL && call->id != message->number)
         call = call->next;
     if (call == NULL || call->done)
-        return; /* it gave up meanwhile */
+        return; /* the caller has given up */
     call->done = true;
     call->status = -(int)message->status;
     call->len = message->value_len;
@@ -282,7 +282,7 @@ void job_member_start(struct phx_context *ctx)
     job_conn_init(&ctx->member.conn);
     ctx->member.state = ctx->settings.rank == 0 ? MEMBER_LINK_OFF : MEMBER_LINK_DOWN;
     ctx->member.retry_ns = ctx->member.backoff_ns =
-        0; /* what the attempt before met says nothing of this one */
+        0; /* failures of the previous attempt say nothing about this one */
 }
 
 void job_member_stop(struct phx_context *ctx)

@@ -31,7 +31,7 @@ bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkp
     return plan_compare(ref->step, ref->attempt, than->step, than->attempt) < 0;
 }
 
-/* A gang that goes back further than to what was copied last could not have that from all any more. */
+/* Forgets the copied checkpoint if the gang goes back further: not every rank could restore it any more. */
 static void check_copied(struct job_keep *keep, const struct job_checkpoint_ref *restore)
 {
     struct job_checkpoint_ref copied;
@@ -230,7 +230,8 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
     return job_adopt_fetch(ctx, offer, holder, older, error);
 }
 
-/* Only damage speaks against a checkpoint in storage; what else there is to say, the caller hears. */
+/* Takes the shard from storage. Only damage counts against a checkpoint there; the caller gets any other
+ * error. */
 static int take_from_storage(struct phx_context *ctx, const struct offer *offer, struct phx_error *error)
 {
     struct job_checkpoint_ref ref = {true, offer->step, offer->attempt};
@@ -309,7 +310,7 @@ void job_negotiate_answer(struct phx_context *ctx)
         job_dump_answer(ctx);
 }
 
-/* ---- what rank 0 says ---- */
+/* ---- messages of rank 0 ---- */
 
 size_t job_negotiate_put_source(const struct offer *offer, const struct plan_choice *choice,
                                 uint8_t ret_bytes[SOURCE_SIZE_MAX])

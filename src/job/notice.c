@@ -1,15 +1,15 @@
-/* The step at which all ranks save after a notice that one of them got.
+/* The step at which all ranks save after one of them has received a notice.
  *
- * The rank tells rank 0, rank 0 names a step that is ahead of all that it knows of, and each rank's own
- * thread answers whether it is still ahead of it too. When all say so it is agreed; otherwise rank 0 names a
- * later one, with more room. A rank that comes to the named step before all have answered waits there; the
- * answers come from threads that nothing blocks, so that wait is as short as a message's way. So nobody
- * passes a step at which the others save, and no collective is needed.
+ * The rank tells rank 0. Rank 0 names a step that is ahead of every step that it knows of, and each rank's
+ * own thread answers whether the step is still ahead of it too. If all say so, the step is agreed; otherwise
+ * rank 0 names a later one, with more room. A rank that reaches the named step before all have answered waits
+ * there; the answers come from threads that nothing blocks, so the wait lasts no longer than a message. So no
+ * rank passes a step at which the others save, and no collective is needed.
  *
- * One step at a time: another one is named when every rank has come to this one, or a slow rank would hear of
- * the next before it has saved, and the others would wait for what it holds. A rank that gets its notice
- * while a step is named has its answer, so one notice to many ranks is one save; a later notice, with
- * another reason or deadline, is one more. */
+ * One step at a time: rank 0 names another when every rank has saved at this one. Otherwise a slow rank would
+ * hear of the next step before it has saved, and the others would wait for it. A rank that gets its notice
+ * while a step is named has its answer, so one notice to many ranks leads to one save; a later notice, with
+ * another reason or deadline, leads to one more. */
 #include "job/context.h"
 
 #define MARGIN_FIRST 2 /* steps ahead */

@@ -42,20 +42,20 @@ struct offer_share {
 
 struct offer_share offer_share_of(uint32_t rank, uint32_t world, const uint64_t *machines);
 
-/* Adds what lies sealed in the folder, by its headers alone. A folder that isn't there holds nothing. */
+/* Adds the sealed files of the folder, by their headers alone. An absent folder holds nothing. */
 void offer_scan(const char *dir, const struct offer_share *share, struct offer_list *list);
 
 /* Reads the header of the shard that is sealed in a place of the folder; false: there is none. */
 bool offer_look(const char *dir, enum offer_place place, uint32_t rank, uint8_t slot,
                 struct offer *ret_offer);
 
-/* Removes what others have left in the folder, as far as it is this rank's to offer, and the keys. For the
- * end of all. */
+/* Removes the files that others have left in the folder, as far as this rank would offer them, and the keys.
+ * Call it at the end of the job. */
 void offer_discard(const char *dir, const struct offer_share *share);
 
-/* Removes what ranks that are on this machine no more have kept there in attempts before `attempt`, and
- * copies from another world, as far as they are this rank's to offer. For when all hold something newer;
- * other copies stay. */
+/* Removes files of attempts before `attempt` of ranks that are no longer on this machine, and copies of
+ * another world, as far as this rank would offer them; other copies stay. Call it when all ranks hold a newer
+ * step. */
 void offer_sweep(const char *dir, const struct offer_share *share, uint32_t attempt);
 
 /* Reads the data of an offer in memory from the folder, `offer->len` bytes, and compares its checksum.

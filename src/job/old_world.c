@@ -87,7 +87,7 @@ void job_old_world_answer(struct phx_context *ctx)
     uint32_t round = negotiation->round;
     uint8_t *damaged = malloc((size_t)old_world.world * 4);
     struct jobwire_writer list = {.data = damaged, .cap = damaged != NULL ? (size_t)old_world.world * 4 : 0};
-    negotiation->old_world = (struct job_old_world){0}; /* nobody else changes it meanwhile */
+    negotiation->old_world = (struct job_old_world){0}; /* no other thread changes it in the meantime */
     free(negotiation->data);
     negotiation->data = NULL;
     negotiation->taken = false;

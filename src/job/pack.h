@@ -1,12 +1,14 @@
-/* pack.h - what goes to another machine in pieces that zstd makes smaller. The library needs libc alone, so
- * that of zstd is looked for when it is first wanted (dlopen); a job goes on without it.
+/* pack.h - data for another machine in pieces compressed by zstd. The library needs libc alone, so libzstd is
+ * loaded (dlopen) when it is first needed; a job goes on without it.
  *
- * The bytes are cut into pieces of PACK_PIECE, the last one shorter; both sides know where. On the wire:
+ * The data is cut into pieces of PACK_PIECE bytes, the last one shorter; both sides know where. On the wire:
+ *
  *     u32 n (little-endian), n bytes: the piece itself if n is its length, a zstd frame of it if n is less
- * and nothing else is valid. So neither side needs more memory than for one piece, and one that would not get
- * smaller goes as it is. A frame is unpacked into exactly the place of its piece, never beyond.
  *
- * One owner each; blocking by the processor's time alone.
+ * and nothing else is valid. So neither side needs memory for more than one piece, and a piece that would not
+ * get smaller is sent as it is. A frame is unpacked into exactly the place of its piece, never beyond.
+ *
+ * One owner each. Blocks only by the processor's time.
  */
 #ifndef PHX_JOB_PACK_H
 #define PHX_JOB_PACK_H

@@ -1,9 +1,9 @@
-/* The peer tier: what a rank holds goes on to its buddy, a rank on another machine, whose process keeps it in
- * its own machine's folder (transfer.h, copies.h). So the loss of a machine loses no shard.
+/* The peer tier: a held checkpoint is copied to the rank's buddy, a rank on another machine, whose process
+ * keeps it in its own machine's folder (transfer.h, copies.h). So the loss of a machine loses no shard.
  *
- * A thread with the lowest priority sends a sealed slot, which is not overwritten until it is there. Like a
- * hold, a copy counts when every rank's is there: the coordinator hears of each and tells all, and the buddy
- * keeps the one that counts while the next one comes. */
+ * A thread of the lowest priority sends a sealed slot, which is not overwritten until the copy has arrived.
+ * As with holds, a copy counts when every rank's has arrived: the coordinator hears of each and tells all,
+ * and the buddy keeps the copy that counts while the next one comes. */
 #include "job/context.h"
 
 #include <limits.h>
@@ -94,7 +94,7 @@ static void copy_to_keep(const struct phx_context *ctx, struct transfer_request 
     }
 }
 
-/* Copies go as they are from here on, and somebody is told why. Mutex held. */
+/* Sends copies uncompressed from now on, and keeps the reason for the next caller. Mutex held. */
 static void give_up_packing(struct job_peer *peer, const char *reason)
 {
     peer->unpacked = true;

@@ -31,10 +31,10 @@ struct planner {
     size_t count;
     struct class_id *owners; /* [world] class of the rank's own shard of this checkpoint */
     bool *owned;             /* [world] there is one */
-    uint32_t *turns;         /* [count] at a class's first entry: who is asked next */
+    uint32_t *turns;         /* [count] at a class's first entry: the holder whose turn is next */
     uint32_t *loads;         /* [holders] dump: shards that each writes */
     uint32_t holders;
-    uint32_t members;  /* cut: who offers shares of what is in storage */
+    uint32_t members;  /* reshard: ranks that offer shares of the storage */
     uint32_t *sources; /* [world] */
 };
 
@@ -81,7 +81,7 @@ static struct class_id class_of(const struct offer *offer)
     return (struct class_id){false, (uint64_t)offer->rank << 32 | offer->world};
 }
 
-/* Copies of a peer serve as what they are copies of. */
+/* Adds the offers as entries. A peer's copy serves as the shard that it is a copy of. */
 static void add_entries(struct planner *planner, bool memory_only)
 {
     const struct plan_input *input = planner->input;
@@ -429,7 +429,7 @@ void plan_extend_keys(const uint64_t *known, uint32_t known_world, uint64_t *ret
         memmove(ret_keys, known, world * sizeof *ret_keys);
         return;
     }
-    /* Whole replicas, in both worlds; a single one says nothing about what a second one would be. */
+    /* Whole replicas, in both worlds; a single replica does not tell the period. */
     while (period < known_world &&
            (known_world % period != 0 || world % period != 0 || !repeats(known, known_world, period)))
         period++;

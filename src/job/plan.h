@@ -1,21 +1,22 @@
-/* plan.h - where each rank of a gang takes its part of a checkpoint from: offers in, a plan out. No I/O.
+/* plan.h - plans where each rank of a gang takes its part of a checkpoint from: offers in, a plan out. No
+ * I/O.
  *
- * An offer says that its holder can give the shard that rank `rank` of `world` kept at (step, attempt). One
- * step of two attempts is two checkpoints, and a plan is of one alone. A shard serves
+ * An offer states that its holder can give the shard that rank `rank` of `world` kept at (step, attempt). One
+ * step of two attempts is two checkpoints, and a plan covers one only. A shard serves
  *     - the rank that kept it, in a world of the same size;
- *     - where it has a key, every rank whose own regions have that key: its replicas.
- * What a rank's own shard of the checkpoint says of its key counts, damaged data included; only without one
- * the key that the gang knows of it (plan_input.keys).
+ *     - if it has a key, every rank whose own regions have that key: its replicas.
+ * A rank's key is that of its own shard of the checkpoint, even a damaged one; without such a shard it is the
+ * key that the gang knows (plan_input.keys).
  *
  * Of the newest checkpoint that has a source for every rank, each rank gets: a shard that it holds itself;
- * else one on its machine; else one of another machine's memory, in turn, so that the ones that are asked
- * differ by at most one; else one in storage, its own by preference. An offer that turned out damaged is
- * struck by the caller, and a new plan is made: each try has an offer less, so that ends.
+ * otherwise one on its machine; otherwise one in another machine's memory, in turn, so that the loads of the
+ * holders differ by at most one; otherwise one in storage, preferably its own. If an offer turns out damaged,
+ * the caller strikes it off and makes a new plan: each try has fewer offers, so this ends.
  *
- * A checkpoint that a world of another size has kept serves no rank as it is, unless keys say so, but the
- * gang can reshard it (load.c) if there is a source for every rank of that world: plan_reshard.
+ * A checkpoint of a world of another size serves no rank directly, unless keys allow it, but the gang can
+ * reshard it (load.c) if there is a source for every rank of that world: plan_reshard.
  *
- * Memory: O(offers + world), given back before the return. Any thread.
+ * Memory: O(offers + world), freed before the return. Any thread.
  */
 #ifndef PHX_JOB_PLAN_H
 #define PHX_JOB_PLAN_H
@@ -30,8 +31,8 @@ enum offer_place {
     OFFER_SLOT,   /* memory: kept there by the rank's own process */
     OFFER_COPY,   /* memory: a copy that a peer has sent */
     OFFER_STORED, /* every rank can read it */
-    /* In storage lies a checkpoint of `len` ranks: all can read the shards of those whose rank is this one's
-     * modulo the gang's size. Rank and world are the present ones. */
+    /* Storage has a checkpoint of `len` ranks: this rank can read the shards of the old ranks that are equal
+     * to it modulo the gang's size. Rank and world are the present ones. */
     OFFER_SHARE,
     OFFER_PLACES
 };
@@ -39,7 +40,7 @@ enum offer_place {
 struct offer {
     uint64_t step;
     uint32_t attempt;
-    uint32_t rank, world; /* whose */
+    uint32_t rank, world; /* the rank, and the world, of the shard */
     uint64_t key;         /* of its regions (regions.h); 0: bytes, of that rank alone */
     uint64_t len;         /* of the data, and its CRC-32C */
     uint32_t crc;
@@ -79,8 +80,8 @@ struct plan_choice {
     uint32_t
         missing; /* PLAN_INCOMPLETE: ranks without a source for the newest one (0: nothing is offered), */
     uint32_t missing_first; /* and the first of them */
-    /* plan_make: the next older one that has a source for every rank. All would go back to that if this one
-     * turned out damaged, so nobody may overwrite it while shards of this one are on their way. */
+    /* plan_make: the next older checkpoint that has a source for every rank. All ranks would go back to it if
+     * this one turned out damaged, so no rank may overwrite it while shards of this one are being sent. */
     bool any_older;
     uint64_t older_step;
     uint32_t older_attempt;
@@ -91,11 +92,11 @@ struct plan_choice {
 enum plan_result plan_make(const struct plan_input *input, uint32_t *ret_sources,
                            struct plan_choice *ret_choice);
 
-/* A dying checkpoint: who of those that are left writes the shard of each rank of the whole world.
- * `input->world` and `keys` are of that one; `machines` is not looked at; holders are the survivors' ranks.
- * Only memory counts, and only what is newer than `stored` (NULL: all). The lock step is the newest that
- * anybody has; where a shard of it has no source the next older one is tried, whole as well. The shards are
- * spread evenly over those that hold them: nobody has to move one. */
+/* Plans a dying checkpoint: which survivor writes the shard of each rank of the whole world. `input->world`
+ * and `keys` are of that world; `machines` is not used; holders are the survivors' ranks. Only memory counts,
+ * and only checkpoints newer than `stored` (NULL: all). Tries the newest step that any survivor has, then the
+ * next older one, until every shard has a source. The shards are spread evenly over their holders: no shard
+ * is moved. */
 enum plan_result plan_dump(const struct plan_input *input, const struct offer *stored, uint32_t *ret_sources,
                            struct plan_choice *ret_choice);
 

@@ -11,7 +11,7 @@
 
 #define HEADER_ALIGN 64
 
-/* ---- what may be described ---- */
+/* ---- rules for descriptions ---- */
 
 static bool name_is_valid(const char *name)
 {
@@ -119,7 +119,7 @@ static char *make_header(const struct phx_region *regions, size_t count, size_t 
     return text;
 }
 
-/* FNV-1a. It tells regions of one program apart; whoever reads compares the headers themselves. */
+/* FNV-1a. It tells regions of one program apart; readers compare the headers themselves. */
 static uint64_t hash_header(const char *header, size_t len)
 {
     uint64_t hash = 0xcbf29ce484222325u;

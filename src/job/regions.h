@@ -1,13 +1,13 @@
-/* regions.h - named parts of a rank's state, and the bytes that a checkpoint of them is: those of a
- * safetensors file (https://huggingface.co/docs/safetensors: u64 length of the header, the header as JSON,
- * the data of all parts one after the other), so that other tools read what was exported.
+/* regions.h - named parts of a rank's state, and the bytes of a checkpoint of them: those of a safetensors
+ * file (https://huggingface.co/docs/safetensors: u64 length of the header, the header as JSON, the data of
+ * all parts one after the other), so that other tools can read exported files.
  *
  *     {"__metadata__":{"phalanx.shard.w":"axis 0, part 1 of 4"},"w":{"dtype":"F32","shape":[8,16],
  *      "data_offsets":[0,512]}, ...}   then blanks up to a multiple of 64
  *
- * The header is a function of the description alone: the same description gives the same bytes. Any other
- * header is of other regions, or of the same ones in other parts (safetensors.h reads it, reshard.h puts them
- * together).
+ * The header is a function of the description alone: the same description gives the same bytes. A different
+ * header belongs to other regions, or to the same ones in other parts (safetensors.h reads it, reshard.h puts
+ * them together).
  *
  * No state but the struct. Any thread.
  */
@@ -25,7 +25,7 @@ struct job_regions {
         *parts;   /* [count + 1]; the first is the header, owned; the others are the program's memory */
     size_t count; /* of regions; 0: none are registered */
     size_t len;   /* of all parts */
-    uint64_t key; /* of the header: equal for ranks whose regions are the same parts (replicas); not 0 */
+    uint64_t key; /* hash of the header: equal for ranks whose regions are the same parts (replicas); not 0 */
 };
 
 /* Copies the description, not the data. PHX_ERROR_INVALID names the region. *ret_regions need not be valid

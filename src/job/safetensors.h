@@ -1,6 +1,7 @@
 /* safetensors.h - reads the header of a shard of named regions (its form: top of regions.h) back into a
- * description. What libphalanx writes is read, and what differs from it in blanks and order alone; anything
- * else is an error, never a guess: no escapes in names, no other members, every offset within the data.
+ * description. It reads headers that libphalanx has written, also with other blanks or another order; any
+ * other header is an error, never a guess: no escapes in names, no other members, every offset within the
+ * data.
  *
  * No state but the struct. Any thread.
  */

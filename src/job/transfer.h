@@ -80,8 +80,8 @@ struct transfer_peer {
     struct pack *pack;       /* data is sent in packed pieces; NULL: as it is */
 };
 
-/* Gets request->offer.len bytes. PHX_ERROR_CORRUPT: they are not what was offered, or not there any more;
- * PHX_ERROR_TIMEOUT, PHX_ERROR_IO: who has them can't be reached. */
+/* Gets request->offer.len bytes. PHX_ERROR_CORRUPT: they differ from the offer, or are gone;
+ * PHX_ERROR_TIMEOUT, PHX_ERROR_IO: the server cannot be reached. */
 int transfer_get(const struct transfer_peer *peer, const struct transfer_request *request, uint8_t *to,
                  struct phx_error *error);
 /* Gets the first bytes of the data, at most request->front, without comparing anything; for a request of
@@ -92,13 +92,13 @@ int transfer_front(const struct transfer_peer *peer, const struct transfer_reque
  * `pack`: they can't be unpacked there. */
 int transfer_put(const struct transfer_peer *peer, const struct transfer_request *request,
                  const uint8_t *data, struct phx_error *error);
-/* As transfer_put, for a request of DELTA: only what differs from what the history has of the copy whose
- * place it takes. *ret_sent: bytes of data that went over the wire. */
+/* As transfer_put, for a request of DELTA: sends only the blocks that differ from the copy that is replaced,
+ * as the history knows it. *ret_sent: bytes of data that went over the wire. */
 int transfer_put_delta(const struct transfer_peer *peer, const struct transfer_request *request,
                        const uint8_t *data, struct delta_history *history, uint64_t *ret_sent,
                        struct phx_error *error);
 
-/* ---- who serves: one thread ---- */
+/* ---- the server: one thread ---- */
 
 struct transfer_server;
 
@@ -106,11 +106,11 @@ struct transfer_server;
 int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **ret_server,
                        struct phx_error *error);
 void transfer_serve_free(struct transfer_server *server);
-/* Before it serves: the library that unpacks what comes packed, PACK_LIBRARY otherwise; the string must live
- * as long. */
+/* Sets the library that unpacks packed data, before the server runs; PACK_LIBRARY by default. The string must
+ * live as long as the server. */
 void transfer_serve_library(struct transfer_server *server, const char *library);
 uint16_t transfer_serve_port(const struct transfer_server *server);
-/* Any thread: who is served from now on. */
+/* Sets the attempt whose clients are served from now on. Any thread. */
 void transfer_serve_attempt(struct transfer_server *server, uint32_t attempt);
 /* Serves until transfer_serve_stop, which any thread may call. */
 void transfer_serve(struct transfer_server *server);

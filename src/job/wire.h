@@ -68,7 +68,7 @@ enum jobwire_type {
 };
 
 enum jobwire_join_flags {
-    JOBWIRE_JOIN_CAN_REJOIN = 1, /* the process goes on under a later attempt when it is told to */
+    JOBWIRE_JOIN_CAN_REJOIN = 1, /* the process can go on under a later attempt */
     JOBWIRE_JOIN_SPARE = 2,      /* it has no rank yet (rank and world are 0) and waits for its REJOIN */
 };
 
@@ -88,15 +88,15 @@ struct jobwire_metric {
     double value; /* any double; NaN says that the loss is not a number, which is news too */
 };
 
-/* Sums since the first step of this process, behind a step's metrics: steps whose time is known, that time,
- * and how much of it was the rank's own work. */
+/* Sums since the first step of this process, behind a step's metrics: the number of steps whose time is
+ * known, that time, and the rank's own work within it. */
 struct jobwire_pace {
     uint64_t steps, elapsed_us, own_us;
 };
 
-/* Heartbeat: `step` steps of the job are done. At most about 20 per second; the first after JOIN and the last
- * before LEAVE are always sent. Steps can fall (a restart from a checkpoint). total is 0 while the program
- * hasn't said. */
+/* Heartbeat: `step` steps of the job are done. At most about 20 a second; the first after JOIN and the last
+ * before LEAVE are always sent. Steps can fall (a restart from a checkpoint). total is 0 until the program
+ * sets it. */
 struct jobwire_step {
     uint64_t step;
     uint64_t total;
@@ -119,8 +119,8 @@ struct jobwire_peer_gone {
     uint32_t rank;
 };
 
-/* The rank can't go on from what it has, and every process lives: all are to go back to what is held, as
- * another attempt (REJOIN). Sent again after a reconnect until that comes. */
+/* The rank's state is bad although every process lives: all ranks shall go back to a held step, as another
+ * attempt (REJOIN). Sent again after a reconnect until the REJOIN comes. */
 struct jobwire_retry {
     char reason[JOBWIRE_REASON_MAX]; /* printable ASCII; on the wire u16 length and the bytes */
 };
@@ -140,7 +140,7 @@ struct jobwire_fenced {
 
 struct jobwire_checkpoint_committed {
     uint64_t step;
-    uint32_t attempt; /* whose shards make up the checkpoint */
+    uint32_t attempt; /* the attempt whose shards make up the checkpoint */
 };
 
 enum jobwire_drain_reason {
@@ -157,12 +157,12 @@ struct jobwire_drain {
 };
 
 enum jobwire_rejoin_flags {
-    JOBWIRE_REJOIN_DUMP = 1, /* the ranks write what they have to storage, nothing else */
+    JOBWIRE_REJOIN_DUMP = 1, /* the ranks write a dying checkpoint to storage, nothing else */
 };
 
 /* The process goes on as this rank of a later attempt: it leaves its peers and sends JOIN with the new
- * attempt. Only for a process whose JOIN said that it can. May come again; one whose attempt isn't above the
- * process's own says nothing new. */
+ * attempt. Only for a process whose JOIN had CAN_REJOIN. May be repeated; the process ignores an attempt that
+ * is not above its own. */
 struct jobwire_rejoin {
     uint32_t attempt, rank, world;
     uint32_t full_world; /* ranks before any left for want of machines; >= world */
@@ -187,7 +187,7 @@ struct jobwire_rejoin {
 struct jobwire_slot {
     uint64_t step;
     uint32_t attempt, slot;
-    uint32_t copy_of; /* FETCH: 0, or 1 + the rank whose shard it is; absent in frames of the first version */
+    uint32_t copy_of; /* FETCH: 0, or 1 + the rank of the shard; absent in frames of the first version */
 };
 
 enum jobwire_moved_status {
@@ -204,7 +204,7 @@ struct jobwire_moved {
     uint32_t status;                 /* enum jobwire_moved_status */
     uint64_t bytes;                  /* of the shard */
     char reason[JOBWIRE_REASON_MAX]; /* printable ASCII; on the wire u16 length and the bytes */
-    uint32_t copy_of;                /* absent in frames of the first version, whose sender can't do it */
+    uint32_t copy_of;                /* absent in frames of the first version, whose sender cannot do it */
 };
 
 /* A message of either direction. LEAVE has no body: the task ends cleanly after it. */
