@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 
 #include "host/agent/agent_host.h"
 
-static char agent_shim[512]; /* path of phalanx-shim */
+static char agent_shim[PATH_MAX]; /* path of phalanx-shim, from the root: an agent starts it elsewhere */
 
 #define AGENT_ADDRESS    "127.0.0.9"
 #define AGENT_STOP_TASKS "STOP_TASKS" /* a variable: SIGTERM ends the agent's tasks too */
@@ -109,11 +110,13 @@ static void agent_process_main(int argc, char **argv)
 {
     enum { SKIPPED = 77 };
     const char *build = getenv("PHX_BUILD");
-    snprintf(agent_shim, sizeof agent_shim, "%s/phalanx-shim", build ? build : "build");
+    char path[512];
+    snprintf(path, sizeof path, "%s/phalanx-shim", build ? build : "build");
+    bool there = realpath(path, agent_shim) && access(agent_shim, X_OK) == 0;
     if (argc == 4 && strcmp(argv[1], "agent") == 0)
         exit(agent_run(argv));
-    if (access(agent_shim, X_OK) < 0) {
-        fprintf(stderr, "skipped: no %s\n", agent_shim);
+    if (!there) {
+        fprintf(stderr, "skipped: no %s\n", path);
         exit(SKIPPED);
     }
 }

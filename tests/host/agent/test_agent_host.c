@@ -343,6 +343,7 @@ static void test_loss_before_the_first_tick(void **state)
                                          .port = fake.port,
                                          .state = directory,
                                          .shim = agent_shim,
+                                         .memory_dir = "",
                                          .chips = 4,
                                          .quiet = true};
     int hellos = fake.hellos;
