@@ -194,7 +194,7 @@ static void take_step(struct rank_steps *slot, const struct task_step *step)
         slot->step = (slot->step > 0 ? slot->step : 0) + step->step - from;
     }
     slot->said = step->step;
-    slot->first_plus_1 = slot->source == STEP_READ ? step->first_plus_1 : 0;
+    slot->first_plus_1 = slot->source != STEP_COUNTED ? step->first_plus_1 : 0;
     slot->reports += slot->step != before && slot->reports < REPORTS_SURE;
 }
 

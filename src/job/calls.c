@@ -195,6 +195,14 @@ void phx_set_total_steps(phx_context *ctx, uint64_t total)
     pthread_mutex_unlock(&ctx->mutex);
 }
 
+void job_step_from(struct phx_context *ctx, uint64_t step)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    ctx->step.first = step + 1;
+    ctx->from_known = true;
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
 int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, size_t metric_count,
              struct phx_error *error)
 {
@@ -211,6 +219,7 @@ int phx_step(phx_context *ctx, uint64_t step, const struct phx_metric *metrics, 
     int status = ctx->failure == PHX_ERROR_FENCED ? job_failure(ctx, error) : 0;
     if (status == 0) {
         ctx->step.step = step;
+        ctx->step.first = ctx->from_known || ctx->step_known ? ctx->step.first : step;
         job_flight_step(&ctx->flight, step);
         ctx->step.metric_count = (uint16_t)metric_count;
         for (size_t i = 0; i < metric_count; i++) {

@@ -284,8 +284,10 @@ int phx_checkpoint_restore(phx_context *ctx, void *buf, size_t cap, size_t *ret_
     end_reading(ctx);
     if (status == PHX_ERROR_CORRUPT)
         status = blame_world(&source.id, status, error);
-    if (status == 0)
+    if (status == 0) {
         *ret_step = source.id.step;
+        job_step_from(ctx, source.id.step);
+    }
     return status;
 }
 
@@ -355,7 +357,9 @@ int phx_checkpoint_load(phx_context *ctx, uint64_t *ret_step, struct phx_error *
     if (status == 0)
         status = job_load(ctx, &ctx->regions, source.data, source.len, &source.id, error);
     end_reading(ctx);
-    if (status == 0)
+    if (status == 0) {
         *ret_step = source.id.step;
+        job_step_from(ctx, source.id.step);
+    }
     return status;
 }

@@ -311,6 +311,7 @@ struct phx_context {
 
     struct jobwire_step step;
     bool step_known, step_dirty, step_timer;
+    bool from_known; /* step.first is settled: the attempt went on from the step before it */
     int64_t step_sent_ns;
     struct job_pace pace;
 
@@ -411,6 +412,7 @@ int64_t job_link_timer(const struct phx_context *ctx);      /* when job_link_tic
 void job_link_tick(struct phx_context *ctx, int64_t now_ns);
 void job_link_join(struct phx_context *ctx); /* JOIN again: the attempt is another one */
 void job_link_step(struct phx_context *ctx); /* a new step is in ctx->step */
+void job_step_from(struct phx_context *ctx, uint64_t step); /* goes on from there; takes the mutex */
 void job_link_send(struct phx_context *ctx, const struct jobwire_message *message);
 void job_link_leave(struct phx_context *ctx);
 bool job_link_drained(const struct phx_context *ctx); /* everything, LEAVE included, is with the kernel */

@@ -98,7 +98,7 @@ static void reset(struct phx_context *ctx)
     ctx->welcomed = ctx->met = ctx->any_left = false;
     ctx->join_code = 0;
     ctx->barrier_arrived = ctx->barrier_released = 0;
-    ctx->step_known = ctx->step_dirty = ctx->step_timer = false;
+    ctx->from_known = ctx->step_known = ctx->step_dirty = ctx->step_timer = false;
     ctx->step_sent_ns = 0; /* the first one is sent at once */
     ctx->pace.step_ns = 0; /* the time of the change counts towards no step */
     ctx->saved_count = 0;

@@ -177,6 +177,7 @@ static int run_attempt(struct run *run, struct phx_error *error)
     run->begun = true;
     if (loop->begin != NULL)
         status = loop->begin(loop->job, run->ctx, run->step, error);
+    job_step_from(run->ctx, run->step);
     if (status == 0)
         status = phx_step(run->ctx, run->step, NULL, 0, error);
     if (status == 0)

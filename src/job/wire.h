@@ -100,6 +100,7 @@ struct jobwire_pace {
 struct jobwire_step {
     uint64_t step;
     uint64_t total;
+    uint64_t first; /* of this attempt: one behind the step from which the rank went on */
     uint16_t metric_count; /* <= JOBWIRE_METRICS_MAX */
     struct jobwire_metric metrics[JOBWIRE_METRICS_MAX];
     struct jobwire_pace pace; /* absent in frames of the first version: zeros */
@@ -298,6 +299,7 @@ static inline void jobwire_put_step(struct jobwire_writer *writer, const struct 
 {
     jobwire_put(writer, step->step, 8);
     jobwire_put(writer, step->total, 8);
+    jobwire_put(writer, step->first, 8);
     jobwire_put(writer, step->metric_count, 2);
     if (step->metric_count > JOBWIRE_METRICS_MAX)
         writer->full = true;
@@ -321,6 +323,7 @@ static inline void jobwire_get_step(struct jobwire_reader *reader, struct jobwir
 {
     ret_step->step = jobwire_get(reader, 8);
     ret_step->total = jobwire_get(reader, 8);
+    ret_step->first = jobwire_get(reader, 8);
     ret_step->metric_count = (uint16_t)jobwire_get(reader, 2);
     if (ret_step->metric_count > JOBWIRE_METRICS_MAX)
         reader->broken = true;

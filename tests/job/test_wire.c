@@ -40,6 +40,7 @@ static struct jobwire_message random_message(void)
     case JOBWIRE_STEP:
         message.step.step = draw();
         message.step.total = draw();
+        message.step.first = draw();
         message.step.metric_count = (uint16_t)(draw() % (JOBWIRE_METRICS_MAX + 1));
         message.step.pace = (struct jobwire_pace){draw(), draw(), draw()};
         for (size_t i = 0; i < message.step.metric_count; i++) {
@@ -189,7 +190,7 @@ static void test_values(void **unused)
     message.step.metrics[1].value = -0.0;
     uint8_t frame[JOBWIRE_FRAME_MAX];
     size_t used, len = jobwire_encode(&message, frame, sizeof frame);
-    static const uint8_t start[] = {18 + 13 + 13 + 24, 0, 0, 0, 2, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4};
+    static const uint8_t start[] = {26 + 13 + 13 + 24, 0, 0, 0, 2, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4};
     assert_memory_equal(frame, start, sizeof start);
     assert_int_equal(jobwire_decode(frame, len, &back, &used), 1);
     assert_true(isnan(back.step.metrics[0].value) && signbit(back.step.metrics[1].value));

@@ -84,7 +84,7 @@ struct task_step {
     obj_id task;
     int64_t step, total; /* total 0: unknown */
     enum step_source source;
-    int64_t first_plus_1; /* READ: the first number that its process wrote, plus 1; else 0 */
+    int64_t first_plus_1; /* behind where its process went on from, or its first line, plus 1; else 0 */
     struct step_metric metrics[METRICS_MAX];
     size_t metric_count;
     /* Of the metrics that are losses, within an agent only: one is no number or infinite, since which step;

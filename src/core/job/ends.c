@@ -32,6 +32,15 @@ static struct restart_record *record_of(struct jobset *jobset, const struct task
     return found;
 }
 
+/* Its place among all restarts of the JobSet, from 1: attempts have other numbers, which begin elsewhere and
+ * of which one incident may take two. */
+static uint32_t number_of(const struct jobset *jobset, const struct restart_record *record)
+{
+    uint32_t at = (uint32_t)(record - jobset->records), newest = jobset->record_count - 1;
+    CHECK(jobset->record_count > 0 && at < RESTART_RECORDS_MAX);
+    return newest - (newest % RESTART_RECORDS_MAX + RESTART_RECORDS_MAX - at) % RESTART_RECORDS_MAX + 1;
+}
+
 /* People hear of a cause once, and again when a better one comes to light. */
 static void tell(struct step *step, const struct jobset *jobset, const struct restart_record *record,
                  const struct end_clue *before)
@@ -39,8 +48,8 @@ static void tell(struct step *step, const struct jobset *jobset, const struct re
     const struct end_clue *root = end_clues_root(&record->clues);
     if (!root || (before && before->kind == root->kind && before->rank == root->rank))
         return;
-    step_note_late(step, true, "RestartCause", ref_jobset(jobset), "restart %d: rank %u on %s: %s%s%s",
-                   record->attempt, root->rank, root->machine[0] ? root->machine : "no machine",
+    step_note_late(step, true, "RestartCause", ref_jobset(jobset), "restart %u: rank %u on %s: %s%s%s",
+                   number_of(jobset, record), root->rank, root->machine[0] ? root->machine : "no machine",
                    clue_name(root->kind), root->line[0] ? ": " : "", root->line);
 }
 

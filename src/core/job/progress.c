@@ -348,6 +348,8 @@ static void note_resumed(struct step *step, struct jobset *jobset, const struct 
         return;
     int64_t first = event->first_plus_1 > 0 ? event->first_plus_1 - 1 : event->step;
     int64_t resumed = first > 1 ? first - 1 : 0;
+    if (resumed > record->step_at_fault && event->first_plus_1 > 0)
+        record->step_at_fault = resumed; /* reports lag: that ranks hold a step proves that it was made */
     if (resumed > record->step_at_fault)
         resumed = record->step_at_fault;
     int64_t kept = record->step_resumed_from > 0 ? record->step_resumed_from : 0;

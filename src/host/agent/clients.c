@@ -180,8 +180,10 @@ static int64_t to_step(uint64_t step)
 /* Names point into the message. */
 static void fill_step(const struct jobwire_step *from, struct task_step *ret)
 {
+    int64_t first = to_step(from->first);
     *ret = (struct task_step){.step = to_step(from->step),
                               .total = to_step(from->total),
+                              .first_plus_1 = first < INT64_MAX ? first + 1 : first,
                               .pace = {to_step(from->pace.steps), to_step(from->pace.elapsed_us),
                                        to_step(from->pace.own_us)}};
     for (size_t i = 0; i < from->metric_count; i++)
