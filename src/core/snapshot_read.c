@@ -485,12 +485,21 @@ static void read_ways_on(struct task *task, const Snapshot__Task *pb)
     task->loss = (uint8_t)pb->loss;
 }
 
+static void read_gates(struct task *task, const Snapshot__Task *pb)
+{
+    task->gate_count = (uint32_t)pb->n_gates;
+    task->gates = ARENA_ARRAY(&task->arena, struct str, pb->n_gates);
+    for (size_t i = 0; i < pb->n_gates; i++)
+        task->gates[i] = arena_str(&task->arena, str_from(pb->gates[i]));
+}
+
 static bool task_fits(const struct job *job, const Snapshot__Task *pb)
 {
     bool spare = pb->index < 0;
     return pb->index >= -SPARES_PER_JOB_MAX && pb->index < (int64_t)job->index_count &&
            pb->state < TASK_STATES && pb->n_times == SNAPSHOT_TASK_TIMES_COUNT &&
            pb->n_saved_before <= SAVED_BEFORE_MAX && pb->keep <= KEEP_TOLD && pb->loss < LOSS_CAUSES &&
+           (pb->n_gates == 0 || pb->state == TASK_PENDING || pb->state == TASK_FAILED) &&
            (pb->keep == KEEP_NO || (!pb->parked && pb->state >= TASK_RUNNING && !spare)) &&
            (!spare ||
             (pb->was_spare && !pb->parked && pb->saved_step < 0 && !task_ended((uint8_t)pb->state)));
@@ -537,6 +546,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     task->message = arena_str(&task->arena, str_from(pb->message));
     task->reason = arena_str(&task->arena, str_from(pb->reason));
     read_meta(&task->meta, pb->meta);
+    read_gates(task, pb);
     task->saved_step = pb->saved_step;
     task->saved_before_count = (uint32_t)pb->n_saved_before;
     for (size_t i = 0; i < pb->n_saved_before; i++)

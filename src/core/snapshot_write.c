@@ -405,6 +405,10 @@ static void write_task(struct writer *writer, const struct task *task)
     pb.changed_seq = task->changed_seq;
     pb.gang = task->gang ? task->gang->uid : 0;
     pb.meta = write_meta(&writer->arena, task->meta);
+    pb.n_gates = task->gate_count;
+    pb.gates = ARENA_ARRAY(&writer->arena, char *, task->gate_count);
+    for (uint32_t i = 0; i < task->gate_count; i++)
+        pb.gates[i] = codec_text(&writer->arena, task->gates[i]);
     put(writer, &record);
 }
 

@@ -394,12 +394,18 @@ static bool write_metadata(const struct writing *writing)
     metadata_check(document, errors);
     check_controlled(&now, labels, "labels", errors);
     check_controlled(&notes, annotations, "annotations", errors);
+    const struct doc *gates = pod ? doc_path(document, "spec", "schedulingGates", NULL) : NULL;
+    validate_gates_kept(pod ? task_gates(task, &arena) : NULL, gates, errors);
     if (errors->list.len)
         return write_refuse_invalid(writing, errors, writing->write->name);
     field_errors_done(errors);
     if (writing->dry)
         return true;
     job_set_meta(writing->step, job, task, labels, annotations);
+    if (gates && task_keep_gates(task, gates)) {
+        writing->step->schedule = true;
+        step_changed(writing->step, CHANGE_MODIFIED, ref);
+    }
     return write_accept(writing, 200, ref);
 }
 

@@ -220,7 +220,7 @@ struct str render_pod_status(const struct task *task, struct arena *scratch)
         (task->job->jobset->form == FORM_POD && task->job->jobset->deleted_ns))
         return STR("Terminating");
     if (task->state == TASK_PENDING)
-        return STR("Pending");
+        return str_from(render_pod_word(task));
     if (task_ended(task->state))
         return arena_str(scratch, str_from(render_end_reason(task)));
     if (counts.inits > counts.inits_done && task->containers)

@@ -6,7 +6,8 @@
 static bool is_gated(const struct task *task)
 {
     const struct jobset *jobset = task->job->jobset;
-    return jobset->form == FORM_POD && jobset->spec.suspend && task->state == TASK_PENDING;
+    bool gated = jobset->form == FORM_POD ? jobset->spec.suspend : task->gate_count > 0;
+    return gated && task->state == TASK_PENDING;
 }
 
 const char *render_pod_phase(const struct task *task)
@@ -150,11 +151,22 @@ static void put_placement(struct render *render, const struct task *task, const 
     json_end_array(out);
 }
 
+static void put_gates(struct render *render, const struct task *task, const struct doc *spec)
+{
+    const struct doc *gates = task->job->jobset->form == FORM_POD ? doc_get(spec, "schedulingGates")
+                                                                  : task_gates(task, render->scratch);
+    if (doc_len(gates) == 0)
+        return;
+    json_key(&render->out, "schedulingGates");
+    json_put_doc(&render->out, gates);
+}
+
 static void put_spec(struct render *render, const struct task *task)
 {
     static const char *const ours[] = {"nodeName",     "hostname",    "subdomain", "priority",
-                                       "nodeSelector", "tolerations", NULL};
-    static const char *const placed_only[] = {"nodeName", "nodeSelector", "tolerations", "priority", NULL};
+                                       "nodeSelector", "tolerations", "schedulingGates", NULL};
+    static const char *const placed_only[] = {"nodeName", "nodeSelector",    "tolerations",
+                                              "priority", "schedulingGates", NULL};
     const struct doc *spec = doc_get(render_pod_template(task->job), "spec");
     struct json_writer *out = &render->out;
     const struct cluster *cluster = core_cluster(render->core);
@@ -171,6 +183,7 @@ static void put_spec(struct render *render, const struct task *task)
         json_pair_str(out, "subdomain", jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name);
     json_pair_int(out, "priority", task->priority); /* as admission put it in */
     put_placement(render, task, spec);
+    put_gates(render, task, spec);
     render_members(render, spec, jobset->form == FORM_JOBSET ? ours : placed_only);
     json_end_object(out);
 }

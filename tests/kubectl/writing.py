@@ -1,4 +1,5 @@
 """What kubectl writes: apply on both sides, create in all its forms, replace, edit, patch, label, diff, delete."""
+import json
 import os
 
 from e2e import check
@@ -333,5 +334,95 @@ def finished_pods(k, cluster):
     k.run("delete", "job", "over")
 
 
+GATED = """
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: gated}
+spec:
+  replicatedJobs:
+  - name: w
+    template:
+      spec:
+        parallelism: 6
+        completions: 6
+        template:
+          spec:
+            schedulingGates: [{name: x/one}, {name: x/two}]
+            containers: [{name: c, image: i, command: [sleep, "600"]}]
+"""
+
+
+def replaced(k, pod, gates, status=0):
+    body = json.loads(k.run("get", "pod", pod, "-o", "json"))
+    body["spec"].pop("schedulingGates", None)
+    if gates:
+        body["spec"]["schedulingGates"] = [{"name": name} for name in gates]
+    return k.run("replace", "-f", "-", text=json.dumps(body), status=status)
+
+
+def applied(k, pod):
+    """The file with the gates, then the file without."""
+    body = json.loads(k.run("get", "pod", pod, "-o", "json"))
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod},
+            "spec": {name: body["spec"][name] for name in ("schedulingGates", "containers")}}
+    k.run("apply", "-f", "-", text=json.dumps(body))
+    del body["spec"]["schedulingGates"]
+    k.run("apply", "-f", "-", text=json.dumps(body))
+
+
+def gates(k, cluster):
+    """What a template's gates hold starts when the last of them is removed from the last Pod, however that is done."""
+    k.run("create", "-f", "-", text=GATED)
+    chosen = ("get", "pods", "-l", "jobset.sigs.k8s.io/jobset-name=gated")
+    pods = k.until(r"(\S+ ){5}\S+", *chosen, "-o", "jsonpath={.items[*].metadata.name}").split()
+    why = (*chosen, "-o", "jsonpath={.items[*].status.conditions[?(@.type==\"PodScheduled\")].reason}")
+    check(k.run(*why) == " ".join(6 * ["SchedulingGated"]), "a Pod is not held")
+    path = ("patch", "pod", pods[0], "--type=json", "-p")
+    has(k.run(*path, '[{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"new"}}]', status=1),
+        r"spec\.schedulingGates: Forbidden: only deletion is allowed, but found new scheduling gate 'new'")
+    has(replaced(k, pods[0], ["new"], status=1), r"only deletion is allowed")
+    has(k.run(*path, '[{"op":"replace","path":"/spec/containers/0/image","value":"j"}]', status=1), "belongs to JobSet")
+    k.run(*path, '[{"op":"remove","path":"/spec/schedulingGates"}]', "--dry-run=server")
+    k.run(*path, '[{"op":"remove","path":"/spec/schedulingGates/0"}]')
+    has(k.run("get", "pod", pods[0], "-o", "jsonpath={.spec.schedulingGates[*].name}"), r"^x/two$")
+    k.run(*path, '[{"op":"remove","path":"/spec/schedulingGates"}]')
+    has(k.run(*path, '[{"op":"add","path":"/spec/schedulingGates","value":[{"name":"x/one"}]}]', status=1),
+        r"only deletion is allowed")
+    k.run("patch", "pod", pods[1], "--type=merge", "-p", '{"spec":{"schedulingGates":null}}')
+    k.run("patch", "pod", pods[2], "--type=strategic", "-p",
+          '{"spec":{"schedulingGates":[{"$patch":"delete","name":"x/one"},{"$patch":"delete","name":"x/two"}]}}')
+    replaced(k, pods[3], ["x/two"])
+    replaced(k, pods[3], [])
+    applied(k, pods[4])
+    check(k.run(*why) == " ".join(5 * ["Unschedulable"] + ["SchedulingGated"]), k.run(*why))
+    has(k.run("get", "jobset", "gated", "-o", "jsonpath={.status.phalanx.why}"),
+        r"scheduling gates: x/one x/two \(of 1 of 6 Pods\)")
+    replaced(k, pods[5], [])
+    k.run("wait", "--for=condition=Ready", *chosen[1:], "--timeout=60s")
+    check(k.run(*chosen, "-o", "jsonpath={.items[*].spec.schedulingGates}") == "", "gates are left")
+    k.run("delete", "jobset", "gated", "--wait=false")
+
+
+def gates_of_a_pod(k, cluster):
+    manifest = """
+apiVersion: v1
+kind: Pod
+metadata: {name: held-NAME}
+spec:
+  schedulingGates: [{name: x/one}, {name: x/two}]
+  terminationGracePeriodSeconds: 2
+  tolerations: [{key: a, operator: Exists}]
+  containers: [{name: c, image: i, command: [sleep, "600"], resources: {limits: {cpu: 1}}}]
+"""
+    k.run("create", "-f", "-", text=manifest.replace("NAME", "a"))
+    has(replaced(k, "held-a", ["x/one", "new"], status=1), r"only deletion is allowed.*'new'")
+    replaced(k, "held-a", ["x/one"])
+    replaced(k, "held-a", [])
+    k.run("create", "-f", "-", text=manifest.replace("NAME", "b"))
+    k.run("replace", "-f", "-", text=manifest.replace("NAME", "b").replace("  schedulingGates", "  # "))
+    k.run("wait", "--for=condition=Ready", "pod/held-a", "pod/held-b", "--timeout=60s")
+    k.run("delete", "pod", "held-a", "held-b", "--wait=false")
+
+
 CASES = [unchanged, apply_client_side, apply_server_side, create_forms, change, edits, builtin_patches, diffs,
-         deletions, finalizers, finished_pods]
+         deletions, finalizers, finished_pods, gates, gates_of_a_pod]

@@ -264,18 +264,26 @@ void gang_unplace(struct step *step, struct gang *gang)
     jobset_mark(step, gang->jobset);
 }
 
-static void keep_why(struct step *step, struct gang *gang, struct buf *why)
+/* Takes `why` over. False: it said so before. */
+static bool set_why(struct step *step, struct gang *gang, struct buf *why)
 {
     CHECK(why->len > 0); /* a gang that waits says why */
     if (str_equal(gang->why, buf_str(why))) {
         buf_done(why);
-        return;
+        return false;
     }
-    bool first = gang->why.len == 0;
     buf_done(&gang->why_text);
     gang->why_text = *why;
     gang->why = buf_str(&gang->why_text);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
+    return true;
+}
+
+static void keep_why(struct step *step, struct gang *gang, struct buf *why)
+{
+    bool first = gang->why.len == 0;
+    if (!set_why(step, gang, why))
+        return;
     shrink_gang_waits(step, gang);
     if (first && !gang_is_spare(gang))
         step_note(step, true, "FailedScheduling", ref_jobset(gang->jobset), STR_FORMAT, STR_ARG(gang->why));
@@ -314,24 +322,6 @@ static bool place_some(struct step *step, struct gang *gang, struct placement *p
     return true;
 }
 
-/* A Pod of its own waits at its gates: nobody waits behind it. */
-bool gang_is_gated(const struct gang *gang)
-{
-    return gang->jobset->form == FORM_POD && gang->jobset->spec.suspend;
-}
-
-static void say_gated(struct gang *gang)
-{
-    const struct doc *gates = doc_path(gang->jobset->document, "spec", "schedulingGates", NULL);
-    buf_clear(&gang->why_text);
-    buf_add_str(&gang->why_text, STR("Scheduling is blocked due to non-empty scheduling gates:"));
-    for (size_t i = 0; i < doc_len(gates); i++) {
-        struct str name = doc_str(doc_get(doc_at(gates, i), "name"), STR(""));
-        buf_printf(&gang->why_text, " " STR_FORMAT, STR_ARG(name));
-    }
-    gang->why = buf_str(&gang->why_text);
-}
-
 /* It was refused, and nothing of what decided about it is another since: it would be told the same. */
 static bool is_refused_still(const struct step *step, const struct gang *gang)
 {
@@ -344,8 +334,10 @@ static bool is_refused_still(const struct step *step, const struct gang *gang)
 bool gang_try(struct step *step, struct gang *gang)
 {
     CHECK(gang->state == GANG_QUEUED && !gang->thinned);
+    struct buf why = {0};
     if (gang_is_gated(gang)) {
-        say_gated(gang);
+        gang_say_gated(gang, &why);
+        (void)set_why(step, gang, &why);
         return false;
     }
     if (is_refused_still(step, gang))
@@ -353,7 +345,6 @@ bool gang_try(struct step *step, struct gang *gang)
     struct request request;
     request_gang(&request, step->jobs, step->cluster, gang, gang->tasks.len);
     struct placement *places = mem_alloc(gang->tasks.len * sizeof(*places));
-    struct buf why = {0};
     gang->refused_at = 0;
     bool placed = request_place(&request, places, &why) || place_some(step, gang, places);
     if (placed) {

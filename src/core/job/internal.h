@@ -236,8 +236,13 @@ bool gang_some_wait_named(const struct step *step, const struct jobset *jobset);
 void gang_mark_named(struct step *step); /* JobSets with such gangs */
 void gang_judge_named(struct step *step, struct jobset *jobset); /* each gets its chips or has failed */
 
+/* gates.c */
+void task_take_gates(struct task *task);     /* those of its template: it was just made */
+void gang_look_at_gates(struct gang *gang);  /* its tasks are all there now */
+bool gang_is_gated(const struct gang *gang); /* a living Pod of it has scheduling gates */
+void gang_say_gated(const struct gang *gang, struct buf *why); /* names them */
+
 /* form.c, gang.c */
-bool gang_is_gated(const struct gang *gang); /* a Pod of its own with scheduling gates */
 bool gang_try(struct step *step, struct gang *gang); /* places it; its `why` when it cannot be */
 /* Of its pods. */
 int32_t job_priority(const struct job_store *store, const struct cluster *cluster,

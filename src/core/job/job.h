@@ -14,6 +14,7 @@
  *   task.c      one task: lifecycle table, reports, stops
  *   gang.c      gangs: queue, taking and giving chips
  *   form.c      which tasks form a gang
+ *   gates.c     scheduling gates: what holds a gang before it is placed
  *   named.c     pods that name their machine
  *   request.c   what the scheduler is asked for a gang, or for a JobSet that is tried
  *   trial.c     would a JobSet find machines; terms and reservations of admission
@@ -132,6 +133,10 @@ struct task {
     uint32_t saved_before_count;
     uint64_t changed_seq;
     struct user_meta *meta;      /* what a user made of its labels and annotations; NULL: nothing */
+    /* PENDING: scheduling gates of its template that nobody has removed yet (gates.c). A Pod of its own has
+     * them in its document. */
+    struct str *gates;
+    uint32_t gate_count;
     struct list_node on_machine; /* in job_store.machine_tasks[machine] while it lives there */
     /* As its agent said last: main containers, then init ones; NULL: it has but one, which is the task */
     struct container_status *containers;
@@ -236,6 +241,7 @@ struct gang {
     uint32_t min_count;         /* QUEUED: it may start with so many of its tasks; 0: only with all */
     uint32_t waiting, alive;    /* tasks neither running nor ended; tasks not ended */
     bool thinned;               /* private: some of `tasks` have left it; taken out before the step ends */
+    bool gated;                 /* private: some of `tasks` had scheduling gates when it was formed */
     struct preflight *preflight; /* PLACED: its machines are tested first (job/preflight.h); NULL: no */
     struct ledger_account account;
     int64_t queued_ns, placed_ns, running_ns; /* running: every task runs */
@@ -573,6 +579,8 @@ struct launch_common {
 void task_launch_build_next(struct launch_common *common, const struct task *task,
                             const struct cluster *cluster, struct arena *arena,
                             struct task_launch *ret_launch);
+/* The scheduling gates of a Pod that a Job made, as its spec has them. */
+struct doc *task_gates(const struct task *task, struct arena *arena);
 /* It belongs to a replica that takes no part: it stands by, or has no place. */
 bool task_is_away(const struct task *task);
 bool gang_is_away(const struct gang *gang); /* its tasks are */

@@ -166,6 +166,8 @@ void machine_book(struct step *step, const struct machine *machine, bool was_sch
 
 /* Gives a Job or Pod (`task` NULL: the Job) these maps of labels and annotations (struct user_meta; NULL:
  * empty), copied without the controllers' keys. Watchers are told, unless it is what was there. */
+/* Takes away the Pod's scheduling gates that are not in `left`, a list of them. False: there are none. */
+bool task_keep_gates(struct task *task, const struct doc *left);
 void job_set_meta(struct step *step, struct job *job, struct task *task, const struct doc *labels,
                   const struct doc *annotations);
 /* What a snapshot kept of a Job's or task's own labels and annotations, copied to *place. */

@@ -148,8 +148,10 @@ bool jobs_restored(struct job_store *store, struct cluster *cluster)
             if (!take_chips(jobset->old_jobs.items[j], cluster))
                 return false;
         for (size_t g = 0; g < jobset->gangs.len; g++)
-            if (jobset->gangs.items[g]->state == GANG_QUEUED)
+            if (jobset->gangs.items[g]->state == GANG_QUEUED) {
+                gang_look_at_gates(jobset->gangs.items[g]);
                 sched_queue_add(&store->queue, &jobset->gangs.items[g]->queued);
+            }
         jobset_restored(store, jobset);
     }
     return true;

@@ -119,6 +119,7 @@ static void make(struct step *step, struct job *job)
     task->created_ns = step->now_ns;
     task->was_spare = true;
     task_rank(task);
+    task_take_gates(task);
     vec_push(&job->spares, task);
     step->jobs->spares++;
     store_add_task(step->jobs, task);

@@ -137,6 +137,7 @@ struct task *task_create(struct step *step, struct job *job, int32_t index)
     task->priority = job_priority(step->jobs, step->cluster, job->rjob);
     task->created_ns = step->now_ns;
     task_rank(task);
+    task_take_gates(task);
     slot->task = task;
     job->jobset->loose_tasks++;
     vec_push(&job->tasks, task);

@@ -345,6 +345,8 @@ int32_t podsets_least(const struct doc *object, size_t podset);
  * itself. A Pod or Workload has no Job: NULL. */
 const struct doc *workload_job_template(const struct doc *object, size_t rjob);
 const struct doc *workload_pod_template(const struct doc *object, size_t rjob);
+/* Scheduling gates of a Pod that exists may only go. NULL: there are none. */
+void validate_gates_kept(const struct doc *old, const struct doc *changed, struct field_errors *errors);
 
 /* --- stored kinds (object/object.h): ConfigMap, Namespace, ClusterQueue, ... as they are kept ----------- */
 

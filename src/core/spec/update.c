@@ -176,10 +176,33 @@ static bool holds_all(const struct doc *all, const struct doc *some)
     return true;
 }
 
+static bool has_gate(const struct doc *gates, struct str name)
+{
+    for (size_t i = 0; i < doc_len(gates); i++)
+        if (str_equal(doc_str(doc_get(doc_at(gates, i), "name"), STR("")), name))
+            return true;
+    return false;
+}
+
+void validate_gates_kept(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+{
+    const struct field_path *path = AT(AT(NULL, "spec"), "schedulingGates");
+    if (changed && changed->kind != DOC_ARRAY && changed->kind != DOC_NULL)
+        path_invalid(errors, path, changed, STR(""), "must be a list of objects with a name");
+    for (size_t i = 0; changed && changed->kind == DOC_ARRAY && i < doc_len(changed); i++) {
+        struct str name = doc_str(doc_get(doc_at(changed, i), "name"), STR(""));
+        if (!has_gate(old, name))
+            path_error(errors, path, "FieldValueForbidden", changed,
+                       "Forbidden: only deletion is allowed, but found new scheduling gate '" STR_FORMAT "'",
+                       STR_ARG(name));
+    }
+}
+
 void validate_pod_update(const struct doc *old_object, const struct doc *object, struct field_errors *errors)
 {
     const struct doc *old = doc_get(old_object, "spec"), *changed = doc_get(object, "spec");
     bool same = true;
+    validate_gates_kept(doc_get(old, "schedulingGates"), doc_get(changed, "schedulingGates"), errors);
     for (const struct schema_field *field = schema_pod_spec.fields; field->name && same; field++) {
         const struct doc *a = doc_get(old, field->name), *b = doc_get(changed, field->name);
         struct str name = str_from(field->name);
@@ -189,8 +212,8 @@ void validate_pod_update(const struct doc *old_object, const struct doc *object,
             same = holds_all(b, a);
         else if (str_is(name, "activeDeadlineSeconds")) /* it may come, and become smaller */
             same = doc_int(a, INT32_MAX) >= doc_int(b, INT64_MAX) || schema_equal(field, a, b);
-        else if (str_is(name, "schedulingGates")) /* they may go */
-            same = holds_all(a, b);
+        else if (str_is(name, "schedulingGates"))
+            continue;
         else
             same = schema_equal(field, a, b);
     }

@@ -180,7 +180,8 @@ void body_default(struct arena *arena, const struct resource *resource, struct d
         stored_default(arena, object);
 }
 
-/* Labels and annotations: what users may change in a Job or Pod that was made from something else. */
+/* Labels, annotations and a Pod's scheduling gates: what users may change in a Job or Pod that was made from
+ * something else. */
 static struct doc *metadata_of(struct arena *arena, struct doc *object)
 {
     static const char *const maps[] = {"labels", "annotations"};
@@ -190,15 +191,23 @@ static struct doc *metadata_of(struct arena *arena, struct doc *object)
         if (map)
             doc_set(arena, metadata, str_from(maps[i]), map);
     }
+    if (workload_form(object) != FORM_POD)
+        return narrow;
+    struct doc *gates = doc_path(object, "spec", "schedulingGates", NULL);
+    bool none = !gates || gates->kind == DOC_NULL;
+    doc_set(arena, doc_need_object(arena, narrow, "spec"), STR("schedulingGates"),
+            none ? doc_new(arena, DOC_ARRAY) : gates);
     return narrow;
 }
 
-static struct doc *without_metadata(struct arena *arena, const struct doc *object)
+static struct doc *without_those(struct arena *arena, const struct doc *object)
 {
     static const char *const maps[] = {"labels", "annotations", "managedFields"};
     struct doc *rest = doc_clone(arena, object), *metadata = doc_get(rest, "metadata");
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         doc_unset(metadata, maps[i]);
+    if (workload_form(object) == FORM_POD)
+        doc_unset(doc_get(rest, "spec"), "schedulingGates");
     return rest;
 }
 
@@ -215,7 +224,7 @@ static bool only_metadata(struct api_request *request, const struct doc *object)
         return false;
     body_strip(request->resource, live);
     body_default(&request->arena, request->resource, live);
-    return spec_equal(without_metadata(&request->arena, live), without_metadata(&request->arena, object));
+    return spec_equal(without_those(&request->arena, live), without_those(&request->arena, object));
 }
 
 bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write)

@@ -106,7 +106,7 @@ static void fill_in(struct api_request *request, struct doc *object, const struc
     }
 }
 
-/* `live` with the labels and annotations of `said`. */
+/* `live` with the labels, annotations and scheduling gates of `said`. */
 static struct doc *with_metadata(struct arena *arena, const struct doc *live, const struct doc *said)
 {
     static const char *const maps[] = {"labels", "annotations"};
@@ -117,6 +117,10 @@ static struct doc *with_metadata(struct arena *arena, const struct doc *live, co
         if (map)
             doc_set(arena, metadata, str_from(maps[i]), map);
     }
+    struct doc *gates = doc_path(said, "spec", "schedulingGates", NULL), *spec = doc_get(object, "spec");
+    doc_unset(spec, "schedulingGates");
+    if (doc_len(gates) > 0)
+        doc_set(arena, spec, STR("schedulingGates"), gates);
     return object;
 }
 
