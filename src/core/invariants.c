@@ -183,12 +183,12 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     CHECK(!jobset->hidden || (jobset->form != FORM_POD && jobset->made + jobset->old_jobs.len > 0));
     CHECK(!jobset->dirty && jobset->loose_tasks == 0);
     for (uint32_t i = 0; i < jobset->job_count; i++) {
-        const struct job *job = jobset->jobs[i];
+        const struct job *job = jobset->jobs[i], *seen = jobset_seen_job(jobset, i);
+        CHECK(!seen || jobset->form == FORM_POD || job_is_hidden(seen) ||
+              jobs_find_job(store, jobset->namespace_, seen->name) == seen);
         if (!job)
             continue;
         CHECK(!job->doomed && job->global_index == i);
-        CHECK(jobset->form == FORM_POD || job_is_hidden(job) ||
-              jobs_find_job(store, jobset->namespace_, job->name) == job);
         CHECK(!jobset->terminal_state[0] || (job->state != JOB_ACTIVE && job->state != JOB_SUSPENDED));
         audit_job(audit, jobset, job);
     }

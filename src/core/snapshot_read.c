@@ -406,7 +406,8 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
     struct jobset *jobset = reader->jobset;
     if (!jobset || pb->position >= jobset->job_count || pb->state >= JOB_STATES ||
         (pb->current && jobset->jobs[pb->position]) || pb->current == pb->doomed ||
-        !is_past(reader, pb->start_ns))
+        !is_past(reader, pb->start_ns) || !is_past(reader, pb->doomed_ns) ||
+        pb->doomed != (pb->doomed_ns > 0))
         return corrupt(reader, "job", pb->uid);
     struct job *job = jobs_restore_job(&reader->core->jobs, jobset, pb->uid, pb->position, pb->current);
     reader->job = job;
@@ -415,6 +416,7 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
     job->attempt = pb->attempt;
     job->state = (uint8_t)pb->state;
     job->doomed = pb->doomed;
+    job->doomed_ns = pb->doomed_ns;
     job->active = pb->active;
     job->ready = pb->ready;
     job->succeeded = pb->succeeded;

@@ -424,6 +424,7 @@ static void write_job(struct writer *writer, const struct job *job, bool current
     pb.attempt = job->attempt;
     pb.state = job->state;
     pb.doomed = job->doomed;
+    pb.doomed_ns = job->doomed_ns;
     write_indexes(&writer->arena, job, &pb);
     pb.active = job->active;
     pb.ready = job->ready;

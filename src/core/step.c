@@ -40,6 +40,12 @@ static bool is_shown(const struct step *step, const enum change_type *type, stru
     return true;
 }
 
+/* An older Job of its name is seen instead. */
+static bool is_behind(const struct job *job)
+{
+    return jobset_seen_job(job->jobset, job->global_index) != job;
+}
+
 void step_changed(struct step *step, enum change_type type, struct object_ref object)
 {
     CHECK(object.any && type >= CHANGE_ADDED && type <= CHANGE_DELETED);
@@ -72,6 +78,8 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
         workload_was_told(object.workload, step->seq))
         return;
     if (!is_shown(step, &type, &object))
+        return;
+    if (object.kind == OBJECT_JOB && is_behind(object.job))
         return;
     struct effect *effect = effect_add(step->effects, EFFECT_CHANGED);
     effect->changed.type = type;

@@ -26,16 +26,16 @@ void render_own_metadata(struct render *render, const struct jobset *jobset)
 const char *render_job_word(const struct job *job)
 {
     switch (job->state) {
-    case JOB_SUSPENDED:
-        return "Suspended";
-    case JOB_FAILING:
-        return "FailureTarget";
-    case JOB_COMPLETING:
-        return "SuccessCriteriaMet";
     case JOB_FAILED:
         return "Failed";
     case JOB_COMPLETE:
         return "Complete";
+    case JOB_SUSPENDED:
+        return job->doomed ? "Terminating" : "Suspended";
+    case JOB_FAILING:
+        return job->doomed ? "Terminating" : "FailureTarget";
+    case JOB_COMPLETING:
+        return job->doomed ? "Terminating" : "SuccessCriteriaMet";
     default:
         return job->doomed ? "Terminating" : "Running";
     }
@@ -210,6 +210,16 @@ static void put_spec(struct render *render, const struct job *job, const struct 
     json_end_object(out);
 }
 
+/* As JobSet's controller deletes: the Job goes when its Pods have. */
+static void put_foreground(struct json_writer *out)
+{
+    json_pair_int(out, "deletionGracePeriodSeconds", 0);
+    json_key(out, "finalizers");
+    json_begin_array(out);
+    json_put_text(out, "foregroundDeletion");
+    json_end_array(out);
+}
+
 void render_job(struct render *render, const struct job *job)
 {
     struct json_writer *out = &render->out;
@@ -226,7 +236,7 @@ void render_job(struct render *render, const struct job *job)
                                           .version = job->changed_seq,
                                           .generation = own ? jobset->generation : 1,
                                           .created_ns = job->created_ns,
-                                          .deleted_ns = own || job->doomed ? jobset->deleted_ns : 0});
+                                          .deleted_ns = own ? jobset->deleted_ns : job->doomed_ns});
     render_labels(render, "labels", &labels, doc_get(metadata, "labels"));
     if (own) {
         render_labels(render, "annotations", &(struct labels){0}, doc_get(metadata, "annotations"));
@@ -234,6 +244,8 @@ void render_job(struct render *render, const struct job *job)
     } else {
         struct labels annotations = job_annotations(job, NULL, render->scratch);
         render_labels(render, "annotations", &annotations, doc_get(metadata, "annotations"));
+        if (job->doomed)
+            put_foreground(out);
         if (!jobset->hidden)
             render_owner(render, "jobset.x-k8s.io/v1alpha2", "JobSet", jobset->name, jobset->uid);
     }

@@ -53,15 +53,15 @@ void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first,
         if (job->state == JOB_FAILING) /* it does not live to see its end */
             job_note_failure(step, job);
         job->doomed = true;
+        job->doomed_ns = step->now_ns;
         jobset->jobs[i] = NULL;
         jobset->made--;
         job_touch(job);
-        store_hide_job(step->jobs, job);
-        step_changed(step, CHANGE_DELETED, ref_job(job));
         job->old_place = (uint32_t)jobset->old_jobs.len;
         vec_push(&jobset->old_jobs, job);
         job->before = jobset->ending[i];
         jobset->ending[i] = job;
+        step_changed(step, CHANGE_MODIFIED, ref_job(job));
         job_reconcile(step, job);
     }
 }

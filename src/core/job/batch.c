@@ -636,6 +636,7 @@ void job_reconcile(struct step *step, struct job *job)
 void job_bury(struct step *step, struct job *job)
 {
     CHECK(!job_alive(job) && job->doomed && !job->gone);
+    step_changed(step, CHANGE_DELETED, ref_job(job));
     store_hide_job(step->jobs, job);
     if (heap_has(&job->timer))
         heap_remove(&job->jobset->job_timers, &job->timer);

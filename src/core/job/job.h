@@ -187,6 +187,7 @@ struct job {
     int32_t execution;         /* annotation execution-attempt: of its JobSet when it was made or resumed */
     uint8_t state;             /* enum job_state */
     bool doomed;               /* of an older attempt, or deleted: goes when its tasks have ended */
+    int64_t doomed_ns;         /* since when; 0: it is not */
     struct str name;
     struct job_index *indexes; /* [index_count]: completions, or parallelism for a work queue; or more
                                 * than the spec has now (resize.c) */
@@ -456,6 +457,15 @@ static inline bool jobset_is_seen(const struct jobset *jobset) /* as a JobSet */
 {
     return jobset->form == FORM_JOBSET && !jobset->hidden;
 }
+/* Which Job of a place users see: the oldest one that still ends, then the current one (NULL: there is none).
+ * Two Jobs of one name are never seen at once. */
+static inline struct job *jobset_seen_job(const struct jobset *jobset, uint32_t place)
+{
+    struct job *seen = jobset->ending[place];
+    for (struct job *job = seen; job; job = job->before)
+        seen = job->uid < seen->uid ? job : seen;
+    return seen ? seen : jobset->jobs[place];
+}
 static inline bool job_is_hidden(const struct job *job) /* its pods are nobody's */
 {
     return job->jobset->form == FORM_JOB && job->jobset->hidden;
@@ -507,7 +517,7 @@ struct job_store {
     size_t spares;                /* private: tasks that wait for a rank */
     size_t own_jobs;              /* private: Jobs without a JobSet */
     bool names_freed;             /* private: somebody may wait for a name (jobset->shares_names) */
-    struct str_map job_names;     /* "namespace/job-name" -> struct job (the current one) */
+    struct str_map job_names;     /* "namespace/job-name" -> struct job (jobset_seen_job) */
     uint64_t completed_total, failed_total; /* JobSets that have ended, ever */
     struct sched_queue queue;
     VEC(struct gang *) preflights;  /* private: those that wait for tests, by uid */

@@ -20,6 +20,17 @@ static void leave_old_jobs(struct jobset *jobset, struct job *job)
     *link = job->before;
 }
 
+/* The Job whose name was taken until now is seen. */
+static void show_next(struct step *step, const struct jobset *jobset, uint32_t place)
+{
+    struct job *next = jobset_seen_job(jobset, place);
+    if (!next || jobset->form != FORM_JOBSET ||
+        jobs_find_job(step->jobs, jobset->namespace_, next->name) == next)
+        return;
+    store_add_job(step->jobs, next);
+    step_changed(step, CHANGE_ADDED, ref_job(next));
+}
+
 /* Looks at the jobs that were touched, until none is; buries those that are over and unwanted. */
 static void reconcile_jobs(struct step *step, struct jobset *jobset)
 {
@@ -30,8 +41,9 @@ static void reconcile_jobs(struct step *step, struct jobset *jobset)
             continue;
         job_reconcile(step, job);
         if (job->doomed && !job_alive(job)) {
-            leave_old_jobs(jobset, job);
             job_bury(step, job);
+            leave_old_jobs(jobset, job);
+            show_next(step, jobset, job->global_index);
         }
     }
     vec_clear(&jobset->dirty_jobs);

@@ -27,6 +27,7 @@ struct job *jobs_restore_job(struct job_store *store, struct jobset *jobset, obj
         vec_push(&jobset->old_jobs, job);
         job->before = jobset->ending[position];
         jobset->ending[position] = job;
+        store_add_job(store, job);
     }
     return job;
 }

@@ -52,8 +52,8 @@ void jobs_visit_jobs(const struct job_store *store, void (*visit)(void *context,
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
         for (uint32_t j = 0; j < jobset->job_count && jobset->form != FORM_POD; j++)
-            if (jobset->jobs[j] && !job_is_hidden(jobset->jobs[j]))
-                visit(context, jobset->jobs[j]);
+            if (jobset_seen_job(jobset, j) && !job_is_hidden(jobset_seen_job(jobset, j)))
+                visit(context, jobset_seen_job(jobset, j));
     }
 }
 
@@ -217,7 +217,8 @@ void store_hide_jobset(struct job_store *store, struct jobset *jobset)
 
 void store_add_job(struct job_store *store, struct job *job)
 {
-    if (job->jobset->form != FORM_POD && !job_is_hidden(job))
+    if (job->jobset->form != FORM_POD && !job_is_hidden(job) &&
+        jobset_seen_job(job->jobset, job->global_index) == job)
         str_map_put(&store->job_names, key_keep(&job->arena, job->jobset->namespace_, job->name), job);
 }
 

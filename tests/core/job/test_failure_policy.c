@@ -37,9 +37,10 @@ static void default_rule_restarts(void **state)
     assert_note(&h, true, "RestartJobSetFailurePolicyAction", text);
     assert_int_equal(jobset->restarts, 1);
     assert_int_equal(jobset->restarts_counted, 1);
+    assert_true(job_of(&h, "a-x-0")->uid == old); /* it is terminating */
+    harness_run_all(&h);
     assert_true(job_of(&h, "a-x-0")->uid != old);
     assert_int_equal(job_of(&h, "a-x-0")->attempt, 1);
-    harness_run_all(&h);
     assert_condition(jobset, CONDITION_RESTARTING, false, "JobsReady", "all jobs are ready");
     assert_note(&h, false, "JobsReady", "all jobs are ready");
     exits(&h, "a-x-0-0", 2);
@@ -174,15 +175,20 @@ static void strategies(void **state)
     for (int blocking = 0; blocking < 2; blocking++) {
         struct harness h;
         harness_init(&h, 2, 4, 0);
-        harness_create(
+        struct jobset *jobset = harness_create(
             &h, blocking
                     ? JOBSET("a", "failurePolicy: {maxRestarts: 1, restartStrategy: BlockingRecreate}, ", TWO)
                     : JOBSET("a", "failurePolicy: {maxRestarts: 1, restartStrategy: Recreate}, ", TWO));
         harness_run_all(&h);
         exits(&h, "a-x-0-0", 1);
-        assert_int_equal(job_of(&h, "a-z-0") != NULL, !blocking);
+        const struct job *old = job_of(&h, "a-z-0"), *first = job_of(&h, "a-x-0");
+        assert_true(old->doomed && old->doomed_ns == h.now_ns && old->attempt == 0); /* it is terminating */
+        assert_int_equal(jobset->made > 0, !blocking);
+        assert_int_equal(first != NULL, !blocking); /* its only Pod has ended */
+        assert_true(!first || first->attempt == 1);
+        harness_check_replay(&h);
         harness_run_all(&h);
-        assert_non_null(job_of(&h, "a-z-0"));
+        assert_int_equal(job_of(&h, "a-z-0")->attempt, 1);
         assert_int_equal(harness_task(&h, "a-z-0-0")->state, TASK_RUNNING);
         harness_done(&h);
     }
