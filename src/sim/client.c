@@ -116,9 +116,13 @@ static const struct jobset *any_jobset(struct world *world)
     return store->jobsets.len ? store->jobsets.items[rng_below(&world->rng, store->jobsets.len)] : NULL;
 }
 
-static enum object_kind kind_of(const struct jobset *jobset)
+enum object_kind client_kind_of(const struct jobset *jobset)
 {
-    return jobset->form == FORM_POD ? OBJECT_POD : jobset->form == FORM_JOB ? OBJECT_JOB : OBJECT_JOBSET;
+    static const enum object_kind kinds[] = {[FORM_JOBSET] = OBJECT_JOBSET,
+                                             [FORM_JOB] = OBJECT_JOB,
+                                             [FORM_POD] = OBJECT_POD,
+                                             [FORM_WORKLOAD] = OBJECT_WORKLOAD};
+    return kinds[jobset->form];
 }
 
 /* What an owner left behind is deleted one by one. */
@@ -141,7 +145,7 @@ static void send_delete(struct world *world, const struct jobset *jobset)
     if (known)
         known->deletes = true;
     struct request *request =
-        client_send(world, WRITE_DELETE, kind_of(jobset), jobset->namespace_, jobset->name, STR(""));
+        client_send(world, WRITE_DELETE, client_kind_of(jobset), jobset->namespace_, jobset->name, STR(""));
     if (world->swarm.features[FEATURE_OBJECTS])
         request->write.propagation = ways[world_draw(world, 0, world->healing ? 1 : 3)];
     world_trace(world, "client: delete %s", request->write.name.data);
@@ -172,7 +176,7 @@ static void ask_anew(struct world *world, struct arena *arena, struct doc *spec)
 static void toggle_suspend(struct world *world)
 {
     const struct jobset *jobset = any_jobset(world);
-    if (!jobset || jobset->form == FORM_POD)
+    if (!jobset || jobset->form == FORM_POD || jobset->form == FORM_WORKLOAD)
         return;
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document = doc_clone(&arena, jobset->document);
@@ -183,7 +187,7 @@ static void toggle_suspend(struct world *world)
         ask_anew(world, &arena, spec);
     struct buf body BUF_CLEANUP = {0};
     json_write(&body, document);
-    struct request *request = client_send(world, WRITE_REPLACE, kind_of(jobset), jobset->namespace_,
+    struct request *request = client_send(world, WRITE_REPLACE, client_kind_of(jobset), jobset->namespace_,
                                           jobset->name, buf_str(&body));
     if (world_chance(world, 300000) && jobset->form == FORM_JOBSET)
         request->write.if_version = jobset->changed_seq;

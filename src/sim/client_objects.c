@@ -21,7 +21,6 @@ static const struct own_kind kinds[] = {
      "\"apiVersion\":\"v1\",\"kind\":\"ResourceQuota\",\"spec\":{\"hard\":{\"pods\":\"%lld\"}}", 1, 1},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
-#define HOLD "example.com/hold"
 
 static const struct object_store *objects_of(const struct world *world)
 {
@@ -71,7 +70,7 @@ static void drop_hold(struct world *world, enum object_kind kind, struct str ns,
     struct doc *list = doc_path(copy, "metadata", "finalizers", NULL);
     size_t kept = 0;
     for (size_t i = 0; list && i < list->array.len; i++)
-        if (!str_is(doc_str(list->array.items[i], STR("")), HOLD))
+        if (!str_is(doc_str(list->array.items[i], STR("")), CLIENT_HOLD))
             list->array.items[kept++] = list->array.items[i];
     if (list)
         list->array.len = kept;
@@ -91,7 +90,7 @@ struct releasing {
 static void release_object(void *context, const struct object *object)
 {
     const struct releasing *releasing = context;
-    if (object->deleted_ns && object_has_finalizer(object->document, HOLD) &&
+    if (object->deleted_ns && object_has_finalizer(object->document, CLIENT_HOLD) &&
         world_chance(releasing->world, releasing->ppm))
         drop_hold(releasing->world, object->kind, object->namespace_, object->name, object->document);
 }
@@ -104,10 +103,9 @@ static void release_held(struct world *world, uint32_t ppm)
         object_visit(objects_of(world), (enum object_kind)kind, STR(""), release_object, &releasing);
     for (size_t i = 0; i < jobs->jobsets.len; i++) {
         const struct jobset *jobset = jobs->jobsets.items[i];
-        enum object_kind kind = jobset->form == FORM_JOB   ? OBJECT_JOB
-                                : jobset->form == FORM_POD ? OBJECT_POD
-                                                           : OBJECT_JOBSET;
-        if (jobset->deleted_ns && object_has_finalizer(jobset->document, HOLD) && world_chance(world, ppm))
+        enum object_kind kind = client_kind_of(jobset);
+        if (jobset->deleted_ns && object_has_finalizer(jobset->document, CLIENT_HOLD) &&
+            world_chance(world, ppm))
             drop_hold(world, kind, jobset->namespace_, jobset->name, jobset->document);
     }
 }

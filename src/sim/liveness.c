@@ -98,6 +98,8 @@ static bool jobsets_ended(const struct world *world, char *ret_why, size_t size)
         const struct jobset *jobset = store->jobsets.items[i];
         const struct workload *workload = workload_of(core_admit(world->controller.core), jobset->uid);
         bool ended = (jobset->terminal_state[0] && !jobset->deleted_ns) || orphans_rest(jobset);
+        /* A Workload that a job has taken over is judged with the job. */
+        ended |= workload && jobset == workload->own && !workload_is_bare(workload) && !jobset->deleted_ns;
         if (workload && !ended && !jobset->deleted_ns && workload->state != WORKLOAD_ADMITTED) {
             if (!workload_settled(world, workload, ret_why, size))
                 return false;

@@ -190,6 +190,14 @@ static void check_queue(void *context, const struct object *queue)
 
 /* --- what is kept for a preemptor --------------------------------------------------------------- */
 
+static int32_t evictions_of(const struct workload *workload)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < workload->evictions.len; i++)
+        sum += workload->evictions.items[i].count;
+    return sum;
+}
+
 static void note_kept(void *context, const struct workload *workload)
 {
     struct world *world = context;
@@ -198,13 +206,14 @@ static void note_kept(void *context, const struct workload *workload)
     for (size_t i = 0; workload->state == WORKLOAD_HOLDING && i < jobset->reserved_count; i++) {
         const struct room *room = &jobset->reserved[i];
         struct kept_room kept = {jobset->uid, room->machine,
-                                 room->chips & cluster->machines[room->machine].free_mask};
+                                 room->chips & cluster->machines[room->machine].free_mask,
+                                 workload->preempted, evictions_of(workload)};
         if (kept.chips)
             vec_push(&world->kept, kept);
     }
 }
 
-/* Chips that lay free for a preemptor which waits still were given to nobody else. */
+/* Chips that lay free for a preemptor which waits still, and has waited on end, were given to nobody else. */
 static void check_kept(struct world *world, const struct event *event)
 {
     const struct core *core = world->controller.core;
@@ -213,7 +222,9 @@ static void check_kept(struct world *world, const struct event *event)
         const struct workload *workload = workload_of(core_admit(core), kept->jobset);
         const struct machine *machine = &core_cluster(core)->machines[kept->machine];
         uint64_t taken = kept->chips & ~machine->free_mask;
-        if (taken && workload && workload->state == WORKLOAD_HOLDING)
+        bool same = workload && workload->state == WORKLOAD_HOLDING &&
+                    workload->preempted == kept->preempted && evictions_of(workload) == kept->evictions;
+        if (taken && same)
             world_fail(world, TORTURE_SAFETY,
                        "chips %llx of " STR_FORMAT " were kept for " STR_FORMAT " and given to another",
                        (unsigned long long)taken, STR_ARG(machine->name), STR_ARG(workload->jobset->key));

@@ -14,8 +14,11 @@ static void put_labels(struct world *world, struct json_writer *json)
         static const char *const classes[] = {"urgent", "idle", "missing"};
         json_pair_text(json, "kueue.x-k8s.io/queue-name",
                        queues[world_draw(world, 0, world_chance(world, 950000) ? 4 : 5)]);
-        if (world_chance(world, 400000))
+        if (world_chance(world, 600000))
             json_pair_text(json, "kueue.x-k8s.io/priority-class", classes[world_draw(world, 0, 2)]);
+        if (world_chance(world, 120000))
+            json_pair_text(json, "kueue.x-k8s.io/prebuilt-workload-name",
+                           (const char *[]){"wl-0", "wl-1", "wl-2", "wl-3"}[world_draw(world, 0, 3)]);
         if (world_chance(world, 50000))
             json_pair_text(json, "kueue.x-k8s.io/max-exec-time-seconds", "5");
     }

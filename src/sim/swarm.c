@@ -75,7 +75,7 @@ static void draw_features(struct swarm *swarm, struct rng *rng)
     swarm->rejoin_ppm = (uint32_t)PICK(rng, 0, 600000, 850000);
     swarm->rejoin_slow_ppm = (uint32_t)PICK(rng, 0, 50000, 500000);
     swarm->spare_tasks_ppm = (uint32_t)PICK(rng, 0, 300000, 800000);
-    swarm->min_run_s = PICK(rng, 0, 0, 1, 7200);
+    swarm->min_run_s = PICK(rng, 0, 0, 0, 0, 1, 7200);
     swarm->max_life_s = PICK(rng, 0, 0, 4, 60);
     swarm->fair = rng_chance(rng, 300000);
     swarm->wait_ready = rng_chance(rng, 300000);

@@ -10,7 +10,8 @@
  *   plant.c       bugs that are planted around it
  *   machine.c     a machine: the agent's host and its launcher
  *   process.c     what the processes of tasks do
- *   client.c      API clients; client_objects.c of stored objects, client_queues.c of queues
+ *   client.c      API clients; client_objects.c of stored objects, client_queues.c of queues,
+ *                 client_podsets.c of Workloads
  *   spec.c        cluster files, JobSets, Jobs and Pods at random; spec_pod.c, spec_meta.c parts of them;
  *                 spec_ladder.c JobSets for the recovery ladder, reach.c what was reached of it
  *   hold.c        planned restarts of the controller
@@ -320,6 +321,8 @@ struct kept_room {
     obj_id jobset;
     machine_id machine;
     uint64_t chips;
+    /* Of its Workload: a hold that is fulfilled, lost and renewed in one step is another one. */
+    int32_t preempted, evictions;
 };
 
 /* A planned restart of the controller (hold.c), in true time. */
@@ -513,6 +516,16 @@ void client_objects_act(struct world *world);
 void client_objects_tidy(struct world *world);
 void client_queues_act(struct world *world);
 void client_queues_tidy(struct world *world);
+/* client_podsets.c: Workloads that users make, and what they compete with. */
+#define CLIENT_HOLD "example.com/hold" /* a finalizer that clients set and take away */
+enum object_kind client_kind_of(const struct jobset *jobset); /* as its user sees it */
+void client_set_active(struct world *world, const struct workload *workload, bool active);
+void client_podsets_act(struct world *world);
+void client_podsets_tidy(struct world *world);
+void client_fill(struct world *world);       /* a Job that waits in a queue for many machines */
+void client_squeeze_in(struct world *world); /* a Pod of no queue that needs one chip */
+/* A Workload in the victim's queue that preempts, if it may. */
+void client_rush(struct world *world, const struct workload *victim);
 
 /* spec.c, spec_pod.c, spec_meta.c: documents at random */
 struct json_writer;

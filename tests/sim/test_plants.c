@@ -81,8 +81,8 @@ static void test_skip_finalizer(void **state)
 
 static void test_ignore_reservation(void **state)
 {
-    /* Preemption needs some time, and is rare: of the 467 seeds from 30000 on one has it. */
-    expect_caught_in(PLANT_IGNORE_RESERVATION, TORTURE_SAFETY, 10000, 30460);
+    /* Preemption needs some time: of 30 seeds one has a preemptor that waits while others come. */
+    expect_caught_in(PLANT_IGNORE_RESERVATION, TORTURE_SAFETY, 10000, FIRST_SEED);
 }
 
 static void test_lose_readiness(void **state)
