@@ -1,8 +1,8 @@
 /* check.h - assertions that stay on in every build.
  *
- * A CHECK states what the code around it relies on. It guards against our own mistakes only: a user's mistake
- * is an error value (error.h), the world's is an event. A failed CHECK prints the place and the condition and
- * aborts, so that no wrong state ever reaches the log.
+ * A CHECK states a condition on which the code around it relies. It guards against our own mistakes only: a
+ * user's mistake is an error value (error.h), the world's is an event. A failed CHECK prints the place and
+ * the condition and aborts, so that no wrong state ever reaches the log.
  */
 #ifndef PHX_BASE_CHECK_H
 #define PHX_BASE_CHECK_H

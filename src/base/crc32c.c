@@ -26,7 +26,7 @@ static uint32_t table[8][256];
 static bool by_instruction, two_at_once;
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
-/* a * b modulo the polynomial; of remainders, whose highest bit is the coefficient of x^0. */
+/* Multiplies two remainders modulo the polynomial; their highest bit is the coefficient of x^0. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
@@ -51,7 +51,7 @@ static uint32_t power(size_t bits)
     return result;
 }
 
-/* To move on by so many blocks. */
+/* Computes the factors that move a CRC on by `blocks` blocks. */
 static void fill_factors(uint64_t factors[2], unsigned blocks)
 {
     factors[0] = power(8 * BLOCK * blocks + 31);
@@ -214,7 +214,7 @@ static uint32_t copy_by_lanes(uint32_t crc, uint8_t *to, const uint8_t *bytes, s
     if (whole > 0)
         crc = two_at_once ? copy_wide(crc, to + head, bytes + head, whole)
                           : copy_narrow(crc, to + head, bytes + head, whole);
-    _mm_sfence(); /* what went past the cache is there before what is written next */
+    _mm_sfence(); /* stores past the cache must be visible before later writes */
     return copy_words(crc, to + head + whole, bytes + head + whole, rest);
 }
 #endif

@@ -73,8 +73,8 @@ struct doc *doc_need_object(struct arena *arena, struct doc *object, const char 
 struct doc *doc_try_new(struct arena *arena, enum doc_kind kind); /* NULL: beyond the limit */
 bool doc_try_push(struct arena *arena, struct doc *array, struct doc *value);
 bool doc_try_add(struct arena *arena, struct doc *object, struct doc_member member); /* key not copied */
-/* The first member whose key stood before it already, and that earlier member; false when keys are unique.
- * O(n log n) for any keys, as an adversary may choose them. */
+/* Returns the first member whose key occurred before, and that earlier member; false: all keys are unique.
+ * O(n log n) for any keys, since an adversary may choose them. */
 bool doc_duplicate(const struct doc *object, const struct doc_member **ret_second,
                    const struct doc_member **ret_first);
 

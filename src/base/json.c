@@ -72,7 +72,7 @@ static bool read_hex4(const char *data, size_t left, uint32_t *ret_value)
     return true;
 }
 
-/* Reads what follows "\u" at `data`: a code point and the bytes it took. NULL, or why it is refused. */
+/* Reads the part behind "\u" at `data`: a code point and its length. Returns NULL, or why it is refused. */
 static const char *read_code_point(const char *data, size_t left, uint32_t *ret_code, size_t *ret_size)
 {
     uint32_t high, low;
@@ -161,8 +161,8 @@ static int skip_char(struct reader *reader)
     return 0;
 }
 
-/* The string's content (checked before by skip_char), decoded. An escape is never shorter than what it stands
- * for. */
+/* Decodes the string's content, which skip_char has checked. An escape is never shorter than the
+ * character. */
 static size_t decode(struct str raw, char *out)
 {
     size_t len = 0;

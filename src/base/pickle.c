@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "base/vec.h"
 
-/* A value and what bounding needs. Containers are made one size larger, so that the memo and the stack see
- * the same weight when it grows. */
+/* A value and its weight for the limits. Containers are made one size larger, so that the memo and the stack
+ * see the same weight when they grow. */
 struct node {
     struct doc doc;
     uint32_t weight; /* nodes that walking it visits, itself included */
@@ -71,7 +71,7 @@ static int fail_memory(struct reader *reader)
                      reader->arena->limit_bytes);
 }
 
-/* `size` bytes of argument; NULL and said so: the text ends before. */
+/* Takes `size` bytes of argument; NULL, with the error set: the text ends before. */
 static const unsigned char *take(struct reader *reader, size_t size)
 {
     if (reader->len - reader->at < size) {
@@ -101,7 +101,7 @@ static int push(struct reader *reader, struct node *node)
     return 0;
 }
 
-/* A new value on the stack; NULL and said so: a limit. */
+/* Pushes a new value on the stack; NULL, with the error set: a limit. */
 static struct node *make(struct reader *reader, enum doc_kind kind)
 {
     struct node *node = arena_try_alloc(reader->arena, sizeof *node);
@@ -133,7 +133,7 @@ static int make_bool(struct reader *reader, bool value)
     return 0;
 }
 
-/* Two's complement, least byte first, of any length; what does not fit 64 bits is refused. */
+/* Reads a number in two's complement, least byte first, of any length; refuses more than 64 bits. */
 static int read_long(struct reader *reader)
 {
     const unsigned char *size = take(reader, 1);

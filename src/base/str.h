@@ -40,8 +40,8 @@ static inline bool str_is(struct str a, const char *text)
 int str_compare(struct str a, struct str b); /* bytewise, shorter first; <0, 0, >0 */
 bool str_starts(struct str a, struct str prefix);
 bool str_ends(struct str a, struct str suffix);
-/* Cuts at the first `separator`: *ret_head is what stands before it, the rest comes back in *ret_tail; false
- * (and both outputs untouched) when it does not occur. */
+/* Cuts at the first `separator`: *ret_head is the part before it, *ret_tail the part behind it; false (and
+ * both outputs untouched) when it does not occur. */
 bool str_cut(struct str a, char separator, struct str *ret_head, struct str *ret_tail);
 struct str str_trim(struct str a); /* without ASCII white space at both ends */
 /* Strict decimal, whole string, with range check; false when it is not such a number. */

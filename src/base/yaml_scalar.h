@@ -24,7 +24,7 @@ struct yaml_scalar {
     bool boolean;
     int64_t integer;
     double number;
-    bool written; /* YAML_FLOAT: the text is a JSON number as it stands; otherwise it is written anew */
+    bool written; /* YAML_FLOAT: the text is already a JSON number; otherwise it is written again */
 };
 
 struct yaml_scalar yaml_resolve(struct str text);
