@@ -1,4 +1,4 @@
-/* cause.h - what an attribution (docs/faults.md) says, in words. */
+/* cause.h - puts an attribution (docs/faults.md) into words. */
 #ifndef PHX_CMD_CAUSE_H
 #define PHX_CMD_CAUSE_H
 

@@ -61,7 +61,7 @@ static int find(struct gc *gc, struct error *error)
     return rc;
 }
 
-/* Items [begin, end) are what there is of one attempt at a step: is it all? */
+/* Is the checkpoint complete whose items are [begin, end), all of one attempt at one step? */
 static int is_complete(struct gc *gc, size_t begin, size_t end, bool *ret_complete, struct error *error)
 {
     uint8_t bytes[SHARD_HEADER_SIZE];

@@ -1,8 +1,8 @@
-/* checkpoint_gc.h - phalanx checkpoint gc: what no restore can want is deleted from a folder of checkpoints
- * or an object store.
+/* checkpoint_gc.h - phalanx checkpoint gc: deletes what no restore can need from a folder of checkpoints or
+ * an object store.
  *
- * That is, where some step is complete: files of writes that did not finish and parts of checkpoints that are
- * not complete, both of steps below the newest complete one; and uploads that were begun more than a day ago.
+ * If some step is complete, gc deletes unfinished files and parts of incomplete checkpoints of steps below
+ * the newest complete one; and in any case uploads that were begun more than a day ago.
  *
  * One thread; it blocks for as long as the store takes.
  */

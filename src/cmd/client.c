@@ -147,8 +147,8 @@ void client_close(struct client *client)
             close(files[i]);
 }
 
-/* A server of plain HTTP breaks the handshake, and answers without one; what a server of TLS answers then is
- * 400, if anything. */
+/* Does the server answer without TLS? A server of plain HTTP breaks the handshake and answers without one; a
+ * TLS server then answers 400 at most. */
 static bool answers_without_tls(const struct client *client)
 {
     struct buf url BUF_CLEANUP = {0};

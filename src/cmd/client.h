@@ -1,11 +1,12 @@
-/* client.h - what the commands that talk to a controller share: options, requests, and answers as documents.
+/* client.h - options, requests, and answers as documents, for the commands that talk to a controller.
  *
  *     struct client client;
  *     int rc = client_open(&client, &options);
  *     rc = client_call(&client, &(struct client_request){.method = "GET", .path = path}, &reply);
  *     ...
  *     client_reply_done(&reply); client_close(&client);
- * A function that returns an exit code (cmd.h) other than EXIT_OK has said why on standard error.
+ *
+ * A function that returns an exit code (cmd.h) other than EXIT_OK has printed the reason on standard error.
  */
 #ifndef PHX_CMD_CLIENT_H
 #define PHX_CMD_CLIENT_H
@@ -59,10 +60,10 @@ void kind_say_unknown(struct str name); /* and the kind that was probably meant 
 /* Returns the kind whose name is nearest to `kind`, in this version if it is served in it; NULL: none is
  * near. */
 const struct kind *kind_nearest(struct str api_version, struct str kind);
-/* "jobset/x" or "jobsets.jobset.x-k8s.io/x"; false (and said so): not KIND/NAME of a known kind. */
+/* Splits "jobset/x" or "jobsets.jobset.x-k8s.io/x"; false, after a message: not KIND/NAME of a known kind. */
 bool kind_split(const char *text, const struct kind **ret_kind, struct str *ret_name);
-/* Arguments are KIND NAME... or KIND/NAME...: takes a leading KIND off them; *ret_kind is untouched without
- * one. False (and said so): the kind is unknown, or no name follows. */
+/* Arguments are KIND NAME... or KIND/NAME...: takes a leading KIND off them; without one *ret_kind is
+ * untouched. False, after a message: the kind is unknown, or no name follows. */
 bool kind_leading(char ***args, int *count, const struct kind **ret_kind);
 /* Appends the path of one object, or of the list (name empty; namespace NULL: of all). */
 void kind_path(struct buf *out, const struct kind *kind, const char *namespace_, struct str name);
@@ -102,8 +103,8 @@ int client_open(struct client *client, const struct client_options *options);
 void client_close(struct client *client);
 int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply);
 void client_reply_done(struct client_reply *reply);
-/* After a code >= 400: prints the Status, behind what was being done (may be NULL), and returns the exit
- * code that belongs to it. */
+/* After a code >= 400: prints the Status behind `doing` (what the command did; may be NULL) and returns its
+ * exit code. */
 int client_refused(const struct client_reply *reply, const char *doing);
 /* GET path; *ret_reply is the object or list. The usual exit codes. */
 int client_get(struct client *client, struct str path, struct client_reply *ret_reply);
@@ -115,16 +116,16 @@ typedef bool client_line_fn(void *context, struct str line);
 int client_stream(struct client *client, struct str path, const char *accept, int64_t timeout_ms,
                   client_line_fn *on_line, void *context, bool *ret_ended);
 
-/* config.c: server and credentials of the current context of the kubeconfig file $PHALANX_CONFIG, else of
- * $KUBECONFIG, where one of them is set. False (and said so): it cannot be used. */
+/* config.c: reads server and credentials from the current context of the kubeconfig file $PHALANX_CONFIG,
+ * else of $KUBECONFIG, if one of them is set. False, after a message: the file cannot be used. */
 bool client_read_config(struct client *client, bool server_given);
 
 /* --- watching objects -------------------------------------------------------------------------- */
 
-/* Calls `on_object` for each object there is and for each change; `type` is ADDED, MODIFIED or DELETED.
- * Before and after each list it is called with BEGIN and SYNCED (object NULL): what was not ADDED between is
+/* Calls `on_object` for each object and for each change; `type` is ADDED, MODIFIED or DELETED. Calls it with
+ * BEGIN and SYNCED (object NULL) before and after each list: objects that were not ADDED between the two are
  * gone. Lists again when the server went away or the version is too old. Ends when on_object returns false
- * (EXIT_OK), or EXIT_TIMEOUT. */
+ * (EXIT_OK), or with EXIT_TIMEOUT. */
 typedef bool watch_fn(void *context, const char *type, const struct doc *object);
 int client_watch(struct client *client, struct str list_path, struct str query, int64_t deadline_ns,
                  watch_fn *on_object, void *context);

@@ -11,7 +11,7 @@ bool cluster_file_load(const char *path, struct cluster *ret_cluster, struct buf
 
 /* The file of `phalanx up` without --cluster: clusters/mini.yaml, built in. */
 extern const char cluster_file_default[];
-/* All of FILE ("-": standard input), at most 64 MiB. False: why has been said on standard error. */
+/* Reads all of FILE ("-": standard input), at most 64 MiB. False, after a message on standard error. */
 bool cluster_file_text(const char *path, struct buf *ret_text);
 
 #endif

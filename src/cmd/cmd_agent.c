@@ -135,7 +135,7 @@ struct arguments {
     struct agent_host_options host;
     char controller[256], metrics[64];
     const char *probe_settings; /* a file; NULL: none */
-    struct arena arena;         /* of what it says */
+    struct arena arena;         /* strings of the settings */
     bool stop_tasks, help;
 };
 
@@ -363,7 +363,7 @@ static void raise_descriptor_limit(uint32_t machines)
         say("%llu descriptors are allowed, %llu are needed (ulimit -n)", (unsigned long long)limit.rlim_max,
             (unsigned long long)need);
     }
-    (void)setrlimit(RLIMIT_NOFILE, &limit); /* what is missing shows when connecting */
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* connecting reports a lack of descriptors */
 }
 
 /* Programs of the examples (`train`) are installed in PREFIX/libexec/phalanx: tasks look there last. */

@@ -1,8 +1,8 @@
-/* phalanx apply: create what does not exist, change what differs.
+/* phalanx apply: creates objects that do not exist, changes those that differ.
  *
- * As `kubectl apply` on the client's side: the last applied document is kept in an annotation (kubectl's own,
- * so both tools may be used in turn); what it had and the new one has not is removed, the rest is merged.
- */
+ * As `kubectl apply` on the client's side, the last applied document is kept in an annotation (kubectl's own,
+ * so both tools may be used in turn). Fields that it had and the new document lacks are removed, the rest is
+ * merged. */
 #include <stdio.h>
 
 #include "cmd/usage.h"
@@ -42,7 +42,8 @@ static void annotate(struct arena *arena, struct doc *object)
     doc_set(arena, annotations, STR(LAST_APPLIED), doc_new_str(arena, buf_str(&text)));
 }
 
-/* A merge patch that turns `live` into `wanted`, and takes out what `last` had and `wanted` has not. */
+/* Makes a merge patch that turns `live` into `wanted`, and removes the fields that `last` had and `wanted`
+ * lacks. */
 static struct doc *diff(struct arena *arena, const struct doc *last, const struct doc *wanted,
                         const struct doc *live)
 {

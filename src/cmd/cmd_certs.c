@@ -1,4 +1,5 @@
-/* phalanx certs: the cluster's own certificate authority, and what it issues. */
+/* phalanx certs: the cluster's own certificate authority and its certificates, tokens and kubeconfig
+ * files. */
 #include <stdio.h>
 #include <string.h>
 

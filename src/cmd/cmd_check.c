@@ -1,4 +1,4 @@
-/* phalanx check: what this machine says about its own health, once or for some rounds. */
+/* phalanx check: runs the probes on this machine, once or for some rounds. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ struct check {
     struct probes *probes;
     struct fault_table *table;
     VEC(struct found) found;
-    int worst; /* STATUS_OK ... STATUS_CRITICAL, of what happened, and of what lasts at the end */
+    int worst; /* STATUS_OK ... STATUS_CRITICAL, of events and of conditions that last at the end */
     bool unknown;
 };
 

@@ -1,5 +1,5 @@
-/* phalanx checkpoint: what a folder of checkpoints holds, whether it is whole, and its regions as a file
- * for others. */
+/* phalanx checkpoint: lists a folder of checkpoints, verifies it, and exports its regions as a file for other
+ * programs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -376,7 +376,8 @@ static int inspect(const struct options *options)
     return status;
 }
 
-/* Headers say which step is meant, and all that a list needs; then what is meant comes as a whole. */
+/* Fetches the headers first, which tell the step and all that a list needs; then the chosen step as a
+ * whole. */
 static int fetch(struct options *options, const char *folder, struct error *error)
 {
     struct shards shards;
@@ -389,7 +390,7 @@ static int fetch(struct options *options, const char *folder, struct error *erro
         options->step = set ? (int64_t)shards.list.items[set->first].step : -1;
         shards_done(&shards);
         if (!set)
-            return 0; /* said by who looks for it again */
+            return 0; /* the caller that looks for the step reports it */
     }
     return checkpoint_mirror(options->folder, folder, options->step, true, error);
 }
@@ -409,7 +410,7 @@ static int inspect_store(struct options *options)
     if (options->output && options->output[0] != '/')
         options->output = output.data;
     int rc = fetch(options, folder, &error), status = EXIT_FAILED;
-    if (rc == 0 && chdir(folder) == 0) { /* what is said of files are their keys then */
+    if (rc == 0 && chdir(folder) == 0) { /* messages about files then show their keys */
         options->folder = ".";
         status = inspect(options);
         rc = chdir(here);

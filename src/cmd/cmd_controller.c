@@ -269,7 +269,7 @@ static int run(struct command *command)
     uv_loop_init(&loop);
     if (controller_new(&loop, &command->options, &controller, &error) < 0) {
         say("%s", error.text);
-        uv_run(&loop, UV_RUN_DEFAULT); /* what was begun is closing */
+        uv_run(&loop, UV_RUN_DEFAULT); /* lets handles finish closing */
         uv_loop_close(&loop);
         return 1;
     }

@@ -32,7 +32,7 @@ static const char drain_usage[] =
     "      --timeout DURATION of all of it, such as 30s or 5m (default: no limit)\n" CLIENT_HELP
         CLIENT_EXIT_HELP;
 
-enum { AGAIN_NS = 1000000000 }; /* after a refusal, when nothing changes meanwhile */
+enum { AGAIN_NS = 1000000000 }; /* the pause after a refusal, if nothing changes */
 
 struct nodes_command {
     struct client client;
@@ -116,7 +116,7 @@ static bool on_change(void *context, const char *type, const struct doc *object)
     return strcmp(type, "BEGIN") == 0 || strcmp(type, "ADDED") == 0 || strcmp(type, "SYNCED") == 0;
 }
 
-/* Each pod that is on the node now; *ret_refused: so many must stay for now. */
+/* Evicts each pod that is on the node now; *ret_refused: how many must stay for now. */
 static int evict_all(struct nodes_command *command, struct str list, size_t *ret_refused)
 {
     struct client_reply reply;

@@ -1,4 +1,4 @@
-/* phalanx describe: one object for people, with what happened to it. */
+/* phalanx describe: one object for people, with its events. */
 #include <stdio.h>
 
 #include "base/yaml.h"

@@ -45,7 +45,7 @@ struct folder {
     size_t read, refused, lines;
 };
 
-/* 0, or 1: help was shown, -1: said so. */
+/* Returns 0; 1 if help was shown; -1 after a message. */
 static int parse(struct diagnose_options *options, int argc, char **argv)
 {
     static const struct option known[] = {
@@ -62,7 +62,7 @@ static int parse(struct diagnose_options *options, int argc, char **argv)
     int64_t number;
     while ((option = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "vo:", known, NULL)) != -1) {
         switch (option) {
-        case 'O': /* the agent's: what a task on this machine recorded */
+        case 'O': /* for agents: the records of a task on this machine */
             options->order = optarg;
             return 0;
         case 'r':
@@ -166,7 +166,7 @@ static FILE *open_file(const struct diagnose_options *options, struct str name)
     return file;
 }
 
-/* All of it; false: said so. */
+/* Reads the whole file; false after a message. */
 static bool read_file(const struct diagnose_options *options, struct str name, struct buf *bytes)
 {
     size_t part = 1 << 16, got = 1;
@@ -189,7 +189,8 @@ static bool read_file(const struct diagnose_options *options, struct str name, s
     return !failed && bytes->len <= FILE_BYTES_MAX;
 }
 
-/* A dump that cannot be read is one that its rank did not leave: it is said, and the others are judged. */
+/* Takes a dump. One that cannot be read counts as a dump that its rank did not leave: a message names it, and
+ * the others are judged. */
 static void take_dump(const struct diagnose_options *options, struct folder *folder, const struct file *file,
                       struct flight *flight, struct buf *bytes)
 {
@@ -368,7 +369,7 @@ static int collect(const char *text)
     return EXIT_OK;
 }
 
-/* KIND/NAME of what runs, and no folder of that name. */
+/* Is the name KIND/NAME of a running job, and not a folder? */
 static bool is_live(const char *name)
 {
     struct str kind, rest, text = str_from(name);

@@ -1,4 +1,4 @@
-/* phalanx ettr: what failures cost a job of a given size, and how often it should save. */
+/* phalanx ettr: estimates what failures cost a job of a given size, and how often it should save. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

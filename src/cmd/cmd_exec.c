@@ -100,7 +100,7 @@ static void write_all(int fd, struct str bytes)
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return; /* nobody reads it */
+            return; /* no process reads the output */
         bytes = (struct str){bytes.data + count, bytes.len - (size_t)count};
     }
 }
@@ -173,7 +173,8 @@ static int wait_for(struct session *session, short events)
     return poll(&fd, 1, 30000);
 }
 
-/* The answer's head up to its empty line; what follows it goes on as frames. False: it broke off. */
+/* Reads the answer's head up to its empty line; the bytes behind it are frames. False: the connection
+ * broke. */
 static bool read_head(struct session *session, struct buf *head, struct buf *ret_rest)
 {
     static char chunk[CHUNK_BYTES];
@@ -239,7 +240,8 @@ static void read_input(struct session *session)
     }
 }
 
-/* Input is read when what came before has been sent, so that the command's own pace holds it up. */
+/* Relays input and output. Reads input only when earlier input has been sent, so that the command's pace
+ * limits it. */
 static void relay(struct session *session)
 {
     while (!session->over) {
@@ -269,7 +271,7 @@ static void make_raw(struct session *session)
     put_size(session);
 }
 
-/* The command's exit code, or what went wrong. */
+/* Returns the command's exit code, or an own one after a message. */
 static int result(struct session *session)
 {
     ARENA_CLEANUP struct arena arena = {0};

@@ -1,4 +1,4 @@
-/* phalanx explain: why a JobSet restarted or ended, and what that cost, from what its object says. */
+/* phalanx explain: why a JobSet waits, restarted or ended, and the cost, from the JobSet's status. */
 #include <stdio.h>
 
 #include "cmd/usage.h"
@@ -85,7 +85,7 @@ static void put_line(struct buf *out, const char *heading, struct str text)
     buf_add_char(out, '\n');
 }
 
-/* Something else that was seen: a fault, or what a rank said. */
+/* Prints another observation: a fault, or a line of a rank. */
 static void put_other(struct buf *out, const char *heading, const char *what, const struct doc *found,
                       const char *key)
 {

@@ -151,7 +151,7 @@ static bool take_option(struct arguments *arguments, int option, const char *val
     }
 }
 
-/* EXIT_USAGE (and said so); -1: go on. */
+/* Returns EXIT_USAGE after a message; -1: go on. */
 static int parse(struct arguments *arguments, int argc, char **argv)
 {
     int option, index;
@@ -311,7 +311,7 @@ static int hit(struct ground *ground, const struct arguments *arguments, enum in
 {
     struct injected done = {0};
     int rc = inject_do(ground, action, &arguments->how, targets, &done);
-    bool told = ground->where == GROUND_API && !done.count; /* by what the machines answered */
+    bool told = ground->where == GROUND_API && !done.count; /* as far as machines have answered */
     bool some = rc == EXIT_FAILED && action == ACTION_KILL && done.at_ns; /* the others have ended */
     if ((rc == EXIT_OK || some || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE)) && !told)
         tell(arguments, action, &done);

@@ -69,7 +69,7 @@ static void put_table(struct buf *out, struct doc *const *items, size_t count)
     table_done(&table);
 }
 
-/* Sorts the list and leaves those away that nobody asked for. */
+/* Sorts the list and drops the machines that were not asked for. */
 static void arrange(struct doc *list, bool all)
 {
     size_t kept = 0;

@@ -143,7 +143,7 @@ static struct core *state_before(struct store *store, uint64_t from)
     return NULL;
 }
 
-/* Applies what was printed; a record that cannot be applied ends the names, not the list. */
+/* Applies the printed record; a record that cannot be applied ends the names, not the list. */
 static void follow(struct core **core, struct event *event, const struct store_record *record,
                    struct effects *effects)
 {

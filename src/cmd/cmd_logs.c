@@ -31,7 +31,7 @@ struct reading {
     struct logging *logging;
     CURL *curl;
     struct str uid, rank; /* in logging->arena */
-    int64_t began_attempt; /* of the process whose log this is */
+    int64_t began_attempt; /* the attempt in which the process of this log began */
     bool earlier;          /* the log of a process that had the place of this pod before */
     struct buf line, refusal;
     bool done;
@@ -50,7 +50,7 @@ struct logging {
     CURLM *multi;
     VEC(struct reading *) readings;
     struct buf selector; /* empty: one pod */
-    struct str jobset;   /* whose end ends following; empty: none */
+    struct str jobset;   /* following ends with this jobset; empty: never */
     int result;
 };
 
@@ -195,7 +195,7 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
     buf_done(&reading->refusal);
 }
 
-/* Reads what processes wrote that began in the place of the pod before its own. Each log is kept under the
+/* Reads the logs of processes that began in the place of the pod before its own. Each log is kept under the
  * attempt in which its process began, and may reach into later ones. */
 static void start_earlier(struct logging *logging, const struct doc *pod)
 {
@@ -221,7 +221,7 @@ static void read_restarts(struct logging *logging)
     client_reply_done(&reply);
 }
 
-/* Starts reading the pods that have begun since; at first, what there was before them too. */
+/* Starts reading the pods that have begun since the last call; in the first call also earlier logs. */
 static int relist(struct logging *logging, size_t *ret_pods)
 {
     struct buf path BUF_CLEANUP = {0};

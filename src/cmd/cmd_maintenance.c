@@ -32,7 +32,7 @@ struct holding {
     struct client_options options;
     const char *reason;
     bool end, json;
-    const char *length; /* DURATION; NULL: only show what is in force */
+    const char *length; /* DURATION; NULL: only show the holds in force */
     int64_t timeout_ns;
 };
 
@@ -286,7 +286,7 @@ static bool take_option(struct holding *holding, int letter)
     }
 }
 
-/* What is said about it; NULL: it can be used. */
+/* Returns the message about wrong arguments; NULL: they can be used. */
 static const char *wrong_words(struct holding *holding, int count, char **words)
 {
     int64_t length_ns;

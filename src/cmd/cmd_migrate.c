@@ -1,5 +1,5 @@
-/* phalanx migrate: the ranks on a machine go elsewhere, while their jobs run on. A Maintenance whose notice
- * begins now says it to the controller (docs/repair.md). */
+/* phalanx migrate: moves the ranks on a machine elsewhere while their jobs run on, by creating a Maintenance
+ * whose notice begins now (docs/repair.md). */
 #include <stdio.h>
 #include <time.h>
 

@@ -57,7 +57,7 @@ static struct doc *same_again(struct arena *arena, const struct doc *old)
     return object;
 }
 
-/* The one document of the file, which must be of this kind and name. NULL, and said: it is not. */
+/* Returns the one document of the file, which must be of this kind and name; NULL after a message. */
 static struct doc *from_file(struct rerun *rerun, struct arena *arena)
 {
     if (!files_read(rerun->file, &rerun->docs))

@@ -1,4 +1,4 @@
-/* phalanx top: what the chips are doing. */
+/* phalanx top: jobsets and machines with their chips, steps and shares of chip-seconds. */
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -270,7 +270,7 @@ static void add_jobset(struct text_table *table, const struct row *row)
         add_share(table, owners, owners_shown[i], all);
 }
 
-/* Cut to `columns` and `lines`, with what was left out. */
+/* Prints the jobsets, cut to `columns` and `lines`, and what was left out. */
 static void put_jobsets(struct buf *out, const struct row_list *list, int columns, int lines)
 {
     static const char *const names[] = {"NAMESPACE", "JOBSET",  "STATE",  "RESTARTS", "CHIPS",

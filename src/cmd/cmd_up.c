@@ -189,7 +189,7 @@ static void judge_machine(uv_timer_t *timer)
 static void on_controller_exit(struct up *up, int64_t status, int signal_number)
 {
     if (!up->up && signal_number == 0 && status != 0) {
-        stop(up, 1); /* it has said why */
+        stop(up, 1); /* the controller has printed the reason */
         return;
     }
     say(up, "controller ended (%s %lld); starting it again", signal_number ? "signal" : "status",
@@ -378,7 +378,7 @@ static void announce(struct up *up)
     write_text(up, "ready", path);
 }
 
-/* The controller said which ports it has; the first time, the machines are started. */
+/* The controller has announced its ports; the first time, starts the machines. */
 static void controller_ready(struct up *up)
 {
     unsigned api_port, agent_port;
@@ -474,8 +474,8 @@ static bool failed(const char *path)
     return false;
 }
 
-/* DATA/machines: a folder, or with --state-dir a link to that one, so that all who look for a machine's state
- * find it in one place. */
+/* Makes DATA/machines: a folder, or with --state-dir a link to that folder, so that every program finds a
+ * machine's state in one place. */
 static bool make_state_folder(const struct up *up)
 {
     char path[PATH_BYTES + 32], target[PATH_BYTES], now[PATH_BYTES];
@@ -494,8 +494,8 @@ static bool make_state_folder(const struct up *up)
     return false;
 }
 
-/* Each agent would keep what its tasks hold in memory for its next life. A cluster here has none when it
- * ends. */
+/* Makes the folder in memory that agents use. Agents would keep it for their next life; a cluster here
+ * removes it when it ends. */
 static void make_memory(struct up *up)
 {
     keeper_memory(up->data, up->memory);
@@ -519,7 +519,7 @@ static bool make_folders(struct up *up, const char *data)
     return true;
 }
 
-/* Credentials for everybody; those that are there and last stay. */
+/* Makes credentials for the controller, the agents and the user; valid ones stay. */
 static bool make_credentials(struct up *up)
 {
     char host[128], name[NAME_MAX_BYTES + 1];

@@ -23,7 +23,7 @@ struct waiting {
     struct client client;
     struct client_options options;
     enum goal goal;
-    struct str name, value; /* condition or path; what it must be */
+    struct str name, value; /* the condition or path, and the wanted value */
     bool has_value, has_goal, failed, seen, gone;
     int64_t timeout_ns, deadline_ns;
 };

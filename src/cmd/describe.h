@@ -6,7 +6,7 @@
 
 /* Is the event about this object, or about a Job or Pod of it? Not about one that had its name before. */
 bool describe_is_about(const struct doc *event, const struct kind *kind, const struct doc *object);
-/* Appends the events of the object (describe_events.c); what the server answers in error is said. */
+/* Appends the events of the object (describe_events.c); prints an error of the server. */
 void describe_events(struct client *client, struct buf *out, const struct kind *kind,
                      const struct doc *object);
 

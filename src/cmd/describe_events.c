@@ -39,7 +39,8 @@ static bool is_of_jobset(const struct doc *jobset, struct str name, struct str o
     return false;
 }
 
-/* The names of Jobs and Pods that are gone say whose they are, and none is older than its JobSet. */
+/* Is the event about the object? Names of deleted Jobs and Pods tell to which JobSet they belonged, and no
+ * event of a JobSet is older than it. */
 bool describe_is_about(const struct doc *event, const struct kind *kind, const struct doc *object)
 {
     struct str name = doc_text(object, "metadata.name"), its = doc_text(event, "involvedObject.name");

@@ -1,5 +1,5 @@
-/* diagnose.h - what phalanx diagnose of a folder (cmd_diagnose.c) and of a running job (diagnose_live.c)
- * share. */
+/* diagnose.h - parts that phalanx diagnose of a folder (cmd_diagnose.c) and of a running job
+ * (diagnose_live.c) share. */
 #ifndef PHX_CMD_DIAGNOSE_H
 #define PHX_CMD_DIAGNOSE_H
 

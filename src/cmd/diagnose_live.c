@@ -104,7 +104,7 @@ static int save_file(const struct asking *asking, const char *name, struct str t
     return good ? EXIT_OK : EXIT_FAILED;
 }
 
-/* Dumps that phalanx diagnose DIR reads, and all that was said. */
+/* Saves the dumps in a form that phalanx diagnose DIR reads, and everything else that was reported. */
 static int save_part(const struct asking *asking, const struct hang_part *part)
 {
     struct arena arena ARENA_CLEANUP = {0};

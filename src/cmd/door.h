@@ -1,4 +1,4 @@
-/* door.h - faults.sock, at which this machine's agent hears what daemons see of the machine
+/* door.h - faults.sock, the socket at which daemons report faults of a machine to its agent
  * (host/agent/faults.c; docs/faults.md).
  */
 #ifndef PHX_CMD_DOOR_H
@@ -18,7 +18,7 @@ struct door_report {
 };
 /* The socket of the agent whose state directory this is. */
 void door_path(const char *state, char ret_path[AGENT_SOCKET_PATH_MAX + 1]);
-/* ERROR_UNAVAILABLE: nobody answers there; ERROR_INVALID: refused, and why. */
+/* Reports a fault. ERROR_UNAVAILABLE: no agent answers; ERROR_INVALID: refused, with the reason. */
 int door_report(const char *path, const struct door_report *report, struct error *error);
 
 #endif

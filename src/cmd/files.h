@@ -15,14 +15,15 @@ struct file_docs {
 };
 
 /* Reads FILE, every *.yaml, *.yml and *.json of a directory (in the order of their names), or "-". The
- * members of a `kind: List` come one by one. False: it was said why, as FILE:LINE:COLUMN: message. */
+ * members of a `kind: List` come one by one. False, after a message of the form FILE:LINE:COLUMN: message. */
 bool files_read(const char *path, struct file_docs *docs);
 void files_done(struct file_docs *docs);
 
 /* Checks one document as the server would: types, rules, unknown fields. False: each mistake was printed as
  * FILE:LINE:COLUMN: path: message. */
 bool file_doc_check(const struct file_doc *file, bool strict);
-/* Says where and why a document whose `kind` is NULL is not served, and what was probably meant. */
+/* Prints where and why a document whose `kind` is NULL is not served, and the kind that was probably
+ * meant. */
 void file_doc_not_served(const struct file_doc *file);
 
 #endif

@@ -9,9 +9,9 @@
 #ifndef PHX_CMD_FULL_H
 #define PHX_CMD_FULL_H
 
-/* Remembers what the process was started with; main calls this first. */
+/* Remembers the arguments of the process; main calls this first. */
 void full_begin(char **argv);
-/* Goes on as phalanx-full. Returns only when that cannot be started, and has said why: an exit code. */
+/* Goes on as phalanx-full. Returns an exit code, after a message, only if that program cannot be started. */
 int full_run(void);
 
 #endif

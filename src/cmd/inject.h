@@ -1,7 +1,7 @@
-/* inject.h - what the parts of `phalanx inject` share: the cluster that things are done to, who is meant by a
- * selector now, doing and undoing, and running a scenario. The cluster is one on this computer
- * (`phalanx up --data`), one that is reached by its API, whose agents are sent orders, or, where an agent has
- * started this program to carry out such an order, this machine.
+/* inject.h - shared by the parts of `phalanx inject`: the cluster, the objects that a selector means now,
+ * injecting and undoing, and running a scenario. The cluster is one on this computer (`phalanx up --data`),
+ * or one behind an API, whose agents are sent orders; if an agent has started this program to carry out such
+ * an order, it is this machine.
  *
  *     struct ground ground;
  *     if (ground_open(&ground, data, job) == EXIT_OK) {
@@ -10,7 +10,9 @@
  *         inject_do(&ground, action, &how, &targets, &done);
  *         ground_close(&ground);
  *     }
- * Functions that return an exit code other than EXIT_OK have said why on standard error. One thread.
+ *
+ * Functions that return an exit code other than EXIT_OK have printed the reason on standard error. One
+ * thread.
  */
 #ifndef PHX_CMD_INJECT_H
 #define PHX_CMD_INJECT_H
@@ -45,7 +47,7 @@ struct ground_machine {
     bool injection; /* its agent takes orders to break things */
 };
 enum { ORDER_NAME_MAX = 64 };
-/* An order that stands in a cluster that is reached by its API. */
+/* An order in force in a cluster behind an API. */
 struct remote_standing {
     char name[ORDER_NAME_MAX], machine[TARGET_NAME_MAX];
     enum inject_action action;
@@ -60,19 +62,19 @@ enum ground_kind {
 struct ground {
     enum ground_kind where;
     char data[PATH_MAX];
-    char memory[PATH_MAX];     /* GROUND_MACHINE: what its tasks hold in memory; empty: nothing */
-    pid_t agent;               /* GROUND_MACHINE: who has started this program */
+    char memory[PATH_MAX];     /* GROUND_MACHINE: the tasks' folder in memory; empty: none */
+    pid_t agent;               /* GROUND_MACHINE: the agent that has started this program */
     struct str order;          /* GROUND_MACHINE: name of the injection that is carried out */
-    int64_t until_ns;          /* GROUND_MACHINE: what stands is undone then, since 1970 */
+    int64_t until_ns;          /* GROUND_MACHINE: when a lasting injection is undone, since 1970 */
     char job[TARGET_NAME_MAX]; /* "namespace/name" that selectors mean without one; empty: none */
     struct client client;
     struct rng rng;
     double max_share;  /* of all machines that one injection may hit without `sure` */
-    bool sure, silent; /* silent: nobody is told that it was on purpose */
+    bool sure, silent; /* silent: the controller is not told that it was on purpose */
     bool patient;      /* a controller that does not answer is asked again, for some seconds */
     VEC(struct ground_pod) pods;
     VEC(struct ground_machine) machines;
-    remote_list standing; /* GROUND_API: what was ordered here, for remote_heal_run */
+    remote_list standing; /* GROUND_API: orders of this process, for remote_heal_run */
     struct arena arena;
 };
 
@@ -86,12 +88,13 @@ void ground_state(const struct ground *ground, const char *machine, char ret_pat
 void ground_close(struct ground *ground);
 /* Asks the API which machines and Pods there are. */
 int ground_look(struct ground *ground);
-/* Adds those that the selector means now; looks again by itself. EXIT_NOT_FOUND: there is none. A rack or
- * cube is meant by its label ("pod-1.rack-1") or its own name ("rack-1"); EXIT_USAGE: several have that. */
+/* Adds the objects that the selector means now; looks at the cluster again by itself. EXIT_NOT_FOUND: there
+ * is none. A rack or cube is named by its label ("pod-1.rack-1") or its own name ("rack-1"); EXIT_USAGE:
+ * several have that name. */
 int ground_resolve(struct ground *ground, const struct inject_selector *selector, target_list *targets);
-/* Says that nothing is there which `selector` (the user wrote `text`) means; of racks and cubes which there
- * are. For EXIT_NOT_FOUND of ground_resolve, which is silent about all but machines and agents of a name:
- * what a scenario waits for may come. */
+/* Prints that no object matches `selector` (the user wrote `text`); for racks and cubes also which there are.
+ * For EXIT_NOT_FOUND of ground_resolve, which prints a message only for machines and agents of a name: an
+ * object that a scenario waits for may still come. */
 void ground_say_missing(const struct ground *ground, const struct inject_selector *selector,
                         const char *text);
 /* How many different machines they are on. */
@@ -106,9 +109,9 @@ bool ground_memory_of(const struct ground *ground, const char *machine, char ret
 /* inject_act.c */
 struct injected {
     size_t count;         /* processes (killed ones have ended), control groups, files or faults */
-    const char *noun;     /* of what was counted, one: "process" */
+    const char *noun;     /* singular of the counted things: "process" */
     int64_t at_ns;        /* since 1970 */
-    VEC(int64_t) records; /* of what stands: numbers for inject_heal */
+    VEC(int64_t) records; /* numbers of lasting injections, for inject_heal */
 };
 /* Does it to all targets in one moment, after having told the controller that it is done on purpose. Refuses
  * when too many machines would be hit. `keeper`: slowing a CPU needs a process that does it; a child is made
@@ -116,9 +119,9 @@ struct injected {
 int inject_do(struct ground *ground, enum inject_action action, const struct inject_how *how,
               const target_list *targets, struct injected *ret);
 void injected_done(struct injected *done);
-/* Undoes what stands under this number; twice is as once. */
+/* Undoes the injection of this number; a second call does nothing. */
 int inject_heal(struct ground *ground, int64_t record);
-/* The numbers of all that stands, in order. */
+/* The numbers of all injections in force, in order. */
 typedef VEC(int64_t) record_list;
 void inject_standing(const struct ground *ground, record_list *ret_records);
 struct standing {
@@ -132,12 +135,13 @@ void inject_print_standing(const struct ground *ground, bool json);
 
 /* inject_kill.c */
 void inject_processes(const struct ground *ground, const target_list *targets, pid_list *ret_pids);
-/* To all of them; agents come last. -1 (and said so): some may not be sent it. */
+/* Signals all of them, agents last. -1, after a message: some may not be signalled. */
 int inject_signal(const pid_list *pids, int number);
-/* Kills the targets' processes and sees them end. EXIT_FAILED (and said which): some live on. */
+/* Kills the targets' processes and waits for their end. EXIT_FAILED, after a message that names them: some
+ * live on. */
 int inject_kill(const struct ground *ground, const target_list *targets, struct injected *ret);
 
-/* inject_harm.c: the actions that are no signals. They count what they hit in *count and add to `paths` what
+/* inject_harm.c: the actions other than signals. They count what they hit in *count and add to `paths` what
  * undoing needs. */
 typedef VEC(char *) path_list; /* on the heap */
 void path_list_done(path_list *paths);
@@ -149,30 +153,31 @@ int harm_oom(const struct ground *ground, const struct target *target, size_t *c
 /* A fault is reported (or with `recover` taken back); the code that was used in *code. */
 int harm_report(struct ground *ground, enum inject_action action, const struct target *target,
                 const struct inject_how *how, bool recover, size_t *count);
-/* Tells the controller that what comes is on purpose. Nothing is lost where nobody answers but the note. */
+/* Tells the controller that the coming fault is on purpose. If the controller does not answer, only the note
+ * is lost. */
 void harm_note(struct ground *ground, enum inject_action action, const target_list *targets);
 /* Stops and continues the target's processes in turns until SIGTERM; never returns. */
 void harm_slow(const struct ground *ground, const struct target *target, uint32_t percent)
     __attribute__((noreturn));
-/* A machine whose power failed has nothing in its memory. */
+/* Clears the memory of a machine whose power failed. */
 void harm_memory(const struct ground *ground, const char *machine);
 
 /* inject_remote.c: in a cluster that is reached by its API. */
 int remote_do(struct ground *ground, enum inject_action action, const struct inject_how *how,
               const target_list *targets, struct injected *ret); /* inject_do, but for its guard */
 int remote_heal(struct ground *ground, char **names, int count); /* or "all" */
-int remote_heal_run(struct ground *ground); /* what remote_do was asked for since the start and may stand */
+int remote_heal_run(struct ground *ground); /* undoes the orders of this process that may still be in force */
 int remote_print_standing(struct ground *ground, bool json);
 
-/* A process in a session of its own that says nothing and outlives this one: 0 in it, its number here; -1
- * (and said so): there is none. */
+/* Forks a silent process in a session of its own that outlives this one. Returns 0 in it and its pid here; -1
+ * after a message. */
 pid_t inject_keeper(void);
 
-/* inject_order.c: what an agent has started this program for. */
+/* inject_order.c: the order for which an agent has started this program. */
 struct order_options {
     const char *body;    /* the order: JSON, docs/inject.md */
     const char *machine; /* this one's name */
-    const char *memory;  /* folder of what its tasks hold in memory; "none" */
+    const char *memory;  /* the tasks' folder in memory; "none" */
 };
 int inject_order(const struct order_options *options);
 

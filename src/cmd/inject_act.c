@@ -1,5 +1,5 @@
-/* Doing, and undoing what stands: a record of each such thing is a file DIR/injections/N.json, so that any
- * later `phalanx inject heal` finds it. */
+/* Injecting, and undoing what lasts: each lasting injection has a record in a file DIR/injections/N.json, so
+ * that any later `phalanx inject heal` finds it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -109,7 +109,7 @@ static void write_record(struct buf *out, const struct record *record)
     buf_add_char(out, '\n');
 }
 
-/* The number that it got; 0 (and said so): it could not be kept. */
+/* Returns the number of the new record; 0, after a message: it could not be written. */
 static int64_t keep_record(const struct ground *ground, const struct record *record)
 {
     char path[PATH_MAX + 64];
@@ -411,7 +411,7 @@ static int guard(const struct ground *ground, const target_list *targets)
 {
     size_t hit = ground_machines_hit(targets), all = machines_in(ground);
     if (ground->where == GROUND_MACHINE)
-        return EXIT_OK; /* whoever sent the order has counted */
+        return EXIT_OK; /* the sender of the order has counted */
     if (ground->sure || hit <= 1 || (double)hit <= ground->max_share * (double)all)
         return EXIT_OK;
     say("%zu of %zu machines would be hit, more than %.0f %%: raise --max-share, or give --yes", hit, all,

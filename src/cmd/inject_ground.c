@@ -116,7 +116,7 @@ static void take_pod(struct ground *ground, const struct doc *pod)
     vec_push(&ground->pods, found);
 }
 
-/* The list at `path`; asked for again while nobody answers and the caller is patient. */
+/* Gets the list at `path`; a patient caller asks again while no controller answers. */
 static int list(struct ground *ground, const char *path, struct client_reply *ret)
 {
     int64_t until_ns = client_clock() + PATIENCE_S * NS_PER_SECOND;
@@ -202,8 +202,8 @@ static bool rack_is(const char *rack, struct str name)
     return name.len == len || rack[len - name.len - 1] == '.';
 }
 
-/* The racks and cubes of which `name` is the name, each once; all of them if it is empty. One whose whole
- * label it is comes alone. */
+/* Finds the racks and cubes called `name`, each once; all of them if it is empty. One whose whole label is
+ * `name` comes alone. */
 static void find_racks(const struct ground *ground, struct str name, rack_list *ret_racks)
 {
     vec_clear(ret_racks);
@@ -259,8 +259,8 @@ void ground_say_missing(const struct ground *ground, const struct inject_selecto
     vec_done(&racks);
 }
 
-/* A switch that is no machine's own serves those of a rack or cube, whose name it has: the model knows no
- * other. */
+/* A switch that belongs to no machine serves the machines of a rack or cube, whose name it has: the model
+ * knows no other. */
 static int add_part(const struct ground *ground, const struct inject_selector *selector, target_list *targets)
 {
     bool own = selector->part.len > 0;
@@ -347,7 +347,7 @@ static int resolve_pod(struct ground *ground, const struct inject_selector *sele
             add_of_pod(ground, selector, &ground->pods.items[i], targets);
             return EXIT_OK;
         }
-    pid_list pids = {0}; /* one that the controller knows no more, or that nobody can be asked about */
+    pid_list pids = {0}; /* a machine that the controller does not know any more, or that cannot be asked */
     if (ground->where == GROUND_UP)
         ground_processes(ground, &target, &pids);
     bool any = pids.len > 0;
@@ -498,7 +498,7 @@ struct seeking {
     const struct ground *ground;
     const char *label;        /* of the shim */
     pid_t shim;               /* the one that was found; 0: none */
-    char mark[PATH_MAX + 32]; /* in the environment of what it keeps; a '/' at its end: so it begins */
+    char mark[PATH_MAX + 32]; /* found in the environment of its processes; a '/' at its end: a prefix */
     pid_list *pids;
     bool agents; /* agents alone */
 };
@@ -549,8 +549,8 @@ static void seek_task(void *context, pid_t pid)
         add_process(seeking->pids, pid);
 }
 
-/* A task may work elsewhere, and hide its environment from what it makes; but it has a parent. Processes of
- * `phalanx inject` are left out: what an agent was ordered to do outlives it. */
+/* Finds tasks by their parents: a task may work elsewhere, and hide its environment from its children. Leaves
+ * out processes of `phalanx inject`: an ordered injection outlives its agent. */
 static void seek_child(void *context, pid_t pid)
 {
     struct seeking *seeking = context;

@@ -83,7 +83,7 @@ int harm_cut(const struct ground *ground, const struct target *target, const str
     for (size_t i = 0; i < pids.len; i++)
         if (inject_cgroup_of(pids.items[i], path))
             add_path(&groups, path);
-    ground_processes(ground, target, &again); /* those too that were born meanwhile */
+    ground_processes(ground, target, &again); /* also processes that were born in the meantime */
     for (size_t i = 0; i < groups.len && rc == EXIT_OK; i++) {
         pid_t other = stranger(groups.items[i], &again);
         if (other) {
@@ -376,7 +376,7 @@ void harm_note(struct ground *ground, enum inject_action action, const target_li
                                   .chip = -1,
                                   .timeout_ms = NOTE_MS},
                  false) != EXIT_OK)
-            return; /* nobody answers: the next ones would only take time */
+            return; /* no answer: further requests would only take time */
     }
 }
 

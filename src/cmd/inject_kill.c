@@ -23,7 +23,7 @@ struct victim {
 };
 struct killing {
     VEC(struct victim) victims; /* that were sent the signal and may live */
-    uint64_t began;             /* of those that were missed none started later */
+    uint64_t began;             /* none of the missed processes started later */
     int64_t deadline_ns;
     size_t ended, left; /* left: those that live on */
 };
@@ -76,7 +76,7 @@ static int stop_all(const struct ground *ground, const target_list *targets, pid
     do {
         before = pids->len;
         if (inject_signal(pids, SIGSTOP) < 0) {
-            (void)inject_signal(pids, SIGCONT); /* those that it reached go on */
+            (void)inject_signal(pids, SIGCONT); /* the stopped ones go on */
             return -1;
         }
         inject_processes(ground, targets, pids);
@@ -132,7 +132,7 @@ static void await_all(struct killing *killing)
     vec_clear(&killing->victims);
 }
 
-/* Agents, or all others; then what of them was missed, until nothing is left or one lives on. */
+/* Kills agents, or all others; then the processes that were missed, until none is left or one lives on. */
 static void kill_those(struct killing *killing, const struct ground *ground, const target_list *targets,
                        pid_list *pids, bool agents)
 {
@@ -156,7 +156,7 @@ int inject_kill(const struct ground *ground, const target_list *targets, struct 
     inject_processes(ground, targets, &pids);
     int rc = stop_all(ground, targets, &pids);
     for (size_t i = 0; i < targets->len && rc == 0 && pids.len; i++)
-        if (targets->items[i].kind == INJECT_MACHINE) /* now: those that come after find nothing */
+        if (targets->items[i].kind == INJECT_MACHINE) /* now: later processes find nothing */
             harm_memory(ground, targets->items[i].name);
     ret->at_ns = client_wall();
     killing.began = processes_now();

@@ -1,12 +1,12 @@
-/* An order of the controller, carried out on this machine (docs/inject.md): the machine's agent has started
- * this program for it, in its state directory, as an errand. What is said on standard output is the answer.
+/* Carries out an order of the controller on this machine (docs/inject.md). The machine's agent has started
+ * this program for it, in its state directory, as an errand; standard output is the answer.
  *
- * Carried out once: an agent that dies of an order gets it again from the controller when it comes back, so
- * each order leaves a mark, injections/NAME.done, before anything is done.
+ * An order is carried out once. An agent that dies of an order gets it again from the controller when it
+ * comes back, so each order leaves a mark, injections/NAME.done, before anything is done.
  *
- * What stands is undone by a process of its own that outlives the order, and the agent too, which may be what
- * stands still. If it dies as well the agent undoes what is left (host/agent/injections.c). Whoever undoes
- * says so to the agent: the Fault that the controller opened is over then. */
+ * A process of its own undoes a lasting injection. It outlives the order, and the agent too, which may be the
+ * stopped process. If it dies as well, the agent undoes what is left (host/agent/injections.c). Whichever
+ * process undoes an injection tells the agent, which ends the Fault that the controller opened. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ enum { STANDING_MAX = 16, MARK_KEPT_S = 24 * 3600 };
 
 struct order {
     struct str name, action, object;
-    enum inject_action what, of; /* of: what is healed; INJECT_ACTIONS: it was not said */
+    enum inject_action what, of; /* of: the action that is healed; INJECT_ACTIONS: not stated */
     struct inject_how how;
     struct target target;
 };
@@ -119,7 +119,7 @@ static int read_order(struct arena *arena, const struct order_options *options, 
     return rc < 0 ? rc : read_target(options, spec, ret, error);
 }
 
-/* Nothing stands for ever, nor without bound. */
+/* Checks that no injection lasts for ever or without bound. */
 static int check_limits(const struct ground *ground, const struct order *order, struct error *error)
 {
     record_list standing = {0};
@@ -341,8 +341,8 @@ static int carry_out(struct ground *ground, const struct order *order)
     if (done.records.len && keep(ground, order) != EXIT_OK)
         rc = EXIT_FAILED;
     if (rc != EXIT_OK)
-        (void)heal(ground, order->name); /* nothing stands that nobody undoes */
-    tell_gone(ground, &before);          /* what goes on stands still no more */
+        (void)heal(ground, order->name); /* no injection stays that no process undoes */
+    tell_gone(ground, &before);          /* continued processes are no longer stopped */
     struct buf count BUF_CLEANUP = {0};
     put_count(&count, (int64_t)done.count, done.noun);
     if (rc == EXIT_OK)

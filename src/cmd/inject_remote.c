@@ -16,8 +16,8 @@ struct asked {
     char name[ORDER_NAME_MAX], machine[TARGET_NAME_MAX];
     struct buf answer;
     bool answered, good;
-    bool quiet; /* nothing is said of a good answer */
-    bool mutes; /* who would answer is hit: that the machine is lost is an answer too */
+    bool quiet; /* print nothing for a good answer */
+    bool mutes; /* the order hits the agent that would answer: the loss of the machine counts as an answer */
 };
 typedef VEC(struct asked) asked_list;
 
@@ -59,7 +59,7 @@ static void set(struct arena *arena, struct doc *spec, const char *key, const ch
     doc_set(arena, spec, str_from(key), doc_new_str(arena, arena_str(arena, str_from(value))));
 }
 
-/* Sends it; what becomes of it is awaited. */
+/* Sends an order and adds it to those whose answers are awaited. */
 static int send_order(struct ground *ground, struct asked one, const char *action, const struct doc *spec,
                       asked_list *asked)
 {

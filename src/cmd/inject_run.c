@@ -109,8 +109,8 @@ static void note_fault(struct running *running, const struct scenario_step *step
     }
 }
 
-/* Where machines are sent orders nothing stands for ever: what has no time of its own stands as long as the
- * scenario may last, and is undone at its end. */
+/* Orders to machines must not last for ever: an injection without a time of its own lasts as long as the
+ * scenario may, and is undone at its end. */
 static struct inject_how how_of(const struct running *running, const struct scenario_step *step)
 {
     struct inject_how how = step->how;
@@ -120,7 +120,7 @@ static struct inject_how how_of(const struct running *running, const struct scen
     return how;
 }
 
-/* EXIT_NOT_FOUND: what it means is not there now. */
+/* Carries out a step. EXIT_NOT_FOUND: no object matches now. */
 static int perform(struct running *running, const struct scenario_step *step)
 {
     target_list targets = {0};
@@ -256,7 +256,7 @@ static int loop(struct running *running, bool *ret_timed_out)
         rc = EXIT_FAILED;
     int healed = heal_due(running, true);
     if (running->ground->where == GROUND_API)
-        (void)remote_heal_run(running->ground); /* what can't be reached now undoes itself in time */
+        (void)remote_heal_run(running->ground); /* unreachable machines undo it themselves in time */
     return rc == EXIT_OK ? healed : rc;
 }
 

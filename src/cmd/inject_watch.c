@@ -138,7 +138,7 @@ static void take_restart(struct job_watch *watch, const struct doc *record)
         watch->restarts.items[at] = seen;
 }
 
-/* GET of a JobSet "namespace/name"; false: nobody answers, or there is none. */
+/* Gets the JobSet "namespace/name"; false: no controller answers, or there is none. */
 static bool ask(struct ground *ground, struct str job, struct client_reply *ret)
 {
     struct str namespace_, name;
@@ -338,7 +338,7 @@ static bool holds_survivors(struct judging *judging)
     return gone == 0 && looked > 0;
 }
 
-/* "restart-process as attempt 2: ...", said of this job since the run began. */
+/* Matches "restart-process as attempt 2: ..." about this job since the run began. */
 static bool decided(const struct job_watch *watch, const struct doc *event, struct str rung)
 {
     struct str message = doc_text(event, "message"), namespace_, name;

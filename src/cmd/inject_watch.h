@@ -1,4 +1,4 @@
-/* inject_watch.h - what a scenario's run sees of its job: restarts with their times, processes that lived
+/* inject_watch.h - observes the job of a scenario's run: restarts with their times, processes that lived
  * through them, and at the end whether each expectation held. One thread; the caller owns everything. */
 #ifndef PHX_CMD_INJECT_WATCH_H
 #define PHX_CMD_INJECT_WATCH_H
@@ -43,7 +43,7 @@ struct job_watch {
 
 void job_watch_begin(struct job_watch *watch, const struct scenario *scenario, const char *job);
 void job_watch_done(struct job_watch *watch);
-/* Asks for the job once; nothing is said when nobody answers. */
+/* Asks for the job once; prints nothing when no controller answers. */
 void job_watch_look(struct job_watch *watch, struct ground *ground);
 /* A condition of the job, or its terminal state, has this name. */
 bool job_watch_condition(struct job_watch *watch, struct ground *ground, struct str job, struct str name);
@@ -54,7 +54,7 @@ void job_watch_processes(const struct job_watch *watch, struct ground *ground, c
                          process_list *ret_processes);
 /* Every restart that was seen has come to its next step, or the job has ended. */
 bool job_watch_recovered(const struct job_watch *watch);
-/* Prints what was expected and what came, and a line a fault; JSON instead where asked for. False: one
+/* Prints each expectation with its result, and a line for each fault; as JSON if wanted. False: an
  * expectation did not hold. */
 bool job_watch_report(struct job_watch *watch, struct ground *ground, uint64_t seed, bool timed_out,
                       bool json);

@@ -21,8 +21,8 @@
 #include "cmd/client.h"
 #include "cmd/processes.h"
 
-/* Processes of a cluster whose `phalanx up` has ended get this long, which is more than the usual grace of a
- * task; then they are killed. */
+/* How long processes of a cluster whose `phalanx up` has ended may live, which is more than the usual grace
+ * of a task; then they are killed. */
 #define PATIENCE_NS (60 * NS_PER_SECOND)
 
 enum { PATH_BYTES = 4096 };
@@ -82,7 +82,7 @@ bool keeper_groups(const char *data, char ret_own[INJECT_PATH_MAX], char ret_pat
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
 {
     (void)info, (void)kind, (void)at;
-    (void)remove(path); /* a file that stays is nobody's loss */
+    (void)remove(path); /* a file that cannot be removed does no harm */
     return 0;
 }
 
@@ -173,7 +173,7 @@ static _Noreturn void keep(const char *data, int tether)
     char byte;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
-        dup2(null, fd); /* whoever reads what `phalanx up` says need not wait for us */
+        dup2(null, fd); /* readers of `phalanx up`'s output need not wait for the keeper */
     setsid();
     signal(SIGHUP, SIG_IGN);
     signal(SIGINT, SIG_IGN);
@@ -242,7 +242,7 @@ static bool await_lock(int lock, int64_t deadline_ns)
         int64_t left_ns = deadline_ns - client_clock();
         if (left_ns <= 0)
             return flock(lock, LOCK_EX | LOCK_NB) == 0;
-        if (deadline_ns != INT64_MAX) { /* again each 100 ms: an alarm just before flock() wakes nobody */
+        if (deadline_ns != INT64_MAX) { /* again each 100 ms: an alarm just before flock() would be lost */
             struct itimerval timer = {.it_interval = {0, 100000},
                                       .it_value = {left_ns / NS_PER_SECOND,
                                                    left_ns % NS_PER_SECOND / NS_PER_US + 1}};

@@ -1,10 +1,10 @@
-/* keeper.h - what `phalanx up` leaves behind when it ends, however it ends.
+/* keeper.h - cleans up behind `phalanx up` when it ends, however it ends.
  *
- * A folder belongs to one `phalanx up` at a time: to the holder of the lock DATA/up.lock, in which its
- * process id stands. Before it starts anything it forks a keeper, which waits for its end at a pipe, then for
- * the end of the cluster's processes, and then removes what is of no use without them: DATA/ready, the folder
- * in memory, control groups. The keeper shares the lock, so the next `phalanx up` begins behind that.
- * Controller and agents see the end of `phalanx up` by themselves (keeper_follow).
+ * A folder belongs to one `phalanx up` at a time: the holder of the lock DATA/up.lock, which contains its
+ * process id. Before it starts anything it forks a keeper. The keeper waits for the end of `phalanx up` at a
+ * pipe, then for the end of the cluster's processes, and then removes what is useless without them:
+ * DATA/ready, the folder in memory, control groups. The keeper shares the lock, so the next `phalanx up`
+ * begins after that. Controller and agents notice the end of `phalanx up` by themselves (keeper_follow).
  */
 #ifndef PHX_CMD_KEEPER_H
 #define PHX_CMD_KEEPER_H
@@ -22,13 +22,13 @@ struct keeper {
     pid_t pid;
 };
 
-/* Takes the folder `data`, a real path, and starts the keeper. False: said why, and nothing is taken. Call
- * before any thread is made. */
+/* Takes the folder `data`, a real path, and starts the keeper. False after a message; the folder is not taken
+ * then. Call it before any thread is made. */
 bool keeper_start(struct keeper *keeper, const char *data);
 /* Lets go of the tether and returns when the keeper has done its work. */
 void keeper_end(struct keeper *keeper);
 
-/* Where the cluster of this folder holds what is in memory. */
+/* Returns the path of the cluster's folder in memory. */
 void keeper_memory(const char *data, char ret_path[64]);
 /* Returns the control groups of the cluster, below the caller's own. False: the caller's own is not known. */
 bool keeper_groups(const char *data, char ret_own[INJECT_PATH_MAX], char ret_path[KEEPER_GROUPS_BYTES]);

@@ -285,7 +285,8 @@ static void put_table(const struct listing *listing, struct buf *out)
     table_done(&table);
 }
 
-/* Verdicts whose window the history covers, and how many of them were followed by a failure in it. */
+/* Counts the verdicts whose window the history covers, and how many of them a failure in that window
+ * confirmed. */
 static void count_confirmed(const struct history *history, size_t *ret_judged, size_t *ret_again)
 {
     int64_t last_ns = vec_last(&history->failures).start_ns;

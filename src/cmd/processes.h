@@ -24,8 +24,8 @@ struct process_facts {
 bool process_facts(pid_t pid, struct process_facts *ret);
 uint64_t processes_now(void); /* as `started` */
 
-/* A descriptor that becomes readable when the process has ended, whoever gets its number after that; -1 with
- * errno. The caller closes it. */
+/* Returns a descriptor that becomes readable when the process has ended, even if its pid is used again; -1
+ * with errno. The caller closes it. */
 int process_watch(pid_t pid);
 /* False: it has not ended at `deadline_ns` of client_clock(). */
 bool process_await(int watch, int64_t deadline_ns);

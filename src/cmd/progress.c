@@ -43,8 +43,8 @@ static void take_metrics(struct progress_row *row, const struct doc *metrics)
                    STR_ARG(metrics->object.members[i].key), doc_real(metrics->object.members[i].value, 0));
 }
 
-/* "restart 1: MachineLost on m-3 at step 420, resumed from step 400, next step after 98 ms": what is known
- * yet. */
+/* Formats what is known so far: "restart 1: MachineLost on m-3 at step 420, resumed from step 400, next step
+ * after 98 ms". */
 static void take_restart(struct progress_row *row, const struct doc *restarts)
 {
     const struct doc *newest = doc_at(restarts, doc_len(restarts) ? doc_len(restarts) - 1 : 0);

@@ -1,7 +1,7 @@
 /* progress.h - the progress of jobsets: a bar and facts each on a terminal, lines of text or JSON otherwise.
  *
- * A line is never wider than the screen: facts of less worth are left out. Why a jobset waits stands below
- * its line; restarts and failures are told once, above the block.
+ * A line is never wider than the screen: the least useful facts are left out. The reason why a jobset waits
+ * is below its line; restarts and failures are printed once, above the block.
  */
 #ifndef PHX_CMD_PROGRESS_H
 #define PHX_CMD_PROGRESS_H

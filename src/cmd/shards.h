@@ -1,4 +1,5 @@
-/* shards.h - a folder of checkpoints as libphalanx leaves it (job/shard.h): what is in it, and is it whole?
+/* shards.h - a folder of checkpoints as libphalanx leaves it (job/shard.h): its shards, and whether they are
+ * whole.
  *
  * Memory belongs to the struct. One thread.
  */

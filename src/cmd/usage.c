@@ -10,7 +10,7 @@ enum { LETTERS_MAX = 64, TEXT_MAX = 512 };
 static const char *command = "";
 static char option_name[NEAREST_WORD_MAX + 8]; /* as typed: "--timeout" or "-o" */
 static const char *option_value;
-static bool option_said; /* usage_option() said what is wrong with it */
+static bool option_said; /* usage_option() has printed the mistake */
 
 void usage_begin(const char *name)
 {

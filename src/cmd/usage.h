@@ -1,4 +1,4 @@
-/* usage.h - how commands read their options, and what they say about a wrong command line.
+/* usage.h - reads the options of commands, and explains a wrong command line.
  *
  *     while ((letter = usage_option(argc, argv, "o:h", options, NULL)) != -1)
  *         if (letter == 't')
@@ -6,8 +6,8 @@
  *     if (!usable || optind == argc)
  *         return usage_wrong(usage, usable ? "NAME is missing" : NULL);
  *
- * A mistake is said in one line of the form "phalanx: COMMAND: what", with the word that was probably meant;
- * usage_wrong() follows it with the command's synopsis. State is getopt's own kind: one command per process.
+ * A mistake is printed in one line of the form "phalanx: COMMAND: what", with the word that was probably
+ * meant; usage_wrong() adds the command's synopsis. State is getopt's own kind: one command per process.
  */
 #ifndef PHX_CMD_USAGE_H
 #define PHX_CMD_USAGE_H
@@ -29,14 +29,15 @@ int usage_option(int argc, char **argv, const char *letters, const struct option
  * has refused it). */
 bool usage_value(bool good);
 
-/* The value of -o where a command has a text form and JSON: "json" or "text". False, and said, for others. */
+/* Reads the value of -o of a command that has a text form and JSON: "json" or "text". False, after a message,
+ * for others. */
 bool usage_json(const char *value, bool *ret_json);
 
 /* Says that the word is not known, and the known word nearest to it, or all of them where none is near. */
 void usage_unknown(const char *what, struct str word, const char *const *known, size_t count);
 
-/* Says `format` (NULL: the mistake was said), then the first paragraph of `usage` and how to get the rest.
- * Returns EXIT_USAGE. */
+/* Prints `format` (NULL: the mistake has been printed), then the first paragraph of `usage` and how to get
+ * the rest. Returns EXIT_USAGE. */
 int usage_wrong(const char *usage, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
