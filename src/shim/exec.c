@@ -15,7 +15,7 @@
 static void say(int fd, struct shim_exec_reply reply)
 {
     reply.magic = SHIM_EXEC_MAGIC;
-    ssize_t ignored = write(fd, &reply, sizeof reply); /* nobody there: the kill is on its way */
+    ssize_t ignored = write(fd, &reply, sizeof reply); /* no reader is left: the kill is on its way */
     (void)ignored;
 }
 
@@ -63,7 +63,8 @@ void exec_connect(struct shim *shim, uint64_t token)
         *slot = (struct exec_slot){.fd = fd};
 }
 
-/* Every string of the request, NULL-terminated where its array ends. False: it does not hold what it says. */
+/* Takes every string of the request, with a NULL at the end of each array. False: the request is shorter than
+ * it says. */
 static bool take_strings(const char **at, const char *end, uint32_t count, const char **ret_strings)
 {
     for (uint32_t i = 0; i < count; i++) {

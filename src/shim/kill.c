@@ -7,10 +7,10 @@
 
 #include "shim/parts.h"
 
-/* Why the direct children are enough: whoever loses its parent becomes a direct child of the shim, the reaper
- * of its tree. Killing direct children brings up the next generation, with a SIGCHLD that calls kill_all()
- * again. A process forked while we look turns up in a later round. So it ends when wait says that there is no
- * child. */
+/* Why the direct children are enough: a process that loses its parent becomes a direct child of the shim, the
+ * reaper of its tree. Killing direct children brings up the next generation, with a SIGCHLD that calls
+ * kill_all() again. A process that forks in the meantime turns up in a later round. So this ends when wait
+ * reports that there is no child. */
 
 typedef void child_fn(struct shim *shim, pid_t child, int signal_number);
 

@@ -1,5 +1,4 @@
-/* phalanx-shim NAME - started by the launcher only; what it finds on its descriptors stands in
- * host/launch/shim.h. */
+/* phalanx-shim NAME - started by the launcher only; host/launch/shim.h describes its descriptors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -86,7 +85,7 @@ static bool fence_passed(const struct shim *shim)
     return deadline != 0 && clock_ns(CLOCK_BOOTTIME) >= deadline;
 }
 
-/* Arms the timer for whatever comes first; acts on what is due. */
+/* Arms the timer for the earliest deadline; acts on those that are due. */
 static void mind_deadlines(struct shim *shim, int timer)
 {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), next = fence_deadline(shim);
@@ -122,7 +121,7 @@ static void stop(struct shim *shim, uint64_t grace_ms)
     }
 }
 
-/* Reaps whoever died; true when no child is left. */
+/* Reaps every child that has ended; true when no child is left. */
 static bool reap(struct shim *shim)
 {
     for (;;) {

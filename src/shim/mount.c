@@ -8,7 +8,7 @@
 
 #include "shim/parts.h"
 
-/* A user namespace in which we are who we are: it gives the right to a mount namespace to those who are not
+/* Makes a user namespace that maps our own ids: it gives the right to a mount namespace to users other than
  * root (user_namespaces(7); the kernel wants "deny" before the groups). */
 static int own_users(void)
 {
@@ -29,8 +29,8 @@ static int own_users(void)
     return result == 0 ? file_write("/proc/self/gid_map", groups.data, groups.len) : result;
 }
 
-/* Slave, not private: what the machine unmounts later shall not stay busy because of us, and nothing of ours
- * gets out either way. */
+/* Makes the mounts slaves, not private: a file system that the machine unmounts later must not stay busy
+ * because of us, and our mounts stay inside either way. */
 int own_mounts(const struct shim *shim)
 {
     static int result = 1; /* not tried yet */
@@ -90,7 +90,7 @@ static int mount_one(const struct mount_spec *spec, int source)
     return spec->letters[1] == SHIM_MOUNT_READ_ONLY ? make_read_only(spec->target) : 0;
 }
 
-/* Notes an error, whose task runs on if the mount is optional; < 0 otherwise. */
+/* Notes the error of a mount; the task runs on if the mount is optional, < 0 otherwise. */
 static int judge(struct shim *shim, uint32_t i, int result)
 {
     if (result == 0)

@@ -59,10 +59,10 @@ struct shim {
     uint64_t kill_at_ns; /* CLOCK_BOOTTIME, end of a stop's grace; 0: no stop under way */
 };
 
-/* spec.c: maps the task file and fills in what comes from it. */
+/* spec.c: maps the task file and fills in the fields that come from it. */
 int spec_load(struct shim *shim);
 
-/* start.c: runs the command. 0, or < 0 with exit.stage and exit.error saying what failed. */
+/* start.c: runs the command. Returns 0, or < 0 with the failed step in exit.stage and exit.error. */
 int start_task(struct shim *shim);
 
 struct exec_command {
@@ -97,7 +97,7 @@ void kill_all(struct shim *shim); /* SIGKILL; call again at every SIGCHLD until 
 
 /* cgroup.c: makes the directories and sets limits; the child joins by writing to `procs`. */
 int cgroup_make(
-    struct shim *shim); /* < 0: start.cgroup_stage and _error say what failed; the rest is in effect */
+    struct shim *shim); /* < 0: the failed step is in start.cgroup_stage and _error; the rest is in effect */
 bool cgroup_oom_killed(const struct shim *shim);
 void cgroup_kill(const struct shim *shim);
 void cgroup_remove(struct shim *shim);

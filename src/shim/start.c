@@ -193,8 +193,8 @@ int start_task(struct shim *shim)
     return 0;
 }
 
-/* The child finds its command where the task's stands; what it says of its own failure is moved from where
- * the task's would stand. */
+/* Starts a command beside the task. The child finds its command in the place of the task's; its report of a
+ * failure is moved from the place of the task's. */
 pid_t start_exec(struct shim *shim, const struct exec_command *command, enum shim_stage *ret_stage)
 {
     const char **argv = shim->argv, **envp = shim->envp;

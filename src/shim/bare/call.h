@@ -1,4 +1,5 @@
-/* call.h - what a processor's own file gives to libc.c: a system call, the entry and vfork(). */
+/* call.h - the functions that a processor's own file provides for libc.c: a system call, the entry and
+ * vfork(). */
 #ifndef PHX_SHIM_BARE_CALL_H
 #define PHX_SHIM_BARE_CALL_H
 
