@@ -54,6 +54,7 @@
  *     sessions.c    hello, welcome, lease, tethers, evidence, missed news
  *     progress.c    steps of ranks made one event a JobSet; paces.c: how long they work on a step
  *     replay.c      records back into a core
+ *     agent.h       the machine's side: machine.c runs an agent, sheets.c keeps rank tables
  *
  * Limits: driver_options. One thread; nothing here locks.
  */

@@ -170,7 +170,7 @@ static void say(struct world *world, struct sim_machine *machine, uint32_t which
         machine->standing |= UINT64_C(1) << which;
     else if (assertion == SIGNAL_RECOVER)
         machine->standing &= ~(UINT64_C(1) << which);
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_SAW, .saw = &signal});
+    machine_event(world, machine, &(struct agent_event){.kind = AGENT_SAW, .saw = &signal});
 }
 
 /* A probe of the machine sees something, or does not see it any more. */
@@ -213,7 +213,7 @@ static void see_storm(struct world *world, struct sim_machine *machine)
             .first_ns = now_ns,
             .last_ns = now_ns,
             .count = 1};
-        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_SAW, .saw = &signal});
+        machine_event(world, machine, &(struct agent_event){.kind = AGENT_SAW, .saw = &signal});
     }
 }
 

@@ -44,18 +44,22 @@ static void arm_tick(struct world *world, struct sim_machine *machine)
              machine->agent_life, ++machine->tick_number);
 }
 
-static void send(struct world *world, struct sim_machine *machine, const struct from_agent *message)
+static void port_send(void *context, const struct from_agent *message)
 {
-    struct conn *conn = net_find(world, machine->conn);
+    struct sim_machine *machine = context;
+    struct conn *conn = net_find(machine->world, machine->conn);
     if (conn && conn->agent_open)
-        net_send_agent(world, conn, message);
+        net_send_agent(machine->world, conn, message);
 }
 
-static void begin_connect(struct world *world, struct sim_machine *machine)
+static bool port_connect(void *context)
 {
+    struct sim_machine *machine = context;
+    struct world *world = machine->world;
     int64_t delay_ns = world_draw(world, world->swarm.delay_min_ns, 2 * world->swarm.delay_max_ns);
     world_after(world, delay_ns, SIM_CONNECTED, machine->index, machine->agent_life,
                 ++machine->connect_number);
+    return true;
 }
 
 static void close_one(struct world *world, uint64_t id)
@@ -65,13 +69,12 @@ static void close_one(struct world *world, uint64_t id)
         net_close_agent(world, conn);
 }
 
-/* Both: a new connection comes with a new tether. The host keeps a descriptor of the old tether until the
- * controller has welcomed the new connection: what is open until then tells that the agent lives. */
-static void close_conns(struct world *world, struct sim_machine *machine)
+/* The host keeps a descriptor of the tether until the controller has welcomed the next one. */
+static void port_close(void *context)
 {
-    close_one(world, machine->conn);
+    struct sim_machine *machine = context;
+    close_one(machine->world, machine->conn);
     machine->conn = machine->tether = 0;
-    machine_sheet_drop(&machine->sheet);
     machine->connect_number++; /* what is under way counts no more */
 }
 
@@ -124,7 +127,7 @@ void machine_acted(struct world *world, const struct sim_event *event)
     acted.acted.act = act.act;
     acted.acted.ok = !fails;
     acted.acted.message = fails ? STR("it said no") : STR("");
-    machine_feed(world, machine, &acted);
+    machine_event(world, machine, &acted);
 }
 
 /* --- errands ---------------------------------------------------------------------------------- */
@@ -194,7 +197,7 @@ void machine_errand_ended(struct world *world, const struct sim_event *event)
                          ? STR("{\"tests\":[{\"test\":\"cpu\",\"result\":\"failed\"}]}")
                          : STR("it did not go well");
     }
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
+    machine_event(world, machine, &(struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
 }
 
 /* --- effects ---------------------------------------------------------------------------------- */
@@ -214,18 +217,15 @@ static void check_clock(struct world *world, const struct sim_machine *machine,
                    (long long)error_ns);
 }
 
-static void carry_out(struct world *world, struct sim_machine *machine, const struct agent_effect *effect)
+static void port_carry_out(void *context, const struct agent_effect *effect)
 {
+    struct sim_machine *machine = context;
+    struct world *world = machine->world;
     switch (effect->kind) {
     case AGENT_CONNECT:
-        begin_connect(world, machine);
-        break;
     case AGENT_CLOSE:
-        close_conns(world, machine);
-        break;
     case AGENT_SEND:
-        send(world, machine, &effect->send);
-        break;
+        CHECK_UNREACHABLE(); /* the driver's */
     case AGENT_FENCE:
         machine->fence_boot_ns = (uint64_t)effect->fence_ns;
         oracle_fence(world, machine);
@@ -281,21 +281,69 @@ static void carry_out(struct world *world, struct sim_machine *machine, const st
     }
 }
 
-void machine_feed(struct world *world, struct sim_machine *machine, struct agent_event *event)
+static void port_tether(void *context, const struct from_agent *message)
+{
+    struct sim_machine *machine = context;
+    struct world *world = machine->world;
+    close_one(world, machine->next_tether);
+    machine->next_tether = machine->tether;
+    net_send_agent(world, net_find(world, machine->tether), message);
+}
+
+static void port_tether_welcome(void *context)
+{
+    struct sim_machine *machine = context;
+    close_one(machine->world, machine->kept_tether);
+    machine->kept_tether = machine->next_tether;
+    machine->next_tether = 0;
+}
+
+static void port_note(void *context, const char *text)
+{
+    const struct sim_machine *machine = context;
+    world_trace(machine->world, "%s: %s", machine->name, text);
+}
+
+static void port_fed(void *context)
+{
+    struct sim_machine *machine = context;
+    agent_check_invariants(machine->agent);
+    arm_tick(machine->world, machine);
+}
+
+static int64_t port_boot_ns(void *context)
+{
+    const struct sim_machine *machine = context;
+    return machine_boot_ns(machine->world, machine);
+}
+
+static int64_t port_wall_ns(void *context)
+{
+    const struct sim_machine *machine = context;
+    return machine_wall_ns(machine->world, machine);
+}
+
+static void drive(struct world *world, struct sim_machine *machine)
+{
+    struct agent_ports ports = {.context = machine,
+                                .boot_ns = port_boot_ns,
+                                .wall_ns = port_wall_ns,
+                                .connect = port_connect,
+                                .close = port_close,
+                                .send = port_send,
+                                .tether = port_tether,
+                                .tether_welcome = port_tether_welcome,
+                                .note = port_note,
+                                .carry_out = port_carry_out,
+                                .fed = port_fed};
+    machine->world = world;
+    machine_driver_init(&machine->driver, machine->agent, &ports, world->shared, true);
+}
+
+void machine_event(struct world *world, struct sim_machine *machine, struct agent_event *event)
 {
     CHECK(machine_reads(machine));
-    event->boot_ns = machine_boot_ns(world, machine);
-    event->wall_ns = machine_wall_ns(world, machine);
-    agent_step(machine->agent, event, &machine->effects);
-    agent_check_invariants(machine->agent);
-    for (size_t i = 0; i < machine->effects.list.len; i++)
-        carry_out(world, machine, &machine->effects.list.items[i]);
-    if (machine->next_tether && agent_is_welcome(machine->agent)) {
-        close_one(world, machine->kept_tether);
-        machine->kept_tether = machine->next_tether;
-        machine->next_tether = 0;
-    }
-    arm_tick(world, machine);
+    machine_feed(&machine->driver, event);
 }
 
 void machine_tick(struct world *world, const struct sim_event *event)
@@ -303,23 +351,10 @@ void machine_tick(struct world *world, const struct sim_event *event)
     struct sim_machine *machine = &world->machines[event->machine];
     if (!machine_reads(machine) || event->id != machine->agent_life || event->number != machine->tick_number)
         return;
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_TICK});
+    machine_event(world, machine, &(struct agent_event){.kind = AGENT_TICK});
 }
 
 /* --- the connection --------------------------------------------------------------------------- */
-
-static void open_tether(struct world *world, struct sim_machine *machine)
-{
-    struct conn *tether = net_open(world, machine, true);
-    close_one(world, machine->next_tether);
-    machine->tether = machine->next_tether = tether->id;
-    struct from_agent message = {.kind = FROM_AGENT_TETHER,
-                                 .hello = {.version = WIRE_VERSION,
-                                           .machine = str_from(machine->name),
-                                           .incarnation = machine->incarnation,
-                                           .connection = agent_connection(machine->agent)}};
-    net_send_agent(world, tether, &message);
-}
 
 void machine_connected(struct world *world, const struct sim_event *event)
 {
@@ -337,16 +372,17 @@ void machine_connected(struct world *world, const struct sim_event *event)
             world_after(world, wait_ns, SIM_CONNECTED, machine->index, event->id, event->number);
             return;
         }
-        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
+        machine_closed(&machine->driver);
         return;
     }
     if (!controller_is_open(world)) {
-        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
+        machine_closed(&machine->driver);
         return;
     }
-    open_tether(world, machine);
+    machine->tether = net_open(world, machine, true)->id;
+    machine_opened(&machine->driver, true);
     machine->conn = net_open(world, machine, false)->id;
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_CONNECTED});
+    machine_opened(&machine->driver, false);
 }
 
 void machine_conn_closed(struct world *world, struct conn *conn)
@@ -356,36 +392,14 @@ void machine_conn_closed(struct world *world, struct conn *conn)
     net_close_agent(world, conn);
     if (!own)
         return;
-    close_conns(world, machine);
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
+    machine_closed(&machine->driver);
 }
 
-static void on_start(struct world *world, struct sim_machine *machine, const struct from_controller *message)
-{
-    struct from_controller whole = *message;
-    struct error error;
-    if (whole.start.sheet_number != 0 &&
-        machine_sheet_put_back(&machine->sheet, world->sheets, &whole.start, &error) < 0) {
-        world_trace(world, "%s: %s", machine->name, error.text);
-        close_conns(world, machine);
-        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_DISCONNECTED});
-        return;
-    }
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_MESSAGE, .message = &whole});
-}
-
-void machine_message(struct world *world, struct conn *conn, const struct from_controller *message)
+void machine_hears(struct world *world, struct conn *conn, const struct from_controller *message)
 {
     struct sim_machine *machine = &world->machines[conn->machine];
-    bool refused = message->kind == FROM_CONTROLLER_REFUSED && machine->tether == conn->id;
-    if (!machine_reads(machine) || (machine->conn != conn->id && !refused))
-        return;
-    if (message->kind == FROM_CONTROLLER_SHEET)
-        machine_sheet_keep(&machine->sheet, &message->sheet);
-    else if (message->kind == FROM_CONTROLLER_START)
-        on_start(world, machine, message);
-    else
-        machine_feed(world, machine, &(struct agent_event){.kind = AGENT_MESSAGE, .message = message});
+    if (machine_reads(machine) && (machine->conn == conn->id || machine->tether == conn->id))
+        machine_message(&machine->driver, machine->tether == conn->id, message);
 }
 
 /* --- the agent's process ---------------------------------------------------------------------- */
@@ -401,7 +415,7 @@ static void adopt_task(struct world *world, struct sim_machine *machine, const s
         event.adopted.pid = (int64_t)process->number;
         event.adopted.started_ns = process->started_wall_ns;
     }
-    machine_feed(world, machine, &event);
+    machine_event(world, machine, &event);
 }
 
 static void adopt(struct world *world, struct sim_machine *machine, struct process *process)
@@ -434,16 +448,17 @@ void machine_agent_start(struct world *world, struct sim_machine *machine)
                                   .memory_bytes = INT64_C(1) << 40,
                                   .seed = rng_next(&world->rng)};
     machine->agent = agent_new(&config);
+    drive(world, machine);
     world_trace(world, "%s: agent starts", machine->name);
     for (size_t i = 0; i < machine->processes.len; i++)
         adopt(world, machine, machine->processes.items[i]);
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_BOOT});
+    machine_event(world, machine, &(struct agent_event){.kind = AGENT_BOOT});
 }
 
 static void agent_ends(struct sim_machine *machine)
 {
     agent_free(machine->agent);
-    agent_effects_done(&machine->effects);
+    machine_driver_done(&machine->driver);
     vec_clear(&machine->acts);
     vec_clear(&machine->errands);
     machine->agent = NULL;
@@ -469,7 +484,7 @@ void machine_agent_crash(struct world *world, struct sim_machine *machine)
         return;
     world_trace(world, "%s: agent is killed", machine->name);
     agent_ends(machine);
-    close_conns(world, machine);
+    port_close(machine);
     close_one(world, machine->kept_tether);
     close_one(world, machine->next_tether);
     machine->kept_tether = machine->next_tether = 0;
@@ -481,7 +496,7 @@ void machine_resume(struct world *world, struct sim_machine *machine)
     if (!machine->agent || !machine->paused)
         return;
     machine->paused = false;
-    machine_feed(world, machine, &(struct agent_event){.kind = AGENT_TICK});
+    machine_event(world, machine, &(struct agent_event){.kind = AGENT_TICK});
     for (size_t i = 0; i < machine->processes.len && machine_reads(machine);) {
         struct process *process = machine->processes.items[i];
         bool dead = process->state == PROCESS_DEAD;
@@ -514,7 +529,6 @@ void machine_power_off(struct world *world, struct sim_machine *machine)
     if (machine->agent)
         agent_ends(machine);
     machine->conn = machine->tether = machine->kept_tether = machine->next_tether = 0;
-    machine_sheet_drop(&machine->sheet);
     machine->fence_boot_ns = 0;
     bool forgets = world_chance(world, world->swarm.reboot_forgets_ppm);
     for (size_t i = machine->processes.len; i-- > 0;) {
@@ -542,7 +556,6 @@ void machine_power_on(struct world *world, struct sim_machine *machine)
 
 void machine_done(struct sim_machine *machine)
 {
-    machine_sheet_drop(&machine->sheet);
     if (machine->agent)
         agent_ends(machine);
     for (size_t i = 0; i < machine->processes.len; i++)

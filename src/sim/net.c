@@ -237,7 +237,7 @@ static void deliver_frame(struct world *world, struct conn *conn, bool to_agent,
         return;
     }
     if (to_agent)
-        machine_message(world, conn, &from_controller);
+        machine_hears(world, conn, &from_controller);
     else
         controller_message(world, conn, &from_agent);
 }

@@ -112,7 +112,7 @@ void process_tell(struct world *world, struct sim_machine *machine, struct proce
         event.started.task = process->task;
         event.started.pid = (int64_t)process->number;
         event.started.started_ns = process->started_wall_ns;
-        machine_feed(world, machine, &event);
+        machine_event(world, machine, &event);
     }
     if (!process->told_exited && process->state == PROCESS_DEAD) {
         process->told_exited = true;
@@ -131,7 +131,7 @@ void process_tell(struct world *world, struct sim_machine *machine, struct proce
                                            .finished_ns = process->finished_wall_ns,
                                            .pid = (int64_t)process->number,
                                            .message = STR("")};
-        machine_feed(world, machine, &event);
+        machine_event(world, machine, &event);
     }
 }
 
@@ -324,7 +324,7 @@ static void say(struct world *world, struct sim_machine *machine, struct process
     event.client.step.pace = process->pace;
     event.client.saved_step = process->saved_step;
     event.client.peer_rank = process->lost_rank;
-    machine_feed(world, machine, &event);
+    machine_event(world, machine, &event);
 }
 
 /* The kernel closes the connections of a process that died: its peers notice, if the network lets them, and

@@ -257,7 +257,7 @@ static void world_init(struct world *world)
     swarm_describe(&world->swarm, world->outcome->drawn, sizeof(world->outcome->drawn));
     world_trace(world, "seed %llu: %s", (unsigned long long)world->options.seed, world->outcome->drawn);
     spec_cluster(world, &world->cluster_json);
-    world->sheets = sheet_reader_new();
+    world->shared = machine_shared_new();
     struct swarm *swarm = &world->swarm;
     world->controller.wall = (struct sim_clock){0, INT64_C(1700000000) * NS_PER_SECOND, 0};
     world->controller.mono = (struct sim_clock){0, 1000 * NS_PER_SECOND, 0};
@@ -274,7 +274,7 @@ static void world_done(struct world *world)
 {
     for (uint32_t i = 0; i < world->swarm.machines; i++)
         machine_done(&world->machines[i]);
-    sheet_reader_free(world->sheets);
+    machine_shared_free(world->shared);
     process_bury_all(world);
     vec_done(&world->buried);
     controller_done(world);

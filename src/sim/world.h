@@ -229,6 +229,7 @@ struct sim_errand {
 };
 
 struct sim_machine {
+    struct world *world;
     uint32_t index;
     char name[16];
     bool powered;
@@ -241,8 +242,7 @@ struct sim_machine {
     uint64_t standing;        /* conditions that its probes saw begin and not end: fault.c's bits */
     /* the agent's process */
     struct agent *agent; /* NULL: not running */
-    struct agent_effects effects;
-    struct machine_sheet sheet; /* of its connection */
+    struct machine_driver driver; /* around it */
     uint64_t agent_life, incarnation, tick_number, connect_number;
     bool paused, start_due;
     uint64_t conn, tether; /* 0: none */
@@ -347,7 +347,7 @@ struct world {
     bool healing; /* the second phase */
     struct planned_restart hold;
     struct sim_machine machines[SIM_MACHINES_MAX];
-    struct sheet_reader *sheets;
+    struct machine_shared *shared;
     VEC(struct conn *) conns;
     struct u64_map conns_by_id;
     struct sim_disk disk;
@@ -461,9 +461,9 @@ void machine_connected(struct world *world, const struct sim_event *event);
 void machine_tick(struct world *world, const struct sim_event *event);
 void machine_acted(struct world *world, const struct sim_event *event);
 void machine_errand_ended(struct world *world, const struct sim_event *event);
-void machine_message(struct world *world, struct conn *conn, const struct from_controller *message);
+void machine_hears(struct world *world, struct conn *conn, const struct from_controller *message);
 void machine_conn_closed(struct world *world, struct conn *conn);
-void machine_feed(struct world *world, struct sim_machine *machine, struct agent_event *event);
+void machine_event(struct world *world, struct sim_machine *machine, struct agent_event *event);
 bool machine_reads(const struct sim_machine *machine); /* its agent runs and is not paused */
 int64_t machine_boot_ns(const struct world *world, const struct sim_machine *machine);
 int64_t machine_wall_ns(const struct world *world, const struct sim_machine *machine);

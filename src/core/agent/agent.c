@@ -433,6 +433,11 @@ uint64_t agent_connection(const struct agent *agent)
     return agent->connection;
 }
 
+struct str agent_machine(const struct agent *agent)
+{
+    return agent->config.machine;
+}
+
 uint64_t agent_incarnation(const struct agent *agent)
 {
     return agent->config.incarnation;

@@ -249,6 +249,7 @@ uint64_t agent_digest(const struct agent *agent);
 void agent_check_invariants(const struct agent *agent);
 
 /* For hosts, tests and the simulation's invariants. */
+struct str agent_machine(const struct agent *agent); /* its name */
 uint64_t agent_incarnation(const struct agent *agent);
 /* number of the newest one, which its tether says too */
 uint64_t agent_connection(const struct agent *agent);

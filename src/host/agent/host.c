@@ -98,6 +98,7 @@ static void machine_init(struct agent_host *host, uint32_t index, const struct a
     uint64_t seed = options->seed ? options->seed : config.incarnation ^ (uint64_t)getpid() << 40;
     config.seed = seed + index * UINT64_C(0x9e3779b97f4a7c15);
     machine->agent = agent_new(&config);
+    local_machine_drive(machine);
     machine->due.tie = index;
 }
 
@@ -127,7 +128,7 @@ static void free_all(struct agent_host *host)
 {
     for (uint32_t i = 0; i < host->machine_count; i++) {
         local_sim_free(&host->machines[i]);
-        machine_sheet_drop(&host->machines[i].sheet);
+        machine_driver_done(&host->machines[i].driver);
         local_tasks_free(host->machines[i].live);
         agent_free(host->machines[i].agent);
         mem_free(host->machines[i].name);
@@ -135,8 +136,7 @@ static void free_all(struct agent_host *host)
     heap_done(&host->due); /* touches the nodes, which are in the machines */
     heap_done(&host->sim_due);
     mem_free(host->machines);
-    sheet_reader_free(host->sheets);
-    agent_effects_done(&host->effects);
+    machine_shared_free(host->shared);
     wire_tls_free(host->tls);
     mem_free(host->controller);
     mem_free(host->address);
@@ -163,7 +163,7 @@ static void host_close(struct agent_host *host)
 {
     host->closing = true;
     for (uint32_t i = 0; i < host->machine_count; i++) {
-        local_drop_connections(&host->machines[i]);
+        machine_drop(&host->machines[i].driver);
         local_close_tethers(&host->machines[i]);
         if (host->machines[i].live)
             local_tasks_close(host->machines[i].live);
@@ -186,7 +186,7 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
             return rc;
     }
     struct agent_host *host = mem_alloc(sizeof *host);
-    host->sheets = sheet_reader_new();
+    host->shared = machine_shared_new();
     host->tls = tls;
     host->loop = loop;
     host->controller = copy_text(options->controller);

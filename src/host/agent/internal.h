@@ -41,15 +41,14 @@ struct agent_host {
     struct wire_tls *tls; /* NULL: none */
     char *controller, *address; /* address NULL: none */
     uint16_t port;
-    bool simulate, quiet, announce, closing, stepping;
+    bool simulate, quiet, announce, closing;
     struct heap due;     /* machines, by their next tick */
     struct heap sim_due; /* simulated tasks, by their next act */
     int64_t armed_ns;    /* boottime the timer is set for; INT64_MAX: not set */
-    struct agent_effects effects;
+    struct machine_shared *shared;
     struct local_machine *machines;
     uint32_t machine_count;
     uint64_t sim_sequence;
-    struct sheet_reader *sheets; /* rank tables, for all machines */
     int open_parts; /* what has to close before the memory may go */
     bool waiting_for_tasks;
     void (*closed)(void *context);
@@ -67,21 +66,18 @@ struct local_machine {
     struct agent *agent;
     struct heap_node due;
     struct wire_conn *conn, *tether;
-    bool conn_open, tether_open, told_connected, booted;
-    bool welcome;            /* on this connection */
+    struct machine_driver driver;
+    bool booted;
     bool welcomed;           /* it has been, since the last complaint */
     int64_t unreached_ns;    /* boottime of the first failure since a welcome; 0: none */
     int64_t complain_ns;     /* when the next one is told of */
-    bool connect_failed; /* found while carrying out effects: said as DISCONNECTED afterwards */
-    int kept_tether, next_tether; /* own descriptors, -1: none; see keep_tether in machine.c */
+    int kept_tether, next_tether; /* own descriptors, -1: none; see drive/agent.h */
     char *name;
     struct live *live;          /* real tasks; NULL when simulated */
     struct list_node sim_tasks; /* simulated ones */
     VEC(struct sim_act) sim_acts;
     VEC(obj_id) sim_errands;          /* that ended; said after the effects */
     struct errand_end sim_errand_end; /* the one that is being said */
-    /* The newest SHEET of this connection; number 0: none. */
-    struct machine_sheet sheet;
 };
 
 /* Identifies the file at a path; inode 0: there was none. */
@@ -100,6 +96,7 @@ struct live {
     struct launcher *launcher;
     char directory[PATH_BYTES], socket_path[AGENT_SOCKET_PATH_MAX + 1];
     VEC(struct failed_launch) failed; /* said as TASK_EXITED after the effects */
+    struct failed_launch said;        /* the one that is being said */
     VEC(uint64_t) running; /* local_container_uid of what has a process, as far as the launcher said */
     bool adopting, listening, logging;
     /* state.c */
@@ -153,7 +150,7 @@ void local_tasks_ended(struct agent_host *host); /* the last running task has en
 /* machine.c */
 void local_step(struct local_machine *machine, struct agent_event event);
 void local_note(const struct local_machine *machine, struct str text);
-void local_drop_connections(struct local_machine *machine);
+void local_machine_drive(struct local_machine *machine); /* its agent is there */
 void local_close_tethers(struct local_machine *machine); /* the kept ones */
 void local_tick(struct local_machine *machine);
 

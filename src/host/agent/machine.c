@@ -12,12 +12,11 @@ void local_note(const struct local_machine *machine, struct str text)
 
 /* --- connections ---------------------------------------------------------------------------------- */
 
-void local_drop_connections(struct local_machine *machine)
+static void port_close(void *context)
 {
+    struct local_machine *machine = context;
     struct wire_conn *conn = machine->conn, *tether = machine->tether;
     machine->conn = machine->tether = NULL;
-    machine->conn_open = machine->tether_open = machine->told_connected = machine->welcome = false;
-    machine_sheet_drop(&machine->sheet);
     if (conn)
         wire_close(conn);
     if (tether)
@@ -41,19 +40,9 @@ void local_close_tethers(struct local_machine *machine)
     close_tether(&machine->next_tether);
 }
 
-/* The tether of the last connection that was welcome stays open until the next one is: in between the
- * controller could take closed connections for a dead machine, while an agent lives that was told to start
- * tasks. */
-static void keep_tether(struct local_machine *machine, int fd)
+static void port_tether_welcome(void *context)
 {
-    close_tether(&machine->next_tether);
-    machine->next_tether = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (machine->next_tether < 0)
-        local_note(machine, STR("no descriptor is left to keep the tether open"));
-}
-
-static void tether_is_welcome(struct local_machine *machine)
-{
+    struct local_machine *machine = context;
     close_tether(&machine->kept_tether);
     machine->kept_tether = machine->next_tether;
     machine->next_tether = -1;
@@ -103,12 +92,12 @@ static void complain(struct local_machine *machine, enum wire_reason reason, con
     machine->welcomed = false;
 }
 
-static void greet(struct local_machine *machine)
+static void port_welcome(void *context)
 {
+    struct local_machine *machine = context;
     struct agent_host *host = machine->host;
     struct error text;
     machine->unreached_ns = 0;
-    machine->welcome = true;
     if (machine->welcomed)
         return;
     machine->welcomed = true;
@@ -121,80 +110,54 @@ static void greet(struct local_machine *machine)
 static void on_closed(struct wire_conn *conn, enum wire_reason reason, const char *why)
 {
     struct local_machine *machine = wire_conn_context(conn);
-    if (machine->welcome) {
+    const struct machine_driver *driver = &machine->driver;
+    if (driver->welcome) {
         struct error text;
         error_set(&text, ERROR_UNAVAILABLE, "the connection to the controller broke: %s", why);
         local_note(machine, str_from(text.text));
     } else {
-        complain(machine, reason, why, machine->conn_open || machine->tether_open || reason == WIRE_PROTOCOL);
+        complain(machine, reason, why,
+                 driver->session_open || driver->tether_open || reason == WIRE_PROTOCOL);
     }
-    local_drop_connections(machine);
-    local_step(machine, (struct agent_event){.kind = AGENT_DISCONNECTED});
-}
-
-/* A task that is started later must hold the tether, so the tether comes first. */
-static void when_both_open(struct local_machine *machine)
-{
-    if (!machine->conn_open || (machine->live && !machine->tether_open))
-        return;
-    machine->told_connected = true;
-    local_step(machine, (struct agent_event){.kind = AGENT_CONNECTED});
+    machine_closed(&machine->driver);
 }
 
 static void on_opened(struct wire_conn *conn)
 {
     struct local_machine *machine = wire_conn_context(conn);
-    machine->conn_open = true;
-    when_both_open(machine);
+    machine_opened(&machine->driver, false);
 }
 
 static void on_tether_opened(struct wire_conn *conn)
 {
     struct local_machine *machine = wire_conn_context(conn);
-    struct from_agent message = {.kind = FROM_AGENT_TETHER, .hello = {.version = WIRE_VERSION}};
-    message.hello.machine = str_from(machine->name);
-    message.hello.incarnation = agent_incarnation(machine->agent);
-    message.hello.connection = agent_connection(machine->agent);
-    wire_send_agent(conn, &message);
-    struct error error;
-    if (launcher_set_tether(machine->live->launcher, wire_conn_fd(conn), &error) < 0)
-        local_note(machine, str_from(error.text));
-    keep_tether(machine, wire_conn_fd(conn));
-    machine->tether_open = true;
-    when_both_open(machine);
+    machine_opened(&machine->driver, true);
 }
 
-static void on_start(struct local_machine *machine, const struct from_controller *message)
+/* Tasks get the tether from the launcher; the host's own descriptor of it outlives the connection. */
+static void port_tether(void *context, const struct from_agent *message)
 {
-    struct from_controller whole = *message;
+    struct local_machine *machine = context;
     struct error error;
-    if (whole.start.sheet_number != 0 &&
-        machine_sheet_put_back(&machine->sheet, machine->host->sheets, &whole.start, &error) < 0) {
-        local_note(machine, str_from(error.text)); /* on a new connection the sheet is sent again */
-        local_drop_connections(machine);
-        local_step(machine, (struct agent_event){.kind = AGENT_DISCONNECTED});
-        return;
-    }
-    local_step(machine, (struct agent_event){.kind = AGENT_MESSAGE, .message = &whole});
+    int fd = wire_conn_fd(machine->tether);
+    wire_send_agent(machine->tether, message);
+    if (launcher_set_tether(machine->live->launcher, fd, &error) < 0)
+        local_note(machine, str_from(error.text));
+    close_tether(&machine->next_tether);
+    machine->next_tether = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (machine->next_tether < 0)
+        local_note(machine, STR("no descriptor is left to keep the tether open"));
 }
 
 static void on_message(struct wire_conn *conn, const struct from_controller *message)
 {
     struct local_machine *machine = wire_conn_context(conn);
-    bool exec = message->kind >= FROM_CONTROLLER_EXEC_OPEN && message->kind <= FROM_CONTROLLER_EXEC_CLOSE;
-    /* nothing that an agent decides: its host's matter, once the controller is known as its own */
-    if (exec) {
-        if (conn == machine->conn && agent_is_welcome(machine->agent))
-            local_exec_message(machine, message);
-        return;
-    }
-    if (conn == machine->conn && message->kind == FROM_CONTROLLER_SHEET)
-        machine_sheet_keep(&machine->sheet, &message->sheet);
-    else if (conn == machine->conn && message->kind == FROM_CONTROLLER_START)
-        on_start(machine, message);
-    else if (conn == machine->conn ||
-             message->kind == FROM_CONTROLLER_REFUSED) /* the tether may hear it first */
-        local_step(machine, (struct agent_event){.kind = AGENT_MESSAGE, .message = message});
+    machine_message(&machine->driver, conn == machine->tether, message);
+}
+
+static void port_message(void *context, const struct from_controller *message)
+{
+    local_exec_message(context, message);
 }
 
 static void on_drained(struct wire_conn *conn)
@@ -221,8 +184,9 @@ static bool spread_source(const struct local_machine *machine, char ret_source[3
     return true;
 }
 
-static void machine_connect(struct local_machine *machine)
+static bool port_connect(void *context)
 {
+    struct local_machine *machine = context;
     struct agent_host *host = machine->host;
     CHECK(!machine->conn && !machine->tether);
     if (host->tls) /* a certificate may have been renewed; a broken file leaves the one there was */
@@ -236,38 +200,33 @@ static void machine_connect(struct local_machine *machine)
     int rc = wire_connect(host->wire, &target, &conn_handlers, machine, &machine->conn, &error);
     if (rc == 0 && machine->live)
         rc = wire_connect(host->wire, &target, &tether_handlers, machine, &machine->tether, &error);
-    if (rc == 0)
-        return;
-    local_note(machine, str_from(error.text));
-    local_drop_connections(machine);
-    machine->connect_failed = true;
+    if (rc < 0)
+        local_note(machine, str_from(error.text));
+    return rc == 0;
 }
 
 /* --- effects -------------------------------------------------------------------------------------- */
 
-static void send_message(struct local_machine *machine, const struct from_agent *message)
+static void port_send(void *context, const struct from_agent *message)
 {
+    struct local_machine *machine = context;
     struct from_agent copy = *message;
     if (!machine->conn)
         return;
     if (machine->live && copy.kind == FROM_AGENT_HEARTBEAT)
-        local_usage_add(machine->live, &machine->host->effects.arena, &copy.heartbeat);
+        local_usage_add(machine->live, machine_arena(machine->host->shared), &copy.heartbeat);
     wire_send_agent(machine->conn, &copy);
 }
 
-static void carry_out(struct local_machine *machine, const struct agent_effect *effect)
+static void port_carry_out(void *context, const struct agent_effect *effect)
 {
+    struct local_machine *machine = context;
     struct live *live = machine->live;
     switch (effect->kind) {
     case AGENT_CONNECT:
-        machine_connect(machine);
-        break;
     case AGENT_CLOSE:
-        local_drop_connections(machine);
-        break;
     case AGENT_SEND:
-        send_message(machine, &effect->send);
-        break;
+        CHECK_UNREACHABLE(); /* the driver's */
     case AGENT_FENCE:
         if (live)
             launch_set_fence(live->launcher, (uint64_t)effect->fence_ns);
@@ -327,57 +286,31 @@ static void carry_out(struct local_machine *machine, const struct agent_effect *
     }
 }
 
-static void step_once(struct local_machine *machine, struct agent_event *event)
-{
-    struct agent_host *host = machine->host;
-    event->boot_ns = local_boot_ns();
-    event->wall_ns = local_wall_ns();
-    host->stepping = true;
-    agent_step(machine->agent, event, &host->effects);
-    for (size_t i = 0; i < host->effects.list.len; i++)
-        carry_out(machine, &host->effects.list.items[i]);
-    host->stepping = false;
-    if (machine->next_tether >= 0 && agent_is_welcome(machine->agent))
-        tether_is_welcome(machine);
-    if (!machine->welcome && agent_is_welcome(machine->agent))
-        greet(machine);
-}
-
 /* What effects could not do comes back as events of their own. */
-static bool next_failure(struct local_machine *machine, struct agent_event *ret_event,
-                         char text[ERROR_TEXT_MAX])
+static bool port_next(void *context, struct agent_event *ret_event)
 {
+    struct local_machine *machine = context;
     struct live *live = machine->live;
-    if (machine->connect_failed) {
-        machine->connect_failed = false;
-        *ret_event = (struct agent_event){.kind = AGENT_DISCONNECTED};
-        return true;
-    }
     if (!live)
         return local_sim_acted(machine, ret_event);
     if (live->failed.len == 0)
         return false;
-    struct failed_launch failed = live->failed.items[0];
+    live->said = live->failed.items[0];
     vec_remove(&live->failed, 0);
-    snprintf(text, ERROR_TEXT_MAX, "%s", failed.text);
-    *ret_event = (struct agent_event){
-        .kind = AGENT_TASK_EXITED,
-        .container = failed.container,
-        .run = failed.run,
-        .exited = {.task = failed.task, .start_failed = true, .exit_code = -1, .message = str_from(text)}};
+    *ret_event = (struct agent_event){.kind = AGENT_TASK_EXITED,
+                                      .container = live->said.container,
+                                      .run = live->said.run,
+                                      .exited = {.task = live->said.task,
+                                                 .start_failed = true,
+                                                 .exit_code = -1,
+                                                 .message = str_from(live->said.text)}};
     return true;
 }
 
-void local_step(struct local_machine *machine, struct agent_event event)
+static void port_fed(void *context)
 {
+    struct local_machine *machine = context;
     struct agent_host *host = machine->host;
-    CHECK(!host->stepping);
-    if (host->closing)
-        return;
-    char text[ERROR_TEXT_MAX];
-    do
-        step_once(machine, &event);
-    while (next_failure(machine, &event, text));
     if (!machine->booted)
         return; /* the tick that boots it stands in the heap, or will; until then it wants no others */
     int64_t deadline_ns = agent_deadline(machine->agent);
@@ -389,6 +322,47 @@ void local_step(struct local_machine *machine, struct agent_event event)
             heap_insert(&host->due, &machine->due);
     }
     local_arm(host);
+}
+
+static int64_t port_boot_ns(void *context)
+{
+    return local_boot_ns();
+}
+
+static int64_t port_wall_ns(void *context)
+{
+    return local_wall_ns();
+}
+
+static void port_note(void *context, const char *text)
+{
+    local_note(context, str_from(text));
+}
+
+void local_machine_drive(struct local_machine *machine)
+{
+    struct agent_ports ports = {.context = machine,
+                                .boot_ns = port_boot_ns,
+                                .wall_ns = port_wall_ns,
+                                .connect = port_connect,
+                                .close = port_close,
+                                .send = port_send,
+                                .tether = port_tether,
+                                .tether_welcome = port_tether_welcome,
+                                .welcome = port_welcome,
+                                .note = port_note,
+                                .message = port_message,
+                                .carry_out = port_carry_out,
+                                .next = port_next,
+                                .fed = port_fed};
+    machine_driver_init(&machine->driver, machine->agent, &ports, machine->host->shared,
+                        !machine->host->simulate);
+}
+
+void local_step(struct local_machine *machine, struct agent_event event)
+{
+    if (!machine->host->closing)
+        machine_feed(&machine->driver, &event);
 }
 
 void local_tick(struct local_machine *machine)
