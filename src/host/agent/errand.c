@@ -1,13 +1,14 @@
 /* errand.c - errands of the controller (core/errand/errand.h): each is a child process in a process group of
- * its own, with the state directory as its working directory, and ends with all that it started.
+ * its own, with the state directory as its working directory, and ends with all processes that it started.
  *
  *   HOOK            the script HOOKS/NAME that its body names, with the body's variables as environment
  *   QUALIFY, PAIR   this program: phalanx qualify --order BODY, phalanx qualify pair --order BODY
- *   DIAGNOSE        likewise: phalanx diagnose --order BODY
- *   INJECT          likewise: phalanx inject --order BODY, where that is allowed (docs/inject.md)
+ *   DIAGNOSE        this program: phalanx diagnose --order BODY
+ *   INJECT          this program: phalanx inject --order BODY, if the agent allows it (docs/inject.md)
  *
- * What it writes to its standard output and error is its output; beyond ERRAND_OUTPUT_MAX it is thrown away.
- * At the time-out, or when it is stopped, the whole group is killed. The child dies with its agent. */
+ * The child's standard output and error are the errand's output; beyond ERRAND_OUTPUT_MAX it is discarded. At
+ * the time-out, or when the errand is stopped, the whole group is killed. The child dies with its agent.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -65,7 +66,7 @@ static void handle_gone(uv_handle_t *handle)
     local_part_closed(host);
 }
 
-/* Kills what is left of the group. The child itself was reaped, or is here. */
+/* Kills the rest of the group. The child itself was reaped, or is reaped here. */
 static void end_processes(struct errand_run *run)
 {
     if (run->pid <= 0)
@@ -95,7 +96,7 @@ static void let_go(struct errand_run *run)
     run->fd = run->pidfd = -1;
 }
 
-/* Any bytes may come; what reaches the controller is UTF-8 without NUL. */
+/* Replaces bytes that may not reach the controller, which takes UTF-8 without NUL. */
 static void clean(struct buf *text)
 {
     size_t at = 0;
@@ -203,7 +204,7 @@ static _Noreturn void become(const struct command *command, const char *director
     _exit(127);
 }
 
-/* The processes; 0 or an error, which leaves what it opened to let_go. */
+/* Starts the processes. Returns 0 or an error; let_go closes the opened descriptors in both cases. */
 static int spawn(struct errand_run *run, const struct command *command, struct error *error)
 {
     int fds[2];
@@ -218,7 +219,7 @@ static int spawn(struct errand_run *run, const struct command *command, struct e
     if (pid < 0)
         return error_set_errno(error, errno, "starting the errand's process");
     run->pid = pid;
-    setpgid(pid, pid); /* whoever comes first */
+    setpgid(pid, pid); /* parent and child both do this, in either order */
     run->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (run->pidfd < 0)
         return error_set_errno(error, errno, "watching the errand's process");

@@ -1,9 +1,9 @@
-/* exec.c - commands beside tasks: EXEC_OPEN and what follows it (core/agent/message.h).
+/* exec.c - commands beside tasks: EXEC_OPEN and the messages of its stream (core/agent/message.h).
  *
- * The command is the shim's child (launch_exec); here are the three pipes, or the terminal, between it and
- * the controller. Memory: what the controller may send is what we have offered (INPUT_BYTES) and not yet
- * written; what we read is sent at once and never more than it has offered.
- */
+ * The command is the shim's child (launch_exec); this file has the three pipes, or the terminal, between it
+ * and the controller. Memory is bounded: the controller may send as much as the agent has offered
+ * (INPUT_BYTES) and not yet written; the agent sends what it reads at once, never more than the controller
+ * has offered. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static bool write_input(struct exec *exec)
     while (exec->written < exec->input.len) {
         size_t left = exec->input.len - exec->written;
         ssize_t count = exec->fds[END_INPUT] < 0
-                            ? (ssize_t)left /* nobody reads it any more */
+                            ? (ssize_t)left /* no process reads the pipe any more */
                             : write(exec->fds[END_INPUT], exec->input.data + exec->written, left);
         if (count < 0 && errno == EINTR)
             continue;
@@ -174,7 +174,7 @@ static enum got read_output(struct exec *exec, enum end end)
     ssize_t count = read(exec->fds[end], chunk, want);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return GOT_NOTHING;
-    if (count <= 0) { /* a terminal that nobody has open any more gives EIO */
+    if (count <= 0) { /* a terminal that no process has open gives EIO */
         close_end(exec, end);
         return GOT_END;
     }
@@ -209,8 +209,8 @@ static void want(struct exec *exec, enum end end, bool wanted, int events)
         uv_poll_stop(&exec->polls[end]);
 }
 
-/* Moves what can be moved. When the command has ended: what is in its pipes, and not what processes that it
- * left behind may still write. */
+/* Moves all bytes that can be moved. After the end of the command: the bytes in its pipes, but no later
+ * output of processes that it left behind. */
 static void pump(struct exec *exec)
 {
     bool written = write_input(exec);

@@ -1,9 +1,9 @@
-/* faults.c - what daemons beside the agent report of the machine: POST /v1/faults at a Unix socket in the
- * state directory (report.h has the body). Whoever may write to the socket may report: its mode is 0660,
- * and its owner and group are the agent's.
+/* faults.c - takes reports of daemons about the machine: POST /v1/faults at a Unix socket in the state
+ * directory (report.h describes the body). Every process that may write to the socket may report: its mode is
+ * 0660, and its owner and group are the agent's.
  *
- * Signals go the way of those that probes see: kept until the controller has them, equal ones are one. A
- * daemon that runs wild is held to SIGNALS_A_SECOND, with SIGNALS_AT_ONCE ahead, and hears 429. */
+ * Signals are treated like those of probes: kept until the controller has them, and equal ones are one. A
+ * daemon that runs wild is held to SIGNALS_A_SECOND, with SIGNALS_AT_ONCE ahead, and gets 429. */
 #include "host/agent/http.h"
 #include "host/agent/internal.h"
 #include "host/agent/report.h"
@@ -14,7 +14,7 @@ enum { SIGNALS_A_SECOND = 100, SIGNALS_AT_ONCE = 1000 };
 struct fault_door {
     struct live *live;
     struct http_server *server;
-    int64_t busy_ns; /* boot time until which what came would take at the rate */
+    int64_t busy_ns; /* boot time until which the signals so far would take at the rate */
 };
 
 static void refuse(struct http_answer *answer, int code, const char *why)

@@ -11,7 +11,7 @@
 #include "host/agent/internal.h"
 #include "host/probes/probes.h"
 
-/* A look that has no end by then counts as whole: what hangs is a condition of its own. */
+/* A first look that has not ended by then counts as whole: a probe that hangs is a condition of its own. */
 #define FIRST_LOOK_NS (60 * NS_PER_SECOND)
 
 struct condition {
@@ -28,8 +28,8 @@ struct health_watch {
     VEC(struct condition) before; /* that stood when the last agent ended; empty after the first look */
     int64_t begun_ns;
     bool looked;
-    int64_t again_ns; /* since when a fresh look is awaited, to say all that stands; 0: it is not */
-    struct buf written; /* what the file holds */
+    int64_t again_ns; /* since when a fresh look of all probes is awaited; 0: none is */
+    struct buf written; /* contents of the file */
 };
 
 /* --- signals ------------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static void forget_before(struct health_watch *watch)
     vec_done(&watch->before);
 }
 
-/* The first look is whole: what stood and is not seen any more is over. */
+/* The first look is whole: conditions that stood before and were not seen again are over. */
 static void end_first_look(struct health_watch *watch)
 {
     watch->looked = true;

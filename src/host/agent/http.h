@@ -1,11 +1,10 @@
-/* http.h - a small HTTP/1.1 server for the little that an agent answers itself: reports of faults on a
- * Unix socket, metrics on a port. The big one (host/api) stands on libmicrohttpd and the core; this one
- * is to cost a machine nothing.
+/* http.h - a small HTTP/1.1 server for the few requests that an agent answers itself: reports of faults on a
+ * Unix socket, metrics on a port. The server of the API (host/api) needs libmicrohttpd and the core; this one
+ * shall cost a machine nothing.
  *
  * One request a connection: "Connection: close". Bodies have a Content-Length; chunked ones are refused
  * (411). Bounded: HTTP_CONNS_MAX connections (more are closed at once), HTTP_HEAD_MAX of a head,
- * HTTP_BODY_MAX of a body, HTTP_SECONDS for a whole request, so nobody who dawdles holds anything for
- * long.
+ * HTTP_BODY_MAX of a body, HTTP_SECONDS for a whole request, so a slow client holds nothing for long.
  *
  * On the loop's thread. The handler answers at once.
  */
@@ -35,7 +34,7 @@ struct http_answer {
 typedef void http_handler(void *context, const struct http_request *request, struct http_answer *answer);
 
 struct http_server;
-/* At a Unix socket with this mode; what is at the path is removed. */
+/* Listens at a Unix socket with this mode; a file at the path is removed. */
 int http_listen_unix(uv_loop_t *loop, const char *path, unsigned mode, http_handler *handler, void *context,
                      struct http_server **ret_server, struct error *error);
 /* At an address ("127.0.0.1", "::"); *ret_port is the one taken when `port` is 0. */

@@ -1,6 +1,6 @@
-/* injections.c - faults on purpose (docs/inject.md) that stand on this machine, a record each:
- * <state>/injections/N.json. Processes of their own undo them in time. Where such a one has died the agent
- * does it: all that an earlier agent has left, at the start, and what is overdue, looked for once a minute.
+/* injections.c - faults on purpose (docs/inject.md) that are in force on this machine, a record each:
+ * <state>/injections/N.json. Processes of their own undo them in time. If such a process has died, the agent
+ * undoes its injection: at the start all that an earlier agent has left, and once a minute overdue ones.
  */
 #include <dirent.h>
 #include <stdio.h>

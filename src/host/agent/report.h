@@ -1,12 +1,11 @@
-/* report.h - what daemons beside the agent say of the machine's health: JSON, one signal or a list of
- * them.
+/* report.h - reports of daemons about the machine's health: JSON, one signal or a list of them.
  *
  *     {"code": "fan/slow", "place": "fan/2", "evidence": "620 rpm", "assertion": "occur",
  *      "severity": "major", "chip": 3}
  *
- * Only `code` is needed. assertion: occur (default), recover, once. severity, for codes that the fault
- * table does not know: notice, minor, major (default), critical. Members of other names are refused, so
- * that a mistyped one is noticed. signal.h has the words.
+ * Only `code` is required. assertion: occur (default), recover, once. severity, for codes that the fault
+ * table does not know: notice, minor, major (default), critical. Unknown members are refused, so that a
+ * mistyped one is noticed. signal.h explains the terms.
  */
 #ifndef PHX_HOST_AGENT_REPORT_H
 #define PHX_HOST_AGENT_REPORT_H

@@ -1,10 +1,9 @@
-/* state.c - the agent's own files, looked at every second: what else deletes them (a cleaner of old files, a
- * person) would make the machine a place where processes start and wait for ever for an agent that they
- * cannot reach.
+/* state.c - checks the agent's own files every second. If a cleaner of old files or a person deletes them,
+ * processes would start and wait for ever for an agent that they cannot reach.
  *
- * A socket that is gone, or is another's, is made again: connections that stand are not touched by that. So
- * is the state directory once no task is left on the machine; until then their ends have nowhere to be
- * written, and the machine has the fault STATE_FAULT, which takes it out of service. */
+ * A socket that was deleted or replaced is made again; existing connections are not affected. The state
+ * directory is made again once no task is left on the machine. Until then the ends of tasks cannot be
+ * recorded, and the machine has the fault STATE_FAULT, which takes it out of service. */
 #include "core/health/fault.h"
 #include "host/agent/internal.h"
 

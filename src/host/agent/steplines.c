@@ -52,7 +52,7 @@ void step_lines_done(struct step_lines *lines)
     arena_done(&lines->arena);
 }
 
-/* "12.5" in microseconds; false: no number stands there. */
+/* Reads "12.5" in microseconds; false: there is no number. */
 static bool read_milliseconds(struct str text, int64_t *ret_us)
 {
     int64_t us = 0, unit = 1000;

@@ -1,17 +1,17 @@
-/* steplines.h - steps in the lines of a log, by two patterns (core/spec/spec.h): a line that matches the
- * first is a step; the number behind a match of the second is what one took of the rank's own time, in
- * milliseconds ("12", "12.5", also behind blanks, ':' and '='). Without a second one the time between steps
- * counts as that. Pure, but for memory.
+/* steplines.h - finds steps in the lines of a log by two patterns (core/spec/spec.h). A line that matches the
+ * first is a step. The number behind a match of the second is the rank's own time for a step, in milliseconds
+ * ("12", "12.5", also behind blanks, ':' and '='); without a second pattern the time between steps counts as
+ * that. Pure, except for memory.
  *
  * Groups of the first pattern take numbers out of the line. By name: `step`, `total`, and any other name for
- * a metric (`loss`). Where none has a name, by order: step, total, loss. A line whose step group holds no
+ * a metric (`loss`). If none has a name, by order: step, total, loss. A line whose step group holds no
  * whole number is counted, and so are all lines of a pattern without one.
  *
- * Numbers that start again, as those of epochs do, are no places in the training: a line that shows less than
- * half of the highest number (from STEPS_APART), or LOWER_LINES lines in a row that show less, and lines are
- * counted from there. Less than that is no news: several ranks may write one log.
+ * Numbers that start again, such as those within epochs, are no places in the training. After a line that
+ * shows less than half of the highest number (from STEPS_APART), or LOWER_LINES lines in a row that show
+ * less, lines are counted instead. Fewer lower lines change nothing, because several ranks may write one log.
  *
- * STEP_LINE_BYTES of a line are looked at. A pattern that does not compile, or has more than LINE_PROGRAM_MAX
+ * Only STEP_LINE_BYTES of a line are read. A pattern that does not compile, or has more than LINE_PROGRAM_MAX
  * instructions, matches nothing: the controller has refused it.
  */
 #ifndef PHX_HOST_AGENT_STEPLINES_H
@@ -34,7 +34,7 @@ struct step_lines {
     struct pace_sums sums;       /* what came before the first step is no step's */
     int64_t work_us;             /* of all lines so far */
     int64_t matched;             /* lines that were a step */
-    bool midst;                  /* set by its owner: what is read is not the log's begin */
+    bool midst;                  /* set by its owner: reading does not begin at the log's start */
     int64_t lower;               /* in a row, with a number below the highest */
     struct task_step newest;     /* with `matched`; its names live in `arena` */
 };

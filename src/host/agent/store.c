@@ -1,16 +1,16 @@
 /* store.c - checkpoints in an object store: the agent moves shards between it and the slots of its tasks
- * (job/wire.h: STORE, FETCH), and deletes what is no longer kept.
+ * (job/wire.h: STORE, FETCH), and deletes those that are no longer kept.
  *
- * Two threads, for what goes up and for what comes down, so that a restart never waits behind an upload; a
- * shard at a time each, its parts in parallel (objectstore/transfer.h). The loop gives them copies and gets
- * answers by one async handle; they touch nothing else.
+ * Two threads, one for uploads and one for downloads, so that a restart never waits behind an upload; each
+ * moves one shard at a time, its parts in parallel (objectstore/transfer.h). The loop gives them copies and
+ * gets answers by one async handle; they touch nothing else.
  *
  *     PREFIX/<namespace>/<JobSet>-<uid>/step-<N>/attempt-<A>-rank-<R>.shard
- *     <state>/uploads/<JobSet's uid>-<R>-<N>-<A>    the record of an upload that is under way
+ *     <state>/uploads/<JobSet's uid>-<R>-<N>-<A>    the record of an upload that has not finished
  *
- * A shard that is being uploaded when the rank stores another one is given up: nobody will commit it. Rank
- * 0's agent deletes for all ranks, when a step is committed: so an object of a machine that is gone goes
- * too. */
+ * The upload of a shard ends when the rank stores another one: its step will not be committed. Rank 0's agent
+ * deletes for all ranks when a step is committed, so objects of lost machines are deleted too.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -327,7 +327,7 @@ int local_store_init(struct live *live, const char *address, struct error *error
         return 0;
     int rc = store_place_parse(address, &place, error);
     if (rc == 0)
-        rc = object_store_open(&place, NULL, &probe, error); /* what is wrong with credentials is said now */
+        rc = object_store_open(&place, NULL, &probe, error); /* reports wrong credentials now */
     object_store_close(probe);
     if (rc < 0)
         return error_wrap(error, "--checkpoint-store");

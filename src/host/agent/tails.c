@@ -7,7 +7,7 @@
 
 #include "host/agent/internal.h"
 
-/* Puts the last bytes of the file before what is in `tail`, as far as there is room. */
+/* Puts the last bytes of the file in front of those in `tail`, as far as there is room. */
 static void put_before(const char *path, char *room, size_t *begin)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

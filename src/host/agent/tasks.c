@@ -198,7 +198,7 @@ static void step_started(struct live *live, const struct launch_event *event)
                                   .started = {task_of(event->uid), event->pid, event->started_ns}});
 }
 
-/* A task of an earlier agent, told to ours before what its containers do. False: without a record. */
+/* Adopts a task of an earlier agent: reports the task before its containers. False: it has no record. */
 static bool adopt_containers(struct live *live, obj_id task)
 {
     ARENA_CLEANUP struct arena arena = {0};
@@ -618,7 +618,7 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     return rc;
 }
 
-/* A task that the last agent died over: started, but the launcher has not said so yet. */
+/* Adopts a task during whose start the last agent died: the launcher has not reported it yet. */
 static void adopt_unreported(struct live *live)
 {
     char path[PATH_BYTES + 64], log[LAUNCH_PATH_MAX];

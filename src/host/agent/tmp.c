@@ -1,12 +1,12 @@
-/* tmp.c - the /tmp and /var/tmp of a container: directories of its own, for one run of it.
+/* tmp.c - a private /tmp and /var/tmp for a container: directories of its own, for one run of it.
  *
  *     <state>/volumes/<task>/.tmp-<container>-<run>/{tmp,var}    bound by the shim, removed with the volumes
  *
- * What the machine has there is hidden, except what the container's command, arguments, environment or
+ * The machine's files there are hidden, except those that the container's command, arguments, environment or
  * working directory name: a directory directly below /tmp or /var/tmp that a path in them leads through, and
  * a file that is a whole argument or the whole value of a variable. So the agent's socket, the files of the
- * task, checkpoint folders and scripts keep working where they lie in /tmp, also below a volume that is
- * mounted at /tmp and takes the place of the private one.
+ * task, checkpoint folders and scripts keep working if they are in /tmp, also below a volume that is mounted
+ * at /tmp in place of the private one.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 
 #include "core/agent/message.h"
 
-/* Adds a metric to the step. `name` is not copied. What is no number (NaN) is left out, what is too large is
- * cut, and METRICS_MAX are taken. A loss that is not finite is noted with the step's number. */
+/* Adds a metric to the step. `name` is not copied. NaN is left out, values that are too large are cut, and at
+ * most METRICS_MAX are taken. A loss that is not finite is noted with the step's number. */
 void step_value(struct task_step *step, struct str name, double value);
 
 #endif

@@ -93,7 +93,7 @@ static int make_memory(const char *path, const struct volume_launch *volume, str
     char options[64];
     int rc = make_path(path, 0777, error);
     if (rc < 0 || geteuid() != 0)
-        return rc;             /* without the right to mount it lies on the disk */
+        return rc;             /* without the right to mount, the volume is on the disk */
     umount2(path, MNT_DETACH); /* of an agent that died here */
     if (volume->size_bytes > 0)
         snprintf(options, sizeof options, "mode=777,size=%lld", (long long)volume->size_bytes);
@@ -132,7 +132,7 @@ static int check_host_path(const char *path, struct str type, struct error *erro
     return 0;
 }
 
-/* Where the volume lies on this machine. */
+/* Returns the path of the volume on this machine. */
 static int volume_path(const struct live *live, const struct task_launch *launch,
                        const struct volume_launch *volume, char ret_path[PATH_MAX_BYTES], struct error *error)
 {
