@@ -22,7 +22,7 @@
 enum { ROLES_BYTES_MAX = 16 * 1024 * 1024, CERT_GROUPS_MAX = 64, WATCHED_FILES = 5 };
 #define LOOK_NS NS_PER_SECOND
 
-struct file_mark { /* what a file looked like when it was read */
+struct file_mark { /* the state of a file when it was read */
     struct timespec changed;
     ino_t inode;
     off_t size;
@@ -203,7 +203,8 @@ static int add_short(struct rbac *policy, const struct doc *document, struct err
     return 0;
 }
 
-/* Every binding of the roles file must name a role that exists: a mistyped name gives nobody anything. */
+/* Adds the roles file. Each of its bindings must name a role that exists: a mistyped name would give no
+ * rights. */
 static int add_roles_file(struct rbac *policy, const struct doc_list *roles, struct error *error)
 {
     for (size_t i = 0; i < roles->len; i++) {
@@ -363,7 +364,8 @@ const struct account_key *access_account_key(const struct access *access)
 
 /* --- who ---------------------------------------------------------------------------------------------- */
 
-/* The account and what the token is bound to are still those of when it was issued. */
+/* Do the account and the object to which the token is bound still exist, with the uids at the time of
+ * issue? */
 static bool account_lives(const struct core *core, const struct account_claims *claims)
 {
     const struct object_store *objects = core_objects(core);
@@ -391,7 +393,7 @@ static bool is_for(const struct account_claims *claims, const struct access_cred
     return false;
 }
 
-/* As Kubernetes names it, with what is known of the token as extras. */
+/* Makes the user as Kubernetes names it, with the token's claims as extras. */
 static struct access_user account_user(struct arena *arena, const struct account_claims *claims)
 {
     char uid[UID_TEXT_MAX], bound[UID_TEXT_MAX];

@@ -26,7 +26,7 @@
 struct core;
 
 struct access_user {
-    struct str name, uid; /* name empty: nobody is known */
+    struct str name, uid; /* name empty: unknown */
     struct str *groups;
     size_t group_count;
     struct access_extra { /* told on, but decide nothing; keys may occur several times */
@@ -46,7 +46,7 @@ void access_put_extra(struct json_writer *out, const struct access_user *user);
 #define ACCESS_NODE_PREFIX     "system:node:"
 #define ACCESS_ACCOUNT_PREFIX  "system:serviceaccount:" /* NAMESPACE:NAME */
 #define ACCESS_ACCOUNTS        "system:serviceaccounts" /* and with ":NAMESPACE" behind it */
-#define ACCESS_LOCAL_USER      "phalanx:local" /* who asks a server without authentication */
+#define ACCESS_LOCAL_USER      "phalanx:local" /* the user of a server without authentication */
 bool access_in_group(const struct access_user *user, const char *group);
 /* A copy in the arena. */
 struct access_user access_user_copy(struct arena *arena, const struct access_user *user);
@@ -71,7 +71,8 @@ struct access_options {
     uint64_t audit_bytes_max; /* a file larger than this is put aside; 0: 100 MiB */
     uint32_t audit_files_max; /* files put aside that are kept; 0: 10 */
     bool open;                /* everyone is phalanx:local: for audit alone */
-    bool anonymous;           /* whoever shows no credentials is system:anonymous instead of refused */
+    /* a request without credentials comes from system:anonymous instead of being refused */
+    bool anonymous;
 };
 
 struct access;
@@ -89,13 +90,13 @@ const char *access_client_ca(const struct access *access);
 
 struct access_credentials {
     struct str authorization;          /* the header; empty: none */
-    const struct access_user *by_cert; /* whom a certificate that was checked names; NULL: none shown */
+    const struct access_user *by_cert; /* the user of a checked certificate; NULL: none was shown */
     bool bad_cert;                     /* one was shown, and was not accepted */
     const struct str *audiences;       /* for one of which a ServiceAccount's token must be; none: this API */
     size_t audience_count;
 };
-/* ERROR_DENIED: nobody. A ServiceAccount's token counts while the account and what it is bound to live
- * in the core that access_follow() saw. On success the user is in `arena`, with the group
+/* ERROR_DENIED: no known user. A ServiceAccount's token counts while the account and the object to which it
+ * is bound exist in the core that access_follow() saw. On success the user is in `arena`, with the group
  * system:authenticated. */
 int access_authenticate(const struct access *access, const struct access_credentials *credentials,
                         struct arena *arena, struct access_user *ret_user);
@@ -114,13 +115,12 @@ int access_check_certificate(const struct access *access, const struct access_bl
 
 /* --- may they ----------------------------------------------------------------------------------------- */
 
-/* Takes over what changed among the API's roles and bindings; call before questions. Cheap when nothing
- * did. */
+/* Takes over changes of the API's roles and bindings; call it before questions. Cheap if nothing changed. */
 void access_follow(struct access *access, const struct core *core);
 bool access_allows(const struct access *access, const struct access_user *user,
                    const struct access_attributes *attributes);
-/* May the user write this role or binding, or would it give what they do not hold themselves? Others than
- * roles and bindings pass. `object`: as it would be stored. ERROR_DENIED says what is lacking. */
+/* May the user write this role or binding, or would it give rights that the user does not hold? Other objects
+ * pass. `object`: as it would be stored. ERROR_DENIED names the missing right. */
 int access_check_grant(const struct access *access, const struct access_user *user, const struct doc *object,
                        struct error *error);
 /* Each rule that the user holds in the namespace, as a PolicyRule. */
@@ -130,7 +130,7 @@ void access_visit_rules(const struct access *access, const struct access_user *u
 /* --- audit -------------------------------------------------------------------------------------------- */
 
 struct access_record {
-    const struct access_user *user, *impersonated; /* impersonated NULL: nobody */
+    const struct access_user *user, *impersonated; /* impersonated NULL: no impersonation */
     struct access_attributes what;
     struct str api_version, uri, source, user_agent;
     struct str body; /* of a write, as sent; kept only where the policy says Request, never of secrets */

@@ -62,10 +62,10 @@ int pki_revoke(const char *authority_cert, const char *authority_key, const char
                struct error *error);
 int pki_trust_add_revoked(gnutls_x509_trust_list_t trust, const char *authority_cert, struct error *error);
 
-/* Authorities to check others by, less what they revoked. */
+/* Loads the authorities that certify others, without the certificates that they revoked. */
 int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct error *error);
-/* The leaf of a DER chain (leaf first) that an authority signed for this purpose (GNUTLS_KP_...) and that is
- * valid now. ERROR_DENIED says what is wrong. The caller deinitialises the result. */
+/* Returns the leaf of a DER chain (leaf first) that an authority signed for this purpose (GNUTLS_KP_...) and
+ * that is valid now. ERROR_DENIED says why not. The caller deinitialises the result. */
 int pki_check_chain(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
                     const char *purpose, gnutls_x509_crt_t *ret_leaf, struct error *error);
 

@@ -35,8 +35,8 @@ bool rbac_has_role(const struct rbac *policy, struct str namespace_, struct str 
 
 bool rbac_allows(const struct rbac *policy, const struct access_user *user,
                  const struct access_attributes *attributes);
-/* Whether the user holds everything that `rules` (a role's `rules`) would allow in the namespace (empty:
- * cluster-wide): who may not do something may not let others do it either. */
+/* Does the user hold everything that `rules` (a role's `rules`) would allow in the namespace (empty:
+ * cluster-wide)? A user may not give rights to others that the user does not have. */
 bool rbac_covers(const struct rbac *policy, const struct access_user *user, struct str namespace_,
                  const struct doc *rules);
 /* The rules of a role as a document (in `arena`), aggregated ones included; NULL: there is none. */
