@@ -1,4 +1,4 @@
-/* collect.c - the whole: find the ranks, ask for dumps, wait for them, write down what there is. */
+/* collect.c - finds the ranks, asks for dumps, waits for them, and writes the answer. */
 #include "host/collect/internal.h"
 
 #include <poll.h>

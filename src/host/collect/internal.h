@@ -1,5 +1,5 @@
-/* internal.h - what the files of this module share: processes.c finds the ranks, records.c their records.
- * Private. */
+/* internal.h - shared by the files of this folder: processes.c finds the ranks, records.c reads their
+ * records. Private. */
 #ifndef PHX_HOST_COLLECT_INTERNAL_H
 #define PHX_HOST_COLLECT_INTERNAL_H
 
@@ -30,8 +30,8 @@ int ranks_find(uint64_t task, struct arena *arena, rank_list *ret_ranks, struct 
 void record_put(struct buf *out, const struct jobwire_flight *record);
 /* Asks PyTorch for its dump. True: it was asked. */
 bool dump_ask(const struct rank_process *process);
-/* Appends what PyTorch's dump says in at most so many bytes. False: there is none, or none newer than
- * `since_ns` (wall clock), or it is not whole. */
+/* Appends PyTorch's dump, at most `each` bytes of it. False: there is none, or none newer than `since_ns`
+ * (wall clock), or it is not whole. */
 bool dump_put(struct buf *out, const struct rank_process *process, int64_t since_ns, size_t bytes_max);
 
 #endif

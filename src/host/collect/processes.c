@@ -1,4 +1,4 @@
-/* processes.c - the processes of a task, by what stands in /proc. */
+/* processes.c - finds the processes of a task in /proc. */
 #include "host/collect/internal.h"
 
 #include <ctype.h>
@@ -48,7 +48,7 @@ static struct str variable(struct str environment, const char *name)
     return STR("");
 }
 
-/* "pid (any name) S ppid ...": what follows the last ')'. */
+/* Reads "pid (any name) S ppid ...": the fields behind the last ')'. */
 static void read_stat(struct rank_process *process, struct buf *scratch)
 {
     if (!read_proc(process->pid, "stat", SMALL_MAX, scratch))
@@ -97,7 +97,7 @@ static bool read_segment(int pid, const char *fd_name, struct jobwire_flight *re
            ret_record->ended <= ret_record->begun && ret_record->begun <= ret_record->ended + 1;
 }
 
-/* A child that was forked has its parent's record: only whose it is counts. */
+/* Reads the record of a process. A forked child has its parent's record, which counts for the parent only. */
 static void read_record(struct rank_process *process)
 {
     char path[32];
@@ -152,7 +152,7 @@ static void look(uint64_t task, int pid, struct arena *arena, struct buf *scratc
         vec_push(ranks, process);
 }
 
-/* By rank; whoever speaks for it first. */
+/* Sorts by rank; the process that speaks for a rank comes first. */
 static int compare(const void *a, const void *b)
 {
     const struct rank_process *x = a, *y = b;

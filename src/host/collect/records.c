@@ -1,4 +1,4 @@
-/* records.c - what a rank recorded: libphalanx's memory, PyTorch's dump. */
+/* records.c - reads the records of a rank: libphalanx's memory, PyTorch's dump. */
 #include "host/collect/internal.h"
 
 #include <errno.h>
