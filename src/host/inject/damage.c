@@ -34,7 +34,7 @@ int inject_flip(const char *path, uint64_t keep, uint32_t flips, struct rng *rng
     return rc;
 }
 
-/* In halves: what others write meanwhile may take the rest. */
+/* Takes the free space in halves: concurrent writes of others may take the rest. */
 static uint64_t take_all(int fd, uint64_t size)
 {
     uint64_t taken = 0;

@@ -1,9 +1,9 @@
-/* inject.h - faults on purpose: what is to break (selectors, scenario files), and the means that need the
- * kernel: cutting the network of control groups, damaging a file, filling a disk. Who is meant by a selector
- * at the moment, signals to processes, and what a scenario waits for are the command's (src/cmd/inject.h).
+/* inject.h - faults on purpose: selectors and scenario files, and the means that need the kernel: cutting the
+ * network of control groups, damaging a file, filling a disk. The command (src/cmd/inject.h) resolves
+ * selectors, signals processes, and waits for the events of a scenario.
  *
- * Readers of outside's bytes never crash and name the place that is wrong. One thread; no function keeps
- * anything between calls.
+ * Readers of outside bytes never crash and name the wrong place. One thread; no function keeps state between
+ * calls.
  */
 #ifndef PHX_HOST_INJECT_INJECT_H
 #define PHX_HOST_INJECT_INJECT_H
@@ -46,10 +46,10 @@ struct inject_selector {
     struct str name; /* CHOICE_NAME; of a part: its machine's, or that of a rack or cube (`part` empty) */
     struct str part; /* which chip, link or switch of the machine */
     int64_t rank;    /* CHOICE_RANK */
-    bool by_rank;    /* it is what belongs to ranks: one, any or all of them */
+    bool by_rank;    /* selects objects that belong to ranks: one, any or all of them */
     struct str job;  /* "train" or "team/train"; empty: the one that the caller has as its default */
 };
-/* `text` has to live as long as the selector. ERROR_INVALID says what is wrong with it. */
+/* `text` must live as long as the selector. ERROR_INVALID says why the text is wrong. */
 int inject_selector_parse(struct str text, struct inject_selector *ret, struct error *error);
 
 enum inject_action {
@@ -85,7 +85,8 @@ enum inject_tier { TIER_MEMORY, TIER_STORAGE };
 struct inject_how {
     enum inject_direction direction; /* of a partition; 0: both */
     int64_t for_ns;                  /* it undoes itself after this; 0: it stays */
-    uint32_t cpu_percent;            /* slow: of its time it stands still; 0: its CPU is left alone */
+    /* slow: the share of the time for which it is stopped; 0: its CPU is left alone */
+    uint32_t cpu_percent;
     uint32_t loss_ppm;               /* slow: of its packets are lost; 0: its network is left alone */
     enum inject_tier tier;           /* corrupt */
     struct str code, place;          /* of a fault; empty: the action's own */
@@ -121,7 +122,7 @@ struct scenario_step {
     struct inject_selector *objects; /* all at once */
     struct doc **object_nodes;       /* where they stand, for messages */
     size_t object_count;
-    size_t pick; /* so many of the objects, chosen by chance; 0: all */
+    size_t pick; /* this many of the objects, chosen at random; 0: all */
     struct inject_how how;
     uint32_t repeat;             /* 1: once */
     int64_t every_ns, jitter_ns; /* between repetitions; the jitter is added, evenly from 0 to this */
@@ -162,16 +163,16 @@ enum { INJECT_PATH_MAX = 4096 };
 
 /* The control group (v2) of a process as a path of the file system; false: it has none that can be seen. */
 bool inject_cgroup_of(int pid, char ret_path[INJECT_PATH_MAX]);
-/* From now on packets of all processes whose sockets were made in this group are dropped, `loss_ppm` of them
- * (1,000,000: all). Needs CAP_BPF and CAP_NET_ADMIN. Twice is as once. */
+/* From now on drops packets of all processes whose sockets were made in this group, `loss_ppm` of them
+ * (1,000,000: all). Needs CAP_BPF and CAP_NET_ADMIN. A second call changes nothing. */
 int inject_cut(const char *cgroup, enum inject_direction direction, uint32_t loss_ppm, struct error *error);
-/* Takes away what inject_cut did, of whichever direction; *ret_count is how much that was. */
+/* Undoes inject_cut in each direction; *ret_count: how many programs it removed. */
 int inject_cut_heal(const char *cgroup, size_t *ret_count, struct error *error);
 
 /* Flips one bit in each of `flips` places of a file, chosen by `rng` behind its first `keep` bytes. */
 int inject_flip(const char *path, uint64_t keep, uint32_t flips, struct rng *rng, struct error *error);
-/* Makes a file `path` that takes what is free on its file system; ERROR_LIMIT when more than limit_bytes is
- * free: a disk that others need. */
+/* Makes a file `path` that takes the free space of its file system; ERROR_LIMIT if more than limit_bytes are
+ * free, because others need such a disk. */
 int inject_fill(const char *path, uint64_t limit_bytes, uint64_t *ret_bytes, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* selector.c - the words for what is to break, and how. */
+/* selector.c - parses selectors and the parameters of actions. */
 #include <stdio.h>
 
 #include "base/units.h"
@@ -63,7 +63,7 @@ static enum inject_action part_action(enum inject_kind kind, enum inject_action 
 {
     static const struct {
         enum inject_action action;
-        const char *slow; /* code; NULL: nobody sees that */
+        const char *slow; /* code; NULL: no probe sees that */
     } parts[] = {{ACTION_CHIP, "gpu/clocks"}, {ACTION_LINK, "ib/rate"}, {ACTION_SWITCH, NULL}};
     const char *slow = is_part(kind) ? parts[kind - INJECT_CHIP].slow : NULL;
     bool slows = action == ACTION_SLOW && slow;
