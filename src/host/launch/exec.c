@@ -1,4 +1,4 @@
-/* exec.c - the launcher's side of a command beside a task; the way of it stands in shim.h. */
+/* exec.c - the launcher's side of a command beside a task; shim.h describes the protocol. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -123,7 +123,7 @@ static bool send_request(struct launch_exec *exec)
     return sendmsg(exec->conn_fd, &message, MSG_NOSIGNAL) == (ssize_t)exec->request.len;
 }
 
-/* Only this task's shim is let in: nobody else shall get the descriptors. */
+/* Accepts only this task's shim: no other process may get the descriptors. */
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
     struct launch_exec *exec = poll->data;

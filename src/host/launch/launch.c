@@ -289,7 +289,7 @@ int launcher_new(uv_loop_t *loop, const struct launcher_options *options, struct
     return 0;
 }
 
-/* The watched FIFO keeps its number, so that libuv's handle stays what it is. */
+/* Takes over the files. The watched FIFO keeps its number, so libuv's handle stays valid. */
 static void take_files(struct launcher *launcher, struct launcher *fresh)
 {
     int events_fd = launcher->events_fd;

@@ -107,10 +107,10 @@ int launcher_new(uv_loop_t *loop, const struct launcher_options *options, struct
  * LAUNCH_EXITED. */
 void launch_shutdown(struct launcher *launcher, void (*closed)(void *context), void *context);
 
-/* Whether the state directory is what the launcher has open, or was deleted since. */
+/* Is the state directory the one that the launcher has open, or was it deleted? */
 bool launch_is_whole(const struct launcher *launcher);
-/* The state directory was deleted: makes it again, with all that a launcher keeps in it. ERROR_UNAVAILABLE
- * while tasks are known: their ends are written into what is gone. */
+/* The state directory was deleted: makes it again with all its files. ERROR_UNAVAILABLE while tasks are
+ * known: their ends are written into the deleted files. */
 int launch_renew(struct launcher *launcher, struct error *error);
 
 /* The tether: every shim spawned from now on holds `fd` (typically the TCP connection to the controller) open
@@ -135,9 +135,9 @@ struct launch_limit {
     uint64_t value; /* soft and hard; UINT64_MAX: unlimited */
 };
 
-/* A file or directory of the machine, shown to the task alone at `target`, which is made if it is absent (on
+/* A file or directory of the machine that only the task sees at `target`, which is made if it is absent (on
  * the machine, whose files the task sees everywhere else). Sources are looked up before anything is mounted.
- * Where an optional one fails, the task runs without it. */
+ * If an optional mount fails, the task runs without it. */
 struct launch_mount {
     const char *source, *target;
     bool read_only, is_file, optional;
@@ -146,8 +146,8 @@ struct launch_mount {
 struct launch_spec {
     uint64_t uid;     /* of this attempt's task, never used again on this machine until forgotten */
     uint32_t attempt; /* recorded and handed back only */
-    /* Restarts in place before this one: a spawn with a higher number takes the place of the run that ended,
-     * whose log becomes the previous one. */
+    /* Restarts in place before this one: a spawn with a higher number replaces the run that ended, whose log
+     * becomes the previous one. */
     uint32_t run;
     const char *name; /* the task's (Pod's) name: no '/', at most LAUNCH_NAME_MAX bytes */
     /* NULL-terminated, at least one; argv[0] without '/' is looked up in the task's PATH. */
@@ -190,10 +190,10 @@ int launch_stop(struct launcher *launcher, uint64_t uid, int64_t grace_ns, struc
 /* `signal_number` (1-64) to the task's process group. Errors as launch_stop. */
 int launch_signal(struct launcher *launcher, uint64_t uid, int signal_number, struct error *error);
 
-/* After a start of the agent: finds the tasks that an earlier one left and reports each before it returns,
- * with LAUNCH_ADOPTED when alive or LAUNCH_EXITED. Two come a moment later, from the loop: a task caught
- * between spawn and exec (LAUNCH_STARTED), and one whose shim was killed and whose processes are still being
- * hunted down (LAUNCH_EXITED, lost). Returns how many it found alive. */
+/* Called after a start of the agent: finds the tasks that an earlier agent left and reports each before it
+ * returns, with LAUNCH_ADOPTED when alive or LAUNCH_EXITED. Two kinds come a moment later, from the loop: a
+ * task caught between spawn and exec (LAUNCH_STARTED), and one whose shim was killed and whose processes are
+ * still being killed (LAUNCH_EXITED, lost). Returns how many it found alive. */
 int launch_adopt(struct launcher *launcher, struct error *error);
 
 /* ---- a command beside the task, as `kubectl exec` runs it ---- */
@@ -247,17 +247,17 @@ int launch_forget(struct launcher *launcher, uint64_t uid, struct error *error);
  * read the rest and reopen. */
 int launch_log_path(struct launcher *launcher, uint64_t uid, char ret_path[LAUNCH_PATH_MAX],
                     struct error *error);
-/* The file "times" (or "times.1" ...) beside each part of a log holds these: what stands from `offset`
- * on arrived then. */
+/* An entry of the file "times" (or "times.1" ...) beside each part of a log: the bytes from `offset` on
+ * arrived then. */
 struct launch_log_time {
     uint64_t offset;
     int64_t arrived_ns; /* wall clock */
 };
 
-/* The newest forgotten task whose log is kept that was called "<stem>-" and five characters, ran as `attempt`
- * and has a uid above `after`; 0: none is. */
+/* Finds the newest forgotten task with a kept log that was called "<stem>-" and five characters, ran as
+ * `attempt` and has a uid above `after`; 0: there is none. */
 uint64_t launch_kept_find(const struct launcher *launcher, struct str stem, uint32_t attempt, uint64_t after);
-/* The name that a forgotten task had whose log is kept; NULL: none is. */
+/* Returns the name of a forgotten task whose log is kept; NULL: it is not. */
 const char *launch_kept_name(const struct launcher *launcher, uint64_t uid);
 /* The log of the run before the newest one, while it is kept. ERROR_NOT_FOUND: there is none. */
 int launch_previous_log_path(struct launcher *launcher, uint64_t uid, char ret_path[LAUNCH_PATH_MAX],

@@ -52,7 +52,7 @@ struct kept { /* a forgotten task's log */
 
 enum note { NOTE_HOSTS = 1 << 0, NOTE_CGROUP = 1 << 1, NOTE_NO_CGROUPS = 1 << 2, NOTE_TMP = 1 << 3 };
 
-struct cgroup_host { /* what the machine offers */
+struct cgroup_host { /* the control groups that the machine offers */
     bool probed;
     int version; /* 0, 1, 2 */
     /* Parents of the tasks' cgroups, NULL: controller absent; v2: first only. */
@@ -104,7 +104,7 @@ void watch_stop(struct launcher *launcher);
 void handle_closed(struct launcher *launcher); /* one handle less */
 void task_started(struct task *task, const struct shim_start *start, enum launch_event_kind kind);
 void task_exited(struct task *task, const struct shim_exit *record, int file_fd);
-/* Reads the task file for an end that was not reported. A task without record whose shim is gone is swept. */
+/* Reads the task file for an end that was not reported. Sweeps a task without a record whose shim is gone. */
 void task_examine(struct task *task, bool shim_gone);
 void timer_arm(struct launcher *launcher);
 
@@ -130,7 +130,7 @@ const char *stage_text(uint32_t stage);
 int exec_signal(struct launcher *launcher, uint64_t uid, uint64_t token, pid_t *ret_shim,
                 struct error *error);
 
-/* sweep.c: kills what a dead shim left, found by PHX_TASK_DIR in the environment. */
+/* sweep.c: kills the processes that a dead shim left, found by PHX_TASK_DIR in their environment. */
 void sweep_begin(struct task *task);
 bool sweep_step(struct task *task); /* true: all is dead, the task has exited */
 void sweep_free(struct sweep *sweep);

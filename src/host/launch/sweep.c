@@ -11,18 +11,19 @@
 #include "base/vec.h"
 #include "host/launch/state.h"
 
-/* A shim that was killed takes the task's first process with it (PR_SET_PDEATHSIG); what that one had started
- * is left without a keeper. Each carries PHX_TASK_DIR in its environment as it was at exec, whatever group or
- * parent it has now, so they are found by that, killed through a pidfd, and looked for again until whole
- * passes turn up none: one that was struck may have forked behind the pass, and one amid its exec shows no
- * environment for that moment. */
+/* Kills the processes that a killed shim left. The task's first process dies with the shim
+ * (PR_SET_PDEATHSIG); processes that it had started live on. Each has PHX_TASK_DIR in its environment as of
+ * its exec, whatever its group or parent is now. They are found by that, killed through a pidfd, and looked
+ * for again until whole passes find none: a killed process may have forked behind the pass, and one amid its
+ * exec shows no environment for that moment. */
 
 enum {
-    /* An exec shows no environment for microseconds. What shows none for so many passes is no task of ours: a
-     * process whose memory we may not look at. */
+    /* An exec hides the environment for microseconds. A process that shows none for this many passes is no
+     * task of ours: its memory may not be read. */
     UNSURE_PASSES_MAX = 100,
-    /* A pass goes by rising numbers, as forks do, so that whoever forks ahead of it is met; but at the end of
-     * the numbers a fork goes back behind it. No process does that twice in the time of two passes. */
+    /* A pass goes by rising numbers, as forks do, so that it meets a process that forks ahead of it; but at
+     * the end of the numbers a fork gets a lower number. No process does that twice in the time of two
+     * passes. */
     CLEAN_PASSES = 2,
     /* How many struck processes are watched until they are dead. The rest must not take all our descriptors,
      * and the next pass meets them again. */
@@ -148,7 +149,7 @@ static bool strike(struct sweep *sweep, pid_t pid)
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0)
         return false;
-    if (look_at(sweep, pid) != SIGHT_MARKED) { /* it ended meanwhile, the number may be another's */
+    if (look_at(sweep, pid) != SIGHT_MARKED) { /* it has ended, and the number may be another's */
         close(pidfd);
         return false;
     }
@@ -176,7 +177,7 @@ static bool pass_is_clean(struct sweep *sweep)
     return clean;
 }
 
-/* True when all that were struck are dead; forgets those, so that a reused number is looked at anew. */
+/* True when all killed processes are dead; forgets them, so that a reused number is looked at again. */
 static bool all_dead(struct sweep *sweep)
 {
     for (size_t i = sweep->prey.len; i-- > 0;) {

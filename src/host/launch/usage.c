@@ -152,11 +152,11 @@ static pid_t find_shim(const struct processes *processes, const struct u64_map *
 
 struct asked {
     struct launch_usage *usage;
-    bool cpu, memory; /* the cgroup has said it */
+    bool cpu, memory; /* taken from the cgroup */
 };
 
-/* The times of a process hold those of its children that were waited for; the shim waits for all others. So
- * the sum over what lives never falls. */
+/* Sums the times of processes. A process's times include those of children that it waited for; the shim waits
+ * for all others. So the sum over living processes never falls. */
 static void ask_processes(const struct u64_map *shims)
 {
     struct processes processes = {0};
@@ -202,7 +202,7 @@ size_t launch_measure(struct launcher *launcher, struct launch_usage *ret_usages
 
 bool launch_measure_machine(int64_t *ret_cpu_ns, int64_t *ret_memory_bytes)
 {
-    enum { COLUMN_IDLE = 3, COLUMN_WAIT = 4, COLUMNS = 7 }; /* up to softirq; what is stolen is not ours */
+    enum { COLUMN_IDLE = 3, COLUMN_WAIT = 4, COLUMNS = 7 }; /* up to softirq; stolen time is not ours */
     char text[4096];
     int64_t ticks = 0;
     if (!read_text("/proc/stat", text, sizeof text))

@@ -7,9 +7,8 @@
 #include "base/check.h"
 #include "host/launch/state.h"
 
-/* Three sources tell of a task, in falling speed and rising certainty: its message in the FIFO, the end of
- * its shim (pidfd), and its file. The first two only say when to look; what is reported comes from the
- * record. */
+/* Three sources report on a task, in falling speed and rising certainty: its message in the FIFO, the end of
+ * its shim (pidfd), and its file. The first two only say when to look; reports come from the record. */
 
 /* ---- reports ---- */
 
@@ -181,7 +180,7 @@ static void on_event(struct launcher *launcher, const struct shim_event *event)
 {
     struct task *task = u64_map_get(&launcher->by_uid, event->uid);
     if (!task || !task->watched)
-        return; /* of an earlier life; or met by launch_adopt before its exec, whom the timer looks after */
+        return; /* of an earlier run; or met by launch_adopt before its exec, which the timer handles */
     if (task->child && event->start.shim_pid != 0 && event->start.shim_pid != task->shim_pid)
         return; /* of the run before this one */
     if (event->kind == SHIM_EVENT_STARTED && task->state == TASK_STARTING)
@@ -231,7 +230,7 @@ static void on_timer(uv_timer_t *timer)
         timer_arm(launcher);
 }
 
-/* Not pushed on when it runs: who comes often enough would keep all others from ever being looked after. */
+/* A running timer is not postponed: frequent callers would otherwise keep it from ever firing. */
 void timer_arm(struct launcher *launcher)
 {
     if (!launcher->closing && !uv_is_active((uv_handle_t *)&launcher->timer))
