@@ -1,5 +1,5 @@
-/* export.c - what our API gives, as their objects. Members stand in the order of their names where theirs are
- * written from a map, so that a CheckCode over the text is the same again. */
+/* export.c - converts documents of our API to MindCluster's objects. Members are in the order of their names
+ * if MindCluster writes them from a map, so that a CheckCode over the text is the same. */
 #include "host/mindcluster/internal.h"
 
 #include "base/hash.h"

@@ -62,7 +62,7 @@ static int add(struct import *import, const struct said *said)
     return 0;
 }
 
-/* RFC 3339 of milliseconds since 1970; empty: none was said. */
+/* Formats milliseconds since 1970 as RFC 3339; empty: there is no time. */
 static struct str time_of(struct arena *arena, int64_t ms)
 {
     char text[32];

@@ -11,7 +11,7 @@ struct level_names {
 };
 enum { LEVEL_NAMES = 9 };
 extern const struct level_names level_names[LEVEL_NAMES];
-int level_of(struct str ours);      /* its place; 0 for what is unknown */
+int level_of(struct str ours);      /* the level's index; 0 for an unknown level */
 int level_of_chip(struct str name); /* -1: unknown */
 int level_of_node(struct str name);
 /* The worst level that goes out as this policy and is not by escalation; -1: unknown. */
@@ -25,7 +25,8 @@ struct str code_in(struct arena *arena, struct str code);
 struct str code_family(struct str code);
 
 struct str text_at(const struct doc *object, const char *first, const char *second); /* empty: absent */
-/* The JSON text in `key` of `data`, a ConfigMap's; NULL (and said so, as data.KEY): it is none. */
+/* Returns the JSON document in `key` of a ConfigMap's `data`; NULL, with an error that names data.KEY: it is
+ * none. */
 const struct doc *data_inner(struct arena *arena, const struct doc *data, const char *key,
                              struct error *error);
 /* Returns the text behind `prefix` in the name of a ConfigMap; empty: the name has another prefix. */

@@ -26,7 +26,7 @@
 struct mindcluster_view {
     const struct doc *faults; /* items of the list of Faults; NULL: none */
     const struct doc *pods;   /* items of a JobSet's Pods: reset.json, hccl.json */
-    const char *resource;     /* what devices are called: "Ascend910" */
+    const char *resource;     /* the name of devices: "Ascend910" */
     int64_t now_s;            /* since 1970 */
 };
 

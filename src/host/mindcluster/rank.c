@@ -1,4 +1,5 @@
-/* rank.c - faults and Pods of our API as documents: whose they are, and which rank of theirs is which. */
+/* rank.c - faults and Pods of our API as documents: to which machine and chip they belong, and which
+ * MindCluster rank is which Pod's. */
 #include "host/mindcluster/internal.h"
 
 #include "base/json.h"
