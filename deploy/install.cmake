@@ -75,7 +75,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/deploy/completion/phalanx
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 
-# --- the loader's cache, but for a package (DESTDIR), whose own installation does that
+# --- the loader's cache, except for a package (DESTDIR), whose installation updates it
 install(CODE "
   if(\"\$ENV{DESTDIR}\" STREQUAL \"\")
     find_program(PHX_LDCONFIG ldconfig PATHS /sbin /usr/sbin)

@@ -43,7 +43,7 @@ class NotFoundError(PhalanxError, LookupError):
 
 
 class CorruptError(PhalanxError):
-    """A stored shard is not what was saved."""
+    """A stored shard differs from what was saved."""
 
 
 class SpaceError(PhalanxError):
@@ -51,12 +51,12 @@ class SpaceError(PhalanxError):
 
 
 class RejoinError(PhalanxError):
-    """The membership changes: ``job.rejoin()``."""
+    """The membership has changed: call ``job.rejoin()``."""
 
 
 class RetryError(PhalanxError):
-    """Raised by a step (``train_loop``): what this rank has is no good, and no process is lost. All ranks go back
-    to the newest step that is held of all, and make it again; this one loads it."""
+    """Raise it from a step (``train_loop``) when this rank's state is bad and no process is lost. All ranks go back
+    to the newest step that every rank holds, and repeat it; this rank loads its part."""
 
     def __init__(self, message: str = "", code: int = -11, rank: Optional[int] = None):
         super().__init__(message, code, rank)

@@ -130,7 +130,7 @@ _loaded = None
 
 
 def _path() -> str:
-    """$PHX_LIB; else the library that was installed with this package; else what the dynamic loader finds.
+    """Returns $PHX_LIB, else the library installed with this package, else the one that the dynamic loader finds.
 
     An installed package is PREFIX/lib/pythonX.Y/dist-packages/phalanx, its library in PREFIX/lib or, on
     Debian below /usr, in a directory there that is named after the architecture.

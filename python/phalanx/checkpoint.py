@@ -1,9 +1,9 @@
-"""Named regions of a program's state: what Job.checkpoint_register, _take and _load do.
+"""Named regions of a program's state, for Job.checkpoint_register, _take and _load.
 
 A region is a numpy array, a torch tensor, or any other writable buffer (bytearray, memoryview, array.array),
-contiguous, rows first. Nothing is copied when it is registered: the library reads and writes the very memory,
-so the objects are kept alive here, and one whose memory has moved since is refused. A tensor of a device has a
-copy in (page-locked) memory of the host, through which it goes.
+contiguous, rows first. Registering copies nothing: the library reads and writes the object's own memory, so the
+objects are kept alive here, and an object whose memory has moved is refused. A tensor on a device is copied
+through (page-locked) memory of the host.
 
 Neither numpy nor torch is imported unless the program brings an object of theirs.
 """
@@ -23,7 +23,7 @@ _FORMATS = {"?": "bool", "e": "float16", "f": "float32", "d": "float64"}  # of s
 
 
 class Region:
-    """One of them: where its memory is, and how it gets there. ``shard``: (axis, index, count) or None."""
+    """A region: where its memory is, and how its data gets there. ``shard``: (axis, index, count) or None."""
 
     def __init__(self, name: str, value: Any, shard: Optional[Tuple[int, int, int]]):
         self.name, self.value, self.staging = name, value, None
@@ -81,7 +81,7 @@ class Region:
             kind = f"{'int' if letter.islower() else 'uint'}{8 * view.itemsize}"
         if kind is None or not view.c_contiguous or view.readonly:
             raise ValueError(f"a buffer of format {view.format!r} must be contiguous, writable and of numbers")
-        # Exports the buffer for as long as the region lives, so a bytearray cannot be resized meanwhile.
+        # Exports the buffer for as long as the region lives, so that a bytearray cannot be resized.
         self._keep = (ctypes.c_char * view.nbytes).from_buffer(view) if view.nbytes else view
         self.address = ctypes.addressof(self._keep) if view.nbytes else 0
         self.dtype, self.shape = _CODES[kind], tuple(view.shape)
@@ -108,7 +108,7 @@ class Region:
         return False
 
     def check(self) -> None:
-        """Raises when the object is not where it was when it was registered."""
+        """Raises if the object's memory has moved since it was registered."""
         if self._moved():
             raise ValueError(f"region {self.name}: its memory has moved since it was registered; register again")
 
@@ -150,7 +150,7 @@ class Regions:
             region.check()
 
     def fetch(self) -> None:
-        """Brings what lives on devices to the host: before it is kept."""
+        """Copies data from devices to the host, before it is kept."""
         self.check()
         for region in self._staged:
             region.staging.copy_(region.value.detach(), non_blocking=True)
@@ -158,7 +158,7 @@ class Regions:
             self._synchronize()
 
     def deliver(self) -> None:
-        """Brings what was loaded to the devices."""
+        """Copies loaded data to the devices."""
         for region in self._staged:
             region.value.detach().copy_(region.staging, non_blocking=True)
         if self._staged:

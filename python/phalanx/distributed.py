@@ -17,7 +17,8 @@ from ._job import Job
 
 class KeyStore(dist.Store):
     """The keys of a job's attempt (Job.put, Job.get) as the store in which ranks of torch.distributed find each
-    other. It needs no port, begins empty in each attempt, and what waits in it ends when a rank is lost."""
+    other. It needs no port and is empty at the beginning of each attempt. Calls that wait in it end when a rank is
+    lost."""
 
     def __init__(self, job: Job, timeout: float = 300):
         super().__init__()
@@ -30,7 +31,7 @@ class KeyStore(dist.Store):
         return self._job.get("torch/" + key, timeout=self._timeout)
 
     def add(self, key: str, amount: int) -> int:
-        """Each rank publishes what it has added; the sum is that of what has been published."""
+        """Each rank publishes the sum of its own additions; returns the total of the published sums."""
         if amount:
             self._added[key] = self._added.get(key, 0) + amount
             self._job.put(f"torch-sum/{key}/{self._job.rank}", b"%d" % self._added[key])

@@ -92,10 +92,10 @@ class _Run:
     def deliver(self) -> None:
         self.job._registered().deliver()
 
-    # ---- the whole ----
+    # ---- the run ----
 
     def make(self) -> None:
-        """All steps; raises what ended them."""
+        """Makes all steps; raises the error that ended them."""
         error = _library.Error()
         code = self.job._library.phx_run_steps(
             self.job._context, ctypes.byref(self.loop), ctypes.byref(error)

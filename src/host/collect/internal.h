@@ -30,8 +30,8 @@ int ranks_find(uint64_t task, struct arena *arena, rank_list *ret_ranks, struct 
 void record_put(struct buf *out, const struct jobwire_flight *record);
 /* Asks PyTorch for its dump. True: it was asked. */
 bool dump_ask(const struct rank_process *process);
-/* Appends PyTorch's dump, at most `each` bytes of it. False: there is none, or none newer than `since_ns`
- * (wall clock), or it is not whole. */
+/* Appends PyTorch's dump, at most `bytes_max` bytes of it. False: there is none, or none newer than
+ * `since_ns` (wall clock), or it is not whole. */
 bool dump_put(struct buf *out, const struct rank_process *process, int64_t since_ns, size_t bytes_max);
 
 #endif
