@@ -1,5 +1,6 @@
 /* admit.c - the module's state and its turn in a step. */
 #include "core/admit/internal.h"
+#include "core/object/object.h"
 
 struct admit *admit_new(void)
 {
@@ -71,6 +72,15 @@ static void mark_managed(struct arena *arena, struct doc *document)
             STR("kueue.x-k8s.io/managed"), doc_new_str(arena, STR("true")));
 }
 
+/* And to one of a group a finalizer: group.c takes it away. */
+static void hold_member(struct arena *arena, struct doc *document)
+{
+    const struct doc *metadata = doc_get(document, "metadata"), *list = doc_get(metadata, "finalizers");
+    bool odd = list && list->kind != DOC_ARRAY; /* refused by its type */
+    if (!odd && doc_str(doc_path(metadata, "labels", "kueue.x-k8s.io/pod-group-name", NULL), STR("")).len)
+        finalizer_add(arena, document, POD_FINALIZER);
+}
+
 /* And a gate, which goes when the Pod is admitted. */
 static void add_gate(struct arena *arena, struct doc *spec)
 {
@@ -120,6 +130,8 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
     if (workload_form(document) == FORM_POD) {
         if (!jobset || workload)
             mark_managed(arena, document);
+        if (!jobset)
+            hold_member(arena, document);
         if (may_run(admit, jobset))
             doc_unset(spec, "schedulingGates");
         else if (!jobset || (workload && jobset->spec.suspend)) /* one that was admitted never waits again */

@@ -68,6 +68,7 @@ enum workload_condition_kind { /* in the order they are listed */
                                WORKLOAD_PREEMPTED,
                                WORKLOAD_REQUEUED,
                                WORKLOAD_DEACTIVATION_TARGET,
+                               WORKLOAD_WAITS_FOR_PODS,
                                WORKLOAD_IS_FINISHED,
                                WORKLOAD_CONDITIONS
 };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "core/admit/internal.h"
+#include "core/object/object.h"
 
 #define LABEL_GROUP STR("kueue.x-k8s.io/pod-group-name")
 #define NOTE_TOTAL  STR("kueue.x-k8s.io/pod-group-total-count")
@@ -167,6 +168,121 @@ void group_choose(struct pod_group *group)
     vec_done(&holding);
 }
 
+/* --- Pods that are over ----------------------------------------------------------------------- */
+
+/* A Pod of a group that is over, deleted or not, keeps the finalizer kueue.x-k8s.io/managed until one of
+ * these is true:
+ *   - the group has finished, or its Workload is deleted;
+ *   - it has failed, or was deleted, and a Pod that came later has taken its place;
+ *   - all Pods of the group are deleted: nobody is left to be replaced.
+ * Pods that were deleted before they were admitted, that are beyond the group's count, or that are evicted
+ * are not held. While Pods are lacking in a group that has been admitted, the Workloads of its Pods have the
+ * condition WaitingForReplacementPods. */
+static bool is_kept(const struct workload *workload)
+{
+    return object_has_finalizer(workload->jobset->document, POD_FINALIZER);
+}
+
+void group_let_go(struct step *step, const struct workload *workload)
+{
+    if (workload->jobset->gone || workload->jobset->form != FORM_POD || !is_kept(workload))
+        return;
+    jobset_drop_finalizer(step, workload->jobset, POD_FINALIZER);
+    step->admit->acted = true;
+}
+
+bool pod_is_over(const struct workload *workload)
+{
+    return !jobset_has_living(workload->jobset);
+}
+
+/* Its Pod runs or can come to run, or it has succeeded. */
+static bool is_active(const struct workload *member)
+{
+    const struct jobset *jobset = member->jobset;
+    if (jobset->gone || (jobset->deleted_ns && member->state == WORKLOAD_PENDING))
+        return false;
+    if (member->state == WORKLOAD_FINISHED)
+        return strcmp(member->conditions[WORKLOAD_IS_FINISHED].reason, "Succeeded") == 0;
+    return !jobset->deleted_ns || !pod_is_over(member);
+}
+
+static bool all_deleted(const struct pod_group *group)
+{
+    for (size_t i = 0; i < group->members.len; i++)
+        if (!group->members.items[i]->jobset->deleted_ns && !group->members.items[i]->jobset->gone)
+            return false;
+    return true;
+}
+
+struct census {
+    int64_t total, active, failed; /* failed: over, not replaced yet, and held */
+    bool begun;                    /* one of the group has been admitted */
+};
+
+static struct census take_census(const struct pod_group *group)
+{
+    struct census census = {.total = group_total(group)};
+    for (size_t i = 0; i < group->members.len; i++) {
+        const struct workload *member = group->members.items[i];
+        bool active = is_active(member);
+        census.active += active;
+        census.failed += !active && member->state != WORKLOAD_PENDING && is_kept(member);
+        census.begun |= member->state != WORKLOAD_PENDING ||
+                        member->conditions[WORKLOAD_WAITS_FOR_PODS].present;
+    }
+    return census;
+}
+
+static void say(struct step *step, struct pod_group *group, bool waits)
+{
+    bool said = false;
+    const struct workload_condition *why = NULL;
+    for (size_t i = 0; i < group->members.len; i++) {
+        const struct workload *member = group->members.items[i];
+        said |= member->conditions[WORKLOAD_WAITS_FOR_PODS].present;
+        if (workload_holds(member, WORKLOAD_EVICTED))
+            why = &member->conditions[WORKLOAD_EVICTED];
+    }
+    for (size_t i = 0; (said || waits) && i < group->members.len; i++) {
+        struct workload *member = group->members.items[i];
+        if (!waits)
+            workload_condition_set(step, member, WORKLOAD_WAITS_FOR_PODS, false, "PodsReady",
+                                   "No pods need replacement");
+        else if (why)
+            workload_condition_set(step, member, WORKLOAD_WAITS_FOR_PODS, true, why->reason, STR_FORMAT,
+                                   STR_ARG(buf_str(&why->message)));
+        else
+            workload_condition_set(step, member, WORKLOAD_WAITS_FOR_PODS, true, "PodsFailed",
+                                   "Some Failed pods need replacement");
+    }
+}
+
+void group_release(struct step *step, struct pod_group *group)
+{
+    if (!group || group->members.len == 0)
+        return;
+    struct census census = take_census(group);
+    bool finished = workload_group_end(group->members.items[0]).finished;
+    bool none = all_deleted(group) || !census.total;
+    int64_t replaced = census.active + census.failed - census.total;
+    for (size_t i = 0; i < group->members.len; i++) { /* in the order in which they came */
+        const struct workload *member = group->members.items[i];
+        bool deleted = member->jobset->deleted_ns, active = is_active(member);
+        bool failed = !active && member->state != WORKLOAD_PENDING && is_kept(member);
+        bool goes = deleted && (none || member->state == WORKLOAD_PENDING);
+        if (failed && replaced > 0) {
+            replaced--;
+            goes = true;
+        }
+        if (finished || goes)
+            group_let_go(step, member);
+    }
+    say(step, group, census.begun && !finished && census.total > census.active);
+}
+
+/* --- what the group wants --------------------------------------------------------------------- */
+
 /* Pods beyond the count, the newest first: nobody will ever need them. */
 static void delete_excess(struct step *step, struct pod_group *group)
 {
@@ -184,6 +300,7 @@ static void delete_excess(struct step *step, struct pod_group *group)
         struct task *task = waiting.items[i]->jobset->jobs[0]->indexes[0].task;
         step_note_late(step, false, "ExcessPodDeleted", ref_task(task),
                        "Excess pod deleted: group %s has its %lld Pods", group->key.data, (long long)total);
+        group_let_go(step, waiting.items[i]);
         task_evict(step, task, -1);
         step->admit->acted = true;
     }
@@ -226,6 +343,7 @@ void group_form(struct step *step, struct pod_group *group)
         if (group->members.items[i]->state == WORKLOAD_PENDING)
             workload_bind(step, group->members.items[i]);
     group->forming = false;
+    group_release(step, group);
 }
 
 const char *group_obstacle(const struct workload *workload, struct buf *why)

@@ -9,6 +9,7 @@
 #include "core/sched/quota.h"
 #include "core/step.h"
 
+#define POD_FINALIZER  "kueue.x-k8s.io/managed" /* of Pods of a group */
 #define REASON_DELETED "WorkloadDeleted" /* of an eviction */
 #define POD_GATE       "kueue.x-k8s.io/admission"
 enum { PODSETS_MAX = 18 }; /* of one Workload, as its CRD has it */
@@ -214,6 +215,8 @@ void workload_suspend(struct step *step, struct workload *workload); /* LEAVING:
 void workload_left(struct step *step, struct workload *workload);    /* LEAVING: its last task has ended */
 void workload_finish(struct step *step, struct workload *workload);
 /* It has no job and never will: what it holds is free, and it is finished. */
+/* A user deleted the Pod of a group, which has ended and is held. */
+void workload_pod_deleted(struct step *step, struct workload *workload);
 void workload_abandon(struct step *step, struct workload *workload, const char *reason, struct str why);
 /* Its job is gone: what it holds is free, and it is PENDING. */
 void workload_lose_job(struct step *step, struct workload *workload);
@@ -257,6 +260,10 @@ bool group_may_join(const struct workload *member); /* it waits to be admitted *
 void group_name_role(struct workload *member);
 /* Why a Pod of a group waits for others of it; NULL: it does not. */
 const char *group_obstacle(const struct workload *workload, struct buf *why);
+bool pod_is_over(const struct workload *workload); /* its processes have ended */
+/* Pods of the group that need not be held any more lose their finalizer. NULL: nothing. */
+void group_release(struct step *step, struct pod_group *group);
+void group_let_go(struct step *step, const struct workload *workload); /* this one, whatever its group says */
 /* Itself, or those of its group for which `is_one` holds. */
 size_t group_fellows(const struct workload *workload, bool (*is_one)(const struct workload *),
                      struct arena *arena, struct workload ***ret_list);

@@ -521,10 +521,12 @@ void workload_suspend(struct step *step, struct workload *workload)
 {
     struct jobset *jobset = workload->jobset;
     workload->leave_ns = 0;
-    if (jobset->form != FORM_POD)
+    if (jobset->form != FORM_POD) {
         jobset_set_suspend(step, jobset, true);
-    else
+    } else {
+        group_let_go(step, workload);
         task_evict(step, jobset->jobs[0]->indexes[0].task, -1);
+    }
     step_note(step, false, "Stopped", ref_jobset(workload->jobset), STR_FORMAT,
               STR_ARG(buf_str(&workload->conditions[WORKLOAD_EVICTED].message)));
     step->admit->acted = true;
@@ -720,6 +722,12 @@ void workload_finish(struct step *step, struct workload *workload)
         workload_drop_hold(step, workload);
     finish_as(step, workload, well ? "Succeeded" : "Failed", why->message);
     group_form(step, workload->group); /* one that failed may be replaced */
+}
+
+void workload_pod_deleted(struct step *step, struct workload *workload)
+{
+    finish_as(step, workload, "Failed", STR("The Pod was deleted"));
+    group_form(step, workload->group);
 }
 
 void workload_abandon(struct step *step, struct workload *workload, const char *reason, struct str why)

@@ -148,6 +148,7 @@ void workload_look(struct step *step, struct workload *workload)
         return;
     }
     if (!jobset_managed(jobset) && workload->state == WORKLOAD_PENDING) {
+        group_let_go(step, workload);
         if (workload->own)
             prebuilt_release(step, workload);
         else
@@ -167,6 +168,9 @@ void workload_look(struct step *step, struct workload *workload)
         look_leaving(step, workload);
     if (workload->gone)
         return;
+    bool over = jobset->deleted_ns && pod_is_over(workload);
+    if (workload->group && workload->state == WORKLOAD_ADMITTED && over)
+        workload_pod_deleted(step, workload);
     if (workload->state == WORKLOAD_PENDING)
         look_pending(step, workload);
     if (workload->state == WORKLOAD_ADMITTED) {
@@ -180,6 +184,7 @@ void workload_look(struct step *step, struct workload *workload)
         workload_drop_hold(step, workload);
     else if (workload->state == WORKLOAD_HOLDING)
         look_holding(step, workload);
+    group_release(step, workload->group);
     workload_set_timer(step, workload);
 }
 

@@ -11,8 +11,8 @@
 const char *workload_condition_name(enum workload_condition_kind kind)
 {
     static const char *const names[WORKLOAD_CONDITIONS] = {
-        "QuotaReserved", "Admitted", "PodsReady",          "Evicted",
-        "Preempted",     "Requeued", "DeactivationTarget", "Finished",
+        "QuotaReserved", "Admitted",           "PodsReady",                 "Evicted",  "Preempted",
+        "Requeued",      "DeactivationTarget", "WaitingForReplacementPods", "Finished",
     };
     CHECK((unsigned)kind < WORKLOAD_CONDITIONS);
     return names[kind];
@@ -63,6 +63,8 @@ const char *workload_reason(struct str reason)
         "FailedToStart",
         "AdmissionGated",
         "OutOfSync",
+        "PodsFailed",
+        "PodsReady",
         REASON_DELETED,
     };
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
@@ -424,6 +426,8 @@ void workload_delete(struct step *step, struct workload *workload)
     struct arena arena ARENA_CLEANUP = {0};
     struct workload **list;
     size_t count = group_fellows(workload, is_any, &arena, &list);
+    for (size_t i = 0; i < count; i++)
+        group_let_go(step, list[i]);
     for (size_t i = 0; i < count; i++)
         if (!list[i]->gone)
             delete_one(step, list[i]);

@@ -1,6 +1,7 @@
 /* admitted.c - what admission does to a JobSet: lets it run, tells its tasks that they are to end, takes it
  * off the machines. */
 #include "core/job/internal.h"
+#include "core/object/object.h"
 
 bool jobset_is_running(const struct jobset *jobset)
 {
@@ -41,6 +42,13 @@ void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend)
             doc_set(&jobset->arena, spec, STR("suspend"), doc_new_bool(&jobset->arena, suspend));
         jobset->generation++;
     }
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    jobset_mark(step, jobset);
+}
+
+void jobset_drop_finalizer(struct step *step, struct jobset *jobset, const char *name)
+{
+    finalizer_drop(jobset->document, name);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     jobset_mark(step, jobset);
 }

@@ -74,6 +74,8 @@ bool jobs_have_saved(const struct job_store *store, const struct machine *machin
 /* Its tasks are stopped and count as disrupted, like those of evicted Pods; `why` is what users read. */
 void jobs_vacate(struct step *step, const struct machine *machine, struct str why);
 
+/* Takes the finalizer off the document: a deleted one that nothing else holds goes. */
+void jobset_drop_finalizer(struct step *step, struct jobset *jobset, const char *name);
 /* A machine that the JobSet runs on is not well: it leaves it, as its policy says, or stays. `why` is what
  * users read. */
 void jobs_move(struct step *step, const struct machine *machine, struct jobset *jobset, struct str why);

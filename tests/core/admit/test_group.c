@@ -1,6 +1,8 @@
 /* Pod groups: Pods of one name are admitted together and go together. */
 #include "queues.h"
 
+#include "core/object/object.h"
+
 static void make_pod(struct harness *h, const char *name, const char *group, int total, const char *labels,
                      const char *notes, int chips)
 {
@@ -399,9 +401,137 @@ static void test_form(void **state)
     harness_done(&h);
 }
 
+static void remove_pod(struct harness *h, const char *name)
+{
+    assert_true(post(h, WRITE_DELETE, OBJECT_POD, "default", name, STR("")) < 300);
+    core_check_invariants(h->core);
+}
+
+static void assert_waits(struct harness *h, const char *name, bool waits)
+{
+    const struct workload_condition *condition = &of(h, name)->conditions[WORKLOAD_WAITS_FOR_PODS];
+    assert_true(condition->present);
+    assert_int_equal(condition->status, waits);
+    assert_string_equal(condition->reason, waits ? "PodsFailed" : "PodsReady");
+    assert_string_equal(condition->message.data,
+                        waits ? "Some Failed pods need replacement" : "No pods need replacement");
+}
+
+static bool is_held(struct harness *h, const char *name)
+{
+    return object_has_finalizer(pod(h, name)->job->jobset->document, "kueue.x-k8s.io/managed");
+}
+
+/* A Pod that is over is kept by its finalizer until another one has taken its place, or the group is over. */
+static void test_held_until_replaced(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3, "12", "Never");
+    make_pod(&h, "a", "g", 2, "", "", 4);
+    make_pod(&h, "b", "g", 2, "", "", 4);
+    assert_true(is_held(&h, "a"));
+    assert_false(of(&h, "a")->conditions[WORKLOAD_WAITS_FOR_PODS].present);
+    harness_run_all(&h);
+    remove_pod(&h, "b");
+    assert_int_equal(pod(&h, "b")->state, TASK_STOPPING);
+    harness_exit(&h, pod(&h, "b"), 143);
+    assert_int_equal(pod(&h, "b")->state, TASK_FAILED);
+    assert_true(pod(&h, "b")->job->jobset->deleted_ns > 0);
+    assert_waits(&h, "a", true);
+    assert_waits(&h, "b", true);
+    harness_check_replay(&h);
+    make_pod(&h, "c", "g", 2, "", "", 4); /* in its place */
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "c");
+    assert_null(pod(&h, "b"));
+    assert_waits(&h, "c", false);
+    harness_run_all(&h);
+    harness_exit(&h, pod(&h, "a"), 0);
+    remove_pod(&h, "a"); /* its success is still wanted */
+    assert_int_equal(pod(&h, "a")->state, TASK_SUCCEEDED);
+    assert_waits(&h, "c", false);
+    harness_check_replay(&h);
+    harness_exit(&h, pod(&h, "c"), 0);
+    assert_null(pod(&h, "a"));
+    assert_false(is_held(&h, "c"));
+    remove_pod(&h, "c");
+    assert_null(pod(&h, "c"));
+    harness_done(&h);
+}
+
+/* Who fails loses the finalizer when it is replaced, and stays; its user deletes it. */
+static void test_failed_and_replaced(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3, "12", "Never");
+    make_pod(&h, "a", "g", 2, "", "", 4);
+    make_pod(&h, "b", "g", 2, "", "", 4);
+    harness_run_all(&h);
+    harness_exit(&h, pod(&h, "b"), 1);
+    assert_true(is_held(&h, "b"));
+    assert_waits(&h, "a", true);
+    make_pod(&h, "c", "g", 2, "", "", 4);
+    assert_false(is_held(&h, "b"));
+    assert_waits(&h, "a", false);
+    assert_int_equal(pod(&h, "b")->state, TASK_FAILED);
+    remove_pod(&h, "b");
+    assert_null(pod(&h, "b"));
+    harness_done(&h);
+}
+
+/* Nobody admits it any more: nobody would take the finalizer away. */
+static void test_unmanaged_is_not_held(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3, "12", "Never");
+    make_pod(&h, "a", "g", 2, "", "", 4);
+    must_apply(&h, "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  namespace: default\n  labels: {"
+                   "kueue.x-k8s.io/pod-group-name: g}\n  annotations: {kueue.x-k8s.io/pod-group-total-count: "
+                   "\"2\"}\n  finalizers: [kueue.x-k8s.io/managed]\nspec:\n  restartPolicy: Never\n  "
+                   "schedulingGates: [{name: kueue.x-k8s.io/admission}]\n  containers: [{name: c, image: i, "
+                   "command: [run], resources: {limits: {google.com/tpu: 4}}}]\n");
+    assert_null(of(&h, "a"));
+    assert_false(is_held(&h, "a"));
+    harness_done(&h);
+}
+
+/* Nobody is left who could be replaced, or the Workload is deleted: all of them go. */
+static void test_not_held_for_nothing(void **state)
+{
+    (void)state;
+    for (int workload = 0; workload < 2; workload++) {
+        struct harness h;
+        setup(&h, 3, "12", "Never");
+        make_pod(&h, "a", "g", 2, "", "", 4);
+        remove_pod(&h, "a"); /* it waits */
+        assert_null(pod(&h, "a"));
+        make_pod(&h, "a", "g", 2, "", "", 4);
+        make_pod(&h, "b", "g", 2, "", "", 4);
+        harness_run_all(&h);
+        remove_pod(&h, "b");
+        harness_exit(&h, pod(&h, "b"), 143);
+        assert_non_null(pod(&h, "b"));
+        if (workload)
+            assert_true(post(&h, WRITE_DELETE, OBJECT_WORKLOAD, "default", "g", STR("")) < 300);
+        else
+            remove_pod(&h, "a");
+        harness_exit(&h, pod(&h, "a"), 143);
+        assert_null(pod(&h, "a"));
+        assert_null(pod(&h, "b"));
+        harness_check_replay(&h);
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_held_until_replaced),
+        cmocka_unit_test(test_failed_and_replaced),
+        cmocka_unit_test(test_not_held_for_nothing),
+        cmocka_unit_test(test_unmanaged_is_not_held),
         cmocka_unit_test(test_waits_until_all_are_there),
         cmocka_unit_test(test_all_or_none),
         cmocka_unit_test(test_must_agree),
