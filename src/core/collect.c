@@ -390,8 +390,13 @@ static void take_dead(struct step *step, struct collected *seen)
         owners_change(step->objects, jobset->uid, jobset->document, NULL);
         objects_owner_gone(step->objects, jobset->uid);
     }
-    for (; seen->jobs < jobs->dead_jobs.len; seen->jobs++)
-        objects_owner_gone(step->objects, jobs->dead_jobs.items[seen->jobs]->uid);
+    for (; seen->jobs < jobs->dead_jobs.len; seen->jobs++) {
+        const struct job *job = jobs->dead_jobs.items[seen->jobs];
+        objects_owner_gone(step->objects, job->uid);
+        for (size_t t = 0; t < job->tasks.len; t++) /* its Pods go with it */
+            if (owners_dependents(step->objects, job->tasks.items[t]->pod_uid).count)
+                objects_owner_gone(step->objects, job->tasks.items[t]->pod_uid);
+    }
     for (; seen->tasks < jobs->dead_tasks.len; seen->tasks++)
         objects_owner_gone(step->objects, jobs->dead_tasks.items[seen->tasks]->pod_uid);
 }

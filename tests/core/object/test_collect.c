@@ -317,6 +317,27 @@ static void pods_outlive_their_job(void **state)
     harness_done(&h);
 }
 
+/* The Pod goes with the Job that stands behind it. */
+static void what_a_pod_owns_goes_with_it(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    static const char pod[] =
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {restartPolicy: Never, containers: "
+        "[{name: c, image: i, command: [x], resources: {limits: {google.com/tpu: 4}}}]}\n";
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_POD, "default", "", pod), 201);
+    harness_run_all(&h);
+    struct task *task = jobs_find_pod(core_jobs(h.core), STR("default"), STR("p"));
+    struct owner owner = {"v1", "Pod", "p", task->pod_uid, false};
+    assert_int_equal(own(&h, "default", "child", &owner, 1), 201);
+    assert_non_null(found(&h, OBJECT_CONFIG_MAP, "default", "child"));
+    assert_int_equal(drop(&h, OBJECT_POD, "default", "p", PROPAGATION_BACKGROUND), 200);
+    harness_run_all(&h);
+    assert_null(found(&h, OBJECT_CONFIG_MAP, "default", "child"));
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +348,7 @@ int main(void)
         cmocka_unit_test(orphans_stay),
         cmocka_unit_test(in_the_foreground_the_owner_goes_last),
         cmocka_unit_test(what_a_jobset_owns_goes_with_it),
+        cmocka_unit_test(what_a_pod_owns_goes_with_it),
         cmocka_unit_test(jobs_outlive_their_jobset),
         cmocka_unit_test(pods_outlive_their_job),
         cmocka_unit_test(a_namespace_ends_with_its_content),
