@@ -100,6 +100,20 @@ static bool check_names(const struct writing *writing, struct str ns, struct str
     return true;
 }
 
+/* A group of Pods has a Workload of its name. A log may hold such Pods. */
+static bool check_group(const struct writing *writing, struct str ns, const struct jobset_spec *spec)
+{
+    struct str group = labels_get(&spec->labels, STR("kueue.x-k8s.io/pod-group-name"), STR(""));
+    const struct workload *workload =
+        form_of(writing) == FORM_POD && group.len ? workload_find(writing->core->admit, ns, group) : NULL;
+    if (!writing->dry || !workload || !workload->own)
+        return true;
+    return write_refuse(writing, 409, "Conflict", NULL,
+                        "there is a Workload \"" STR_FORMAT "\" already, which no Pod made: give the group "
+                        "(label kueue.x-k8s.io/pod-group-name) another name, or delete the Workload",
+                        STR_ARG(group));
+}
+
 /* Two unfinished JobSets in one checkpoint folder would delete each other's steps. */
 static bool check_folder(const struct writing *writing, struct str ns, const struct jobset_spec *spec)
 {
@@ -132,7 +146,8 @@ static bool create_workload(const struct writing *writing)
         return false;
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
-    if (!check_names(writing, ns, name, &spec) || !check_folder(writing, ns, &spec) ||
+    if (!check_names(writing, ns, name, &spec) || !check_group(writing, ns, &spec) ||
+        !check_folder(writing, ns, &spec) ||
         !write_namespace_open(writing, ns) || !write_quota_allows(writing, ns, document, &spec))
         return false;
     if (writing->core->jobs.jobsets.len >= JOBSETS_MAX)

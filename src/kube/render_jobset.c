@@ -322,6 +322,12 @@ static void put_why(struct render *render, const struct jobset *jobset)
         const struct workload_condition *quota = &workload->conditions[WORKLOAD_QUOTA_RESERVED];
         why = buf_str(anew ? &fresh : &quota->message);
     }
+    struct str named = prebuilt_name(jobset);
+    if (!why.len && !workload && named.len && jobset->spec.suspend && !jobset->deleted_ns)
+        why = arena_printf(render->scratch,
+                           "waits for Workload " STR_FORMAT
+                           " (label kueue.x-k8s.io/prebuilt-workload-name) to be there for it",
+                           STR_ARG(named));
     if (why.len)
         json_pair_str(&render->out, "why", why);
 }

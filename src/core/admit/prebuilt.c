@@ -46,6 +46,47 @@ static void set_document(struct step *step, struct workload *workload, struct ar
     workload_refresh(step, workload);
 }
 
+static const struct doc *controller_of(const struct doc *document)
+{
+    const struct doc *list = doc_path(document, "metadata", "ownerReferences", NULL);
+    for (size_t i = 0; i < doc_len(list); i++)
+        if (doc_bool(doc_get(doc_at(list, i), "controller"), false))
+            return doc_at(list, i);
+    return NULL;
+}
+
+static struct doc *reference_to(struct arena *arena, const struct jobset *jobset, struct str uid)
+{
+    static const char *const kinds[][2] = {[FORM_JOBSET] = {"jobset.x-k8s.io/v1alpha2", "JobSet"},
+                                           [FORM_JOB] = {"batch/v1", "Job"},
+                                           [FORM_POD] = {"v1", "Pod"}};
+    struct doc *reference = doc_new(arena, DOC_OBJECT);
+    doc_set(arena, reference, STR("apiVersion"), doc_new_str(arena, str_from(kinds[jobset->form][0])));
+    doc_set(arena, reference, STR("kind"), doc_new_str(arena, str_from(kinds[jobset->form][1])));
+    doc_set(arena, reference, STR("name"), doc_new_str(arena, arena_str(arena, jobset->name)));
+    doc_set(arena, reference, STR("uid"), doc_new_str(arena, uid));
+    doc_set(arena, reference, STR("controller"), doc_new_bool(arena, true));
+    doc_set(arena, reference, STR("blockOwnerDeletion"), doc_new_bool(arena, true));
+    return reference;
+}
+
+/* The job is the Workload's controller from now on, and keeps it from going before itself. */
+static void claim(struct arena *arena, struct doc *document, const struct jobset *jobset)
+{
+    char text[UID_TEXT_MAX];
+    uid_text(jobset_shown_uid(jobset), text);
+    struct str uid = arena_str(arena, str_from(text));
+    struct doc *metadata = doc_get(document, "metadata"), *list = doc_get(metadata, "ownerReferences");
+    if (!list || list->kind != DOC_ARRAY) {
+        list = doc_new(arena, DOC_ARRAY);
+        doc_set(arena, metadata, STR("ownerReferences"), list);
+    }
+    if (!controller_of(document))
+        doc_push(arena, list, reference_to(arena, jobset, uid));
+    doc_set(arena, doc_need_object(arena, metadata, "labels"), LABEL_JOB_UID, doc_new_str(arena, uid));
+    finalizer_add(arena, document, FINALIZER_IN_USE);
+}
+
 /* Metadata alone was changed in `document`. */
 static void set_metadata(struct step *step, struct workload *workload, struct arena *arena,
                          struct doc *document)
@@ -62,8 +103,8 @@ void workload_rewrite(struct step *step, struct workload *workload, struct arena
                       const struct jobset_spec *spec)
 {
     const struct jobset *own = workload->own;
-    if (!workload_is_bare(workload)) /* the job may not match any more: it is looked at anew */
-        finalizer_add(arena, document, FINALIZER_IN_USE);
+    if (!workload_is_bare(workload))
+        claim(arena, document, workload->jobset); /* whatever its user says of its owners */
     if (!workload_is_bare(workload) && spec->rjob_count != own->spec.rjob_count)
         prebuilt_release(step, workload);
     workload->generation += !spec_equal(doc_get(own->document, "spec"), doc_get(document, "spec"));
@@ -160,51 +201,11 @@ static void end_out_of_sync(struct step *step, struct workload *workload)
 
 /* --- taking it over --------------------------------------------------------------------------- */
 
-static const struct doc *controller_of(const struct doc *document)
-{
-    const struct doc *list = doc_path(document, "metadata", "ownerReferences", NULL);
-    for (size_t i = 0; i < doc_len(list); i++)
-        if (doc_bool(doc_get(doc_at(list, i), "controller"), false))
-            return doc_at(list, i);
-    return NULL;
-}
-
-static struct doc *reference_to(struct arena *arena, const struct jobset *jobset, struct str uid)
-{
-    static const char *const kinds[][2] = {[FORM_JOBSET] = {"jobset.x-k8s.io/v1alpha2", "JobSet"},
-                                           [FORM_JOB] = {"batch/v1", "Job"},
-                                           [FORM_POD] = {"v1", "Pod"}};
-    struct doc *reference = doc_new(arena, DOC_OBJECT);
-    doc_set(arena, reference, STR("apiVersion"), doc_new_str(arena, str_from(kinds[jobset->form][0])));
-    doc_set(arena, reference, STR("kind"), doc_new_str(arena, str_from(kinds[jobset->form][1])));
-    doc_set(arena, reference, STR("name"), doc_new_str(arena, jobset->name));
-    doc_set(arena, reference, STR("uid"), doc_new_str(arena, uid));
-    doc_set(arena, reference, STR("controller"), doc_new_bool(arena, true));
-    doc_set(arena, reference, STR("blockOwnerDeletion"), doc_new_bool(arena, true));
-    return reference;
-}
-
-/* The job is the Workload's controller from now on, and keeps it from going before itself. */
 static void own_by(struct step *step, struct workload *workload, const struct jobset *jobset)
 {
     struct arena arena ARENA_CLEANUP = {0};
-    char text[UID_TEXT_MAX];
-    uid_text(jobset_shown_uid(jobset), text);
-    struct str uid = arena_str(&arena, str_from(text)), name = arena_str(&arena, jobset->name);
     struct doc *document = doc_clone(&arena, workload->own->document);
-    struct doc *metadata = doc_get(document, "metadata");
-    if (!controller_of(document)) {
-        struct doc *list = doc_get(metadata, "ownerReferences"), *reference;
-        reference = reference_to(&arena, jobset, uid);
-        doc_set(&arena, reference, STR("name"), doc_new_str(&arena, name));
-        if (!list || list->kind != DOC_ARRAY) {
-            list = doc_new(&arena, DOC_ARRAY);
-            doc_set(&arena, metadata, STR("ownerReferences"), list);
-        }
-        doc_push(&arena, list, reference);
-    }
-    doc_set(&arena, doc_need_object(&arena, metadata, "labels"), LABEL_JOB_UID, doc_new_str(&arena, uid));
-    finalizer_add(&arena, document, FINALIZER_IN_USE);
+    claim(&arena, document, jobset);
     set_metadata(step, workload, &arena, document);
 }
 

@@ -337,6 +337,81 @@ static void test_taken_over_while_it_holds(void **state)
     harness_done(&h);
 }
 
+#define ONE_POD(more)                                                                                        \
+    "containers: [{name: c, image: i, command: [run], resources: {limits: {google.com/tpu: 4}}}]" more
+
+static void test_pod_takes_it_over(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    must_apply(
+        &h, "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  labels:\n"
+            "    kueue.x-k8s.io/queue-name: lq\n" NAMES("a") "spec: {restartPolicy: Never, " ONE_POD("}\n"));
+    struct task *task = jobs_find_pod(core_jobs(h.core), STR("default"), STR("p"));
+    assert_int_equal(task->state, TASK_PENDING);
+    assert_string_equal(life(&h, "a"), "none");
+    make(&h, "a", 1, 4, "");
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_int_equal(task->state, TASK_STARTING);
+    harness_run_all(&h);
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 1, 4, "\"active\":false,"), 200);
+    harness_run_all(&h);
+    assert_string_equal(life(&h, "a"), "none"); /* an evicted Pod is deleted, and its Workload with it */
+    harness_done(&h);
+}
+
+/* As few tasks as the Workload and the job allow. */
+static void test_partial_admission(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    assert_int_equal(
+        post(&h, WRITE_CREATE, OBJECT_WORKLOAD, "default", "",
+             STR("{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"Workload\",\"metadata\":"
+                 "{\"name\":\"a\"},\"spec\":{\"queueName\":\"lq\",\"podSets\":[{\"name\":\"main\","
+                 "\"count\":4,\"minCount\":1,\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\","
+                 "\"image\":\"i\",\"resources\":{\"limits\":{\"google.com/tpu\":4}}}]}}}]}}")),
+        201);
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_int_equal(named(&h, "a")->podsets[0].admitted, 2);
+    must_apply(&h, "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\n  labels:\n"
+                   "    kueue.x-k8s.io/queue-name: lq\n" NAMES(
+                       "a") "  annotations: "
+                            "{kueue.x-k8s.io/job-min-parallelism: '1'}\nspec: {parallelism: 4, completions: "
+                            "4, template: "
+                            "{spec: {restartPolicy: Never, " ONE_POD("}}}\n"));
+    const struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("j"));
+    assert_int_equal(job->rjob->job.parallelism, 2);
+    assert_int_equal(job->tasks.len, 2);
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_int_equal(put(&h, WRITE_REPLACE, "a", 4, 4, "\"active\":false,"),
+                     422); /* another name, no minCount */
+    harness_run_all(&h);
+    assert_int_equal(drop(&h, "a"), 200);
+    harness_run_all(&h);
+    assert_string_equal(life(&h, "a"), "none");
+    assert_int_equal(job->rjob->job.parallelism, 4); /* as its user wrote it */
+    harness_done(&h);
+}
+
+/* A group of Pods has one Workload of its name: the name is taken. */
+static void test_group_of_that_name(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    make(&h, "a", 1, 4, "");
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_CREATE, "",
+                                           "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  labels: "
+                                           "{kueue.x-k8s.io/queue-name: lq, kueue.x-k8s.io/pod-group-name: a}"
+                                           "\n  annotations: {kueue.x-k8s.io/pod-group-total-count: '1'}\n"
+                                           "spec: {restartPolicy: Never, " ONE_POD("}\n")),
+                     409);
+    harness_done(&h);
+}
+
 static void test_namespace_takes_it_along(void **state)
 {
     (void)state;
@@ -374,6 +449,9 @@ int main(void)
         cmocka_unit_test(test_deleted_under_a_job),
         cmocka_unit_test(test_job_deleted_while_it_runs),
         cmocka_unit_test(test_taken_over_while_it_holds),
+        cmocka_unit_test(test_pod_takes_it_over),
+        cmocka_unit_test(test_partial_admission),
+        cmocka_unit_test(test_group_of_that_name),
         cmocka_unit_test(test_namespace_takes_it_along),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
