@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "kube/members.h"
 
-/* --- what nobody owns -------------------------------------------------------------------------- */
+/* --- fields without an owner ----------------------------------------------------------------------- */
 
 static bool is_server_field(struct str element)
 {
@@ -202,8 +202,8 @@ static int merge(struct merging *merging, const struct schema *schema, const str
 
 /* --- pruning ----------------------------------------------------------------------------------- */
 
-/* Takes out of `node` what is in `last` and not in `keep`. An item of a list goes only if it was itself
- * applied and nobody keeps anything in it; so does a member, with the defaults that stand in it. Members
+/* Removes from `node` the fields that are in `last` and not in `keep`. An item of a list is removed only if
+ * it was itself applied and no other manager owns a field in it; so is a member, with its defaults. Members
  * named in `safe` stay: an item's keys, the object's metadata. */
 static void prune(struct arena *arena, const struct schema *schema, const struct schema_field *field,
                   struct doc *node, const struct fieldset *last, const struct fieldset *keep,
@@ -308,7 +308,7 @@ static struct fieldset taken_over(struct arena *arena, const struct apply_reques
     return fieldset_minus(arena, &said, &differs);
 }
 
-/* True: nobody minds, and what changed was taken from its owners. */
+/* True: there is no conflict, and changed fields were taken from their owners. */
 static bool settle_conflicts(struct arena *arena, const struct apply_request *request,
                              struct apply_managers *managers, const struct doc *merged,
                              struct apply_conflicts *conflicts)

@@ -1,17 +1,19 @@
-/* apply.h - who owns which field, and server-side apply. Private to api; pure.
+/* apply.h - owners of fields, and server-side apply. Pure.
  *
- * A manager is a client under its name. One that applies owns exactly what its last applied document said;
- * one that writes otherwise ("Update") owns what its writes changed. metadata.managedFields keeps both.
- *     apply_update()   a create, replace or patch: what changed is the writer's, and nobody else's
+ * A manager is a client under its name. One that applies owns exactly the fields of its last applied
+ * document; one that writes otherwise ("Update") owns the fields that its writes changed.
+ * metadata.managedFields keeps both.
+ *     apply_update()   a create, replace or patch: the writer becomes the only owner of changed fields
  *     apply_merge()    server-side apply: the document is merged into the object by the schema (keyed lists
- *                      by item, sets by value, atomic lists and scalars whole); what the manager applied
- *                      before and says no more goes, unless somebody else owns it; a change to what others
- *                      own is a conflict, unless forced
+ *                      by item, sets by value, atomic lists and scalars whole); fields that the manager
+ *                      applied before and omits now are removed unless another manager owns them; a change to
+ *                      another manager's field is a conflict, unless forced
+ *
  * Source: Kubernetes documentation "Server-Side Apply", sigs.k8s.io/structured-merge-diff,
  * k8s.io/apimachinery managedfields.
  *
- * Objects are as the API shows them. Fields that the server keeps (status, uid, versions, times) belong to
- * nobody. Results live in the arena given and share nodes with the inputs, which are not changed.
+ * Objects are as the API shows them. Fields that the server keeps (status, uid, versions, times) have no
+ * owner. Results live in the arena given and share nodes with the inputs, which are not changed.
  */
 #ifndef PHX_KUBE_APPLY_H
 #define PHX_KUBE_APPLY_H
@@ -19,7 +21,7 @@
 #include "base/vec.h"
 #include "kube/fieldset.h"
 
-/* Where kubectl's client-side apply keeps what it said last. */
+/* The annotation in which kubectl's client-side apply keeps the last applied document. */
 #define APPLY_LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
 enum { APPLY_UPDATERS_MAX = 10, APPLY_MANAGERS_MAX = 256, APPLY_MANAGER_BYTES_MAX = 128 };
@@ -61,13 +63,13 @@ struct apply_conflicts {
 struct apply_request {
     const struct schema *schema; /* NULL: the kind has none; lists are atomic then */
     const struct doc *live;      /* NULL: the object is to be made */
-    const struct doc *config;    /* what is applied */
+    const struct doc *config;    /* the applied document */
     struct apply_manager who;
     bool force;
 };
-/* 0: *ret_object is the object to write and `managers` who owns it. ERROR_CONFLICT: *ret_conflicts says with
- * whom (to be vec_done'd by the caller). ERROR_INVALID: two items of a list have the same keys, or lack them.
- * `managers`: those of the live object. */
+/* Returns 0: *ret_object is the object to write and `managers` its owners. ERROR_CONFLICT: *ret_conflicts
+ * names the other managers (the caller calls vec_done). ERROR_INVALID: two items of a list have the same
+ * keys, or lack them. `managers`: those of the live object. */
 int apply_merge(struct arena *arena, const struct apply_request *request, struct apply_managers *managers,
                 struct doc **ret_object, struct apply_conflicts *ret_conflicts, struct error *error);
 

@@ -12,8 +12,8 @@
 
 #define PROTOBUF_MEDIA_TYPE "application/vnd.kubernetes.protobuf"
 
-/* The object as it would be in JSON. `options`: the body is a DeleteOptions, whatever version it says.
- * ERROR_UNSUPPORTED: a kind whose message is not known; ERROR_INVALID: malformed; ERROR_LIMIT. */
+/* Reads the object as it would be in JSON. `options`: the body is a DeleteOptions, whatever its version.
+ * ERROR_UNSUPPORTED: the kind's message is not known; ERROR_INVALID: malformed; ERROR_LIMIT. */
 int protobuf_read(struct arena *arena, struct str body, bool options, struct doc **ret_object,
                   struct error *error);
 /* A SelfSubjectAccessReview as {"spec": {...}} with resourceAttributes or nonResourceAttributes, or (`rules`)

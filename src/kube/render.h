@@ -1,7 +1,7 @@
 /* render.h - objects of the core as Kubernetes JSON.
  *
- * Everything is written straight into the caller's buffer: no tree is built, so a list of thousands of Nodes
- * costs its text alone. One file a kind (render_jobset.c ...) and what they share (render.c).
+ * All text is written straight into the caller's buffer: no tree is built, so a list of thousands of Nodes
+ * costs its text alone. One file for each kind (render_jobset.c ...); render.c has the shared parts.
  */
 #ifndef PHX_KUBE_RENDER_H
 #define PHX_KUBE_RENDER_H
@@ -19,15 +19,15 @@ struct render {
     struct json_writer out;
     const struct core *core;
     int64_t now_ns;                      /* for ages */
-    bool fresh;                          /* one object: what waits says why as of now */
+    bool fresh;                          /* a single object: a waiting one says why as of now */
     bool old_form;                       /* of a Workload: as v1beta1 has it */
     bool live;                           /* a read, no watch: accounts as of now */
-    struct arena *scratch;               /* emptied by whoever gave it */
+    struct arena *scratch;               /* the caller empties it */
     const struct usage_table *usages;    /* of NodeMetrics and PodMetrics; NULL: not needed */
     /* Of a read: the machine's agent has confirmed the hold of the leases; NULL: nothing is shown of it. */
     bool (*hold_counts)(void *host, machine_id machine);
     void *host;
-    size_t metadata_start, metadata_len; /* of the last object: where its metadata value stands in out.out */
+    size_t metadata_start, metadata_len; /* place of the last object's metadata value in out.out */
 };
 
 /* The whole object. */

@@ -1,6 +1,6 @@
 /* render_containers.c - status.containerStatuses and .initContainerStatuses of a Pod, and the words and
- * numbers of its row: what its agent said of each container, or what the task itself says of the one that it
- * is.
+ * numbers of its row: from the agent's report on each container, or from the task itself if it is a single
+ * process.
  */
 #include <stdio.h>
 

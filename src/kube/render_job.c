@@ -158,7 +158,7 @@ static void put_template(struct render *render, const struct job *job, const str
 {
     static const char *const none[] = {"metadata", NULL};
     struct labels of_pods = *labels;
-    struct job plain = *job; /* without what a user made of the Job's own labels */
+    struct job plain = *job; /* without the labels that a user changed on the Job itself */
     plain.meta = NULL;
     if (job->meta)
         of_pods = job_labels(&plain, NULL, render->scratch);

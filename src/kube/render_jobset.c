@@ -235,7 +235,7 @@ static void put_primary(struct json_writer *out, const struct end_fault *primary
     json_pair_text(out, "evidence", primary->evidence);
 }
 
-/* For who asks for this object alone. */
+/* Written only when the client asks for this object alone. */
 static void put_attribution(struct render *render, const struct end_faults *faults,
                             const struct end_clues *clues, struct str machine, int64_t end_ns)
 {
@@ -387,7 +387,7 @@ static const struct step_metric *metric_of(const struct progress *progress, cons
     return NULL;
 }
 
-/* How often it keeps its state: what rank 0 says of an interval that it has chosen (job/auto.h). */
+/* Writes the checkpoint interval that rank 0 has chosen (job/auto.h). */
 static void put_checkpoint(struct render *render, const struct jobset *jobset)
 {
     static const struct {

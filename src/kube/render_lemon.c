@@ -1,5 +1,5 @@
-/* render_lemon.c - what is counted of machines (core/lemon/lemon.h) as phalanx.dev shows it: a Lemon for each
- * machine of which something is, whether it is one or not. */
+/* render_lemon.c - the failures counted of machines (core/lemon/lemon.h) as phalanx.dev shows them: a Lemon
+ * for each machine with a count, whether it is a lemon or not. */
 #include "core/lemon/lemon.h"
 #include "kube/render.h"
 

@@ -130,8 +130,8 @@ static void put_toleration(struct json_writer *out, const struct toleration *tol
     json_end_object(out);
 }
 
-/* Where it may be placed: what its user asks for, and what admission added (its flavours' labels and
- * tolerations). */
+/* Writes the constraints of its placement: those of the user, and those that admission added (its flavours'
+ * labels and tolerations). */
 static void put_placement(struct render *render, const struct task *task, const struct doc *spec)
 {
     static const struct rjob_terms none;

@@ -1,4 +1,4 @@
-/* render_queue.c - what Kueue's queue objects show of the queues' state. */
+/* render_queue.c - the queues' state in the status of Kueue's queue objects. */
 #include "core/admit/admit.h"
 #include "kube/stored.h"
 

@@ -1,4 +1,4 @@
-/* render_stored.c - stored objects as they were written, with what the server keeps, and their status. */
+/* render_stored.c - stored objects as they were written, with the server's own fields and their status. */
 #include <stdio.h>
 
 #include "kube/stored.h"
@@ -77,7 +77,8 @@ static void quota_status(struct render *render, const struct object *object)
 
 enum { UNCONFIRMED_MAX = 100 }; /* names */
 
-/* Of a hold in force, whose tasks will outlive the controller: machines whose agents have confirmed it. */
+/* Writes the machines whose agents have confirmed a hold in force: their tasks will outlive the
+ * controller. */
 static void put_confirmations(struct render *render)
 {
     const struct cluster *cluster = core_cluster(render->core);

@@ -1,8 +1,8 @@
-/* render_topology.c - where the tasks of a PodSet stand, as Kueue says it (podSetAssignments[].
- * topologyAssignment). Where the lowest level is the host name, that level says everything and stands alone.
+/* render_topology.c - the placement of a PodSet's tasks in Kueue's form (podSetAssignments[].
+ * topologyAssignment). If the lowest level is the host name, that level says everything and is the only one.
  *
  *     v1beta1   levels: [...]; domains: one each, with a value for every level and a count
- *     v1beta2   levels: [...]; slices: one, with what all values of a level share taken out
+ *     v1beta2   levels: [...]; slices: one, with the common parts of a level's values taken out
  */
 #include "core/job/trial.h"
 #include "kube/render.h"

@@ -118,7 +118,7 @@ static void put_class(struct render *render, struct str group, struct str kind, 
     json_end_object(out);
 }
 
-/* As its user wrote it; what was not said of its priority follows from its classes. */
+/* Writes the spec as its user wrote it; a priority that it omits follows from its classes. */
 static void put_own_spec(struct render *render, const struct workload *workload)
 {
     static const char *const ours[] = {"active", "priority", "priorityClassRef", NULL};
@@ -294,7 +294,7 @@ static void put_group_end(struct render *render, const struct workload *workload
                                           (long long)end.succeeded, (long long)end.total));
 }
 
-/* Why it waits is said as of now to who asks for it alone. */
+/* A client that asks for this object alone gets the reason for waiting as of now. */
 static void put_workload_conditions(struct render *render, const struct workload *workload)
 {
     struct json_writer *out = &render->out;

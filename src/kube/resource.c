@@ -153,7 +153,7 @@ static void visit_workload(void *context, const struct workload *workload)
                         workload->name);
 }
 
-/* A client's Event of the same name stands before ours. */
+/* A client's Event of the same name comes before ours. */
 static void visit_fault(void *context, const struct fault *fault)
 {
     struct visiting *visiting = context;

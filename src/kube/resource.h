@@ -49,13 +49,13 @@ enum resource_id {
     RESOURCE_REPAIRS,
     RESOURCE_MAINTENANCES,
     RESOURCE_DISRUPTION_BUDGETS,
-    RESOURCE_NODE_METRICS, /* what Nodes and Pods use: usage.h */
+    RESOURCE_NODE_METRICS, /* usage of Nodes and Pods: usage.h */
     RESOURCE_POD_METRICS,
     RESOURCE_PENDING_OF_CLUSTER_QUEUES, /* Kueue's visibility API: v1beta2, then v1beta1; visibility.c */
     RESOURCE_PENDING_OF_LOCAL_QUEUES,
     RESOURCE_OLD_PENDING_OF_CLUSTER_QUEUES,
     RESOURCE_OLD_PENDING_OF_LOCAL_QUEUES,
-    RESOURCE_LEMONS, /* what is counted of Nodes: render_lemon.c */
+    RESOURCE_LEMONS, /* failures counted of Nodes: render_lemon.c */
     RESOURCES
 };
 
@@ -86,7 +86,7 @@ struct resource {
 };
 extern const struct resource resource_table[RESOURCES];
 
-/* JobSets, Jobs, Pods: what core/spec knows the rules of. */
+/* Is it a JobSet, Job or Pod, for which core/spec has the rules? */
 static inline bool resource_is_workload(const struct resource *resource)
 {
     return resource->object == OBJECT_JOBSET || resource->object == OBJECT_JOB ||
@@ -99,14 +99,14 @@ static inline bool resource_is_metrics(const struct resource *resource)
     return resource->id == RESOURCE_NODE_METRICS || resource->id == RESOURCE_POD_METRICS;
 }
 
-/* Rows of which nothing is served but who waits in a queue. */
+/* Does the row serve only the list of workloads that wait in a queue? */
 static inline bool resource_is_visibility(const struct resource *resource)
 {
     return resource->id >= RESOURCE_PENDING_OF_CLUSTER_QUEUES &&
            resource->id <= RESOURCE_OLD_PENDING_OF_LOCAL_QUEUES;
 }
 
-/* Rows whose objects, or some of them, are kept as clients wrote them. */
+/* Are objects of the row, or some of them, kept as clients wrote them? */
 static inline bool resource_is_kept(const struct resource *resource)
 {
     return object_kind_info(resource->object) != NULL || resource->object == OBJECT_EVENT;

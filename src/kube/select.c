@@ -302,7 +302,7 @@ static struct str note_field(const struct note *note, struct str path, struct ar
     return arena_str(scratch, str_from(uid));
 }
 
-/* An Event of a client is kept as v1, where what it is about has another name. */
+/* Reads a field of a client's Event, which is kept as v1 and has another name for the regarded object. */
 static struct str event_field(const struct object *event, struct str path, struct arena *scratch)
 {
     struct str prefix = STR("regarding");

@@ -26,7 +26,8 @@ struct selector {
     bool mutable;    /* an object may come to match, or cease to, while it lives */
 };
 
-/* Either text may be empty. Strings of *ret_selector live in `arena`. ERROR_INVALID says what is wrong. */
+/* Parses the selectors; either text may be empty. Strings of *ret_selector live in `arena`. ERROR_INVALID
+ * says why. */
 int select_parse(struct arena *arena, const struct resource *resource, struct str labels, struct str fields,
                  struct selector *ret_selector, struct error *error);
 

@@ -96,7 +96,7 @@ static int merge_item(struct merging *merging, const struct schema_field *field,
     return rc;
 }
 
-/* The order that the client saw; what it did not know of keeps its place between. */
+/* Sorts items in the order that the client saw; items that it did not know of keep their place between. */
 static struct doc *in_order(struct merging *merging, const struct schema_field *field,
                             struct listing *listing, const struct doc *order)
 {

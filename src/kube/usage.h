@@ -1,8 +1,8 @@
-/* usage.h - metrics.k8s.io/v1beta1: what Nodes and Pods use, the newest measurement of each machine, in
+/* usage.h - metrics.k8s.io/v1beta1: the usage of Nodes and Pods, the newest measurement of each machine, in
  * memory only.
  *
- * Measured by agents (host/agent/usage.c). A machine that says nothing for USAGE_KEPT_S has no metrics
- * any more; simulated machines never have any. Source of the forms: k8s.io/metrics v1beta1, metrics-server.
+ * Agents measure it (host/agent/usage.c). A machine without a measurement for USAGE_KEPT_S has no metrics;
+ * simulated machines never have any. Source of the forms: k8s.io/metrics v1beta1, metrics-server.
  */
 #ifndef PHX_KUBE_USAGE_H
 #define PHX_KUBE_USAGE_H
@@ -16,7 +16,7 @@ struct usage_table *usage_table_new(void);
 void usage_table_free(struct usage_table *table);
 void usage_put(struct usage_table *table, machine_id machine, const struct usage *usage, int64_t now_ns);
 
-/* False only for a row of metrics whose object has none now. */
+/* False only for a row of metrics whose object has no measurement now. */
 bool usage_shows(const struct usage_table *table, const struct resource *resource, struct object_ref object,
                  int64_t now_ns);
 
