@@ -32,7 +32,7 @@
 
 struct access;
 struct api; /* the server */
-/* A write under way: valid from submit until its reply, also when its client has gone meanwhile. */
+/* A write that has no reply yet: valid from submit until its reply, also when its client has gone. */
 struct api_request;
 /* A log being read: valid from logs until the `end` of api_log_data or hooks.logs_closed. */
 struct api_stream;
@@ -90,8 +90,8 @@ struct api_hooks {
     void (*exec_resize)(void *context, struct api_exec *exec, uint16_t width, uint16_t height);
     /* The client went away before the end; the exec is gone when this returns. */
     void (*exec_closed)(void *context, struct api_exec *exec);
-    /* The machine's agent has confirmed that it counts by the hold of the leases as it stands
-     * (core/health/lease_hold.h). */
+    /* Has the machine's agent confirmed that it counts by the present hold of the leases
+     * (core/health/lease_hold.h)? */
     bool (*hold_counts)(void *context, machine_id machine);
 };
 
@@ -117,8 +117,8 @@ void api_close(struct api *api, void (*closed)(void *context), void *context);
 
 uint16_t api_port(const struct api *api);
 
-/* Reads certificate, key, and what `access` was made of again. It is also done within two seconds when a file
- * changed. On failure what was there before serves on. */
+/* Reads certificate, key, and the files of `access` again. The server also does so within two seconds after a
+ * file changed. After a failure the previous ones stay in use. */
 int api_reload(struct api *api, struct error *error);
 
 /* Announces an EFFECT_CHANGED, in effect order, right after the core_step() that made it (it points into the
@@ -129,8 +129,8 @@ void api_changed(struct api *api, const struct effect *changed);
  * passed. */
 void api_usage(struct api *api, machine_id machine, const struct usage *usage);
 
-/* The log refuses records, `why` says the reason (copied, cut to API_WHY_MAX); NULL: it takes them. Shown by
- * /readyz and at /metrics, so that whoever watches the controller need not write to learn of it. */
+/* The log refuses records, for the reason `why` (copied, cut to API_WHY_MAX); NULL: it takes them. Shown by
+ * /readyz and at /metrics, so that a monitoring client need not write to learn of it. */
 enum { API_WHY_MAX = 200 };
 void api_log_refuses(struct api *api, const char *why);
 
@@ -154,7 +154,7 @@ uint64_t api_stream_tag(const struct api_stream *stream);
 
 /* Output in order; false: more than was asked for, nothing was taken. */
 bool api_exec_output(struct api_exec *exec, bool errors, struct str bytes);
-/* The command takes so many further bytes of input; nothing is sent before the first of these. */
+/* The command takes this many further bytes of input; the client sends nothing before the first credit. */
 void api_exec_credit(struct api_exec *exec, uint64_t bytes);
 /* Ends the exec with `exit_code`, or with -1 and the reason why the command could not run. Frees the exec. */
 void api_exec_end(struct api_exec *exec, int exit_code, const char *error_text);

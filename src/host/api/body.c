@@ -180,8 +180,8 @@ void body_default(struct arena *arena, const struct resource *resource, struct d
         stored_default(arena, object);
 }
 
-/* Labels, annotations and a Pod's scheduling gates: what users may change in a Job or Pod that was made from
- * something else. */
+/* Returns labels, annotations and a Pod's scheduling gates: the fields that users may change in a Job or Pod
+ * that was made from another object. */
 static struct doc *metadata_of(struct arena *arena, struct doc *object)
 {
     static const char *const maps[] = {"labels", "annotations"};

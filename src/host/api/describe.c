@@ -1,4 +1,5 @@
-/* Sentences for `kubectl explain`, in our own words: what a field does here. docs/jobset.md has more. */
+/* Sentences for `kubectl explain`, in our own words: the meaning of each field here. docs/jobset.md has
+ * more. */
 #include "host/api/openapi.h"
 
 #include <string.h>

@@ -12,8 +12,8 @@
 
 enum { ACCEPTS_A_TURN = 64, HEAD_BYTES = ENTRY_SMALL_BYTES - 1024, DEFER_S = 1, PARAMETERS_MAX = 16 };
 
-/* The beginning of a request whose end is not in sight, or that has many parameters, each of which takes more
- * memory than its text. */
+/* Is this the beginning of a request whose end has not arrived, or that has many parameters, each of which
+ * takes more memory than its text? */
 static bool begins_long(int fd)
 {
     static char head[HEAD_BYTES];

@@ -190,7 +190,7 @@ static void describe(struct api_request *request)
         what->name = selected_name(request);
     if (resource->id == RESOURCE_NAMESPACES)
         what->namespace_ = request->name;
-    /* A websocket begins with GET; who may read a Pod may not for that reason act in it. */
+    /* A websocket begins with GET; a user who may read a Pod may not for that reason act in it. */
     if (resource->id == RESOURCE_PODS &&
         (str_is(what->subresource, "exec") || str_is(what->subresource, "attach") ||
          str_is(what->subresource, "portforward")))
@@ -279,7 +279,7 @@ bool guard_write(struct api_request *request, struct write_event *write)
     struct doc *object;
     struct error error;
     if (json_parse(&arena, write->body, &object, NULL) < 0)
-        return true; /* the core says what is wrong with it */
+        return true; /* the core reports the error */
     access_follow(request->api->access, request_core(request));
     if (access_check_grant(request->api->access, request->user, object, &error) == 0)
         return true;
@@ -291,7 +291,7 @@ bool guard_write(struct api_request *request, struct write_event *write)
 
 struct guard_pass {
     struct arena arena;
-    struct access_user who, as; /* whom the credentials named; whom it acts as (name empty: as that) */
+    struct access_user who, as; /* the user of the credentials; the impersonated one (name empty: none) */
     struct access_attributes what;
     struct str authorization;
 };

@@ -1,7 +1,7 @@
-/* guard.h - the API's doors: who asks, may they, and what is written of it. Private to api.
+/* guard.h - the API's doors: authentication, authorization and the audit line of a request. Private to api.
  *
- * With api->access NULL every door is open and everybody is phalanx:local. Functions that return false have
- * answered the request: 401, 403, or 400 for malformed headers.
+ * With api->access NULL every door is open and every client is phalanx:local. Functions that return false
+ * have answered the request: 401, 403, or 400 for malformed headers.
  */
 #ifndef PHX_HOST_API_GUARD_H
 #define PHX_HOST_API_GUARD_H
@@ -31,8 +31,8 @@ bool guard_path(struct api_request *request);
 struct guard_pass;
 struct guard_pass *guard_pass_new(const struct api_request *request);
 void guard_pass_free(struct guard_pass *pass);
-/* 0: it may go on; 401: its credentials name nobody any more, or somebody else; 403: its right has
- * ended. */
+/* Returns 0: the stream may go on; 401: its credentials name no user any more, or another one; 403: its right
+ * has ended. */
 int guard_pass_check(const struct guard_pass *pass, const struct api_request *request);
 /* May answers of guard_pass_check be others than at the last look? When roles, tokens or files changed,
  * and once a minute, as certificates and tokens end by themselves. Only where somebody is asked. */

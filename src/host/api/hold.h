@@ -1,11 +1,11 @@
-/* hold.h - what stays open behind a request that was allowed, and ends with the right to it: logs and
- * commands (watch.c asks for its own, before each change). Private to api.
+/* hold.h - streams that stay open behind an allowed request and end with the right to it: logs and commands
+ * (watch.c checks its own, before each change). Private to api.
  *
  *     hold_begin(&stream->hold, request, end_stream);   // when it is allowed
- *     hold_done(&stream->hold);                         // when it has ended for any reason; again is nothing
+ *     hold_done(&stream->hold);                         // when it has ended; a second call does nothing
  *
- * Looked at once a second, if roles, tokens or files changed or a minute has passed (certificates end by
- * themselves). Where nobody is asked who they are a hold is nothing.
+ * Checked once a second, if roles, tokens or files changed or a minute has passed (certificates end by
+ * themselves). Without access control a hold does nothing.
  */
 #ifndef PHX_HOST_API_HOLD_H
 #define PHX_HOST_API_HOLD_H
@@ -14,7 +14,7 @@
 
 struct hold {
     struct list_node node;   /* in api->holds while `pass` is set */
-    struct guard_pass *pass; /* NULL: nobody is asked, or it is done */
+    struct guard_pass *pass; /* NULL: no access control, or done */
     const struct api_request *request;
     void (*end)(struct hold *hold, int code);
 };
@@ -23,7 +23,7 @@ struct hold {
 void hold_begin(struct hold *hold, const struct api_request *request,
                 void (*end)(struct hold *hold, int code));
 void hold_done(struct hold *hold);
-/* Ends those that may no more. From the loop. */
+/* Ends the streams whose right has ended. Called by the loop. */
 void holds_check(struct api *api);
 
 #endif

@@ -23,8 +23,8 @@ struct lingering {
 };
 
 void linger_init(struct lingering *linger, uv_loop_t *loop);
-/* `fd` is about to be closed by its owner. `early`: it may have been answered before its client had said all;
- * otherwise only what is there already tells. */
+/* `fd` is about to be closed by its owner. `early`: it may have been answered before its client had sent
+ * everything; otherwise only bytes that are already there show that. */
 void linger_take(struct lingering *linger, int fd, bool early);
 /* Once a second. */
 void linger_tick(struct lingering *linger);

@@ -1,11 +1,10 @@
-/* Lists. A short one is rendered at once. Of a long one only the names are taken down, and its objects are
- * rendered as the client takes them: a list of 16,000 Nodes costs a few hundred KiB, not its 30 MB, and no
+/* Lists. A short list is rendered at once. Of a long one only the names are taken down, and its objects are
+ * rendered as the client reads them: a list of 16,000 Nodes costs a few hundred KiB, not its 30 MB, and no
  * turn of the loop is long.
  *
- * Such a list says the version at which its names were taken. An object is shown as it is when its turn
- * comes, perhaps newer than that, and one that went meanwhile is left out. Whoever watches from the list's
- * version on hears of both changes again, so that what he knows is right in the end.
- */
+ * Such a list has the version at which its names were taken. An object is shown as it is when its turn comes,
+ * perhaps newer than that, and an object that was deleted in the meantime is left out. A client that watches
+ * from the list's version on gets both changes again, so its picture is right in the end. */
 #include "host/api/builtin.h"
 #include "host/api/list.h"
 

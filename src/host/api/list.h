@@ -1,4 +1,4 @@
-/* list.h - what get and list share. Private to api. */
+/* list.h - shared by get and list. Private to api. */
 #ifndef PHX_HOST_API_LIST_H
 #define PHX_HOST_API_LIST_H
 

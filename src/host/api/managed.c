@@ -122,8 +122,8 @@ static void answer_conflicts(struct api_request *request, struct apply_conflicts
     field_errors_done(&causes);
 }
 
-/* An object that client-side apply wrote keeps what was applied last in an annotation. `kubectl apply
- * --server-side` brings it up to date, so that a client-side apply can follow. */
+/* Brings the annotation of client-side apply up to date, in which an object keeps its last applied document.
+ * `kubectl apply --server-side` does the same, so that a client-side apply can follow. */
 static void set_last_applied(struct api_request *request, const struct doc *live, struct doc *object)
 {
     struct doc *config = doc_clone(&request->arena, request->write->patch);

@@ -21,7 +21,7 @@ struct page {
     uint64_t limit;   /* 0: none */
     uint64_t version; /* of the list's first page; 0: this is the first */
     bool continues;
-    struct place after; /* continues: what the page before ended with */
+    struct place after; /* continues: the last place of the previous page */
     VEC(struct place) places;
     size_t left_out; /* behind this page */
 };

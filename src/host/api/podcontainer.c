@@ -1,5 +1,5 @@
-/* podcontainer.c - which container of a Pod a request for its log, or for a command in it, means. The answers
- * say what Kubernetes' say. */
+/* podcontainer.c - finds the container of a Pod that a request for its log, or for a command in it, means.
+ * The answers have Kubernetes' words. */
 #include "host/api/podexec.h"
 #include "kube/render.h"
 

@@ -22,8 +22,8 @@ bool pod_container(struct api_request *request, const struct task *task, struct 
 bool pod_container_started(struct api_request *request, const struct task *task, struct str container);
 bool pod_container_runs(struct api_request *request, const struct task *task, struct str container);
 
-/* podlog.c: a log whose bytes go to a function instead of the request's answer. It returns the bytes that
- * wait; with `end` the stream is gone. */
+/* podlog.c: a log whose bytes go to a function instead of the request's answer. The function returns how many
+ * bytes wait; with `end` the stream is gone. */
 typedef int64_t log_sink_fn(void *context, struct str bytes, bool end, const char *error_text);
 struct api_stream *log_sink_open(struct api_request *request, log_sink_fn *sink, void *context);
 void log_sink_close(struct api_stream *stream); /* before its end */

@@ -24,8 +24,8 @@ struct raw {
  * again. */
 void raw_init(struct raw *raw, int fd, gnutls_session_t tls);
 void raw_done(struct raw *raw);
-/* Bytes moved; 0: none can be now; negative: the connection is over. What was offered to a send that took
- * nothing is what the next one begins with. RAW_CHUNK_BYTES at least are to be had room for, the most that a
+/* Returns the bytes moved; 0: none can be moved now; negative: the connection is over. A send that took
+ * nothing must be repeated with the same bytes. Offer room for at least RAW_CHUNK_BYTES, the most that a
  * record holds: then nothing is left inside gnutls, where polling does not see it. */
 enum { RAW_CHUNK_BYTES = 16 * 1024 };
 ssize_t raw_send(struct raw *raw, const char *data, size_t len);

@@ -16,7 +16,7 @@ struct render list_render(struct api_request *request, struct json_writer out)
                            .scratch = &request->arena};
 }
 
-/* Text of one object and where its metadata stands in it. */
+/* Renders one object; returns its text and the place of its metadata. */
 static struct str render_text(const struct render *base, struct buf *text, const struct resource *resource,
                               struct object_ref object, struct str name, struct str *ret_metadata)
 {

@@ -119,7 +119,7 @@ struct guard_look {
 struct api {
     uv_loop_t *loop;
     struct api_hooks hooks;
-    struct access *access; /* NULL: everybody may do everything */
+    struct access *access; /* NULL: every client may do everything */
     struct server *server; /* NULL in tests and fuzzers */
     struct watch_ring *ring;
     struct openapi *openapi;
@@ -137,7 +137,7 @@ struct api {
     bool closing;
 };
 
-/* Without sockets: what api_new() does before it listens. */
+/* Makes an API without sockets: the part of api_new() before it listens. */
 struct api *api_new_bare(const struct api_hooks *hooks);
 void api_free_bare(struct api *api);
 
@@ -222,7 +222,7 @@ void handle_discovery(struct api_request *request,
                       struct str path); /* /api, /apis and below, without resources */
 void handle_openapi(struct api_request *request, struct str path);
 void request_forget_write(struct api_request *request);
-/* guard.c, before a write goes to the core: notes who writes; false: a role or binding that gives more than
+/* guard.c, before a write goes to the core: notes the writer; false: a role or binding that gives more than
  * the user holds was refused. */
 bool guard_write(struct api_request *request, struct write_event *write);
 

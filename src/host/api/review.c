@@ -1,8 +1,7 @@
-/* Access reviews: what kubectl auth can-i and auth whoami ask.
+/* Access reviews, for kubectl auth can-i and auth whoami.
  *
  * Sources: authorization.k8s.io/v1 and authentication.k8s.io/v1. Bodies come as JSON, or as protobuf from
- * clients that prefer it; answers are JSON.
- */
+ * clients that prefer it; answers are JSON. */
 #include "host/api/guard.h"
 #include "kube/protobuf.h"
 #include "host/api/write.h"

@@ -38,7 +38,7 @@ static inline const struct change *ring_at(const struct watch_ring *ring, uint64
 {
     return ring->slots[number % API_RING_ENTRIES_MAX];
 }
-/* watch.c: ends the watches of those who may no more, if anything changed since the last look. */
+/* watch.c: ends the watches whose right has ended, if anything changed since the last check. */
 void watchers_check_rights(struct watch_ring *ring);
 /* watch.c: a change of this resource has come. */
 void watchers_notice(struct watch_ring *ring, const struct change *change, uint64_t number);

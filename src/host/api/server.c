@@ -481,7 +481,7 @@ static bool run_daemon(struct MHD_Daemon *daemon)
            wait_ms == 0;
 }
 
-/* Runs what is ready. What is left after a few rounds comes in the next turn of the loop. */
+/* Runs what is ready. After a few rounds the rest comes in the next turn of the loop. */
 static void run(struct server *server)
 {
     if (server->running || server->api->closing)

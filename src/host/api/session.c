@@ -113,7 +113,7 @@ static void on_event(struct session *session, const struct websocket_event *even
 {
     switch (event->kind) {
     case WEBSOCKET_DATA:
-        /* Text messages as well: Python's client sends what it was given as str in them. */
+        /* Text messages too: Python's client sends str in them. */
         if (!session->ending)
             session->handlers->data(session->context, event->bytes, event->first, event->last);
         break;

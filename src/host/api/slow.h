@@ -1,9 +1,9 @@
-/* slow.h - clients that take their time: a connection either gets on with its request or goes. Private to
+/* slow.h - slow clients: a connection either makes progress with its request or is closed. Private to
  * server.c.
  *
- * libmicrohttpd's own time limit begins anew with each byte, so that a byte now and then would hold a
- * connection for ever ("slowloris"). Here the limit is for each stage as a whole: silence or half a request
- * line, headers, body. A request that is being answered, a watch among them, is in none of them.
+ * libmicrohttpd's own time limit begins again with each byte, so a byte now and then would hold a connection
+ * for ever ("slowloris"). Here the limit is for each stage as a whole: silence or half a request line,
+ * headers, body. A request that is being answered, a watch among them, is in none of them.
  */
 #ifndef PHX_HOST_API_SLOW_H
 #define PHX_HOST_API_SLOW_H
@@ -27,7 +27,7 @@ struct slow_peer {
 void slow_init(struct slow *slow);
 /* A connection is new, or comes into another stage. SLOW_STAGES: its request is being answered. */
 void slow_move(struct slow *slow, struct slow_peer *peer, enum slow_stage stage, int64_t now_ns);
-/* Once a second: those whose time is over are shut down; libmicrohttpd then closes them. */
+/* Call once a second: shuts down connections whose time is over; libmicrohttpd then closes them. */
 void slow_tick(struct slow *slow, int64_t now_ns);
 
 #endif

@@ -1,7 +1,6 @@
-/* subresource.h - what hangs below an object: .../pods/NAME/eviction, .../jobsets/NAME/status. Private to
- * api.
+/* subresource.h - subresources of objects: .../pods/NAME/eviction, .../jobsets/NAME/status. Private to api.
  *
- * Logs, commands and their like are served elsewhere (podlog.c, podexec.c); they are in the table so that
+ * Logs, commands and the like are served elsewhere (podlog.c, podexec.c); they are in the table so that
  * discovery lists them.
  */
 #ifndef PHX_HOST_API_SUBRESOURCE_H
@@ -11,13 +10,13 @@
 
 struct subresource {
     const char *name;
-    const char *group, *version, *kind; /* of what it speaks; kind NULL: the object itself */
+    const char *group, *version, *kind; /* of its body; kind NULL: the object itself */
     unsigned verbs;
 };
 /* The subresources of a kind; the last has no name. */
 const struct subresource *subresources_of(const struct resource *resource);
 
-/* `status`, `eviction`, `token`, `injections` and `diagnosis`; 404 for what is none of them. */
+/* `status`, `eviction`, `token`, `injections` and `diagnosis`; 404 for any other. */
 void handle_subresource(struct api_request *request);
 void handle_diagnosis(struct api_request *request);     /* diagnosis.c */
 void handle_token_request(struct api_request *request); /* tokenrequest.c */

@@ -1,7 +1,8 @@
-/* tls.h - the server's side of TLS: its certificate, and who its clients' certificates name. Private to api.
+/* tls.h - the server's side of TLS: its certificate, and the users that clients' certificates name. Private
+ * to api.
  *
- * libmicrohttpd runs the handshakes. It asks the certificate of a function that has no context of ours, so
- * api_tls_enter() says whose turn it is before each run; there may be several servers, all on one thread.
+ * libmicrohttpd runs the handshakes. It asks a function for the certificate that has no context of ours, so
+ * api_tls_enter() names the server before each run; there may be several servers, all on one thread.
  *
  * Clients are asked for a certificate when there is an authority to check it by, and never refused for it in
  * the handshake: a bad one is answered with 401, which clients can show.
@@ -15,7 +16,7 @@
 #include "host/access/access.h"
 
 struct api_tls;
-enum { API_TLS_OPTIONS = 3 }; /* what api_tls_options() fills, its end included */
+enum { API_TLS_OPTIONS = 3 }; /* entries that api_tls_options() fills, its end included */
 
 int api_tls_new(const char *cert_path, const char *key_path, bool ask_clients, struct api_tls **ret_tls,
                 struct error *error);

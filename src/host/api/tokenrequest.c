@@ -1,10 +1,8 @@
-/* serviceaccounts/<name>/token: TokenRequest of authentication.k8s.io/v1, what `kubectl create token` asks
- * for.
+/* serviceaccounts/<name>/token: TokenRequest of authentication.k8s.io/v1, for `kubectl create token`.
  *
- * Nothing of it is kept: a token holds because it is signed (host/access/accounts.h), until it ends or what
- * it names has gone. Refusals are in Kubernetes' words (pkg/apis/authentication/validation, registry/core/
- * serviceaccount/storage/token.go).
- */
+ * The server stores nothing: a token is valid because it is signed (host/access/accounts.h), until it expires
+ * or the object that it names is gone. Refusals are in Kubernetes' words (pkg/apis/authentication/validation,
+ * registry/core/serviceaccount/storage/token.go). */
 #include <time.h>
 
 #include "host/access/accounts.h"
@@ -62,7 +60,7 @@ static bool read_audiences(struct asking *asking)
     return true;
 }
 
-/* The Pod or Secret with whose end the token ends. */
+/* Reads the Pod or Secret with which the token ends. */
 static bool read_bound(struct asking *asking)
 {
     struct api_request *request = asking->request;

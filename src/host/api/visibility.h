@@ -1,4 +1,5 @@
-/* visibility.h - visibility.kueue.x-k8s.io: who waits in a queue, and at which place. Private to api.
+/* visibility.h - visibility.kueue.x-k8s.io: the workloads that wait in a queue, with their places. Private to
+ * api.
  *
  *     /apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/NAME/pendingworkloads
  *     /apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/NS/localqueues/NAME/pendingworkloads

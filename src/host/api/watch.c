@@ -1,8 +1,7 @@
-/* A watcher is a cursor into the ring. While it is idle it holds no text; what it must say next is written
- * into `text` when its connection asks for it, a few KB ahead at most. One that is to hear of what is there
- * first takes down the names and renders those objects as its client reads (list.c has what that means); the
- * names of all such watchers together are bounded.
- */
+/* A watcher is a cursor into the ring. While it is idle it holds no text; its next events are written into
+ * `text` when its connection asks for them, a few KB ahead at most. A watcher that also reports existing
+ * objects first takes down their names and renders the objects as its client reads (list.c explains this);
+ * the names of all such watchers together are bounded. */
 #include <stdio.h>
 
 #include "host/api/guard.h"
@@ -27,10 +26,10 @@ struct watcher {
     bool idle, columns_sent, bookmarks, ended;
     int64_t end_ns, bookmark_ns; /* 0: none */
     struct u64_map matched;      /* uids that match a mutable selector, as the client knows them */
-    struct guard_pass *pass;     /* NULL: nobody is asked */
+    struct guard_pass *pass;     /* NULL: no access control */
     struct buf text;
     size_t sent;      /* of text */
-    struct buf first; /* "namespace\0name\0" of what was there and has not been said */
+    struct buf first; /* "namespace\0name\0" of existing objects that have not been sent */
     size_t first_next;
     char namespace_text[];
 };
@@ -131,7 +130,7 @@ static struct str next_first(struct watcher *watcher)
     return text;
 }
 
-/* The next object that was there when the watch began, as it is now; one that went meanwhile is left out. */
+/* Writes the next object that existed when the watch began, as it is now; a deleted one is left out. */
 static void put_first(struct watcher *watcher)
 {
     const struct api *api = watcher->ring->api;
@@ -302,7 +301,7 @@ void watch_ring_tick(struct watch_ring *ring)
 struct beginning {
     struct watcher *watcher;
     const struct core *core;
-    bool say; /* the client wants to hear of what is there */
+    bool say; /* the client wants the existing objects too */
     struct arena scratch;
 };
 

@@ -72,7 +72,7 @@ static void note_victim(struct api_request *request, int code, const char *reaso
     job->failed_message = arena_str(&request->arena, message);
 }
 
-/* True: the write lost against another and is tried again on what is there now. */
+/* Did the write lose against another? Then it is tried again on the new object. */
 static bool tries_again(const struct write_job *job, int code)
 {
     if (job->own_version || job->tries >= WRITE_TRIES_MAX)
@@ -106,7 +106,7 @@ static void fill_in(struct api_request *request, struct doc *object, const struc
     }
 }
 
-/* `live` with the labels, annotations and scheduling gates of `said`. */
+/* Returns `live` with the labels, annotations and scheduling gates of `said`. */
 static struct doc *with_metadata(struct arena *arena, const struct doc *live, const struct doc *said)
 {
     static const char *const maps[] = {"labels", "annotations"};

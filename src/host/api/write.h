@@ -51,8 +51,8 @@ void write_submit(struct api_request *request);
 void write_retry_later(struct api_request *request);
 /* The object as the API shows it now, in the request's arena; false: there is none (nothing is answered). */
 bool write_read_current(struct api_request *request, struct doc **ret_object);
-/* For a PUT of what was read: members of a Job's or Pod's spec that `object` leaves as the API shows them are
- * again as their user wrote them. */
+/* For a PUT of an object that was read: restores members of a Job's or Pod's spec that `object` leaves as the
+ * API shows them to the form in which their user wrote them. */
 void write_keep_written(struct api_request *request, struct doc *object);
 
 /* For write_run_retries(). */
@@ -63,21 +63,21 @@ void write_delete_next(struct api_request *request);
 struct str body_media_type(const struct api_request *request);
 /* The body as one document; false: an error was answered. */
 bool body_parse(struct api_request *request, struct doc **ret_doc);
-/* Status of what another controller manages (write_status.c). Does the core take it? */
+/* Is the object's status written by another controller (write_status.c), so that the core takes it? */
 bool status_is_foreign(struct api_request *request);
 /* From `object` to a write of its status: body, if_version, uid_text. False: an error was answered. */
 bool status_accept(struct api_request *request, const struct doc *object, struct write_event *write);
 
-/* Checks `object` against the URL and the schema, takes out what the server owns, and fills name, body,
- * if_version and uid_text of `write`. False: an error was answered. */
+/* Checks `object` against the URL and the schema, removes the fields that the server owns, and fills name,
+ * body, if_version and uid_text of `write`. False: an error was answered. */
 bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write);
-/* Takes out what the server owns and derives. */
+/* Removes the fields that the server owns or derives. */
 void body_strip(const struct resource *resource, struct doc *object);
 /* Fills in the members that the API server sets. */
 void body_default(struct arena *arena, const struct resource *resource, struct doc *object);
 
-/* Sets metadata.managedFields of the stripped and defaulted `object`. `given`: what the client sent there
- * (NULL: nothing). False: an error was answered. */
+/* Sets metadata.managedFields of the stripped and defaulted `object`. `given`: the client's value (NULL:
+ * none). False: an error was answered. */
 bool managed_update(struct api_request *request, struct doc *object, const struct doc *given, bool creating);
 /* Server-side apply of job->patch to `live` (NULL: the object is new). False: an error was answered. */
 bool managed_apply(struct api_request *request, const struct doc *live, struct doc **ret_object);

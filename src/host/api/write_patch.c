@@ -2,8 +2,8 @@
 #include "kube/patch.h"
 #include "host/api/write.h"
 
-/* The document that a user wrote, of a Job or Pod of his own: what the API shows has more in it (the
- * selector, labels, environment), which must not become part of what he wants. NULL: the object has none. */
+/* Returns the document that a user wrote for a Job or Pod. The API shows more (the selector, labels,
+ * environment), which must not become part of the user's document. NULL: the object has none. */
 static const struct doc *own_document(struct object_ref object)
 {
     if (object.kind == OBJECT_JOB && object.job->jobset->form == FORM_JOB)
@@ -13,7 +13,7 @@ static const struct doc *own_document(struct object_ref object)
     return NULL;
 }
 
-/* `shown`, but with what the user wrote instead of what was made of it. */
+/* Returns `shown` with the fields of the user's document in place of those made from them. */
 static struct doc *as_written(struct api_request *request, const struct doc *shown, const struct doc *written)
 {
     static const char *const kept[] = {"name",
@@ -94,7 +94,7 @@ static bool change(struct api_request *request, struct doc **object)
     struct write_job *job = request->write;
     struct error error = {0};
     int rc = 0;
-    if (job->form == PATCH_MERGE || job->form == PATCH_APPLY) /* of status: nobody owns it in part */
+    if (job->form == PATCH_MERGE || job->form == PATCH_APPLY) /* of status: its fields have no owners */
         *object = patch_merge(&request->arena, *object, job->patch);
     else if (job->form == PATCH_STRATEGIC)
         rc = patch_strategic(&request->arena, schema_of(*object), object, job->patch, &error);
@@ -108,7 +108,8 @@ static bool change(struct api_request *request, struct doc **object)
     return rc == 0 && (*object)->kind == DOC_OBJECT;
 }
 
-/* The object as it is, at the version it has: what is made of it is written only if it still has that. */
+/* Applies to the object at its present version; the result is written only if the object still has that
+ * version. */
 static void run_apply(struct api_request *request)
 {
     struct write_job *job = request->write;

@@ -1,9 +1,7 @@
-/* PUT and PATCH of status. What the control plane runs has the status that the control plane sees: what a
- * client says of it is checked for form and then overruled, as a Kubernetes controller would overwrite it a
- * moment later. Of a JobSet or Job that another controller manages (spec.managedBy) that controller's word
- * is kept, of a Workload whose queue asks for AdmissionChecks what is said of these, and of an AdmissionCheck
- * what its controller says of it.
- */
+/* PUT and PATCH of status. The control plane sets the status of its own objects: a client's status is checked
+ * for form and then ignored, as a Kubernetes controller would overwrite it a moment later. A client's status
+ * is kept for a JobSet or Job that another controller manages (spec.managedBy), for the AdmissionChecks of a
+ * Workload whose queue asks for them, and for an AdmissionCheck itself. */
 #include "host/api/write.h"
 
 static void overrule(struct api_request *request)
@@ -82,7 +80,7 @@ void handle_status(struct api_request *request)
     }
     CHECK(request_find(request, &found));
     if (str_is(request_query(request, "dryRun"),
-               "All")) { /* it stays as it is, and that is what is answered */
+               "All")) { /* the object stays as it is, and is the answer */
         answer_object(request, 200, found, request->name);
         return;
     }
