@@ -3,16 +3,20 @@
  * is the wrong one to blame.
  *
  * Only jobs that are known to use libphalanx are judged: within one Job, at least as many ranks have joined
- * as are late. A rank is late when JOIN_LIMIT_NS have passed since its own start and since the newest join of
- * its JobSet; when a peer gives up waiting, GIVEN_UP_NS are enough. The machine of a late rank has the fault
- * UNJOINED_FAULT, and the rank is ended, so that it runs elsewhere. A JobSet that blamed a machine lately
- * blames no further one: the same on two machines is its program. */
+ * as are late. A rank is late when spec.settings.hangs.join has passed since its own start and since the
+ * newest join of its JobSet; when a peer gives up waiting, GIVEN_UP_NS are enough. The machine of a late rank
+ * has the fault UNJOINED_FAULT, and the rank is ended, so that it runs elsewhere. A JobSet that blamed a
+ * machine lately blames no further one: the same on two machines is its program. */
 #include "core/health/fault.h"
 #include "core/job/internal.h"
 
-#define JOIN_LIMIT_NS (60 * NS_PER_SECOND)
-#define GIVEN_UP_NS   (10 * NS_PER_SECOND)
-#define BLAMES_NS     (3600 * NS_PER_SECOND)
+#define GIVEN_UP_NS (10 * NS_PER_SECOND)
+#define BLAMES_NS   (3600 * NS_PER_SECOND)
+
+static int64_t join_limit_ns(const struct step *step)
+{
+    return step->cluster->hangs.join_ns;
+}
 
 static bool counts(const struct jobset *jobset, const struct task *task)
 {
@@ -98,7 +102,7 @@ void unjoined_note_join(struct step *step, struct jobset *jobset)
     jobset->joined_ns = step->now_ns;
     if (jobset->join_due_ns)
         return;
-    jobset->join_due_ns = step->now_ns + JOIN_LIMIT_NS;
+    jobset->join_due_ns = step->now_ns + join_limit_ns(step);
     jobset_mark(step, jobset); /* its timer */
 }
 
@@ -120,12 +124,12 @@ void unjoined_look(struct step *step, struct jobset *jobset)
         return;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
-        bool blamed = job && blame_late(step, job, JOIN_LIMIT_NS, true);
+        bool blamed = job && blame_late(step, job, join_limit_ns(step), true);
         for (size_t t = 0; job && !blamed && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
-            int64_t late_ns = waits(jobset, task) ? late_at(jobset, task, JOIN_LIMIT_NS) : INT64_MAX;
+            int64_t late_ns = waits(jobset, task) ? late_at(jobset, task, join_limit_ns(step)) : INT64_MAX;
             if (late_ns <= step->now_ns) /* most of its Job are: a slow start, until more have joined */
-                late_ns = step->now_ns + JOIN_LIMIT_NS;
+                late_ns = step->now_ns + join_limit_ns(step);
             due_ns = late_ns < due_ns ? late_ns : due_ns;
         }
     }
@@ -136,6 +140,7 @@ void unjoined_look(struct step *step, struct jobset *jobset)
 void unjoined_given_up(struct step *step, const struct task *task)
 {
     struct jobset *jobset = task->job->jobset;
+    int64_t limit_ns = join_limit_ns(step) < GIVEN_UP_NS ? join_limit_ns(step) : GIVEN_UP_NS;
     if (jobset->joined_ns && task->joined && counts(jobset, task) && !jobset->parking)
-        blame_late(step, task->job, GIVEN_UP_NS, false);
+        blame_late(step, task->job, limit_ns, false);
 }

@@ -7,17 +7,19 @@
 void load_hangs(struct loader *loader, const struct field *field)
 {
     static const char *const known[] = {"enabled",    "factor", "minimum", "firstStep",
-                                        "checkpoint", "answer", NULL};
+                                        "checkpoint", "answer", "join", NULL};
     struct hang_settings *hangs = &loader->cluster->hangs;
     struct field enabled = field_get(field, "enabled"), factor = field_get(field, "factor");
     struct field minimum = field_get(field, "minimum"), first = field_get(field, "firstStep");
     struct field checkpoint = field_get(field, "checkpoint"), answer = field_get(field, "answer");
+    struct field join = field_get(field, "join");
     bool on = true;
     *hangs = (struct hang_settings){.factor = 5,
                                     .minimum_ns = 60 * SECOND,
                                     .first_step_ns = 1800 * SECOND,
                                     .checkpoint_ns = 600 * SECOND,
-                                    .answer_ns = 2 * SECOND};
+                                    .answer_ns = 2 * SECOND,
+                                    .join_ns = 60 * SECOND};
     load_object(loader, field, known);
     load_bool(loader, &enabled, &on);
     hangs->off = !on;
@@ -25,5 +27,6 @@ void load_hangs(struct loader *loader, const struct field *field)
     load_duration(loader, &minimum, SECOND, DAY, &hangs->minimum_ns);
     load_duration(loader, &first, SECOND, 7 * DAY, &hangs->first_step_ns);
     load_duration(loader, &checkpoint, SECOND, DAY, &hangs->checkpoint_ns);
+    load_duration(loader, &join, SECOND, DAY, &hangs->join_ns);
     load_duration(loader, &answer, SECOND / 10, 60 * SECOND, &hangs->answer_ns);
 }

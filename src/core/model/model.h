@@ -174,6 +174,7 @@ struct hang_settings {
     int64_t first_step_ns; /* for start, restore and the first steps */
     int64_t checkpoint_ns; /* while a checkpoint is being saved */
     int64_t answer_ns;     /* how long a rank's record is waited for */
+    int64_t join_ns;       /* a rank that runs and has not joined though its peers have (job/unjoined.c) */
 };
 
 /* How machines are repaired (cluster file, spec.repair); defaults in load_repair.c. */

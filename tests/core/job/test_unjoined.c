@@ -70,6 +70,27 @@ static void the_machine_is_replaced(void **state)
     harness_done(&h);
 }
 
+static void the_limit_is_a_setting(void **state)
+{
+    struct harness h;
+    struct event cluster = {.kind = EVENT_CLUSTER};
+    cluster.cluster.document =
+        STR("{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"test\"},"
+            "\"spec\":{\"settings\":{\"checkpointDir\":\"/ckpt\",\"hangs\":{\"join\":\"5m\"}},"
+            "\"machineNames\":\"m-{n}\","
+            "\"addresses\":\"127.0.1.1\",\"pods\":[{\"racks\":[{\"machines\":20,\"chips\":4}]}]}}");
+    begin(&h);
+    harness_step(&h, &cluster);
+    struct str bad = place_of(&h, "a-w-0-1")->name;
+    joins(&h, "a-w-0-0");
+    joins(&h, "a-w-0-2");
+    harness_wait(&h, 299 * SECOND);
+    assert_null(fault_of_machine(core_health(h.core), bad));
+    harness_wait(&h, 2 * SECOND);
+    assert_blamed(&h, bad);
+    harness_done(&h);
+}
+
 /* Rank 0 gives up waiting and exits: it is not the one to blame. */
 static void nor_is_the_rank_that_gives_up(void **state)
 {
@@ -134,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_machine_is_replaced),
+        cmocka_unit_test(the_limit_is_a_setting),
         cmocka_unit_test(nor_is_the_rank_that_gives_up),
         cmocka_unit_test(who_never_joins_is_not_waited_for),
         cmocka_unit_test(a_second_machine_is_not_blamed),
