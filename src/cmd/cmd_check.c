@@ -12,6 +12,7 @@
 #include "cmd/cmd.h"
 #include "cmd/settings_file.h"
 #include "core/health/table.h"
+#include "host/controller/controller.h"
 #include "host/probes/probes.h"
 
 static const char usage[] =
@@ -20,6 +21,7 @@ static const char usage[] =
     "Runs the agent's probes on this machine and prints what each one found.\n"
     "  --root DIR        below DIR instead of / (a copy of /sys, /proc and /dev/kmsg)\n"
     "  --settings FILE   limits, and what the machine should have (docs/probes.md)\n"
+    "  --faults FILE     judge by this fault table, as the controller's option does\n"
     "  --probe NAME      only that one; may be repeated\n"
     "  --rounds N        look N times: from the second on, growth of counters is seen (1)\n"
     "  --every DURATION  between rounds (10s)\n"
@@ -27,11 +29,11 @@ static const char usage[] =
     "  -o json           one JSON object (also --json)\n"
     "  --help            this text\n"
     "\n"
-    "Exit status, by the convention of monitoring plug-ins and the levels that the built-in fault\n"
-    "table gives to the findings: 0 well (NotHandle, or the job restarts and no more), 1 warning\n"
-    "(SubHealth, PreSeparate, FreeReset), 2 critical (Reset and more), 3 unknown: a probe or an\n"
-    "external check gave no answer, or the command line is wrong. Codes that the table does not know,\n"
-    "such as those of external checks, count by their severity.\n";
+    "Exit status, by the convention of monitoring plug-ins and the levels that the fault table (the\n"
+    "built-in one, without --faults) gives to the findings: 0 well (NotHandle, or the job restarts and\n"
+    "no more), 1 warning (SubHealth, PreSeparate, FreeReset), 2 critical (Reset and more), 3 unknown: a\n"
+    "probe or an external check gave no answer, or the command line is wrong. Codes that the table does\n"
+    "not know, such as those of external checks, count by their severity.\n";
 
 enum { STATUS_OK = 0, STATUS_WARNING = 1, STATUS_CRITICAL = 2, STATUS_UNKNOWN = 3 };
 enum { SETTINGS_BYTES_MAX = 4 * 1024 * 1024, ROUNDS_MAX = 1000000 };
@@ -46,7 +48,8 @@ struct found { /* a signal, with copies of its strings */
     int64_t last_ns;
 };
 struct check {
-    const char *root, *settings;
+    const char *root, *settings, *faults;
+    struct arena arena; /* what `table` refers to */
     struct buf only;
     int64_t rounds, every_ns, round;
     bool json, since_boot;
@@ -290,6 +293,16 @@ static int complain(const char *what, const char *why)
     return STATUS_UNKNOWN;
 }
 
+static int read_faults(struct check *check)
+{
+    struct buf why BUF_CLEANUP = {0};
+    const struct doc *document = check->faults ? fault_table_read(check->faults, &check->arena, &why) : NULL;
+    if (check->faults && !document)
+        return complain(why.data, NULL);
+    check->table = fault_table_new(document);
+    return STATUS_OK;
+}
+
 static int begin(struct check *check)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -313,7 +326,7 @@ static int parse(struct check *check, int argc, char **argv)
         {"probe", required_argument, NULL, 'p'}, {"rounds", required_argument, NULL, 'n'},
         {"every", required_argument, NULL, 'e'}, {"since-boot", no_argument, NULL, 'b'},
         {"json", no_argument, NULL, 'j'},        {"output", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},        {0}};
+        {"faults", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'}, {0}};
     for (int option; (option = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
         if (option == 'h') {
             fputs(usage, stdout);
@@ -322,6 +335,8 @@ static int parse(struct check *check, int argc, char **argv)
             check->root = optarg;
         } else if (option == 's') {
             check->settings = optarg;
+        } else if (option == 'f') {
+            check->faults = optarg;
         } else if (option == 'p') {
             buf_printf(&check->only, "%s%s", check->only.len ? "," : "", optarg);
         } else if (option == 'n' && !str_to_i64(str_from(optarg), 1, ROUNDS_MAX, &check->rounds)) {
@@ -346,8 +361,10 @@ static int parse(struct check *check, int argc, char **argv)
 
 int cmd_check(int argc, char **argv)
 {
-    struct check check = {.rounds = 1, .every_ns = 10 * NS_PER_SECOND, .table = fault_table_new(NULL)};
+    struct check check = {.rounds = 1, .every_ns = 10 * NS_PER_SECOND};
     int status = parse(&check, argc, argv);
+    if (status == STATUS_OK)
+        status = read_faults(&check);
     if (status == STATUS_OK)
         status = begin(&check);
     if (check.probes) {
@@ -359,7 +376,9 @@ int cmd_check(int argc, char **argv)
         status = status_of(&check);
         probes_free(check.probes);
     }
-    fault_table_free(check.table);
+    if (check.table)
+        fault_table_free(check.table);
+    arena_done(&check.arena);
     vec_done(&check.found);
     buf_done(&check.only);
     return status < 0 ? STATUS_OK : status;

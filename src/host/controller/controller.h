@@ -62,6 +62,11 @@ int controller_reload(struct controller *controller, struct error *error);
 uint16_t controller_api_port(const struct controller *controller);
 uint16_t controller_agent_port(const struct controller *controller);
 
+/* Reads a fault table from a file, of `phalanx controller --faults` and `phalanx check --faults`: one YAML
+ * document, a FaultTable or its spec alone. Returns the document as the API would keep it, in `arena`, for
+ * fault_table_new(). NULL: `why` has a line for each mistake, as FILE:LINE:COLUMN where it has a place. */
+struct doc *fault_table_read(const char *path, struct arena *arena, struct buf *why);
+
 /* Brings a fresh core to the state after record `until` (UINT64_MAX: the end): newest snapshot, then the log.
  * `step` (may be NULL) sees every event after it was applied, with its effects. */
 typedef void controller_replay_step(void *context, struct core *core, const struct event *event,
