@@ -272,16 +272,19 @@ int client_refused(const struct client_reply *reply, const char *doing)
     return reply->code == 404 ? EXIT_NOT_FOUND : EXIT_FAILED;
 }
 
-int client_get(struct client *client, struct str path, struct client_reply *ret_reply)
+int client_do(struct client *client, const struct client_request *request, struct client_reply *ret_reply)
 {
-    int rc = client_call(client, &(struct client_request){.path = path}, ret_reply);
-    if (rc != EXIT_OK)
+    int rc = client_call(client, request, ret_reply);
+    if (rc != EXIT_OK || (ret_reply->code < 400 && ret_reply->doc))
         return rc;
-    if (ret_reply->code < 400 && ret_reply->doc)
-        return EXIT_OK;
     rc = client_refused(ret_reply, NULL);
     client_reply_done(ret_reply);
     return rc;
+}
+
+int client_get(struct client *client, struct str path, struct client_reply *ret_reply)
+{
+    return client_do(client, &(struct client_request){.path = path}, ret_reply);
 }
 
 /* --- streams ----------------------------------------------------------------------------------- */

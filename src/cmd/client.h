@@ -106,7 +106,9 @@ void client_reply_done(struct client_reply *reply);
 /* After a code >= 400: prints the Status behind `doing` (what the command did; may be NULL) and returns its
  * exit code. */
 int client_refused(const struct client_reply *reply, const char *doing);
-/* GET path; *ret_reply is the object or list. The usual exit codes. */
+/* client_call, and says what is refused: *ret_reply is there with EXIT_OK alone, and is an object or list. */
+int client_do(struct client *client, const struct client_request *request, struct client_reply *ret_reply);
+/* The same for GET path. */
 int client_get(struct client *client, struct str path, struct client_reply *ret_reply);
 
 /* Reads a stream of lines (a watch) until it ends, `on_line` returns false, or `timeout_ms` (0: none) is

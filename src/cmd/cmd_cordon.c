@@ -63,17 +63,14 @@ static int set_cordon(struct nodes_command *command, bool cordon)
                                      .content_type = "application/merge-patch+json",
                                      .body = cordon ? STR("{\"spec\":{\"unschedulable\":true}}")
                                                     : STR("{\"spec\":{\"unschedulable\":null}}")};
-    rc = client_call(&command->client, &request, &reply);
+    rc = client_do(&command->client, &request, &reply);
     if (rc != EXIT_OK)
         return rc;
-    if (reply.code >= 400)
-        rc = client_refused(&reply, NULL);
-    else
-        printf("node/" STR_FORMAT " %s%s\n", STR_ARG(command->node), was == cordon ? "already " : "",
-               cordon ? "cordoned" : "uncordoned");
+    printf("node/" STR_FORMAT " %s%s\n", STR_ARG(command->node), was == cordon ? "already " : "",
+           cordon ? "cordoned" : "uncordoned");
     fflush(stdout);
     client_reply_done(&reply);
-    return rc;
+    return EXIT_OK;
 }
 
 /* --- drain ---------------------------------------------------------------------------------------- */

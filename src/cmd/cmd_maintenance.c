@@ -85,15 +85,12 @@ static int place(struct holding *holding, struct buf *ret_name)
     describe(holding, &body);
     struct client_request request = {
         .method = "POST", .path = buf_str(&path), .body = buf_str(&body), .content_type = "application/json"};
-    int rc = client_call(&holding->client, &request, &reply);
+    int rc = client_do(&holding->client, &request, &reply);
     if (rc != EXIT_OK)
         return rc;
-    if (reply.code >= 400)
-        rc = client_refused(&reply, NULL);
-    else
-        buf_add_str(ret_name, doc_text(reply.doc, "metadata.name"));
+    buf_add_str(ret_name, doc_text(reply.doc, "metadata.name"));
     client_reply_done(&reply);
-    return rc;
+    return EXIT_OK;
 }
 
 static int drop(struct holding *holding, struct str name)
