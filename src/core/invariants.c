@@ -13,7 +13,7 @@ struct audit {
     uint32_t *living;  /* [machine_count] tasks that live there */
     int64_t *cpu_milli, *memory_bytes;
     int64_t owned[LEDGER_OWNERS];
-    size_t queued, spares;
+    size_t queued, spares, naming;
 };
 
 /* --- tasks ------------------------------------------------------------------------------------ */
@@ -200,6 +200,11 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     }
     for (size_t g = 0; g < jobset->gangs.len; g++)
         audit_gang(audit, jobset, jobset->gangs.items[g]);
+    bool names_machine = false;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++)
+        names_machine |= jobset->spec.rjobs[r].job.pod.node_name.len > 0;
+    CHECK(jobset->names_machine == names_machine);
+    audit->naming += names_machine;
     CHECK(ledger_account_balanced(&jobset->closed) && jobset->closed.chips == 0);
     shrink_check(jobset);
     CHECK(jobset->first_attempt >= 0);
@@ -292,7 +297,7 @@ void core_check_invariants(const struct core *core)
     CHECK(core->jobs.machine_count == machines);
     for (size_t i = 0; i < core->jobs.jobsets.len; i++)
         audit_jobset(&audit, core->jobs.jobsets.items[i]);
-    CHECK(audit.spares == core->jobs.spares);
+    CHECK(audit.spares == core->jobs.spares && audit.naming == core->jobs.naming);
     audit_queue(&audit);
     audit_machines(&audit);
     audit_ledger(&audit);

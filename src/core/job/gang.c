@@ -387,7 +387,7 @@ bool gang_feasible(const struct job_store *store, const struct cluster *cluster,
     struct buf unread BUF_CLEANUP = {0};
     size_t least = gang->min_count && gang->min_count < gang->tasks.len ? gang->min_count : gang->tasks.len;
     request_gang(&request, store, cluster, gang, least); /* some of its tasks may have left it since */
-    bool result = sched_feasible(cluster, &request.place, why ? why : &unread);
+    bool result = sched_feasible(cluster, &request.place, &request, why ? why : &unread);
     request_drop(&request);
     return result;
 }

@@ -339,6 +339,7 @@ void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank);
 
 /* store.c */
 void store_add_jobset(struct job_store *store, struct jobset *jobset);
+void store_count_naming(struct job_store *store, struct jobset *jobset);  /* its spec is another */
 void store_remove_jobset(struct job_store *store, struct jobset *jobset); /* from the indexes */
 /* Users do not find it any more; its Jobs (its pods, of a Job of its own) they do. */
 void store_hide_jobset(struct job_store *store, struct jobset *jobset);

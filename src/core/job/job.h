@@ -441,6 +441,7 @@ struct jobset {
     bool dirty, gone;           /* private: in job_store.dirty; in job_store.dead_jobsets */
     /* private: one of its jobs wants a topology domain for itself; never changes */
     bool exclusive;
+    bool names_machine; /* private: one of its pods has spec.nodeName */
     /* private: another JobSet's Jobs have, or had, the names of its own: each waits for its name. An old log
      * may hold such JobSets; new ones are refused. */
     bool shares_names, name_noted;
@@ -511,6 +512,7 @@ struct job_store {
     struct u64_map by_uid;        /* uid -> struct jobset */
     size_t exclusive;             /* private: JobSets with a job that wants a topology domain for itself */
     size_t reserving;             /* private: JobSets with a reservation */
+    size_t naming;                /* private: JobSets with a pod that names its machine */
     struct u64_map tasks;         /* uid -> struct task */
     struct str_map task_names;    /* "namespace/pod-name" -> struct task */
     struct str_map job_stems;     /* private: "namespace/<jobset>-<replicated job>" -> the first of it */

@@ -189,6 +189,7 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
     bool suspends = spec->suspend && !jobset->spec.suspend;
     jobset->document = document;
     jobset->spec = *spec;
+    store_count_naming(step->jobs, jobset);
     for (uint32_t i = 0; i < jobset->job_count; i++)
         repoint(jobset, jobset->jobs[i]);
     for (size_t i = 0; i < jobset->old_jobs.len; i++)

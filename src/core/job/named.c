@@ -128,7 +128,7 @@ bool gang_some_wait_named(const struct step *step, const struct jobset *jobset)
 void gang_mark_named(struct step *step)
 {
     const struct sched_queue *queue = &step->jobs->queue;
-    for (size_t i = 0; i < queue->gangs.len; i++) {
+    for (size_t i = 0; step->jobs->naming && i < queue->gangs.len; i++) {
         struct gang *gang = container_of(queue->gangs.items[i], struct gang, queued);
         if (gang_waits_named(step, gang))
             jobset_mark(step, gang->jobset);

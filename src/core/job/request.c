@@ -430,17 +430,28 @@ static obj_id occupant(const void *context, machine_id machine, obj_id job)
     return 0;
 }
 
-static void holder_name(const void *context, machine_id machine, struct buf *out)
+static const struct jobset *holding_jobset(const struct request *request, machine_id machine)
 {
-    const struct request *request = context;
     list_for_each(node, &request->store->machine_tasks[machine])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        if (task->chips && !would_be_gone(request, task)) {
-            buf_add_str(out, task->job->jobset->key);
-            return;
-        }
+        if (task->chips && !would_be_gone(request, task))
+            return task->job->jobset;
     }
+    return NULL;
+}
+
+static obj_id holder(const void *context, machine_id machine)
+{
+    const struct jobset *jobset = holding_jobset(context, machine);
+    return jobset ? jobset->uid : 0;
+}
+
+static void holder_name(const void *context, machine_id machine, struct buf *out)
+{
+    const struct jobset *jobset = holding_jobset(context, machine);
+    if (jobset)
+        buf_add_str(out, jobset->key);
 }
 
 static void fault_name(const void *context, machine_id machine, struct buf *out)
@@ -486,6 +497,7 @@ static void bind(struct request *request, bool use_spares)
         .reserved_memory_bytes = request->reserved_memory_bytes,
         .domain_owner = request->domain_owner,
         .closed = request->closed,
+        .holder = holder,
         .holder_name = holder_name,
         .fault_name = fault_name,
         .capacity = request->store->capacity,

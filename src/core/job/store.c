@@ -93,6 +93,21 @@ static bool is_exclusive(const struct jobset *jobset)
     return false;
 }
 
+static bool names_machine(const struct jobset *jobset)
+{
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++)
+        if (jobset->spec.rjobs[r].job.pod.node_name.len)
+            return true;
+    return false;
+}
+
+void store_count_naming(struct job_store *store, struct jobset *jobset)
+{
+    store->naming -= jobset->names_machine;
+    jobset->names_machine = names_machine(jobset);
+    store->naming += jobset->names_machine;
+}
+
 /* --- names of Jobs ---------------------------------------------------------------------------- */
 
 /* "namespace/<jobset>-<rjob>": Jobs of two JobSets have equal names only when these are equal. */
@@ -192,6 +207,7 @@ void store_add_jobset(struct job_store *store, struct jobset *jobset)
     CHECK(!same_name && !same_uid);
     jobset->exclusive = is_exclusive(jobset);
     store->exclusive += jobset->exclusive;
+    store_count_naming(store, jobset);
 }
 
 void store_remove_jobset(struct job_store *store, struct jobset *jobset)
@@ -202,6 +218,7 @@ void store_remove_jobset(struct job_store *store, struct jobset *jobset)
     u64_map_remove(&store->by_uid, jobset->uid);
     remove_stems(store, jobset);
     store->exclusive -= jobset->exclusive;
+    store->naming -= jobset->names_machine;
     jobset_keep_reserved(store, jobset, NULL, 0);
 }
 

@@ -64,8 +64,13 @@ static void add_to_sums(struct shape_capacity *kept, const struct machine *machi
     sums->pod_chips[machine->pod] += factor * chips;
 }
 
-/* What the machine has room for as it stands; its sums are the caller's. */
-static void judge(struct shape_capacity *kept, const struct cluster *cluster, machine_id id)
+struct judgement {
+    uint32_t fits, ideal_fits;
+    uint8_t class, refusal;
+};
+
+/* What the machine has room for as it stands. Its free chips are noted at once. */
+static struct judgement judge(struct shape_capacity *kept, const struct cluster *cluster, machine_id id)
 {
     const struct machine *machine = &cluster->machines[id];
     const struct place_request request = {.use_spares = kept->use_spares};
@@ -77,37 +82,52 @@ static void judge(struct shape_capacity *kept, const struct cluster *cluster, ma
                             .memory_bytes = kept->nothing,
                             .load = kept->none,
                             .claimed = kept->none};
+    struct judgement now;
     enum refusal refusal;
     kept->free[id] = machine_all_chips(machine);
-    kept->ideal_fits[id] = place_fit(&placer, &kept->like, id, kept->most, false, &refusal);
+    now.ideal_fits = place_fit(&placer, &kept->like, id, kept->most, false, &refusal);
     placer.ideal = false;
     kept->free[id] &= machine->free_mask;
-    kept->fits[id] = place_fit(&placer, &kept->like, id, kept->most, false, &refusal);
-    kept->class[id] = place_class(&placer, &kept->like, id) | (machine->suspect ? CLASS_AVOID : 0);
+    now.fits = place_fit(&placer, &kept->like, id, kept->most, false, &refusal);
+    now.class = place_class(&placer, &kept->like, id) | (machine->suspect ? CLASS_AVOID : 0);
+    now.refusal = (uint8_t)refusal;
+    return now;
 }
 
-static void catch_up(struct shape_capacity *kept, const struct cluster *cluster)
+/* Its chips may be another's than before. Only a search knows holders. */
+static void note_machine(struct shape_capacity *kept, const struct cluster *cluster, machine_id id,
+                         const struct place_request *request, const void *context)
+{
+    struct judgement now = judge(kept, cluster, id);
+    kept->fits[id] = now.fits;
+    kept->ideal_fits[id] = now.ideal_fits;
+    kept->class[id] = now.class;
+    kept->refusal[id] = now.refusal;
+    kept->holder[id] = now.refusal == REFUSED_TAKEN && request->holder ? request->holder(context, id) : 0;
+    add_to_sums(kept, &cluster->machines[id], true);
+}
+
+static void catch_up(struct shape_capacity *kept, const struct cluster *cluster,
+                     const struct place_request *request, const void *context)
 {
     const struct machine_changes *changes = cluster->changes;
     uint64_t end = cluster_next_change(cluster);
+    if (kept->read == end)
+        return;
     bool anew = kept->read < changes->first || end - kept->read > cluster->machine_count;
     if (anew) {
-        memset(kept->fits, 0, cluster->machine_count * sizeof *kept->fits);
-        memset(kept->ideal_fits, 0, cluster->machine_count * sizeof *kept->ideal_fits);
         kept->ideal_room = 0;
         memset(kept->sums, 0, sizeof kept->sums);
-        for (machine_id id = 0; id < cluster->machine_count; id++) {
-            judge(kept, cluster, id);
-            add_to_sums(kept, &cluster->machines[id], true);
-        }
     }
+    for (machine_id id = 0; anew && id < cluster->machine_count; id++)
+        note_machine(kept, cluster, id, request, context);
     for (uint64_t at = kept->read; !anew && at < end; at++) {
         machine_id id = changes->ids.items[at - changes->first];
         add_to_sums(kept, &cluster->machines[id], false);
-        judge(kept, cluster, id);
-        add_to_sums(kept, &cluster->machines[id], true);
+        note_machine(kept, cluster, id, request, context);
     }
     kept->read = end;
+    kept->checked = 0;
 }
 
 /* --- shapes ------------------------------------------------------------------------------------------- */
@@ -170,6 +190,8 @@ static struct shape_capacity *shape_new(const struct cluster *cluster, const str
     kept->ideal_fits = ARENA_ARRAY(arena, uint32_t, machines);
     kept->take = ARENA_ARRAY(arena, uint32_t, machines);
     kept->class = ARENA_ARRAY(arena, uint8_t, machines);
+    kept->refusal = ARENA_ARRAY(arena, uint8_t, machines);
+    kept->holder = ARENA_ARRAY(arena, obj_id, machines);
     return kept;
 }
 
@@ -218,7 +240,7 @@ bool sched_is_plain(const struct place_request *request)
 }
 
 struct shape_capacity *capacity_of(const struct cluster *cluster, const struct place_request *request,
-                                   uint64_t *ret_tasks)
+                                   const void *context, uint64_t *ret_tasks)
 {
     struct capacity *capacity = request->capacity;
     if (!capacity || !cluster->changes || !is_plain(request, ret_tasks))
@@ -238,7 +260,7 @@ struct shape_capacity *capacity_of(const struct cluster *cluster, const struct p
         kept->read = cluster->changes->first - 1; /* before all: everything is counted */
     }
     kept->asked = ++capacity->asked;
-    catch_up(kept, cluster);
+    catch_up(kept, cluster, request, context);
     return kept;
 }
 
@@ -292,30 +314,80 @@ bool capacity_place(struct shape_capacity *kept, const struct cluster *cluster,
     return true;
 }
 
+void capacity_why(struct shape_capacity *kept, const struct cluster *cluster,
+                  const struct place_request *request, const void *context, uint64_t tasks, struct buf *why)
+{
+    if (kept->why_read != kept->read || kept->why_tasks != tasks) {
+        struct shape failed = {.like = request->jobs, .job_count = request->job_count, .tasks = tasks};
+        struct placer placer = {.cluster = cluster,
+                                .request = request,
+                                .context = context,
+                                .kept = kept,
+                                .failed = &failed,
+                                .failed_tasks = tasks};
+        buf_clear(&kept->why);
+        place_why(&placer, &kept->why);
+        kept->why_read = kept->read;
+        kept->why_tasks = tasks;
+    }
+    buf_add_str(why, buf_str(&kept->why));
+}
+
 /* --- what holds --------------------------------------------------------------------------------------- */
 
+static void check_sums(const struct shape_capacity *kept, const struct cluster *cluster)
+{
+    for (int class = 0; class < CLASSES; class ++) {
+        const struct capacity_sums *sums = &kept->sums[class];
+        uint64_t room = 0;
+        for (size_t b = 0; sums->block_fits && b < kept->blocks; b++) {
+            const struct block *block = &cluster->blocks[b];
+            uint64_t fits = 0, chips = 0;
+            for (machine_id id = block->first; id < block->first + block->count; id++) {
+                bool counts = kept->fits[id] && kept->class[id] == class;
+                fits += counts ? kept->fits[id] : 0;
+                chips += counts ? (uint64_t)__builtin_popcountll(kept->free[id]) : 0;
+            }
+            CHECK(sums->block_fits[b] == fits && sums->block_chips[b] == chips);
+            room += fits;
+        }
+        CHECK(sums->room == room);
+        for (size_t p = 0; sums->block_fits && p < kept->pods; p++) {
+            const struct pod *pod = &cluster->pods[p];
+            uint64_t fits = 0, chips = 0;
+            for (uint32_t b = pod->first_block; b < pod->first_block + pod->block_count; b++) {
+                fits += sums->block_fits[b];
+                chips += sums->block_chips[b];
+            }
+            CHECK(sums->pod_fits[p] == fits && sums->pod_chips[p] == chips);
+        }
+    }
+}
+
+/* A machine that is not in the journal behind what was read is as it was judged. */
 static void check_shape(struct shape_capacity *kept, const struct cluster *cluster)
 {
-    struct shape_capacity *again = shape_new(cluster, &kept->like, kept->most, kept->use_spares);
-    again->read = cluster->changes->first - 1;
-    catch_up(again, cluster);
-    catch_up(kept, cluster);
-    for (machine_id id = 0; id < cluster->machine_count; id++)
-        CHECK(kept->fits[id] == again->fits[id] && kept->free[id] == again->free[id] &&
-              kept->class[id] == again->class[id] && kept->ideal_fits[id] == again->ideal_fits[id] &&
-              !kept->take[id] && !kept->nothing[id] && !kept->none[id]);
-    CHECK(kept->ideal_room == again->ideal_room);
-    for (int class = 0; class < CLASSES; class ++) {
-        const struct capacity_sums *a = &kept->sums[class], *b = &again->sums[class];
-        CHECK(a->room == b->room);
-        for (size_t i = 0; i < kept->blocks && a->block_fits; i++)
-            CHECK(a->block_fits[i] == (b->block_fits ? b->block_fits[i] : 0) &&
-                  a->block_chips[i] == (b->block_fits ? b->block_chips[i] : 0));
-        for (size_t i = 0; i < kept->pods && a->block_fits; i++)
-            CHECK(a->pod_fits[i] == (b->block_fits ? b->pod_fits[i] : 0) &&
-                  a->pod_chips[i] == (b->block_fits ? b->pod_chips[i] : 0));
+    const struct machine_changes *changes = cluster->changes;
+    uint64_t end = cluster_next_change(cluster), ideal_room = 0;
+    if (kept->checked == end || kept->read < changes->first)
+        return;
+    struct arena arena ARENA_CLEANUP = {0};
+    bool *behind = ARENA_ARRAY(&arena, bool, cluster->machine_count);
+    for (uint64_t at = kept->read; at < end; at++)
+        behind[changes->ids.items[at - changes->first]] = true;
+    for (machine_id id = 0; id < cluster->machine_count; id++) {
+        uint64_t free = kept->free[id];
+        struct judgement now = judge(kept, cluster, id);
+        CHECK(behind[id] || (free == kept->free[id] && now.fits == kept->fits[id] &&
+                             now.ideal_fits == kept->ideal_fits[id] && now.class == kept->class[id] &&
+                             now.refusal == kept->refusal[id]));
+        CHECK(!kept->take[id] && !kept->nothing[id] && !kept->none[id]);
+        kept->free[id] = free;
+        ideal_room += kept->ideal_fits[id];
     }
-    shape_free(again);
+    CHECK(kept->ideal_room == ideal_room);
+    check_sums(kept, cluster);
+    kept->checked = end;
 }
 
 void capacity_check(struct capacity *capacity, const struct cluster *cluster)

@@ -385,34 +385,26 @@ bool sched_place(const struct cluster *cluster, const struct place_request *requ
     CHECK(cluster && request && (request->jobs || request->job_count == 0));
     CHECK(ret_places);
     uint64_t tasks;
-    struct shape_capacity *kept = capacity_of(cluster, request, &tasks);
+    struct shape_capacity *kept = capacity_of(cluster, request, context, &tasks);
     if (kept && capacity_place(kept, cluster, request, tasks, ret_places))
         return true;
-    if (kept && why && kept->why_read == kept->read && kept->why_tasks == tasks) {
-        buf_add_str(why, buf_str(&kept->why));
-        return false;
-    }
     struct placer placer = {.cluster = cluster, .request = request, .occupant = occupant, .context = context};
-    size_t before = why ? why->len : 0;
-    bool placed = run(&placer, ret_places, why);
-    CHECK(!kept || !placed);
-    if (kept && why) {
-        buf_clear(&kept->why);
-        buf_add(&kept->why, why->data + before, why->len - before);
-        kept->why_read = kept->read;
-        kept->why_tasks = tasks;
-    }
-    return placed;
+    if (!kept)
+        return run(&placer, ret_places, why);
+    if (why)
+        capacity_why(kept, cluster, request, context, tasks, why);
+    return false;
 }
 
-bool sched_feasible(const struct cluster *cluster, const struct place_request *request, struct buf *why)
+bool sched_feasible(const struct cluster *cluster, const struct place_request *request, const void *context,
+                    struct buf *why)
 {
     CHECK(cluster && request && (request->jobs || request->job_count == 0));
     uint64_t tasks;
-    const struct shape_capacity *kept = capacity_of(cluster, request, &tasks);
+    const struct shape_capacity *kept = capacity_of(cluster, request, context, &tasks);
     if (kept && (kept->ideal_room >= tasks || !why))
         return kept->ideal_room >= tasks;
-    struct placer placer = {.cluster = cluster, .request = request, .ideal = true};
+    struct placer placer = {.cluster = cluster, .request = request, .context = context, .ideal = true};
     return run(&placer, NULL, why);
 }
 

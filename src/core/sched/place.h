@@ -75,7 +75,9 @@ struct shape_capacity {
     uint64_t *free;              /* [machine_count] chips */
     uint32_t *fits, *ideal_fits; /* [machine_count] tasks: now; were it empty and ready */
     uint32_t *take;              /* [machine_count] zero between choices */
-    uint8_t *class;
+    uint8_t *class, *refusal;
+    obj_id *holder;   /* [machine_count] where it is refused because chips are taken: by whom */
+    uint64_t checked; /* the next change when it was checked; 0: it has changed since */
     struct capacity_sums sums[CLASSES];
     uint64_t ideal_room;
     int64_t *nothing; /* zeros: nothing of a gang is placed yet */
@@ -159,7 +161,10 @@ void place_unassign(struct placer *placer, const struct place_job *job, size_t t
 
 /* capacity.c: what is kept for the request's shape, up to date; NULL: more than that decides. */
 struct shape_capacity *capacity_of(const struct cluster *cluster, const struct place_request *request,
-                                   uint64_t *ret_tasks);
+                                   const void *context, uint64_t *ret_tasks);
+/* Why it has no room for so many tasks: place_why of it. */
+void capacity_why(struct shape_capacity *kept, const struct cluster *cluster,
+                  const struct place_request *request, const void *context, uint64_t tasks, struct buf *why);
 uint64_t capacity_room(const struct shape_capacity *kept); /* tasks */
 /* Places all tasks of the request. False: there is no room. */
 bool capacity_place(struct shape_capacity *kept, const struct cluster *cluster,

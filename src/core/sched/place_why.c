@@ -77,47 +77,43 @@ static void put_names(const struct placer *placer, enum refusal refusal, const s
     buf_add_char(why, ')');
 }
 
-/* Who holds the chips, by name: "6 taken by default/llm, 2 by team-b/x"; the first ones that are met. */
+/* Who holds the chips: "6 taken by default/llm, 2 by team-b/x"; the first ones that are met. */
 struct holders {
-    struct buf names[HOLDERS_SHOWN];
+    obj_id ids[HOLDERS_SHOWN];
+    machine_id examples[HOLDERS_SHOWN];
     uint32_t machines[HOLDERS_SHOWN];
     uint32_t len;
-    struct buf name; /* of the machine at hand */
 };
 
-static void count_holder(const struct placer *placer, machine_id id, struct holders *holders)
+static void count_holder(struct holders *holders, machine_id id, obj_id holder)
 {
     uint32_t at = 0;
-    buf_clear(&holders->name);
-    placer->request->holder_name(placer->context, id, &holders->name);
-    while (at < holders->len && !str_equal(buf_str(&holders->names[at]), buf_str(&holders->name)))
+    while (at < holders->len && holders->ids[at] != holder)
         at++;
     if (at == HOLDERS_SHOWN)
         return;
-    if (at == holders->len)
-        buf_add_str(&holders->names[holders->len++], buf_str(&holders->name));
+    if (at == holders->len) {
+        holders->len++;
+        holders->ids[at] = holder;
+        holders->examples[at] = id;
+    }
     holders->machines[at]++;
 }
 
-static void put_holders(const struct holders *holders, uint32_t taken, struct buf *why)
+static void put_holders(const struct placer *placer, const struct holders *holders, uint32_t taken,
+                        struct buf *why)
 {
     uint32_t shown = 0;
     for (uint32_t i = 0; i < holders->len; i++) {
-        struct str name = buf_str(&holders->names[i]);
+        struct buf name BUF_CLEANUP = {0};
+        placer->request->holder_name(placer->context, holders->examples[i], &name);
         buf_printf(why, i ? ", %u by " STR_FORMAT : "%u taken by " STR_FORMAT, holders->machines[i],
-                   STR_ARG(name.len ? name : STR("others")));
+                   STR_ARG(name.len ? buf_str(&name) : STR("others")));
         shown += holders->machines[i];
     }
     CHECK(shown <= taken);
     if (shown < taken)
         buf_printf(why, ", %u by others", taken - shown);
-}
-
-static void holders_done(struct holders *holders)
-{
-    for (uint32_t i = 0; i < HOLDERS_SHOWN; i++)
-        buf_done(&holders->names[i]);
-    buf_done(&holders->name);
 }
 
 /* One pass over the machines: what each says to the tasks that found no place. */
@@ -129,15 +125,33 @@ struct survey {
     uint32_t per_machine; /* tasks that the largest machine holds when it is empty */
 };
 
+/* How many tasks the machine takes, and why none; as it is kept, where it is. */
+static uint32_t judge(const struct placer *placer, machine_id id, enum refusal *ret_refusal,
+                      obj_id *ret_holder)
+{
+    const struct shape_capacity *kept = placer->kept;
+    const struct place_request *request = placer->request;
+    *ret_holder = 0;
+    if (kept) {
+        *ret_refusal = (enum refusal)kept->refusal[id];
+        *ret_holder = kept->holder[id];
+        return kept->fits[id];
+    }
+    uint32_t fits = place_fit(placer, placer->failed->like, id, placer->failed_tasks, false, ret_refusal);
+    if (*ret_refusal == REFUSED_TAKEN && request->holder)
+        *ret_holder = request->holder(placer->context, id);
+    return fits;
+}
+
 static void survey_machines(const struct placer *placer, struct survey *survey)
 {
-    const struct place_job *job = placer->failed->like;
-    for (machine_id id = 0; id < placer->cluster->machine_count; id++) {
+    const struct cluster *cluster = placer->cluster;
+    uint32_t chips = placer->failed->like->chips;
+    survey->per_machine = chips ? cluster->chips_max / chips : 2;
+    for (machine_id id = 0; id < cluster->machine_count; id++) {
         enum refusal refusal;
-        uint32_t fits = place_fit(placer, job, id, placer->failed_tasks, false, &refusal);
-        uint32_t chips = placer->cluster->machines[id].chip_count;
-        uint32_t most = job->chips ? chips / job->chips : 2;
-        survey->per_machine = most > survey->per_machine ? most : survey->per_machine;
+        obj_id holder;
+        uint32_t fits = judge(placer, id, &refusal, &holder);
         survey->fitting += fits > 0;
         survey->room += fits;
         if (fits)
@@ -147,8 +161,8 @@ static void survey_machines(const struct placer *placer, struct survey *survey)
         if (cause->count < NAMES_SHOWN)
             cause->examples[cause->count] = id;
         cause->count++;
-        if (refusal == REFUSED_TAKEN && placer->request->holder_name)
-            count_holder(placer, id, &survey->holders);
+        if (refusal == REFUSED_TAKEN && placer->request->holder)
+            count_holder(&survey->holders, id, holder);
     }
 }
 
@@ -231,12 +245,11 @@ void place_why(const struct placer *placer, struct buf *why)
         buf_add_str(why, str_from(before));
         before = ", ";
         if (refusal == REFUSED_TAKEN && survey.holders.len) {
-            put_holders(&survey.holders, cause->count, why);
+            put_holders(placer, &survey.holders, cause->count, why);
             continue;
         }
         CHECK(cause_text[refusal]);
         buf_printf(why, "%u %s", cause->count, cause_text[refusal]);
         put_names(placer, refusal, cause, why);
     }
-    holders_done(&survey.holders);
 }

@@ -73,8 +73,9 @@ struct place_request {
     /* Which job holds the machine's topology domain exclusively: [machine_count] uids (0: nobody) or NULL.
      * Such a machine is open to that job alone. */
     const obj_id *domain_owner;
-    /* Names who holds chips of a machine ("default/llm"), for `why`; NULL: holders are not named. The
-     * context is sched_place's. */
+    /* Who holds chips of a machine (0: nobody), and its name ("default/llm"), for `why`; NULL: holders are
+     * not named. Another one holds them only after a change of the machine. The context is sched_place's. */
+    obj_id (*holder)(const void *context, machine_id machine);
     void (*holder_name)(const void *context, machine_id machine, struct buf *out);
     /* Likewise the worst open fault of a machine ("xid/79"); NULL, or nothing added: none is named. */
     void (*fault_name)(const void *context, machine_id machine, struct buf *out);
@@ -100,7 +101,8 @@ bool sched_place(const struct cluster *cluster, const struct place_request *requ
 
 /* Could the gang ever fit: on the cluster with every machine empty and ready? False: `why` says which
  * limit. */
-bool sched_feasible(const struct cluster *cluster, const struct place_request *request, struct buf *why);
+bool sched_feasible(const struct cluster *cluster, const struct place_request *request, const void *context,
+                    struct buf *why);
 
 /* Do the machines as they stand decide alone about the request? Its answer changes then only when one of them
  * does (cluster_next_change). All its tasks are alike, with chips and without a topology, and nobody else's

@@ -431,6 +431,11 @@ static void test_exclusive(void **state)
 #define HEAD "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n  addresses: 127.0.1.1\n"
 #define SIX  HEAD "  pods: [{racks: [{machines: 6, chips: 4, spares: 1}]}]\n"
 
+static obj_id holder(const void *context, machine_id machine)
+{
+    return machine < 2 ? 1 : 2;
+}
+
 static void holder_name(const void *context, machine_id machine, struct buf *out)
 {
     buf_printf(out, machine < 2 ? "default/llm" : "team-b/x");
@@ -440,6 +445,7 @@ static bool ask(const struct cluster *cluster, struct place_request *request, st
                 struct buf *why)
 {
     buf_clear(why);
+    request->holder = holder;
     request->holder_name = holder_name;
     return sched_place(cluster, request, NULL, NULL, places, why);
 }
@@ -489,12 +495,12 @@ static void test_story(void **state)
                         "(m-6)");
     /* What can never fit is told apart from what does not fit now. */
     job = (struct place_job){.count = 6, .chips = 4};
-    assert_false(sched_feasible(&cluster, &request, &why));
+    assert_false(sched_feasible(&cluster, &request, NULL, &why));
     job.count = 5;
-    assert_true(sched_feasible(&cluster, &request, &why));
+    assert_true(sched_feasible(&cluster, &request, NULL, &why));
     job = (struct place_job){.count = 1, .chips = 8};
     buf_clear(&why);
-    assert_false(sched_feasible(&cluster, &request, &why));
+    assert_false(sched_feasible(&cluster, &request, NULL, &why));
     assert_string_equal(
         why.data, "needs 1 machine with 8 google.com/tpu chips; 0 of 6 have them: 6 with fewer chips in "
                   "all (m-1, m-2, m-3 and 3 more)");
@@ -740,6 +746,17 @@ static void test_own_chips(void **state)
 static struct label second_label = {STR("zone"), STR("z0")};
 static const struct labels second_selector = {&second_label, 1};
 
+static obj_id tenant(const void *context, machine_id machine)
+{
+    const struct scene *scene = context;
+    return (obj_id)__builtin_popcountll(scene->cluster.machines[machine].free_mask);
+}
+
+static void tenant_name(const void *context, machine_id machine, struct buf *out)
+{
+    buf_printf(out, "default/tenant-%d", (int)tenant(context, machine));
+}
+
 /* A gang of one or a few jobs whose tasks are alike, of one of a few dozen shapes. */
 static void plain_request(struct rng *rng, struct scene *scene)
 {
@@ -762,6 +779,8 @@ static void plain_request(struct rng *rng, struct scene *scene)
     }
     scene->request =
         (struct place_request){.jobs = scene->jobs, .job_count = jobs, .use_spares = rng_below(rng, 2)};
+    scene->request.holder = tenant;
+    scene->request.holder_name = tenant_name;
 }
 
 /* What happens to machines, said as the core says it. */
@@ -804,7 +823,7 @@ static bool alike_with_capacity(struct scene *scene, struct capacity *capacity)
     memset(scene->places, 0, sizeof scene->places);
     memset(scene->again, 0, sizeof scene->again);
     bool placed = sched_place(&scene->cluster, &scene->request, NULL, scene, scene->places, &why);
-    bool feasible = sched_feasible(&scene->cluster, &scene->request, NULL);
+    bool feasible = sched_feasible(&scene->cluster, &scene->request, scene, NULL);
     for (int time = 0; time < 2; time++) { /* a sentence may have been kept */
         scene->request.capacity = capacity;
         buf_clear(&why_again);
@@ -814,7 +833,7 @@ static bool alike_with_capacity(struct scene *scene, struct capacity *capacity)
             assert_true(scene->places[t].machine == scene->again[t].machine &&
                         scene->places[t].chips == scene->again[t].chips);
         assert_true(str_equal(buf_str(&why), buf_str(&why_again)));
-        assert_int_equal(feasible, sched_feasible(&scene->cluster, &scene->request, NULL));
+        assert_int_equal(feasible, sched_feasible(&scene->cluster, &scene->request, scene, NULL));
     }
     return placed;
 }
