@@ -1,8 +1,9 @@
 /* effect.h - everything the controller can do to the world, as one closed union.
  *
- * Effects come out of core_step in order and may be carried out only after their event is durable. They point
- * into the core and are valid until the next core_step. Each can be carried out twice: its id (event seq,
- * index) is stable across replay, and what it acts on is named by uid.
+ * Effects come out of core_step in order and may be carried out only after their event is durable. They
+ * point into the core and are valid until the next core_step or core_check_write. The driver carries them out
+ * in every world (drive/drive.h); hosts see only REPLY and CHANGED. Each can be carried out twice: its id
+ * (event seq, index) is stable across replay, and what it acts on is named by uid.
  *     kind       order and barrier
  *     REPLY      after the log write; exactly one for each EVENT_WRITE
  *     CHANGED    after the log write; watchers see changes in effect order
@@ -79,8 +80,8 @@ struct effect {
             enum change_type type;
             struct object_ref object;
         } changed;
-        const struct task *start;  /* task_launch_build() makes the message */
-        const struct task *rejoin; /* task_rejoin_build() does */
+        const struct task *start;  /* as it is after the step: the driver makes the message */
+        const struct task *rejoin; /* likewise */
         struct {
             machine_id machine;
             struct task_stop stop;

@@ -12,7 +12,7 @@
 
 /* --- when the log takes nothing --------------------------------------------------------------- */
 
-/* Clients are told at once; what agents said waits: they will not say it again on this session. */
+/* Clients are told at once. Agents' news waits: agents will not say it again on this session. */
 static void refuse_writes(struct driver *driver)
 {
     bool full = driver->blocked.code == ERROR_NO_SPACE;
@@ -64,7 +64,7 @@ static void encode_turn(struct driver *driver)
         struct drive_record record = {event->seq, stamp_ns, {NULL, driver->record_bytes.len - start}};
         vec_push(&driver->records, record);
     }
-    const char *at = driver->record_bytes.data; /* it moves no more */
+    const char *at = driver->record_bytes.data; /* the buffer grows no more */
     for (size_t i = 0; i < count; i++) {
         driver->records.items[i].bytes.data = at;
         at += driver->records.items[i].bytes.len;
@@ -102,7 +102,7 @@ static void append_ended(struct driver *driver, int rc, const struct error *erro
         apply(driver);
         return;
     }
-    driver->in_flight = 0; /* they wait again, and get another stamp */
+    driver->in_flight = 0; /* the events wait again, and get another stamp */
     if (rc == ERROR_NO_SPACE || rc == ERROR_UNAVAILABLE) {
         log_refuses(driver, error);
         return;

@@ -103,7 +103,7 @@ bool driver_is_open(const struct driver *driver)
 
 /* --- a host that stood still ------------------------------------------------------------------ */
 
-/* So long a pause that agents may have counted their leases to the end. */
+/* Returns whether the host paused for so long that agents' leases may have run out. */
 static bool stood_still(const struct driver *driver)
 {
     if (!driver->open || !driver->listens)
@@ -115,14 +115,15 @@ static bool stood_still(const struct driver *driver)
     return waited_ns - driver->wait_ns > grace_ns - grace_ns / 10;
 }
 
-/* The epoch of each boot follows the one before: one that is queued already does for both. */
+/* Returns whether a boot stands at `first` in the queue. It does for a second pause as well, since each
+ * boot's epoch has to follow the one before. */
 static bool boot_waits(const struct driver *driver, size_t first)
 {
     return driver->queue.len > first && driver->queue.items[first]->event.kind == EVENT_BOOT;
 }
 
-/* It was stopped, or its computer was: as if it had been started anew. Before anything that has come
- * meanwhile is looked at, machines count as away until their agents say what has become of their tasks. */
+/* The host was stopped, or its computer was: the driver goes on as after a start. Before anything that has
+ * come meanwhile is applied, machines count as away until their agents say what has become of their tasks. */
 static void resume(struct driver *driver)
 {
     driver->stats.pauses++;
@@ -145,7 +146,7 @@ void driver_turn(struct driver *driver)
     commit_turn(driver);
 }
 
-/* Monotonic time at which something falls due. */
+/* Returns the monotonic time at which something falls due. */
 static int64_t next_due(const struct driver *driver)
 {
     int64_t due_ns = driver->retry_ns ? driver->retry_ns : INT64_MAX;

@@ -88,7 +88,7 @@ void driver_opens(struct driver *driver); /* the records of its start have been 
 /* queue.c */
 struct pending *pending_new(enum event_kind kind);
 void queue_put(struct driver *driver, struct pending *pending); /* takes it over */
-/* Ahead of all that is not being appended. It concerns no machine and no client. */
+/* Puts an event that concerns no machine and no client ahead of all that is not being appended. */
 void queue_put_first(struct driver *driver, struct pending *pending);
 bool queue_has_room(const struct driver *driver);           /* for what agents say */
 size_t queue_turn(const struct driver *driver);             /* how many of the first make a turn */

@@ -1,4 +1,4 @@
-/* paces.c - how long ranks work on their steps, made one event a JobSet and window.
+/* paces.c - makes the time that ranks work on their steps one event for each JobSet and window.
  *
  * Ranks report sums since they began. A window is the difference between two looks at them, so that a report
  * that is lost or late costs nothing. Ranks of which nothing new was heard have made no step in it.
@@ -55,7 +55,7 @@ void paces_report(struct driver *driver, const struct task *task, const struct p
     heap_insert(&driver->paces_due, &pace->due);
 }
 
-/* 0: no step was made. */
+/* Returns 0 if the rank made no step in the window. */
 static uint32_t own_of(const struct pace_sums *begun, const struct pace_sums *newest)
 {
     int64_t steps = newest->steps - begun->steps, own_us = newest->own_us - begun->own_us;

@@ -1,12 +1,12 @@
-/* progress.c - steps of many ranks, made one event a JobSet.
+/* progress.c - makes the steps of many ranks one event for each JobSet.
  *
  * A step counts when every rank has made it. The first one of an attempt is passed on at once (it ends a
- * recovery), later ones at most each STEP_PERIOD, so that the log grows with time, not with steps. A rank's
- * end is queued behind the steps that came before it.
+ * recovery), later ones at most once in STEP_PERIOD, so that the log grows with time, not with steps. A
+ * rank's end is queued behind the steps that came before it.
  *
- * Ranks that have joined through libphalanx all take part. Of programs without it those do whose logs have
- * shown two steps (phalanx.dev/step-pattern): often one rank alone prints. Where none has shown two, one will
- * do. Counts of lines begin anew with an agent that begins anew; what was counted before is added.
+ * Ranks that have joined through libphalanx all take part. Of programs without it, ranks take part whose
+ * logs have shown two steps (phalanx.dev/step-pattern), because often one rank alone prints; where no log has
+ * shown two, one step is enough. An agent that starts again counts lines from 0; the earlier count is added.
  *
  * Looking at every rank for each report would be quadratic: while the rank that was last (the laggard) has
  * not moved, nothing can have changed.
@@ -106,8 +106,8 @@ static void keep_metrics(struct job_steps *steps, const struct task_step *step)
 
 enum { REPORTS_FIRST = 1, REPORTS_SURE = 2 };
 
-/* Is the task among those whose steps make the JobSet's? One that speaks libphalanx is, also when it is about
- * to join again and has no step yet; any other from so many reports on. */
+/* Returns whether the task's steps count for the JobSet: those of a task that speaks libphalanx do, also
+ * while it is about to join again and has no step yet; any other task's do from so many reports on. */
 static bool task_counts(struct job_steps *steps, const struct task *task, uint32_t reports)
 {
     bool lives = task->state == TASK_RUNNING || task->state == TASK_STOPPING || task->state == TASK_SUCCEEDED;
@@ -121,7 +121,7 @@ static bool laggard_waits(const struct driver *driver, struct job_steps *steps)
            slot_of(steps, task)->step == steps->laggard_step;
 }
 
-/* Lowest newest step of all ranks; -1 while one of them has none, or nobody counts. */
+/* Returns the lowest of the ranks' newest steps; -1 while a rank has none, or no task counts. */
 static int64_t lowest_step(struct job_steps *steps, const struct jobset *jobset, uint32_t reports,
                            struct progress_event *ret)
 {
@@ -180,7 +180,7 @@ static void look_at_steps(struct driver *driver, struct job_steps *steps, const 
     queue_put(driver, pending);
 }
 
-/* Another agent begins to count anew, in the middle of the log. */
+/* A new agent counts the lines of a task's log from where it starts to read. */
 static void take_step(struct rank_steps *slot, const struct task_step *step)
 {
     int64_t before = slot->step;
@@ -241,7 +241,7 @@ void job_steps_before_end(struct driver *driver, const struct reports *reports)
     }
 }
 
-/* While the disk is full steps wait where they are. */
+/* While the log takes nothing, steps wait where they are. */
 static struct heap_node *steps_due(const struct driver *driver)
 {
     return driver->blocked_since_ns ? NULL : heap_min(&driver->steps_due);

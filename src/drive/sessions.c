@@ -1,5 +1,5 @@
 /* sessions.c - agents' sessions: what they are, which one of a machine counts, its tethers, its lease. What
- * these prove is core/health/evidence.h's matter; here are the clocks and the handles.
+ * they prove is decided in core/health/evidence.h; the clocks and the handles are here.
  *
  *     (unknown) ── Hello ──► current ── applied ──► welcome ── a newer Hello, silence, the peer ──► closed
  *         ├────── Tether ──► tether  ────────────────────────────────────────────── the peer ──► closed
@@ -24,7 +24,7 @@ static int64_t lease_of(const struct driver *driver)
     return core_cluster(driver->core)->lease_ns;
 }
 
-/* Does the core count on the machine, now or when its Hello has been applied? */
+/* Returns whether the core counts on the machine, now or once its queued Hello has been applied. */
 static bool counted_on(const struct driver *driver, machine_id id)
 {
     uint8_t state = machine_at(driver, id)->state;
@@ -153,7 +153,7 @@ int64_t sessions_deadline(const struct driver *driver)
 
 /* --- holds of the leases (core/health/lease_hold.h) ------------------------------------------- */
 
-/* What the machine's agent is granted with an answer to what it said last. */
+/* Returns what the machine's agent is granted with the answer to its last message. */
 static struct lease_grant grant_lease(struct driver *driver, struct machine_sessions *sessions)
 {
     struct lease_grant grant = lease_hold_grant(core_lease_hold(driver->core), driver_stamp_ns(driver));
@@ -161,7 +161,7 @@ static struct lease_grant grant_lease(struct driver *driver, struct machine_sess
     return grant;
 }
 
-/* With each change of the hold all that is owed is counted anew: at its end no grant before it runs. */
+/* With each change of the hold the owed time is counted anew: at its end every earlier grant has ended. */
 static void follow_hold(struct driver *driver)
 {
     const struct lease_hold *hold = core_lease_hold(driver->core);
@@ -204,7 +204,7 @@ static void check_leases(struct driver *driver)
     }
 }
 
-/* There is room again: agents whose reports were thrown away shall say them all again. */
+/* Once there is room again, agents whose reports were thrown away have to say Hello, and so everything. */
 static void check_missed(struct driver *driver)
 {
     if (driver->missing_news == 0 || driver->blocked_since_ns || !queue_has_room(driver))
@@ -299,7 +299,7 @@ void driver_closed(struct driver *driver, drive_session handle, bool proves, con
 
 /* --- first messages --------------------------------------------------------------------------- */
 
-/* NULL: refused. */
+/* Returns NULL after it has refused the session. */
 static struct machine *find_machine(struct driver *driver, drive_session session, const struct hello *hello)
 {
     struct machine *machine = cluster_find(core_cluster(driver->core), hello->machine);
@@ -321,7 +321,7 @@ static void on_tether(struct driver *driver, drive_session session, const struct
     evidence_tether_opened(&driver->machines[machine->id].evidence, hello, driver_stamp_ns(driver));
 }
 
-/* The newest session of a machine counts. What was said on an older one and held up on the way is not news;
+/* The newest session of a machine counts. A Hello of an older one that was held up on the way is not news;
  * and of two agents that were given one name the later stays, or they would take turns for ever. */
 static void on_hello(struct driver *driver, drive_session session, const struct hello *hello)
 {
@@ -333,7 +333,7 @@ static void on_hello(struct driver *driver, drive_session session, const struct 
         refuse(driver, session, "a later connection of this machine has been heard");
         return;
     }
-    if (!queue_has_room(driver)) { /* it comes again */
+    if (!queue_has_room(driver)) { /* the agent comes again */
         driver->ports.net.close(driver->ports.net.context, session, NULL);
         return;
     }
