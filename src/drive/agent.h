@@ -46,7 +46,8 @@ struct agent_ports {
     void (*message)(void *context, const struct from_controller *message);
     /* Every effect but CONNECT, CLOSE and SEND. */
     void (*carry_out)(void *context, const struct agent_effect *effect);
-    /* What the host has to say before anybody else is heard; it stays valid for that step. May be NULL. */
+    /* Returns an event that the host must deliver before any other; it stays valid for that step. May be
+     * NULL. */
     bool (*next)(void *context, struct agent_event *ret_event);
     void (*fed)(void *context); /* all is said: agent_deadline() may be another */
 };
@@ -59,7 +60,7 @@ struct machine_sheet {
     struct buf bytes;
 };
 
-/* What the machines of a process share. */
+/* Memory that the machines of a process share. */
 struct machine_shared;
 struct machine_shared *machine_shared_new(void);
 void machine_shared_free(struct machine_shared *shared);
@@ -83,7 +84,7 @@ void machine_driver_done(struct machine_driver *driver);
 /* The event's clocks are filled in. */
 void machine_feed(struct machine_driver *driver, struct agent_event *event);
 void machine_opened(struct machine_driver *driver, bool tether);
-/* One of the two broke, or could not be made. */
+/* One of the two connections broke, or could not be made. */
 void machine_closed(struct machine_driver *driver);
 void machine_message(struct machine_driver *driver, bool tether, const struct from_controller *message);
 void machine_drop(struct machine_driver *driver); /* closes both; the agent is told nothing */

@@ -25,7 +25,7 @@ struct session {
     bool tether;
 };
 
-/* What is known of one machine's agent. Indexed by machine_id. */
+/* The sessions of one machine's agent. Indexed by machine_id. */
 struct machine_sessions {
     drive_session session;   /* the current one; 0: none */
     bool welcomed;           /* its Hello has been applied */

@@ -90,7 +90,7 @@ static void step_once(struct machine_driver *driver, struct agent_event *event)
     look_at_welcome(driver);
 }
 
-/* What effects could not do comes back as events of their own. */
+/* Returns the failures of effects, which come back as events of their own. */
 static bool next_event(struct machine_driver *driver, struct agent_event *ret_event)
 {
     const struct agent_ports *ports = &driver->ports;

@@ -23,7 +23,7 @@ struct drive_record {
     struct str bytes; /* record.h */
 };
 
-/* What became of an append, besides negative error codes. */
+/* The result of an append, besides negative error codes. */
 enum drive_append { APPEND_LATER = 0, APPEND_DONE = 1 };
 
 struct log_port {
@@ -56,7 +56,7 @@ struct clock_port {
     int64_t (*wall_ns)(void *context); /* may jump */
 };
 
-/* Who is told of what. Each function may be NULL. */
+/* The sinks of the driver's output. Each function may be NULL. */
 struct sink_port {
     void *context;
     /* The one answer to a write: `reply` after it was applied, or `refuse` when it never will be. */
