@@ -188,7 +188,7 @@ static int unreachable(struct client *client, enum http_result result, const str
 
 /* --- calls ------------------------------------------------------------------------------------- */
 
-/* One exchange: its callbacks' context leads back to the client. */
+/* An exchange with the server; the context of its callbacks leads back to the client. */
 struct exchange {
     struct client *client;
     struct client_reply *reply;  /* a call's, else NULL */

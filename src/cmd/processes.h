@@ -15,7 +15,7 @@ bool processes_exist(const char *state); /* there is one */
  * never outlives its shim. */
 void processes_of_cluster(const char *data, void (*visit)(void *context, pid_t pid), void *context);
 
-/* Of /proc/PID/stat. False: there is no such process. */
+/* Facts of /proc/PID/stat. */
 struct process_facts {
     char name[16], state; /* of its program's file; 'R', 'S', 'Z', ... */
     pid_t parent;

@@ -24,7 +24,7 @@ struct render {
     bool live;                           /* a read, no watch: accounts as of now */
     struct arena *scratch;               /* the caller empties it */
     const struct usage_table *usages;    /* of NodeMetrics and PodMetrics; NULL: not needed */
-    /* Of a read: the machine's agent has confirmed the hold of the leases; NULL: nothing is shown of it. */
+    /* For a read: has the machine's agent confirmed the hold of the leases? NULL: it is not shown. */
     bool (*hold_counts)(void *host, machine_id machine);
     void *host;
     size_t metadata_start, metadata_len; /* place of the last object's metadata value in out.out */

@@ -117,7 +117,7 @@ bool wire_first_wrong(const struct wire_conn *conn, struct str bytes, enum wire_
 /* The last words of a connection without a whole frame, of which these bytes were received. */
 bool wire_last_wrong(const struct wire_conn *conn, struct str bytes, enum wire_reason *ret_reason,
                      const char **ret_why);
-/* What a listener answers a peer that speaks something else, so that its first bytes tell the peer. */
+/* Returns the bytes that a listener sends to a peer that speaks another protocol, which tell the peer so. */
 struct str wire_first_answer(enum wire_reason reason);
 
 /* connect.c */
