@@ -1,13 +1,12 @@
 /* child.c - looks that may hang, each in a child of its own, and the commands of external checks.
  *
- *   RUNNING --said all, exited--> reaped: judged
- *      | late                       (status, or a look that did not say its last line: failed)
+ *   RUNNING --last line read, exited--> reaped: judged
+ *      | late                          (another exit status, or no last line: failed)
  *      v
- *   KILLED  --reaped--> gone        its time-out was told when it was killed; while one that does not die
- * lives,
- *                                   no other of its key is started
+ *   KILLED  --reaped--> gone           the time-out is reported at the kill; while a child that does not die
+ *                                      lives, no other of its key is started
  *
- * A look ends what it says with a line ".": so it is known to be whole even if somebody else reaped it.
+ * A look ends its output with a line ".", which proves it whole even if another process reaped the child.
  */
 #include "host/probes/internal.h"
 

@@ -1,8 +1,7 @@
 /* edac.c - memory controllers: /sys/devices/system/edac/mc/mc0/{ce,ue}_count, .../dimm3/dimm_{ce,ue}_count.
  *
- * What a controller counts is counted at its DIMM too where that is known: a controller speaks only for
- * what its DIMMs did not. Corrected errors count by the hour.
- */
+ * Errors of a controller are also counted at its DIMM if that is known: the controller reports only errors
+ * that its DIMMs did not. Corrected errors count by the hour. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>

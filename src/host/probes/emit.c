@@ -325,7 +325,7 @@ static struct counter *counter_get(struct probe *probe, const char *place, const
     struct counter *counter = str_map_get(&all->counter_map, key);
     if (counter || !make)
         return counter;
-    if (all->counters.len >= COUNTERS_MAX) /* never on a real machine: begin anew rather than grow */
+    if (all->counters.len >= COUNTERS_MAX) /* never on a real machine: start again rather than grow */
         return NULL;
     counter = mem_alloc(sizeof *counter);
     counter->key = copy_of(key);

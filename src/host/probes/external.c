@@ -1,8 +1,8 @@
-/* external.c - checks by other programs, with the exit codes that monitoring plug-ins have used for decades:
- * 0 well, 1 warning, 2 critical, anything else unknown. The code of such a signal is "check/NAME".
+/* external.c - checks by other programs, with the exit codes of monitoring plug-ins: 0 well, 1 warning, 2
+ * critical, anything else unknown. The code of such a signal is "check/NAME".
  *
- * Unknown, a time-out too, ranks lowest: it is told as a notice, and does not end a warning or worse.
- */
+ * Unknown, which includes a time-out, ranks lowest: it is reported as a notice, and does not end a warning or
+ * worse. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>

@@ -74,7 +74,7 @@ static void look_port(const struct probe *probe, struct buf *facts, const char *
         if (file_u64(probe->all, &value, "/sys/class/infiniband/%s/ports/%s/%s/%s", device, port,
                      counter_rules[i].folder, counter_rules[i].name))
             fact_put(facts, place, counter_rules[i].name, "%llu", (unsigned long long)value);
-    for (size_t i = 0; i < 4; i++) /* the state last: it is judged with what stands before it */
+    for (size_t i = 0; i < 4; i++) /* the state last: it is judged together with the values before it */
         if (file_read(probe->all, &text, "/sys/class/infiniband/%s/ports/%s/%s", device, port, words[i]))
             fact_put(facts, place, words[i], "%s", text.data);
 }

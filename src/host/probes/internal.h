@@ -38,11 +38,12 @@ struct probe_kind {
     void (*run)(struct probe *probe);
     void (*look)(const struct probe *probe, const char *key, struct buf *facts);
     void (*judge)(struct probe *probe, const char *key, struct str facts);
-    /* A look that gave nothing: it timed out (`hung`) or crashed; what it had said until then. May be NULL.
-     * */
+    /* Called after a look without an answer: it timed out (`hung`) or crashed; `facts` are its output until
+     * then. May be NULL. */
     void (*failed)(struct probe *probe, const char *key, bool hung, struct str facts);
     void (*paused)(struct probe *probe); /* it will not run for a while */
-    void (*stop)(struct probe *probe);   /* closes what `state` holds; `state` itself is freed after it */
+    /* closes descriptors of `state`; `state` itself is freed afterwards */
+    void (*stop)(struct probe *probe);
     bool always;                         /* run in every round */
 };
 extern const struct probe_kind probe_kmsg, probe_edac, probe_pcie, probe_infiniband, probe_ethernet,
@@ -69,7 +70,7 @@ struct counter;
 struct child;
 
 struct probes {
-    struct arena arena; /* settings and what probes made of them */
+    struct arena arena; /* settings, also as probes have read them */
     char *root;
     struct probes_options options;
     const struct doc *manifest; /* NULL */
@@ -77,9 +78,9 @@ struct probes {
     size_t count;
     int64_t now_ns, wall_ns; /* of the round */
     bool in_round, hurry;
-    const char *speaking; /* whose signal is handed over */
+    const char *speaking; /* the probe whose signal is handed over */
     int epoll_fd;
-    bool log_works;             /* the kernel log is read, so that others need not say what it says */
+    bool log_works;             /* the kernel log is read, so other probes need not report its contents */
     VEC(struct queued *) queue; /* found in this round */
     VEC(struct condition *) conditions;
     struct str_map condition_map;
@@ -113,8 +114,8 @@ int probe_setting(const struct probe *probe, const char *key, int64_t min, int64
                   int64_t *ret_value, struct error *error);
 /* The list `key` of the manifest: an array, or NULL. */
 const struct doc *probe_manifest(const struct probe *probe, const char *key);
-/* True when the list `key` of the probe's settings has that string (a star at its end stands for any rest).
- * */
+/* Does the list `key` of the probe's settings have that string? A star at an entry's end stands for any
+ * rest. */
 bool probe_listed(const struct probe *probe, const char *key, struct str name);
 
 /* --- emit.c --------------------------------------------------------------------------------------- */
@@ -145,8 +146,8 @@ void probe_oncef(struct probe *probe, const char *code, const char *place, enum 
 
 /* How much a counter has grown since the last look; 0 at the first and after it went back. */
 uint64_t probe_delta(struct probe *probe, const char *place, const char *name, uint64_t value);
-/* Adds; when at least `threshold` came within the window (which begins with the first of them) it is the sum
- * and begins anew, else 0. */
+/* Adds to the count of a window, which begins with the first event. Returns the sum, and begins a new window,
+ * once it reaches `threshold`; otherwise 0. */
 uint64_t probe_window(struct probe *probe, const char *place, const char *name, uint64_t add,
                       uint64_t threshold, int64_t window_ns);
 /* Was seen before (and is from now on). For "it was right once". */
@@ -171,14 +172,14 @@ bool child_command(struct probe *probe, const char *key, char *const *argv, int6
 bool child_lives(const struct probe *probe, const char *key);
 /* Has a child of the probe time left? A resident child counts until its first block. */
 bool child_running(const struct probe *probe);
-void child_round(struct probes *all); /* takes answers, kills what is late, reaps */
+void child_round(struct probes *all); /* takes answers, kills late children, reaps */
 int64_t child_next_ns(const struct probes *all);
 /* All have that much more time. */
 void child_excuse(struct probes *all, int64_t late_ns);
 void child_done(struct probes *all);
-/* In a resident child: says a block; ends the process when nobody listens any more. */
+/* In a resident child: writes a block; ends the process when no reader is left. */
 void child_say_block(struct buf *facts);
-/* In any: what is known so far, for judgement even if it hangs now. */
+/* In any child: writes the facts so far, which are judged even if it hangs now. */
 void child_say_part(struct buf *facts);
 
 /* --- facts ---------------------------------------------------------------------------------------- */
@@ -254,8 +255,7 @@ void kmsg_judge(struct probe *probe, struct str line, int64_t at_ns, bool kernel
 
 /* --- nvml_look.c ---------------------------------------------------------------------------------- */
 
-/* The whole life of the child that holds NVML: never comes back unless it could not begin; then it has said
- * why. */
+/* Runs the child that holds NVML. Returns only if it could not begin, after it has reported why. */
 void nvml_live(const struct probe *probe, const char *library, int64_t period_ns, struct buf *facts);
 
 /* --- clock.c -------------------------------------------------------------------------------------- */

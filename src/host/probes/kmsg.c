@@ -52,7 +52,7 @@ static bool parse_record(struct str line, struct line *ret)
         !str_to_u64(fields[2], &ret->usec) || ret->usec > INT64_MAX / 2000)
         return false;
     ret->form = LINE_RECORD;
-    str_cut(text, '\n', &text, &rest); /* what follows are the device's names */
+    str_cut(text, '\n', &text, &rest); /* the device's names follow */
     ret->text = text;
     return true;
 }
@@ -233,13 +233,13 @@ static void run_device(struct probe *probe)
 
 /* --- a file --------------------------------------------------------------------------------------- */
 
-/* The file as it is now, from where we stood, behind what had no end then. */
+/* Reads the file as it is now, from the last position, behind an unfinished line of then. */
 static void read_more(struct kmsg *kmsg)
 {
     struct stat about;
     if (fstat(kmsg->fd, &about) < 0 || !S_ISREG(about.st_mode))
         return;
-    if (about.st_size < kmsg->offset) { /* begun anew */
+    if (about.st_size < kmsg->offset) { /* the file was started again */
         kmsg->offset = 0;
         buf_clear(&kmsg->rest);
     }
@@ -262,7 +262,7 @@ static void run_file(struct probe *probe)
     struct str rest, head, tail;
     read_more(kmsg);
     rest = buf_str(&kmsg->rest);
-    /* The newest line of what is first seen is of now. */
+    /* The newest line at the first read happened now. */
     while (!kmsg->anchored && str_cut(rest, '\n', &head, &tail)) {
         struct line line = parse(head);
         if (line.form == LINE_RECORD || line.form == LINE_UPTIME)

@@ -1,5 +1,5 @@
-/* kmsg_accelerator.c - what the drivers of accelerators other than NVIDIA's say in the kernel log: amdgpu,
- * habanalabs (Gaudi), Ascend's. Of each the first row that matches a line counts. */
+/* kmsg_accelerator.c - lines of the kernel log by drivers of accelerators other than NVIDIA's: amdgpu,
+ * habanalabs (Gaudi), Ascend's. The first row that matches a line counts. */
 #include "host/probes/internal.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@ struct row {
     bool counted; /* the first captured word must be a number, and not 0 */
 };
 
-/* A row of each is tried in order, so what is more particular comes first. */
+/* Rows are tried in order, so more specific ones come first. */
 static const struct row amd_rows[] = {
     {"@ new uncorrectable hardware errors", "gpu/ecc-uncorrected", SEVERITY_CRITICAL, true},
     {"@ uncorrectable hardware errors detected", "gpu/ecc-uncorrected", SEVERITY_CRITICAL, true},
@@ -130,7 +130,7 @@ static bool is_count(struct str word)
     return str_to_u64(word, &count) && count > 0;
 }
 
-/* Says what the first row that matches `text` means; `line` is the evidence. False: none does. */
+/* Reports the meaning of the first row that matches `text`; `line` is the evidence. False: none matches. */
 static bool judge(struct probe *probe, const struct row *rows, size_t count, struct str text, struct str line,
                   const struct place *place, int64_t at_ns)
 {

@@ -17,7 +17,7 @@ static const struct {
     enum signal_severity severity;
 } signals[] = {
     [CORRECTED] = {"mce/corrected", SEVERITY_NOTICE},
-    [DEFERRED] = {"mce/deferred", SEVERITY_MINOR}, /* poisoned memory that nobody has read yet */
+    [DEFERRED] = {"mce/deferred", SEVERITY_MINOR}, /* poisoned memory that was not read yet */
     [UNCORRECTED] = {"mce/uncorrected", SEVERITY_CRITICAL},
 };
 

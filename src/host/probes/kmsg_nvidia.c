@@ -57,7 +57,7 @@ enum signal_severity xid_severity(uint64_t number)
     return SEVERITY_MAJOR;
 }
 
-/* 154 says what it wants: the number behind "to". */
+/* XID 154 names the action that it needs: the number behind "to". */
 static void recovery_action(struct str text, char *code, size_t size, enum signal_severity *severity)
 {
     static const struct {
@@ -77,7 +77,7 @@ static void recovery_action(struct str text, char *code, size_t size, enum signa
 
 /* --- NVLink 5: XIDs 144 to 150 -------------------------------------------------------------------- */
 
-/* "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 ...)": the unit, the driver's own word, the
+/* "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 ...)": the unit, the driver's severity, the
  * interrupt's word, whose bits 20 to 25 are the sub-code, and the error status. */
 enum nvlink { NVLINK_UNSAID, NVLINK_NONFATAL, NVLINK_FATAL };
 enum { LINK_TRAINING_BY_USER = 38, LINK_HOST_DOWN = 40 };
@@ -111,7 +111,7 @@ static enum nvlink nvlink_judge(struct str text)
     bool words = kmsg_hex(text, "(0x", &intr) && kmsg_hex(text, " 0x", &status);
     bool link = words && (kmsg_has(text, "NETIR_LINK_EVT") || kmsg_has(text, "NETIR_LINK_DOWN"));
     unsigned sub_code = link ? nvlink_sub_code(intr) : 0;
-    /* Fatal to the link, but ignored by the catalogue: what a user or the host did to it. */
+    /* Fatal to the link, but ignored by the catalogue: caused by a user or the host. */
     if (sub_code == LINK_TRAINING_BY_USER || sub_code == LINK_HOST_DOWN)
         return NVLINK_NONFATAL;
     if (kmsg_has(text, "Nonfatal") || kmsg_has(text, "Non-fatal"))

@@ -1,4 +1,4 @@
-/* kmsg_rules.c - what lines of the kernel log mean. */
+/* kmsg_rules.c - the meaning of lines of the kernel log. */
 #include "host/probes/internal.h"
 
 enum form { ONCE, BEGIN, END };
@@ -11,7 +11,7 @@ static const struct rule {
     uint8_t word;
     enum signal_severity severity;
     enum form form;
-    bool anyone; /* counts whoever wrote it */
+    bool anyone; /* counts whichever process wrote it */
 } rules[] = {
     {"NVRM: GPU @*GPU has fallen off the bus", "xid/79", "gpu/", 0, SEVERITY_CRITICAL, ONCE, false},
     {"NVRM: GPU @*RmInitAdapter failed", "gpu/init", "gpu/", 0, SEVERITY_MAJOR, ONCE, false},

@@ -45,8 +45,8 @@ static size_t name_len(struct str text, const char *next)
     return end && end - text.data <= NAME_BYTES_MAX ? (size_t)(end - text.data) : 0;
 }
 
-/* `pattern` at the beginning of `text`. Each star takes the first place where the literal behind it stands:
- * no going back, so the cost is that of one search for each literal. */
+/* Matches `pattern` at the beginning of `text`. Each star takes the first place of the literal behind it and
+ * never goes back, so the cost is one search for each literal. */
 static bool match_here(const char *pattern, struct str text, struct str *captures, size_t max)
 {
     size_t captured = 0;
@@ -100,7 +100,7 @@ bool match(const char *pattern, struct str text, struct str captures[CAPTURES_MA
     pattern += before;
     captures += before;
     size_t len = literal_len(pattern);
-    CHECK(len > 0); /* that is what is searched for */
+    CHECK(len > 0); /* the literal to search for */
     for (int tries = 0; tries < 8 && text.len >= len; tries++) {
         const char *found = memmem(text.data, text.len, pattern, len);
         if (!found)

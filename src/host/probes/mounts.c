@@ -1,10 +1,9 @@
-/* mounts.c - file systems: missing, read-only, hung, in error, full, out of inodes; Lustre's own word.
+/* mounts.c - file systems: missing, read-only, hung, in error, full, out of inodes; Lustre's own health.
  *
- * The table of mounts (/proc/self/mountinfo) is read by the owner. One child then goes through the file
- * systems, says which it begins with, asks statvfs() and reads a directory. When it does not come back, the
- * last that it began is hung; another child goes on behind it. While a hung one's child lives, nobody else
- * is sent there.
- */
+ * The owner reads the table of mounts (/proc/self/mountinfo). One child then goes through the file systems,
+ * names each before it begins, calls statvfs() and reads a directory. If it does not come back, the last one
+ * that it began is hung; another child goes on behind it. While the child of a hung file system lives, no
+ * other is sent there. */
 #include "host/probes/internal.h"
 
 #include <dirent.h>
@@ -28,7 +27,7 @@ struct mounts {
     int64_t percent, inodes;
     uint64_t serial;
     VEC(struct mount) list;
-    VEC(char *) pass; /* what the child at work goes through */
+    VEC(char *) pass; /* the file systems of the present child */
     VEC(struct hung) hung;
 };
 
@@ -291,7 +290,7 @@ static void failed(struct probe *probe, const char *key, bool hung, struct str f
 
 /* --- run ------------------------------------------------------------------------------------------ */
 
-/* True when a child hangs there; forgets those whose child is gone. */
+/* Does a child hang there? Forgets children that are gone. */
 static bool occupied(struct probe *probe, const char *path)
 {
     struct mounts *mounts = probe->state;
@@ -350,7 +349,7 @@ static void judge_missing(struct probe *probe)
     }
 }
 
-/* The file systems to look at: each once, those that hang last. */
+/* Lists the file systems to look at: each once, hung ones last. */
 static void make_pass(struct probe *probe)
 {
     struct mounts *mounts = probe->state;

@@ -1,8 +1,7 @@
-/* nvml.c - NVIDIA GPUs by NVML: what the resident child (nvml_look.c) says, judged.
+/* nvml.c - NVIDIA GPUs by NVML: judges the facts of the resident child (nvml_look.c).
  *
- * Loading the library and opening the driver takes long, so one child keeps both and says a block of facts
- * each period, and each XID at once. Where there is no library, nothing is started again for a while.
- */
+ * Loading the library and opening the driver takes long, so one child keeps both and sends a block of facts
+ * each period, and each XID at once. Without a library, no child is started again for a while. */
 #include "host/probes/internal.h"
 
 #include <ctype.h>

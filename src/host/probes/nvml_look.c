@@ -137,7 +137,7 @@ static int64_t mono_ns(void)
     return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-/* XIDs until the time has come; each is said at once. */
+/* Waits until the time has come; sends each XID at once. */
 static void wait_until(const struct nvml_api *api, void *set, int64_t until_ns, struct buf *facts)
 {
     for (int64_t left_ns; (left_ns = until_ns - mono_ns()) > 0;) {

@@ -1,12 +1,10 @@
 /* pcie.c - PCI Express: error counters (AER), links that are narrower or slower than they were or should be,
- * devices that are gone.
+ * missing devices.
  *
- * Counters are "NAME count" lines with a TOTAL_ERR_* line at the end; kernels spell the names differently,
- * so only the sum is compared and the names are evidence. A root port counts what the devices below it say
- * as well: it speaks only when no device did.
- * A link's width is compared with the widest seen, its speed only with the manifest: idle chips slow their
- * links down by themselves.
- */
+ * Counters are "NAME count" lines with a TOTAL_ERR_* line at the end; kernels spell the names differently, so
+ * only the sum is compared and the names are evidence. A root port also counts the errors of the devices
+ * below it: it is reported only if no device reported. A link's width is compared with the widest seen, its
+ * speed only with the manifest: idle chips slow their links down by themselves. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* probes.c - the table of all probes, when each runs, and what it may cost. */
+/* probes.c - the table of all probes, their schedule, and their cost limits. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ void probe_ended(struct probe *probe, int64_t child_cost_ns, bool late)
     probe->cost_ns = 0;
 }
 
-/* "os/probe-hung" of a probe whose look did not end; the mounts have a code of their own. */
+/* Reports "os/probe-hung" of a probe whose look did not end; the mounts have a code of their own. */
 static void set_hung(struct probe *probe, bool on, const char *evidence)
 {
     char name[64];

@@ -1,5 +1,5 @@
-/* probes.h - what a machine says about its own health: kernel log, sysfs, mounts, clocks, NVML, external
- * checks, as signals (core/health/signal.h) for whoever judges.
+/* probes.h - the machine's own health: kernel log, sysfs, mounts, clocks, NVML, external checks, as signals
+ * (core/health/signal.h).
  *
  *     struct probes *probes = probes_new(&options, &error);
  *     for (;;) {                                                 // or: uv_poll on probes_fd, a timer at next
@@ -8,17 +8,17 @@
  *     }
  *     probes_free(probes);
  *
- * Changes only. A condition is said when it begins (SIGNAL_OCCUR) and when it is over (SIGNAL_RECOVER); it is
- * said again while it lasts only when its severity rises. What happened and has no end is SIGNAL_ONCE: equal
- * code and place within PROBES_SAME_NS of the first are the same event and are not said again. Counters
- * speak by their growth after the first look. Nothing that was never right is reported, unless the manifest
- * of the settings expects it: a port that never was up is not down.
+ * Changes only. A condition is reported when it begins (SIGNAL_OCCUR) and when it is over (SIGNAL_RECOVER);
+ * in between only when its severity rises. An event without an end is SIGNAL_ONCE: equal code and place
+ * within PROBES_SAME_NS of the first are the same event and are not reported again. Counters are judged by
+ * their growth after the first look. A state that was never right is not reported, unless the manifest of the
+ * settings expects it: a port that never was up is not down.
  *
- * Never blocks. Whatever could hang or take long is looked at in a forked child, which has a time limit, is
+ * Never blocks. Work that could hang or take long is done in a forked child, which has a time limit, is
  * killed and is reaped later, if ever: one that SIGKILL cannot end is counted, and there is at most one of
- * those for each mount and each probe. What is read in the caller's thread is the kernel log, /proc files
- * of a few lines and the clock. Where the caller itself stood still, its children are not blamed for it. A
- * probe that uses more processor time than its bound is off for PROBES_OFF_NS and "os/probe-cost" says so.
+ * those for each mount and each probe. The caller's thread reads only the kernel log, /proc files of a few
+ * lines and the clock. If the caller itself stood still, its children are not blamed for it. A probe that
+ * uses more processor time than its bound is off for PROBES_OFF_NS and "os/probe-cost" reports it.
  *
  * One owner thread; any number of objects. Children close every file they inherit (a tether must not live
  * on in them) and die with the thread that made them.
@@ -48,7 +48,8 @@ struct probes_options {
     const struct doc *settings; /* docs/probes.md; NULL: the defaults */
     const char *only;           /* comma-separated names of the probes to run; NULL: all that are enabled */
     bool log_from_start;        /* the kernel log from its oldest record; else from now */
-    const char *resume;         /* what probes_position said before; ignored when it is of another boot */
+    /* the result of an earlier probes_position; ignored if it is of another boot */
+    const char *resume;
     int64_t (*wall_ns)(void *context); /* time of the signals; NULL: the system's */
     int64_t (*cost_ns)(void *context); /* processor time used by this thread; NULL: the system's */
     bool (*clock)(void *context, struct probes_clock *ret_clock); /* NULL: adjtimex, none below a root */
@@ -63,8 +64,9 @@ void probes_free(struct probes *probes);
 
 typedef void probes_sink(void *context, const struct signal *signal);
 
-/* Runs what is due, takes what children answered, and hands the signals to `sink` in the order in which they
- * were found; they are valid during the call of it. `now_ns` is any clock that does not go back. */
+/* Runs the probes that are due, takes the answers of children, and hands the signals to `sink` in the order
+ * in which they were found; a signal is valid during the call of `sink`. `now_ns` is any clock that does not
+ * go back. */
 void probes_round(struct probes *probes, int64_t now_ns, probes_sink *sink, void *context);
 /* When a round is due at the latest, on the clock of `now_ns`; 0 before the first. */
 int64_t probes_next_ns(const struct probes *probes);
@@ -81,11 +83,11 @@ bool probes_busy(const struct probes *probes);
  * To be called as often as it is measured, between rounds. */
 void probes_clock_offset(struct probes *probes, int64_t offset_ns, int64_t error_ns);
 
-/* Where the reading of the kernel log stands, for probes_options.resume of the next process. */
+/* The position in the kernel log, for probes_options.resume of the next process. */
 enum { PROBES_POSITION_MAX = 96 };
 void probes_position(const struct probes *probes, char ret_text[PROBES_POSITION_MAX]);
 
-/* How one probe stands. */
+/* The state of one probe. */
 struct probes_standing {
     const char *name;
     bool enabled, off; /* off: too costly, for now */
@@ -103,7 +105,7 @@ size_t probes_count(void);
 void probes_standing(const struct probes *probes, size_t index, struct probes_standing *ret_standing);
 /* Calls `sink` with each condition that lasts, as OCCUR with its first time. */
 void probes_conditions(struct probes *probes, probes_sink *sink, void *context);
-/* While a sink is called: the name of the probe whose signal it is. */
+/* Returns, while a sink is called, the name of the probe whose signal it is. */
 const char *probes_speaking(const struct probes *probes);
 
 #endif

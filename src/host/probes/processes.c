@@ -34,7 +34,7 @@ static int start(struct probe *probe, struct error *error)
     return rc;
 }
 
-/* "pid (any name) S ppid ... flags ... starttime ...": what follows the last ')'. */
+/* Reads "pid (any name) S ppid ... flags ... starttime ...": the fields behind the last ')'. */
 static void look_process(const struct probes *all, const char *pid, struct buf *facts, uint64_t *zombies)
 {
     struct text text;

@@ -1,10 +1,8 @@
-/* smart.c - what NVMe disks say of their own health: the log page "SMART / Health Information" (02h) of the
- * NVM Express Base Specification, by an admin command; below a root a file in the place of the device is
- * the page itself.
+/* smart.c - the health of NVMe disks: the log page "SMART / Health Information" (02h) of the NVM Express Base
+ * Specification, by an admin command; below a root a file in place of the device is the page itself.
  *
- * The first byte is the disk's own verdict; its temperature is not part of what is told here. Errors of the
- * media are counted by the disk and speak by their growth. Whoever asks may wait for the disk: a child does.
- */
+ * The first byte is the disk's own verdict; its temperature is not reported here. The disk counts errors of
+ * the media, which are judged by their growth. The request may block on the disk, so a child makes it. */
 #include "host/probes/internal.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* thermal.c - temperatures against what the sensor itself calls critical, or the setting; how often
- * processors were throttled for heat. */
+/* thermal.c - temperatures against the sensor's own critical value, or the setting; how often processors were
+ * throttled for heat. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static int start(struct probe *probe, struct error *error)
     return rc < 0 ? rc : probe_setting(probe, "throttlesPerHour", 1, 1000000, 10, &thermal->throttles, error);
 }
 
-/* Thousandths of a degree; what is no temperature at all is not taken. */
+/* Reads thousandths of a degree; ignores values that are no temperature. */
 static bool read_milli(const struct probes *all, int64_t *ret_milli, const char *path)
 {
     struct text text;
