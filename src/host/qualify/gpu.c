@@ -123,7 +123,7 @@ static bool open_libraries(const struct qualify_options *options, struct cuda *c
 
 struct device {
     const struct cuda *cuda;
-    int number, handle_of; /* ordinal; what the driver calls it */
+    int number, handle_of; /* ordinal; the driver's handle */
     void *context, *blas;
     uint64_t left, right, out; /* on the device; 0: none */
     float *host;               /* [size * size] */
@@ -141,7 +141,7 @@ static size_t matrix_bytes(uint32_t size)
     return (size_t)size * size * sizeof(float);
 }
 
-/* cuBLAS counts by columns, so element (row, column) stands at column * size + row. */
+/* cuBLAS counts by columns, so element (row, column) is at column * size + row. */
 static bool send(struct device *device, uint64_t to,
                  double (*element)(const struct gemm_answer *, uint32_t, uint32_t),
                  struct test_answer *answer)

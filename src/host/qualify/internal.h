@@ -46,7 +46,7 @@ struct test_thread {
     int cpu;               /* that it is pinned to; -1: none */
     int64_t until_ns;      /* when it should end */
     void *shared;
-    double amount; /* what it did */
+    double amount; /* work done */
     int64_t took_ns;
     char why[QUALIFY_WHY_MAX]; /* why it failed; "": it did not */
 };
@@ -87,7 +87,7 @@ struct net_work {
  * peer left, or the deadline passed, or bytes were damaged. */
 bool net_do(const struct net_end *end, bool first, struct net_work *ret, struct test_answer *answer);
 int net_listen(const char *host, uint16_t port, uint16_t *ret_port, struct test_answer *answer); /* -1 */
-/* -1, nothing said: no connection now. */
+/* Returns -1 without an error: no connection now. */
 int net_accept(int listener, int64_t deadline_ns);
 int net_connect(const char *host, uint16_t port, int64_t deadline_ns);
 bool net_write(const struct net_end *end, const void *data, size_t len);

@@ -10,7 +10,7 @@ enum { ROUNDS = 500 };
 #define PAIR_BYTES (UINT64_C(64) << 20)
 #define AGAIN_NS   (50 * NS_PER_MS)
 #define GREETING_NS                                                                                          \
-    (5 * NS_PER_SECOND) /* a peer that connected and says nothing holds nobody up for longer */
+    (5 * NS_PER_SECOND) /* a silent peer holds up the test no longer than this */
 
 struct greeting {
     char magic[8];
@@ -24,7 +24,7 @@ static struct greeting greeting_of(const struct qualify_pair *pair, uint64_t byt
     return greeting;
 }
 
-/* Each says who it is, and goes on if the other is of the same round. */
+/* Each end names its round, and goes on if the other is of the same one. */
 static bool is_ours(const struct qualify_pair *pair, const struct net_end *end)
 {
     struct greeting own = greeting_of(pair, end->bytes), other;

@@ -152,7 +152,7 @@ static _Noreturn void be_test(const struct qualify_options *options, enum qualif
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    setpgid(0, 0); /* so that what it starts can be killed with it */
+    setpgid(0, 0); /* so that its own children can be killed with it */
     answer.ok = tests[test](options, &answer);
     const char *bytes = (const char *)&answer;
     for (size_t at = 0; at < sizeof answer;) {
@@ -182,7 +182,7 @@ static bool hear(int fd, int64_t until_ns, struct test_answer *ret)
     return true;
 }
 
-/* A child that hangs in the kernel dies when the kernel lets it: nobody waits for that. */
+/* A child that hangs in the kernel dies when the kernel lets it; the test does not wait for that. */
 static int end_child(pid_t pid)
 {
     int how = 0;

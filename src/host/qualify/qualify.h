@@ -39,7 +39,7 @@ struct qualify_options {
     bool tests[QUALIFY_TESTS];
     int64_t budget_ns;         /* about how long each test takes */
     const char *directory;     /* where the disk's file goes */
-    uint64_t memory_bytes;     /* 0: an eighth of what is available, at most 1 GiB */
+    uint64_t memory_bytes;     /* 0: an eighth of the available memory, at most 1 GiB */
     uint64_t disk_bytes;       /* at most; 0: 256 MiB */
     uint32_t threads;          /* 0: one a CPU that it may use */
     const char *cuda, *cublas; /* libraries; NULL: the usual names */
@@ -51,7 +51,7 @@ struct qualify_options {
 
 struct qualify_result {
     bool ran;     /* was asked for */
-    bool skipped; /* there is nothing to test: `why` says what */
+    bool skipped; /* there is nothing to test, for the reason in `why` */
     bool ok;
     int64_t took_ns, limit_ns;
     int64_t work_ns;           /* PAIR: the time that the work itself took, for comparisons; else 0 */
