@@ -77,8 +77,8 @@ int store_db_error(struct store *store, int sqlite_code, const char *what, struc
     default:
         break;
     }
-    /* SQLITE_CORRUPT and SQLITE_NOTADB; but also "no such column", a key that is there already, a wrong type:
-     * on a file that only we write, all of them mean that it is not what we wrote. */
+    /* SQLITE_CORRUPT and SQLITE_NOTADB; but also "no such column", a duplicate key, a wrong type: in a file
+     * that only we write, all of them mean that its contents were changed. */
     return error_set(error, ERROR_CORRUPT, "%s: %s", what, text);
 }
 

@@ -9,7 +9,7 @@ struct store_cursor {
     sqlite3_stmt *statement;
     uint64_t previous_seq;
     uint32_t previous_crc;
-    uint64_t end_seq; /* what must be reached */
+    uint64_t end_seq; /* the record to reach */
     int failed;       /* the code that every further call gives */
     struct error error;
     struct buf plain; /* of a sealed record */
@@ -24,7 +24,7 @@ static int insert_records(struct store *store, const struct store_record *record
         struct store_seal_place place = {STORE_SEAL_RECORD, record->seq, (uint64_t)record->stamp_ns};
         struct str bytes = store_seal(store, &place, record->bytes, &sealed);
         *crc = store_record_crc(*crc, record->seq, record->stamp_ns, bytes);
-        sqlite3_stmt *statement = store->statements[STMT_LOG_INSERT]; /* every parameter is bound anew */
+        sqlite3_stmt *statement = store->statements[STMT_LOG_INSERT]; /* every parameter is bound again */
         (void)sqlite3_bind_int64(statement, 1, (int64_t)record->seq);
         (void)sqlite3_bind_int64(statement, 2, record->stamp_ns);
         (void)sqlite3_bind_int64(statement, 3, *crc);

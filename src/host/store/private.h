@@ -1,9 +1,8 @@
-/* private.h - what the store's files share; nothing outside src/host/store may include it.
+/* private.h - shared by the store's files; nothing outside src/host/store may include it.
  *
- * db.c: SQLite calls and their errors. lock.c: FILE-lock. schema.c: tables, the state row. open.c:
- * opening and closing. log.c: append and read. snapshot_save.c, snapshot_load.c. trim.c. meta.c.
- * verify.c. seal.c: encryption. The file's format is specified in docs/formats/store.md.
- */
+ * db.c: SQLite calls and their errors. lock.c: FILE-lock. schema.c: tables, the state row. open.c: opening
+ * and closing. log.c: append and read. snapshot_save.c, snapshot_load.c. trim.c. meta.c. verify.c. seal.c:
+ * encryption. The file's format is specified in docs/formats/store.md. */
 #ifndef PHX_HOST_STORE_PRIVATE_H
 #define PHX_HOST_STORE_PRIVATE_H
 
@@ -46,8 +45,7 @@ enum store_statement {
     STMT_COUNT,
 };
 
-/* The one row of table `state`: what must change in the same transaction as the tables that it vouches for.
- */
+/* The one row of table `state`: it must change in the same transaction as the tables that it vouches for. */
 struct store_state {
     uint64_t base_seq; /* the log begins behind this record */
     uint32_t base_crc; /* that record's checksum; the chain starts with it (0 for base_seq 0) */
@@ -70,7 +68,7 @@ struct store {
     struct store_state state;
     uint64_t last_seq;
     uint32_t last_crc;
-    bool broken;          /* a write or sync failed: what is durable is unknown */
+    bool broken;          /* a write or sync failed: the durable contents are unknown */
     bool in_write;        /* between store_db_begin and commit / rollback */
     bool maybe_orphans;   /* chunks without a snapshot may exist */
     bool synchronous_low; /* the commit at hand need not be synced */

@@ -1,10 +1,13 @@
 /* seal.c - records and chunks of snapshots at rest: AES-256-GCM (NIST SP 800-38D, by GnuTLS).
  *
- * Sealed bytes: magic[8] u32 key id nonce[12] ciphertext tag[16] The magic begins with a zero byte, with
- * which no record and no zstd frame begins. The key's id is the first four bytes of SHA-256("phalanx
- * store key" and the key). Nonces are random: a key is good for 2^32 records. The tag also covers what
- * the bytes are of (a record's number and stamp, a chunk's snapshot and place), so sealed bytes cannot be
- * put in another's place, not even with a right checksum. */
+ * Sealed bytes:
+ *     magic[8]  u32 key id  nonce[12]  ciphertext  tag[16]
+ *
+ * The magic begins with a zero byte, with which no record and no zstd frame begins. The key's id is the first
+ * four bytes of SHA-256("phalanx store key" and the key). Nonces are random: a key is good for 2^32 records.
+ * The tag also covers the place of the bytes (a record's number and stamp, a chunk's snapshot and place), so
+ * sealed bytes cannot be put in another's place, not even with a right checksum.
+ */
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>

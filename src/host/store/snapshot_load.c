@@ -64,7 +64,7 @@ struct unpacking {
     struct buf plain; /* of a sealed chunk */
 };
 
-/* 0, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 static const char *unpack_chunk(struct unpacking *unpacking, struct str bytes)
 {
     ZSTD_inBuffer in = {bytes.data, bytes.len, 0};

@@ -10,7 +10,7 @@ enum { STEP_INPUT_BYTES = 512 << 10, LEVEL = 1 };
 
 struct store_snapshot_writer {
     struct store *store;
-    struct str input; /* what is not compressed yet */
+    struct str input; /* bytes that are not compressed yet */
     ZSTD_CCtx *context;
     struct buf packed; /* compressed, not written yet */
     bool packed_all;
@@ -195,7 +195,7 @@ static int publish(struct store_snapshot_writer *writer, struct error *error)
     if (rc < 0)
         return rc;
     store->maybe_orphans = true;
-    store->writer = NULL; /* what is left of it is the caller's to free */
+    store->writer = NULL; /* the caller frees the rest */
     return 0;
 }
 

@@ -144,7 +144,7 @@ struct store_snapshot {
     int64_t stamp_ns;
     struct buf bytes;                  /* the caller's: buf_done() */
     uint32_t skipped;                  /* newer snapshots that were damaged and passed over */
-    char skipped_text[ERROR_TEXT_MAX]; /* what was wrong with the newest of them; "" when skipped is 0 */
+    char skipped_text[ERROR_TEXT_MAX]; /* the mistake of the newest skipped one; "" when skipped is 0 */
 };
 /* The newest valid snapshot with seq <= max_seq. *ret_snapshot is untouched on failure.
  * ERROR_NOT_FOUND: there is none and the log still begins at record 1, so that replay can start from nothing.

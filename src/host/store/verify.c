@@ -32,7 +32,7 @@ found(struct verification *verification, const char *table, uint64_t seq, const 
     note(verification, &(struct store_problem){table, seq, text});
 }
 
-/* Goes on behind a damaged record: the chain is taken up again from what is stored, so that one damage is one
+/* Goes on behind a damaged record: the chain continues from the stored checksum, so that one damage is one
  * problem. */
 static void verify_row(struct verification *verification, sqlite3_stmt *statement, uint64_t *expected,
                        uint32_t *crc)
