@@ -46,7 +46,7 @@ enum conn_state { CONN_RESOLVING, CONN_CONNECTING, CONN_OPEN, CONN_CLOSING };
 struct connector { /* exists while the connection is being made */
     uv_getaddrinfo_t resolve;
     uv_connect_t connect;
-    struct wire_conn *conn; /* NULL: the connection was given up meanwhile */
+    struct wire_conn *conn; /* NULL: the connection was given up */
     struct sockaddr_storage source;
     bool has_source;
     int64_t deadline_ms;
@@ -76,7 +76,7 @@ struct wire_conn {
     bool shaking;    /* counted in wire->connecting for its handshake */
     bool has_handle; /* tcp was initialised */
     bool heard;      /* the peer has sent something */
-    bool framed;     /* a whole frame of it: what it speaks is settled */
+    bool framed;     /* a whole frame has arrived: its protocol is known */
     bool overflowed;
     bool failing; /* inside its `closed` callback: wire_close has nothing left to do */
 };
@@ -101,7 +101,7 @@ int wire_tls_shake(struct conn_tls *tls, struct error *error); /* 1: done; 0: wa
 void wire_tls_take(struct conn_tls *tls, const char *data, size_t len); /* bytes of the socket */
 /* Plain bytes out of them; 0: there are no more. ERROR_CORRUPT. */
 ssize_t wire_tls_open(struct conn_tls *tls, char *data, size_t max, struct error *error);
-struct buf *wire_tls_plain(struct conn_tls *tls); /* what is to be sent is put here */
+struct buf *wire_tls_plain(struct conn_tls *tls); /* bytes to send are put here */
 size_t wire_tls_waiting(const struct conn_tls *tls);
 void wire_tls_seal(struct conn_tls *tls);
 bool wire_tls_established(const struct conn_tls *tls);
@@ -121,6 +121,6 @@ bool wire_last_wrong(const struct wire_conn *conn, struct str bytes, enum wire_r
 struct str wire_first_answer(enum wire_reason reason);
 
 /* connect.c */
-void wire_on_sweep(uv_timer_t *timer); /* gives up what takes too long */
+void wire_on_sweep(uv_timer_t *timer); /* gives up connections that take too long */
 
 #endif

@@ -5,7 +5,7 @@
 enum {
     FLUSH_EVERY = 256,
     PUSH_BYTES =
-        64 * 1024, /* queued more than this: what the kernel takes goes at once, not to hold it twice */
+        64 * 1024, /* beyond this, bytes go to the kernel at once, so as not to hold them twice */
 };
 
 static enum wire_reason reason_of(int status)
@@ -38,7 +38,7 @@ static void on_written(uv_write_t *request, int status)
         conn_flush(conn);
 }
 
-/* The rest of what is queued follows when the socket is writable. */
+/* Sends the rest of the queue when the socket is writable. */
 static void write_later(struct wire_conn *conn)
 {
     struct write *write = mem_alloc(sizeof *write);
@@ -51,7 +51,7 @@ static void write_later(struct wire_conn *conn)
     CHECK(rc == 0);
 }
 
-/* Hands what is queued to the kernel; 0 or libuv's error. */
+/* Hands the queue to the kernel; returns 0 or libuv's error. */
 static int write_now(struct wire_conn *conn)
 {
     uv_buf_t buffer = uv_buf_init(conn->out.data, (unsigned)conn->out.len);
