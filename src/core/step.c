@@ -5,12 +5,12 @@
 #include "core/admit/admit.h"
 #include "core/health/fault.h"
 
-/* Of a Job, Pod or Workload of its own there is no JobSet, of a Pod no Job: what changes in them is a change
- * of what users see instead. */
+/* The API shows no JobSet for a Job, Pod or Workload of its own, and no Job for such a Pod: their changes
+ * are changes of the shown object. */
 static bool is_shown(const struct step *step, const enum change_type *type, struct object_ref *object)
 {
     if (object->kind == OBJECT_WORKLOAD)
-        object->workload = workload_face(object->workload);
+        object->workload = workload_representative(object->workload);
     if (object->kind == OBJECT_JOB)
         return object->job->jobset->form != FORM_POD && !job_is_hidden(object->job);
     if (object->kind != OBJECT_JOBSET)
@@ -71,7 +71,7 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
             ((struct fault *)object.fault)->changed_seq = step->seq;
             break;
         }
-        CHECK(object_kind_info(object.kind)); /* notes tell of themselves */
+        CHECK(object_kind_info(object.kind)); /* notes emit their own effects */
         ((struct object *)object.object)->changed_seq = step->seq;
     }
     if (object.kind == OBJECT_WORKLOAD && type == CHANGE_MODIFIED &&
@@ -86,7 +86,8 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
     effect->changed.object = object;
 }
 
-/* The uids of late notes begin in the middle of the step's range: objects come from its two ends. */
+/* The uids of late notes begin in the middle of the step's range, because objects take them from both
+ * ends. */
 enum { LATE_NOTES_FIRST = 1 << 19 };
 _Static_assert(LATE_NOTES_FIRST > 4 * TASKS_PER_JOBSET_MAX, "behind all objects of a step");
 
@@ -106,7 +107,7 @@ void step_note(struct step *step, bool warning, const char *reason, struct objec
         return;
     struct buf text BUF_CLEANUP = {0};
     va_list args;
-    buf_reserve(&text, 240); /* most fit: they are formatted once */
+    buf_reserve(&text, 240); /* most fit, and are formatted once */
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);

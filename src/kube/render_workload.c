@@ -460,7 +460,7 @@ static void put_own_metadata(struct render *render, const struct workload *workl
 
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload)
 {
-    workload = workload_face(workload); /* another may stand for a group since a change was noted */
+    workload = workload_representative(workload); /* another may stand for a group since a change was noted */
     struct json_writer *out = &render->out;
     const struct jobset *jobset = workload->jobset;
     render->old_form = resource->id == RESOURCE_OLD_WORKLOADS;
@@ -488,7 +488,7 @@ void render_workload(struct render *render, const struct resource *resource, con
 
 void workload_cells(struct render *render, const struct workload *workload)
 {
-    workload = workload_face(workload);
+    workload = workload_representative(workload);
     struct json_writer *out = &render->out;
     const struct workload_condition *admitted = &workload->conditions[WORKLOAD_IS_ADMITTED];
     const struct workload_condition *finished = &workload->conditions[WORKLOAD_IS_FINISHED];

@@ -147,7 +147,7 @@ static void visit_workload(void *context, const struct workload *workload)
     const struct workload *const *members;
     if (workload_members(workload, &members) && members[0] != workload)
         return; /* one is shown for all of a group: at the place of its first */
-    workload = workload_face(workload);
+    workload = workload_representative(workload);
     if (in_namespace(visiting, workload->jobset->namespace_))
         visiting->visit(visiting->context, (struct object_ref){.kind = OBJECT_WORKLOAD, .workload = workload},
                         workload->name);

@@ -20,7 +20,7 @@ static void unbind_all(struct admit *admit)
         struct workload *workload = admit->workloads.items[i];
         workload_unbind(workload);
         workload->booked_in = NULL;
-        vec_clear(&workload->booked); /* the tree it is booked in goes */
+        vec_clear(&workload->booked); /* the tree that the bookings refer to is freed */
     }
 }
 
@@ -57,7 +57,8 @@ static struct str queue_label(const struct doc *document)
         STR(""));
 }
 
-/* Admitted, and not told to go: it runs as long as its queue wants, whatever its document says. */
+/* Whether the workload is admitted and not told to leave: then its queue decides how long it runs,
+ * whatever its document says. */
 static bool may_run(const struct admit *admit, const struct jobset *jobset)
 {
     const struct workload *workload = jobset ? workload_of(admit, jobset->uid) : NULL;
@@ -65,28 +66,28 @@ static bool may_run(const struct admit *admit, const struct jobset *jobset)
                         (workload->state == WORKLOAD_LEAVING && !jobset->spec.suspend));
 }
 
-/* What Kueue's webhook adds to a Pod: a label, which stays. */
+/* Adds the label of Kueue's webhook to a managed Pod. The label stays. */
 static void mark_managed(struct arena *arena, struct doc *document)
 {
     doc_set(arena, doc_need_object(arena, doc_get(document, "metadata"), "labels"),
             STR("kueue.x-k8s.io/managed"), doc_new_str(arena, STR("true")));
 }
 
-/* And to one of a group a finalizer: group.c takes it away. */
+/* Adds a finalizer to a managed Pod of a group; group.c removes it. */
 static void hold_member(struct arena *arena, struct doc *document)
 {
     const struct doc *metadata = doc_get(document, "metadata"), *list = doc_get(metadata, "finalizers");
-    bool odd = list && list->kind != DOC_ARRAY; /* refused by its type */
+    bool odd = list && list->kind != DOC_ARRAY; /* the schema refuses it */
     if (!odd && doc_str(doc_path(metadata, "labels", "kueue.x-k8s.io/pod-group-name", NULL), STR("")).len)
         finalizer_add(arena, document, POD_FINALIZER);
 }
 
-/* And a gate, which goes when the Pod is admitted. */
+/* Adds the scheduling gate to a managed Pod. The gate is removed when the Pod is admitted. */
 static void add_gate(struct arena *arena, struct doc *spec)
 {
     struct doc *gates = doc_get(spec, "schedulingGates");
     if (gates && gates->kind != DOC_ARRAY)
-        return; /* refused by its type */
+        return; /* the schema refuses it */
     if (!gates) {
         gates = doc_new(arena, DOC_ARRAY);
         doc_set(arena, spec, STR("schedulingGates"), gates);
@@ -134,7 +135,7 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
             hold_member(arena, document);
         if (may_run(admit, jobset))
             doc_unset(spec, "schedulingGates");
-        else if (!jobset || (workload && jobset->spec.suspend)) /* one that was admitted never waits again */
+        else if (!jobset || (workload && jobset->spec.suspend)) /* no gate after an admission */
             add_gate(arena, spec);
         return;
     }
@@ -145,8 +146,8 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
     doc_set(arena, spec, STR("suspend"), doc_new_bool(arena, !may_run(admit, jobset)));
 }
 
-/* A workload that has a WorkloadPriorityClass may change to another, and not to none; one that runs without
- * stays so. */
+/* A workload with a WorkloadPriorityClass may change to another class, but not to none; a running workload
+ * without one may not get one. */
 static void check_priority_label(const struct jobset *jobset, const struct doc *labels, bool runs,
                                  struct field_errors *errors)
 {
@@ -195,7 +196,7 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
 
 /* --- its turn --------------------------------------------------------------------------------- */
 
-/* Everything that was derived from the queue objects is derived anew. */
+/* Rebuilds all state that is derived from the queue objects. */
 static void rebuild(struct step *step)
 {
     struct admit *admit = step->admit;
@@ -252,7 +253,7 @@ static void look_at_due(struct step *step)
 
 static void look_at_all(struct step *step)
 {
-    for (size_t i = step->admit->workloads.len; i-- > 0;) /* one that is looked at may go */
+    for (size_t i = step->admit->workloads.len; i-- > 0;) /* workload_look may remove the workload */
         workload_look(step, step->admit->workloads.items[i]);
 }
 
@@ -271,7 +272,7 @@ bool admit_act(struct step *step)
     }
     bool changed = tree_versions(step->objects) != admit->tree.versions || step->settings_changed;
     if (admit->workloads.len == 0 && step->jobs->touched.len == 0 && !changed && !admit->untold)
-        return false; /* as good as always where nobody uses queues */
+        return false; /* returns at once where no queues are used */
     step->settings_changed = false;
     if (changed)
         rebuild(step);
@@ -328,7 +329,7 @@ struct workload *workload_restore(struct admit *admit, struct jobset *jobset, st
     return workload;
 }
 
-/* They come in another order than their places. */
+/* Workloads are restored in another order than that of their places. */
 bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place)
 {
     if (place == 0 || place > JOBSETS_MAX)
@@ -341,7 +342,8 @@ bool workload_restore_hold(struct admit *admit, struct workload *workload, uint3
     return true;
 }
 
-/* After a snapshot was read: the tree and all lists, with nobody woken and nobody told. */
+/* Called after a snapshot was read: derives the tree and all lists, without waking workloads or telling
+ * watchers. */
 void admit_restored(struct step *step)
 {
     struct admit *admit = step->admit;
@@ -388,7 +390,7 @@ static void check_workload(const struct admit *admit, const struct workload *wor
     CHECK(workload->waits_for == 0 || workload->state == WORKLOAD_HOLDING);
 }
 
-/* What a cohort uses is what its children do not have themselves. */
+/* Checks that a cohort's usage is the usage of its children beyond their own quota. */
 static void check_cohorts(const struct quota_tree *quota)
 {
     struct arena arena ARENA_CLEANUP = {0};

@@ -1,10 +1,10 @@
-/* check.c - AdmissionChecks: what others must say before a Workload that has its quota may run (Kueue,
- * "Admission check"). A Workload whose queue names checks holds its quota and its machines until each is
- * Ready; those who answer write Workload.status.admissionChecks.
+/* check.c - AdmissionChecks: answers of other controllers that a Workload with quota needs before it may run
+ * (Kueue, "Admission check"). A Workload whose queue names checks holds its quota and its machines until each
+ * check is Ready; the checks' controllers write Workload.status.admissionChecks.
  *
- *     Pending   nobody has answered yet
+ *     Pending   not answered yet
  *     Ready     goes on; podSetUpdates (updates.c) add to its Pods
- *     Retry     evicted; queued again after requeueAfterSeconds, and asked anew
+ *     Retry     evicted; queued again after requeueAfterSeconds, and checked anew
  *     Rejected  evicted and deactivated
  */
 #include "core/admit/internal.h"
@@ -111,7 +111,7 @@ static bool uses_flavor(const struct workload *workload, struct str flavor)
     return false;
 }
 
-/* onFlavors: none are all. */
+/* Whether the check applies to the workload's flavours; without onFlavors it applies to all. */
 static bool applies(const struct queue_check *check, const struct workload *workload)
 {
     bool any = check->flavor_count == 0;
@@ -210,7 +210,7 @@ static bool is_there(const struct workload *workload)
     return !workload->gone;
 }
 
-/* What is said of a group is said of each of its Pods. */
+/* Stores an answer; an answer about a group applies to each of its Pods. */
 void workload_answer(struct step *step, struct workload *workload, const struct doc *document)
 {
     const struct doc *answers = doc_path(document, "status", "admissionChecks", NULL);
@@ -275,7 +275,7 @@ int64_t checks_backoff_ns(const struct workload *workload)
     return most_s * NS_PER_SECOND;
 }
 
-/* It will be asked anew. What was answered last is still to be read. */
+/* Sets all checks to Pending, to be answered anew. The last answers stay readable. */
 void checks_reset(struct step *step, struct workload *workload)
 {
     for (size_t i = 0; i < workload->checks.len; i++) {

@@ -1,7 +1,9 @@
-/* cycle.c - admission cycles: the head of each queue, in order, each against what the ones before left over.
+/* cycle.c - admission cycles: the head of each queue, in order, each against the quota that earlier ones
+ * left.
  *
- * What could not be admitted is parked until something that it may lack changes (life.c's wake_*). A step
- * tries a bounded number of placements; what is left goes on with the next tick, which is due at once.
+ * A workload that could not be admitted is parked until something that it may lack changes (wake_* in
+ * life.c). A step tries a bounded number of placements; the rest follows with the next tick, which is due
+ * at once.
  */
 #include "core/admit/internal.h"
 
@@ -10,11 +12,12 @@
 struct entry {
     struct workload *workload;
     struct assignment assignment; /* as nominated: only for the order */
-    bool waits;                   /* a parked head of a StrictFIFO queue: it only keeps its quota */
+    bool waits;                   /* a parked head of a StrictFIFO queue: it keeps its quota and is not
+                                   * tried */
 };
 typedef VEC(struct entry) entries;
 
-/* Quota kept for one round by workloads that wait for preemption. */
+/* Quota that is kept for one round for workloads that wait for preemption. */
 struct reserve {
     uint32_t node, cell;
     int64_t amount;
@@ -28,7 +31,7 @@ static bool is_before(const struct heap_node *a, const struct heap_node *b)
     return a->key != b->key ? a->key < b->key : a->tie < b->tie;
 }
 
-/* StrictFIFO: nobody passes one that waits. */
+/* In a StrictFIFO queue, no workload passes a waiting one. */
 static bool is_blocked(const struct cluster_queue *queue, const struct heap_node *head)
 {
     if (!queue->strict)
@@ -41,8 +44,8 @@ static bool is_blocked(const struct cluster_queue *queue, const struct heap_node
     return false;
 }
 
-/* By fair sharing a queue preempts for one workload at a time: until its victims have ended, the heads of
- * other queues go on, so that shares grow evenly. */
+/* Under fair sharing a queue preempts for one workload at a time: until its victims have ended, the heads
+ * of other queues go on, so that shares grow evenly. */
 static bool is_preempting(const struct admit *admit, const struct cluster_queue *queue)
 {
     for (size_t i = 0; admit->fair && i < admit->holding.len; i++)
@@ -80,7 +83,7 @@ static int by_order(const void *a, const void *b)
     return goes_first(a, b) ? -1 : 1; /* tickets are unique: the order is total */
 }
 
-/* The node below `node` on the way to the entry's queue; QUOTA_NONE: the queue is not below it. */
+/* Returns the node below `node` on the way to the entry's queue; QUOTA_NONE: the queue is not below it. */
 static uint32_t child_towards(const struct quota_tree *quota, uint32_t node, const struct entry *entry)
 {
     uint32_t at = entry->workload->queue->node;
@@ -89,11 +92,11 @@ static uint32_t child_towards(const struct quota_tree *quota, uint32_t node, con
     return at;
 }
 
-/* What the tournament compares at one cohort: the child as it would stand with its own winner on top. */
+/* A contender of the tournament at one cohort: a child, as it would stand with its own winner admitted. */
 struct contender {
     struct entry *entry;
     struct fair_share share;
-    bool borrows; /* the child would, of what the winner asks for */
+    bool borrows; /* with the winner admitted, of a resource that it asks for */
 };
 
 static struct contender contend(struct tree *tree, uint32_t child, struct entry *entry)
@@ -120,8 +123,8 @@ static bool wins(const struct contender *a, const struct contender *b)
     return by_share ? by_share < 0 : is_before(&a->entry->workload->place, &b->entry->workload->place);
 }
 
-/* Fair sharing's tournament: at each cohort that child wins which borrows nothing with its own winner on top,
- * else the one whose share is then the least. */
+/* Plays fair sharing's tournament: at each cohort, a child wins that borrows nothing with its own winner
+ * admitted; otherwise the child with the least resulting share wins. */
 static struct entry *fair_winner(struct tree *tree, uint32_t node, const entries *list)
 {
     struct contender best = {0};
@@ -151,11 +154,11 @@ static struct entry *next_entry(struct step *step, entries *list)
     return root == first->workload->queue->node ? first : fair_winner(tree, root, list);
 }
 
-/* What is said of one holds for all that ask for the same; the first of each queue are told so at once, the
- * others when somebody reads it (explain.c). */
+/* A verdict holds for all workloads with the same request. The first of each queue are told at once, the
+ * others when their condition is read (explain.c). */
 enum { TOLD_PER_STEP = 64 };
 
-/* Its likes were tried in this step and nothing was freed since. */
+/* Parks the workload if one of equal shape was tried in this step and nothing was freed since. */
 static bool fails_alike(struct step *step, struct workload *workload)
 {
     const struct workload *like = u64_map_get(&step->admit->failed, workload->shape);
@@ -173,7 +176,8 @@ static bool fails_alike(struct step *step, struct workload *workload)
     return true;
 }
 
-/* The first of those that wait in a StrictFIFO queue, unless one that is yet to be tried stands before it. */
+/* Returns the first waiting workload of a StrictFIFO queue, unless one that is yet to be tried comes
+ * before it. */
 static struct workload *waiting_head(const struct cluster_queue *queue)
 {
     const struct heap_node *fresh = heap_min(&queue->pending);
@@ -187,7 +191,7 @@ static struct workload *waiting_head(const struct cluster_queue *queue)
     return first && fresh && is_before(fresh, &first->place) ? NULL : first;
 }
 
-/* Heads that wait take part in the order, so that they keep their quota from those that come after. */
+/* Adds waiting heads to the order, so that they keep their quota from the entries after them. */
 static void add_waiting(struct step *step, entries *list)
 {
     struct tree *tree = &step->admit->tree;
@@ -242,12 +246,13 @@ bool cycle_trial(struct step *step, const struct workload *workload, const struc
     return found;
 }
 
-/* Runs it where it was found to fit: its gang is placed at once, before anybody else is tried. */
+/* Admits the workload on the machines where it fits. Its gang is placed at once, before another workload
+ * is tried. */
 static void admit_there(struct step *step, struct workload *workload, const struct assignment *assignment,
                         const struct room *rooms)
 {
     if (workload->gang.len) {
-        bool started = gang_start(step, workload); /* each is admitted where it was found to fit */
+        bool started = gang_start(step, workload); /* admits each member on its machines */
         CHECK(started);
         return;
     }
@@ -262,7 +267,7 @@ static void show_quota(struct step *step, struct workload *workload)
         workload_show_quota(step, podset_owner(workload, p));
 }
 
-/* The same where others must agree first: quota and machines are kept until they have answered. */
+/* Holds quota and machines for a workload until its AdmissionChecks are answered. */
 static void hold_there(struct step *step, struct workload *workload, const struct assignment *assignment,
                        const struct room *rooms)
 {
@@ -272,9 +277,8 @@ static void hold_there(struct step *step, struct workload *workload, const struc
     step->admit->acted = true;
 }
 
-/* Chips that no placement of it can do without, and those that are free at all: where the latter are fewer,
- * there is nothing to search. What was found out by searching says more, so some trials of a step are spent
- * on it anyway. */
+/* Compares the chips that any placement needs with all free chips: if fewer are free, a search is
+ * pointless. A search gives a better explanation, so a part of a step's trials is spent on it regardless. */
 static bool lacks_chips(struct step *step, const struct workload *workload,
                         const struct assignment *assignment, struct buf *why)
 {
@@ -307,13 +311,13 @@ static bool try_assignment(struct step *step, struct workload *workload, const s
     if (checked)
         hold_there(step, workload, assignment, rooms);
     else if (workload->gang.len)
-        workload_hold(step, workload, assignment); /* for no longer than this moment */
+        workload_hold(step, workload, assignment); /* ends in admit_there */
     if (!checked)
         admit_there(step, workload, assignment, rooms);
     return true;
 }
 
-/* As many tasks as fit, not fewer than it can do with. */
+/* Partial admission: tries the largest number of tasks that fits, not below the least acceptable one. */
 static bool try_fewer(struct step *step, struct workload *workload)
 {
     struct podset *podset = &workload->podsets[0];
@@ -375,14 +379,15 @@ static bool waits_for_others(struct step *step, struct workload *workload)
                    "/" STR_FORMAT " is not",
                    STR_ARG(other->jobset->namespace_), STR_ARG(other->name));
         give_up(step, workload, "WaitingForPodsReady", buf_str(&why));
-        u64_map_done(&step->admit->failed); /* it says nothing about its likes' room */
+        u64_map_done(&step->admit->failed); /* the reason says nothing about room for workloads of equal
+                                             * shape */
         return true;
     }
     return false;
 }
 
-/* What waits for quota keeps its queue's own from borrowers, unless that can be reclaimed at any time. A head
- * of a StrictFIFO queue that lacks machines does so, too. */
+/* Keeps the quota that the workload waits for from borrowers, up to its queue's own, unless the queue can
+ * reclaim it at any time. A StrictFIFO head that lacks only machines keeps it too. */
 static void keep_quota(struct step *step, const struct workload *workload,
                        const struct assignment *assignment, reserves *kept)
 {
@@ -414,7 +419,7 @@ static void process(struct step *step, struct workload *workload, reserves *kept
     assignment_make(step->admit, step->cluster, step->now_ns, workload, NULL, 0, &first);
     bool quota = first.fit == FIT_NOW;
     bool admitted = quota && try_assignment(step, workload, &first, &why);
-    /* Machines of the chosen flavours lack: the next ones may have some. */
+    /* The chosen flavours lack machines; the next flavours may have some. */
     for (int32_t from = first.last_flavor + 1; quota && !admitted && from < first.most_flavors; from++) {
         struct buf other BUF_CLEANUP = {0};
         assignment_make(step->admit, step->cluster, step->now_ns, workload, NULL, from, &next);
@@ -434,7 +439,8 @@ static void process(struct step *step, struct workload *workload, reserves *kept
     assignment_done(&first);
 }
 
-/* A StrictFIFO head that was tried in vain before: it is tried again when something changes for it. */
+/* Keeps the quota of a StrictFIFO head whose last try failed. The head is tried again when something
+ * changes for it. */
 static void keep_quota_of(struct step *step, const struct workload *workload, reserves *kept)
 {
     struct assignment assignment;
@@ -445,7 +451,7 @@ static void keep_quota_of(struct step *step, const struct workload *workload, re
 
 /* --- rounds ----------------------------------------------------------------------------------- */
 
-/* Has it nobody to wait for any more? */
+/* Whether the workload waits neither for victims nor for checks. */
 static bool may_start(struct step *step, struct workload *workload)
 {
     bool waits = false;
@@ -458,7 +464,7 @@ static bool may_start(struct step *step, struct workload *workload)
     return !waits;
 }
 
-/* Those whose victims have ended, and whose checks are ready, take their place. */
+/* Starts the holding workloads whose victims have ended and whose checks are ready. */
 static void place_holding(struct step *step)
 {
     struct admit *admit = step->admit;
@@ -484,7 +490,7 @@ static void place_holding(struct step *step)
             admit_there(step, workload, NULL, rooms);
         else
             workload_drop_hold(step, workload);
-        i = 0; /* a gang's Pods leave the list together */
+        i = 0; /* a gang leaves the list as a whole */
     }
 }
 
@@ -499,7 +505,7 @@ static void run_round(struct step *step, entries *list)
         vec_remove(list, (size_t)(entry - list->items));
         if (waits && workload->parked)
             keep_quota_of(step, workload, &kept);
-        else if (heap_has(&workload->place)) /* it is still queued */
+        else if (heap_has(&workload->place)) /* the workload is still queued */
             process(step, workload, &kept);
     }
     for (size_t i = 0; i < kept.len; i++)
@@ -510,7 +516,8 @@ static void run_round(struct step *step, entries *list)
     vec_clear(list);
 }
 
-/* What a StrictFIFO head kept until it was deleted, stopped or moved is free for others. */
+/* Wakes the cohorts of StrictFIFO heads that were deleted, stopped or moved: their quota is free for
+ * others. */
 static void wake_after_heads(struct admit *admit)
 {
     for (size_t q = 0; q < admit->tree.queue_count; q++) {

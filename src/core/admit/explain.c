@@ -1,9 +1,9 @@
-/* explain.c - why a workload waits, judged anew for who reads it: the quota tree and the machines as they
- * are, asked as a cycle would ask them. Nothing changes; a search costs what a trial costs. */
+/* explain.c - why a workload waits, judged at the time of reading: asks the present quota tree and
+ * machines as an admission cycle would. Nothing changes; a search costs as much as a trial. */
 #include "core/admit/internal.h"
 #include "core/core.h"
 
-/* The first of a StrictFIFO queue's parked ones that stands before it; NULL: none does. */
+/* Returns the first parked workload of a StrictFIFO queue that comes before this one; NULL: none does. */
 static const struct workload *stands_before(const struct workload *workload)
 {
     const struct workload *first = NULL;

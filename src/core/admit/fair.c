@@ -2,14 +2,14 @@
  *
  *     share(n) = max over resources r of  borrowed(n, r) / lendable(parent(n), r) * 1000 / weight(n)
  *
- * 0 for a node that borrows nothing; endless for one that borrows with weight 0. Resources are summed over
- * flavours. Victims are looked for from the root downwards, at each cohort in the child whose share is the
- * largest; whether one may go is decided where the ways from the root to the two queues part.
+ * 0 for a node that borrows nothing; infinite for one that borrows with weight 0. Resources are summed over
+ * flavours. The search for victims goes from the root downwards, at each cohort into the child with the
+ * largest share; whether a victim may go is decided where the paths from the root to the two queues part.
  */
 #include "core/admit/internal.h"
 
-/* What the parent could lend of a resource: of all its flavours, its subtree's quota and what it may borrow.
- * */
+/* Returns how much of a resource the parent could lend: over all its flavours, its subtree's quota and the
+ * quota that it may borrow itself. */
 static int64_t lendable(const struct tree *tree, const struct quota_tree *quota, uint32_t parent,
                         struct str resource)
 {
@@ -77,12 +77,12 @@ struct fair_queue {
 };
 typedef VEC(struct fair_queue) fair_queues;
 
-/* Where victims are looked for next. Nodes that will yield none any more are pruned. */
+/* The order in which the tree is searched for victims. Nodes that will yield no more victims are pruned. */
 struct fair_order {
     struct search *search;
     fair_queues queues;
     struct fair_queue **by_node; /* [node_count] NULL: no candidates */
-    bool *pruned, *ours;         /* [node_count] `ours`: the preemptor's queue, and the cohorts above it */
+    bool *pruned, *ours;         /* [node_count] `ours`: the preemptor's queue and the cohorts above it */
 };
 
 static void order_init(struct fair_order *order, struct search *search, const victims *candidates)
@@ -127,16 +127,16 @@ static struct victim pop_first(struct fair_queue *queue)
     return first;
 }
 
-/* Will the child never yield a victim again? A cohort above the preemptor stays even if it does not borrow:
- * there may be imbalance below it. */
+/* Whether the child will yield no more victims. A cohort above the preemptor stays even if it does not
+ * borrow, because its children may be out of balance. */
 static bool is_spent(const struct fair_order *order, uint32_t child, struct fair_share share)
 {
     bool is_queue = child >= order->search->admit->tree.cohort_count;
     return (!share.borrows && !order->ours[child]) || (is_queue && !has_left(order, child));
 }
 
-/* Is `child` to be looked at before `best`? Of equal shares a cohort goes before a queue; of two queues the
- * one with the better victim. */
+/* Whether `child` is searched before `best`: a larger share first; of equal shares a cohort before a
+ * queue, and of two queues the one with the better victim. */
 static bool looks_better(const struct fair_order *order, uint32_t child, struct fair_share share,
                          uint32_t best, struct fair_share best_share)
 {
@@ -149,7 +149,7 @@ static bool looks_better(const struct fair_order *order, uint32_t child, struct 
     return victims_compare(&order->by_node[child]->left.items[0], &order->by_node[best]->left.items[0]) < 0;
 }
 
-/* The child of a cohort with the largest share; QUOTA_NONE: all are pruned. */
+/* Returns the child of a cohort with the largest share; QUOTA_NONE: all are pruned. */
 static uint32_t largest_child(struct fair_order *order, uint32_t cohort)
 {
     const struct quota_tree *quota = order->search->quota;
@@ -180,7 +180,7 @@ static struct fair_queue *next_queue(struct fair_order *order)
         while (at < search->admit->tree.cohort_count) {
             uint32_t child = largest_child(order, at);
             order->pruned[at] = child == QUOTA_NONE;
-            at = child; /* QUOTA_NONE ends the way, too */
+            at = child; /* the path also ends at QUOTA_NONE */
         }
         if (at != QUOTA_NONE)
             return order->by_node[at];
@@ -190,7 +190,7 @@ static struct fair_queue *next_queue(struct fair_order *order)
 
 /* --- strategies ------------------------------------------------------------------------------- */
 
-/* The nodes just below the lowest cohort that both queues are in: there the two shares are compared. */
+/* Returns the nodes just below the lowest cohort above both queues, where the two shares are compared. */
 static void below_common(const struct quota_tree *quota, uint32_t a, uint32_t b, uint32_t *ret_a,
                          uint32_t *ret_b)
 {
@@ -206,8 +206,9 @@ static void below_common(const struct quota_tree *quota, uint32_t a, uint32_t b,
     }
 }
 
-/* May the victim go, as shares stand? LessThanOrEqualToFinalShare: the preemptor's new share is at most what
- * is left to the victim's queue; LessThanInitialShare: it is below what that queue has now. */
+/* Whether the victim may go with the present shares. LessThanOrEqualToFinalShare: the preemptor's new
+ * share is at most the remaining share of the victim's queue; LessThanInitialShare: it is below the
+ * present share of that queue. */
 static bool strategy_allows(struct search *search, enum fair_strategy strategy, const struct workload *victim)
 {
     const struct tree *tree = &search->admit->tree;
@@ -222,7 +223,7 @@ static bool strategy_allows(struct search *search, enum fair_strategy strategy, 
     return fair_share_compare(mine, final) <= 0;
 }
 
-/* Adds what the preemptor asks for to its queue's usage, or takes it out again. */
+/* Adds the preemptor's request to its queue's usage, or removes it again. */
 static void add_request(struct search *search, bool add)
 {
     uint32_t node = search->workload->queue->node;
@@ -235,7 +236,7 @@ static void add_request(struct search *search, bool add)
     }
 }
 
-/* Takes one more victim; true: that is enough. */
+/* Takes one more victim; true: the victims suffice. */
 static bool take_one(struct search *search, struct victim victim, const char *reason, victims *ret_chosen)
 {
     victim.reason = reason;
@@ -248,7 +249,7 @@ static bool take_one(struct search *search, struct victim victim, const char *re
     return enough;
 }
 
-/* Of one queue the first victim that the strategy allows; those that it spares are kept in `spared`. */
+/* Takes the queue's first victim that the strategy allows; puts those that it spares into `spared`. */
 static bool take_allowed(struct search *search, enum fair_strategy strategy, struct fair_queue *queue,
                          victims *spared, victims *ret_chosen)
 {
@@ -261,8 +262,8 @@ static bool take_allowed(struct search *search, enum fair_strategy strategy, str
     return false;
 }
 
-/* The first strategy. A queue that stays within its own quota of what is contested is entitled to it,
- * whatever the shares are. */
+/* Applies the first strategy. A queue that stays within its own quota of the contested cells is entitled
+ * to it, whatever the shares are. */
 static bool take_first(struct search *search, enum fair_strategy strategy, const victims *candidates,
                        victims *spared, victims *ret_chosen)
 {
@@ -282,7 +283,7 @@ static bool take_first(struct search *search, enum fair_strategy strategy, const
     return enough;
 }
 
-/* The second strategy, for those that the first one spared: one of each queue. */
+/* Applies the second strategy to the victims that the first one spared: one of each queue. */
 static bool take_second(struct search *search, enum fair_strategy strategy, const victims *spared,
                         victims *ret_chosen)
 {

@@ -1,8 +1,8 @@
-/* flavor.c - which flavour each resource of each PodSet gets: the first that suits, by the queue's
+/* flavor.c - chooses a flavour for each resource of each PodSet: the first that suits, by the queue's
  * flavorFungibility (Kueue, "Flavor fungibility"). */
 #include "core/admit/internal.h"
 
-/* How well a flavour suits; better ones are larger, those that borrow from farther are worse. */
+/* How well a flavour suits: a larger fit is better, and borrowing from a more distant cohort is worse. */
 struct suit {
     enum fit fit;
     uint32_t borrow;
@@ -16,7 +16,7 @@ struct choosing {
     const struct cluster_queue *queue;
     struct assignment *to;
     int32_t from;
-    struct buf why; /* of the flavours that did not suit */
+    struct buf why; /* reasons of the flavours that did not suit */
     const char *reason;
 };
 
@@ -36,8 +36,8 @@ bool tolerated(const struct toleration *tolerations, size_t count, const struct 
     return false;
 }
 
-/* May the PodSet's tasks be on the flavour's nodes? Of its nodeSelector only the keys count that the flavours
- * of the group set. */
+/* Whether the PodSet's tasks may run on the flavour's nodes. Only the nodeSelector keys that the group's
+ * flavours set are compared. */
 static bool nodes_suit(struct choosing *choosing, size_t podset, const struct resource_group *group,
                        const struct flavor *flavor)
 {
@@ -103,14 +103,14 @@ static void why_not(struct choosing *choosing, uint32_t cell, int64_t needs, int
 
 static void keep_reason(struct choosing *choosing, const char *reason)
 {
-    /* The mildest of the flavours' reasons: what could still change. */
+    /* The mildest of the flavours' reasons, which may still change. */
     if (!choosing->reason || strcmp(reason, "WaitingForQuota") == 0 ||
         strcmp(choosing->reason, "NoMatchingFlavor") == 0)
         choosing->reason = reason;
 }
 
-/* Larger than its nominal quota, and nobody above could give what lacks: victims help only a queue that may
- * preempt for what it borrows. */
+/* Whether the request exceeds the nominal quota and no cohort could lend the rest: victims help only a
+ * queue that may preempt while borrowing. */
 static bool preempts_to_borrow(const struct choosing *choosing)
 {
     const struct cluster_queue *queue = choosing->queue;
@@ -152,7 +152,7 @@ static bool is_better(const struct cluster_queue *queue, struct suit a, struct s
     if (a.fit == FIT_NONE || b.fit == FIT_NONE)
         return a.fit > b.fit;
     if ((a.fit == FIT_NO_VICTIMS) != (b.fit == FIT_NO_VICTIMS))
-        return b.fit == FIT_NO_VICTIMS; /* nothing can come of it now, whatever is preferred */
+        return b.fit == FIT_NO_VICTIMS; /* it cannot succeed now, whatever is preferred */
     if (queue->preempt_before_borrow)
         return a.borrow != b.borrow ? a.borrow < b.borrow : a.fit > b.fit;
     return a.fit != b.fit ? a.fit > b.fit : a.borrow < b.borrow;
@@ -167,8 +167,8 @@ static bool tries_next(const struct cluster_queue *queue, struct suit suit)
     return suit.borrow > 0 && queue->try_next_to_borrow;
 }
 
-/* A flavour suits as badly as the resource that it suits worst. `ret_borrow`: the farthest that any of them
- * is borrowed from. */
+/* Returns how well the flavour suits: as badly as its worst resource. `ret_borrow`: the greatest distance
+ * that any of them borrows from. */
 static struct suit flavor_suits(struct choosing *choosing, size_t podset, const struct resource_group *group,
                                 const struct group_flavor *flavor, uint32_t *ret_borrow)
 {
@@ -258,7 +258,7 @@ static void choose_for_group(struct choosing *choosing, size_t podset, const str
     to->borrow = best_borrow > to->borrow ? best_borrow : to->borrow;
 }
 
-/* A resource that the queue does not cover. "pods" need not be. */
+/* Whether the queue does not cover a resource. "pods" may be uncovered. */
 static bool uncovered(struct choosing *choosing, size_t podset)
 {
     const struct podset *asks = podset_at(choosing->workload, podset);
@@ -352,7 +352,7 @@ static void add_flavor(const struct flavor *flavor, struct rjob_terms *terms, st
     }
 }
 
-/* The flavour that a resource of a PodSet is assigned; NULL: none. */
+/* Returns the flavour that is assigned to a resource of a PodSet; NULL: none. */
 static const struct group_flavor *assigned_flavor(const struct workload *workload,
                                                   const struct assignment *assignment, size_t podset,
                                                   size_t resource)
@@ -435,7 +435,7 @@ struct rjob_terms *flavor_terms(const struct admit *admit, const struct workload
     return queue ? make_terms(queue, workload, NULL, arena) : NULL;
 }
 
-/* The LocalQueue's word counts before the ClusterQueue's. */
+/* The LocalQueue's setting precedes the ClusterQueue's. */
 static struct queue_spares queue_spares(const struct admit *admit, const struct workload *workload)
 {
     const struct cluster_queue *queue = tree_queue(&admit->tree, workload->reserved_in);
@@ -453,8 +453,8 @@ static void add_label(struct labels *labels, const char *key, struct str value, 
     *labels = all;
 }
 
-/* By which dashboards and scripts find the Pods of a queue or a PodSet. A ClusterQueue whose name is no label
- * is left out. */
+/* Labels the Pods with their queue and PodSet, by which dashboards and scripts find them. A ClusterQueue
+ * whose name is no valid label value is left out. */
 static void mark_pods(const struct workload *workload, size_t podset, struct rjob_terms *terms,
                       struct arena *arena)
 {

@@ -1,5 +1,5 @@
-/* gate.c - kueue.x-k8s.io/admission-gated-by: names of controllers, separated by commas, that must let go of
- * a workload before it is admitted. Gates are set when the object is made; later they are only taken away.
+/* gate.c - kueue.x-k8s.io/admission-gated-by: comma-separated names of controllers that must release a
+ * workload before it is admitted. Gates are set when the object is made; later they are only removed.
  */
 #include "core/admit/internal.h"
 

@@ -1,11 +1,11 @@
-/* group.c - pod groups (Kueue, "Run a group of Pods"): Pods of one kueue.x-k8s.io/pod-group-name are admitted
- * together, when kueue.x-k8s.io/pod-group-total-count of them are there.
+/* group.c - pod groups (Kueue, "Run a group of Pods"): Pods of one kueue.x-k8s.io/pod-group-name are
+ * admitted together, when kueue.x-k8s.io/pod-group-total-count of them exist.
  *
- * Each Pod keeps a Workload of its own; the API shows one for all of them (face.c). Of those that wait, the
- * oldest make the *gang*: as many as the group lacks. The first of them leads: it alone stands in the queue,
- * with the podsets of all; quota, machines and victims are sought for all at once. Who is evicted takes the
- * others with it; one that fails may be replaced by a Pod that comes later, and Pods that nobody lacks are
- * deleted. Everything here follows from the Workloads' states and the Pods' labels.
+ * Each Pod keeps a Workload of its own; the API shows one for all of them (group_view.c). The oldest waiting
+ * Pods make the *gang*: as many as the group lacks. The first of them leads: it alone stands in the queue,
+ * with the podsets of all; quota, machines and victims are sought for all at once. An eviction takes all
+ * members with it; a failed member may be replaced by a later Pod, and surplus Pods are deleted.
+ * Everything here follows from the Workloads' states and the Pods' labels.
  */
 #include <stdlib.h>
 
@@ -88,7 +88,7 @@ static int by_ticket(const void *a, const void *b)
     return x->ticket != y->ticket ? (x->ticket < y->ticket ? -1 : 1) : x->uid < y->uid ? -1 : 1;
 }
 
-/* Pods that the group is to have; 0: it does not say so well. */
+/* Returns the number of Pods in the group; 0: the label is missing or malformed. */
 int64_t group_total(const struct pod_group *group)
 {
     int64_t total = 0;
@@ -117,7 +117,8 @@ bool group_retries(const struct pod_group *group)
     return !one_says(group, NOTE_AGAIN, "false");
 }
 
-/* Who has failed may be replaced, unless one of the group says that this group has one try. */
+/* Whether the Pod fills one of the group's places. A failed Pod may be replaced, unless a Pod of the group
+ * says that it has only one try. */
 static bool has_its_place(const struct workload *workload)
 {
     const struct workload_condition *end = &workload->conditions[WORKLOAD_IS_FINISHED];
@@ -140,7 +141,7 @@ static void make_gang(struct workload *const *list, size_t count)
     }
 }
 
-/* One gang holds or waits at a time: those that hold fill the group. */
+/* Chooses the gang. One gang holds or waits at a time; holding Pods fill the group. */
 void group_choose(struct pod_group *group)
 {
     int64_t lacks = group_total(group);
@@ -163,7 +164,7 @@ void group_choose(struct pod_group *group)
     if (lacks > 0 && waiting.len >= (size_t)lacks)
         make_gang(waiting.items, (size_t)lacks);
     else if (lacks > 0 && waiting.len && one_says(group, NOTE_FAST, "true"))
-        make_gang(waiting.items, waiting.len); /* the others are admitted as they come */
+        make_gang(waiting.items, waiting.len); /* later Pods are admitted as they come */
     vec_done(&waiting);
     vec_done(&holding);
 }
@@ -173,11 +174,11 @@ void group_choose(struct pod_group *group)
 /* A Pod of a group that is over, deleted or not, keeps the finalizer kueue.x-k8s.io/managed until one of
  * these is true:
  *   - the group has finished, or its Workload is deleted;
- *   - it has failed, or was deleted, and a Pod that came later has taken its place;
- *   - all Pods of the group are deleted: nobody is left to be replaced.
+ *   - the Pod has failed, or was deleted, and a later Pod has taken its place;
+ *   - all Pods of the group are deleted, so that none is left to be replaced.
  * Pods that were deleted before they were admitted, that are beyond the group's count, or that are evicted
- * are not held. While Pods are lacking in a group that has been admitted, the Workloads of its Pods have the
- * condition WaitingForReplacementPods. */
+ * are not held. While an admitted group lacks Pods, the Workloads of its Pods have the condition
+ * WaitingForReplacementPods. */
 static bool is_kept(const struct workload *workload)
 {
     return object_has_finalizer(workload->jobset->document, POD_FINALIZER);
@@ -196,7 +197,7 @@ bool pod_is_over(const struct workload *workload)
     return !jobset_has_living(workload->jobset);
 }
 
-/* Its Pod runs or can come to run, or it has succeeded. */
+/* Whether its Pod runs, may still run, or has succeeded. */
 static bool is_active(const struct workload *member)
 {
     const struct jobset *jobset = member->jobset;
@@ -217,7 +218,7 @@ static bool all_deleted(const struct pod_group *group)
 
 struct census {
     int64_t total, active, failed; /* failed: over, not replaced yet, and held */
-    bool begun;                    /* one of the group has been admitted */
+    bool begun;                    /* a Pod of the group has been admitted */
 };
 
 static struct census take_census(const struct pod_group *group)
@@ -266,7 +267,7 @@ void group_release(struct step *step, struct pod_group *group)
     bool finished = workload_group_end(group->members.items[0]).finished;
     bool none = all_deleted(group) || !census.total;
     int64_t replaced = census.active + census.failed - census.total;
-    for (size_t i = 0; i < group->members.len; i++) { /* in the order in which they came */
+    for (size_t i = 0; i < group->members.len; i++) { /* in order of arrival */
         const struct workload *member = group->members.items[i];
         bool deleted = member->jobset->deleted_ns, active = is_active(member);
         bool failed = !active && member->state != WORKLOAD_PENDING && is_kept(member);
@@ -281,9 +282,9 @@ void group_release(struct step *step, struct pod_group *group)
     say(step, group, census.begun && !finished && census.total > census.active);
 }
 
-/* --- what the group wants --------------------------------------------------------------------- */
+/* --- the group's places ---------------------------------------------------------------------- */
 
-/* Pods beyond the count, the newest first: nobody will ever need them. */
+/* Deletes Pods beyond the count, the newest first: the group will never need them. */
 static void delete_excess(struct step *step, struct pod_group *group)
 {
     int64_t total = group_total(group), room = total;
@@ -307,7 +308,7 @@ static void delete_excess(struct step *step, struct pod_group *group)
     vec_done(&waiting);
 }
 
-/* Why those of it that are in no gang wait. */
+/* Returns why the members outside of the gang wait. */
 static const char *obstacle_of(const struct pod_group *group, struct buf *why)
 {
     int64_t total = group_total(group), placed = 0, waiting = 0;
@@ -383,8 +384,8 @@ void gang_trial(const struct workload *workload, struct trial *trial, struct are
     trial->with_count = workload->gang.len;
 }
 
-/* The machine that was found for it with the others is the one that suits the others: with a topology it may
- * go nowhere else. */
+/* Pins the Pod to the machine that was found for it together with the others: under a topology constraint
+ * no other machine may suit. */
 static void pin(struct step *step, struct workload *workload, machine_id machine)
 {
     struct arena arena ARENA_CLEANUP = {0};

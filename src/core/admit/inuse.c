@@ -1,6 +1,7 @@
-/* inuse.c - what others use is not deleted under them (Kueue's finalizer kueue.x-k8s.io/resource-in-use): a
- * ClusterQueue goes when the last workload has given its quota back, a ResourceFlavor or AdmissionCheck when
- * no ClusterQueue names it, a Topology when no ResourceFlavor does. Until then it shows a deletionTimestamp.
+/* inuse.c - objects in use are not deleted (Kueue's finalizer kueue.x-k8s.io/resource-in-use): a
+ * ClusterQueue is removed when the last workload has given its quota back, a ResourceFlavor or
+ * AdmissionCheck when no ClusterQueue names it, a Topology when no ResourceFlavor does. Until then it
+ * shows a deletionTimestamp.
  */
 #include "core/admit/internal.h"
 
@@ -67,7 +68,8 @@ size_t tree_count_ending(const struct object_store *objects)
     return ending.count;
 }
 
-/* Kinds are asked in an order in which what a user names goes before what it names: one step ends a chain. */
+/* Asks the kinds in an order in which the referring object comes before the one that it refers to, so that
+ * one step removes a chain. */
 bool inuse_release(struct step *step)
 {
     struct ending ending = {.tree = &step->admit->tree};

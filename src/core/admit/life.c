@@ -1,4 +1,4 @@
-/* life.c - the way of a Workload: queued, holding, admitted, leaving, queued again, finished. */
+/* life.c - the states of a Workload: queued, holding, admitted, leaving, queued again, finished. */
 #include "core/admit/internal.h"
 
 enum queue_count { COUNTED_NOWHERE, COUNTED_PENDING, COUNTED_RESERVING, COUNTED_ADMITTED };
@@ -53,7 +53,7 @@ void workload_unbind(struct workload *workload)
     workload->local = NULL;
 }
 
-/* A Pod waits for whoever else holds it, before it is given quota. */
+/* Whether the Pod has a scheduling gate of another controller; then it waits before it gets quota. */
 static bool gated_by_others(const struct jobset *jobset, struct buf *why)
 {
     const struct doc *gates =
@@ -68,7 +68,7 @@ static bool gated_by_others(const struct jobset *jobset, struct buf *why)
     return false;
 }
 
-/* Why its queue cannot take it; NULL: it can. */
+/* Returns why the queue cannot take the workload; NULL: it can. */
 static const char *obstacle(const struct step *step, const struct workload *workload, struct buf *why)
 {
     const struct local_queue *local = workload->local;
@@ -121,7 +121,7 @@ static const char *obstacle(const struct step *step, const struct workload *work
     return NULL;
 }
 
-/* It waits for no quota: what it waits for is not the queue's to give. */
+/* Whether the workload waits for something other than quota, which its queue cannot give. */
 bool workload_is_stopped(const struct workload *workload)
 {
     return !workload->active || (workload->local && workload->local->stop != STOP_NONE) ||
@@ -166,7 +166,7 @@ static void bind_pending(struct step *step, struct workload *workload)
         heap_insert(&workload->queue->pending, &workload->place);
 }
 
-/* A preemptor is pending until its victims have ended; they are admitted as long. */
+/* A preemptor counts as pending until its victims have ended, and the victims as admitted. */
 static uint8_t booked_as(const struct workload *workload)
 {
     if (workload->state != WORKLOAD_HOLDING)
@@ -230,8 +230,8 @@ static void add_booking(struct workload *workload, struct booking use)
     vec_push(&workload->booked, use);
 }
 
-/* What one resource of a PodSet takes of the queue that it is booked in; false: nothing, or the queue has the
- * flavour no more. */
+/* Returns how much a resource of a PodSet uses of the queue that it is booked in; false: nothing, or the
+ * queue no longer has the flavour. */
 static bool use_of(const struct workload *workload, const struct podset *podset, size_t resource,
                    struct booking *ret_use)
 {
@@ -280,7 +280,7 @@ void workload_unbook(struct admit *admit, struct workload *workload)
     vec_clear(&workload->booked);
 }
 
-/* Its quota is free again: whoever shares it may try. */
+/* Frees the workload's quota and wakes the workloads that share it. */
 void workload_release(struct step *step, struct workload *workload)
 {
     struct cluster_queue *queue = workload->booked_in;
@@ -303,7 +303,7 @@ static void forget_assignment(struct workload *workload)
     arena_done(&workload->assigned);
 }
 
-/* `first`: its first PodSet in the assignment. */
+/* `first`: index of its first PodSet in the assignment. */
 static void keep_assignment(struct step *step, struct workload *workload, struct cluster_queue *queue,
                             const struct assignment *assignment, size_t first)
 {
@@ -383,7 +383,7 @@ void workload_show_quota(struct step *step, struct workload *workload)
     workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, true, "QuotaReserved",
                            "Quota reserved in ClusterQueue " STR_FORMAT, STR_ARG(queue));
     if (workload->state == WORKLOAD_HOLDING)
-        workload_bind(step, workload); /* it is counted among those that have quota */
+        workload_bind(step, workload); /* from now on it counts as having quota */
     step_note(step, false, "QuotaReserved", ref_workload(workload),
               "Quota reserved in ClusterQueue " STR_FORMAT ", wait time since queued was %llds",
               STR_ARG(queue), (long long)seconds_since(step, workload->queued_ns));
@@ -452,7 +452,7 @@ void workload_hold(struct step *step, struct workload *workload, const struct as
         hold_one(step, podset_owner(workload, p), queue, assignment, workload->gang.len ? p : 0);
 }
 
-/* Its victims leave all the same, but for nobody. */
+/* Lets the victims leave nevertheless, but without a preemptor. */
 static void forget_victims(struct admit *admit, struct workload *workload)
 {
     for (size_t i = 0; workload->waits_for && i < admit->workloads.len; i++) {
@@ -483,7 +483,7 @@ static void stop_one(struct step *step, struct workload *workload)
     step->admit->acted = true;
 }
 
-/* With its gang; the others wait again. */
+/* Ends the hold of the workload and its gang; the members wait again. */
 static void stop_holding(struct step *step, struct workload *workload)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -503,7 +503,7 @@ static void stop_holding(struct step *step, struct workload *workload)
     }
 }
 
-/* Back to the queue, at its old place. */
+/* Returns the workload to its old place in the queue. */
 void workload_drop_hold(struct step *step, struct workload *workload)
 {
     stop_holding(step, workload);
@@ -516,7 +516,7 @@ void workload_drop_hold(struct step *step, struct workload *workload)
 
 /* --- eviction --------------------------------------------------------------------------------- */
 
-/* A Pod of its own cannot be suspended: it is deleted, as Kueue does. */
+/* A Pod that belongs to no JobSet cannot be suspended: it is deleted, as in Kueue. */
 void workload_suspend(struct step *step, struct workload *workload)
 {
     struct jobset *jobset = workload->jobset;
@@ -560,7 +560,7 @@ static void evict_fellows(struct step *step, const struct workload *workload, co
     struct workload **list;
     size_t count = group_fellows(workload, is_admitted, &arena, &list);
     for (size_t i = 0; i < count; i++)
-        if (list[i]->state == WORKLOAD_ADMITTED) /* the first of them has evicted the rest */
+        if (list[i]->state == WORKLOAD_ADMITTED) /* the first eviction has evicted the rest */
             workload_evict(step, list[i], reason, STR_FORMAT, STR_ARG(message));
 }
 
@@ -596,7 +596,7 @@ void workload_evict(struct step *step, struct workload *workload, const char *re
     workload_bind(step, workload);
     workload_set_timer(step, workload);
     evict_fellows(step, workload, reason, buf_str(&text));
-    group_form(step, workload->group); /* it has its place no more */
+    group_form(step, workload->group); /* it no longer fills a place of the group */
 }
 
 static bool deactivates(const char *reason)
@@ -642,7 +642,7 @@ static void queue_again(struct step *step, struct workload *workload)
         workload_condition_set(step, workload, WORKLOAD_REQUEUED, true, reason, STR_FORMAT, STR_ARG(message));
 }
 
-/* Evicted, and nothing of it is left on the machines. */
+/* Returns an evicted workload to the queue once its last task has ended. */
 static void enter_queue(struct step *step, struct workload *workload)
 {
     struct str message = buf_str(&workload->conditions[WORKLOAD_EVICTED].message);
@@ -661,7 +661,7 @@ static void enter_queue(struct step *step, struct workload *workload)
     group_form(step, workload->group);
 }
 
-/* It had not begun: there is nothing to wait for. */
+/* Evicts a workload that has not begun, which need not wait for tasks. */
 static void evict_held(struct step *step, struct workload *workload)
 {
     stop_holding(step, workload);
@@ -669,7 +669,7 @@ static void evict_held(struct step *step, struct workload *workload)
     workload_set_timer(step, workload);
 }
 
-/* Its last task has ended. */
+/* Called when the workload's last task has ended. */
 void workload_left(struct step *step, struct workload *workload)
 {
     struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
@@ -701,7 +701,7 @@ static void finish_as(struct step *step, struct workload *workload, const char *
     struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
     workload_release(step, workload);
     workload_unbind(workload);
-    workload->booked_in = NULL; /* nobody is woken when it goes: its quota is free already */
+    workload->booked_in = NULL; /* its quota is free already, so its end wakes no workload */
     workload->state = WORKLOAD_FINISHED;
     workload->parked = false;
     if (preemptor && preemptor->waits_for > 0)
@@ -721,7 +721,7 @@ void workload_finish(struct step *step, struct workload *workload)
     if (workload->state == WORKLOAD_HOLDING)
         workload_drop_hold(step, workload);
     finish_as(step, workload, well ? "Succeeded" : "Failed", why->message);
-    group_form(step, workload->group); /* one that failed may be replaced */
+    group_form(step, workload->group); /* a failed member may be replaced */
 }
 
 void workload_pod_deleted(struct step *step, struct workload *workload)

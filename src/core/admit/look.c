@@ -1,5 +1,5 @@
-/* look.c - a Workload whose JobSet or time has changed: readiness, time-outs, stops, quota that is given back
- * early. */
+/* look.c - reaction to a change of a Workload's JobSet, or to a time-out: readiness, deadlines, stops,
+ * quota that is given back early. */
 #include "core/admit/internal.h"
 
 static bool all_ready(const struct jobset *jobset)
@@ -92,7 +92,7 @@ static void look_leaving(struct step *step, struct workload *workload)
     const struct jobset *jobset = workload->jobset;
     bool told = jobset->form == FORM_POD ? jobset->deleted_ns != 0 : jobset->spec.suspend;
     if (told)
-        workload->leave_ns = 0; /* its user did not wait for the end of the notice */
+        workload->leave_ns = 0; /* the user did not wait for the end of the notice */
     if (!told && (workload->leave_ns <= step->now_ns || jobset_has_answered(jobset, workload->noticed_ns)))
         workload_suspend(step, workload);
     else if (told && !jobset_is_running(jobset))
@@ -122,7 +122,7 @@ static void look_pending(struct step *step, struct workload *workload)
     }
     bool goes = jobset->deleted_ns && (workload->parked || heap_has(&workload->place) || workload->leader);
     if (goes)
-        workload->parked = false; /* it is in no list any more: nobody must wake it */
+        workload->parked = false; /* it is in no list, so nothing can wake it */
     if (due || retry || goes)
         workload_bind(step, workload);
     if (due || retry || goes)
@@ -152,7 +152,7 @@ void workload_look(struct step *step, struct workload *workload)
         if (workload->own)
             prebuilt_release(step, workload);
         else
-            workload_remove(step, workload); /* the label was taken away: it is its user's to start */
+            workload_remove(step, workload); /* the label was removed: its user starts it now */
         return;
     }
     if (workload->seen != jobset->document) {

@@ -1,11 +1,11 @@
 /* prebuilt.c - Workloads that users make themselves (Kueue, "prebuilt workloads"), and the jobs that take
  * them over.
  *
- * The Workload as its user wrote it is a JobSet record of FORM_WORKLOAD (`own`), which runs nothing and is
- * always suspended. While no job has taken it over, the Workload is *bare*: `jobset` is `own`, and what
- * admission keeps on machines is reserved for that record. A job whose label
- * kueue.x-k8s.io/prebuilt-workload-name names the Workload becomes its controller and takes the reservation
- * with it. A Workload that does not ask for what its job asks for is finished as OutOfSync.
+ * A Workload as its user wrote it is a JobSet record of FORM_WORKLOAD (`own`), which runs nothing and is
+ * always suspended. While no job has taken it over, the Workload is *bare*: `jobset` is `own`, and
+ * admission reserves machines for that record. A job whose label kueue.x-k8s.io/prebuilt-workload-name
+ * names the Workload becomes its controller and takes the reservation with it. A Workload whose requests
+ * differ from its job's is finished as OutOfSync.
  *
  * Source of the rules: kubernetes-sigs/kueue, the job framework's reconciler.
  */
@@ -70,7 +70,7 @@ static struct doc *reference_to(struct arena *arena, const struct jobset *jobset
     return reference;
 }
 
-/* The job is the Workload's controller from now on, and keeps it from going before itself. */
+/* Makes the job the Workload's controller, and keeps the Workload until the job is gone. */
 static void claim(struct arena *arena, struct doc *document, const struct jobset *jobset)
 {
     char text[UID_TEXT_MAX];
@@ -87,7 +87,7 @@ static void claim(struct arena *arena, struct doc *document, const struct jobset
     finalizer_add(arena, document, FINALIZER_IN_USE);
 }
 
-/* Metadata alone was changed in `document`. */
+/* Stores `document`, in which only metadata was changed. */
 static void set_metadata(struct step *step, struct workload *workload, struct arena *arena,
                          struct doc *document)
 {
@@ -104,7 +104,7 @@ void workload_rewrite(struct step *step, struct workload *workload, struct arena
 {
     const struct jobset *own = workload->own;
     if (!workload_is_bare(workload))
-        claim(arena, document, workload->jobset); /* whatever its user says of its owners */
+        claim(arena, document, workload->jobset); /* whatever owners its user gave */
     if (!workload_is_bare(workload) && spec->rjob_count != own->spec.rjob_count)
         prebuilt_release(step, workload);
     workload->generation += !spec_equal(doc_get(own->document, "spec"), doc_get(document, "spec"));
@@ -131,14 +131,14 @@ struct workload *workload_create(struct step *step, struct arena *arena, struct 
         struct jobset *jobset = step->jobs->jobsets.items[i];
         if (str_equal(jobset->namespace_, own->namespace_) && str_equal(prebuilt_name(jobset), own->name) &&
             !workload_of(step->admit, jobset->uid))
-            touch(step, jobset); /* it has waited for this one */
+            touch(step, jobset); /* it has waited for this Workload */
     }
     return workload;
 }
 
 /* --- does it ask for what the job asks for? --------------------------------------------------- */
 
-/* Quantities stand in their canonical form. */
+/* Whether both have the same amounts; quantities are in their canonical form. */
 static bool same_amounts(const struct doc *a, const struct doc *b, const char *which)
 {
     const struct doc *x = doc_path(a, "resources", which, NULL), *y = doc_path(b, "resources", which, NULL);
@@ -227,7 +227,7 @@ static void attach(struct step *step, struct workload *workload, struct jobset *
         workload_start(step, workload);
 }
 
-/* Why the job cannot have the Workload that it names; NULL: it can. */
+/* Returns why the job cannot take the Workload that it names; NULL: it can. */
 static const char *refusal(const struct workload *workload, const struct jobset *jobset)
 {
     char uid[UID_TEXT_MAX];
@@ -281,7 +281,7 @@ void prebuilt_release(struct step *step, struct workload *workload)
         workload_refresh(step, workload);
         workload_bind(step, workload);
         if (!jobset->gone)
-            touch(step, jobset); /* it waits for its Workload again */
+            touch(step, jobset); /* the job waits for its Workload again */
         step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
     }
     if (object_has_finalizer(own->document, FINALIZER_IN_USE)) {
@@ -314,7 +314,7 @@ void prebuilt_look(struct step *step, struct workload *workload)
         prebuilt_release(step, workload);
     }
     if (own->gone) {
-        CHECK(workload_is_bare(workload)); /* and goes with it */
+        CHECK(workload_is_bare(workload)); /* and is removed with it */
         return;
     }
     if (own->deleted_ns)

@@ -1,9 +1,9 @@
-/* preempt.c - victims for a workload that lacks quota or machines: candidates are taken out one by one until
- * it fits, then those that are not needed are given back (Kueue's "classic" preemption), simulated on the
- * quota tree and on the machines at once.
+/* preempt.c - victims for a workload that lacks quota or machines: candidates are taken out one by one
+ * until the workload fits, then those that are not needed are given back (Kueue's "classic" preemption),
+ * simulated on the quota tree and on the machines at once.
  *
- * Machines are asked as seldom as can be: once with every candidate, then by halving for the shortest row
- * that is enough, then for those that could be given back, as long as the trials of this step last.
+ * Trials on machines are rare, because they are expensive: one with every candidate, then a binary search
+ * for the shortest sufficient row, then those for giving back, while the trials of this step last.
  */
 #include "core/admit/internal.h"
 
@@ -13,7 +13,7 @@ enum { GIVE_BACK_TRIALS = 64 };
 
 static void move_one(struct search *search, const struct workload *victim, bool out);
 
-/* Pods of one group go together. */
+/* Takes out or puts back all Pods of a group together. */
 static void move_all(struct search *search, const struct workload *victim, bool out)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -28,7 +28,7 @@ static void move_machines(struct search *search, const struct workload *victim, 
     if (!search->step)
         return;
     const struct jobset *jobset = victim->jobset;
-    for (size_t i = 0; i < jobset->reserved_count; i++) { /* for those of its gangs whose turn is later */
+    for (size_t i = 0; i < jobset->reserved_count; i++) { /* for its gangs that are placed later */
         struct room kept = jobset->reserved[i];
         search->may_free_cpu_milli[kept.machine] += out ? kept.cpu_milli : -kept.cpu_milli;
         search->may_free_memory_bytes[kept.machine] += out ? kept.memory_bytes : -kept.memory_bytes;
@@ -89,7 +89,7 @@ bool search_fits_quota(const struct search *search, bool may_borrow)
     return true;
 }
 
-/* Fewer chips than it asks for are no room, wherever they are: there is nothing to search. */
+/* Whether enough chips are free. With fewer free chips than the request a search is pointless. */
 bool search_has_chips(const struct search *search)
 {
     const struct cluster *cluster = search->cluster;
@@ -125,7 +125,7 @@ struct giving {
     struct search *search;
     const victims *row;
     bool may_borrow;
-    bool room_anyway; /* machines do not lack: only quota is asked */
+    bool room_anyway; /* machines suffice anyway: only quota is checked */
     uint32_t trials;
     bool *stays;
 };
@@ -142,8 +142,8 @@ static bool still_fits(struct giving *giving)
     return search_fits_machines(giving->search, NULL);
 }
 
-/* Those in [first, end) that can stay, stay, the last ones first. What fits without all of them fits without
- * each: so many are asked for at once, and halves only where the whole is needed. */
+/* Gives back all of [first, end) that are not needed, the last ones first. If the workload fits without
+ * the whole range it fits without each of it, so ranges are tried as a whole and halved only if needed. */
 static void give_range(struct giving *giving, size_t first, size_t end)
 {
     if (first >= end)
@@ -180,7 +180,7 @@ void search_give_back(struct search *search, victims *row, bool may_borrow)
     giving.trials = GIVE_BACK_TRIALS;
     giving.room_anyway = fits_as_it_stands(search);
     giving.stays = ARENA_ARRAY(&search->arena, bool, row->len);
-    give_range(&giving, 0, row->len - 1); /* the last one taken was needed */
+    give_range(&giving, 0, row->len - 1); /* the last victim taken was needed */
     size_t kept = 0;
     for (size_t i = 0; i < row->len; i++)
         if (!giving.stays[i])
@@ -190,7 +190,7 @@ void search_give_back(struct search *search, victims *row, bool may_borrow)
 
 /* --- the classic search ----------------------------------------------------------------------- */
 
-/* Brings the world to that without the first `want` of the row, from that without the first `*have`. */
+/* Changes the simulated state from "the first `*have` of the row are out" to "the first `want` are out". */
 static void take_row(struct search *search, const victims *row, size_t *have, size_t want)
 {
     for (; *have < want; ++*have)
@@ -199,7 +199,7 @@ static void take_row(struct search *search, const victims *row, size_t *have, si
         search_give(search, row->items[--*have].workload);
 }
 
-/* The shortest row for which machines are found, at least `least` long; all of it is known to be enough. */
+/* Returns the length of the shortest sufficient row, at least `least`; the whole row is known to suffice. */
 static size_t shorten(struct search *search, const victims *row, size_t least)
 {
     size_t have = row->len, low = least, high = row->len;
@@ -215,10 +215,10 @@ static size_t shorten(struct search *search, const victims *row, size_t least)
     return low;
 }
 
-/* The victims of a row of candidates, taken out; none: nothing is. */
+/* Finds the victims in a row of candidates and leaves them taken out; an empty row: none help. */
 static bool search_row(struct search *search, const victims *candidates, bool may_borrow, victims *row)
 {
-    size_t enough = 0; /* first length at which quota fits, plus 1 */
+    size_t enough = 0; /* 1 + the first length at which quota fits */
     vec_clear(row);
     for (size_t i = 0; i < candidates->len; i++) {
         struct victim item = candidates->items[i];
@@ -251,8 +251,8 @@ static bool is_under_nominal(const struct search *search)
     return true;
 }
 
-/* Once with borrowing, once without: without it more candidates may go, but the preemptor's queue has to
- * stay within its own. The order of the two is Kueue's. */
+/* Tries once with borrowing and once without, in Kueue's order. Without borrowing more candidates may go,
+ * but the preemptor's queue has to stay within its own quota. */
 static bool classic_victims(struct search *search, const victims *candidates, victims *row)
 {
     const struct cluster_queue *queue = search->workload->queue;
@@ -279,7 +279,7 @@ static const char *in_words(const char *reason)
                                                       : "reclamation within the cohort while borrowing";
 }
 
-/* What it has is its preemptor's from now on. */
+/* Gives the victim's quota and machines to the preemptor. */
 static void give_to(struct step *step, const struct workload *preemptor, const struct victim *victim,
                     struct workload *workload)
 {
@@ -287,7 +287,7 @@ static void give_to(struct step *step, const struct workload *preemptor, const s
     uid_text(preemptor->uid, uid);
     uid_text(workload_owner_uid(preemptor), job_uid);
     if (workload->state == WORKLOAD_ADMITTED &&
-        !workload_is_bare(workload)) { /* else what it holds is free at once */
+        !workload_is_bare(workload)) { /* otherwise its quota and machines are free at once */
         workload_unbook(step->admit, workload);
         workload->given = workload->jobset->promised = true;
         workload->preemptor = preemptor->uid;
@@ -297,7 +297,7 @@ static void give_to(struct step *step, const struct workload *preemptor, const s
                            job_uid, in_words(victim->reason));
 }
 
-/* Returns how many are to end: of a group all. */
+/* Returns the number of evicted workloads: of a group, all. */
 static uint32_t evict_victim(struct step *step, const struct workload *preemptor, const struct victim *victim)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -313,7 +313,7 @@ static uint32_t evict_victim(struct step *step, const struct workload *preemptor
     }
     for (size_t i = 0; i < count; i++) {
         if (!may_be_taken(list[i]))
-            continue; /* it went with one before */
+            continue; /* evicted with an earlier member of its group */
         workload_evict(step, list[i], "Preempted",
                        "Preempted to accommodate a workload (UID: %s, JobUID: %s, " STR_FORMAT "/" STR_FORMAT
                        ") due to %s",
@@ -347,7 +347,7 @@ static void take_victims(struct search *search, struct workload *workload, const
     bool found = search_fits_machines(search, rooms);
     CHECK(found);
     for (size_t i = 0; i < chosen->len; i++)
-        search_give(search, chosen->items[i].workload); /* the search ends; now in earnest */
+        search_give(search, chosen->items[i].workload); /* ends the simulation; the real eviction follows */
     workload->preempted += (int32_t)chosen->len;
     for (size_t i = 0; i < chosen->len; i++)
         running += evict_victim(step, workload, &chosen->items[i]);
@@ -358,7 +358,7 @@ static void take_victims(struct search *search, struct workload *workload, const
     step->admit->acted = true;
 }
 
-/* Quota that lacks; where machines alone lack, all that it uses. */
+/* Finds the cells that lack quota, or all that it uses if only machines lack. */
 static void find_wanted(struct search *search)
 {
     bool some = false;

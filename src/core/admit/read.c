@@ -1,5 +1,5 @@
-/* read.c - the queue objects as a typed tree. Everything is read tolerantly: what a schema let through is
- * never an error here, at worst a queue that is inactive and says why. */
+/* read.c - the queue objects as a typed tree. Reading is tolerant: a document that a schema let through is
+ * never an error here, at worst an inactive queue with a message. */
 #include "base/units.h"
 #include "core/admit/internal.h"
 
@@ -7,7 +7,7 @@
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Indexes are kept in maps as pointers, one up so that none is NULL. */
+/* Indexes are stored in maps as pointers, plus one so that none is NULL. */
 static void *as_pointer(size_t index)
 {
     return (void *)(uintptr_t)(index + 1);
@@ -26,7 +26,7 @@ struct cluster_queue *tree_queue(const struct tree *tree, struct str name)
 struct local_queue *tree_local(const struct tree *tree, struct str namespace_, struct str name)
 {
     size_t low = 0, high = tree->local_count;
-    while (low < high) { /* they are visited in order of namespace and name */
+    while (low < high) { /* the objects come in order of namespace and name */
         size_t middle = (low + high) / 2;
         const struct object *object = tree->locals[middle].object;
         int order = str_compare(object->namespace_, namespace_);
@@ -160,7 +160,7 @@ static enum preempt_policy read_policy(const struct doc *doc, const char *key)
     return str_is(policy, "Any") ? PREEMPT_ANY : PREEMPT_NEVER;
 }
 
-/* The number of a flavour's resource in every node's cells. */
+/* Returns the index of a flavour's resource in every node's cells. */
 static uint32_t cell_number(struct reading *reading, struct str flavor, struct str resource)
 {
     struct tree *tree = reading->tree;
@@ -199,7 +199,7 @@ static void read_group(struct reading *reading, const struct doc *doc, struct re
         read_group_flavor(reading, doc_at(flavors, f), group, &group->flavors[f]);
 }
 
-/* Kueue's v1beta1 says `cohort`, v1beta2 `cohortName`. */
+/* Kueue's v1beta1 has `cohort`, v1beta2 `cohortName`. */
 static struct str cohort_of(const struct doc *spec)
 {
     struct str name = doc_str(doc_get(spec, "cohortName"), STR(""));
@@ -287,7 +287,7 @@ static void read_queue(void *context, const struct object *object)
 
 /* --- cohorts and quota ------------------------------------------------------------------------ */
 
-/* Cohorts need no object of their own: being named makes them. */
+/* A cohort needs no object of its own: a reference to it makes it. */
 static uint32_t cohort_node(struct tree *tree, struct str name)
 {
     void *found = str_map_get(&tree->cohort_names, name);
@@ -322,7 +322,7 @@ static void name_cohort(void *context, const struct object *object)
     }
 }
 
-/* A quantity in thousandths; false: malformed, negative or too large. */
+/* Reads a quantity in thousandths; false: malformed, negative or too large. */
 static bool read_milli(const struct doc *node, int64_t *ret_milli)
 {
     if (node->kind == DOC_INT) {
@@ -334,13 +334,13 @@ static bool read_milli(const struct doc *node, int64_t *ret_milli)
            quantity_parse_milli(node->text, ret_milli);
 }
 
-/* cpu counts in thousandths, everything else in whole units. */
+/* Reads an amount: cpu in thousandths, all other resources in whole units. */
 static int64_t read_amount(const struct doc *node, struct str resource, int64_t absent)
 {
     int64_t milli;
     if (!node || node->kind == DOC_NULL)
         return absent;
-    if (!read_milli(node, &milli)) /* beyond thousandths of int64_t: as good as endless */
+    if (!read_milli(node, &milli)) /* more thousandths than int64_t holds: as good as infinite */
         return QUOTA_MAX;
     int64_t amount = str_is(resource, "cpu") ? milli : milli / 1000 + (milli % 1000 > 0);
     return amount > QUOTA_MAX ? QUOTA_MAX : amount;
@@ -358,7 +358,7 @@ static void read_quotas(struct reading *reading, uint32_t node, const struct doc
                 struct str resource = doc_str(doc_get(item, "name"), STR(""));
                 uint32_t cell = cell_number(reading, doc_str(doc_get(flavor, "name"), STR("")), resource);
                 if (cell >= reading->tree->quota.cell_count)
-                    continue; /* a resource that the group does not cover */
+                    continue; /* the group does not cover the resource */
                 struct quota_cell *to = &reading->tree->quota.nodes[node].cells[cell];
                 to->nominal = read_amount(doc_get(item, "nominalQuota"), resource, 0);
                 to->borrowing = read_amount(doc_get(item, "borrowingLimit"), resource, QUOTA_NO_LIMIT);
@@ -433,13 +433,13 @@ static void read_tree(struct reading *reading)
 
 /* --- what is active --------------------------------------------------------------------------- */
 
-/* What keeps a queue from admitting anybody: every complaint is told, the first gives the reason. */
+/* The obstacles that make a queue inactive: its message has all of them, its reason is the first. */
 struct judging {
     struct cluster_queue *queue;
     struct buf text;
 };
 
-/* "references missing ResourceFlavor(s): a,b"; `names`: comma-separated. */
+/* Appends "references missing ResourceFlavor(s): a,b"; `names`: comma-separated. */
 static void complain(struct judging *judging, const char *reason, const char *what, struct str names)
 {
     if (!judging->text.len)
@@ -452,7 +452,7 @@ static void add_name(struct buf *names, struct str name)
     buf_printf(names, "%s" STR_FORMAT, names->len ? "," : "", STR_ARG(name));
 }
 
-/* Does an earlier group or flavour of the queue name it already? */
+/* Whether an earlier group or flavour of the queue has the same name. */
 static bool named_before(const struct cluster_queue *queue, size_t group, size_t flavor)
 {
     struct str name = queue->groups[group].flavors[flavor].name;
@@ -491,7 +491,7 @@ static void judge_topologies(struct judging *judging)
     }
 }
 
-/* A queue that asks for a check that nobody can answer lets nobody pass, rather than everybody. */
+/* A queue with a check that no controller answers is inactive, rather than open to all. */
 static void judge_checks(struct judging *judging)
 {
     const struct cluster_queue *queue = judging->queue;

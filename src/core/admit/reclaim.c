@@ -1,9 +1,11 @@
-/* reclaim.c - quota that is given back while a workload runs (Kueue's reclaimablePods): of Jobs of a JobSet
- * that have succeeded, of a batch Job that has fewer completions left than tasks, and what others say of it.
+/* reclaim.c - quota that a running workload gives back (Kueue's reclaimablePods): of succeeded Jobs of a
+ * JobSet, of a batch Job with fewer completions left than tasks, and of Pods that other controllers
+ * report.
  */
 #include "core/admit/internal.h"
 
-/* Indexes of an Indexed Job that will not run again; else Pods that have succeeded. */
+/* Returns how many indexes of an Indexed Job will not run again; of other Jobs, how many Pods have
+ * succeeded. */
 static int32_t ended_count(const struct job *job)
 {
     int32_t ended = 0;
@@ -31,7 +33,7 @@ static int32_t done_of(const struct jobset *jobset, size_t rjob)
                           : 0;
 }
 
-/* Takes what more is done of each PodSet ([rjob_count]); what was given back is not taken again. */
+/* Books the ended tasks of each PodSet ([rjob_count]); quota once given back is not taken again. */
 static void take_done(struct step *step, struct workload *workload, const int32_t *done)
 {
     size_t count = workload->jobset->spec.rjob_count;

@@ -1,4 +1,4 @@
-/* status.c - what ClusterQueues, LocalQueues and Cohorts show of the workloads in them. */
+/* status.c - the status of ClusterQueues, LocalQueues and Cohorts: numbers of the workloads in them. */
 #include "core/admit/internal.h"
 
 #include <stdlib.h>
@@ -51,7 +51,8 @@ bool queue_status(const struct admit *admit, const struct object *object,
 
 /* --- usage ------------------------------------------------------------------------------------ */
 
-/* What it has, as its user sees it: a victim has its quota until it has ended, its preemptor none before. */
+/* Returns its usage as its user sees it: a victim has its quota until it has ended, its preemptor has none
+ * before. */
 static int64_t usage_in(const struct workload *workload, uint32_t cell)
 {
     if (workload->state == WORKLOAD_HOLDING && !workload_holds(workload, WORKLOAD_QUOTA_RESERVED))
@@ -118,7 +119,7 @@ static uint64_t hash_cells(const struct tree *tree, const struct cluster_queue *
     return hash;
 }
 
-/* A LocalQueue's usage is part of its ClusterQueue's: that changes with it. */
+/* A LocalQueue's usage is part of its ClusterQueue's, so both change together. */
 static struct queue_shown now_shown(const struct tree *tree, const struct object *object,
                                     const struct cluster_queue *queue, const struct queue_counts *counts,
                                     bool active, const char *reason, struct str message)
@@ -140,7 +141,7 @@ static int by_uid(const void *a, const void *b)
     return x->uid < y->uid ? -1 : x->uid > y->uid;
 }
 
-/* As of now, by uid. */
+/* Collects the present status of all queues, by uid. */
 static void collect(const struct admit *admit, shown_list *list)
 {
     const struct tree *tree = &admit->tree;
@@ -180,10 +181,10 @@ void status_publish(struct step *step)
             object_touch(step, object);
     }
     replace_shown(admit, &list);
-    admit->tree.versions = tree_versions(step->objects); /* being told of is no change */
+    admit->tree.versions = tree_versions(step->objects); /* telling watchers does not count as a change */
 }
 
-/* The times were read (save.c); what was shown is what is. */
+/* Called when the times are restored (snapshot_admit.c): marks the present status as shown. */
 void status_restore(struct admit *admit)
 {
     shown_list list = {0};

@@ -1,6 +1,6 @@
-/* updates.c - podSetUpdates: what those who answer AdmissionChecks add to the Pods of a Workload. Kueue
- * merges them into the templates after what its flavours say; a key that is there with another value is a
- * conflict, and the Workload can never start (kubernetes-sigs/kueue, pkg/podset).
+/* updates.c - podSetUpdates: what the answers to AdmissionChecks add to the Pods of a Workload. Kueue
+ * merges them into the templates after its flavours' terms; a key with two different values is a conflict,
+ * and the Workload can never start (kubernetes-sigs/kueue, pkg/podset).
  */
 #include "core/admit/internal.h"
 
@@ -47,7 +47,7 @@ static bool has_podset(const struct workload *workload, struct str name)
     return known;
 }
 
-/* A group's are its roles. */
+/* The PodSets of a group are its roles. */
 static size_t shown_podsets(const struct workload *workload)
 {
     const struct workload *const *members;

@@ -1,4 +1,4 @@
-/* victims.c - who may be preempted for a workload, and in which order (Kueue, "Preemption"). */
+/* victims.c - the workloads that may be preempted for another, and their order (Kueue, "Preemption"). */
 #include "core/admit/internal.h"
 
 #include <stdlib.h>
@@ -37,7 +37,8 @@ static bool policy_allows(enum preempt_policy policy, const struct workload *pre
            (policy == PREEMPT_LOWER_OR_NEWER && newer);
 }
 
-/* One that has just begun is left alone for a while, so that it gets something done. */
+/* Whether the candidate began so recently that it is left alone for a while, so that it makes some
+ * progress. */
 static bool is_protected(struct search *search, const struct workload *victim)
 {
     if (victim->state == WORKLOAD_HOLDING)
@@ -50,14 +51,14 @@ static bool is_protected(struct search *search, const struct workload *victim)
     return true;
 }
 
-/* It runs, or has quota and waits for checks alone. */
+/* Whether the workload runs, or has quota and waits only for checks. */
 bool may_be_taken(const struct workload *victim)
 {
     return victim->state == WORKLOAD_ADMITTED ||
            (victim->state == WORKLOAD_HOLDING && workload_holds(victim, WORKLOAD_QUOTA_RESERVED));
 }
 
-/* Of a group the first stands for all. */
+/* The first member stands for its whole group. */
 static bool stands_for_all(const struct workload *victim)
 {
     for (size_t i = 0; victim->group && i < victim->group->members.len; i++)
@@ -73,15 +74,15 @@ static int64_t since_ns(const struct workload *victim)
 
 /* --- candidates of the cohort ----------------------------------------------------------------- */
 
-/* What lies between the preemptor's queue and its root. */
+/* The nodes between the preemptor's queue and its root. */
 struct ancestry {
     uint32_t nodes[QUOTA_DEPTH_MAX + 1];
     bool ours[QUOTA_DEPTH_MAX + 1]; /* borrowers below it hold quota that is nearer to the preemptor */
     size_t count;
 };
 
-/* As soon as a queue or cohort covers the whole request with its own quota, borrowers farther away hold what
- * belongs to it (Kueue's "hierarchical advantage"). */
+/* Once a queue or cohort covers the whole request with its own quota, more distant borrowers hold quota
+ * that belongs to it (Kueue's "hierarchical advantage"). */
 static struct ancestry find_ancestry(struct search *search)
 {
     struct ancestry ancestry = {0};
@@ -102,7 +103,7 @@ static struct ancestry find_ancestry(struct search *search)
     return ancestry;
 }
 
-/* The index of the lowest cohort above both queues; ancestry->count: there is none. */
+/* Returns the index of the lowest cohort above both queues; ancestry->count: there is none. */
 static size_t common_with(const struct search *search, const struct ancestry *ancestry,
                           const struct cluster_queue *queue)
 {
@@ -168,13 +169,13 @@ static void add_from(struct search *search, const struct ancestry *ancestry,
     }
 }
 
-/* Those that hold the preemptor's quota first, then other queues', then its own queue's. */
+/* Ranks the holders of the preemptor's quota first, then other queues, then its own queue. */
 static int rank(const struct victim *victim)
 {
     return victim->tie == VICTIM_BELOW_OURS ? 0 : victim->tie == VICTIM_OWN_QUEUE ? 2 : 1;
 }
 
-/* Within a rank the lowest priority, then the newest. */
+/* Within a rank: the lowest priority, then the newest. */
 int victims_compare(const void *a, const void *b)
 {
     const struct victim *x = a, *y = b;

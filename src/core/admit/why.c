@@ -1,4 +1,4 @@
-/* why.c - quota that lacks, in numbers. (Machines that lack are said by sched/place_why.c.) */
+/* why.c - missing quota, in numbers. (sched/place_why.c describes missing machines.) */
 #include "core/admit/internal.h"
 
 void amount_format(struct buf *out, struct str resource, int64_t amount)
@@ -25,7 +25,7 @@ static int64_t not_negative(int64_t value)
     return value > 0 ? value : 0;
 }
 
-/* "ClusterQueue team-a: google.com/tpu in flavor v5e: needs 64, 48 of 128 free, may borrow 0" */
+/* Appends "ClusterQueue team-a: google.com/tpu in flavor v5e: needs 64, 48 of 128 free, may borrow 0". */
 void why_quota(const struct admit *admit, const struct cluster_queue *queue, uint32_t cell, int64_t needs,
                struct buf *out)
 {

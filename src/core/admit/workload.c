@@ -1,4 +1,4 @@
-/* workload.c - the Workload of a managed JobSet: its name, what it asks for, its conditions. */
+/* workload.c - the Workload of a managed JobSet: its name, its requests, its conditions. */
 #include "core/admit/internal.h"
 
 #include "base/hash.h"
@@ -73,8 +73,8 @@ const char *workload_reason(struct str reason)
     return "Pending";
 }
 
-/* Whoever else manages the JobSet (MultiKueue, say) admits it too. A Pod that was made without the gate runs
- * already. */
+/* A JobSet with another manager (MultiKueue, say) is admitted by that one. A Pod made without the gate
+ * runs already. */
 bool jobset_managed(const struct jobset *jobset)
 {
     struct str by = jobset->spec.managed_by;
@@ -118,7 +118,7 @@ static int32_t least_of(const struct jobset *jobset, int32_t count)
     return (int32_t)least;
 }
 
-/* Its name in the Workload that its user wrote, else in the job. */
+/* Returns the PodSet's name in the user-made Workload, else in the job. */
 static struct str podset_name(const struct jobset *jobset, const struct jobset *own, size_t r)
 {
     if (own)
@@ -149,7 +149,7 @@ struct podset *podsets_make(const struct jobset *jobset, const struct jobset *ow
     return podsets;
 }
 
-/* Flavours and counts of what was assigned before stay with the podset of the same place. */
+/* Carries over the assigned flavours and counts to the podset of the same index. */
 static void keep_assigned(const struct podset *old, struct podset *podsets, size_t count)
 {
     for (size_t r = 0; old && r < count; r++) {
@@ -171,7 +171,7 @@ static uint64_t hash_labels(uint64_t seed, const struct labels *labels)
     return seed;
 }
 
-/* Whatever decides whether it fits: where one does not, its likes do not either. */
+/* Hashes everything that decides whether it fits: if one workload does not fit, none of equal hash does. */
 static uint64_t shape_of(const struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
@@ -205,7 +205,8 @@ static int64_t class_value(const struct object *class)
     return value ? doc_int(value, 0) : doc_int(doc_path(class->document, "spec", "value", NULL), 0);
 }
 
-/* The WorkloadPriorityClass of its label, else the first priority class of its pods. */
+/* Returns the value of the WorkloadPriorityClass in its label, else of the first priority class of its
+ * pods. */
 static int32_t priority_of(const struct step *step, const struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
@@ -269,7 +270,7 @@ static const char *owner_word(const struct jobset *jobset)
 
 enum { NAME_HASH_CHARS = 5 };
 
-/* Kueue's: of the owner's kind, group, name and uid. */
+/* Computes Kueue's name suffix, from the owner's kind, group, name and uid. */
 static void name_hash(const struct workload *workload, char ret_hash[NAME_HASH_CHARS + 1])
 {
     static const char *const kinds[] = {
@@ -296,7 +297,7 @@ static void set_name(struct workload *workload)
     if (workload->own)
         buf_add_str(&text, workload->own->key);
     else if (workload->group)
-        buf_add_str(&text, buf_str(&workload->group->key)); /* all of a group are shown as one */
+        buf_add_str(&text, buf_str(&workload->group->key)); /* all members of a group share one name */
     else
         buf_printf(&text, STR_FORMAT "/%s-" STR_FORMAT "-%s", STR_ARG(jobset->namespace_), owner_word(jobset),
                    STR_ARG(jobset->name), suffix);
@@ -359,7 +360,7 @@ void workload_free(struct workload *workload)
     mem_free(workload);
 }
 
-/* Its JobSet is gone. */
+/* Removes the Workload of a JobSet that is gone. */
 void workload_remove(struct step *step, struct workload *workload)
 {
     struct admit *admit = step->admit;
@@ -384,7 +385,7 @@ void workload_remove(struct step *step, struct workload *workload)
     struct pod_group *left = group_leave(admit, workload);
     group_form(step, left);
     if (left)
-        left->told_seq = 0; /* what was told may have named the one that goes */
+        left->told_seq = 0; /* watchers may have been told of the removed member */
     if (left)
         step_changed(step, CHANGE_MODIFIED, ref_workload(left->members.items[0]));
     else
@@ -441,12 +442,12 @@ bool workload_condition_set(struct step *step, struct workload *workload, enum w
     CHECK((unsigned)kind < WORKLOAD_CONDITIONS && reason && reason[0]);
     struct workload_condition *condition = &workload->conditions[kind];
     struct buf text = {0};
-    reason = workload_reason(str_from(reason)); /* equal ones are the same */
+    reason = workload_reason(str_from(reason)); /* equal reasons are one static string */
     va_list args;
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
-    if (text.len > 1024) { /* Kueue's limit is 32 KiB; a list of a thousand machines helps nobody */
+    if (text.len > 1024) { /* Kueue's limit is 32 KiB, but a list of a thousand machines is useless */
         text.len = 1021;
         buf_printf(&text, "...");
     }
@@ -535,7 +536,7 @@ const struct workload *workload_find(const struct admit *admit, struct str names
     mem_copy(key + namespace_.len + 1, name.data, name.len);
     struct str whole = {key, namespace_.len + 1 + name.len};
     const struct pod_group *group = str_map_get(&admit->groups, whole);
-    return group ? workload_face(group->members.items[0]) : str_map_get(&admit->by_name, whole);
+    return group ? workload_representative(group->members.items[0]) : str_map_get(&admit->by_name, whole);
 }
 
 const struct workload *workload_of(const struct admit *admit, obj_id jobset)

@@ -1,6 +1,6 @@
-/* face.c - the one Workload that the API shows for the Pods of a group (Kueue has one: its PodSets are the
- * roles of the group, Pods of equal shape). Each Pod's own Workload stays what decides; here they are seen as
- * one.
+/* group_view.c - the one Workload that the API shows for the Pods of a group, as Kueue has one: its PodSets
+ * are the roles of the group, Pods of equal shape. Decisions are made on each Pod's own Workload; the
+ * functions here present them as one.
  */
 #include "core/admit/internal.h"
 
@@ -9,8 +9,9 @@
 
 /* --- which stands for all ---------------------------------------------------------------------- */
 
-/* The group is where most of it is: one that is not ready keeps it from being ready. */
-static int rank(const struct workload *member)
+/* The member with the highest rank stands for the group: of the most advanced state, and in that state one
+ * that is not ready, so that the group is not ready either, or the gang's leader. */
+static int member_rank(const struct workload *member)
 {
     static const int ranks[WORKLOAD_STATES] = {
         [WORKLOAD_FINISHED] = 0, [WORKLOAD_PENDING] = 2,  [WORKLOAD_HOLDING] = 4,
@@ -20,14 +21,14 @@ static int rank(const struct workload *member)
     return ranks[member->state] + (unready || member->leader == member);
 }
 
-const struct workload *workload_face(const struct workload *workload)
+const struct workload *workload_representative(const struct workload *workload)
 {
     const struct pod_group *group = workload->group;
-    const struct workload *face = workload;
+    const struct workload *chosen = workload;
     for (size_t i = 0; group && i < group->members.len; i++)
-        if (i == 0 || rank(group->members.items[i]) > rank(face))
-            face = group->members.items[i];
-    return face;
+        if (i == 0 || member_rank(group->members.items[i]) > member_rank(chosen))
+            chosen = group->members.items[i];
+    return chosen;
 }
 
 bool workload_was_told(const struct workload *workload, uint64_t seq)
@@ -110,8 +111,8 @@ static void add_part(struct buf *text, const struct doc *object, const char *key
         json_write(text, part);
 }
 
-/* What makes a difference to who admits and places it: kubernetes-sigs/kueue, pkg/controller/jobs/pod, "role
- * hash". The digits are our own. */
+/* Names the role after the Pod's fields that matter to admission and placement: kubernetes-sigs/kueue,
+ * pkg/controller/jobs/pod, "role hash". The digits are our own. */
 void group_name_role(struct workload *member)
 {
     static const char *const parts[] = {"nodeSelector",      "affinity", "tolerations",
