@@ -62,7 +62,7 @@ const struct end_fault *end_faults_find(const struct end_faults *faults, const s
     return NULL;
 }
 
-/* Does `a` say less than `b`? */
+/* Whether `a` is the weaker evidence, which makes room for `b`. */
 static bool is_weaker(const struct end_fault *a, const struct end_fault *b)
 {
     if (end_fault_is_ordered(a) != end_fault_is_ordered(b))
@@ -72,7 +72,8 @@ static bool is_weaker(const struct end_fault *a, const struct end_fault *b)
     return a->last_ns < b->last_ns;
 }
 
-/* Its code on several chips at once is the program's doing: it is so of the earlier ones too. */
+/* A code on several chips at once is the program's doing, so earlier occurrences of it become software as
+ * well. */
 static void share_software(struct end_faults *faults, const struct end_fault *found)
 {
     for (size_t i = 0; found->software && i < faults->count; i++)
@@ -127,7 +128,7 @@ struct search {
     size_t count;
 };
 
-/* Somebody did it on purpose, so shortly before the end that there is no doubt. */
+/* Whether a deliberate act shortly before the end explains it beyond doubt. */
 static bool explains_at_once(const struct search *search, const struct end_fault *found)
 {
     return end_fault_is_ordered(found) && found->last_ns >= search->end_ns - ATTRIBUTE_ORDERED_NS;
@@ -171,7 +172,8 @@ static void find_worst(struct search *search, const struct end_faults *faults, s
 
 /* --- clues ---------------------------------------------------------------------------------------------- */
 
-/* The exception of "ValueError: text"; else all of the line is left out of the comparison. */
+/* Returns the type of an exception, of "ValueError: text"; of other clues nothing, so that their lines are
+ * not compared. */
 static struct str type_of(const struct end_clue *clue)
 {
     struct str line = str_from(clue->line), head = line, rest;
@@ -180,7 +182,7 @@ static struct str type_of(const struct end_clue *clue)
     return str_cut(line, ':', &head, &rest) ? head : line;
 }
 
-/* Does `a` explain more than `b`? */
+/* Whether `a` explains more than `b`. */
 static bool is_heavier(const struct end_clue *a, const struct end_clue *b)
 {
     enum clue_class a_class = clue_class_of(a->kind), b_class = clue_class_of(b->kind);
@@ -195,7 +197,7 @@ static bool is_heavier(const struct end_clue *a, const struct end_clue *b)
     return a->rank < b->rank;
 }
 
-/* Of ranks whose loss was not finite: had the clue's rank it first? */
+/* Among ranks whose loss was not finite, the one with the lowest step was the first. */
 static bool was_first(const struct end_clue *clue, const struct end_clue *known)
 {
     return clue->kind == CLUE_NUMERIC &&
@@ -209,7 +211,7 @@ static void join(struct end_clue *known, const struct end_clue *clue)
         strcmp(known->machine, clue->machine) != 0 && clue->at_ns - known->at_ns <= SOFTWARE_WINDOW_NS;
     if (!was_first(clue, known) && (!known->stopped || clue->stopped))
         return;
-    uint32_t tasks = known->tasks; /* one that ended by itself says more */
+    uint32_t tasks = known->tasks; /* a task that ended by itself says more than one that was stopped */
     bool many = known->many;
     *known = *clue;
     known->tasks = tasks;

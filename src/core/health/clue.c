@@ -1,4 +1,4 @@
-/* clue.c - the kinds of clues, their lines, and what an exit says. */
+/* clue.c - the kinds of clues, their lines, and the clue in an exit status. */
 #include "core/health/clue.h"
 
 #include "base/check.h"
@@ -49,7 +49,7 @@ void clue_cause(enum clue_kind kind, struct buf *out)
     buf_printf(out, kind == CLUE_NUMERIC ? "numeric/%s" : "task/%s", clue_name(kind));
 }
 
-/* The number behind the first "step" or "iter", with no other word between. */
+/* Returns the number behind the first "step" or "iter" that no other word separates from it. */
 int64_t clue_numeric_step(struct str line)
 {
     static const char *const words[] = {"step", "Step", "iter", "Iter"};

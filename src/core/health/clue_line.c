@@ -1,4 +1,4 @@
-/* clue_line.c - how a line of a log is said: by whom, at what level, and whether its program goes on. */
+/* clue_line.c - the form of a log line: its writer, its level, and whether the program goes on after it. */
 #include "base/check.h"
 #include "core/health/clue_rules.h"
 
@@ -37,7 +37,7 @@ static bool has_any_case(struct str line, const char *phrase)
     return false;
 }
 
-/* As a word of its own. */
+/* Whether the line holds `word` as a word of its own. */
 static bool has_word(struct str line, const char *word)
 {
     size_t len = strlen(word);
@@ -124,7 +124,7 @@ static bool is_one_of(struct str word, const char *const *words)
     return false;
 }
 
-/* What stands behind the name of a loss: ": nan", "=inf", " is NaN", "': 2.3". */
+/* Reads the value behind the name of a loss: ": nan", "=inf", " is NaN", "': 2.3". */
 static enum clue_loss value_behind(struct str text)
 {
     static const char *const between[] = {"is", "was", "became", "value", "in", NULL};
@@ -160,7 +160,7 @@ enum clue_loss clue_line_loss(struct str line)
 
 /* --- names of exceptions -------------------------------------------------------------------------------- */
 
-/* The dotted name at the beginning of the text, which ends there or before ':'; empty: there is none.
+/* Returns the dotted name that begins the text and ends with it or before ':'; empty: there is none.
  * *ret_last: its last part. */
 static struct str dotted_name(struct str text, struct str *ret_last)
 {
@@ -201,7 +201,7 @@ bool clue_line_is_bare_exception(struct str text)
 
 /* --- heads ---------------------------------------------------------------------------------------------- */
 
-/* The length of "NAME<digits>" in brackets and what follows it: "[rank3]:". 0: it is none. */
+/* Returns the length of a label "NAME<digits>" in brackets with its separator, as in "[rank3]:"; 0: none. */
 static size_t label_len(struct str line, const char *name)
 {
     size_t at = strlen(name);

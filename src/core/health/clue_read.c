@@ -1,10 +1,10 @@
-/* clue_read.c - the end of a log as clues. Each line becomes a finding: what it means, how it was said
- * (enum clue_force) and by whom. At the end one root is chosen.
+/* clue_read.c - the end of a log as clues. Each line becomes a finding: its meaning, its form (enum
+ * clue_force) and its writer. At the end one root is chosen.
  *
- * The last exception of a writer is the one that ended it: earlier ones were caught. What a line
- * only mentions counts where nothing ended, and names of signals and a launcher's summaries where nothing
- * else was said. Standard output and standard error may reach the log in another order than they were
- * written, so mentions are judged without regard to their place. */
+ * The last exception of a writer is the one that ended it: earlier ones were caught. A mere mention counts
+ * if no line shows an end; names of signals and a launcher's summaries count if no other line says
+ * anything. Standard output and standard error may reach the log in another order than they were written
+ * in, so mentions are judged regardless of their place. */
 #include "base/check.h"
 #include "core/health/clue_rules.h"
 
@@ -15,12 +15,12 @@ struct finding {
     enum clue_force force;
     bool exception;
     struct str writer, line;
-    uint32_t at, progress; /* lines before it, and those among them that reported steps */
+    uint32_t at, progress; /* number of lines before it, and of those that reported steps */
 };
 
-/* A traceback that is being read. */
+/* A traceback while it is read. */
 struct trace {
-    struct str prefix; /* what stands before each of its lines; of variable ones only the length holds */
+    struct str prefix; /* the text before each of its lines; only the length counts if the text varies */
     bool inside, variable, frames;
     bool weak, ignored; /* a line before it says that the exception was caught */
     bool chained;       /* the next traceback continues it */
@@ -46,7 +46,7 @@ static bool is_root(enum clue_kind kind)
     return kind != CLUE_NONE && clue_class_of(kind) == CLUE_IS_ROOT;
 }
 
-/* Findings that are alike become one, with the later line: it is nearer to the end. */
+/* Keeps a finding. Equal findings become one, at the later line, which is nearer to the end. */
 static struct finding *keep(struct reading *reading, struct finding finding)
 {
     size_t place = 0;
@@ -94,7 +94,7 @@ static bool begins_trace(struct reading *reading, struct str line)
     if (!at)
         return false;
     struct str prefix = {line.data, (size_t)(at - line.data)};
-    if (str_ends(prefix, STR("Exception Group "))) /* its parts have tracebacks of their own */
+    if (str_ends(prefix, STR("Exception Group "))) /* the parts of a group have tracebacks of their own */
         return true;
     if (str_ends(prefix, STR("Original ")))
         prefix.len -= strlen("Original ");
@@ -112,8 +112,8 @@ static bool begins_trace(struct reading *reading, struct str line)
     return true;
 }
 
-/* The exception at a traceback's end. One that only says what a peer's end did to it is a symptom, also when
- * another was raised because of it; a root stays one, whatever was raised while it was handled. */
+/* Takes the exception that ends a traceback. An exception that only reports a peer's end is a symptom,
+ * also if another was raised because of it; a root stays one, whatever was raised while it was handled. */
 static void end_trace(struct reading *reading, struct trace *trace, struct str text)
 {
     const struct clue_rule *rule = clue_rule_of(text);
@@ -150,8 +150,8 @@ static bool is_chain(struct str line)
            clue_line_has(line, "The above exception was the direct cause");
 }
 
-/* What the line says behind the prefix of the traceback; false: it belongs to others. The first frame shows
- * whether the prefix stands before each line, before the first alone, or with another time each. */
+/* Removes the traceback's prefix from the line; false: the line has another writer. The first frame shows
+ * whether the prefix precedes each line, or only the first, or varies in its time. */
 static bool cut_prefix(struct trace *trace, struct str line, struct str *ret_text)
 {
     size_t len = trace->prefix.len;
@@ -169,7 +169,7 @@ static bool cut_prefix(struct trace *trace, struct str line, struct str *ret_tex
     return true;
 }
 
-/* True: the line is one of a traceback. */
+/* Takes a line that belongs to a traceback; false: it belongs to none. */
 static bool read_traces(struct reading *reading, struct str line)
 {
     struct trace *best = NULL;
@@ -213,7 +213,7 @@ static bool is_killed(struct str text)
            clue_line_has(text, " Killed  ");
 }
 
-/* Heads of lines that are written at a death, whatever their reason. */
+/* Whether the line opens a message that is written only at a death, whatever its reason. */
 static bool is_last_word(struct str text)
 {
     return str_starts(text, STR("terminate called")) || str_starts(text, STR("Exception in thread \"")) ||
@@ -221,7 +221,7 @@ static bool is_last_word(struct str text)
            clue_line_has(text, "' panicked at ") || clue_line_is_fatal(text);
 }
 
-/* "  what():  text" behind "terminate called": the reason says what it is. */
+/* Takes "  what():  text" behind "terminate called": the text is the reason. */
 static bool read_what(struct reading *reading, struct str text)
 {
     if (reading->at >= reading->thrown_until || !str_starts(text, STR("what():")))
@@ -311,13 +311,14 @@ static void read_line(struct reading *reading, struct str line)
 
 /* --- the choice ----------------------------------------------------------------------------------------- */
 
-/* Are both of one process? In logs of PyTorch's ranks only the exception that ends a rank has its prefix. */
+/* Whether both findings have one writer. In logs of PyTorch's ranks, only the exception that ends a rank
+ * has its prefix. */
 static bool same_writer(const struct finding *early, const struct finding *late)
 {
     return str_equal(early->writer, late->writer) || early->writer.len == 0;
 }
 
-/* Did it happen after the finding, so that the finding did not end the process? */
+/* Whether the process still ran after the finding, which therefore did not end it. */
 static bool outlives(const struct finding *late, const struct finding *early)
 {
     if (late->force != FORCE_ENDS || !late->exception || late->at <= early->at || !same_writer(early, late))
@@ -330,8 +331,8 @@ static bool is_of_machine(enum clue_kind kind)
     return kind == CLUE_CHIP_BROKEN || kind == CLUE_CHIP_MISSING || kind == CLUE_DRIVER;
 }
 
-/* Does what `other` says leave the mention as it is? A broken chip explains the errors of its driver, and
- * what peers see of it. */
+/* Whether the mention stands in spite of `other`. A broken chip explains its driver's errors and its
+ * peers' symptoms, so such a mention stands. */
 static bool leaves_mention(const struct finding *mention, const struct finding *other)
 {
     if (other->force != FORCE_ENDS)
@@ -340,7 +341,7 @@ static bool leaves_mention(const struct finding *mention, const struct finding *
     return is_of_machine(mention->kind) && chip;
 }
 
-/* Is the root explained by another finding, or was it survived? */
+/* Whether another finding explains the root, or shows that the process survived it. */
 static bool is_refuted(const struct finding *root, const struct finding *other)
 {
     switch (root->force) {
@@ -360,7 +361,7 @@ static bool is_refuted(const struct finding *root, const struct finding *other)
 
 static bool stands(const struct reading *reading, const struct finding *finding)
 {
-    if (!is_root(finding->kind)) /* what merely was mentioned before further steps is over */
+    if (!is_root(finding->kind)) /* a mention before further steps was survived */
         return finding->force != FORCE_SAID || finding->progress == reading->progress;
     for (size_t i = 0; i < reading->count; i++) {
         const struct finding *other = &reading->findings[i];

@@ -1,5 +1,5 @@
-/* clue_rules.c - the table. Of two rules the earlier wins, so the narrower stands first: an NCCL error that
- * carries a cause of its own before NCCL errors in general, a full /dev/shm before full disks. */
+/* clue_rules.c - the table. Of two rules the earlier wins, so the narrower one comes first: an NCCL error
+ * that carries its own cause before NCCL errors in general, a full /dev/shm before full disks. */
 #include "core/health/clue_rules.h"
 
 #define ENDS(text, kind)                                                                                     \
@@ -93,7 +93,7 @@ static const struct clue_rule rules[] = {
     SAID("on-finite loss", NUMERIC),
     SAID("onfinite loss", NUMERIC),
 
-    /* The kernel and those that watch memory. */
+    /* The kernel, and daemons that watch memory. */
     ENDS("Out of memory: Kill", OOM),
     ENDS("out of memory: Kill", OOM),
     ENDS("invoked oom-killer", OOM),

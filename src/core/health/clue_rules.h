@@ -1,4 +1,4 @@
-/* clue_rules.h - what single lines of a log mean (private to clue_*.c): a table of phrases, and how much a
+/* clue_rules.h - the meaning of single log lines (private to clue_*.c): a table of phrases, and how much a
  * line that holds one says about the end of its process. */
 #ifndef PHX_CORE_HEALTH_CLUE_RULES_H
 #define PHX_CORE_HEALTH_CLUE_RULES_H
@@ -6,7 +6,7 @@
 #include "core/health/clue.h"
 
 enum clue_force {
-    FORCE_ECHO, /* that a process died, not why: a signal's name, a launcher's status of a child */
+    FORCE_ECHO, /* a process died, but not why: a signal's name, a launcher's status of a child */
     FORCE_SAID, /* a mention: the program may have survived it */
     FORCE_ENDS, /* printed at a death only */
 };
@@ -17,28 +17,29 @@ struct clue_rule {
     enum clue_force force;
 };
 
-/* The first rule of the table that the line matches; NULL: none. */
+/* Returns the table's first rule that matches the line; NULL: none. */
 const struct clue_rule *clue_rule_of(struct str line);
 bool clue_line_has(struct str line, const char *phrase);
-/* Does the line itself say that its program goes on: by a retry or fallback; or also by its level, as a
- * warning does? */
+/* Whether the line itself says that its program goes on: by a retry or a fallback, or also by its level,
+ * such as a warning. */
 bool clue_line_retries(struct str line);
 bool clue_line_is_survived(struct str line);
-/* Does glog call it fatal: a failed check, after which it aborts? */
+/* Whether the line is a fatal one of glog: a failed check, after which the process aborts. */
 bool clue_line_is_fatal(struct str line);
-/* Does the line say that a loss is no number or infinite, or a finite one? */
+/* Whether the line reports a loss, and whether that loss is finite. */
 enum clue_loss { LOSS_NONE, LOSS_FINITE, LOSS_NOT_FINITE };
 enum clue_loss clue_line_loss(struct str line);
-/* Does it report steps, as training loops do? */
+/* Whether the line reports a step, as training loops do. */
 bool clue_line_is_progress(struct str line);
-/* "ValueError: text", "package.Error", "KeyError": the name of a class of exceptions, alone or before ':'. */
+/* Whether the text begins with the name of an exception class, alone or before ':': "ValueError: text",
+ * "package.Error", "KeyError". */
 bool clue_line_is_exception(struct str text);
-/* The same for lines that stand alone, without a traceback before them: names that end as exceptions do. */
+/* The same for lines without a traceback before them: only names that end as exceptions do. */
 bool clue_line_is_bare_exception(struct str text);
-/* Cuts what launchers put before each line of a rank ("[rank3]: ", "[default0]:", "3: ", "(Worker pid=7)");
- * returns what was cut, empty: nothing. */
+/* Removes the prefix that launchers put before each line of a rank ("[rank3]: ", "[default0]:", "3: ",
+ * "(Worker pid=7)"); returns the prefix, empty if there is none. */
 struct str clue_cut_writer(struct str *line);
-/* The text behind a time and a log level ("2026-01-01 12:00:00,000 - ERROR - ", "ERROR:root:"). */
+/* Returns the text behind a time and a log level ("2026-01-01 12:00:00,000 - ERROR - ", "ERROR:root:"). */
 struct str clue_skip_head(struct str line);
 
 #endif

@@ -1,4 +1,4 @@
-/* fault.c - what signals, people and timers do to one fault. */
+/* fault.c - how signals, people and timers change one fault. */
 #include "core/health/internal.h"
 #include "core/health/sender.h"
 
@@ -25,10 +25,10 @@ bool fault_is_on_purpose(struct str code)
 
 bool health_on_purpose(const struct health *health, struct str machine, int64_t now_ns)
 {
-    const struct ward *ward = str_map_get(&health->wards, machine);
-    if (!ward)
+    const struct machine_faults *at_machine = str_map_get(&health->by_machine, machine);
+    if (!at_machine)
         return false;
-    list_for_each(node, &ward->faults)
+    list_for_each(node, &at_machine->faults)
     {
         const struct fault *fault = container_of(node, struct fault, on_machine);
         if (fault_is_on_purpose(fault->code) && (fault->open || now_ns - fault->last_ns <= ON_PURPOSE_NS))
@@ -80,7 +80,7 @@ void fault_arm(struct health *health, struct fault *fault)
         heap_insert(&health->closed, &fault->closed);
 }
 
-/* Watchers are told at once of what matters, and of mere repetition once in a while. */
+/* Tells watchers of the fault: of important changes at once, of mere repetition once in a while. */
 static void show(struct step *step, struct fault *fault, bool now)
 {
     if (now || step->now_ns - fault->shown_ns >= FAULT_SHOW_NS) {
@@ -104,8 +104,8 @@ static void close_fault(struct step *step, struct fault *fault)
     fault->closed_ns = step->now_ns;
     fault->recovered_ns = 0;
     if (fault->reason == RAISED_FREQUENCY)
-        vec_clear(&fault->recent); /* it begins to count anew */
-    ward_mark(step, fault->ward);
+        vec_clear(&fault->recent); /* the count begins anew */
+    machine_faults_mark(step, fault->at_machine);
     show(step, fault, true);
     fault_arm(step->health, fault);
 }
@@ -135,7 +135,7 @@ static void raise_fault(struct step *step, struct fault *fault, enum fault_level
     fault->level = level;
     fault->reason = reason;
     fault->high |= reason != RAISED_DURATION && level >= LEVEL_RESET;
-    ward_mark(step, fault->ward);
+    machine_faults_mark(step, fault->at_machine);
 }
 
 static bool struck_lately(const struct fault *fault, int64_t now_ns, int64_t window_ns)
@@ -143,15 +143,15 @@ static bool struck_lately(const struct fault *fault, int64_t now_ns, int64_t win
     return fault->last_ns > 0 && now_ns - fault->last_ns <= window_ns;
 }
 
-/* The same code on another chip of the same JobSet within the window: it is the program, unless somebody does
- * it on purpose. */
+/* The same code on another chip of the same JobSet within the window is the program's fault, unless it was
+ * caused on purpose. */
 static void judge_software(struct step *step, struct fault *fault)
 {
     if (fault_is_on_purpose(fault->code))
         return;
-    const struct kindred *kindred = store_kindred(step->health, fault);
-    for (size_t i = 0; kindred && i < kindred->faults.len; i++) {
-        struct fault *other = kindred->faults.items[i];
+    const struct correlated_faults *correlated = store_correlated(step->health, fault);
+    for (size_t i = 0; correlated && i < correlated->faults.len; i++) {
+        struct fault *other = correlated->faults.items[i];
         if (other == fault || !struck_lately(other, step->now_ns, SOFTWARE_WINDOW_NS))
             continue;
         fault->software = true;
@@ -193,7 +193,7 @@ static void judge_relations(struct step *step, struct fault *fault)
     for (size_t i = 0; i < count; i++) {
         if (!str_equal(relations[i].then, fault->code))
             continue;
-        list_for_each(node, &fault->ward->faults)
+        list_for_each(node, &fault->at_machine->faults)
         {
             const struct fault *first = container_of(node, struct fault, on_machine);
             if (first != fault && str_equal(first->code, relations[i].first) &&
@@ -211,7 +211,7 @@ static void take_evidence(struct fault *fault, const struct signal *signal)
     fault->severity = signal->severity;
 }
 
-/* It happened, or began. */
+/* Books an occurrence of the fault, or its beginning. */
 static void occur(struct step *step, struct fault *fault, const struct signal *signal)
 {
     struct health *health = step->health;
@@ -229,7 +229,7 @@ static void occur(struct step *step, struct fault *fault, const struct signal *s
     judge_relations(step, fault);
     if (fault->high && (fault->level == LEVEL_RESTART_REQUEST || fault->level == LEVEL_RESTART_BUSINESS))
         vec_push(&health->restarts, fault);
-    ward_mark(step, fault->ward);
+    machine_faults_mark(step, fault->at_machine);
     show(step, fault, opens || fault->level != before);
     fault_arm(health, fault);
     if (signal->assertion == SIGNAL_ONCE && fault->level < LEVEL_PRE_SEPARATE)
@@ -251,7 +251,7 @@ static void recover(struct step *step, struct fault *fault)
 
 /* --- signals -------------------------------------------------------------------------------------------- */
 
-/* "<machine>.<family>-<code>.<suffix>", with the whole uid where that is taken. */
+/* Makes the name "<machine>.<family>-<code>.<suffix>", with the whole uid if the short suffix is taken. */
 static struct str make_name(const struct health *health, struct arena *arena, const struct fault *fault)
 {
     char suffix[SUFFIX_TEXT_MAX];
@@ -298,7 +298,7 @@ static struct fault *new_fault(struct step *step, const struct sighting *sightin
 static void charge(struct step *step, struct str name)
 {
     struct sender *sender = sender_need(step->health, name, step->now_ns);
-    CHECK(sender); /* sender_judge has refused what there is no room for */
+    CHECK(sender); /* sender_judge has refused a report without room */
     sender_charge(sender, step->health->table, step->now_ns);
 }
 
@@ -314,7 +314,7 @@ struct fault *health_signal(struct step *step, const struct sighting *sighting)
             recover(step, fault);
         return fault;
     }
-    /* Agents say again what stands when they come back: that is no new occurrence. */
+    /* An agent repeats its standing signals when it reconnects: that is no new occurrence. */
     bool stands = fault && fault->open && signal->assertion == SIGNAL_OCCUR && !fault->recovered_ns;
     if (stands)
         return fault;

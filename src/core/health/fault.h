@@ -2,28 +2,28 @@
  *
  *   signal.h  what was seen  ->  table.h  what it means  ->  a fault here  ->  an order to core.c
  *
- * A fault is one code at one place of one machine. It is open from its first occurrence until it recovers or
- * a person clears it; what only happened (SIGNAL_ONCE) with a level below LEVEL_PRE_SEPARATE is closed at
- * once. A closed one is kept as history and opens again when the code comes back.
+ * A fault is one code at one place of one machine. It is open from its first occurrence until it recovers
+ * or a person clears it; a momentary signal (SIGNAL_ONCE) below LEVEL_PRE_SEPARATE closes its fault at
+ * once. A closed fault is kept as history and opens again when the code comes back.
  *
- * Its level is the largest of: its code's own; by frequency; by duration; by relation. The same code on
- * several chips of one job within SOFTWARE_WINDOW_NS is the job's software: it is marked so and not counted
- * for frequency (MindCluster's ClusterD).
+ * The level of a fault is the largest of: its code's own; by frequency; by duration; by relation. The same
+ * code on several chips of one job within SOFTWARE_WINDOW_NS is the job's software: the fault is marked so
+ * and not counted for frequency (MindCluster's ClusterD).
  *
  * The isolation of a machine (model.h) follows from its open faults, and its repair:
  *   none, NOT_HANDLE                      HEALTHY
  *   SUB_HEALTH                            SUSPECT       shown, nothing else
- *   PRE_SEPARATE, FREE_RESET              DRAINING      takes no new work; what runs goes on
+ *   PRE_SEPARATE, FREE_RESET              DRAINING      takes no new work; running work goes on
  *   RESET ... MANUALLY_SEPARATE, low      DRAINING      until it is idle, then QUARANTINED
  *   RESET ... MANUALLY_SEPARATE, high     QUARANTINED   its tasks are told and stopped
  * RESTART_REQUEST and RESTART_BUSINESS restart the machine's jobs once for each occurrence and leave the
  * machine as it is. The breaker (table.h) holds a machine that would be one too many at SUSPECT, says so
- * once, and tries again when room is there. What a machine's repair or maintenance asks for (machine.kept) is
- * joined to it; the breaker is not asked about that.
+ * once, and tries again when there is room. The isolation that a machine's repair or maintenance requires
+ * (machine.kept) is joined with that of its faults, without asking the breaker.
  *
- * Bounded: FAULTS_MAX in all, FAULTS_PER_MACHINE_MAX of one machine; the oldest closed one makes room, and if
- * all are open the signal is counted and dropped. A storm of equal signals is one fault with a large count,
- * told to watchers at most once in FAULT_SHOW_NS.
+ * Bounded: FAULTS_MAX in all, FAULTS_PER_MACHINE_MAX of one machine; the oldest closed one makes room, and
+ * if all are open the signal is counted and dropped. A storm of equal signals is one fault with a large
+ * count, told to watchers at most once in FAULT_SHOW_NS.
  *
  * One owner thread (core.h). Nothing here knows jobs: core.c carries out the orders.
  */
@@ -41,41 +41,42 @@
 struct step;
 struct sender;
 
-/* It ended attempts of different jobs (job/suspect.c): shown, and avoided by placement where it can be. */
+/* The machine ended attempts of different jobs (job/suspect.c): shown, and avoided by placement if
+ * possible. */
 #define SUSPECT_FAULT "phalanx/suspect-machine"
 
-/* A process on it does not join its gang, though its peers have (job/unjoined.c). */
+/* A process on the machine does not join its gang, though its peers have (job/unjoined.c). */
 #define UNJOINED_FAULT "phalanx/unjoined"
-/* What its agent keeps its files and sockets in was deleted (host/agent/state.c). */
+/* The state directory of the machine's agent was deleted (host/agent/state.c). */
 #define STATE_FAULT "agent/state"
-/* Its agent found other chips than the cluster file says (node.c). */
+/* The machine's agent found other chips than the cluster file says (node.c). */
 #define CHIPS_FAULT "inventory/chips"
 
 enum { FAULTS_MAX = 50000, FAULTS_PER_MACHINE_MAX = 256, FAULT_JOBS_MAX = 8 };
 #define SOFTWARE_WINDOW_NS (30 * NS_PER_SECOND)
 #define FAULT_SHOW_NS      (1 * NS_PER_SECOND)
 #define ON_PURPOSE_NS      (60 * NS_PER_SECOND)
-#define AGENT_STOP_CODE    "agent/stop" /* its agent was told to end, by SIGTERM */
+#define AGENT_STOP_CODE    "agent/stop" /* SIGTERM told the machine's agent to end */
 
-/* What was done about it, from nothing to most. */
+/* The reaction to a fault, from none to the strongest. */
 enum fault_action {
     FAULT_NOTED,
     FAULT_RESTARTED, /* the machine's jobs */
-    FAULT_HELD,      /* no new work for the machine */
-    FAULT_EVICTED,   /* and what ran there was stopped */
-    FAULT_HELD_BACK, /* would have isolated the machine, but for the breaker */
+    FAULT_HELD,      /* the machine takes no new work */
+    FAULT_EVICTED,   /* no new work, and its tasks were stopped */
+    FAULT_HELD_BACK, /* would have isolated the machine, but the breaker held it back */
     FAULT_ACTIONS
 };
 extern const char *const fault_action_names[FAULT_ACTIONS];
 
-/* Why its level is higher than its code's own. */
+/* Why the fault's level is higher than its code's own. */
 enum fault_reason { RAISED_NOT, RAISED_FREQUENCY, RAISED_DURATION, RAISED_RELATION, FAULT_REASONS };
 extern const char *const fault_reason_names[FAULT_REASONS];
 
 struct fault {
     obj_id uid;
-    struct str name;    /* unique: "<machine>.<family>-<code>.<suffix>", or what its writer chose */
-    struct str machine; /* name: the machine may have left the cluster file since */
+    struct str name;    /* unique: "<machine>.<family>-<code>.<suffix>", or the writer's choice */
+    struct str machine; /* by name: the machine may have left the cluster file since */
     struct str code, place;
     struct buf evidence; /* of the newest occurrence */
     int32_t chip;        /* -1: none or unknown */
@@ -87,111 +88,117 @@ struct fault {
     enum fault_action action;
     struct str remedy;            /* the rule's `action`; empty: none */
     uint64_t count;               /* occurrences */
-    int64_t first_ns, last_ns;    /* of its occurrences, stamps of the log */
-    int64_t opened_ns, closed_ns; /* of the newest opening; of its end, 0 while it is open */
-    int64_t recovered_ns;         /* open, but the end was seen then and has not held long enough; 0: no */
-    VEC(int64_t) recent;          /* the newest FAULT_TIMES_MAX occurrences that count, oldest first */
+    int64_t first_ns, last_ns;    /* stamps of its occurrences */
+    int64_t opened_ns, closed_ns; /* stamps of the newest opening and of its end, which is 0 while it is
+                                   * open */
+    int64_t recovered_ns;         /* the fault is open, but ended at this stamp and has not stayed so for
+                                   * long enough; 0: no end seen */
+    VEC(int64_t) recent;          /* the newest FAULT_TIMES_MAX counted occurrences, oldest first */
     obj_id job;                   /* JobSet that had the chip or machine at the newest occurrence; 0: none */
-    struct str jobs[FAULT_JOBS_MAX]; /* "namespace/name" of those that it hit; owned */
+    struct str jobs[FAULT_JOBS_MAX]; /* "namespace/name" of the JobSets that it hit; owned */
     uint32_t job_count, jobs_more;   /* jobs_more: beyond those */
     int64_t created_ns;
     uint64_t changed_seq;
-    struct str user; /* who wrote it; empty: an agent */
-    struct str sender; /* which other system (sender.h); empty: none */
+    struct str user;   /* the user who wrote it; empty: an agent did */
+    struct str sender; /* the system that reported it (sender.h); empty: none */
 
     /* Private. */
-    struct heap_node due;    /* its next timer; not in the heap: none */
-    struct heap_node closed; /* of closed ones, by their end: the first makes room */
+    struct heap_node due;    /* its next timer; not in the heap: none is set */
+    struct heap_node closed; /* closed faults by their end: the first makes room */
     int64_t shown_ns;        /* when watchers were told last */
-    bool unshown;            /* it has changed since */
+    bool unshown;            /* it has changed since shown_ns */
     struct list_node on_machine;
-    struct ward *ward;
+    struct machine_faults *at_machine;
     struct sender *from; /* NULL: none */
-    struct arena text; /* owns the strings */
-    struct str key;    /* machine, code and place: of the index */
+    struct arena text;   /* owns the strings */
+    struct str key;      /* machine, code and place: the index's key */
 };
 
-struct health; /* one a core; in struct step as `health` */
+struct health; /* one for each core; `health` of struct step */
 
 struct health *health_new(void);
 void health_free(struct health *health);
-void health_bury(struct health *health); /* before anything else in a step: frees what the last one removed */
+void health_bury(struct health *health); /* called first in a step: frees the faults removed by the last
+                                          * one */
 
 /* --- for readers ---------------------------------------------------------------------------------------- */
 
 const struct fault *fault_find(const struct health *health, struct str name); /* NULL: none */
-/* In order of names. */
+/* Visits all faults in order of their names. */
 void fault_visit(const struct health *health, void (*visit)(void *context, const struct fault *fault),
                  void *context);
 /* "xid/79 at gpu/0000:9b:00.0 (Separate)", for people. */
 void fault_describe(const struct fault *fault, struct buf *out);
-/* Somebody did it: a fault that phalanx inject tells of, or an agent that was stopped in an orderly way. */
+/* Whether the code stands for a deliberate act: a fault that phalanx inject announces, or an agent that
+ * was stopped in an orderly way. */
 bool fault_is_on_purpose(struct str code);
-/* Such a fault of the machine is open, or occurred less than ON_PURPOSE_NS ago: what happens to the machine
- * says nothing about its hardware. */
+/* Whether a deliberate fault of the machine is open, or occurred less than ON_PURPOSE_NS ago: events on
+ * the machine then say nothing about its hardware. */
 bool health_on_purpose(const struct health *health, struct str machine, int64_t now_ns);
 size_t fault_count(const struct health *health);
-uint64_t fault_dropped(const struct health *health); /* signals for which there was no room */
+/* Number of signals that were dropped for lack of room. */
+uint64_t fault_dropped(const struct health *health);
 /* The machine's own open fault of that code; NULL: none. */
 const struct fault *fault_find_open(const struct health *health, struct str machine, struct str code);
 /* The open fault of the machine with the largest level, the oldest of equals; NULL: none is open. */
 const struct fault *fault_of_machine(const struct health *health, struct str machine);
 const struct fault_table *health_table(const struct health *health);
-/* Its level is that of its severity: the table has no row for its code. */
+/* Whether the fault's level follows from its severity, because the table has no row for its code. */
 bool fault_is_unknown(const struct health *health, const struct fault *fault);
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
-/* A signal with what core.c knows of it. */
+/* A signal, and the core's knowledge about it. */
 struct sighting {
     struct str machine; /* of the cluster file */
     const struct signal *signal;
-    obj_id job;      /* JobSet whose work it may concern, 0: none */
-    struct str user; /* who wrote it; empty: the machine's agent */
-    struct str name; /* that a new fault should have; empty: one is made */
-    struct str sender; /* which sender_judge let in; empty: it is of an agent */
+    obj_id job;        /* JobSet that it may concern, 0: none */
+    struct str user;   /* the user who wrote it; empty: the machine's agent */
+    struct str name;   /* the name for a new fault; empty: one is made */
+    struct str sender; /* the sender, accepted by sender_judge; empty: an agent */
 };
-/* The fault that it went to; NULL: there was no room, or it ends what never was. */
+/* Applies the signal and returns its fault; NULL: there was no room, or the fault that it ends does not
+ * exist. */
 struct fault *health_signal(struct step *step, const struct sighting *sighting);
-/* A person, or the end of a repair, says that it is over. */
+/* Closes the fault for a person, or at the end of a repair. */
 void health_clear(struct step *step, struct fault *fault);
-/* As health_clear, and its history goes too. */
+/* As health_clear, and removes its history too. */
 void health_remove(struct step *step, struct fault *fault);
-/* It struck this JobSet now; its name, "namespace/name", is kept once. */
+/* Notes that the fault struck this JobSet now; keeps each JobSet's name, "namespace/name", once. */
 void fault_strike(struct step *step, struct fault *fault, struct str name);
-/* The FaultTable is another one (NULL: none): later signals and timers are judged by it. */
+/* Replaces the FaultTable (NULL: none): later signals and timers are judged by it. */
 void health_set_table(struct health *health, const struct doc *document);
-void health_cluster(struct step *step); /* the machines are others than before */
-void health_kept(struct step *step, const struct machine *machine); /* machine.kept is another one */
-/* Open faults of the machine that keep it from work (LEVEL_PRE_SEPARATE and more), by uid; at most
+void health_cluster(struct step *step);                             /* after a change of the machines */
+void health_kept(struct step *step, const struct machine *machine); /* after a change of machine.kept */
+/* Returns the machine's open faults that keep it from work (LEVEL_PRE_SEPARATE and more), by uid; at most
  * FAULTS_PER_MACHINE_MAX of them in `ret`. */
 size_t health_blocking(const struct health *health, struct str machine, struct fault **ret);
 uint64_t health_closings(const struct health *health); /* grows with each fault that closes; not kept */
 void health_tick(struct step *step);
 int64_t health_deadline(const struct health *health); /* stamp; INT64_MAX: none */
 
-/* What has to be done now, one after the other until it returns false; at the end of a step, when tasks have
- * settled. */
+/* Returns the next order to be carried out, until it returns false; called at the end of a step, when
+ * tasks have settled. */
 struct health_order {
     struct machine *machine;
-    bool restart;             /* its jobs restart, it stays as it is; else: */
-    enum isolation isolation; /* it is to be in this from now on */
-    struct fault *fault;      /* because of; NULL: it is healthy again */
-    bool held_back;           /* `isolation` would be more, but for the breaker */
+    bool restart;             /* restart its jobs and leave the machine as it is; otherwise: */
+    enum isolation isolation; /* the machine's isolation from now on */
+    struct fault *fault;      /* the cause; NULL: the machine is healthy again */
+    bool held_back;           /* `isolation` would be stronger, but the breaker held it back */
 };
 bool health_next_order(struct step *step, struct health_order *ret_order);
 
 /* --- for snapshots -------------------------------------------------------------------------------------- */
 
-/* A fault as it was written: its public fields and shown_ns, unshown; strings are copied. False: it does not
- * fit (a name or key twice, too many). */
+/* Restores a fault from a snapshot: its public fields and shown_ns, unshown; strings are copied. False:
+ * the fault does not fit (a name or key twice, too many). */
 bool health_restore(struct health *health, const struct fault *saved);
-/* When machines were taken out of service in the last hour, for the breaker; ascending. */
+/* Returns when machines were taken out of service in the last hour, ascending, for the breaker. */
 const int64_t *health_isolations(const struct health *health, size_t *ret_count);
 void health_restore_breaker(struct health *health, const int64_t *isolations, size_t count, uint64_t dropped);
-/* Everything else is there: what can be derived is. False: machines and faults do not agree. */
+/* Derives the remaining state once everything else is restored. False: machines and faults disagree. */
 bool health_restored(struct health *health, const struct cluster *cluster);
-/* Every index agrees with the faults; aborts through CHECK. */
+/* Checks that every index agrees with the faults; aborts through CHECK. */
 void health_check(const struct health *health, const struct cluster *cluster);
 
 #endif

@@ -1,9 +1,9 @@
 /* internal.h - the store of faults, for the files of this folder only.
  *
  *   store.c    faults and their indexes
- *   fault.c    what signals, people and timers do to one fault
+ *   fault.c    how signals, people and timers change one fault
  *   sender.c   other systems that report                                     (sender.h)
- *   isolate.c  what open faults make of their machine; the breaker; orders
+ *   isolate.c  the isolation that follows from open faults; the breaker; orders
  */
 #ifndef PHX_CORE_HEALTH_INTERNAL_H
 #define PHX_CORE_HEALTH_INTERNAL_H
@@ -11,8 +11,8 @@
 #include "core/health/fault.h"
 #include "core/step.h"
 
-/* A machine that has, or had, faults. */
-struct ward {
+/* The faults of one machine. */
+struct machine_faults {
     struct str machine;      /* name; owned */
     struct list_node faults; /* of struct fault.on_machine; any order */
     uint32_t count;
@@ -20,7 +20,7 @@ struct ward {
     bool waiting; /* is in health.waiting */
 };
 /* The faults of one code that struck one JobSet. */
-struct kindred {
+struct correlated_faults {
     struct str key;             /* owned */
     VEC(struct fault *) faults; /* by uid */
 };
@@ -29,59 +29,62 @@ struct health {
     struct fault_table *table;
     VEC(struct fault *) sorted; /* by name */
     struct str_map by_key;      /* -> struct fault */
-    struct str_map wards;       /* -> struct ward */
-    VEC(struct ward *) all_wards;
-    struct str_map kindred;  /* code and JobSet -> struct kindred */
-    struct heap due, closed; /* struct fault.due, .closed */
+    struct str_map by_machine;  /* -> struct machine_faults */
+    VEC(struct machine_faults *) all_machines;
+    struct str_map correlated; /* code and JobSet -> struct correlated_faults */
+    struct heap due, closed;   /* struct fault.due, .closed */
     uint64_t dropped;
-    VEC(struct ward *) marked; /* to be looked at before the step ends, in this order */
+    VEC(struct machine_faults *) marked; /* machines to be judged before the step ends, in this order */
     size_t next_marked;
-    VEC(struct fault *) restarts; /* whose jobs are to restart */
+    VEC(struct fault *) restarts; /* faults because of which jobs are to restart */
     size_t next_restart;
-    VEC(struct ward *) waiting; /* by name: draining, or held back by the breaker */
-    VEC(int64_t) isolations;    /* stamps of the last hour, ascending */
-    size_t isolated;            /* machines that are DRAINING or QUARANTINED */
-    bool released;              /* one of them came back: the breaker has room */
-    VEC(struct sender *) senders; /* by name */
-    uint64_t closings;          /* faults that closed since this process began */
-    VEC(struct fault *) dead;   /* freed when the next step begins */
+    VEC(struct machine_faults *) waiting; /* by name: machines that drain, or that the breaker holds back */
+    VEC(int64_t) isolations;              /* stamps of the last hour, ascending */
+    size_t isolated;                      /* machines that are DRAINING or QUARANTINED */
+    bool released;                        /* a machine came back: the breaker has room */
+    VEC(struct sender *) senders;         /* by name */
+    uint64_t closings;                    /* faults that closed since this process began */
+    VEC(struct fault *) dead;             /* freed when the next step begins */
 };
 
 /* --- store.c -------------------------------------------------------------------------------------------- */
 
 struct fault *store_find(const struct health *health, struct str machine, struct str code, struct str place);
-/* A new one with the strings and the uid of `from`, closed, in every index. NULL: its name or key is
+/* Adds a closed fault with the strings and the uid of `from` to every index. NULL: its name or key is
  * taken. */
 struct fault *store_add(struct health *health, const struct fault *from);
-/* Removes the closed one that makes room for another of this machine; false: all are open. */
+/* Removes a closed fault to make room for another of this machine; false: all are open. */
 bool store_make_room(struct step *step, struct str machine);
-/* Out of every index; freed when the next step begins. */
+/* Takes the fault out of every index; it is freed when the next step begins. */
 void store_remove(struct health *health, struct fault *fault);
-/* Moves it among the kindred of its code to those of `job`. */
+/* Moves the fault to the faults of its code that struck `job`. */
 void store_set_job(struct health *health, struct fault *fault, obj_id job);
-const struct kindred *store_kindred(const struct health *health, const struct fault *fault);
-struct ward *store_ward(struct health *health, struct str machine); /* made if there is none */
+const struct correlated_faults *store_correlated(const struct health *health, const struct fault *fault);
+/* Makes the record if there is none. */
+struct machine_faults *store_machine_faults(struct health *health, struct str machine);
 
 /* --- fault.c -------------------------------------------------------------------------------------------- */
 
 const struct fault_rule *fault_rule(const struct health *health, const struct fault *fault);
-/* Its timer and its place among the closed, from its state. */
+/* Sets the fault's timer and its place among the closed faults from its state. */
 void fault_arm(struct health *health, struct fault *fault);
 
 /* --- isolate.c ------------------------------------------------------------------------------------------ */
 
-void ward_mark(struct step *step, struct ward *ward);
-/* What its open faults ask for; *ret_cause is the worst of them, NULL: none. */
-enum isolation ward_wanted(const struct ward *ward, const struct machine *machine, struct fault **ret_cause);
-bool ward_is_suspect(const struct ward *ward); /* SUSPECT_FAULT is open */
-void ward_wait(struct health *health, struct ward *ward, bool waits);
-void breaker_forget(struct health *health, int64_t now_ns); /* what is older than its window */
+void machine_faults_mark(struct step *step, struct machine_faults *at_machine);
+/* Returns the isolation that the machine's open faults ask for; *ret_cause is the worst of them, NULL:
+ * none. */
+enum isolation machine_faults_wanted(const struct machine_faults *at_machine, const struct machine *machine,
+                                     struct fault **ret_cause);
+bool machine_faults_suspect(const struct machine_faults *at_machine); /* SUSPECT_FAULT is open */
+void machine_faults_wait(struct health *health, struct machine_faults *at_machine, bool waits);
+void breaker_forget(struct health *health, int64_t now_ns); /* drops stamps that are older than the window */
 
 /* --- sender.c ------------------------------------------------------------------------------------------- */
 
-/* Made if there is none; NULL: too many are known. */
+/* Finds or makes the sender; NULL: too many are known. */
 struct sender *sender_need(struct health *health, struct str name, int64_t now_ns);
-/* One more report of it came in. */
+/* Charges the sender for one more report. */
 void sender_charge(struct sender *sender, const struct fault_table *table, int64_t now_ns);
 void senders_free(struct health *health);
 

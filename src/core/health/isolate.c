@@ -1,39 +1,40 @@
-/* isolate.c - what open faults make of their machine; the breaker; orders for core.c. */
+/* isolate.c - the isolation that follows from a machine's open faults; the breaker; orders for core.c. */
 #include "core/health/internal.h"
 
 #define BREAKER_WINDOW_NS (3600 * NS_PER_SECOND)
 
-void ward_mark(struct step *step, struct ward *ward)
+void machine_faults_mark(struct step *step, struct machine_faults *at_machine)
 {
     struct health *health = step->health;
-    const struct machine *machine = cluster_find(step->cluster, ward->machine);
+    const struct machine *machine = cluster_find(step->cluster, at_machine->machine);
     if (machine)
-        machine_changed(machine); /* who waits is told which fault keeps it from work */
-    if (ward->marked)
+        machine_changed(machine); /* a waiting gang names the fault that keeps the machine from work */
+    if (at_machine->marked)
         return;
-    ward->marked = true;
-    vec_push(&health->marked, ward);
+    at_machine->marked = true;
+    vec_push(&health->marked, at_machine);
 }
 
-/* Keeps health->waiting in the order of names, so that it does not depend on who came first. */
-void ward_wait(struct health *health, struct ward *ward, bool waits)
+/* Adds to or removes from health->waiting, which is in the order of names so that it does not depend on
+ * the order of arrival. */
+void machine_faults_wait(struct health *health, struct machine_faults *at_machine, bool waits)
 {
-    if (ward->waiting == waits)
+    if (at_machine->waiting == waits)
         return;
-    ward->waiting = waits;
+    at_machine->waiting = waits;
     size_t place = 0;
     while (place < health->waiting.len &&
-           str_compare(health->waiting.items[place]->machine, ward->machine) < 0)
+           str_compare(health->waiting.items[place]->machine, at_machine->machine) < 0)
         place++;
     if (!waits) {
-        CHECK(place < health->waiting.len && health->waiting.items[place] == ward);
+        CHECK(place < health->waiting.len && health->waiting.items[place] == at_machine);
         vec_remove(&health->waiting, place);
         return;
     }
-    vec_push(&health->waiting, ward);
+    vec_push(&health->waiting, at_machine);
     memmove(&health->waiting.items[place + 1], &health->waiting.items[place],
-            (health->waiting.len - 1 - place) * sizeof(ward));
-    health->waiting.items[place] = ward;
+            (health->waiting.len - 1 - place) * sizeof(at_machine));
+    health->waiting.items[place] = at_machine;
 }
 
 /* --- what faults ask for -------------------------------------------------------------------------------- */
@@ -63,11 +64,12 @@ static bool is_worse(const struct fault *fault, const struct fault *than)
     return !than || fault->level > than->level || (fault->level == than->level && fault->uid < than->uid);
 }
 
-enum isolation ward_wanted(const struct ward *ward, const struct machine *machine, struct fault **ret_cause)
+enum isolation machine_faults_wanted(const struct machine_faults *at_machine, const struct machine *machine,
+                                     struct fault **ret_cause)
 {
     enum isolation most = ISOLATION_HEALTHY;
     struct fault *cause = NULL;
-    list_for_each(node, &ward->faults)
+    list_for_each(node, &at_machine->faults)
     {
         struct fault *fault = container_of(node, struct fault, on_machine);
         if (!fault->open)
@@ -81,9 +83,9 @@ enum isolation ward_wanted(const struct ward *ward, const struct machine *machin
     return most;
 }
 
-bool ward_is_suspect(const struct ward *ward)
+bool machine_faults_suspect(const struct machine_faults *at_machine)
 {
-    list_for_each(node, &ward->faults)
+    list_for_each(node, &at_machine->faults)
     {
         const struct fault *fault = container_of(node, struct fault, on_machine);
         if (fault->open && str_is(fault->code, SUSPECT_FAULT))
@@ -106,7 +108,7 @@ void breaker_forget(struct health *health, int64_t now_ns)
     health->isolations.len -= old;
 }
 
-/* `percent` of all machines, but one at least. */
+/* Returns `percent` of all machines, but at least one. */
 static size_t share(size_t machines, uint32_t percent)
 {
     size_t count = machines * percent / 100;
@@ -119,14 +121,15 @@ static bool breaker_has_room(const struct step *step)
     struct fault_breaker breaker = fault_table_breaker(health->table);
     size_t machines = step->cluster->machine_count;
     breaker_forget(health, step->now_ns);
-    /* The hour's share counts each time that a machine goes, so all of them are not enough for "no limit". */
+    /* An hour's share counts every time that a machine goes, so 100 % must mean "no limit". */
     return (breaker.hour_percent >= 100 || health->isolations.len < share(machines, breaker.hour_percent)) &&
            health->isolated < share(machines, breaker.total_percent);
 }
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
-/* What people planned or asked for counts as out of service, but not among an hour's. */
+/* Books a change of isolation. Planned and requested isolation counts as out of service, but not in the
+ * hour's share. */
 static void book(struct step *step, enum isolation from, enum isolation to, bool by_faults)
 {
     struct health *health = step->health;
@@ -152,17 +155,18 @@ static void set_action(struct step *step, struct fault *fault, enum fault_action
     fault_arm(step->health, fault);
 }
 
-static bool judge_ward(struct step *step, struct ward *ward, struct health_order *ret_order)
+static bool judge_machine(struct step *step, struct machine_faults *at_machine,
+                          struct health_order *ret_order)
 {
-    struct machine *machine = cluster_find(step->cluster, ward->machine);
+    struct machine *machine = cluster_find(step->cluster, at_machine->machine);
     if (!machine) {
-        ward_wait(step->health, ward, false);
+        machine_faults_wait(step->health, at_machine, false);
         return false;
     }
     struct fault *cause;
     enum isolation was = (enum isolation)machine->isolation, kept = (enum isolation)machine->kept;
-    enum isolation asked = ward_wanted(ward, machine, &cause);
-    machine->suspect = ward_is_suspect(ward);
+    enum isolation asked = machine_faults_wanted(at_machine, machine, &cause);
+    machine->suspect = machine_faults_suspect(at_machine);
     machine_changed(machine);
     bool held_back = isolation_is_out(asked) && !isolation_is_out(was) && !isolation_is_out(kept) &&
                      !breaker_has_room(step);
@@ -175,28 +179,28 @@ static bool judge_ward(struct step *step, struct ward *ward, struct health_order
                    : asked == ISOLATION_QUARANTINED ? FAULT_EVICTED
                                                     : FAULT_HELD);
     enum isolation wanted = isolation_join(kept, asked);
-    ward_wait(step->health, ward, held_back || wanted == ISOLATION_DRAINING);
+    machine_faults_wait(step->health, at_machine, held_back || wanted == ISOLATION_DRAINING);
     *ret_order = (struct health_order){
         .machine = machine, .isolation = wanted, .fault = cause, .held_back = held_back && !told};
     book(step, was, wanted, !isolation_is_out(kept));
     return wanted != was || ret_order->held_back;
 }
 
-/* Draining machines that became idle, and those held back, when there may be room. */
+/* Marks draining machines that became idle, and held back machines when the breaker may have room. */
 static void mark_waiting(struct step *step)
 {
     struct health *health = step->health;
     bool room = false, asked = false;
     for (size_t i = 0; i < health->waiting.len; i++) {
-        struct ward *ward = health->waiting.items[i];
-        const struct machine *machine = cluster_find(step->cluster, ward->machine);
+        struct machine_faults *at_machine = health->waiting.items[i];
+        const struct machine *machine = cluster_find(step->cluster, at_machine->machine);
         bool drains = machine && machine->isolation == ISOLATION_DRAINING;
         if (!drains && !asked) {
             room = breaker_has_room(step);
             asked = true;
         }
         if (!machine || (drains ? machine->task_count == 0 : room))
-            ward_mark(step, ward);
+            machine_faults_mark(step, at_machine);
     }
 }
 
@@ -224,9 +228,9 @@ bool health_next_order(struct step *step, struct health_order *ret_order)
         mark_waiting(step);
     }
     while (health->next_marked < health->marked.len) {
-        struct ward *ward = health->marked.items[health->next_marked++];
-        ward->marked = false;
-        if (judge_ward(step, ward, ret_order))
+        struct machine_faults *at_machine = health->marked.items[health->next_marked++];
+        at_machine->marked = false;
+        if (judge_machine(step, at_machine, ret_order))
             return true;
     }
     if (next_restart(step, ret_order))
@@ -239,7 +243,7 @@ bool health_next_order(struct step *step, struct health_order *ret_order)
 
 void health_kept(struct step *step, const struct machine *machine)
 {
-    ward_mark(step, store_ward(step->health, machine->name));
+    machine_faults_mark(step, store_machine_faults(step->health, machine->name));
 }
 
 void health_cluster(struct step *step)
@@ -248,11 +252,11 @@ void health_cluster(struct step *step)
     health->isolated = 0;
     for (size_t i = 0; i < step->cluster->machine_count; i++)
         health->isolated += isolation_is_out(step->cluster->machines[i].isolation);
-    /* In the order of machines: that of wards depends on who was struck first. */
+    /* In the order of machines, because the map's order depends on which machine was struck first. */
     for (size_t i = 0; i < step->cluster->machine_count; i++) {
-        struct ward *ward = str_map_get(&health->wards, step->cluster->machines[i].name);
-        if (ward)
-            ward_mark(step, ward);
+        struct machine_faults *at_machine = str_map_get(&health->by_machine, step->cluster->machines[i].name);
+        if (at_machine)
+            machine_faults_mark(step, at_machine);
     }
 }
 

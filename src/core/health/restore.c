@@ -1,4 +1,4 @@
-/* restore.c - faults out of a snapshot, and what holds between their indexes. */
+/* restore.c - faults out of a snapshot, and the invariants of their indexes. */
 #include "core/health/internal.h"
 #include "core/health/sender.h"
 
@@ -44,7 +44,7 @@ bool health_restore(struct health *health, const struct fault *saved)
         health->sorted.len >= FAULTS_MAX)
         return false;
     struct fault *fault = store_add(health, saved);
-    if (!fault || fault->ward->count > FAULTS_PER_MACHINE_MAX)
+    if (!fault || fault->at_machine->count > FAULTS_PER_MACHINE_MAX)
         return false;
     copy_state(fault, saved);
     if (fault->from)
@@ -67,19 +67,19 @@ void health_restore_breaker(struct health *health, const int64_t *isolations, si
     health->dropped = dropped;
 }
 
-/* Held back by the breaker? */
+/* Whether the breaker holds the machine back. */
 static bool is_held_back(enum isolation asked, const struct machine *machine)
 {
     return isolation_is_out(asked) && !isolation_is_out(machine->kept) &&
            machine->isolation == ISOLATION_SUSPECT;
 }
 
-/* Draining, or held back: what mark_waiting looks after. */
-static bool ward_waits(const struct ward *ward, const struct machine *machine)
+/* Whether mark_waiting looks after the machine: it drains or is held back. */
+static bool should_wait(const struct machine_faults *at_machine, const struct machine *machine)
 {
     struct fault *cause;
     return machine->isolation == ISOLATION_DRAINING ||
-           is_held_back(ward_wanted(ward, machine, &cause), machine);
+           is_held_back(machine_faults_wanted(at_machine, machine, &cause), machine);
 }
 
 bool health_restored(struct health *health, const struct cluster *cluster)
@@ -87,13 +87,13 @@ bool health_restored(struct health *health, const struct cluster *cluster)
     health->isolated = 0;
     for (size_t i = 0; i < cluster->machine_count; i++) {
         struct machine *machine = &cluster->machines[i];
-        struct ward *ward = machine->kept ? store_ward(health, machine->name)
-                                          : str_map_get(&health->wards, machine->name);
+        struct machine_faults *at_machine = machine->kept ? store_machine_faults(health, machine->name)
+                                                          : str_map_get(&health->by_machine, machine->name);
         health->isolated += isolation_is_out(machine->isolation);
-        machine->suspect = ward && ward_is_suspect(ward);
-        if (ward && ward_waits(ward, machine))
-            ward_wait(health, ward, true);
-        if (!ward && machine->isolation != ISOLATION_HEALTHY)
+        machine->suspect = at_machine && machine_faults_suspect(at_machine);
+        if (at_machine && should_wait(at_machine, machine))
+            machine_faults_wait(health, at_machine, true);
+        if (!at_machine && machine->isolation != ISOLATION_HEALTHY)
             return false;
     }
     return true;
@@ -133,17 +133,18 @@ static void check_fault(const struct health *health, const struct fault *fault)
     CHECK(fault->count > 0 && fault->first_ns <= fault->last_ns);
 }
 
-/* What a machine is follows from its open faults, the breaker and its repair alone. */
+/* Checks that a machine's isolation follows from its open faults, the breaker and its repair alone. */
 static void check_machine(const struct health *health, const struct machine *machine)
 {
     struct fault *cause;
-    const struct ward *ward = str_map_get(&health->wards, machine->name);
-    enum isolation asked = ward ? ward_wanted(ward, machine, &cause) : ISOLATION_HEALTHY;
+    const struct machine_faults *at_machine = str_map_get(&health->by_machine, machine->name);
+    enum isolation asked =
+        at_machine ? machine_faults_wanted(at_machine, machine, &cause) : ISOLATION_HEALTHY;
     enum isolation wanted = isolation_join(machine->kept, asked);
     bool held_back = is_held_back(asked, machine);
     CHECK(machine->isolation == wanted || held_back);
-    CHECK(!ward || ward->waiting == (held_back || wanted == ISOLATION_DRAINING));
-    CHECK(machine->suspect == (ward && ward_is_suspect(ward)));
+    CHECK(!at_machine || at_machine->waiting == (held_back || wanted == ISOLATION_DRAINING));
+    CHECK(machine->suspect == (at_machine && machine_faults_suspect(at_machine)));
     CHECK(!machine->leave_ns || machine->isolation == ISOLATION_QUARANTINED);
 }
 

@@ -2,7 +2,7 @@
 
 #include "core/health/internal.h"
 
-/* Where the name stands, or would stand. */
+/* Returns the index of the name, or where it would be inserted. */
 static size_t place_of(const struct health *health, struct str name)
 {
     size_t low = 0, high = health->senders.len;
@@ -99,7 +99,7 @@ static bool names(const struct str *list, size_t count, struct str text)
     return count == 0;
 }
 
-/* "family/name" is in a list that may hold "family" with a slash and a star. */
+/* Whether "family/name" is in a list, which may hold "family" with a slash and a star. */
 static bool names_code(const struct fault_sender *allowed, struct str code)
 {
     for (size_t i = 0; i < allowed->code_count; i++) {
@@ -128,7 +128,7 @@ static enum sender_verdict judge_name(const struct fault_public *limits, const s
     return verdict;
 }
 
-/* Would it open one? A report about a fault that is open already takes no room. */
+/* Whether the report would open a fault; a report about an open fault takes no room. */
 static bool opens(const struct health *health, const struct sighting *sighting)
 {
     const struct signal *signal = sighting->signal;
@@ -173,7 +173,7 @@ void sender_visit(const struct health *health, void (*visit)(void *context, cons
 
 bool sender_restore(struct health *health, struct str name, int64_t busy_ns)
 {
-    struct sender *sender = find(health, name); /* its faults may have come before it */
+    struct sender *sender = find(health, name); /* faults may have been restored before their sender */
     if (!name.len || name.len > SENDER_NAME_MAX || (sender && sender->busy_ns) ||
         (!sender && health->senders.len >= SENDERS_MAX))
         return false;

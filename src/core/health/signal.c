@@ -1,4 +1,4 @@
-/* signal.c - what makes a signal well formed. */
+/* signal.c - when a signal is well formed. */
 #include "core/health/signal.h"
 
 #include "base/check.h"

@@ -36,16 +36,16 @@ void health_free(struct health *health)
     while (health->sorted.len)
         store_remove(health, vec_last(&health->sorted));
     health_bury(health);
-    for (size_t i = 0; i < health->all_wards.len; i++) {
-        mem_free((char *)health->all_wards.items[i]->machine.data);
-        mem_free(health->all_wards.items[i]);
+    for (size_t i = 0; i < health->all_machines.len; i++) {
+        mem_free((char *)health->all_machines.items[i]->machine.data);
+        mem_free(health->all_machines.items[i]);
     }
     fault_table_free(health->table);
     vec_done(&health->sorted);
     str_map_done(&health->by_key);
-    str_map_done(&health->wards);
-    vec_done(&health->all_wards);
-    str_map_done(&health->kindred);
+    str_map_done(&health->by_machine);
+    vec_done(&health->all_machines);
+    str_map_done(&health->correlated);
     heap_done(&health->due);
     heap_done(&health->closed);
     vec_done(&health->marked);
@@ -86,7 +86,7 @@ struct fault *store_find(const struct health *health, struct str machine, struct
                                         : str_map_get(&health->by_key, make_key(bytes, machine, code, place));
 }
 
-/* Where the name stands, or would stand. */
+/* Finds the index of the name, or where it would be inserted. */
 static size_t name_place(const struct health *health, struct str name, bool *ret_found)
 {
     size_t low = 0, high = health->sorted.len;
@@ -106,42 +106,43 @@ static size_t name_place(const struct health *health, struct str name, bool *ret
     return low;
 }
 
-struct ward *store_ward(struct health *health, struct str machine)
+struct machine_faults *store_machine_faults(struct health *health, struct str machine)
 {
-    struct ward *ward = str_map_get(&health->wards, machine);
-    if (ward)
-        return ward;
-    ward = mem_alloc(sizeof(*ward));
-    ward->machine = copy_str(machine);
-    list_init(&ward->faults);
-    str_map_put(&health->wards, ward->machine, ward);
-    vec_push(&health->all_wards, ward);
-    return ward;
+    struct machine_faults *at_machine = str_map_get(&health->by_machine, machine);
+    if (at_machine)
+        return at_machine;
+    at_machine = mem_alloc(sizeof(*at_machine));
+    at_machine->machine = copy_str(machine);
+    list_init(&at_machine->faults);
+    str_map_put(&health->by_machine, at_machine->machine, at_machine);
+    vec_push(&health->all_machines, at_machine);
+    return at_machine;
 }
 
-/* --- kindred -------------------------------------------------------------------------------------------- */
+/* --- correlated faults --------------------------------------------------------------------------- */
 
-enum { KINDRED_BYTES_MAX = SIGNAL_CODE_MAX + 20 };
+enum { CORRELATED_KEY_MAX = SIGNAL_CODE_MAX + 20 };
 
-static struct str kindred_key(char bytes[KINDRED_BYTES_MAX], const struct fault *fault)
+static struct str correlated_key(char bytes[CORRELATED_KEY_MAX], const struct fault *fault)
 {
-    int len = snprintf(bytes, KINDRED_BYTES_MAX, "%" PRIx64 " " STR_FORMAT, fault->job, STR_ARG(fault->code));
-    CHECK(len > 0 && len < KINDRED_BYTES_MAX);
+    int len =
+        snprintf(bytes, CORRELATED_KEY_MAX, "%" PRIx64 " " STR_FORMAT, fault->job, STR_ARG(fault->code));
+    CHECK(len > 0 && len < CORRELATED_KEY_MAX);
     return (struct str){bytes, (size_t)len};
 }
 
-const struct kindred *store_kindred(const struct health *health, const struct fault *fault)
+const struct correlated_faults *store_correlated(const struct health *health, const struct fault *fault)
 {
-    char bytes[KINDRED_BYTES_MAX];
-    return fault->job ? str_map_get(&health->kindred, kindred_key(bytes, fault)) : NULL;
+    char bytes[CORRELATED_KEY_MAX];
+    return fault->job ? str_map_get(&health->correlated, correlated_key(bytes, fault)) : NULL;
 }
 
-static size_t kindred_place(const struct kindred *kindred, const struct fault *fault)
+static size_t correlated_place(const struct correlated_faults *correlated, const struct fault *fault)
 {
-    size_t low = 0, high = kindred->faults.len;
+    size_t low = 0, high = correlated->faults.len;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (kindred->faults.items[middle]->uid < fault->uid)
+        if (correlated->faults.items[middle]->uid < fault->uid)
             low = middle + 1;
         else
             high = middle;
@@ -149,47 +150,47 @@ static size_t kindred_place(const struct kindred *kindred, const struct fault *f
     return low;
 }
 
-static void leave_kindred(struct health *health, struct fault *fault)
+static void leave_correlated(struct health *health, struct fault *fault)
 {
-    struct kindred *kindred = (struct kindred *)store_kindred(health, fault);
-    if (!kindred)
+    struct correlated_faults *correlated = (struct correlated_faults *)store_correlated(health, fault);
+    if (!correlated)
         return;
-    size_t place = kindred_place(kindred, fault);
-    CHECK(place < kindred->faults.len && kindred->faults.items[place] == fault);
-    vec_remove(&kindred->faults, place);
-    if (kindred->faults.len)
+    size_t place = correlated_place(correlated, fault);
+    CHECK(place < correlated->faults.len && correlated->faults.items[place] == fault);
+    vec_remove(&correlated->faults, place);
+    if (correlated->faults.len)
         return;
-    str_map_remove(&health->kindred, kindred->key);
-    vec_done(&kindred->faults);
-    mem_free((char *)kindred->key.data);
-    mem_free(kindred);
+    str_map_remove(&health->correlated, correlated->key);
+    vec_done(&correlated->faults);
+    mem_free((char *)correlated->key.data);
+    mem_free(correlated);
 }
 
-static void join_kindred(struct health *health, struct fault *fault)
+static void join_correlated(struct health *health, struct fault *fault)
 {
     if (!fault->job)
         return;
-    struct kindred *kindred = (struct kindred *)store_kindred(health, fault);
-    if (!kindred) {
-        char bytes[KINDRED_BYTES_MAX];
-        kindred = mem_alloc(sizeof(*kindred));
-        kindred->key = copy_str(kindred_key(bytes, fault));
-        str_map_put(&health->kindred, kindred->key, kindred);
+    struct correlated_faults *correlated = (struct correlated_faults *)store_correlated(health, fault);
+    if (!correlated) {
+        char bytes[CORRELATED_KEY_MAX];
+        correlated = mem_alloc(sizeof(*correlated));
+        correlated->key = copy_str(correlated_key(bytes, fault));
+        str_map_put(&health->correlated, correlated->key, correlated);
     }
-    size_t place = kindred_place(kindred, fault);
-    vec_push(&kindred->faults, fault);
-    memmove(&kindred->faults.items[place + 1], &kindred->faults.items[place],
-            (kindred->faults.len - 1 - place) * sizeof(fault));
-    kindred->faults.items[place] = fault;
+    size_t place = correlated_place(correlated, fault);
+    vec_push(&correlated->faults, fault);
+    memmove(&correlated->faults.items[place + 1], &correlated->faults.items[place],
+            (correlated->faults.len - 1 - place) * sizeof(fault));
+    correlated->faults.items[place] = fault;
 }
 
 void store_set_job(struct health *health, struct fault *fault, obj_id job)
 {
     if (fault->job == job)
         return;
-    leave_kindred(health, fault);
+    leave_correlated(health, fault);
     fault->job = job;
-    join_kindred(health, fault);
+    join_correlated(health, fault);
 }
 
 /* --- coming and going ----------------------------------------------------------------------------------- */
@@ -219,16 +220,16 @@ struct fault *store_add(struct health *health, const struct fault *from)
     if (from->sender.len && !(sender = sender_need(health, from->sender, from->created_ns)))
         return NULL;
     struct fault *fault = copy_fault(from);
-    struct ward *ward = fault->ward = store_ward(health, from->machine);
-    fault->machine = ward->machine;
-    list_append(&ward->faults, &fault->on_machine);
-    ward->count++;
+    struct machine_faults *at_machine = fault->at_machine = store_machine_faults(health, from->machine);
+    fault->machine = at_machine->machine;
+    list_append(&at_machine->faults, &fault->on_machine);
+    at_machine->count++;
     vec_push(&health->sorted, fault);
     memmove(&health->sorted.items[place + 1], &health->sorted.items[place],
             (health->sorted.len - 1 - place) * sizeof(fault));
     health->sorted.items[place] = fault;
     str_map_put(&health->by_key, fault->key, fault);
-    join_kindred(health, fault);
+    join_correlated(health, fault);
     fault->from = sender;
     if (sender)
         sender->faults++;
@@ -242,9 +243,9 @@ void store_remove(struct health *health, struct fault *fault)
     CHECK(found && health->sorted.items[place] == fault);
     vec_remove(&health->sorted, place);
     str_map_remove(&health->by_key, fault->key);
-    leave_kindred(health, fault);
+    leave_correlated(health, fault);
     list_remove(&fault->on_machine);
-    fault->ward->count--;
+    fault->at_machine->count--;
     if (fault->from) {
         fault->from->faults--;
         fault->from->open -= fault->open;
@@ -257,11 +258,11 @@ void store_remove(struct health *health, struct fault *fault)
     vec_push(&health->dead, fault);
 }
 
-/* The closed fault of the ward that ended first, NULL: all are open. */
-static struct fault *oldest_closed(const struct ward *ward)
+/* Returns the machine's closed fault that ended first, NULL: all are open. */
+static struct fault *oldest_closed(const struct machine_faults *at_machine)
 {
     struct fault *oldest = NULL;
-    list_for_each(node, &ward->faults)
+    list_for_each(node, &at_machine->faults)
     {
         struct fault *fault = container_of(node, struct fault, on_machine);
         if (!fault->open && (!oldest || fault->closed_ns < oldest->closed_ns ||
@@ -274,10 +275,10 @@ static struct fault *oldest_closed(const struct ward *ward)
 bool store_make_room(struct step *step, struct str machine)
 {
     struct health *health = step->health;
-    const struct ward *ward = store_ward(health, machine);
+    const struct machine_faults *at_machine = store_machine_faults(health, machine);
     struct fault *oldest = NULL;
-    if (ward->count >= FAULTS_PER_MACHINE_MAX) {
-        oldest = oldest_closed(ward);
+    if (at_machine->count >= FAULTS_PER_MACHINE_MAX) {
+        oldest = oldest_closed(at_machine);
     } else if (health->sorted.len >= FAULTS_MAX) {
         struct heap_node *node = heap_min(&health->closed);
         oldest = node ? container_of(node, struct fault, closed) : NULL;
@@ -336,11 +337,11 @@ const struct fault *fault_find_open(const struct health *health, struct str mach
 
 const struct fault *fault_of_machine(const struct health *health, struct str machine)
 {
-    const struct ward *ward = str_map_get(&health->wards, machine);
+    const struct machine_faults *at_machine = str_map_get(&health->by_machine, machine);
     const struct fault *worst = NULL;
-    if (!ward)
+    if (!at_machine)
         return NULL;
-    list_for_each(node, &ward->faults)
+    list_for_each(node, &at_machine->faults)
     {
         const struct fault *fault = container_of(node, struct fault, on_machine);
         if (fault->open && (!worst || fault->level > worst->level ||
@@ -357,11 +358,11 @@ uint64_t health_closings(const struct health *health)
 
 size_t health_blocking(const struct health *health, struct str machine, struct fault **ret)
 {
-    const struct ward *ward = str_map_get(&health->wards, machine);
+    const struct machine_faults *at_machine = str_map_get(&health->by_machine, machine);
     size_t count = 0;
-    if (!ward)
+    if (!at_machine)
         return 0;
-    list_for_each(node, &ward->faults)
+    list_for_each(node, &at_machine->faults)
     {
         struct fault *fault = container_of(node, struct fault, on_machine);
         if (!fault->open || fault->level < LEVEL_PRE_SEPARATE)

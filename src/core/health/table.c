@@ -49,14 +49,14 @@ static void add_defaults(struct fault_table *table)
         table->unknown[severity].level = unknown[severity];
     table->unknown[SEVERITY_CRITICAL].high = true;
     table->breaker = (struct fault_breaker){.hour_percent = 10, .total_percent = 50};
-    /* Of FAULTS_MAX some are always left to agents. */
+    /* Part of FAULTS_MAX is always left to agents. */
     table->public =
         (struct fault_public){.per_second = 100, .burst = 1000, .per_sender = 10000, .total = 40000};
 }
 
 /* --- a document ----------------------------------------------------------------------------------------- */
 
-/* The place of a text in a list of names; `fallback` where it is absent (the schema refuses others). */
+/* Returns the index of a text in a list of names; `fallback` if absent (the schema refuses others). */
 static int name_index(const struct doc *node, const char *const *names, int count, int fallback)
 {
     struct str text = doc_str(node, STR(""));
@@ -78,7 +78,7 @@ static int64_t read_time(const struct doc *node, int64_t fallback)
     return text.len && duration_parse(text, &ns) ? ns : fallback;
 }
 
-/* `named`: the codes that the document has named before; of two levels for one code the larger wins. */
+/* `named`: the codes that the document named before; of two levels for one code the larger wins. */
 static void read_code(struct fault_table *table, struct str_map *named, const struct doc *item)
 {
     struct fault_rule *rule = add_rule(table, doc_str(doc_get(item, "code"), STR("")));
@@ -93,7 +93,7 @@ static void read_code(struct fault_table *table, struct str_map *named, const st
     *rule = read;
 }
 
-/* Every code that a rule names, or the one that stands for all. */
+/* Calls `apply` for every code that a rule names, or for the rule that stands for all codes. */
 static void for_codes(struct fault_table *table, const struct doc *item,
                       void (*apply)(struct fault_rule *rule, const struct doc *item))
 {
@@ -224,7 +224,7 @@ void fault_table_free(struct fault_table *table)
 
 /* --- questions ------------------------------------------------------------------------------------------ */
 
-/* The row "family/" with a star and `end`; NULL: there is none. */
+/* Returns the row "family/" with a star and `end`; NULL: there is none. */
 static const struct fault_rule *family_rule(const struct fault_table *table, struct str family,
                                             struct str end)
 {

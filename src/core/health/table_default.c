@@ -1,18 +1,19 @@
-/* table_default.c - what codes mean when nobody says otherwise.
+/* table_default.c - the default meaning of each code.
  *
  * XIDs: by the immediate answer of NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors). RESTART_APP and
- * IGNORE never take a machine out of service; RESET_GPU and RESTART_BM do. A code that the catalogue has, but
- * answers with CONTACT_SUPPORT, has no row: table.h says what becomes of those. High and low severity of the
- * rest: as Meta's health checks have them (arXiv 2410.21680, section on health checks). */
+ * IGNORE never take a machine out of service; RESET_GPU and RESTART_BM do. A code that the catalogue
+ * answers with CONTACT_SUPPORT has no row here and follows table.h's rule for unknown codes. High and low
+ * severity of the rest: as Meta's health checks have them (arXiv 2410.21680, section on health checks). */
 #include "core/health/table_default.h"
 
 #define HOUR (3600 * NS_PER_SECOND)
 #define DAY  (24 * HOUR)
 
-/* Hardware that recovers by a restart or reset, but not for the third time in a day: out for two days. */
+/* Hardware that recovers by a restart or reset; the third time in a day takes the machine out for two
+ * days. */
 #define THRICE_A_DAY .times = 3, .window_ns = DAY, .release_ns = 2 * DAY, .frequent = LEVEL_MANUALLY_SEPARATE
 
-/* A queue that stood still was started anew by its driver; not for the third time in a day. */
+/* A stalled queue that its driver restarts; the third time in a day counts for more. */
 #define STALLS_THRICE .times = 3, .window_ns = DAY, .release_ns = DAY, .frequent = LEVEL_PRE_SEPARATE
 
 #define ROW(c, l, d, ...)                                                                                    \
@@ -37,8 +38,8 @@ const struct fault_rule fault_default_rules[] = {
     XID_APP(98), XID_APP(99), XID_APP(100), XID_APP(101), XID_APP(102), XID_APP(103), XID_APP(104),
     XID_APP(105), XID_APP(126), XID_APP(127), XID_APP(128), XID_APP(129), XID_APP(130),
     XID_APP(131), XID_APP(132), XID_APP(133), XID_APP(134), XID_APP(135), XID_APP(139),
-    /* IGNORE. 45 follows another error, 106 and 107 are test messages, 159 is told by the driver's UVM,
-     * 162 to 165 are of power smoothing, 171 and 172 only qualify 48. */
+    /* IGNORE. 45 follows another error, 106 and 107 are test messages, 159 comes from the driver's UVM,
+     * 162 to 165 concern power smoothing, 171 and 172 only qualify 48. */
     XID_IGNORED(14), XID_IGNORED(37), XID_IGNORED(38), XID_IGNORED(43), XID_IGNORED(44),
     XID_IGNORED(45), XID_IGNORED(66), XID_IGNORED(67), XID_IGNORED(78), XID_IGNORED(106),
     XID_IGNORED(107), XID_IGNORED(108), XID_IGNORED(121), XID_IGNORED(137), XID_IGNORED(141),
@@ -51,9 +52,9 @@ const struct fault_rule fault_default_rules[] = {
     XID_RESET(119), XID_RESET(120), XID_RESET(136), XID_RESET(140), XID_RESET(143), XID_RESET(155),
     XID_RESET(156), XID_RESET(158),
     /* clang-format on */
-    /* RESTART_APP, too, but memory of the hardware: contained, and not for the third time in a day. */
+    /* RESTART_APP as well, but memory of the hardware: contained, and tolerated twice a day. */
     XID(94, RESTART_BUSINESS, HARDWARE, LOW("reset-gpu"), THRICE_A_DAY),
-    /* IGNORE, too, but history of the memory that people want to see. */
+    /* IGNORE as well, but part of the memory's history that people want to see. */
     XID(63, SUB_HEALTH, HARDWARE),
     XID(92, SUB_HEALTH, HARDWARE, LOW("inspect")),
     XID(93, SUB_HEALTH, HARDWARE, LOW("inspect")),
@@ -63,7 +64,7 @@ const struct fault_rule fault_default_rules[] = {
     XID(79, SEPARATE, HARDWARE, HIGH("reboot")),
     XID(151, SEPARATE, HARDWARE, HIGH("reboot")),
     XID(74, SEPARATE, HARDWARE, HIGH("reset-gpu")),
-    /* NVLink 5 says in its text whether it was fatal, 154 what it wants to be done. */
+    /* The text of an NVLink 5 code says whether it was fatal; that of 154, which action it asks for. */
     /* clang-format off */
     XID_NVLINK(144), XID_NVLINK(145), XID_NVLINK(146), XID_NVLINK(147), XID_NVLINK(148), XID_NVLINK(149),
     XID_NVLINK(150),
@@ -76,15 +77,15 @@ const struct fault_rule fault_default_rules[] = {
     ROW("xid/154-reboot", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("xid/154-drain", PRE_SEPARATE, HARDWARE, LOW("drain")),
     ROW("xid/154-drain-reset", FREE_RESET, HARDWARE, LOW("reset-gpu")),
-    /* NVSwitch says in its text which of the two: a fatal one ends all traffic of the link. */
+    /* The text of an NVSwitch code says whether it was fatal; a fatal one ends all traffic of the link. */
     ROW("sxid/*-fatal", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
     ROW("sxid/*", SUB_HEALTH, HARDWARE, LOW("inspect")),
 
     ROW("qualify/*", SEPARATE, HARDWARE, HIGH("inspect")),
-    ROW("injected/*", NOT_HANDLE, USER), /* phalanx inject says so; what it breaks speaks for itself */
-    ROW("agent/stop", NOT_HANDLE, USER), /* likewise an orderly stop of its agent */
+    ROW("injected/*", NOT_HANDLE, USER), /* announced by phalanx inject; the injected fault shows itself */
+    ROW("agent/stop", NOT_HANDLE, USER), /* an orderly stop of the agent */
     ROW("lemon/*", PRE_SEPARATE, HARDWARE, LOW("inspect")),
-    /* Over a day after the newest attempt that it ended. */
+    /* Recovers a day after the last attempt that the machine ended. */
     ROW("phalanx/suspect-machine", NOT_HANDLE, UNKNOWN, LOW("inspect"), .recover_ns = DAY),
     ROW("phalanx/unjoined", SEPARATE, SOFTWARE, HIGH("inspect")),
     ROW("agent/state", SEPARATE, SOFTWARE, HIGH("inspect")),
@@ -137,8 +138,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("fs/health", PRE_SEPARATE, SOFTWARE, LOW("inspect")),
     ROW("nfs/server", SUB_HEALTH, SOFTWARE),
     ROW("lustre/server", SUB_HEALTH, SOFTWARE),
-    ROW("lustre/evicted", SUB_HEALTH,
-        SOFTWARE), /* what was open there fails; the client comes back by itself */
+    ROW("lustre/evicted", SUB_HEALTH, SOFTWARE), /* open files fail; the client recovers by itself */
     ROW("disk/timeout", PRE_SEPARATE, HARDWARE, LOW("inspect")),
     ROW("disk/failed", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("disk/io", SEPARATE, HARDWARE, HIGH("inspect")),
@@ -169,7 +169,7 @@ const struct fault_rule fault_default_rules[] = {
 
     ROW("pace/slow", SUB_HEALTH, HARDWARE, LOW("inspect")),
 
-    /* Ranks for whom the rest of their job waited (hang/hang.h). */
+    /* Ranks for which the rest of their job waited (hang/hang.h). */
     ROW("hang/stuck", SEPARATE, HARDWARE, HIGH("inspect")),
     ROW("hang/silent", SEPARATE, UNKNOWN, HIGH("inspect")),
     ROW("hang/stopped", SEPARATE, UNKNOWN, HIGH("inspect")),
@@ -188,7 +188,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("gpu/page-fault", RESTART_BUSINESS, USER),
     ROW("gpu/hang", RESTART_BUSINESS, UNKNOWN),
     ROW("gpu/firmware", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
-    ROW("gpu/reset", RESTART_BUSINESS, UNKNOWN), /* by its driver, which goes on */
+    ROW("gpu/reset", RESTART_BUSINESS, UNKNOWN), /* by the driver, which goes on */
     ROW("gpu/reset-failed", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/lost", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/row-remap-failed", SEPARATE, HARDWARE, HIGH("inspect")),
@@ -201,7 +201,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("gpu/clocks", SUB_HEALTH, HARDWARE),
     ROW("gpu/temperature", SUB_HEALTH, HARDWARE),
 
-    /* What MindCluster's reset.json wants: the level is that of the policy. */
+    /* Requests of MindCluster's reset.json: the level is that of the policy. */
     ROW("reset/restart-request", RESTART_REQUEST, HARDWARE, .high = true),
     ROW("reset/restart", RESTART_BUSINESS, HARDWARE, .high = true),
     ROW("reset/free-reset", FREE_RESET, HARDWARE, LOW("reset-gpu")),
@@ -210,7 +210,7 @@ const struct fault_rule fault_default_rules[] = {
 };
 const size_t fault_default_rule_count = sizeof(fault_default_rules) / sizeof(*fault_default_rules);
 
-/* A port that went down and takes its device or its PCIe link along is not going to come back. */
+/* A port that goes down together with its device or its PCIe link will not come back. */
 const struct fault_relation fault_default_relations[] = {
     {{"ib/port-down", 12}, {"pcie/fatal", 10}, 300 * NS_PER_SECOND, LEVEL_SEPARATE},
     {{"ib/port-down", 12}, {"ib/missing", 10}, 300 * NS_PER_SECOND, LEVEL_SEPARATE},
