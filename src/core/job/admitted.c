@@ -1,5 +1,5 @@
-/* admitted.c - what admission does to a JobSet: lets it run, tells its tasks that they are to end, takes it
- * off the machines. */
+/* admitted.c - the effects of admission on a JobSet: lets it run, gives its tasks notice to end, or takes
+ * it off the machines. */
 #include "core/job/internal.h"
 #include "core/object/object.h"
 
@@ -23,7 +23,8 @@ bool jobset_has_living(const struct jobset *jobset)
     return some;
 }
 
-/* The document that users read says so too. A Pod of its own has gates instead, which only go. */
+/* Sets spec.suspend in the document that users read, too. A Pod that belongs to no JobSet has scheduling
+ * gates instead, which can only be removed. */
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend)
 {
     if (jobset->spec.suspend == suspend)
@@ -65,7 +66,7 @@ void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t pa
     if (completions_too)
         doc_set(&arena, doc_get(document, "spec"), STR("completions"), doc_new_int(&arena, parallelism));
     bool read = workload_read(&arena, document, &spec, &errors);
-    CHECK(read); /* all else was valid before */
+    CHECK(read); /* the remaining fields were valid before */
     field_errors_done(&errors);
     jobset_replace(step, jobset, &arena, document, &spec);
 }
@@ -75,7 +76,8 @@ static int64_t notice_task(struct step *step, const struct task *task, enum drai
     int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
     if (task->state != TASK_RUNNING || !task->joined || task->doomed)
         return 0;
-    int64_t left_ns = reason == DRAIN_MOVE ? MOVE_LIMIT_NS : grace_ns; /* who moves is not stopped for it */
+    /* A task that moves is not stopped for the move. */
+    int64_t left_ns = reason == DRAIN_MOVE ? MOVE_LIMIT_NS : grace_ns;
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
     effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, left_ns, reason};

@@ -28,7 +28,7 @@ static bool rule_matches(const struct failure_rule *rule, const struct job *job)
     return false;
 }
 
-/* The job that failed first among those that the rule (NULL: any) matches. */
+/* Returns the job that failed first among those that the rule matches (NULL: any rule). */
 static struct job *first_failed(const struct jobset *jobset, const struct failure_rule *rule)
 {
     struct job *first = NULL;
@@ -50,7 +50,7 @@ void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first,
         if (!job)
             continue;
         CHECK(!job->doomed && job->global_index == i && jobset->made > 0);
-        if (job->state == JOB_FAILING) /* it does not live to see its end */
+        if (job->state == JOB_FAILING) /* a JobSet that is being deleted does not live to see its end */
             job_note_failure(step, job);
         job->doomed = true;
         job->doomed_ns = step->now_ns;
@@ -75,7 +75,7 @@ static const char *action_name(enum failure_action action)
     return names[action];
 }
 
-/* Restarts of the whole, in place, and of single Jobs count together. */
+/* Restarts of the whole JobSet, restarts in place and restarts of single Jobs count together. */
 bool attempt_within_max(const struct jobset *jobset)
 {
     int64_t counted = (int64_t)jobset->restarts_counted + jobset->in_place_counted;
@@ -94,14 +94,14 @@ static void note_action(struct step *step, struct jobset *jobset, enum failure_a
               STR_ARG(failed->name));
 }
 
-/* Restarts that follow each other closely. */
+/* Returns when a JobSet may begin again whose restarts follow each other closely. */
 static int64_t loop_due(const struct jobset *jobset)
 {
     if (jobset->record_count < RESTART_RECORDS_MAX)
         return 0;
     for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
         if (jobset->records[i].stepped_ns)
-            return 0; /* it gets on between its restarts: what fails is around it */
+            return 0; /* it makes progress between its restarts, so the failures come from outside */
     _Static_assert(RESTART_RECORDS_MAX > 0, "a window of restarts");
     const struct restart_record *oldest = &jobset->records[jobset->record_count % RESTART_RECORDS_MAX];
     return oldest->fault_ns + RESTART_WINDOW_NS;
@@ -132,7 +132,7 @@ static void note_wait(struct step *step, struct jobset *jobset)
                   (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
 }
 
-/* The ladder has come to its last rung: said and kept, as the other rungs are. */
+/* Begins the ladder's last rung, which is announced and recorded like the others. */
 static void begin_requeue(struct step *step, struct jobset *jobset, const struct job *failed,
                           const struct recovery *recovery, bool same)
 {
@@ -145,7 +145,8 @@ static void begin_requeue(struct step *step, struct jobset *jobset, const struct
               STR_ARG(recovery_passed(recovery, &arena)));
 }
 
-/* What infrastructure did is no failure of a JobSet that the ladder holds for. */
+/* Whether the JobSet is not charged for the failure: infrastructure caused it, and the ladder applies to
+ * the JobSet. */
 static bool is_forgiven(const struct jobset *jobset, const struct recovery *recovery)
 {
     return jobset->form == FORM_JOBSET && recovery->holds && loss_is_infrastructure(recovery->incident.cause);
@@ -164,7 +165,7 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
     bool same = progress_same_incident(step, jobset, failed->culprit);
     bool counted = same || is_forgiven(jobset, recovery), saved = jobset->dump == DUMP_SAVED;
     progress_restart(step, jobset, jobset->attempt + 1, failed->reason, failed->culprit);
-    if (!saved) /* else all that was asked of the ladder is done */
+    if (!saved) /* otherwise the ladder has answered already */
         begin_requeue(step, jobset, failed, recovery, same);
     if (!recovery->holds)
         backoff_begin(step, jobset, failed->culprit);

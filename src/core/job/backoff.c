@@ -1,11 +1,11 @@
 /* backoff.c - how long a workload that crashes is held back before it runs again.
  *
- * The first crash is answered at once, and so is whatever infrastructure or people did: a lost machine, an
- * eviction, a fence. A second crash in a row is followed by a wait of backoff_first_ns, each further one by
- * twice as long, up to backoff_max_ns (recovery/ladder.h; annotation phalanx.dev/restart-backoff). So ten
- * lives outlast a file server that is away for half a minute. A step beyond all that were made, or a run of
- * LADDER_RUN_NS, ends the row. Workloads for which the ladder holds wait as it says instead:
- * recovery/ladder.c. */
+ * The first crash is answered at once, and so are the acts of infrastructure and of people: a lost
+ * machine, an eviction, a fence. A second crash in a row is followed by a wait of backoff_first_ns, each
+ * further one by a wait of twice the last, up to backoff_max_ns (recovery/ladder.h; annotation
+ * phalanx.dev/restart-backoff). So ten lives outlast a file server that is away for half a minute. The row
+ * ends with a step beyond all earlier ones, or with a run of LADDER_RUN_NS. Workloads under the ladder
+ * wait as recovery/ladder.c says instead. */
 #include "core/job/internal.h"
 
 static bool is_crash(const struct task *culprit)

@@ -103,7 +103,7 @@ bool job_alive(const struct job *job)
 
 static void stop_tasks(struct step *step, struct job *job, bool doom)
 {
-    bool own = job->jobset->form != FORM_JOBSET; /* who deleted it may have given it more time */
+    bool own = job->jobset->form != FORM_JOBSET; /* the user who deleted it may have given it more time */
     for (size_t i = 0; i < job->tasks.len; i++)
         if (!own || job->tasks.items[i]->state != TASK_STOPPING)
             task_stop(step, job->tasks.items[i], doom, job->rjob->job.pod.grace_s * NS_PER_SECOND);
@@ -112,8 +112,8 @@ static void stop_tasks(struct step *step, struct job *job, bool doom)
     spare_stop_all(step, job);
 }
 
-/* The Job controller's events about the pods that it made, or deleted, in one go: the first ones by name, of
- * the others the last one stands for all, as Kubernetes' clients combine them. */
+/* Collects the Job controller's events about the pods that were made or deleted in one go: the first ones
+ * appear by name, and the last one stands for the rest, as Kubernetes' clients combine them. */
 enum { PODS_NOTED_MAX = 10 };
 struct pods_noted {
     const char *reason, *verb;
@@ -137,7 +137,8 @@ static void note_pods_done(struct step *step, const struct pods_noted *noted)
                        STR_ARG(noted->last->name));
 }
 
-/* The Job itself deletes its pods: it says so. Those of a deleted Job just go with it. */
+/* Deletes the Job's pods with events, if the Job itself deletes them. The pods of a deleted Job go
+ * silently. */
 static void delete_tasks(struct step *step, struct job *job)
 {
     struct pods_noted noted = {.reason = "SuccessfulDelete", .verb = "Deleted"};
@@ -179,10 +180,10 @@ void jobs_fail_hung(struct step *step, struct job *job, const char *reason, stru
         job_fail(step, job, reason, "The job hangs. " STR_FORMAT, STR_ARG(why));
 }
 
-/* A container that ended, and with what. */
+/* An exited container and its exit code. */
 struct exit {
     struct str container;
-    int32_t code; /* a signal counts as 128 and its number */
+    int32_t code; /* 128 plus the number of a signal */
 };
 
 static bool exit_matches(const struct pod_failure_rule *rule, struct exit exit)
@@ -195,7 +196,7 @@ static bool exit_matches(const struct pod_failure_rule *rule, struct exit exit)
     return exit.code != 0 && in != rule->not_in;
 }
 
-/* The first of its containers, then of its init containers, whose exit the rule speaks of. */
+/* Finds the first exit to which the rule applies, among the containers and then the init containers. */
 static bool find_exit(const struct pod_failure_rule *rule, const struct task *task, struct exit *ret_exit)
 {
     struct exit whole = {task->job->rjob->job.pod.container,
@@ -230,7 +231,7 @@ static bool rule_matches(const struct pod_failure_rule *rule, const struct task 
     return false;
 }
 
-/* What the pod failure policy says of a failed task; POD_COUNT when no rule matches. */
+/* Returns the action of the pod failure policy for a failed task; POD_COUNT if no rule matches. */
 static enum pod_failure_action policy_action(const struct job *job, const struct task *task, size_t *ret_rule)
 {
     const struct job_spec *spec = &job->rjob->job;
@@ -273,7 +274,7 @@ static void count_failure(struct step *step, struct job *job, struct task *task,
 {
     const struct job_spec *spec = &job->rjob->job;
     struct job_index *slot = &job->indexes[task->index];
-    CHECK(!slot->failed && !slot->succeeded); /* what is decided has no task left to fail */
+    CHECK(!slot->failed && !slot->succeeded); /* a decided index has no task that could fail */
     job->failed++;
     slot->failures++;
     if (spec->backoff_limit_per_index >= 0 || action == POD_FAIL_INDEX) {
@@ -288,7 +289,8 @@ static void count_failure(struct step *step, struct job *job, struct task *task,
     CHECK(job->failed_indexes <= job->index_count);
 }
 
-/* Failed tasks that others have replaced are kept, for their logs, up to so many and one for each index. */
+/* Failed tasks that have been replaced are kept for their logs: the newest ones up to this number, and one
+ * for each index. */
 enum { REPLACED_KEPT_MAX = 16 };
 
 static bool may_hold_surplus(const struct job *job)
@@ -296,7 +298,7 @@ static bool may_hold_surplus(const struct job *job)
     return job->tasks.len > REPLACED_KEPT_MAX + (size_t)job->index_count;
 }
 
-/* It waits for itself: other indexes go on. */
+/* Delays the next try of one index; other indexes go on. */
 static void index_waits(struct job *job, struct job_index *slot, int64_t due_ns)
 {
     slot->retry_due_ns = due_ns;
@@ -304,7 +306,8 @@ static void index_waits(struct job *job, struct job_index *slot, int64_t due_ns)
         job->retry_due_ns = due_ns;
 }
 
-/* Runs that the ladder answered in the place of a Pod of its own Job count like Pods that failed. */
+/* Whether the ladder has used up the Pod's restarts. Runs that the ladder restarted in the Pod of a plain
+ * Job count as failed Pods. */
 static bool ladder_ran_out(const struct job *job, const struct task *task)
 {
     return job->jobset->form == FORM_JOB && task->can_rejoin && task->end == END_EXIT &&
@@ -337,10 +340,11 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         return;
     size_t rule = 0;
     enum pod_failure_action action = policy_action(job, task, &rule);
-    if (task->end != END_REFUSED) /* it was said with its reason */
+    if (task->end != END_REFUSED) /* REFUSED was announced with its reason */
         step_note(step, true, task->end == END_MACHINE_LOST ? "MachineLost" : "Failed", ref_task(task),
                   STR_FORMAT, STR_ARG(task->message));
-    if (task_is_away(task)) /* nobody has lost it; another is made, and placed when there is room */
+    if (task_is_away(task)) /* an absent replica is not missed: it is made again, and placed when there is
+                             * room */
         return;
     if (job->jobset->dump == DUMP_UNDER_WAY) {
         dump_lost(step, task);
@@ -352,7 +356,7 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         return;
     }
     if (action != POD_FAIL_JOB && recovery.rung != RUNG_REQUEUE) {
-        inplace_begin(step, job->jobset, task, &recovery); /* it is made anew */
+        inplace_begin(step, job->jobset, task, &recovery); /* the task is made anew */
         return;
     }
     if (!job->culprit)
@@ -368,7 +372,7 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
                    ladder_ran_out(job, task);
     if (job->state == JOB_ACTIVE && (inplace_is_asked(job->jobset) || inplace_is_shared(task)) &&
         inplace_may(task))
-        inplace_begin(step, job->jobset, task, NULL); /* it is made anew, its peers run again */
+        inplace_begin(step, job->jobset, task, NULL); /* the task is made anew, and its peers run again */
     else if (job->state == JOB_ACTIVE && ran_out)
         job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     if (job->state == JOB_ACTIVE && (task->end == END_EXIT || task->end == END_REFUSED)) {
@@ -412,7 +416,8 @@ void job_resume(struct step *step, struct job *job)
 int64_t job_deadline(const struct job *job)
 {
     int64_t due_ns = INT64_MAX;
-    /* It only ends; a finalizer may hold what is left for ever. Or nobody cares for its pods any more. */
+    /* A job that is being deleted, or whose pods are orphaned, only ends; a finalizer may hold the rest
+     * for ever. */
     if (job->jobset->deleted_ns || job_is_hidden(job))
         return due_ns;
     if (job->state == JOB_ACTIVE && job->rjob->job.active_deadline_s >= 0)
@@ -423,7 +428,7 @@ int64_t job_deadline(const struct job *job)
     return spare_ns < due_ns ? spare_ns : due_ns;
 }
 
-/* What the indexes that the spec has now say; those beyond it are over and do not count. */
+/* Counts over the indexes that the spec has now. Indexes beyond them are over and do not count. */
 struct tally {
     uint32_t wanted, succeeded, failed, active;
 };
@@ -470,13 +475,13 @@ static bool success_policy(struct job *job)
     return false;
 }
 
-/* The Job's fate by its indexes: true when it was decided. */
+/* Decides the Job's fate by its indexes; true: it was decided. */
 static bool decide(struct step *step, struct job *job)
 {
-    struct tally sum = tally(job); /* an index ends in one of them, once */
+    struct tally sum = tally(job); /* an index ends either way, once */
     CHECK(sum.succeeded + sum.failed <= sum.wanted);
     bool queue = job->rjob->job.completions < 0;
-    /* Replicas that are away when the others are through have nothing left to do. */
+    /* Absent replicas have nothing left to do once the others have succeeded. */
     uint32_t away = inplace_has_succeeded(job->jobset) ? shrink_away_in(job) : 0;
     if (success_policy(job) ||
         (queue ? sum.succeeded > 0 && job->active == 0 : sum.succeeded + away == sum.wanted)) {
@@ -499,7 +504,8 @@ void job_resized(struct job *job)
     job_touch(job);
 }
 
-/* Fewer are wanted than there were: the last go, and do not count as failed. */
+/* After a decrease of `wanted`, stops the surplus tasks, the last ones first. Stopped tasks do not count
+ * as failed. */
 static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
 {
     int64_t living = 0, grace_ns = job->rjob->job.pod.grace_s * NS_PER_SECOND;
@@ -553,7 +559,7 @@ static void make_tasks(struct step *step, struct job *job)
     job->sift |= may_hold_surplus(job);
 }
 
-/* A Job whose fate is decided waits for its tasks. */
+/* Ends a Job whose fate is decided, once its tasks have ended. */
 static void settle_end(struct step *step, struct job *job)
 {
     if (job->state != JOB_FAILING && job->state != JOB_COMPLETING)
@@ -565,7 +571,7 @@ static void settle_end(struct step *step, struct job *job)
         return;
     bool failed = job->state == JOB_FAILING;
     lifecycle_move(&job_lifecycle, &job->state, failed ? JOB_FAILED : JOB_COMPLETE);
-    job_touch(job); /* it may count as failed only now */
+    job_touch(job); /* only now it may count as failed */
     step_changed(step, CHANGE_MODIFIED, ref_job(job));
     if (failed)
         job_note_failure(step, job);
@@ -578,10 +584,10 @@ static bool is_replaced(const struct job *job, const struct task *task)
     return task->state == TASK_FAILED && task != job->culprit && job->indexes[task->index].task != task;
 }
 
-/* Pods that were told to stop go when they have ended; of those that failed, the oldest of the replaced. */
+/* Drops stopped Pods that have ended, and the oldest of the replaced failed Pods. */
 static void drop_ended(struct step *step, struct job *job)
 {
-    if (!job->sift) /* at every report of one task all of them would be looked at */
+    if (!job->sift) /* without this, each report of one task would visit all of them */
         return;
     job->sift = false;
     size_t replaced = 0, kept = 0;

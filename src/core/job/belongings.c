@@ -1,9 +1,9 @@
-/* belongings.c - the stored objects that a JobSet has made for it: the headless Service of its network, and
- * the PersistentVolumeClaims of its volumeClaimPolicies.
+/* belongings.c - the stored objects that a JobSet creates: the headless Service of its network, and the
+ * PersistentVolumeClaims of its volumeClaimPolicies.
  *
- * They are made last in a step, so that the uids of Jobs and tasks do not depend on them. The Service is made
- * again when somebody deletes it; a claim is made once. Both go with the JobSet by their ownerReferences
- * (core/collect.c), claims whose policy says Retain have none and stay.
+ * They are created last in a step, so that the uids of Jobs and tasks do not depend on them. The Service
+ * is made again if it is deleted; a claim is made once. Both go with the JobSet by their ownerReferences
+ * (core/collect.c); claims whose policy says Retain have none and stay.
  */
 #include "core/job/internal.h"
 #include "core/object/object.h"
@@ -42,7 +42,7 @@ static struct str service_name(const struct jobset *jobset)
     return jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name;
 }
 
-/* As a write of it would be kept: with the defaults of its schema, in their order. */
+/* Makes the Service in the form of a stored write: with the defaults of its schema, in their order. */
 static struct doc *service_document(struct arena *arena, const struct jobset *jobset, struct str name)
 {
     struct doc *service = doc_new(arena, DOC_OBJECT);
@@ -63,7 +63,8 @@ static struct doc *service_document(struct arena *arena, const struct jobset *jo
     return service;
 }
 
-/* Every JobSet has one, the smallest too: a document that is known to be right is not checked again. */
+/* Creates the Service. Every JobSet has one, also the smallest, and its document is known to be valid, so
+ * it is not checked again. */
 static void make_service(struct step *step, struct jobset *jobset)
 {
     struct str name = service_name(jobset);
@@ -148,7 +149,7 @@ void jobs_object_gone(struct step *step, const struct object *object)
         if (!jobset || jobset->deleted_ns)
             continue;
         belongings_lack(step, jobset);
-        jobset_mark(step, jobset); /* so that the step looks at jobs once more */
+        jobset_mark(step, jobset); /* so that the step visits the JobSet once more */
     }
 }
 

@@ -1,11 +1,11 @@
 /* catch_up.c - a controller whose log was restored from a backup meets machines that have seen newer
  * attempts.
  *
- * An agent fences every START of an older attempt than the newest it has seen, and says which that is; what
- * runs there says its attempt too. Nobody knows any more what the attempts in between were, so the workload
- * goes on as the attempt behind the newest one, all of it made anew, at once. That is no failure: it counts
- * towards nothing, no machine is blamed, and progress is not expected of what never ran. Another machine may
- * know a newer attempt still: then it is done once more. */
+ * An agent fences every START of an attempt older than the newest it has seen, and reports that newest
+ * attempt; a running task reports its attempt too. The attempts in between are lost, so the workload goes
+ * on with the attempt after the newest, made anew as a whole, at once. This is no failure: it counts
+ * towards no limit, no machine is blamed, and no progress is expected. If another machine knows a still
+ * newer attempt, the same happens again. */
 #include "core/job/internal.h"
 
 void catch_up_note(struct step *step, struct task *task, const struct task_report *report)
@@ -30,7 +30,7 @@ void catch_up_note(struct step *step, struct task *task, const struct task_repor
     jobset_mark(step, jobset);
 }
 
-/* A Job of its own is no JobSet's to make anew: its Pods are. */
+/* A Job without a JobSet is not made anew: its Pods are. */
 static void begin_again(struct step *step, struct jobset *jobset)
 {
     if (jobset->form == FORM_JOBSET) {

@@ -1,6 +1,6 @@
-/* config.c - ConfigMaps and Secrets as a pod's environment and files, and the claims that it mounts. A pod
- * that names one that does not exist is not started (CreateContainerConfigError) and is looked at again when
- * one is written. */
+/* config.c - ConfigMaps and Secrets as a pod's environment and files, and the claims that the pod mounts.
+ * A pod that refers to a missing object is not started (CreateContainerConfigError) and is tried again
+ * when such an object is written. */
 #include "base/base64.h"
 #include "core/job/launch_env.h"
 
@@ -12,7 +12,7 @@ static void take_members(const struct doc *map, bool encoded, struct arena *aren
         struct str value = doc_str(member->value, STR(""));
         struct buf bytes BUF_CLEANUP = {0};
         if (encoded && !base64_decode(value, &bytes))
-            continue; /* refused when it is written */
+            continue; /* validation has refused it */
         values[(*count)++] =
             (struct config_value){member->key, encoded ? arena_str(arena, buf_str(&bytes)) : value};
     }
@@ -109,7 +109,7 @@ static bool source_ready(struct look *look, const struct file_source *source)
             return false;
     for (size_t i = 0; i < count; i++)
         look->bytes += values[i].value.len;
-    if (look->bytes <= TASK_FILES_BYTES_MAX / 2) /* a projection can show a file twice */
+    if (look->bytes <= TASK_FILES_BYTES_MAX / 2) /* a projection may show a file twice */
         return true;
     buf_printf(look->why, "the files of its volumes exceed %d bytes", TASK_FILES_BYTES_MAX / 2);
     return false;
@@ -166,7 +166,8 @@ bool task_config_waits(struct step *step, struct task *task)
         containers_restore(task, statuses, (uint32_t)pod->container_count);
         step_note(step, true, "Failed", ref_task(task), "Error: " STR_FORMAT, STR_ARG(buf_str(&why)));
         step_changed(step, CHANGE_MODIFIED, ref_task(task));
-        step_changed(step, CHANGE_MODIFIED, ref_jobset(task->job->jobset)); /* it shows why it waits */
+        /* The JobSet shows why it waits. */
+        step_changed(step, CHANGE_MODIFIED, ref_jobset(task->job->jobset));
     }
     vec_push(&step->jobs->config_waiters, task->uid);
     return true;

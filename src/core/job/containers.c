@@ -1,5 +1,5 @@
-/* containers.c - the containers of a task as its agent says them: kept for the API, readiness for all who
- * wait for it. Nothing else is decided from them: when and how the task ends is the agent's word. */
+/* containers.c - the containers of a task as its agent reports them: kept for the API, and for readiness.
+ * No other decision depends on them: the agent reports separately when and how a task ends. */
 #include "core/job/internal.h"
 
 static bool same_status(const struct container_status *a, const struct container_status *b)
@@ -60,7 +60,7 @@ void task_forget_containers(struct task *task)
     containers_restore(task, NULL, 0);
 }
 
-/* The Job controller's rule for restartPolicy OnFailure. */
+/* Counts restarts by the Job controller's rule for restartPolicy OnFailure. */
 static void count_restarts(struct step *step, const struct task *task)
 {
     struct job *job = task->job;
@@ -98,7 +98,7 @@ void task_set_ready(struct step *step, struct task *task, bool ready)
     CHECK(job->ready <= job->active);
     job_count(job);
     if (job_spares(job) > 0 && ready && (int32_t)job->ready >= job_wanted(job))
-        job_touch(job); /* now spares are made */
+        job_touch(job); /* now spares may be made */
     jobset_mark(step, job->jobset);
 }
 
@@ -109,7 +109,7 @@ void containers_note(struct step *step, struct task *task, const struct task_rep
     for (; len < report->reason.len && len < sizeof reason - 1; len++) {
         char c = report->reason.data[len];
         if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')))
-            return; /* no reason of ours */
+            return; /* the controller did not end it */
         reason[len] = c;
     }
     reason[len] = 0;

@@ -1,11 +1,11 @@
-/* dump.c - a dying checkpoint: before all of a JobSet runs again, those of its processes that live write what
- * all ranks had in memory to storage (src/job/dump.c).
+/* dump.c - a dying checkpoint: before all of a JobSet runs again, its surviving processes write the state
+ * of all ranks, which they hold in memory, to storage (src/job/dump.c).
  *
- * It is an attempt of its own, in which only survivors are members: they are told to rejoin with the flag
- * DUMP, as contiguous ranks of a smaller world, and each reports its part as saved. With the last report the
- * step is committed, and the failure policy goes on from there. Meanwhile the JobSet is `parking`: nothing
- * starts. A survivor that is lost begins another such attempt with those that are left; one that has joined
- * and ends by itself says that the shards were not whole: what was committed before counts.
+ * The dump is an attempt of its own, in which only survivors are members: they are told to rejoin with the
+ * flag DUMP, as contiguous ranks of a smaller world, and each reports its part as saved. With the last
+ * report the step is committed, and the failure policy goes on from there. Meanwhile the JobSet is
+ * `parking`: nothing starts. If a survivor is lost, another such attempt begins with the rest. If a member
+ * that has joined exits by itself, the shards were not complete, and the last committed step counts.
  */
 #include "core/job/internal.h"
 
@@ -17,13 +17,13 @@ static bool is_one_world(const struct jobset_spec *spec)
     return true;
 }
 
-/* A spare that was given a rank, and told nothing yet, has nothing. */
+/* Whether the task holds state. A spare that was given a rank but has not been told yet holds none. */
 static bool has_state(const struct task *task)
 {
     return !task->was_spare || task->joined;
 }
 
-/* On a machine that is lost they all go, one after the other. */
+/* Whether the survivor can save. The tasks on a lost machine end one after the other. */
 static bool can_save(const struct step *step, const struct task *task)
 {
     return recovery_keeps(task) && has_state(task) &&
@@ -72,7 +72,7 @@ void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
     CHECK(recovery->rung == RUNG_DUMP && jobset->dump != DUMP_UNDER_WAY);
     struct arena arena ARENA_CLEANUP = {0};
     bool same = progress_same_incident(step, jobset, culprit);
-    if (!jobset->parking) { /* else the attempt that is prepared has been nobody's yet */
+    if (!jobset->parking) { /* otherwise no task has heard of the attempt that is being prepared */
         progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
         jobset->attempt++;
         jobset->parking = true;
@@ -88,10 +88,11 @@ void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
               STR_ARG(recovery_passed(recovery, &arena)));
     keep_or_stop(step, jobset, culprit);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
-    jobset_mark(step, jobset); /* they are told when all that this step takes away is known */
+    jobset_mark(step, jobset); /* the members are told when all losses of this step are known */
 }
 
-/* Who is a member of this attempt, and is there; they follow each other in the order of their ranks. */
+/* Whether the task is a living member of this attempt. Members are numbered in the order of their old
+ * ranks. */
 static bool is_member(const struct task *task, const struct jobset *jobset)
 {
     return task && task->state == TASK_RUNNING && task->attempt == jobset->attempt;
@@ -136,7 +137,7 @@ const struct task *dump_rank_zero(const struct jobset *jobset)
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (uint32_t s = 0; job && s < job->index_count; s++)
-            if (is_member(job->indexes[s].task, jobset)) /* the first of them is */
+            if (is_member(job->indexes[s].task, jobset)) /* the first member is */
                 return job->indexes[s].task;
     }
     return NULL;
@@ -149,8 +150,8 @@ static bool is_saved(const struct jobset *jobset)
     return jobset->checkpoint.committed_step >= 0 && jobset->checkpoint.committed_attempt == jobset->attempt;
 }
 
-/* The Jobs that have lost ranks have failed: that is what the policy answers. Where there is none any more,
- * what is left of them would wait for ranks that nobody makes. */
+/* Fails the Jobs that have lost ranks, for the failure policy to answer. If there is no policy, the
+ * survivors would wait for ranks that no Job makes. */
 static void fail_lacking(struct step *step, struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -195,7 +196,7 @@ void dump_lost(struct step *step, struct task *task)
                             STR_ARG(task->message.len ? task->message : STR("exit code 0"))));
         return;
     }
-    jobset->attempt++; /* the others meet without it */
+    jobset->attempt++; /* the remaining members meet without it */
     jobset->in_place_restarts++;
     progress_follow(jobset);
     keep_or_stop(step, jobset, task);

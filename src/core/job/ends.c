@@ -1,9 +1,9 @@
-/* ends.c - what the ends of tasks leave behind (health/clue.h), kept where it explains something: with the
- * record of the restart that ended their attempt, or, as long as there is none, with the JobSet.
+/* ends.c - the clues that the ends of tasks leave (health/clue.h), kept where they explain something: in
+ * the record of the restart that ended their attempt, or, until there is one, in the JobSet.
  *
- * The first failure that is heard of is seldom the first that happened: a rank that dies of a broken
- * connection may be faster than the report of the one that broke it. So reports of an attempt are taken for
- * ATTRIBUTE_AFTER_NS after its end, also of tasks that were told to stop since. */
+ * The first failure to be reported is seldom the first that happened: a rank that dies of a broken
+ * connection may be reported before the rank that broke it. Reports of an attempt are therefore accepted
+ * for ATTRIBUTE_AFTER_NS after its end, also of tasks that were stopped since. */
 #include "core/job/internal.h"
 
 #include <stdio.h>
@@ -16,8 +16,8 @@ static void copy_text(char *to, size_t size, struct str from)
     to[len] = 0;
 }
 
-/* The restart that ended the task's attempt: the oldest with a higher number, or, of a Job that was restarted
- * alone, with the same. NULL: it has not been ended. */
+/* Returns the restart that ended the task's attempt: the oldest with a higher number, or, for a Job that
+ * was restarted alone, with the same number. NULL: the attempt has not ended. */
 static struct restart_record *record_of(struct jobset *jobset, const struct task *task)
 {
     uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
@@ -32,8 +32,8 @@ static struct restart_record *record_of(struct jobset *jobset, const struct task
     return found;
 }
 
-/* Its place among all restarts of the JobSet, from 1: attempts have other numbers, which begin elsewhere and
- * of which one incident may take two. */
+/* Returns the number of the restart among all of the JobSet, from 1. Numbers of attempts differ: they begin
+ * elsewhere, and one incident may take two of them. */
 static uint32_t number_of(const struct jobset *jobset, const struct restart_record *record)
 {
     uint32_t at = (uint32_t)(record - jobset->records), newest = jobset->record_count - 1;
@@ -41,7 +41,7 @@ static uint32_t number_of(const struct jobset *jobset, const struct restart_reco
     return newest - (newest % RESTART_RECORDS_MAX + RESTART_RECORDS_MAX - at) % RESTART_RECORDS_MAX + 1;
 }
 
-/* People hear of a cause once, and again when a better one comes to light. */
+/* Announces the cause of a restart once, and again when a better one is found. */
 static void tell(struct step *step, const struct jobset *jobset, const struct restart_record *record,
                  const struct end_clue *before)
 {
@@ -109,8 +109,7 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
     add(step, jobset, record, &clue);
 }
 
-/* The restart whose attempt was struck at `at_ns`, of those that are lately over; NULL: the present attempt
- * was. */
+/* Returns the recent restart whose attempt was struck at `at_ns`; NULL: the present attempt was struck. */
 static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns, int64_t now_ns)
 {
     uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
@@ -124,7 +123,8 @@ static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns
     return found;
 }
 
-/* Seen on the machine where the newest restart began: it may be of interest, though it is no cause of it. */
+/* Adds a fault seen later on the machine where the newest restart began: it may be of interest, but is not
+ * the cause. */
 static void add_later(struct jobset *jobset, const struct end_fault *found, int64_t now_ns)
 {
     if (!jobset->record_count || end_fault_is_ordered(found))
@@ -147,7 +147,7 @@ void ends_strike(struct step *step, struct jobset *jobset, const struct end_faul
     struct restart_record *record = record_before(jobset, found->at_ns, step->now_ns);
     if (record && !end_faults_find(&record->faults, found)) {
         struct end_fault before = *found;
-        before.last_ns = found->at_ns; /* later occurrences are no concern of this restart's */
+        before.last_ns = found->at_ns; /* later occurrences do not concern this restart */
         end_faults_add(&record->faults, &before);
     } else if (!record && jobset_finished(jobset)) {
         if (!end_faults_find(&jobset->faults, found) &&
@@ -193,7 +193,7 @@ void ends_give(struct step *step, struct jobset *jobset, struct restart_record *
         jobset->clues = (struct end_clues){0};
     }
     for (size_t i = 0; i < jobset->clues.count; i++) {
-        jobset->clues.items[i].tasks = 1; /* of the same incident: who it was matters, not how many */
+        jobset->clues.items[i].tasks = 1; /* one incident: which tasks left the clue matters, not how many */
         end_clues_add(&record->clues, &jobset->clues.items[i]);
     }
     end_clues_done(&jobset->clues);

@@ -105,7 +105,7 @@ void folder_remember(struct job_store *store, const struct jobset *jobset)
     struct arena arena ARENA_CLEANUP = {0};
     struct str name = jobset_folder(&arena, jobset);
     if (jobset->checkpoint.committed_step < 0 && named(jobset).len == 0)
-        return; /* nothing can go on from it */
+        return; /* the folder holds nothing to go on from */
     for (size_t i = store->folders.len; i-- > 0;)
         if (str_equal(store->folders.items[i].namespace_, jobset->namespace_) &&
             str_equal(store->folders.items[i].name, name))

@@ -1,4 +1,5 @@
-/* form.c - which tasks form a gang: all that are created together, or what spec.scheduling says. */
+/* form.c - the division of tasks into gangs: all tasks that are created together, or as spec.scheduling
+ * says. */
 #include "core/job/internal.h"
 
 static void find_default_class(void *context, const struct object *class)
@@ -8,7 +9,7 @@ static void find_default_class(void *context, const struct object *class)
         *value = doc_get(class->document, "value");
 }
 
-/* PriorityClasses first, then the cluster file's classes. */
+/* Finds the job's priority among PriorityClasses first, then among the cluster file's classes. */
 int32_t job_priority(const struct job_store *store, const struct cluster *cluster,
                      const struct rjob_spec *rjob)
 {
@@ -41,13 +42,13 @@ static const struct gang_rule *rule_of(const struct job *job)
     return rules ? &rules[job->rjob_index] : NULL;
 }
 
-/* Its pods name their machine: each is asked for by itself (named.c). */
+/* Whether the job's pods name their machine; each of them is placed by itself (named.c). */
 static bool is_named(const struct job *job)
 {
     return job->rjob->job.pod.node_name.len > 0;
 }
 
-/* Do tasks of the two jobs belong to one gang? */
+/* Whether tasks of the two jobs belong to one gang. */
 static bool same_gang(const struct job *a, const struct job *b)
 {
     const struct gang_rule *x = rule_of(a), *y = rule_of(b);
@@ -56,7 +57,7 @@ static bool same_gang(const struct job *a, const struct job *b)
     return !x || (x->group == y->group && x->per_job == y->per_job && (!x->per_job || a == b));
 }
 
-/* Living tasks of the job's gang that have been placed. */
+/* Counts the living, placed tasks of the job's gang. */
 static int64_t count_placed(const struct job *like)
 {
     const struct jobset *jobset = like->jobset;
@@ -116,7 +117,7 @@ static void close_gang(struct step *step, struct gang *gang)
 void gang_form_spare(struct step *step, struct task *task)
 {
     CHECK(task_is_spare(task) && task->state == TASK_PENDING && !task->gang);
-    struct gang *gang = open_gang(step, task->job->jobset); /* its priority is the lowest there is */
+    struct gang *gang = open_gang(step, task->job->jobset); /* a spare gang has the lowest priority */
     task->gang = gang;
     task->asked_chips = task->job->rjob->job.pod.chips;
     vec_push(&gang->tasks, task);
@@ -138,7 +139,7 @@ void gang_adopt_spare(struct step *step, struct gang *gang)
     gang_book(step, gang, OWNER_RESTARTING);
 }
 
-/* Each loose task of the job for itself. */
+/* Makes a gang of each unassigned task of the job. */
 static void form_singles(struct step *step, struct job *job)
 {
     for (size_t t = 0; t < job->tasks.len; t++) {
@@ -158,7 +159,7 @@ static bool has_loose(const struct job *job)
     return false;
 }
 
-/* The gang of the job at `first` and of later ones that belong to it. */
+/* Makes the gang of the job at `first` and of later jobs that belong to it. */
 static void form_from(struct step *step, struct jobset *jobset, uint32_t first)
 {
     struct job *head = jobset->jobs[first];

@@ -1,5 +1,5 @@
-/* gang.c - tasks that are placed together: taking and giving chips, booking them. Which tasks those are
- * stands in form.c, what the scheduler is asked in request.c. */
+/* gang.c - tasks that are placed together: allocation and release of their chips. form.c decides which
+ * tasks form a gang, request.c what the scheduler is asked for. */
 #include "core/job/internal.h"
 #include "core/job/request.h"
 #include "core/job/trial.h"
@@ -89,10 +89,10 @@ void gang_thin(struct gang *gang)
     for (size_t i = 0; i < gang->tasks.len; i++)
         if (gang->tasks.items[i]->gang == gang)
             gang->tasks.items[kept++] = gang->tasks.items[i];
-    CHECK(kept >= gang->alive); /* only what has ended left */
+    CHECK(kept >= gang->alive); /* only ended tasks left */
     gang->tasks.len = kept;
     if (gang->min_count >= kept)
-        gang->min_count = 0; /* as many as there are left: all of them */
+        gang->min_count = 0; /* all remaining tasks are needed */
     gang->thinned = false;
 }
 
@@ -109,12 +109,12 @@ void gang_task_parked(struct step *step, struct task *task)
     gang_book(step, gang, OWNER_RESTARTING);
 }
 
-/* A task that ends before its gang was placed leaves it: what remains is placed without it. */
+/* Removes a task that ends before its gang was placed; the rest is placed without it. */
 static void leave_queued(struct step *step, struct gang *gang, struct task *task)
 {
     CHECK(gang->waiting > 0 && !task->counted);
     gang_leave(task);
-    gang->feasible_shape = 0; /* what is left may fit */
+    gang->feasible_shape = 0; /* the rest may fit */
     gang->waiting--;
     gang_chips_left(step, gang, task->asked_chips);
     if (gang->alive == 0)
@@ -144,8 +144,8 @@ void gang_task_ended(struct step *step, struct task *task)
 
 /* --- asking for places ------------------------------------------------------------------------ */
 
-/* Ending tasks of the same JobSet give up the chips that the new task was given; those without chips, their
- * share of processor and memory. */
+/* Lets the new task take over the chips of ending tasks of the same JobSet; a task without chips takes
+ * over their share of processor and memory. */
 static void take_over(struct step *step, const struct jobset *jobset, machine_id machine, uint64_t chips)
 {
     if (jobset->old_jobs.len == 0)
@@ -167,7 +167,8 @@ static bool one_waits(const struct jobset *jobset)
     return false;
 }
 
-/* All of it on one machine: what becomes of it says something of that machine. */
+/* Counts the machine's runs if the whole gang is on one machine, because its outcome then says something
+ * about that machine. */
 static void count_run(struct step *step, const struct gang *gang)
 {
     machine_id first = gang->tasks.len && !gang_is_spare(gang) ? gang->tasks.items[0]->machine : MACHINE_NONE;
@@ -183,7 +184,7 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
     bool is_spare = gang_is_spare(gang);
     enum ledger_owner owner = is_spare ? OWNER_SPARE : gang->replaces ? OWNER_RESTARTING : OWNER_STARTING;
     int64_t now_us = step_now_us(step);
-    CHECK(gang->waiting == gang->alive && gang->alive == gang->tasks.len); /* all of it, at once */
+    CHECK(gang->waiting == gang->alive && gang->alive == gang->tasks.len); /* all tasks at once */
     for (size_t t = 0; t < gang->tasks.len; t++) {
         struct task *task = gang->tasks.items[t];
         const struct pod_spec *pod = &task->job->rjob->job.pod;
@@ -219,7 +220,7 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
         task_start_if_free(step, gang->tasks.items[t]);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
     if (!one_waits(gang->jobset))
-        jobset_reserve_later(step, gang->jobset); /* it has what was kept for it */
+        jobset_reserve_later(step, gang->jobset); /* the JobSet has used its reservation */
     jobset_mark(step, gang->jobset);
 }
 
@@ -255,7 +256,7 @@ void gang_unplace(struct step *step, struct gang *gang)
     lifecycle_move(&gang_lifecycle, &gang->state, GANG_QUEUED);
     gang->waiting = gang->alive;
     gang->placed_ns = 0;
-    gang->replaces = true; /* spares are for this */
+    gang->replaces = true; /* a spare is placed for this */
     ledger_account_set(&gang->account, gang_is_spare(gang) ? OWNER_SPARE : OWNER_RESTARTING, chips,
                        step_now_us(step));
     sched_queue_add(&step->jobs->queue, &gang->queued);
@@ -267,7 +268,7 @@ void gang_unplace(struct step *step, struct gang *gang)
 /* Takes `why` over. False: it said so before. */
 static bool set_why(struct step *step, struct gang *gang, struct buf *why)
 {
-    CHECK(why->len > 0); /* a gang that waits says why */
+    CHECK(why->len > 0); /* a waiting gang has a reason */
     if (str_equal(gang->why, buf_str(why))) {
         buf_done(why);
         return false;
@@ -289,8 +290,8 @@ static void keep_why(struct step *step, struct gang *gang, struct buf *why)
         step_note(step, true, "FailedScheduling", ref_jobset(gang->jobset), STR_FORMAT, STR_ARG(gang->why));
 }
 
-/* A gang that may start with fewer tasks (spec.scheduling's minCount): as many of its first ones as find a
- * place; the others follow one by one. */
+/* Places a gang that may start with fewer tasks (minCount of spec.scheduling): as many of its first tasks
+ * as fit; the others follow one by one. */
 static bool place_some(struct step *step, struct gang *gang, struct placement *places)
 {
     uint32_t count = gang->min_count, end = (uint32_t)gang->tasks.len;
@@ -313,7 +314,7 @@ static bool place_some(struct step *step, struct gang *gang, struct placement *p
         if (end - count < 2)
             break;
     }
-    struct request request; /* the last try may have been one that failed */
+    struct request request; /* the last try may have failed */
     request_gang(&request, step->jobs, step->cluster, gang, count);
     found = request_place(&request, places, &why);
     request_drop(&request);
@@ -367,7 +368,7 @@ static bool try_place(void *context, struct queued_gang *queued)
     return gang_try(step, gang);
 }
 
-/* Admission found the places in this very step and counts on them: nobody's turn comes before. */
+/* Admission has found these places in the same step and relies on them, so no other gang is placed before. */
 void gang_place_admitted(struct step *step, struct jobset *jobset)
 {
     for (size_t g = 0; jobset->terms && g < jobset->gangs.len; g++) {
@@ -406,7 +407,7 @@ static bool competes(void *context, const struct queued_gang *queued, const stru
     return result;
 }
 
-/* No other tasks of its JobSet are placed: they could bind it to their domains. */
+/* Whether the gang's JobSet has no other placed tasks, which could bind the gang to their domains. */
 static bool stands_alone(const struct gang *gang)
 {
     for (size_t g = 0; g < gang->jobset->gangs.len; g++) {
@@ -417,7 +418,7 @@ static bool stands_alone(const struct gang *gang)
     return true;
 }
 
-/* Judged once for each shape of the cluster, while nothing but that shape has a say in it. */
+/* Judges feasibility once for each shape of the cluster, provided that it depends on that shape alone. */
 static bool feasible(void *context, struct queued_gang *queued)
 {
     const struct step *step = context;

@@ -1,20 +1,22 @@
-/* inplace.c - a task fails, and all of the JobSet run again where they are: by restartStrategy
- * InPlaceRestart, or because a rank that has joined through libphalanx failed under restartPolicy OnFailure.
+/* inplace.c - restarts in place: when a task fails, all tasks of the JobSet run again where they are, by
+ * restartStrategy InPlaceRestart, or because a rank that has joined through libphalanx failed under
+ * restartPolicy OnFailure.
  *
- * Nothing is made anew: Jobs, Pods and their chips stay; each process is ended, and when all are known dead
- * they start together as the next attempt (JobSet's barrier, without an agent in every pod). A task that
- * ends meanwhile is *parked*: PLACED, with its chips, under the same Pod. What was lost with its machine is
- * made anew by its Job and placed elsewhere; the others wait for it, at most PARK_LIMIT_NS: then the JobSet
- * is restarted as Recreate does. As upstream, status.restarts counts only such restarts, and maxRestarts
- * bounds both kinds together.
+ * Jobs, Pods and their chips stay. Each process is ended, and when all are known to be dead they start
+ * together as the next attempt (JobSet's barrier, without an agent in every pod). A task that ends
+ * meanwhile is *parked*: PLACED, with its chips, under the same Pod. A task that is lost with its machine
+ * is made anew by its Job and placed elsewhere; the others wait for it, at most PARK_LIMIT_NS: then the
+ * JobSet is restarted as Recreate does. As upstream, status.restarts counts only such restarts, and
+ * maxRestarts bounds both kinds together.
  *
- * OnFailure asks for the container to run again in its Pod, and the machine does that by itself while the
- * process has met nobody. A rank's peers have lost it with its process, and the next one could not come back
- * into their attempt: so all of them run again with it, and the failure counts once towards the backoffLimit
- * of its Job, after the kubelet's back-off. It stands for a container's restart: maxRestarts is not asked.
+ * OnFailure means that a container runs again in its Pod, and the machine restarts it alone while its
+ * process has joined no peers. Once joined, the peers have lost the rank with its process, and a new
+ * process could not rejoin their attempt. All of them therefore run again, and the failure counts once
+ * towards the backoffLimit of the rank's Job, after the kubelet's back-off. The restart replaces a
+ * container's restart, so maxRestarts does not apply.
  *
- * Where the ladder answers (recovery.h), processes that can rejoin are not ended: they live on (rejoin.c)
- * while what was lost is parked, or made anew, as above.
+ * Under the ladder (recovery.h), processes that can rejoin are not ended: they wait (rejoin.c) while lost
+ * tasks are parked or made anew, as above. Such processes are *keepers*.
  *
  * jobset.sigs.k8s.io/disable-in-place-restart: "true" on the JobSet makes its failures ordinary ones.
  */
@@ -22,7 +24,7 @@
 
 #define DISABLE_KEY   "jobset.sigs.k8s.io/disable-in-place-restart"
 #define PARK_LIMIT_NS (300 * NS_PER_SECOND)
-/* A kubelet's back-off, as of agent_container.c. */
+/* The kubelet's back-off, as in agent_container.c. */
 #define BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
 #define BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
 #define BACKOFF_RESET_NS (600 * NS_PER_SECOND)
@@ -38,7 +40,7 @@ bool inplace_is_disabled(const struct jobset *jobset)
     return str_is(labels_get(&jobset->spec.annotations, STR(DISABLE_KEY), STR("")), "true");
 }
 
-/* A rank that is through is not there for another attempt of its peers. */
+/* Whether a rank has succeeded, which is then missing in another attempt of its peers. */
 bool inplace_has_succeeded(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++)
@@ -47,7 +49,7 @@ bool inplace_has_succeeded(const struct jobset *jobset)
     return false;
 }
 
-/* Every task that its Jobs want has a place, and none is through. */
+/* Whether every task that the Jobs want is placed, and no rank has succeeded. */
 bool inplace_is_whole(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -91,7 +93,7 @@ static bool runs(const struct task *task)
     return task->state == TASK_STARTING || task->state == TASK_RUNNING || task->state == TASK_STOPPING;
 }
 
-/* What a kubelet waits before the next run. */
+/* Returns the kubelet's delay before the next run. */
 static int64_t backoff_ns(const struct step *step, const struct task *culprit)
 {
     bool long_run = culprit->start_sent_ns > 0 && step->now_ns - culprit->start_sent_ns >= BACKOFF_RESET_NS;
@@ -104,8 +106,8 @@ static int64_t backoff_ns(const struct step *step, const struct task *culprit)
 /* How a restart in place is counted. */
 struct charge {
     bool jobset;      /* towards maxRestarts */
-    bool its_own;     /* towards the backoffLimit of the culprit's Job, and with its back-off */
-    int64_t delay_ns; /* before all run again */
+    bool its_own;     /* towards the backoffLimit of the culprit's Job, after that task's back-off */
+    int64_t delay_ns; /* before all tasks run again */
 };
 
 static struct charge charge_of(const struct step *step, const struct jobset *jobset,
@@ -117,7 +119,7 @@ static struct charge charge_of(const struct step *step, const struct jobset *job
         charge.its_own = recovery->counted && recovery_charges_job(culprit);
         charge.jobset = recovery->counted && !charge.its_own;
     } else {
-        charge.its_own = !asked && !task_ended(culprit->state); /* it runs again itself */
+        charge.its_own = !asked && !task_ended(culprit->state); /* the machine runs it again */
         charge.jobset = asked && !progress_same_incident(step, jobset, culprit);
     }
     charge.delay_ns = charge.its_own ? backoff_ns(step, culprit) : 0;
@@ -185,7 +187,7 @@ void inplace_begin_planned(struct step *step, struct jobset *jobset, const char 
     jobset_mark(step, jobset);
 }
 
-/* The failure policy answers, or the job is given up. */
+/* Gives the JobSet up: its Jobs fail, and the failure policy answers. */
 static void give_all_up(struct step *step, struct jobset *jobset, const struct recovery *recovery)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -198,7 +200,7 @@ static void give_all_up(struct step *step, struct jobset *jobset, const struct r
                      STR_FORMAT, STR_ARG(why));
 }
 
-/* No task has ended: all go on as the next attempt, but those that are no keepers any more. */
+/* Begins the next attempt although no task has ended. All keepers go on; other processes are stopped. */
 static void begin_without_loss(struct step *step, struct jobset *jobset, const char *cause, struct str why,
                                const struct recovery *recovery)
 {
@@ -240,11 +242,11 @@ void inplace_retry(struct step *step, struct task *asker, struct str why)
     struct jobset *jobset = asker->job->jobset;
     struct arena arena ARENA_CLEANUP = {0};
     if (jobset->parking || asker->state != TASK_RUNNING || task_is_spare(asker) || task_is_away(asker))
-        return; /* it hears of another attempt, or ends, in any case */
+        return; /* it will hear of another attempt, or is ending */
     step_note(step, true, "RetryAsked", ref_task(asker), "rank %u cannot go on from its state%s" STR_FORMAT,
               asker->rank, why.len ? ": " : "", STR_ARG(why));
     if (!recovery_may_retry(jobset)) {
-        if (recovery_may_retry_soon(jobset)) /* word of other machines is on its way */
+        if (recovery_may_retry_soon(jobset)) /* a report of another loss is on its way */
             rejoin_note_apart(step, asker);
         else
             end_process(step, asker);
@@ -304,7 +306,7 @@ static void park(struct step *step, struct task *task)
 bool inplace_takes(struct step *step, struct task *task, enum task_end end)
 {
     struct jobset *jobset = task->job->jobset;
-    /* With its machine it has lost its place. */
+    /* A task that is lost with its machine has lost its place. */
     bool lost = task->machine != MACHINE_NONE && step->cluster->machines[task->machine].state == MACHINE_LOST;
     bool dead = !lost && (end == END_EXIT || end == END_STOPPED || end == END_START_FAILED);
     bool over = end == END_EXIT && task->exit_code == 0 && task->signal == 0;
@@ -313,7 +315,7 @@ bool inplace_takes(struct step *step, struct task *task, enum task_end end)
         task->job->doomed || task->job->state != JOB_ACTIVE || through)
         return false;
     if (!jobset->parking && task_is_away(task)) {
-        park(step, task); /* nobody has lost it */
+        park(step, task); /* the replica was absent, so no peer has lost it */
         return true;
     }
     if (job_policy_fails(task->job, task))
@@ -323,7 +325,7 @@ bool inplace_takes(struct step *step, struct task *task, enum task_end end)
         recovery = recovery_decide(step, task, end);
     bool ladder = recovery.rung != RUNG_REQUEUE;
     if (recovery.no_progress || (ladder && recovery.rung > RUNG_RESTART_PROCESS))
-        return false; /* its place is left: batch.c goes on */
+        return false; /* its place is given up; batch.c goes on */
     if (!ladder && !inplace_may(task))
         return false;
     task->end = (uint8_t)end; /* for the record of the restart */
@@ -334,7 +336,7 @@ bool inplace_takes(struct step *step, struct task *task, enum task_end end)
     return true;
 }
 
-/* Tasks that it wants at once of those whose index is not decided for good. */
+/* Returns how many tasks the job needs at once for its undecided indexes. */
 static int32_t open_tasks(const struct job *job)
 {
     int32_t open = (int32_t)(job_index_count(job->rjob) - job->succeeded - job->failed_indexes);
@@ -342,7 +344,7 @@ static int32_t open_tasks(const struct job *job)
     return job->rjob->job.completions < 0 || most < open ? most : open;
 }
 
-/* Every task that it wants has its place, and none runs but those that live on. */
+/* Whether every task that the job needs has its place, and only keepers run. */
 static bool job_is_parked(const struct job *job)
 {
     int32_t placed = 0;
@@ -387,15 +389,15 @@ static void run_again(struct step *step, struct jobset *jobset)
         }
     }
     rejoin_tell(step, jobset);
-    spare_resized(jobset); /* spares may be made, and start, again */
+    spare_resized(jobset); /* spares may be made, and started, again */
     for (size_t g = 0; g < jobset->gangs.len; g++)
-        gang_go_on(step, jobset->gangs.items[g]); /* what they waited for is away */
+        gang_go_on(step, jobset->gangs.items[g]); /* absent replicas no longer hold it back */
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
 void inplace_cancel(struct jobset *jobset)
 {
-    jobset->in_place_restarts += jobset->parking; /* when it is resumed its tasks begin anew in any case */
+    jobset->in_place_restarts += jobset->parking; /* its tasks begin anew when it is resumed */
     jobset->parking = jobset->backing_off = jobset->keeping = jobset->planned = false;
     jobset->dump = DUMP_NONE;
     jobset->rejoin_since_ns = jobset->apart_ns = 0;
@@ -411,7 +413,7 @@ void inplace_retire(struct jobset *jobset)
     jobset->dump = DUMP_NONE;
 }
 
-/* Waits for an attempt that there will not be. */
+/* Whether the task waits for an attempt that will never begin. */
 static bool is_left(const struct task *task)
 {
     return task->parked || (task->keep == KEEP_WAITS && !task_ended(task->state));
@@ -430,7 +432,7 @@ bool inplace_left_some(const struct jobset *jobset)
     return false;
 }
 
-/* What is stopped may take its time before its place is free. */
+/* Returns the longest grace period, during which a stopped task may still occupy its place. */
 static int64_t grace_max_ns(const struct jobset *jobset)
 {
     int64_t most_s = 0;
@@ -441,12 +443,12 @@ static int64_t grace_max_ns(const struct jobset *jobset)
     return (most_s < PARK_LIMIT_NS / NS_PER_SECOND ? most_s : PARK_LIMIT_NS / NS_PER_SECOND) * NS_PER_SECOND;
 }
 
-/* All of it gives up waiting for places then, or begins to look for them. */
+/* Returns when the JobSet stops waiting for places, or, after a back-off, begins to look for them. */
 static int64_t park_deadline(const struct jobset *jobset)
 {
     if (jobset->backing_off)
         return jobset->parking_since_ns;
-    /* The Pods of a Job of its own wait for a place, however long. */
+    /* The Pods of a Job without a JobSet wait for a place without limit. */
     bool waits = jobset->keeping && jobset->form == FORM_JOB && !jobset->hidden;
     bool limited = jobset->keeping && !jobset->planned;
     int64_t limit_ns = limited ? recovery_limit_ns(jobset) + grace_max_ns(jobset) : PARK_LIMIT_NS;
@@ -474,7 +476,7 @@ static bool has_left(const struct job *job)
     return false;
 }
 
-/* What was placed meanwhile, and held back, belongs to the attempt that there is. */
+/* Starts the tasks that were placed and held back meanwhile, in the present attempt. */
 static void start_placed(struct step *step, struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -485,7 +487,7 @@ static void start_placed(struct step *step, struct jobset *jobset)
     }
 }
 
-/* Its Pods are nobody's: who waits for another attempt ends, the others go on as they are. */
+/* Releases an orphaned Job's tasks: tasks that wait for another attempt end, the others go on. */
 static void let_go(struct step *step, struct job *job)
 {
     for (size_t t = 0; t < job->tasks.len; t++) {
@@ -497,15 +499,15 @@ static void let_go(struct step *step, struct job *job)
     }
 }
 
-/* A place is missing for too long, or a rank is through and will not come back. What was to be one restart of
- * the whole becomes one; a container's, or what processes were to live through, becomes the failure of the
- * Jobs that are not whole. */
+/* Gives up the attempt: places were missing for too long, or a rank has succeeded and will not come back.
+ * A restart of the whole JobSet becomes a Recreate; a container's restart, or a recovery with keepers,
+ * becomes the failure of the incomplete Jobs. */
 static void give_up(struct step *step, struct jobset *jobset)
 {
     bool kept = jobset->keeping;
     if (kept || !inplace_is_asked(jobset)) {
         bool through = inplace_has_succeeded(jobset), away = jobset->absence.replicas.len > 0;
-        jobset->in_place_counted -= kept && jobset->parking_counted; /* the policy counts it */
+        jobset->in_place_counted -= kept && jobset->parking_counted; /* the failure policy counts it */
         inplace_cancel(jobset);
         for (uint32_t i = 0; i < jobset->job_count; i++) {
             struct job *job = jobset->jobs[i];
@@ -526,7 +528,7 @@ static void give_up(struct step *step, struct jobset *jobset)
     attempt_doom_jobs(step, jobset, 0, jobset->job_count);
 }
 
-/* Places are missing at the end of the rung's time: another rung may wait for them. */
+/* Falls to another rung when places are missing at the end of the rung's time; false: no rung is left. */
 static bool falls(struct step *step, struct jobset *jobset)
 {
     struct recovery recovery = {.rung = RUNG_REQUEUE};

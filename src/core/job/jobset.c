@@ -15,7 +15,7 @@ const char *condition_name(enum condition_kind kind)
     return names[kind];
 }
 
-/* Kubernetes warns of what went wrong. */
+/* Whether the event is a warning, as in Kubernetes: the condition tells of a failure. */
 static bool is_warning(enum condition_kind kind, bool status)
 {
     return status && (kind == CONDITION_FAILED || kind == CONDITION_RESTARTING);
@@ -117,7 +117,7 @@ static void set_failures_wait(const struct step *step, struct jobset *jobset)
             job_touch(jobset->jobs[i]);
 }
 
-/* A Job, or a Pod, of its own is there at once: it is what the writer is answered with. */
+/* Makes a Job or Pod without a JobSet at once, because the writer is answered with it. */
 static void make_own(struct step *step, struct jobset *jobset)
 {
     CHECK(jobset->job_count == 1);
@@ -157,7 +157,8 @@ static void repoint(struct jobset *jobset, struct job *job)
         job->rjob = &jobset->spec.rjobs[job->rjob_index];
 }
 
-/* What runs holds what it was given for: when that changes, it cannot stay for a last save. */
+/* Whether both specs request the same resources. If not, the running tasks cannot stay for a last save,
+ * because they hold resources by the old spec. */
 static bool asks_the_same(const struct jobset_spec *a, const struct jobset_spec *b)
 {
     if (a->rjob_count != b->rjob_count)
@@ -205,7 +206,7 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
             job_resized(jobset->jobs[i]);
     if (suspends && same)
         suspend_begin(step, jobset);
-    step->schedule |= jobset->form == FORM_POD; /* its gates may be gone */
+    step->schedule |= jobset->form == FORM_POD; /* its scheduling gates may have been removed */
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     jobset_mark(step, jobset);
 }
@@ -226,7 +227,7 @@ void jobset_hide(struct step *step, struct jobset *jobset)
     struct job *own = jobset->form == FORM_JOB ? jobset->jobs[0] : NULL;
     step_changed(step, CHANGE_DELETED, own ? ref_job(own) : ref_jobset(jobset));
     store_hide_jobset(step->jobs, jobset);
-    for (uint32_t i = 0; i < jobset->job_count; i++) { /* they name no owner any more */
+    for (uint32_t i = 0; i < jobset->job_count; i++) { /* they have no owner reference any more */
         struct job *job = jobset->jobs[i];
         if (!job)
             continue;

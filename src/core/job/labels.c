@@ -79,7 +79,7 @@ static void add_jobset_labels(label_list *list, struct arena *arena, const struc
         add(list, STR("jobset.sigs.k8s.io/coordinator"), jobset->spec.coordinator);
 }
 
-/* `list` is emptied into the arena. Keys are unique, so the order is total. */
+/* Moves the list into the arena. Keys are unique, so the order is total. */
 static struct labels keep(label_list *list, struct arena *arena)
 {
     if (list->len > 1)
@@ -90,7 +90,7 @@ static struct labels keep(label_list *list, struct arena *arena)
     return labels;
 }
 
-/* What a user said takes the place of what he may change. */
+/* Replaces the labels that the user may change by those the user gave. */
 static void take_user_meta(label_list *list, const struct user_meta *meta, const struct labels *said)
 {
     size_t kept = 0;
@@ -136,7 +136,8 @@ struct labels job_labels(const struct job *job, const struct task *task, struct 
 {
     CHECK(!task || task->job == job);
     label_list list = {0};
-    bool own = job->jobset->form != FORM_JOBSET; /* its labels are not its pods' */
+    /* A Job without a JobSet has labels of its own, which its pods do not get. */
+    bool own = job->jobset->form != FORM_JOBSET;
     if (!own || !task)
         add_all(&list, &job->rjob->labels);
     if (task)

@@ -41,8 +41,8 @@ static void env_setf(env_list *env, struct arena *arena, const char *name, const
         env_set(env, str_from(name), arena_str(arena, buf_str(&text)));
 }
 
-/* Kubernetes' $(VAR) expansion: a known name is replaced, "$$(X)" stands for "$(X)", an unknown one stays as
- * it is. */
+/* Kubernetes' $(VAR) expansion: a known name is replaced, "$$(X)" stands for "$(X)", an unknown name stays
+ * unchanged. */
 struct str env_expand(struct str text, const env_list *env, struct arena *arena)
 {
     struct buf out BUF_CLEANUP = {0};
@@ -82,7 +82,7 @@ static struct str subscript(struct str path, const char *prefix)
     return (struct str){path.data + start.len + 2, path.len - start.len - 4};
 }
 
-/* Labels or annotations as a file shows them: key="value" lines. */
+/* Writes labels or annotations as a file shows them: key="value" lines. */
 static struct str label_lines(const struct labels *labels, struct arena *arena)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -166,7 +166,7 @@ static void build_sheet(const struct task *task, const struct cluster *cluster, 
     CHECK(sheet->count <= task->world);
 }
 
-/* Where a task stands among those of its machine, and its machine among the machines, both in order of
+/* The index of a task among those of its machine, and of its machine among the machines, both in order of
  * rank. */
 struct launch_place {
     uint32_t local_rank, local_world, node_rank;
@@ -281,8 +281,8 @@ static void env_world(env_list *env, struct arena *arena, const struct task *tas
     }
 }
 
-/* Groups of replicated jobs: each is a world of ranks, and a checkpoint counts when all of them have saved
- * it. */
+/* Counts groups of replicated jobs: each is a world of ranks, and a checkpoint counts when all of them
+ * have saved it. */
 static uint32_t count_worlds(const struct jobset_spec *spec)
 {
     uint32_t worlds = 0;
@@ -295,7 +295,7 @@ static uint32_t count_worlds(const struct jobset_spec *spec)
     return worlds;
 }
 
-/* Where copies are to be kept apart: what fails together, a rack or a cube. */
+/* Sets the failure domain, a rack or a cube, across which copies are distributed. */
 static void env_block(env_list *env, struct arena *arena, const struct machine *machine,
                       const struct cluster *cluster)
 {
@@ -353,7 +353,8 @@ void env_ours(env_list *env, struct arena *arena, const struct task *task, const
         env_setf(env, arena, "PHX_MTTF_S", "%" PRId64, common->mttf_s);
 }
 
-/* One process and nothing around it: the fast way, and nearly every rank's. */
+/* Builds the launch of a single process without containers around it: the fast way, which nearly every
+ * rank takes. */
 static void launch_plain(const struct launch_common *common, const struct task *task,
                          const struct cluster *cluster, struct arena *arena, struct task_launch *launch)
 {
@@ -424,7 +425,7 @@ static const struct task *rank_zero_of(const struct task *task)
         const struct job *job = jobset->jobs[i];
         const struct task *first = job && job->index_count ? job->indexes[0].task : NULL;
         if (first && first->rank == 0 && str_equal(job->rjob->group, task->job->rjob->group))
-            return first; /* the first Job of the group: nothing is searched in a large one */
+            return first; /* the first Job of the group, found without a search */
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* launch_env.h - the environment of a container, between launch.c (what is ours), launch_pod.c (what the user
- * wrote) and config.c (what ConfigMaps and Secrets say). */
+/* launch_env.h - the environment of a container, shared by launch.c (our variables), launch_pod.c (the
+ * user's) and config.c (those of ConfigMaps and Secrets). */
 #ifndef PHX_CORE_JOB_LAUNCH_ENV_H
 #define PHX_CORE_JOB_LAUNCH_ENV_H
 
@@ -10,7 +10,8 @@ typedef VEC(struct env_var) env_list;
 /* launch.c */
 void env_set(env_list *env, struct str name, struct str value);
 struct str env_expand(struct str text, const env_list *env, struct arena *arena); /* $(VAR) */
-/* What a fieldRef says: "metadata.labels['a']", "status.podIP"; also "metadata.labels", for files. */
+/* Returns the value of a fieldRef: "metadata.labels['a']", "status.podIP"; also "metadata.labels", for
+ * files. */
 struct str launch_field(const struct task *task, const struct machine *machine, struct str path,
                         struct arena *arena);
 void env_ours(env_list *env, struct arena *arena, const struct task *task, const struct cluster *cluster,
@@ -19,7 +20,7 @@ void env_ours(env_list *env, struct arena *arena, const struct task *task, const
 /* launch_pod.c */
 void env_user(env_list *env, const struct launch_common *common, const struct task *task,
               const struct machine *machine, const struct container_spec *container, struct arena *arena);
-/* The containers and volumes of a pod that is more than one plain process. */
+/* Builds the containers and volumes of a pod that is more than one plain process. */
 void launch_containers(const struct launch_common *common, const struct task *task,
                        const struct cluster *cluster, struct arena *arena, struct task_launch *launch);
 /* Whether its process may be started as one that is never run again in its pod. */
@@ -29,11 +30,13 @@ bool launch_is_plain(const struct task *task);
 struct config_value {
     struct str key, value;
 };
-/* All of an object's values, decoded, in `arena`; NULL with *ret_count 0: there is no such object. */
+/* Returns all of an object's values, decoded, in `arena`; NULL with *ret_count 0: the object does not
+ * exist. */
 struct config_value *config_values(const struct object_store *objects, bool secret, struct str namespace_,
                                    struct str name, struct arena *arena, size_t *ret_count);
 const struct config_value *config_find(const struct config_value *values, size_t count, struct str key);
-/* Whether all that the task's pod needs of ConfigMaps and Secrets exists; else `why` says what does not. */
+/* Whether all ConfigMaps and Secrets that the task's pod needs exist; otherwise `why` names the missing
+ * one. */
 bool config_ready(const struct object_store *objects, const struct task *task, struct buf *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* launch_pod.c - what the user wrote of a pod, resolved: its containers' environments and commands, the files
+/* launch_pod.c - the user's part of a pod, resolved: its containers' environments and commands, the files
  * of its volumes. */
 #include "core/job/launch_env.h"
 
@@ -19,7 +19,8 @@ static int64_t whole_up(int64_t value, int64_t divisor)
     return value / divisor + (value % divisor > 0);
 }
 
-/* resourceFieldRef: a limit that is not set is what the machine has ("Downward API"). */
+/* Returns the value of a resourceFieldRef; a limit that is not set is the machine's capacity ("Downward
+ * API"). */
 static struct str resource_value(const struct pod_spec *pod, const struct machine *machine,
                                  const struct container_spec *own, const struct env_spec *env,
                                  struct arena *arena)
@@ -89,7 +90,7 @@ void env_user(env_list *env, const struct launch_common *common, const struct ta
         case ENV_CONFIG_MAP:
         case ENV_SECRET:
             if (!env_config(common, task, spec, arena, &value))
-                continue; /* optional, or gone since the start was decided */
+                continue; /* optional, or deleted since the start was decided */
             break;
         }
         env_set(env, spec->name, value);
@@ -98,8 +99,9 @@ void env_user(env_list *env, const struct launch_common *common, const struct ta
 
 /* --- containers ----------------------------------------------------------------------------------------- */
 
-/* The pod's policy holds as long as its Job allows a failure at all: with backoffLimit 0 the first restart
- * would be the end of the Job. Under InPlaceRestart all processes of the JobSet run again together. */
+/* Returns the restart policy of a container: the pod's, as long as its Job allows any failure. With
+ * backoffLimit 0 the first restart would end the Job. Under InPlaceRestart all processes of the JobSet run
+ * again together. */
 static enum container_restart restart_of(const struct task *task, const struct container_spec *container)
 {
     const struct job *job = task->job;
@@ -222,7 +224,7 @@ static const struct volume_launch *volume_named(const struct task_launch *launch
     return NULL;
 }
 
-/* What is mounted and no volume is a claim that the JobSet makes for all its Jobs (volumeClaimPolicies). */
+/* Adds mounts without a volume: claims that the JobSet makes for all its Jobs (volumeClaimPolicies). */
 static void add_claims(const struct task *task, struct arena *arena, struct task_launch *launch)
 {
     const struct jobset *jobset = task->job->jobset;

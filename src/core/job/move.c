@@ -1,21 +1,21 @@
-/* move.c - a JobSet leaves a machine that is slow or otherwise not well, or wanted for something else: its
- * ranks are told, save, and its tasks there are stopped like those of evicted Pods; what follows is the
- * failure policy's, on other machines where there are some.
+/* move.c - a JobSet leaves a machine that is slow or otherwise unhealthy, or needed for something else:
+ * its ranks are told and save, and its tasks on the machine are stopped like those of evicted Pods; the
+ * failure policy decides what follows, on other machines if there are any.
  *
- * Where its processes outlive their peers it is a switch at the boundary of a step, with nothing lost and
- * nobody else stopped. First processes that can take the ranks over are started elsewhere, while the job runs
- * on: spares beyond those that its users ask for (MOVE_ROOM). When they wait for a rank, all ranks are told;
- * they save the same step and stand there (MOVE_SAVING). When it is committed the tasks on the machine are
- * killed (MOVE_LEAVING), and the ladder answers as it does to a lost machine: spares take their ranks. */
+ * If its processes survive their peers, the move is a switch at a step boundary, which loses nothing and
+ * stops no other task. First, replacements are started elsewhere while the job runs on: spares beyond
+ * those that its users ask for (MOVE_ROOM). When they wait for a rank, all ranks are told; they save the
+ * same step and stand still (MOVE_SAVING). When that step is committed, the tasks on the machine are
+ * killed (MOVE_LEAVING), and the ladder answers as for a lost machine: spares take their ranks. */
 #include "core/job/internal.h"
 
 #include <stdio.h>
 
 /* MindCluster: grace, then force after 900 s; a hot switch waits 15 minutes for the job's step. */
 #define GRACE_MAX_NS (900 * NS_PER_SECOND)
-/* They stand still no longer than this, and go on: a commit that is a little old is as good, then. */
+/* The ranks stand still no longer than this; after that, a slightly older commit is good enough. */
 #define STAND_MAX_NS (60 * NS_PER_SECOND)
-/* Between the order to stop and the end of a process that is killed. */
+/* Limit for the end of a process that was killed. */
 #define LEAVE_MAX_NS (60 * NS_PER_SECOND)
 
 enum sub_health jobset_sub_health(const struct jobset *jobset, const struct cluster *cluster)
@@ -50,7 +50,7 @@ static uint64_t chips_there(const struct step *step, const struct machine *machi
     return chips;
 }
 
-/* Another machine is well and has as many free chips. */
+/* Whether another machine is healthy and has as many free chips. */
 static bool has_elsewhere(const struct step *step, const struct machine *machine, const struct jobset *jobset)
 {
     int wanted = __builtin_popcountll(chips_there(step, machine, jobset));
@@ -67,7 +67,7 @@ static void leave(struct step *step, struct jobset *jobset, const struct machine
 {
     struct move *move = &jobset->move;
     const char *why = move->why;
-    move->under_way = move->by_spares; /* until the ladder has answered the spares are its */
+    move->under_way = move->by_spares; /* until the ladder has answered, the move owns the spares */
     move->phase = MOVE_LEAVING;
     move->noticed_ns = step->now_ns;
     move->due_ns = step->now_ns + LEAVE_MAX_NS;
@@ -92,7 +92,7 @@ static void leave(struct step *step, struct jobset *jobset, const struct machine
     jobset_mark(step, jobset);
 }
 
-/* They have nothing to save and nobody waits for them: another one is made elsewhere. */
+/* Replaces spares on the machine, which have nothing to save and on which no rank depends. */
 static void move_spares(struct step *step, const struct machine *machine, const struct jobset *jobset,
                         struct str why)
 {
@@ -127,7 +127,7 @@ uint32_t move_extra_spares(const struct job *job)
     return move_by_spares(job->jobset) && move->machine != MACHINE_NONE ? ranks_on(job, move->machine) : 0;
 }
 
-/* Its processes can go on without those on the machine, and others can take their ranks. */
+/* Whether its processes can go on without the tasks on the machine, and replacements can take their ranks. */
 static bool can_go_by_spares(const struct jobset *jobset, machine_id machine)
 {
     if (!recovery_may_retry(jobset) || !jobset->spec.recovery.allowed[RUNG_REPLACE_MACHINE])
@@ -190,7 +190,7 @@ static void look_at_room(struct step *step, struct jobset *jobset)
         stay(step, jobset, "HotSwitchImpossible",
              "no replacement for its ranks could be started elsewhere");
         if (jobset->move.planned)
-            (void)jobset_notice(step, jobset, DRAIN_MAINTENANCE); /* they will be stopped, then */
+            (void)jobset_notice(step, jobset, DRAIN_MAINTENANCE); /* then they will be stopped */
     }
 }
 
@@ -304,7 +304,8 @@ bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s)
     return true;
 }
 
-/* Ranks that are drained stand where they have saved: an older commit that comes late is not that one. */
+/* Whether the ranks have saved. Drained ranks stand still after their save, so an older commit that
+ * arrives late does not count. */
 static bool has_saved(const struct jobset *jobset)
 {
     const struct move *move = &jobset->move;
@@ -317,10 +318,10 @@ static void look_at_saving(struct step *step, struct jobset *jobset)
 {
     struct move *move = &jobset->move;
     bool saved = has_saved(jobset), due = step->now_ns >= move->due_ns;
-    /* What was on its way to storage when they were told is not where they stand now. */
+    /* A commit below the present step was on its way to storage before the notice. */
     if (move->by_spares && jobset->checkpoint.committed_step < jobset->progress.step)
         saved = saved && step->now_ns - move->noticed_ns >= STAND_MAX_NS;
-    /* Who never saves goes back to what all hold in memory. */
+    /* A job that never saves returns to the state that all ranks hold in memory. */
     bool regardless =
         move->policy == SUB_HEALTH_GRACE_EXIT || (move->by_spares && jobset->checkpoint.committed_step < 0);
     if (saved || (due && regardless)) {

@@ -1,16 +1,17 @@
 /* mttf.c - how long a JobSet runs, on average, until a machine fails it.
  *
- * Failures of machines are a Poisson process of an unknown rate. Before anything was seen it is taken as if
- * two failures had been seen at the published rate of 6.5 in 1,000 machine days (arXiv 2410.21680): a gamma
- * prior, which the cluster's own n failures in T machine days outweigh as they come. The mean of the rate is
- * (2 + n) / (2 / 0.0065 + T). n is how often machines have left service within lemon's window; T is machines
- * times that window, or times the age of the cluster where that is shorter. Integers: every replay says the
- * same. */
+ * Failures of machines are a Poisson process of an unknown rate. The prior is a gamma distribution, as if
+ * two failures had been seen at the published rate of 6.5 in 1,000 machine days (arXiv 2410.21680); the
+ * cluster's own n failures in T machine days outweigh it as they come. The mean of the rate is (2 + n) /
+ * (2 / 0.0065 + T). n is the number of times that machines have left service within lemon's window; T is
+ * machines times that window, or times the age of the cluster if that is shorter. Integers, so that every
+ * replay gives the same result. */
 #include "core/job/internal.h"
 #include "core/lemon/lemon.h"
 
 enum { PRIOR_FAILURES = 2 };
-#define PRIOR_S (PRIOR_FAILURES * INT64_C(1000) * 24 * 3600 * 10 / 65) /* machine seconds that they took */
+/* The machine seconds of the prior's failures. */
+#define PRIOR_S (PRIOR_FAILURES * INT64_C(1000) * 24 * 3600 * 10 / 65)
 
 static void add_failures(void *sum, const struct lemon *lemon)
 {

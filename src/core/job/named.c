@@ -1,9 +1,9 @@
-/* named.c - pods that name their machine (spec.nodeName): no scheduler is asked, the machine takes them or
- * refuses them, as a kubelet does.
+/* named.c - pods that name their machine (spec.nodeName): the scheduler is not asked, and the machine
+ * takes or refuses them, as a kubelet does.
  *
- * Each is a gang of its own. It waits while its machine is unknown or not ready, then it is judged once: it
- * gets its chips, or it has failed with the kubelet's reason ("OutOfcpu", "NodeAffinity", ...). Of a workload
- * that a queue admitted the quota was given for this machine: it waits for room there like any other.
+ * Each is a gang of its own. It waits while its machine is unknown or not ready, and is then judged once:
+ * it gets its chips, or fails with the kubelet's reason ("OutOfcpu", "NodeAffinity", ...). A workload that
+ * a queue admitted got its quota for this machine: it waits for room there like any other.
  */
 #include "core/job/internal.h"
 #include "core/job/request.h"
@@ -34,7 +34,7 @@ bool gang_waits_named(const struct step *step, const struct gang *gang)
            !gang->jobset->deleted_ns && !gang_is_gated(gang) && gang_named_machine(step, gang);
 }
 
-/* "OutOf<resource>": in the order in which a kubelet looks. False: there is enough. */
+/* Sets "OutOf<resource>" for the first missing resource in a kubelet's order. False: there is enough. */
 static bool lacks_resource(struct task *task, const struct machine *machine)
 {
     const struct pod_spec *pod = &task->job->rjob->job.pod;
@@ -81,7 +81,7 @@ static void explain(struct task *task, const struct place_job *job, const struct
         task->reason = STR("TaintToleration");
         task_message(task, "Pod was rejected: Predicate TaintToleration failed: node(s) had taints that the "
                            "pod didn't tolerate");
-    } else { /* what Kubernetes does not know: a domain held by others, chips kept for others */
+    } else { /* reasons unknown to Kubernetes: another's exclusive domain, reserved chips */
         task->reason = STR("UnexpectedAdmissionError");
         task_message(task, "Pod was rejected: " STR_FORMAT, STR_ARG(why));
     }

@@ -1,14 +1,14 @@
-/* outage.c - the controller was away for longer than a lease, and all tasks have ended themselves (limits.h):
- * one incident, however many agents tell of it one after the other.
+/* outage.c - the controller was away for longer than a lease, and all tasks have ended themselves
+ * (limits.h): one incident, however many agents report it one after the other.
  *
- * The first end that is heard of after such an outage speaks for its whole JobSet: no process of it that was
- * started before counts as one that can go on, so all of it begins again at once, and later ends are those of
- * processes that are being stopped already. The cause is the outage; nobody is blamed.
+ * The first reported end after such an outage stands for its whole JobSet: no process that was started
+ * before counts as one that can go on, so the whole JobSet begins again at once, and later reports concern
+ * processes that are being stopped already. The cause is the outage; no machine is blamed.
  */
 #include "core/job/internal.h"
 
-/* Before the controller was there to be heard of again. Tasks that were fenced while it was there are long
- * lost. */
+/* Whether the task was fenced before the controller was back. Tasks that were fenced while it was present
+ * were declared lost long ago. */
 static bool was_fenced(const struct step *step, const struct task_report *report)
 {
     return report && report->fenced && report->finished_ns > 0 &&
@@ -25,7 +25,7 @@ void outage_ends(struct step *step, struct task *task)
     struct jobset *jobset = task->job->jobset;
     struct end_fault found;
     if (task->state == TASK_STOPPING || task->doomed || task->job->doomed)
-        return; /* told to end already */
+        return; /* the task was told to end already */
     end_fault_ordered(ORDER_AWAY, STR(""), STR(""),
                       STR("the controller was away for longer than the lease, and tasks end themselves then"),
                       step->now_ns, &found);

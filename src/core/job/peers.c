@@ -1,12 +1,13 @@
-/* peers.c - what ranks say of each other: a broken connection between two ranks is evidence about the machine
- * of the other one, weaker than its tethers, stronger than silence. It counts only while the machine's own
- * agent is away, and only when every task that may live there has been reported. It speaks of one process: a
- * task of several, or of one that may be run again in its place, can outlive it. */
+/* peers.c - reports of ranks about their peers: a broken connection between two ranks is evidence about
+ * the machine of the other one, weaker than its tethers, stronger than silence. It counts only while the
+ * machine's own agent is away, and only when every task that may live there has been reported. The
+ * evidence is about one process: a task with several processes, or with one that may run again in its
+ * place, can survive it. */
 #include "core/job/internal.h"
 
-/* The peer with that rank in the reporter's attempt; NULL: none, or it came later, or waits to run again in
- * its place, and the reporter speaks of the process before. What has ended keeps the rank that it had, which
- * may be another's by now. */
+/* Returns the peer with that rank in the reporter's attempt; NULL: none, or the peer joined later, or it
+ * waits to run again in its place, so that the report is about its earlier process. An ended task keeps
+ * its rank number, which another task may have by now. */
 static struct task *peer_of(const struct task *reporter, uint32_t rank)
 {
     const struct jobset *jobset = reporter->job->jobset;

@@ -23,7 +23,8 @@ bool preflight_is_valid(const struct step *step, const struct gang *gang, int64_
     return tested_ns >= gang->placed_ns || step->now_ns - tested_ns <= step->cluster->qualification.valid_ns;
 }
 
-/* What waits for its own preflight, and what is ending for a task of its own JobSet, does not count. */
+/* Whether no task disturbs a test on the machine. Tasks that wait for their own preflight, and tasks that
+ * end to make room for their own JobSet, do not count. */
 bool preflight_is_quiet(const struct step *step, const struct machine *machine)
 {
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
@@ -35,7 +36,7 @@ bool preflight_is_quiet(const struct step *step, const struct machine *machine)
     return true;
 }
 
-/* Somebody's task runs there, and will go on: it is no place for tests. */
+/* Whether a task runs on the machine and will go on, so that it cannot be tested. */
 static bool is_at_work(const struct step *step, const struct machine *machine)
 {
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
@@ -54,7 +55,7 @@ static int compare_machines(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of nothing, too, which C leaves undefined. */
+/* Like qsort, but defined for an empty array. */
 static void sort(void *items, size_t count, size_t size, int (*compare)(const void *a, const void *b))
 {
     if (count > 1)
@@ -85,7 +86,7 @@ static bool has_machine(const struct preflight *preflight, machine_id machine)
 
 /* --- the lists ------------------------------------------------------------------------------------------ */
 
-/* By uid: a restored core goes through them in the same order. */
+/* Adds the gang in the order of uids, which a restored core has as well. */
 static void list_gang(struct job_store *store, struct gang *gang)
 {
     size_t at = store->preflights.len;
@@ -199,18 +200,18 @@ static void test_alone(struct step *step, struct gang *gang, struct machine *mac
     list_testing(step->jobs, machine->id);
 }
 
-/* True: the gang waits for the machine's test. */
+/* Whether the gang waits for the machine's test. */
 static bool waits_for(struct step *step, struct gang *gang, struct machine *machine)
 {
     if (preflight_is_valid(step, gang, machine->qualified_ns))
         return false;
     if (machine->qualifying || machine->state != MACHINE_READY)
-        return true; /* AWAY: it comes back, or is lost */
+        return true; /* an AWAY machine comes back, or is lost */
     if (!machine->errands || is_at_work(step, machine))
-        return false; /* it cannot be tested */
+        return false; /* the machine cannot be tested */
     if (preflight_is_quiet(step, machine))
         test_alone(step, gang, machine);
-    return true; /* else for the end of those that are ending */
+    return true; /* otherwise it waits for the end of the ending tasks */
 }
 
 static void pass(struct step *step, struct gang *gang)
@@ -223,7 +224,7 @@ static void pass(struct step *step, struct gang *gang)
     drop(step, gang);
     for (size_t t = 0; t < gang->tasks.len; t++)
         task_start_if_free(step, gang->tasks.items[t]);
-    if (gang->jobset->parking) /* the others waited for it */
+    if (gang->jobset->parking) /* the other tasks waited for it */
         jobset_mark(step, gang->jobset);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
 }
@@ -248,7 +249,7 @@ static bool round_is_over(const struct preflight *preflight)
     return true;
 }
 
-/* Machines that are tested for nobody any more. */
+/* Cancels tests of machines that no gang waits for any more. */
 static void cancel_unneeded(struct step *step)
 {
     struct job_store *store = step->jobs;
@@ -313,7 +314,7 @@ void preflight_excuse(struct step *step, struct machine *machine)
     machine->qualified_ns = machine->paired_ns = step->now_ns;
 }
 
-/* The tests that its output calls failed, as verdicts; false: it names none. */
+/* Makes verdicts of the tests that the output calls failed; false: it names none. */
 static bool blame_failed_tests(struct step *step, machine_id machine, struct str output)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -334,7 +335,8 @@ static bool blame_failed_tests(struct step *step, machine_id machine, struct str
     return any;
 }
 
-/* The command could not be run, or did not understand what it was told: that says nothing of the machine. */
+/* Whether the command could not run, or did not understand its arguments: that is not the machine's
+ * failure. */
 static bool is_unable(const struct errand_end *end)
 {
     return end->outcome == ERRAND_FAILED && (end->exit_code == -1 || end->exit_code == 2);
@@ -344,7 +346,7 @@ static void alone_ended(struct step *step, struct machine *machine, const struct
 {
     machine->qualifying = 0;
     if (end->outcome == ERRAND_OK || machine->state != MACHINE_READY)
-        return; /* whoever ran it, core.c's files have booked what went well */
+        return; /* core.c's files have booked the passed tests, whoever ran them */
     if (is_unable(end) || !machine->errands) {
         step_note_late(step, true, "PreflightUnable", ref_machine(machine),
                        "the machine is let through untested: " STR_FORMAT,
@@ -373,7 +375,7 @@ void preflight_errand_ended(struct step *step, const struct errand *errand, cons
 
 /* --- leaving -------------------------------------------------------------------------------------------- */
 
-/* The gang gives its places back and waits for others, with the tasks that it has. */
+/* Takes the places of the gang back; it waits for others, with the same tasks. */
 static void give_up_places(struct step *step, struct gang *gang, const struct machine *machine,
                            struct str why)
 {
@@ -415,7 +417,7 @@ static bool pairs_fit(const struct preflight *preflight, const struct errands *e
     return true;
 }
 
-/* Nothing of the user's runs yet. */
+/* Checks that no process of the user runs yet. */
 static bool gang_fits(const struct gang *gang, const struct errands *errands)
 {
     if (gang->state != GANG_PLACED || !pairs_fit(gang->preflight, errands))

@@ -1,9 +1,9 @@
-/* preflight_pairs.c - a gang's machines in pairs, in two rounds: neighbours; then the fastest with the
- * slowest, so that a bad machine meets a good one. A machine is bad only if it failed with each partner; it
- * is a straggler if even its better time is more than twice the median (DLRover's rule).
+/* preflight_pairs.c - tests of a gang's machines in pairs, in two rounds: neighbours; then the fastest
+ * with the slowest, so that a bad machine meets a good one. A machine is bad only if it failed with each
+ * partner; it is a straggler if even its better time is more than twice the median (DLRover's rule).
  *
- * A round has an epoch, which both ends must say, and a deadline: the time-out of its errands. So ends that
- * come out of step (a round that was given up, an agent that began late) end by themselves. */
+ * A round has an epoch, which both ends must send, and a deadline: the time-out of its errands. Ends that
+ * are out of step (a round that was given up, an agent that began late) therefore end by themselves. */
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -34,7 +34,7 @@ static void put_end(struct json_writer *json, bool listens, struct str address, 
     json_pair_str(json, listens ? "listen" : "connect", buf_str(&text));
 }
 
-/* The machine's own time-out leaves its agent a moment to tell the end itself. */
+/* The machine's own time-out is shorter, so that its agent can report the end itself. */
 static obj_id begin_end(struct step *step, const struct gang *gang, const struct pair *pair, int end)
 {
     const struct qualification *settings = &step->cluster->qualification;
@@ -122,7 +122,7 @@ bool preflight_pairs_begin(struct step *step, struct gang *gang)
 
 /* --- the second round ----------------------------------------------------------------------------------- */
 
-/* A failure is slower than anything; a machine that had no part yet is to meet the fastest. */
+/* A failure counts as slowest; a machine without a time is paired with the fastest. */
 static int64_t slowness(const struct paired *member)
 {
     return member->times_ns[0] > 0    ? member->times_ns[0]
@@ -139,7 +139,7 @@ static int compare_slowness(const void *a, const void *b)
     return (x->machine > y->machine) - (x->machine < y->machine);
 }
 
-/* The one in the middle is left out where their number is odd. */
+/* An odd number leaves out the machine in the middle. */
 static void begin_extremes(struct step *step, struct gang *gang)
 {
     struct preflight *preflight = gang->preflight;
@@ -168,7 +168,8 @@ static bool failed_all(const struct paired *member, int *ret_rounds)
     return failed && *ret_rounds > 0;
 }
 
-/* It failed with each partner it had; with a single one, only if that was not the one to blame. */
+/* Whether the machine failed with each of its partners; with a single partner, only if that one is not to
+ * blame. */
 static bool is_bad(const struct preflight *preflight, const struct paired *member)
 {
     int rounds, others;
@@ -195,7 +196,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of the better times; 0: too few to call one slow. */
+/* Returns the median of the better times; 0: too few for a comparison. */
 static int64_t median_time(const struct preflight *preflight)
 {
     int64_t *times_ns = mem_alloc(preflight->members.len * sizeof *times_ns), median_ns = 0;
@@ -258,7 +259,7 @@ void preflight_pairs_go_on(struct step *step, struct gang *gang)
 
 /* --- ends ----------------------------------------------------------------------------------------------- */
 
-/* What the work took, by its output; 1: it says nothing of that. */
+/* Returns the time of the work from its output; 1: the output has none. */
 static int64_t work_time(struct str output)
 {
     struct arena arena ARENA_CLEANUP = {0};

@@ -1,11 +1,11 @@
-/* progress.c - steps and checkpoints as they are reported, and what each restart cost. */
+/* progress.c - reported steps and checkpoints, and the cost of each restart. */
 #include "core/job/internal.h"
 
 #include <stdio.h>
 
 #include "base/hash.h"
 
-/* The rate is taken over at least this long. */
+/* Shortest span over which the rate is taken. */
 #define RATE_WINDOW_NS (2 * NS_PER_SECOND)
 
 static struct restart_record *newest_record(struct jobset *jobset)
@@ -63,15 +63,17 @@ void progress_suspect(struct jobset *jobset, machine_id machine)
     jobset->suspects[jobset->suspect_count++] = machine;
 }
 
-/* Where it began, as far as the clues say: victims may have been heard of first. */
+/* Returns the task or machine where the incident began, as far as the clues say: victims may have been
+ * reported first. */
 static struct str blamed(const struct end_clues *clues, struct str otherwise)
 {
     const struct end_clue *root = end_clues_root(clues);
     return root ? str_from(root->machine) : clues->count ? STR("") : otherwise;
 }
 
-/* A process that ended may run again where it was, next to what it holds in memory there. A machine where
- * that has happened before, or that is at fault itself, is avoided. */
+/* Whether the next placement avoids the culprit's machine. A process that ended may run again on its
+ * machine, next to the state it holds in memory there; but a machine where that has happened before, or
+ * that is itself at fault, is avoided. */
 static bool is_to_avoid(const struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
     struct str machine = step->cluster->machines[culprit->machine].name;
@@ -105,8 +107,8 @@ static const char *cause_of(const struct task *culprit)
     }
 }
 
-/* A gang of an attempt that has a joined task is productive from its first step on, any other from when it
- * runs. */
+/* Whether the gang is productive from its first step on, because one of its tasks has joined; otherwise it
+ * is productive while it runs. */
 static bool counts_steps(const struct gang *gang)
 {
     for (size_t i = 0; i < gang->tasks.len; i++)
@@ -115,9 +117,9 @@ static bool counts_steps(const struct gang *gang)
     return false;
 }
 
-/* Does anything say how far the training is? Then what a restart takes is known: all since the newest
- * checkpoint, less what the first step after it shows to be still there. Of a program that says nothing, or
- * whose lines are only counted, nothing is known before its end. */
+/* Whether the JobSet reports absolute steps. Then the cost of a restart is known: all since the newest
+ * checkpoint, less what the first step after it proves to be kept. Without steps, or with counted lines
+ * only, nothing is known before the job's end. */
 static bool says_its_place(const struct jobset *jobset)
 {
     if (jobset->checkpoint.count > 0)
@@ -130,7 +132,7 @@ static bool says_its_place(const struct jobset *jobset)
     return false;
 }
 
-/* What no checkpoint kept is lost, in every gang. */
+/* Books everything since the last checkpoint as lost, in every gang. */
 static int64_t lose_unkept(struct step *step, struct jobset *jobset)
 {
     int64_t lost_us = 0;
@@ -141,7 +143,7 @@ static int64_t lose_unkept(struct step *step, struct jobset *jobset)
     return lost_us + ledger_account_lose(&jobset->closed, step->ledger, step_now_us(step));
 }
 
-/* Ranks went on from what they held in memory: that part of it is not made again. */
+/* Books back the part that ranks still held in memory, which is not computed again. */
 static void regain(struct step *step, struct jobset *jobset, int64_t chip_us)
 {
     for (size_t i = 0; i < jobset->gangs.len && chip_us > 0; i++)
@@ -150,7 +152,7 @@ static void regain(struct step *step, struct jobset *jobset, int64_t chip_us)
     (void)ledger_account_regain(&jobset->closed, step->ledger, chip_us, step_now_us(step));
 }
 
-/* Chips that are held now change their owner. */
+/* Gives the chips that are held now another owner. */
 static void book_held(struct step *step, struct jobset *jobset, enum ledger_owner owner)
 {
     for (size_t i = 0; i < jobset->gangs.len; i++) {
@@ -164,32 +166,36 @@ void progress_suspended(struct step *step, struct jobset *jobset)
 {
     ladder_stop(&jobset->ladder);
     jobset->crashes = (struct crashes){.best_step = jobset->ladder.best_step};
-    bool shrunk = jobset->absence.replicas.len > 0 && !jobset->parking; /* else nobody was told of it yet */
+    /* Otherwise no task was told of it. */
+    bool shrunk = jobset->absence.replicas.len > 0 && !jobset->parking;
     if (shrunk || jobset->dump != DUMP_NONE)
-        inplace_retire(jobset); /* its ranks are not those of the indexes */
-    shrink_forget(jobset);      /* all of it comes back, or nothing */
+        inplace_retire(jobset); /* the ranks of a shrunk world differ from the indexes */
+    shrink_forget(jobset);      /* the whole world comes back, or nothing */
     book_held(step, jobset, OWNER_STOPPING);
 }
 
-/* No record tells later how much of it was still there: only what a checkpoint covers is known. */
+/* Without a restart record, the part that was kept cannot be booked later, so only work covered by a
+ * checkpoint counts. */
 void progress_resumed(struct step *step, struct jobset *jobset)
 {
     if (jobset->progress.source == STEP_SAID)
         lose_unkept(step, jobset);
 }
 
-/* When a machine dies, a rank that misses it may end, and restart the JobSet, a moment before the machine's
- * own death is known. Both are one incident: it is recorded once, under its true cause, and counts once. */
+/* When a machine dies, a rank that loses its peer may end, and restart the JobSet, a moment before the
+ * machine's own death is known. Both are one incident: it is recorded once, under its true cause, and
+ * counts once. */
 bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
     if (!jobset->record_count || !culprit || culprit->end != END_MACHINE_LOST)
         return false;
     const struct restart_record *newest = &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
-    bool over = newest->started_ns || newest->stepped_ns; /* who keeps its process is not started */
+    /* Keepers are not started, so they never set started_ns. */
+    bool over = newest->started_ns || newest->stepped_ns;
     return !over && step->now_ns - newest->fault_ns <= INCIDENT_WINDOW_NS;
 }
 
-/* The record to write; what the incident's first sign blamed is no suspect any more. */
+/* Returns the record to write. If it continues an incident, the first sign's suspect is cleared. */
 static struct restart_record *open_record(struct step *step, struct jobset *jobset,
                                           const struct task *culprit, int64_t *ret_fault_ns)
 {
@@ -206,7 +212,7 @@ static struct restart_record *open_record(struct step *step, struct jobset *jobs
     return record;
 }
 
-/* What the restart before took, if it has not come to a step: it is this one's now. */
+/* Returns the previous restart's cost if it did not reach a step: the new restart bears it. */
 static int64_t unstepped_us(struct jobset *jobset)
 {
     struct restart_record *before = newest_record(jobset);
@@ -224,18 +230,18 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     int64_t fault_ns;
     bool dumped = jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED;
     jobset->dump = DUMP_NONE;
-    if (dumped && newest_record(jobset)) { /* it was for this restart, and its record is there */
+    if (dumped && newest_record(jobset)) { /* the dump was part of this restart, whose record exists */
         newest_record(jobset)->attempt = attempt;
         ends_give(step, jobset, newest_record(jobset));
         return;
     }
     bool same = progress_same_incident(step, jobset, culprit);
     bool somewhere = culprit && culprit->machine != MACHINE_NONE;
-    bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* by the records before this one */
+    bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* judged by the earlier records */
     int64_t redone_us = unstepped_us(jobset);
     struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
     if (!same)
-        restart_record_done(record); /* what an older one in this place had is gone with it */
+        restart_record_done(record); /* frees the older record in this slot */
     struct end_clues clues = record->clues;
     struct end_faults faults = record->faults;
     bool counted = jobset->progress.source == STEP_COUNTED;
@@ -248,7 +254,7 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
         .passed = passed,
         .attempt = attempt,
         .fault_ns = fault_ns,
-        /* Steps are reported now and then: a newer checkpoint proves that they were made. */
+        /* Steps are reported at intervals: a newer checkpoint proves that they were made. */
         .step_at_fault =
             stepped > jobset->checkpoint.committed_step ? stepped : jobset->checkpoint.committed_step,
         .step_resumed_from = jobset->checkpoint.committed_step,
@@ -271,11 +277,11 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
         ends_confirm_order(jobset, step->cluster->machines[culprit->machine].name, step->now_ns);
     ends_give(step, jobset, record);
     jobset->move.under_way = false;
-    jobset->keeping = false; /* unless inplace.c says so after this */
+    jobset->keeping = false; /* inplace.c sets it again after this */
     jobset->rejoin_since_ns = jobset->apart_ns = 0;
     unjoined_forget(jobset);
     record->redone_us = redone_us + lose_unkept(step, jobset);
-    /* All chips wait for what restarts, even when only one job does: its peers stand still meanwhile. */
+    /* All chips wait for the restart, even if only one job restarts: its peers stand still meanwhile. */
     book_held(step, jobset, OWNER_RESTARTING);
 }
 
@@ -297,13 +303,13 @@ void progress_running(struct step *step, struct gang *gang)
         record->started_ns = step->now_ns;
     if (!counts_steps(gang) || jobset->progress.attempt == gang->attempt)
         gang_book(step, gang, OWNER_UNKEPT);
-    for (size_t i = 0; i < jobset->gangs.len; i++) { /* those that waited for a job that restarted alone */
+    for (size_t i = 0; i < jobset->gangs.len; i++) { /* gangs that waited for a job that restarted alone */
         struct gang *peer = jobset->gangs.items[i];
         if (peer->state == GANG_RUNNING && peer->attempt == gang->attempt &&
             peer->account.owner == OWNER_RESTARTING && !counts_steps(peer))
             gang_book(step, peer, OWNER_UNKEPT);
     }
-    bool silent = jobset->ladder.best_step < 0; /* it reports no steps: to run is all it does */
+    bool silent = jobset->ladder.best_step < 0; /* without reported steps, running counts as progress */
     if ((silent || jobset->progress.source == STEP_READ) && all_gangs_run(jobset))
         ladder_stepped(&jobset->ladder, -1);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
@@ -338,8 +344,8 @@ static void copy_metrics(struct progress *progress, const struct progress_event 
     }
 }
 
-/* Ranks may go on from what they hold in memory, which is newer than what was committed, or from checkpoints
- * of their own: their first step says from where. */
+/* Books from where the ranks resumed, by their first step: from their memory, which is newer than the last
+ * commit, or from checkpoints of their own. */
 static void note_resumed(struct step *step, struct jobset *jobset, const struct progress_event *event)
 {
     struct restart_record *record = newest_record(jobset);
@@ -362,7 +368,7 @@ static void note_resumed(struct step *step, struct jobset *jobset, const struct 
     record->step_resumed_from = resumed;
 }
 
-/* A step by every rank: whatever was starting or restarting is productive now. */
+/* Called for a step of every rank: starting and restarting gangs are productive now. */
 static void steps_go_on(struct step *step, struct jobset *jobset)
 {
     struct restart_record *record = newest_record(jobset);
@@ -371,7 +377,7 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
     bool began = record && record->attempt == jobset->attempt && (fresh || record->started_ns);
     if (began && !record->stepped_ns) {
         record->stepped_ns = step->now_ns;
-        jobset_mark(step, jobset); /* restarts need not wait any more: attempt_due */
+        jobset_mark(step, jobset); /* attempt_due: restarts need not wait any more */
     }
     for (size_t i = 0; i < jobset->gangs.len; i++) {
         struct gang *gang = jobset->gangs.items[i];
@@ -383,7 +389,8 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
     }
 }
 
-/* Counts of lines begin anew with each attempt: the highest of them is no measure of getting on. */
+/* Switches the source of steps. Counts of lines begin anew with each attempt, so their highest value is no
+ * measure of progress. */
 static void take_source(struct jobset *jobset, enum step_source source)
 {
     bool counted = source == STEP_COUNTED || jobset->progress.source == STEP_COUNTED;
@@ -431,8 +438,8 @@ int64_t progress_rate_milli(const struct progress *progress)
     return (int64_t)((__int128)(progress->step - progress->base_step) * 1000 * NS_PER_SECOND / elapsed_ns);
 }
 
-/* Shards of an attempt that is over make no checkpoint of this one: a task that is restarted in place may
- * still end. */
+/* Whether the task's shards count for a checkpoint of this attempt. A task that is restarted in place may
+ * still save for an earlier one. */
 static bool checkpoints(const struct task *task)
 {
     return task->joined && task->attempt == task->job->jobset->attempt && task->end != END_MACHINE_LOST &&
@@ -458,8 +465,8 @@ static bool all_have_saved(const struct jobset *jobset, int64_t number)
     return true;
 }
 
-/* The newest step up to `lowest`, the laggard's newest, that all have saved; -1: none. Ranks need not save
- * alike. */
+/* Returns the newest step, at most `lowest` (the laggard's newest), that all have saved; -1: none. Ranks
+ * need not save the same steps. */
 static int64_t common_step(const struct jobset *jobset, int64_t lowest)
 {
     const struct task *laggard = jobset->laggard;
@@ -485,9 +492,9 @@ static void remember_saved(struct task *task, int64_t number)
     task->saved_step = number;
 }
 
-/* The newest step that every rank of every world that checkpoints has saved in this attempt; -1: none.
- * Remembers one of those that are behind, chosen by hash so that whatever the order in which ranks report,
- * few reports look at all. */
+/* Returns the newest step that every rank of every checkpointing world has saved in this attempt; -1:
+ * none. Remembers one of the ranks that are behind, chosen by hash, so that few reports have to visit all
+ * ranks, whatever the order in which they arrive. */
 static int64_t complete_step(struct jobset *jobset)
 {
     int64_t lowest = INT64_MAX;
@@ -524,8 +531,7 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
         return;
     if (number <= jobset->checkpoint.committed_step &&
         jobset->checkpoint.committed_attempt == jobset->attempt)
-        notice_committed(step, task,
-                         jobset->checkpoint.committed_step); /* the first notice was lost on the way */
+        notice_committed(step, task, jobset->checkpoint.committed_step); /* the first notice was lost */
     if (number <= task->saved_step)
         return;
     remember_saved(task, number);

@@ -1,9 +1,9 @@
-/* reconcile.c - JobSets that were marked are looked at as a whole and moved on until nothing changes: Jobs,
- * policies, suspension, deletion, TTL, timers. */
+/* reconcile.c - moves each marked JobSet on, as a whole, until nothing changes: Jobs, policies,
+ * suspension, deletion, TTL, timers. */
 #include "core/job/folder.h"
 #include "core/job/internal.h"
 
-/* An old job has ended: it leaves its JobSet. */
+/* Removes an ended old job from its JobSet. */
 static void leave_old_jobs(struct jobset *jobset, struct job *job)
 {
     CHECK(jobset->old_jobs.len > 0 && job->old_place < jobset->old_jobs.len);
@@ -20,7 +20,7 @@ static void leave_old_jobs(struct jobset *jobset, struct job *job)
     *link = job->before;
 }
 
-/* The Job whose name was taken until now is seen. */
+/* Shows the Job whose name was taken until now. */
 static void show_next(struct step *step, const struct jobset *jobset, uint32_t place)
 {
     struct job *next = jobset_seen_job(jobset, place);
@@ -31,7 +31,7 @@ static void show_next(struct step *step, const struct jobset *jobset, uint32_t p
     step_changed(step, CHANGE_ADDED, ref_job(next));
 }
 
-/* Looks at the jobs that were touched, until none is; buries those that are over and unwanted. */
+/* Reconciles touched jobs until none is left; buries jobs that are over and unwanted. */
 static void reconcile_jobs(struct step *step, struct jobset *jobset)
 {
     for (size_t i = 0; i < jobset->dirty_jobs.len; i++) { /* grows meanwhile */
@@ -49,8 +49,8 @@ static void reconcile_jobs(struct step *step, struct jobset *jobset)
     vec_clear(&jobset->dirty_jobs);
 }
 
-/* Gangs whose tasks are all ended and buried give their account to the JobSet. With the last of them it is
- * final, for now, and users see it. */
+/* Adds the accounts of gangs whose tasks are all ended and buried to the JobSet's. With the last gang the
+ * account is final for now, and is shown to users. */
 static void close_gangs(struct step *step, struct jobset *jobset)
 {
     bool some = jobset->gangs.len > 0;
@@ -132,13 +132,13 @@ void jobset_stop(struct step *step, struct jobset *jobset)
 static void suspend_or_resume(struct step *step, struct jobset *jobset)
 {
     if (jobset->form == FORM_POD)
-        return; /* it waits at its gates (gang.c); one that runs cannot be suspended */
+        return; /* it waits at its gates (gang.c), and a running Pod cannot be suspended */
     if (jobset->spec.suspend) {
         if (!suspend_waits(step, jobset))
             jobset_stop(step, jobset);
         return;
     }
-    jobset->farewell = (struct farewell){0}; /* its user has thought better of it */
+    jobset->farewell = (struct farewell){0}; /* its user has resumed it */
     bool resumes = jobset->conditions[CONDITION_SUSPENDED].status;
     if (jobset->executions < 0)
         jobset->executions = 0;
@@ -151,7 +151,8 @@ static void suspend_or_resume(struct step *step, struct jobset *jobset)
     resume_jobs(step, jobset);
 }
 
-/* A suspended JobSet has its jobs, suspended, except those that wait for dependsOn. */
+/* Whether the job may exist: a suspended JobSet has its jobs, suspended, except those that wait for
+ * dependsOn. */
 static bool may_exist(const struct jobset *jobset, uint32_t rjob)
 {
     return startup_allows(jobset, rjob) ||
@@ -163,7 +164,7 @@ static bool waits_for_old_jobs(const struct jobset *jobset)
     return jobset->spec.strategy == RESTART_BLOCKING_RECREATE && jobset->old_jobs.len > 0;
 }
 
-/* A JobSet of an old log whose Jobs would have the names of another's waits for them. */
+/* Whether the Job's name is free. In an old log two JobSets may have Jobs of one name: the second waits. */
 static bool name_is_free(const struct step *step, const struct jobset *jobset, uint32_t rjob, int32_t index)
 {
     if (!jobset->shares_names)
@@ -182,7 +183,7 @@ static void note_taken(struct step *step, struct jobset *jobset, uint32_t rjob, 
     jobset->name_noted = true;
 }
 
-/* Is there a job to be made, now or when attempt_due() comes? */
+/* Whether a job has to be made, now or at attempt_due(). */
 static bool wants_jobs(const struct jobset *jobset)
 {
     if (jobset->made == jobset->job_count || waits_for_old_jobs(jobset))
@@ -197,7 +198,7 @@ static bool wants_jobs(const struct jobset *jobset)
     return false;
 }
 
-/* All is made anew, and some of what there was before may still run under the number of this attempt. */
+/* Whether all jobs are made anew while earlier tasks may still run under the number of this attempt. */
 static bool meets_old_tasks(const struct jobset *jobset)
 {
     bool meets = false;
@@ -210,14 +211,14 @@ static bool meets_old_tasks(const struct jobset *jobset)
     return meets;
 }
 
-/* Makes the jobs that may exist now. True: something was made. */
+/* Makes the jobs that may exist now. True: a job was made. */
 static bool make_jobs(struct step *step, struct jobset *jobset)
 {
     if (!wants_jobs(jobset) || attempt_due(jobset) > step->now_ns)
         return false;
     jobset->ladder.wait_ns = jobset->crashes.due_ns = 0;
     if (jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED || meets_old_tasks(jobset))
-        inplace_retire(jobset); /* somebody has deleted its Jobs */
+        inplace_retire(jobset); /* a user has deleted its Jobs */
     uint32_t position = 0, made = jobset->made;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         bool exists = may_exist(jobset, r), runs = !jobset->spec.suspend && startup_allows(jobset, r);
@@ -257,7 +258,8 @@ static void remove_jobset(struct step *step, struct jobset *jobset)
     vec_push(&store->dead_jobsets, jobset);
 }
 
-/* A deleted Job or Pod of its own is seen until its processes are dead: its name is free only then. */
+/* Whether a deleted Job or Pod without a JobSet still has living processes: it is shown until they are
+ * dead, and its name is not free before. */
 static bool own_remains(struct step *step, struct jobset *jobset)
 {
     if (jobset->form == FORM_JOBSET || !jobset->jobs[0])
@@ -269,7 +271,7 @@ static bool own_remains(struct step *step, struct jobset *jobset)
     return job_alive(jobset->jobs[0]) || has_finalizers(jobset);
 }
 
-/* A deleted JobSet: true when it is gone. */
+/* Winds a deleted JobSet down; true: it is gone. */
 static bool wind_down(struct step *step, struct jobset *jobset)
 {
     if (own_remains(step, jobset))
@@ -292,7 +294,7 @@ static bool all_pods_deleted(const struct job *job)
     return true;
 }
 
-/* What it made goes on without it (jobset.hidden); true when the last of that has been deleted. */
+/* Whether the last of the orphans that a hidden JobSet left behind has been deleted. */
 static bool orphans_gone(struct step *step, struct jobset *jobset)
 {
     do {
@@ -349,9 +351,10 @@ static bool all_ready(const struct jobset *jobset)
     return true;
 }
 
-/* Moves a living JobSet on until nothing changes. Every round finishes it, restarts it, makes jobs, or moves
- * jobs between suspended and active, each once and one way: so it ends. A Job that goes on may be over at
- * once, by what had succeeded before: no report comes of it, so its JobSet looks again. */
+/* Moves a living JobSet on until nothing changes. Every round finishes it, restarts it, makes jobs, or
+ * moves jobs between suspended and active, each once and in one direction, so the loop ends. A resumed Job
+ * may be over at once, by tasks that succeeded before: no report will follow, so its JobSet is checked
+ * again. */
 static void move_on(struct step *step, struct jobset *jobset)
 {
     catch_up(step, jobset);
@@ -412,7 +415,8 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
     }
     do {
         gang_form(step, jobset);
-        gang_place_admitted(step, jobset); /* of a gang that starts with fewer tasks, the others are loose */
+        gang_place_admitted(step, jobset); /* the remaining tasks of a gang that starts with fewer are
+                                            * loose */
     } while (jobset->loose_tasks > 0);
     close_gangs(step, jobset);
     CHECK(jobset->loose_tasks == 0 && jobset->dirty_jobs.len == 0 && jobset->uncounted.len == 0);
@@ -445,13 +449,13 @@ static void reconcile_marked(struct step *step)
         if (!jobset->touched)
             vec_push(&step->jobs->touched, jobset);
         jobset->touched = true;
-        if (!jobset->gone) /* it may have been marked again by its own end */
+        if (!jobset->gone) /* its end may have marked it again */
             jobset_reconcile(step, jobset);
     }
     vec_clear(&step->jobs->dirty);
 }
 
-/* Names were given back: whoever shares some looks again. */
+/* Wakes the JobSets that share a name which was freed. */
 static void wake_name_waiters(struct step *step)
 {
     if (!step->jobs->names_freed)

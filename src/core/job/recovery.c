@@ -1,9 +1,10 @@
-/* recovery.c - which losses the ladder answers: those of a JobSet, or Job of its own, whose every rank has
- * said that it can rejoin, or that asks for it by an annotation. All others go by their failure policy. What
- * the ladder is asked is made here from tasks and machines; what it says is kept with the JobSet.
+/* recovery.c - the losses that the ladder answers: those of a JobSet, or of a Job without one, whose ranks
+ * have all said that they can rejoin, or that asks for the ladder by an annotation. All others follow
+ * their failure policy. This file makes the ladder's question from tasks and machines; the answer is kept
+ * in the JobSet.
  *
- * A process that ends by itself counts towards maxRestarts (backoffLimit) of its JobSet, unless a budget of
- * its cause bounds it; what infrastructure does never counts. */
+ * A process that ends by itself counts towards maxRestarts (backoffLimit) of its JobSet, unless a budget
+ * of its cause bounds it; acts of infrastructure never count. */
 #include "core/job/recovery.h"
 
 #include "core/job/internal.h"
@@ -14,8 +15,8 @@ bool recovery_keeps(const struct task *task)
            !task->doomed && !task->evicted && !task->fenced;
 }
 
-/* Every rank but `culprit` has joined, and can go on under another attempt. `midst`: of an incident; those
- * that are not back yet have said it before, or stand in for one that has. */
+/* Whether every rank but `culprit` has joined and can go on under another attempt. `midst`: of an
+ * incident; ranks that are not back yet have said so before, or replace one that has. */
 static bool others_can_rejoin(const struct jobset *jobset, const struct task *culprit, bool midst)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -34,13 +35,14 @@ static bool others_can_rejoin(const struct jobset *jobset, const struct task *cu
 
 static bool all_can_rejoin(const struct jobset *jobset, const struct task *culprit)
 {
-    if (jobset->keeping && jobset->parking) /* it was asked when the incident began */
+    if (jobset->keeping && jobset->parking) /* answered when the incident began */
         return true;
     return (jobset->keeping || (culprit->can_rejoin && culprit->joined)) &&
            others_can_rejoin(jobset, culprit, jobset->keeping);
 }
 
-/* Before all of it has begun for the first time its Jobs make new Pods, and nobody waits for them. */
+/* Whether the whole JobSet has run before. Until then its Jobs make new Pods, and no process waits for
+ * them. */
 static bool is_under_way(const struct jobset *jobset)
 {
     return jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden && !jobset_finished(jobset) &&
@@ -74,7 +76,7 @@ bool recovery_charges_job(const struct task *culprit)
            (!inplace_is_asked(job->jobset) && job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE);
 }
 
-/* No more failures of its own are allowed. */
+/* Whether no more failures of its own are allowed. */
 static bool is_exhausted(const struct task *culprit)
 {
     const struct job *job = culprit->job;
@@ -103,7 +105,7 @@ static const struct restart_record *newest(const struct jobset *jobset)
     return jobset->record_count ? &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX] : NULL;
 }
 
-/* The machine is out of service, or suspect; or the same start failed there before. */
+/* Whether the machine is out of service, or suspect, or the same start failed there before. */
 static bool place_is_bad(const struct step *step, const struct task *task, enum task_end end)
 {
     const struct machine *machine = &step->cluster->machines[task->machine];
@@ -119,7 +121,7 @@ static struct ladder_incident incident_of(const struct step *step, const struct 
     return (struct ladder_incident){
         .cause = cause_of(task, end),
         .place_is_bad = somewhere && place_is_bad(step, task, end),
-        /* One that was to go on and ended meanwhile is one more loss of an incident that counts already. */
+        /* a keeper that ends meanwhile is one more loss of an incident that was counted already */
         .again = jobset->keeping && task->keep != KEEP_NO,
         .runs_long = jobset->ladder.best_step < 0 && task->started_ns &&
                      step->now_ns - task->started_ns >= LADDER_RUN_NS,
@@ -143,10 +145,10 @@ static void means_of(const struct step *step, const struct task *culprit, bool c
         ret->lacks[rung] = "no failures of its own are left";
 }
 
-/* By the settings and the ladder's own memory, as if the incident were counted already. */
+/* Asks the ladder on a copy of its memory, as if the incident were counted already. */
 static void ask(const struct jobset *jobset, const struct ladder_means *means, struct recovery *recovery)
 {
-    struct ladder ladder = jobset->ladder; /* what it owns is not touched */
+    struct ladder ladder = jobset->ladder; /* the copy shares memory, which stays untouched */
     const struct ladder_incident *incident = &recovery->incident;
     if (!incident->again && incident->below == RUNG_NONE)
         ladder_loss(&ladder, incident);

@@ -1,20 +1,20 @@
-/* rejoin.c - processes that live through a restart in place: they wait for the next attempt, are told of it,
- * and join again as it.
+/* rejoin.c - processes that survive a restart in place (keepers): they wait for the next attempt, are told
+ * of it, and join it.
  *
- * A keeper's Pod, uid, chips and machine stay. Its attempt rises when the new one begins, when every rank has
- * a place; from then on it has not joined, and what agents say of it for an older attempt is no news. Who has
- * not joined when the rung is over its limit is ended and started again as the attempt after.
+ * A keeper's Pod, uid, chips and machine stay. Its attempt rises when the new one begins, when every rank
+ * has a place; from then on it has not joined, and reports about an older attempt are ignored. A keeper
+ * that has not joined by the rung's limit is ended, and started again in the attempt after.
  *
- * Ranks that lose their connection to each other, and all live, wait for a new attempt too: nobody else can
- * end the one that they cannot go on with. So it is begun for them, with no loss.
+ * Ranks that lose their connection to each other, and all live, wait for a new attempt as well, because
+ * only the controller can end the present one. A new attempt without a loss is therefore begun for them.
  */
 #include "core/job/internal.h"
 
-/* A process that died is heard of before that. */
+/* The death of a process is reported earlier than this. */
 #define APART_LIMIT_NS (5 * NS_PER_SECOND)
-/* Steps of before are heard of until then: agents and the controller's host gather them. */
+/* Steps of before may arrive until then: agents and the controller's host collect them. */
 #define STEPS_LATE_NS (2 * NS_PER_SECOND)
-/* They make their step first. */
+/* Ranks make their step first. */
 #define PLANNED_LIMIT_NS (900 * NS_PER_SECOND)
 
 static bool runs(const struct task *task)
@@ -48,7 +48,7 @@ void rejoin_tell_one(struct step *step, struct task *task)
     task->saved_before_count = 0;
     task->attempt = task->gang->attempt = task->job->jobset->attempt;
     task->gang->replaces = true;
-    task_rank(task); /* its ports are those of the attempt */
+    task_rank(task); /* its ports depend on the attempt */
     effect_add(step->effects, EFFECT_TASK_REJOIN)->rejoin = task;
     step_changed(step, CHANGE_MODIFIED, ref_task(task)); /* its Pod shows the attempt */
 }
@@ -73,7 +73,7 @@ void rejoin_tell(struct step *step, struct jobset *jobset)
 
 bool rejoin_is_old_word(const struct task *task, const struct task_report *report)
 {
-    if (report->attempt_plus_1 == 0) /* an agent that knows of no Rejoin */
+    if (report->attempt_plus_1 == 0) /* the agent does not know Rejoin */
         return task->keep == KEEP_TOLD;
     return report->attempt_plus_1 != (uint32_t)task->attempt + 1 ||
            (task->keep == KEEP_TOLD && report->kind != REPORT_JOINED);
@@ -91,7 +91,7 @@ void rejoin_say_again(struct step *step, const struct task *task, const struct t
 {
     CHECK(task->state == TASK_RUNNING);
     if (task->keep ==
-        KEEP_WAITS) /* it is told of the next attempt soon; this one has no meeting point any more */
+        KEEP_WAITS) /* it will be told of the next attempt soon; this one has no rendezvous any more */
         return;
     if (!task->can_rejoin || report->attempt_plus_1 == 0 || report->attempt_plus_1 > (uint32_t)task->attempt)
         return;
@@ -121,7 +121,7 @@ static int64_t after(int64_t since_ns, int64_t wait_ns)
     return since_ns ? since_ns + wait_ns : INT64_MAX;
 }
 
-/* Who has not joined then is late. */
+/* Returns when ranks that have not joined are late. */
 static int64_t join_deadline(const struct jobset *jobset)
 {
     return after(jobset->rejoin_since_ns, jobset->planned ? PLANNED_LIMIT_NS : recovery_limit_ns(jobset));
@@ -153,7 +153,8 @@ bool rejoin_is_late(const struct step *step, struct jobset *jobset)
     return some;
 }
 
-/* Whose machine is away may be lost yet: then that is what it was. */
+/* Whether the machines of all tasks are READY. A machine that is AWAY may turn out to be lost, which is
+ * then the cause. */
 static bool all_are_heard(const struct step *step, const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {

@@ -14,7 +14,8 @@ static const struct gang_rule *gang_rule(const struct jobset *jobset, uint32_t r
     return rules && rules[rjob].topology.mode ? &rules[rjob] : NULL;
 }
 
-/* What spec.scheduling says of the gang goes before what the pod template says of its own tasks. */
+/* The topology in spec.scheduling for the gang takes precedence over that in the pod template for its
+ * tasks. */
 static const struct topology_rule *topology_of(const struct jobset *jobset, uint32_t rjob)
 {
     const struct gang_rule *rule = gang_rule(jobset, rjob);
@@ -22,7 +23,7 @@ static const struct topology_rule *topology_of(const struct jobset *jobset, uint
     return rule ? &rule->topology : own->mode ? own : NULL;
 }
 
-/* Jobs of one number are placed as one: those of a replicated job, of a podset group, of a gang. */
+/* Jobs with equal numbers are placed as one: those of a replicated job, of a podset group, of a gang. */
 static uint64_t podset_of(const struct jobset *jobset, uint32_t rjob, uint32_t job_index)
 {
     const struct topology_rule *own = &jobset->spec.rjobs[rjob].job.pod.topology;
@@ -40,8 +41,8 @@ static uint64_t podset_of(const struct jobset *jobset, uint32_t rjob, uint32_t j
     return 2 * (uint64_t)rjob;
 }
 
-/* JobSet's other way to exclusive placement: the administrator has labelled the nodes of each Job, and keeps
- * all others away with a taint. */
+/* Adds JobSet's other form of exclusive placement: the administrator has labelled the nodes of each Job,
+ * and keeps all others away with a taint. */
 static void add_job_selector(struct request *request, uint32_t rjob, uint32_t job, struct place_job *place)
 {
     const struct jobset *jobset = request->jobset;
@@ -103,14 +104,15 @@ static void add_job(struct request *request, uint32_t rjob_index, uint32_t job_i
     vec_push(&request->indexes, job_index);
 }
 
-/* A task of the job that was added last: its place in the JobSet. */
+/* Adds a task to the job that was added last. `slot`: its index in the JobSet. */
 static void add_task(struct request *request, uint32_t slot)
 {
     vec_push(&request->prefer, request->jobset->last_machines[slot]);
     vec_push(&request->ordinals, slot);
 }
 
-/* Near its Job's ranks, whose machines are closed to it, and behind them where they are counted in slices. */
+/* Adds a spare near its Job's ranks, whose machines are closed to it, and behind them if tasks are counted
+ * in slices. */
 static void add_spare(struct request *request, const struct task *task)
 {
     const struct job *job = task->job;
@@ -148,7 +150,7 @@ static void add_tasks(struct request *request, const struct gang *gang, size_t c
     }
 }
 
-/* Tasks of one Job of the replicated job when all of them are made. */
+/* Returns the number of tasks in one Job of the replicated job. */
 static int32_t task_count(const struct rjob_spec *rjob)
 {
     const struct job_spec *job = &rjob->job;
@@ -161,7 +163,7 @@ int32_t rjob_task_count(const struct rjob_spec *rjob)
     return rjob->replicas * task_count(rjob);
 }
 
-/* As gang_form would make them, in the order of the spec. */
+/* Adds all tasks as gang_form would make them, in the order of the spec. */
 static void add_all_tasks(struct request *request)
 {
     const struct jobset *jobset = request->jobset;
@@ -196,14 +198,14 @@ static void bind_prefer(struct request *request)
         first += request->jobs.items[j].count;
     }
     for (size_t t = 0; request->trial && request->trial->with_count && t < first; t++)
-        request->ordinals.items[t] = (uint32_t)t; /* Pods of a group follow one another */
+        request->ordinals.items[t] = (uint32_t)t; /* Pods of a group have consecutive ordinals */
     CHECK(first == request->prefer.len);
 }
 
 /* --- what stands already ---------------------------------------------------------------------- */
 
-/* Tasks of the podset that are placed and no part of the gang bind it to their domains. Those of other
- * replicated jobs of its group belong to no slice of this one. */
+/* Placed tasks of the podset outside of the gang bind it to their domains. Those of other replicated jobs
+ * of its group are in no slice of this one. */
 static void find_others(struct request *request, const struct gang *gang, uint32_t rjob, uint32_t job_index)
 {
     const struct jobset *jobset = request->jobset;
@@ -270,7 +272,7 @@ static bool add_own_task(struct request *request, const struct task *task)
     return true;
 }
 
-/* What this JobSet's own ending tasks hold: the next attempt may take it over. */
+/* Adds the resources of this JobSet's own ending tasks, which the next attempt may take over. */
 static void add_own(struct request *request)
 {
     const struct jobset *jobset = request->jobset;
@@ -301,7 +303,7 @@ bool request_add_spares(struct request *request, const struct gang *gang)
     return some;
 }
 
-/* What a trial's victims would free. */
+/* Adds the resources that a trial's victims would free. */
 static void add_may_free(struct request *request)
 {
     const struct trial *trial = request->trial;
@@ -325,7 +327,7 @@ static void reserve_room(struct request *request, const struct room *room)
     request->reserved_memory_bytes[room->machine] += room->memory_bytes;
 }
 
-/* What is kept while those who make room for it still use it would be counted twice. */
+/* Reserved resources that their present users still hold would be counted twice. */
 static void allow_for_promised(struct request *request, const struct jobset *victim)
 {
     for (uint32_t j = 0; j < victim->job_count; j++) {
@@ -345,7 +347,7 @@ static void not_below_zero(int64_t *amount)
     *amount = *amount > 0 ? *amount : 0;
 }
 
-/* What others' gangs are kept. */
+/* Adds the reservations of other gangs. */
 static void add_reserved(struct request *request)
 {
     size_t count = request->cluster->machine_count;
@@ -371,7 +373,7 @@ static void add_reserved(struct request *request)
 
 /* --- whose domain a machine is in ------------------------------------------------------------- */
 
-/* A victim, or a spare that gives way: gone before the tried gang comes. */
+/* Whether the task, a victim or a spare that gives way, would be gone before the tried gang comes. */
 static bool would_be_gone(const struct request *request, const struct task *task)
 {
     if (request->yields_to && task_is_spare(task) && spare_gives_way(task, request->yields_to))
@@ -463,7 +465,8 @@ static void fault_name(const void *context, machine_id machine, struct buf *out)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* Domains are exclusive within one priority: that of the first Job that wants one, else of the first Job. */
+/* Domains are exclusive within one priority: that of the first Job that wants an exclusive one, else of
+ * the first Job. */
 static void find_priority(struct request *request)
 {
     const struct rjob_spec *rjobs = request->jobset->spec.rjobs;
@@ -522,7 +525,7 @@ static bool same_topology(const struct topology_rule *a, const struct topology_r
     return same;
 }
 
-/* Pods that are tried together and ask for the same topology are one unit, in their order. */
+/* Pods that are tried together and request the same topology are one unit, in their order. */
 static void join_topologies(struct request *request)
 {
     for (size_t j = 0; j < request->jobs.len; j++) {

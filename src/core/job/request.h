@@ -1,7 +1,7 @@
-/* request.h - what the scheduler is asked for: the tasks of a gang, or of a whole JobSet that is only tried.
- * Private to job/.
+/* request.h - what the scheduler is asked for: the tasks of a gang, or of a whole JobSet on trial. Private
+ * to job/.
  *
- * A request points into the store, the cluster and the JobSet: it is built, asked and thrown away between two
+ * A request points into the store, the cluster and the JobSet: it is built, placed and dropped between two
  * changes of them.
  */
 #ifndef PHX_CORE_JOB_REQUEST_H
@@ -16,12 +16,12 @@ struct request {
     const struct cluster *cluster;
     const struct jobset *jobset;
     struct arena arena;
-    int32_t priority; /* of its Jobs with a topology domain of their own */
+    int32_t priority; /* of those of its Jobs that want an exclusive topology domain */
     const struct trial *trial; /* NULL: a gang is placed */
-    uint32_t first_podset;     /* of `jobset` in the trial's terms and counts */
+    uint32_t first_podset;     /* first podset of `jobset` in the trial's terms and counts */
     VEC(struct place_job) jobs;
     VEC(machine_id) prefer;
-    VEC(uint32_t) rjobs, indexes; /* of each of `jobs`: replicated job, Job in it */
+    VEC(uint32_t) rjobs, indexes; /* of each of `jobs`: its replicated job, and its index there */
     VEC(uint32_t) ordinals;
     VEC(struct placed_task) others;
     uint64_t *own_chips, *reserved;
@@ -29,7 +29,7 @@ struct request {
     int64_t *reserved_cpu_milli, *reserved_memory_bytes;
     obj_id *domain_owner;
     uint8_t *closed; /* for a spare: [machine_count] */
-    const struct gang *yields_to; /* spares that give way to it are gone; NULL: all stay */
+    const struct gang *yields_to; /* spares that give way to this gang count as gone; NULL: all stay */
 };
 
 /* Fills in `request`, whatever it held. */
@@ -37,12 +37,12 @@ void request_gang(struct request *request, const struct job_store *store, const 
                   const struct gang *gang, size_t count); /* the first so many of its tasks */
 void request_jobset(struct request *request, const struct job_store *store, const struct cluster *cluster,
                     const struct jobset *jobset, const struct trial *trial);
-/* What spares hold that give way to the gang may be taken, too, and their domains are nobody's; false: there
- * are none. */
+/* Allows the request to take the resources of spares that give way to the gang, and frees their domains;
+ * false: there are none. */
 bool request_add_spares(struct request *request, const struct gang *gang);
 void request_drop(struct request *request);
 
-/* sched_place of it: a place for each task in the request's order. */
+/* Calls sched_place: a place for each task in the request's order. */
 bool request_place(const struct request *request, struct placement *ret_places, struct buf *why);
 
 #endif

@@ -1,8 +1,9 @@
-/* resize.c - what a JobSet keeps for each place of its spec: Jobs, their indexes, the machines they were on.
+/* resize.c - the state that a JobSet keeps for each place of its spec: Jobs, their indexes, their last
+ * machines.
  *
- * parallelism and completions may change while a Job lives (Jobs of their own; elastic JobSets). The places
- * of a replicated job only ever become more while its JobSet lives: those beyond the spec are empty, and
- * nothing that is known of one is lost when it comes back.
+ * parallelism and completions may change while a Job lives (a Job without a JobSet; an elastic JobSet).
+ * The number of places of a replicated job never decreases while its JobSet lives: places beyond the spec
+ * are empty, and their state is still there when they come back.
  */
 #include "core/job/internal.h"
 

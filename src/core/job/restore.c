@@ -1,5 +1,5 @@
-/* restore.c - putting jobs back from a snapshot: what was written is set by the reader, the rest is derived
- * here. */
+/* restore.c - restores jobs from a snapshot: the reader sets the saved fields, these functions derive the
+ * rest. */
 #include "core/job/internal.h"
 
 struct jobset *jobs_restore_jobset(struct job_store *store, obj_id uid, struct arena *arena,
@@ -54,10 +54,10 @@ struct gang *jobs_restore_gang(struct jobset *jobset, obj_id uid)
     return gang;
 }
 
-/* What tasks hold is held once, and who lives on a machine is on its list. */
+/* Books the task's resources, which must be free, and puts a living task on its machine's list. */
 static bool take_task(const struct job *job, struct task *task, struct cluster *cluster)
 {
-    task->asked_chips = job->rjob->job.pod.chips; /* a change of that ends what is PENDING at once */
+    task->asked_chips = job->rjob->job.pod.chips; /* a change of these ends PENDING tasks at once */
     bool listed = !list_empty(&task->on_machine);
     if (listed != (!task_ended(task->state) && task->machine != MACHINE_NONE))
         return false;
@@ -81,7 +81,7 @@ static bool take_chips(const struct job *job, struct cluster *cluster)
     return true;
 }
 
-/* Its numbers are those of its tasks, and what is decided is not tried: steps rely on both. */
+/* Whether the job's numbers match its tasks, and no decided index has a task to run: steps rely on both. */
 static bool job_adds_up(const struct job *job)
 {
     uint32_t active = 0, ready = 0, succeeded = 0, decided = 0;

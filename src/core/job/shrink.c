@@ -1,19 +1,19 @@
-/* shrink.c - whole data-parallel replicas leave a JobSet for want of machines, and come back
+/* shrink.c - whole data-parallel replicas leave a JobSet for lack of machines, and come back
  * (docs/recovery.md, rung 4).
  *
- * The world is divided into replicas of phalanx.dev/replica-size ranks that follow each other. While all of
- * it is to run again (inplace.c) and some ranks have no place, because there is no room or the time of the
- * rung before is over, the replicas that are not whole are *away*: the others go on as a smaller world, with
- * ranks that have no gap, under the attempt that was begun anyway. Never fewer than phalanx.dev/min-replicas.
+ * The world is divided into replicas of phalanx.dev/replica-size consecutive ranks. While the whole JobSet
+ * is to run again (inplace.c) and some ranks have no place, because there is no room or because the
+ * previous rung's time is over, the incomplete replicas are *absent*: the others go on as a smaller world
+ * with contiguous ranks, under the attempt that was begun anyway. At least phalanx.dev/min-replicas stay.
  *
- * What is left of a replica that is away stands by: its processes wait for the next Rejoin, parked tasks keep
- * their chips, and what is missing is in the queue. So one machine is enough for it to come back. It fails
- * nobody: a process of it that ends is parked, a task that is lost is made anew. Its chips belong to the
- * owner `restarting`, in a gang for each replica.
+ * The rest of an absent replica stands by: its processes wait for the next Rejoin, parked tasks keep their
+ * chips, and missing tasks are in the queue. One machine is therefore enough for its return. It fails no
+ * other task: if one of its processes ends it is parked, and a lost task is made anew. Its chips belong to
+ * the owner `restarting`, in a gang for each replica.
  *
- * When a replica is whole again it comes back by a planned change: a new attempt that nobody was lost for.
- * That is SETTLE_NS after replicas left, at the earliest, GROW_EVERY_NS after some came back, and every rank
- * has made a step meanwhile.
+ * A complete replica comes back by a planned change: a new attempt without a loss. The return is SETTLE_NS
+ * after replicas left, at the earliest, GROW_EVERY_NS after some came back, and after every rank has made
+ * a step in between.
  */
 #include "core/job/internal.h"
 
@@ -55,7 +55,7 @@ bool gang_is_away(const struct gang *gang)
     return false;
 }
 
-/* Ranks of the full world in the replica. */
+/* Returns the number of the replica's ranks in the full world. */
 static uint32_t ranks_in(uint32_t replica, uint32_t size, uint32_t world)
 {
     uint64_t first = (uint64_t)replica * size;
@@ -71,7 +71,7 @@ uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_w
         uint32_t replica = absence->replicas.items[i], ranks = ranks_in(replica, absence->size, full_world);
         if (full / absence->size == replica) {
             self = true;
-            before += full % absence->size; /* of those that are away */
+            before += full % absence->size; /* ranks of absent replicas before it */
         } else if (replica < full / absence->size) {
             before += ranks;
         }
@@ -104,25 +104,25 @@ uint32_t shrink_away_in(const struct job *job)
 
 typedef VEC(uint32_t) replica_list;
 
-/* It has its place, and waits in it: for the next attempt, or to be started. */
+/* Whether the task has its place and waits there: for the next attempt, or to be started. */
 static bool is_there(const struct task *task)
 {
     bool tested = task->state == TASK_PLACED && task->gang && !task->gang->preflight;
     return tested || (task->state == TASK_RUNNING && task->keep == KEEP_WAITS);
 }
 
-/* It looked for a place and there was none. */
+/* Whether a placement of the task was tried and failed. */
 static bool lacks_room(const struct task *task)
 {
     return task && task->state == TASK_PENDING && task->gang && task->gang->why.len > 0;
 }
 
-/* What a look at all ranks says. */
+/* The state of all ranks. */
 struct look {
-    replica_list missing; /* replicas with ranks that are not there, ascending */
-    bool settled;         /* nothing ends or begins that would have to be waited for */
-    bool more;            /* some of them took part */
-    bool no_room;         /* for every rank that is missing of those */
+    replica_list missing; /* replicas with missing ranks, ascending */
+    bool settled;         /* no task is ending or starting that would have to be awaited */
+    bool more;            /* some of the missing replicas took part */
+    bool no_room;         /* each missing rank of those replicas lacks room */
 };
 
 static void look_at_rank(struct look *look, const struct jobset *jobset, const struct job *job,
@@ -141,7 +141,7 @@ static void look_at_rank(struct look *look, const struct jobset *jobset, const s
     look->no_room &= lacks_room(task);
 }
 
-/* False: it is not divided, or not in a state in which that could be said. */
+/* Fills in the state; false: the JobSet is not divided, or in no state to be judged. */
 static bool look_at(struct look *ret, const struct jobset *jobset)
 {
     uint32_t size = size_of(jobset), rank = 0;
@@ -173,7 +173,8 @@ static uint32_t count_of(const struct gang *gang, uint32_t replica)
     return count;
 }
 
-/* The replica's tasks in the gang become one of their own: they are placed, and booked, by themselves. */
+/* Moves the replica's tasks out of the gang into a gang of their own, which is placed and booked by
+ * itself. */
 static void split(struct step *step, struct gang *gang, uint32_t replica)
 {
     struct jobset *jobset = gang->jobset;
@@ -217,7 +218,7 @@ static void split(struct step *step, struct gang *gang, uint32_t replica)
 
 static void split_gangs(struct step *step, struct jobset *jobset)
 {
-    for (size_t g = 0; g < jobset->gangs.len; g++) /* may grow meanwhile, by gangs that are of one replica */
+    for (size_t g = 0; g < jobset->gangs.len; g++) /* split() appends gangs, each of one replica */
         for (size_t i = 0; i < jobset->absence.replicas.len; i++) {
             struct gang *gang = jobset->gangs.items[g];
             uint32_t replica = jobset->absence.replicas.items[i], count = count_of(gang, replica);
@@ -245,7 +246,7 @@ static bool same_replicas(const struct absence *absence, const replica_list *lis
             memcmp(absence->replicas.items, list->items, list->len * sizeof(*list->items)) == 0);
 }
 
-/* These are away from now on, no others; the list is taken over. */
+/* Makes exactly these replicas absent; takes the list over. */
 static void change(struct step *step, struct jobset *jobset, replica_list *missing)
 {
     struct absence *absence = &jobset->absence;
@@ -292,7 +293,7 @@ const char *shrink_lacks(const struct jobset *jobset, size_t away)
     return away + least > jobset_replicas(jobset) ? "fewer replicas than its least would be left" : NULL;
 }
 
-/* More replicas leave: the rung is taken. */
+/* Whether the ladder allows more replicas to leave; takes the rung. */
 static bool takes_rung(struct step *step, struct jobset *jobset, const struct look *look)
 {
     bool decided = jobset->ladder.rung == RUNG_SHRINK;
@@ -348,7 +349,7 @@ void shrink_some_through(struct jobset *jobset)
 
 /* --- coming back ------------------------------------------------------------------------------ */
 
-/* Everybody who takes part can go on as another attempt, and has made a step of this one. */
+/* Whether every participating rank can go on as another attempt, and has made a step of this one. */
 static bool all_go_on(const struct jobset *jobset)
 {
     if (jobset->keeping && jobset->progress.attempt >= 0)
@@ -365,7 +366,7 @@ static bool all_go_on(const struct jobset *jobset)
     return true;
 }
 
-/* Replicas that are away and whole. */
+/* Whether an absent replica is complete. */
 static bool some_are_back(const struct jobset *jobset)
 {
     uint32_t size = jobset->absence.size, rank = 0;
@@ -392,7 +393,7 @@ void shrink_look(struct step *step, struct jobset *jobset)
     struct absence *absence = &jobset->absence;
     if (absence->grow_ns <= step->now_ns)
         absence->grow_ns = 0;
-    split_gangs(step, jobset); /* what was made anew together may be of several replicas */
+    split_gangs(step, jobset); /* tasks that were made anew together may belong to several replicas */
     if (absence->replicas.len == 0 || absence->grow_ns || jobset->parking || jobset_finished(jobset) ||
         jobset->spec.suspend || jobset->deleted_ns || jobset->move.under_way ||
         inplace_has_succeeded(jobset) || !some_are_back(jobset) || !all_go_on(jobset))
@@ -422,7 +423,7 @@ void shrink_check(const struct jobset *jobset)
             const struct task *task = gang->tasks.items[t];
             bool away = !task_ended(task->state) && task_is_away(task);
             CHECK(task->rank < task->world || task_is_spare(task));
-            CHECK(!away || gang->account.owner != OWNER_UNKEPT); /* it makes no steps */
+            CHECK(!away || gang->account.owner != OWNER_UNKEPT); /* an absent replica makes no steps */
         }
     }
 }

@@ -1,19 +1,19 @@
 /* spare.c - tasks that wait for a rank: `phalanx.dev/spares` of an Indexed Job, or of its queue.
  *
- * A spare has no completion index, no host name of a rank, no part in its Job's success, failures or
- * readiness. It stands in job->spares, not among job->tasks, in a gang of its own that comes behind every
- * other in the queue. It is made when every rank of its Job is ready, on a machine where no task of its
- * JobSet stands, on one that caused restarts only where no other has room; its loss is nobody's failure, and
- * another is made: at once when its machine was lost, after a back-off when its process ended by itself.
+ * A spare has no completion index, no host name of a rank, and no part in its Job's success, failures or
+ * readiness. It is in job->spares, not in job->tasks, and in a gang of its own at the end of the queue. It
+ * is made when every rank of its Job is ready, on a machine without tasks of its JobSet, and on one that
+ * caused restarts only if no other has room. Its loss is not a failure, and another is made: at once if
+ * its machine was lost, after a back-off if its process ended by itself.
  *
- * A warm one runs, has joined, and waits (PHX_SPARE=1). A cold one is PLACED and never told to start.
+ * A warm spare runs, has joined, and waits (PHX_SPARE=1). A cold one is PLACED and never told to start.
  *
- * When a rank is lost under a JobSet that restarts in place, and would be made anew, a spare takes its index
- * instead (spare_take): it moves to job->tasks, and from then on it is that task: a warm one a keeper that is
- * told of its rank with the others (rejoin.c), a cold one a task that is placed already.
+ * When a rank is lost in a JobSet that restarts in place, and would be made anew, a spare takes its index
+ * instead (spare_take): it moves to job->tasks and is that task from then on: a warm one is a keeper that
+ * is told of its rank with the others (rejoin.c), a cold one a task that is placed already.
  *
- * Spares give up their chips, and the topology domain that one binds its Job to, for a gang that fits with
- * them and not without: the gang at the head of the queue if its priority is higher, and any gang of the
+ * Spares give up their chips, and the topology domain to which one binds its Job, for a gang that fits
+ * only without them: the gang at the head of the queue if its priority is higher, and any gang of the
  * spare's own JobSet (spare_yield). They also give them up while no rank of their Job has a machine.
  */
 #include "core/job/internal.h"
@@ -22,12 +22,12 @@
 
 #define BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
 #define BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
-/* So many gangs of other JobSets are looked at in one pass: the head, and infeasible ones before it. */
+/* The number of gangs of other JobSets that one pass tries: the head, and infeasible ones before it. */
 enum { YIELD_TRIES_MAX = 4 };
 
 /* --- how many --------------------------------------------------------------------------------- */
 
-/* What its queue gives, as it was when the JobSet was admitted; none where it has no ranks. */
+/* Returns the queue's spares as of the JobSet's admission; none if the job has no ranks. */
 static struct queue_spares given(const struct job *job)
 {
     const struct jobset *jobset = job->jobset;
@@ -104,7 +104,7 @@ static int32_t free_index(const struct job *job)
     for (size_t s = 0; s < job->spares.len; s++)
         if (job->spares.items[s]->index == index) {
             index--;
-            s = SIZE_MAX; /* its increment makes it 0 */
+            s = SIZE_MAX; /* the loop's increment makes it 0 */
         }
     CHECK(index >= -SPARES_PER_JOB_MAX - 1);
     return index;
@@ -184,7 +184,7 @@ static void stop(struct step *step, struct task *task)
 void spare_stop_all(struct step *step, struct job *job)
 {
     for (size_t s = job->spares.len; s > 0; s--)
-        stop(step, job->spares.items[s - 1]); /* it may be gone with that */
+        stop(step, job->spares.items[s - 1]); /* stop() may remove the spare from the list */
 }
 
 void spare_leave(struct step *step, struct task *task, struct str why)
@@ -194,7 +194,7 @@ void spare_leave(struct step *step, struct task *task, struct str why)
         return;
     step_note(step, false, "SpareLeft", ref_jobset(task->job->jobset), STR_FORMAT ": " STR_FORMAT,
               STR_ARG(task->name), STR_ARG(why));
-    /* The next one may come to the same place: not at once. */
+    /* Not at once, because the next spare may get the same place. */
     if (task->job->spare_due_ns < step->now_ns + BACKOFF_FIRST_NS)
         task->job->spare_due_ns = step->now_ns + BACKOFF_FIRST_NS;
     job_touch(task->job);
@@ -204,7 +204,7 @@ void spare_leave(struct step *step, struct task *task, struct str why)
 
 /* --- going on --------------------------------------------------------------------------------- */
 
-/* A rank was placed where it is, later: it would be lost with that machine too. */
+/* Whether a rank was placed on the spare's machine later: both would be lost with that machine. */
 static bool shares_machine(const struct step *step, const struct task *task)
 {
     if (task->machine == MACHINE_NONE)
@@ -239,7 +239,7 @@ static void look_at(struct step *step, struct task *task)
 /* State of the Job's ranks. A process that was told to stop belongs to an earlier run. */
 struct ranks {
     bool placed;    /* a rank of this run has a machine */
-    bool all_ready; /* every rank that is wanted runs and is ready */
+    bool all_ready; /* all wanted ranks run and are ready */
 };
 
 static struct ranks look_at_ranks(const struct job *job)
@@ -256,7 +256,8 @@ static struct ranks look_at_ranks(const struct job *job)
     return ranks;
 }
 
-/* Spares of a Job of which no rank has a machine hold room that its own gang, or another's, waits for. */
+/* Removes the spares of a Job without a placed rank: they hold room that its own gang, or another, waits
+ * for. */
 static void leave_if_no_rank_is_placed(struct step *step, struct job *job, struct ranks ranks)
 {
     if (ranks.placed || job->jobset->parking)
@@ -280,7 +281,7 @@ void spare_look(struct step *step, struct job *job)
     }
     for (size_t s = 0; s < job->spares.len; s++)
         living += !job->spares.items[s]->doomed;
-    /* Amid a loss any of them may be taken. */
+    /* During a loss any of the spares may be taken. */
     for (size_t s = job->spares.len; s > 0 && living > count && !job->jobset->parking; s--) {
         struct task *task = job->spares.items[s - 1];
         living -= !task->doomed;
@@ -358,7 +359,7 @@ static void take_index(struct step *step, struct task *task, int32_t index)
 {
     struct job *job = task->job;
     struct job_index *slot = &job->indexes[index];
-    CHECK(!slot->task || task_ended(slot->task->state)); /* one process a name */
+    CHECK(!slot->task || task_ended(slot->task->state)); /* one process for each name */
     CHECK(!slot->succeeded && !slot->failed);
     task->index = index;
     task->retry = slot->made++;
@@ -378,7 +379,7 @@ struct task *spare_take(struct step *step, struct job *job, int32_t index)
     struct jobset *jobset = job->jobset;
     CHECK(index >= 0 && (uint32_t)index < job->index_count);
     if (!jobset->parking || job->spares.len == 0 || inplace_has_succeeded(jobset))
-        return NULL; /* who is through does not come back: the policy answers, and all begins anew */
+        return NULL; /* a succeeded rank does not come back: the policy answers, and all tasks begin anew */
     struct task *task = choose(step, job, jobset->last_machines[job->first_slot + (uint32_t)index]);
     if (!task)
         return NULL;
@@ -427,15 +428,16 @@ static bool fits_with(const struct step *step, const struct gang *gang, struct p
     return fits;
 }
 
-/* Where capacities beside chips are known, they may be what is missing. */
+/* Whether the gang needs the spare's resources. Where capacities besides chips are known, these may be the
+ * missing ones. */
 static bool is_needed(const struct step *step, const struct task *spare, const struct placement *place)
 {
     const struct machine *machine = &step->cluster->machines[place->machine];
     return (spare->chips & place->chips) || machine->cpu_milli || machine->memory_bytes;
 }
 
-/* A Job that wants a topology domain for itself has one: a spare of it elsewhere, or one of another Job of
- * its JobSet inside, keeps it from going there. */
+/* Whether the spare keeps a Job with an exclusive topology domain from being placed there: a spare of that
+ * Job in another domain, or a spare of another Job of its JobSet in this one. */
 static bool is_in_the_way(const struct step *step, const struct task *spare, const struct task *task,
                           const struct placement *place)
 {
@@ -453,7 +455,8 @@ static void leave_domains(struct step *step, const struct gang *gang, const stru
     const struct jobset *jobset = gang->jobset;
     for (uint32_t i = 0; jobset->exclusive && i < jobset->job_count; i++)
         for (size_t s = jobset->jobs[i] ? jobset->jobs[i]->spares.len : 0; s > 0; s--) {
-            struct task *spare = jobset->jobs[i]->spares.items[s - 1]; /* it may be gone with that */
+            /* spare_leave may remove it from the list. */
+            struct task *spare = jobset->jobs[i]->spares.items[s - 1];
             size_t t = 0;
             while (t < gang->tasks.len && !is_in_the_way(step, spare, gang->tasks.items[t], &places[t]))
                 t++;
@@ -477,9 +480,9 @@ static void give_up(struct step *step, const struct gang *gang, const struct pla
 }
 
 enum yield {
-    YIELD_WAITS, /* fits as the cluster is, or once others have ended: it keeps its turn */
+    YIELD_WAITS, /* fits in the present cluster, or once others have ended: it keeps its turn */
     YIELD_DONE,  /* spares have given up their room for it */
-    YIELD_NEVER, /* fits nowhere, however empty the cluster is */
+    YIELD_NEVER, /* fits not even in an empty cluster */
 };
 
 static enum yield yield_to(struct step *step, const struct gang *gang)
@@ -505,8 +508,8 @@ static bool has_spares(const struct jobset *jobset)
     return false;
 }
 
-/* A gang of a JobSet that has spares itself is asked for wherever it stands in the queue: a gang before it
- * may wait for this very JobSet to end. Of the others the first one that could ever run is asked for, within
+/* A gang of a JobSet with spares of its own is tried wherever it is in the queue, because a gang before it
+ * may wait for this very JobSet to end. Among the others, the first feasible one is tried, within
  * YIELD_TRIES_MAX. */
 void spare_yield(struct step *step)
 {
@@ -516,7 +519,7 @@ void spare_yield(struct step *step)
     for (size_t i = 0; step->jobs->spares > 0 && i < queue->gangs.len; i++) {
         const struct gang *gang = container_of(queue->gangs.items[i], struct gang, queued);
         if (gang_is_spare(gang))
-            return; /* only others of them follow, or who wants no more than they */
+            return; /* only spares follow, or gangs of no higher priority */
         bool own = has_spares(gang->jobset);
         if (gang_is_gated(gang) || gang_is_named(gang) || gang->thinned || (!own && !others))
             continue;

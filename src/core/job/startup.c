@@ -1,5 +1,6 @@
 /* startup.c - which replicated jobs may start now: all (AnyOrder), one after the other (InOrder), or when
- * those they depend on are ready or complete (dependsOn). Always judged on the jobs of the current attempt.
+ * the jobs they depend on are ready or complete (dependsOn). Always judged on the jobs of the current
+ * attempt.
  */
 #include "core/job/internal.h"
 
@@ -19,7 +20,7 @@ bool startup_allows(const struct jobset *jobset, uint32_t rjob)
     if (jobset->spec.in_order)
         return rjob == 0 || (startup_allows(jobset, rjob - 1) && reached(jobset, rjob - 1, DEPENDS_READY));
     for (size_t i = 0; i < spec->depend_count; i++) {
-        CHECK(spec->depends[i].rjob < rjob); /* only earlier ones: no circle */
+        CHECK(spec->depends[i].rjob < rjob); /* only on earlier ones: no circle */
         if (!reached(jobset, spec->depends[i].rjob, spec->depends[i].status))
             return false;
     }

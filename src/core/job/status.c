@@ -1,5 +1,5 @@
-/* status.c - a JobSet's numbers and timers, kept up to date by the Jobs that changed alone: with 10,000 Jobs
- * a report about one must not look at the others. */
+/* status.c - a JobSet's numbers and timers, updated from changed Jobs alone: with 10,000 Jobs a report
+ * about one must not visit the others. */
 #include "core/job/internal.h"
 
 void job_count(struct job *job)
@@ -24,7 +24,7 @@ static bool is_current(const struct job *job)
     return job->jobset->jobs[job->global_index] == job;
 }
 
-/* What the job adds to its replicated job's status. */
+/* Returns the job's part of its replicated job's status. */
 static struct rjob_status status_of(const struct job *job)
 {
     struct rjob_status status = {0};
@@ -65,7 +65,7 @@ void jobset_set_foreign_status(struct step *step, struct jobset *jobset, const s
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-/* Takes the jobs that changed into the JobSet's numbers and timers. */
+/* Books the changed jobs in the JobSet's numbers and timers. */
 void jobset_recount(struct step *step, struct jobset *jobset)
 {
     if (jobset->uncounted.len == 0)

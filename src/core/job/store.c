@@ -117,7 +117,7 @@ static struct str stem_of(struct arena *arena, struct str ns, struct str jobset,
                         STR_ARG(rjob));
 }
 
-/* The JobSet one of whose Jobs is, or will be, called so. */
+/* Returns the JobSet that has, or will have, a Job of this name. */
 static const struct jobset *stem_holder(const struct job_store *store, struct str ns, struct str name)
 {
     size_t dash = name.len;
@@ -301,7 +301,7 @@ void store_free_gang(struct gang *gang)
 
 static void free_jobset(struct jobset *jobset)
 {
-    heap_done(&jobset->job_timers); /* resets what is in it */
+    heap_done(&jobset->job_timers); /* resets the heap's contents */
     for (uint32_t i = 0; i < jobset->job_count; i++)
         if (jobset->jobs[i])
             free_job(jobset->jobs[i]);
@@ -355,7 +355,7 @@ void jobs_bury(struct job_store *store)
 void job_store_done(struct job_store *store)
 {
     jobs_bury(store);
-    heap_done(&store->timers); /* these two reset what is in them */
+    heap_done(&store->timers); /* both calls reset the contents */
     sched_queue_done(&store->queue);
     for (size_t i = 0; i < store->jobsets.len; i++)
         free_jobset(store->jobsets.items[i]);
@@ -401,7 +401,7 @@ void jobs_bind_machines(struct job_store *store, size_t machine_count)
                 struct task *task = gang->tasks.items[t];
                 if (task_ended(task->state) || task->machine == MACHINE_NONE)
                     continue;
-                CHECK(task->machine < machine_count); /* what is busy stays in the inventory */
+                CHECK(task->machine < machine_count); /* a machine with tasks stays in the inventory */
                 list_append(&store->machine_tasks[task->machine], &task->on_machine);
             }
         }

@@ -1,10 +1,10 @@
-/* suspect.c - a machine that ends attempts of different jobs is suspect: nothing that is known of it explains
- * that, so it stays in service, but who finds room elsewhere is placed elsewhere (sched), for a day after the
- * last of them. It is an open fault, SUSPECT_FAULT, whose level is the fault table's to say and which people
- * may clear.
+/* suspect.c - a machine that ends attempts of different jobs is suspect. No known fault explains that, so
+ * it stays in service, but tasks that find room elsewhere are placed elsewhere (sched), until a day after
+ * the last such attempt. The suspicion is an open fault, SUSPECT_FAULT; the fault table sets its level,
+ * and people may clear it.
  *
- * What a process does to itself says nothing about its machine: a lost machine does, a start that failed, and
- * an end whose clues are of the hardware or the system's software. */
+ * A machine is not suspected for what a process does to itself, but for being lost, for a failed start,
+ * and for an end whose clues are of the hardware or the system's software. */
 #include "core/health/fault.h"
 #include "core/job/internal.h"
 
@@ -38,7 +38,7 @@ void suspect_blame(struct step *step, const struct jobset *jobset, const struct 
     int64_t since_ns = step->now_ns - machine->blamed_ns;
     bool another = machine->blamed_job && machine->blamed_job != jobset->uid;
     if (another && since_ns <= INCIDENT_WINDOW_NS)
-        return; /* all that ran there ended with it, once */
+        return; /* all tasks there ended with the machine, which counts once */
     machine->blamed_job = jobset->uid;
     machine->blamed_ns = step->now_ns;
     if (!machine->suspect && (!another || since_ns > WINDOW_NS))

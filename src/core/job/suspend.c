@@ -1,12 +1,12 @@
-/* suspend.c - a JobSet that its user suspends saves first, as one does that a queue takes its place from
- * (admit/life.c): its ranks are told, agree on a step, and are stopped when that is committed, at the
- * latest after the longest grace among them. Only where it is worth waiting for: all its ranks run and have
- * joined, and either have committed a step before or can go on under another attempt. Whatever ends
- * meanwhile ends the wait. */
+/* suspend.c - a JobSet that its user suspends saves first, as does one whose quota a queue takes
+ * (admit/life.c): its ranks are told, agree on a step, and are stopped when that step is committed, at the
+ * latest after the longest grace among them. The JobSet waits only if a save is likely: all its ranks run
+ * and have joined, and either have committed a step before or can go on under another attempt. The end of
+ * any rank ends the wait. */
 #include "core/job/internal.h"
 
 struct ranks {
-    bool some, all_run, keepers; /* keepers: who stands where it has saved */
+    bool some, all_run, keepers; /* keepers: they stand still where they have saved */
 };
 
 static struct ranks look_at_ranks(const struct jobset *jobset)

@@ -51,8 +51,7 @@ uint32_t task_full_rank(const struct task *task, uint32_t *ret_world)
     return rank;
 }
 
-/* Rank and world of a task are fixed by the spec, all tasks of the JobSet's group in spec order, but for
- * replicas that are away. */
+/* Sets rank and world of a task: all tasks of the JobSet's group in spec order, without absent replicas. */
 void task_rank(struct task *task)
 {
     const struct job *job = task->job;
@@ -66,7 +65,7 @@ void task_rank(struct task *task)
     task->port = (uint16_t)(PORT_FIRST + 2 * (hash % PORT_PAIRS));
 }
 
-/* "<job>-<index>-<5>", "<job>-<5>", or what the user called it. */
+/* Makes the name "<job>-<index>-<5>" or "<job>-<5>", or takes the user's name. */
 static void name_task(struct task *task, struct str name)
 {
     const struct job *job = task->job;
@@ -114,7 +113,7 @@ void task_name_anew(struct step *step, struct task *task)
 {
     const struct job *job = task->job;
     for (obj_id salt = 1; jobs_find_pod(step->jobs, job->jobset->namespace_, task->name); salt++) {
-        CHECK(job->jobset->form != FORM_POD); /* writes are refused when the name is taken */
+        CHECK(job->jobset->form != FORM_POD); /* a write with a taken name is refused */
         char suffix[SUFFIX_TEXT_MAX];
         uid_suffix(task->uid ^ salt << 40, suffix);
         struct str stem = {task->name.data, task->name.len - (SUFFIX_TEXT_MAX - 1)};
@@ -131,7 +130,7 @@ struct task *task_create(struct step *step, struct job *job, int32_t index)
     task_name_anew(step, task);
     struct job_index *slot = &job->indexes[index];
     task->retry = slot->made++;
-    CHECK(!slot->task || task_ended(slot->task->state)); /* one process a name */
+    CHECK(!slot->task || task_ended(slot->task->state)); /* one process for each name */
     CHECK(!slot->succeeded && !slot->failed);
     task->execution = job->execution;
     task->priority = job_priority(step->jobs, step->cluster, job->rjob);
@@ -158,11 +157,11 @@ void task_rename(struct step *step, struct task *task)
         task->runs_before++;
         task->parked = task->was_spare = false;
     }
-    task_rank(task); /* its ports are those of the attempt */
+    task_rank(task); /* its ports depend on the attempt */
 }
 
-/* The chips go back to the machine; they may be taken over by the next attempt while the process still ends:
- * the machine's agent keeps the order on the chips themselves. */
+/* Gives the chips back to the machine. The next attempt may take them over while the process is still
+ * ending: the machine's agent keeps the order on the chips themselves. */
 void task_release_chips(struct step *step, struct task *task)
 {
     if (task->machine == MACHINE_NONE || !task->holds)
@@ -182,8 +181,8 @@ void task_release_chips(struct step *step, struct task *task)
     step->schedule = true;
 }
 
-/* Same host name, alive, elsewhere: until that one is dead this one must not begin. On the same machine the
- * agent keeps the order, if it knows that one by this name. */
+/* Whether a living task elsewhere has the same host name: this one must not start before that one is dead.
+ * On one machine the agent keeps the order, if it knows the other task by this name. */
 static bool name_is_taken(const struct task *task)
 {
     if (task_is_spare(task))
@@ -241,7 +240,7 @@ void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns
         effect_stop(step, task, grace_ns);
         step_changed(step, CHANGE_MODIFIED, ref_task(task));
         break;
-    default: /* stopping already: a shorter grace is passed on */
+    default: /* already stopping: a shorter grace is passed on */
         CHECK(task->state == TASK_STOPPING);
         if (grace_ns < task->stop_grace_ns) {
             task->stop_grace_ns = grace_ns;
@@ -255,7 +254,7 @@ void task_evict(struct step *step, struct task *task, int64_t grace_s)
     bool single = task->job->jobset->form == FORM_POD, own = single || job_is_hidden(task->job);
     if (single)
         jobset_delete(step, task->job->jobset);
-    if (task_ended(task->state)) { /* its Job remembers what came of it; the Pod is no more to be seen */
+    if (task_ended(task->state)) { /* its Job has booked the end; the Pod is no longer shown */
         if (!single && !task->evicted) {
             task->evicted = true;
             step_changed(step, CHANGE_MODIFIED, ref_task(task));
@@ -272,7 +271,7 @@ void task_evict(struct step *step, struct task *task, int64_t grace_s)
     jobset_mark(step, task->job->jobset);
 }
 
-/* The task that waited for the end of this one may begin. */
+/* Starts the task that waited for the end of this one. */
 static void start_successor(struct step *step, const struct task *task)
 {
     struct job *job = task->job->jobset->jobs[task->job->global_index];
@@ -280,7 +279,7 @@ static void start_successor(struct step *step, const struct task *task)
         task_start_if_free(step, job->indexes[task->index].task);
 }
 
-/* The one place where a task ends. Its exit fields are set by the caller. */
+/* The only place where a task ends. The caller sets its exit fields. */
 void task_finish(struct step *step, struct task *task, enum task_end end)
 {
     CHECK(!task_ended(task->state));
@@ -300,7 +299,7 @@ void task_finish(struct step *step, struct task *task, enum task_end end)
     task->ready = false;
     if (!task->ended_ns)
         task->ended_ns = step->now_ns;
-    if (task->machine != MACHINE_NONE) { /* for what is seen there a moment later */
+    if (task->machine != MACHINE_NONE) { /* for faults that are seen there a moment later */
         step->cluster->machines[task->machine].last_job = job->jobset->uid;
         step->cluster->machines[task->machine].last_job_ns = step->now_ns;
     }
@@ -353,7 +352,7 @@ static void task_started(struct step *step, struct task *task, const struct task
     jobset_mark(step, task->job->jobset);
 }
 
-/* Its init containers run: it does not, for all who ask. */
+/* While init containers run, the Pod is reported as Pending. */
 static void task_preparing(struct step *step, struct task *task, const struct task_report *report)
 {
     task->peers_lost = false;
@@ -381,13 +380,13 @@ static void task_exited(struct step *step, struct task *task, const struct task_
     else if (report->fenced)
         task_message(task, "stopped by its fence: the machine was cut off from the controller");
     else if (task->state == TASK_STOPPING && task->evicted && task->message.len)
-        (void)report; /* it says why we stopped it: that is more than how it ended */
+        (void)report; /* the message says why the controller stopped it, which is more than how it ended */
     else if (report->signal)
         task_message(task, "killed by signal %d", report->signal);
     else if (report->exit_code)
         task_message(task, "exit code %d", report->exit_code);
     bool ours = task->state == TASK_STOPPING;
-    if (task->job->jobset->seen_attempt > 0) { /* all of it begins again */
+    if (task->job->jobset->seen_attempt > 0) { /* the whole JobSet begins again */
         task->doomed = true;
         task_finish(step, task, END_STOPPED);
         return;
@@ -443,7 +442,7 @@ static void apply_report(struct step *step, struct machine *machine, const struc
             break;
         }
     } else if (report->kind == REPORT_STARTED || report->kind == REPORT_PREPARING) {
-        /* Nothing that we know should run there: a task of the past. */
+        /* Stops a task of the past: no task in the store should run there under this uid. */
         struct effect *effect = effect_add(step->effects, EFFECT_TASK_STOP);
         effect->stop.machine = machine->id;
         effect->stop.stop = (struct task_stop){report->task, 0};
@@ -463,7 +462,7 @@ void jobs_reports(struct step *step, struct machine *machine, const struct repor
 
 typedef VEC(uint64_t) uid_list;
 
-/* Tasks that were told to start on the machine and that the agent says nothing of. */
+/* Finds tasks that were told to start on the machine and are missing in the agent's inventory. */
 static void find_unknown(const struct step *step, const struct machine *machine, const struct hello *hello,
                          uid_list *ret_unknown)
 {
@@ -479,8 +478,8 @@ static void find_unknown(const struct step *step, const struct machine *machine,
     u64_map_done(&seen);
 }
 
-/* Ends a task whose process must have existed and that the agent does not know. Its end may have other tasks
- * of the same list stopped, so the caller looks again. */
+/* Ends a task whose process must have existed and that the agent does not know. Its end may stop other
+ * tasks of the list, so the caller checks each again. */
 static bool hello_ends(struct step *step, const struct machine *machine, struct task *task)
 {
     if (task->state != TASK_RUNNING && task->state != TASK_STOPPING)
@@ -497,8 +496,8 @@ static struct task *still_there(const struct step *step, const struct machine *m
     return task && task->machine == machine->id ? task : NULL;
 }
 
-/* The ends come before the orders to start are repeated: an end may begin another attempt, and a START that
- * was repeated before it would start a task that is stopped in the same step. */
+/* Ends the missing tasks before the orders to start are repeated: an end may begin another attempt, and a
+ * START that was repeated before it would start a task that is stopped in the same step. */
 static void hello_without(struct step *step, const struct machine *machine, const uid_list *unknown)
 {
     bool ended;
@@ -511,7 +510,7 @@ static void hello_without(struct step *step, const struct machine *machine, cons
     } while (ended);
     for (size_t i = 0; i < unknown->len; i++) {
         const struct task *task = still_there(step, machine, unknown->items[i]);
-        if (task && task->state == TASK_STARTING) /* the order to start was lost on the way */
+        if (task && task->state == TASK_STARTING) /* the order to start was lost */
             effect_add(step->effects, EFFECT_TASK_START)->start = task;
     }
 }
@@ -520,7 +519,7 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
 {
     CHECK(machine->state == MACHINE_READY);
     uid_list unknown = {0};
-    find_unknown(step, machine, hello, &unknown); /* its reports may have others started, and stopped again */
+    find_unknown(step, machine, hello, &unknown); /* reports may start further tasks, and stop them again */
     for (size_t i = 0; i < hello->report_count; i++)
         apply_report(step, machine, &hello->reports[i]);
     hello_without(step, machine, &unknown);
@@ -584,7 +583,7 @@ void jobs_vacate(struct step *step, const struct machine *machine, struct str wh
 void jobs_machine_lost(struct step *step, struct machine *machine, struct str evidence)
 {
     CHECK(machine->state == MACHINE_LOST);
-    machine->qualified_ns = machine->paired_ns = 0; /* what comes back may be another machine */
+    machine->qualified_ns = machine->paired_ns = 0; /* the machine may have been replaced */
     preflight_leave(step, machine, evidence);
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
     {

@@ -1,11 +1,11 @@
-/* terms.c - a Pod template as it stands while admission adds to it (struct rjob_terms), and back: users see
- * the node labels, tolerations, labels and annotations in the templates of what is admitted, and send them
- * along when they write the object. The stored document stays without them. */
+/* terms.c - a Pod template with admission's additions (struct rjob_terms), and without: users see the node
+ * labels, tolerations, labels and annotations in the templates of admitted objects, and send them back
+ * when they write the object. The stored document stays without them. */
 #include "core/job/trial.h"
 
 /* --- with them -------------------------------------------------------------------------------- */
 
-/* A copy of an object or a list that shares what is in it; NULL: a new, empty object. */
+/* Copies an object or a list, sharing its members; NULL: a new, empty object. */
 static struct doc *copy_shallow(struct arena *arena, const struct doc *node, enum doc_kind kind)
 {
     struct doc *copy = doc_new(arena, kind);
@@ -94,8 +94,8 @@ const struct doc *document_with_terms(struct arena *arena, const struct jobset *
 
 /* --- without them ----------------------------------------------------------------------------- */
 
-/* Takes out what `labels` added: members that the stored object has not. An object that is empty then, and
- * was not there, goes, too. */
+/* Removes the members that `labels` added: those that the stored object lacks. Also removes an object that
+ * becomes empty and was not stored. */
 static void strip_labels(struct doc *object, const struct doc *stored, const char *key,
                          const struct labels *labels)
 {
@@ -134,7 +134,7 @@ static bool is_added(const struct rjob_terms *terms, const struct doc *doc)
     return false;
 }
 
-/* Added tolerations stand behind the template's own. */
+/* Added tolerations follow the template's own. */
 static void strip_tolerations(struct doc *spec, const struct doc *stored, const struct rjob_terms *terms)
 {
     struct doc *list = doc_get(spec, "tolerations");

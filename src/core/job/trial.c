@@ -58,7 +58,7 @@ void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms)
         for (size_t r = 0; r < jobset->spec.rjob_count; r++)
             copy_terms(&arena, &terms[r], &kept[r]);
     }
-    arena_done(&jobset->terms_arena); /* only now: `terms` may be its own */
+    arena_done(&jobset->terms_arena); /* only now: `terms` may point into it */
     jobset->terms_arena = arena;
     jobset->terms = kept;
 }
@@ -69,7 +69,7 @@ void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjo
         return;
     jobset_keep_terms(jobset, terms);
     for (size_t g = 0; g < jobset->gangs.len; g++)
-        jobset->gangs.items[g]->feasible_shape = 0; /* to be judged anew */
+        jobset->gangs.items[g]->feasible_shape = 0; /* judged anew */
     step->schedule = true;
 }
 
@@ -116,19 +116,19 @@ void jobset_reserve(struct step *step, struct jobset *jobset, const struct room 
     CHECK(!rooms || (!jobset_finished(jobset) && !jobset->deleted_ns));
     for (machine_id id = 0; rooms && id < step->cluster->machine_count; id++) {
         const struct machine *machine = &step->cluster->machines[id];
-        /* Of what a machine does not count, nothing need be kept. */
+        /* Resources that the machine does not count need not be kept. */
         struct room room = {id, rooms[id].chips & machine_all_chips(machine),
                             machine->cpu_milli ? rooms[id].cpu_milli : 0,
                             machine->memory_bytes ? rooms[id].memory_bytes : 0};
         if (room.chips || room.cpu_milli || room.memory_bytes)
             vec_push(&list, room);
     }
-    step->schedule |= jobset->reserved_count > 0; /* others may have what it gives back */
+    step->schedule |= jobset->reserved_count > 0; /* other gangs may have what it gives back */
     jobset_keep_reserved(step->jobs, jobset, list.items, list.len);
     vec_done(&list);
 }
 
-/* Tasks of each replicated job whose Jobs have not begun; returns their sum. */
+/* Counts the tasks of each replicated job whose Jobs have not begun; returns their sum. */
 static int64_t count_later(const struct jobset *jobset, int32_t *counts)
 {
     int64_t sum = 0;
@@ -160,7 +160,7 @@ void jobset_reserve_later(struct step *step, struct jobset *jobset)
     struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
     struct trial trial = {.terms = jobset->terms, .counts = counts};
     if (!jobset_trial(step->jobs, step->cluster, jobset, &trial, places, &why))
-        return; /* what was kept so far stays kept */
+        return; /* the present reservation stays */
     trial_add_rooms(jobset, &trial, places, rooms);
     jobset_reserve(step, jobset, rooms);
 }

@@ -1,8 +1,8 @@
-/* trial.h - would a JobSet find machines now? Asked by admit/ before it gives quota, so that quota and
- * placement are decided as one; and the terms under which its gangs are placed afterwards.
+/* trial.h - whether a JobSet would find machines now, asked by admit/ before it gives quota, so that quota
+ * and placement are decided as one; and the terms under which its gangs are placed afterwards.
  *
- * Pure: nothing is taken. What a trial found is found again by the gang that is formed in the same step, as
- * long as nothing else was placed in between.
+ * Pure: nothing is taken. The gang that is formed in the same step finds the same places again, as long as
+ * nothing else was placed in between.
  */
 #ifndef PHX_CORE_JOB_TRIAL_H
 #define PHX_CORE_JOB_TRIAL_H
@@ -11,8 +11,8 @@
 
 struct step;
 
-/* What admission adds to the spec of one replicated job (Kueue: a PodSet). Kept with the JobSet while it is
- * admitted (jobset->terms) and used for every placement of its tasks. */
+/* Admission's additions to the spec of one replicated job (Kueue: a PodSet). Kept with the JobSet while it
+ * is admitted (jobset->terms) and used for every placement of its tasks. */
 struct rjob_terms {
     struct labels node_labels;        /* of its flavours, besides its own nodeSelector */
     struct labels labels, annotations; /* of its Pods, besides their template's */
@@ -21,24 +21,24 @@ struct rjob_terms {
     struct str *levels;               /* of its flavours' Topology: node label keys, widest first; none: the
                                        * cluster file's own levels (pod, block, machine) */
     size_t level_count;
-    struct queue_spares spares;       /* of each Job, where its own spec says nothing */
+    struct queue_spares spares;       /* of each Job, unless its own spec sets them */
 };
 
 struct trial {
     const struct rjob_terms *terms;   /* [rjob_count] or NULL */
     const int32_t *counts;            /* [rjob_count] tasks, fewer than the spec's, or NULL */
-    const uint64_t *may_free;         /* [machine_count] masks of chips that would be freed first (victims'),
-                                       * or NULL */
+    const uint64_t *may_free;         /* [machine_count] masks of chips that would be freed first (the
+                                       * victims'), or NULL */
     const int64_t *may_free_cpu_milli, *may_free_memory_bytes; /* likewise, or NULL */
     bool use_spares;
-    /* JobSets (Pods) that are tried together, the one that is asked for first: `terms` and `counts` are of
-     * all their replicated jobs, and places too. NULL: it alone. */
+    /* JobSets (Pods) that are tried together, beginning with the one in question: `terms`, `counts` and
+     * places are of all their replicated jobs. NULL: it alone. */
     const struct jobset *const *with;
     size_t with_count;
 };
 
-/* All tasks of all replicated jobs at once. `places` (NULL: not wanted) gets one entry a task, in spec order:
- * replicated job, job, index. False: `why` gets one sentence in numbers. */
+/* Tries all tasks of all replicated jobs at once. `places` (NULL: not wanted) gets one entry a task, in
+ * spec order: replicated job, job, index. False: `why` gets one sentence in numbers. */
 bool jobset_trial(const struct job_store *store, const struct cluster *cluster, const struct jobset *jobset,
                   const struct trial *trial, struct placement *places, struct buf *why);
 /* Tasks of one replicated job: replicas x min(parallelism, completions). */
@@ -47,29 +47,29 @@ int32_t rjob_task_count(const struct rjob_spec *rjob);
 /* Sets jobset->terms to a copy ([rjob_count]); NULL: none. Placed tasks stay where they are. */
 void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjob_terms *terms);
 
-/* A Pod template as users see it while terms hold (NULL: none do): with what they add. It shares nodes with
- * `template`. The other way round: takes out of a document that is written what terms added to its templates
+/* Returns a Pod template as users see it, with the terms' additions (NULL: none). It shares nodes with
+ * `template`. The reverse function removes from a written document what the terms added to its templates
  * (core/job/terms.c). */
 const struct doc *template_with_terms(struct arena *arena, const struct doc *template,
                                       const struct rjob_terms *terms);
 const struct doc *document_with_terms(struct arena *arena, const struct jobset *jobset);
 void document_strip_terms(const struct jobset *jobset, struct doc *document);
 
-/* Chips, cpu and memory that the places of a trial take, added to `rooms` ([machine_count]). */
+/* Adds the chips, cpu and memory of a trial's places to `rooms` ([machine_count]). */
 void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, const struct placement *places,
                      struct room *rooms);
 
-/* Room kept for a gang that waits for its victims to end: no other gang is given it. A JobSet holds at most
- * one reservation; a new one replaces it, NULL drops it. `rooms`: [machine_count], their `machine` is not
- * looked at. It is kept in snapshots and dropped when the JobSet's last waiting gang is placed, or the JobSet
+/* Reserves room for a gang that waits for its victims to end: no other gang gets it. A JobSet has at most
+ * one reservation; a new one replaces it, NULL drops it. `rooms`: [machine_count], their `machine` is
+ * ignored. Snapshots keep it; it is dropped when the JobSet's last waiting gang is placed, or the JobSet
  * ends. */
 void jobset_reserve(struct step *step, struct jobset *jobset, const struct room *rooms);
 
-/* Its waiting gangs are placed. What an admitted JobSet will need for replicated jobs whose turn comes later
- * (startupPolicy InOrder, dependsOn) is kept for it; else nothing is. */
+/* Called when its waiting gangs are placed: reserves the room of an admitted JobSet's later replicated
+ * jobs (startupPolicy InOrder, dependsOn), and drops any other reservation. */
 void jobset_reserve_later(struct step *step, struct jobset *jobset);
 
-/* For reading a snapshot, and for a new inventory (map: life.h's jobs_remap_machines). Copies. */
+/* For restoring a snapshot, and for a new inventory (map: life.h's jobs_remap_machines). Copies. */
 void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms);
 void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct room *rooms,
                           size_t count);
