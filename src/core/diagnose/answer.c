@@ -1,5 +1,6 @@
-/* answer.c - what an agent collected from one task of a running job: for each of its ranks a record, where
- * there is one, and what the kernel says of its process. Where records explain nothing, that does. */
+/* answer.c - adds to a flight the answer of an agent about one task of a running job: for each of its
+ * ranks the flight record, if there is one, and the kernel's view of its process. The kernel's view
+ * explains a hang where the records do not. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -98,7 +99,7 @@ static bool is_mute(const struct rank_record *record)
 }
 
 struct steps {
-    int64_t lowest, highest, age_ms; /* age: of the newest of all */
+    int64_t lowest, highest, age_ms; /* age: of the newest step of all ranks */
     size_t known, at_lowest;
 };
 
@@ -138,7 +139,7 @@ static void describe_held(struct buf *text, const struct rank_record *record)
         buf_printf(text, " (in " STR_FORMAT ")", STR_ARG(record->facts.waits_in));
 }
 
-/* Where the record says that it is to blame, this says why. */
+/* Adds to the evidence of each culprit what the kernel says of its process. */
 static void explain_culprits(struct judge *judge)
 {
     for (size_t i = 0; i < judge->out->findings.len; i++) {
@@ -179,8 +180,8 @@ static void find_behind(struct judge *judge, const struct rank_record *record, c
          "Restart its process; a stack trace of it, taken before, says what it does instead.");
 }
 
-/* "All joined and none gets on" is no network where one of them cannot run, and of several ranks without a
- * record it is that one. */
+/* Corrects the verdict "all joined and none gets on": the network is not at fault if one of the ranks
+ * cannot run, and among several ranks without a record that rank is the culprit. */
 static void drop_doubts(struct judge *judge)
 {
     size_t kept = 0;
@@ -211,7 +212,7 @@ void judge_facts(struct judge *judge)
         held += is_held(flight->ranks.items[i]);
         mute += is_mute(flight->ranks.items[i]);
     }
-    /* What is so of most is no distinction. */
+    /* A property of most ranks distinguishes none of them. */
     bool by_held = held > 0 && held * 2 <= flight->answered;
     bool by_mute = !by_held && mute > 0 && mute * 2 <= flight->answered + mute;
     bool behind = !by_held && !by_mute && judge->out->findings.len == 0 && steps.lowest < steps.highest &&

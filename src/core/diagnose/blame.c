@@ -1,4 +1,5 @@
-/* Whom the others wait for, and why it does not get on. */
+/* blame.c - finds the ranks that the others wait for, and the reason why each of them makes no
+ * progress. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -19,7 +20,7 @@ void judge_culprit(struct judge *judge, const struct seat *seat, enum finding_ki
 
 /* --- lanes ---------------------------------------------------------------------------------------- */
 
-/* Nothing is open on these ranks, and somebody has called what they have not. */
+/* Blames the idle ranks of a lane, if another member has called an operation that they have not. */
 static void blame_absent(struct judge *judge, const struct lane *lane)
 {
     int64_t wanted = NUMBER_NONE;
@@ -35,15 +36,16 @@ static void blame_absent(struct judge *judge, const struct lane *lane)
     }
 }
 
-/* One member has what the others lack, so these prove nothing by having finished. */
+/* Rooted operations: only one member needs the data of all, so the others prove nothing by having
+ * finished. */
 static bool is_rooted(struct str name)
 {
     return str_starts(name, STR("broadcast")) || str_starts(name, STR("_broadcast")) ||
            str_is(name, "reduce") || str_is(name, "scatter") || str_is(name, "gather");
 }
 
-/* All known members are at one operation. Where the dumps say who has begun it, the few who have not are
- * behind something else on their own device. */
+/* All known members are at the same operation. If the dumps say which members have begun it, a
+ * minority that has not is held up by earlier work on its own device. */
 static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t from, size_t count)
 {
     size_t begun = 0;
@@ -57,8 +59,9 @@ static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t
     return true;
 }
 
-/* The parts of a batch are finished together: is the rank at several heads, and waits at another of them?
- * `alike`: or is there somebody at another of them who has come no further than itself? */
+/* The parts of a batch finish together. Returns whether the rank has several heads and waits at
+ * another of them; with `alike`, also if another member of that lane has come only as far as the rank
+ * itself. */
 static bool waits_elsewhere(const struct rank_record *record, const struct lane *here, bool alike)
 {
     for (int kind = 0; record->head_count > 1 && kind < 2; kind++)
@@ -76,8 +79,8 @@ static bool waits_elsewhere(const struct rank_record *record, const struct lane 
     return false;
 }
 
-/* The seats at the same operation that wait for nobody on this lane who is known: `count` from lane->unknown
- * on. 0: there are none, or one of them waits elsewhere. */
+/* Returns how many seats, from lane->unknown on, are at the same operation and wait for no known
+ * member of this lane. Returns 0 if there are none, or if one of them waits on another lane. */
 static size_t count_foremost(struct judge *judge, const struct lane *lane, bool alike)
 {
     const struct seat *first = lane_foremost(lane);
@@ -89,7 +92,7 @@ static size_t count_foremost(struct judge *judge, const struct lane *lane, bool 
     return count;
 }
 
-/* Most others have finished what these few have not. */
+/* Blames a minority that has not finished what most other members have. */
 static void blame_behind(struct judge *judge, const struct lane *lane)
 {
     size_t count = count_foremost(judge, lane, true), from = lane->unknown,
@@ -101,7 +104,8 @@ static void blame_behind(struct judge *judge, const struct lane *lane)
         judge_culprit(judge, lane->seats.items[i], FINDING_STUCK);
 }
 
-/* All that is known of are at one operation, or too many for it to be their own fault. */
+/* Judges a lane whose known members are all at one operation, or whose foremost members are too many
+ * to be at fault themselves. */
 static void blame_foremost(struct judge *judge, struct lane *lane)
 {
     size_t count = count_foremost(judge, lane, false), from = lane->unknown,
@@ -114,7 +118,7 @@ static void blame_foremost(struct judge *judge, struct lane *lane)
     for (size_t i = from; i < from + count; i++)
         blamed = blamed || flight_rank(judge->flight, lane->seats.items[i]->rank)->culprit;
     if (judge_mismatch(judge, lane, seq)) {
-        for (size_t i = from; i < from + count; i++) /* who called something else is not stuck */
+        for (size_t i = from; i < from + count; i++) /* a rank that called another operation is not stuck */
             flight_rank(judge->flight, lane->seats.items[i]->rank)->culprit = false;
     } else if (missing) {
         vec_push(&judge->missing, lane);
@@ -135,8 +139,8 @@ static bool waits_unexplained(const struct rank_record *record)
     return record->head && !record->reached;
 }
 
-/* Somebody for whom this rank waits on a lane, and who waits as well: for who has not come as far, or
- * (`alike`) has, with a part of a batch that waits elsewhere. NULL: there is no such one. */
+/* Returns a rank for which this one waits on the lane and which itself waits: it has come less far,
+ * or, with `alike`, as far with a part of a batch that waits on another lane. NULL: there is none. */
 static struct rank_record *next_on_lane(struct judge *judge, const struct seat *seat, bool alike)
 {
     const struct lane *lane = seat->lane;
@@ -163,8 +167,8 @@ static struct rank_record *next_in_circle(struct judge *judge, const struct rank
     return next;
 }
 
-/* Parts of batches go on by themselves, only nothing says so before all of them are finished. So where a
- * circle is closed by a part that both ends have come to, it is that part which does not get on. */
+/* Parts of a batch proceed independently, but the records say so only after all have finished. If a
+ * circle is closed by a part that both ends have reached, that part is the one that makes no progress. */
 static bool blame_part(struct judge *judge, const uint32_t *circle, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -214,9 +218,10 @@ static void blame_circles(struct judge *judge)
     }
 }
 
-/* Sends need no answer for their sender to go on: where the waits explain nothing, those that begin with a
- * send are taken from what comes behind it. True: there are such. Where numbers do not tell what belongs
- * together the send may be another than it seems, and that nothing else is open proves nothing. */
+/* A sender goes on without an answer. If the waits explain nothing, a head that is a send is skipped
+ * and the operation behind it becomes the head; returns whether there were any. Where numbers do not
+ * match sends with receives, the skipped send may be another than it seems, and having nothing else
+ * open proves nothing. */
 static bool skip_sends(struct judge *judge)
 {
     bool any = false;

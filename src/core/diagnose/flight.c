@@ -86,8 +86,8 @@ static bool next_number(struct str text, size_t *at, uint32_t *ret_number)
     return *at > start && number < FLIGHT_RANKS_MAX;
 }
 
-/* Numbers and ranges of them with anything of "[], ()" between: "3", "0-7", "0-56/8" (every eighth). False:
- * something else, or a rank too high. */
+/* Reads the next rank or range of ranks, separated by any of "[], ()": "3", "0-7", "0-56/8" (every
+ * eighth). False: the text is malformed, or a rank is too high. */
 static bool next_ranks(struct str text, size_t *at, uint32_t *ret_first, uint32_t *ret_last,
                        uint32_t *ret_stride)
 {
@@ -143,7 +143,7 @@ static int read_members(struct flight *flight, struct group *group, struct error
     return code;
 }
 
-/* Everybody's seat. A member that is named twice gets one. */
+/* Gives each member of the group a seat; a member that is named twice gets one. */
 static void take_seats(struct flight *flight, struct group *group)
 {
     struct lane *lane = &group->lane;
@@ -176,7 +176,7 @@ int flight_group(struct flight *flight, struct str name, struct str desc, struct
         if (flight->groups.len == FLIGHT_GROUPS_MAX)
             return error_set(error, ERROR_LIMIT, "more than %d process groups", FLIGHT_GROUPS_MAX);
         group = ARENA_NEW(&flight->arena, struct group);
-        group->ranks_text = ranks_text; /* the caller's, until it is known to be good */
+        group->ranks_text = ranks_text; /* borrowed from the caller until the list is known to be valid */
         int code = ranks_text.len ? read_members(flight, group, error) : 0;
         if (code == 0 && group->member_count > FLIGHT_SEATS_MAX - flight->seats)
             code = error_set(error, ERROR_LIMIT, "all groups together have more than %d members",

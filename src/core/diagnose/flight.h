@@ -5,15 +5,15 @@
 #include "base/map.h"
 #include "core/diagnose/diagnose.h"
 
-#define NUMBER_NONE INT64_MIN /* of a sequence number: nothing is known */
+#define NUMBER_NONE INT64_MIN /* of a sequence number: not known */
 #define RANK_NONE   UINT32_MAX
-/* Higher or negative numbers of operations are taken as not known, so that twice a number fits. */
+/* Higher or negative operation numbers count as not known, so that twice a number fits. */
 #define NUMBER_MAX (INT64_C(1) << 60)
 
 /* A text that many operations share: compared by its address. */
 struct term {
     struct str text;
-    int64_t elements; /* of sizes: in all */
+    int64_t elements; /* of all sizes together */
 };
 
 enum op_state { OP_SCHEDULED, OP_STARTED, OP_COMPLETED };
@@ -30,29 +30,30 @@ struct op {
     bool p2p;
 };
 
-/* One member of a lane. */
+/* A member of a lane. */
 struct seat {
     struct lane *lane;
     uint32_t rank;
     struct seat *next_of_rank;
-    /* What was read; of collectives. */
+    /* Read from the record, of collectives. */
     int64_t enqueued, completed; /* highest seen among entries */
     int64_t status_enqueued,
-        status_completed; /* as pg_status or the watchdog has it; may count sends instead */
-    /* What judging finds. */
-    const struct op *first; /* the oldest that is not finished; NULL: none */
+        status_completed; /* from pg_status or the watchdog; may count sends instead */
+    /* Computed by judging. */
+    const struct op *first; /* the oldest unfinished operation; NULL: none */
     int64_t done;           /* all up to this number are finished */
-    int64_t key;            /* 2 * done + at_head: who has a lower one is waited for */
+    int64_t key;            /* 2 * done + at_head: others wait for seats with a lower key */
     bool known, at_head;
 };
 
-/* Where operations have one order: a group's collectives, or what one member sends to one other. */
+/* A sequence of operations with one order: a group's collectives, or the sends from one member to
+ * another. */
 struct lane {
     struct group *group;
     bool p2p;
     uint32_t source, target;  /* of sends: ranks of the job */
     VEC(struct seat *) seats; /* by rank; while judged: unknown ones, then by key, then by rank */
-    bool open;                /* something is not finished on it */
+    bool open;                /* an operation on it is unfinished */
     size_t heads;             /* seats that are at their rank's head */
     size_t unknown;           /* seats of which nothing is known */
     size_t marked_from;       /* seats from here on were reached */
@@ -68,15 +69,15 @@ struct group {
     bool ascending;
     struct lane lane;
     int64_t seq_max, p2p_max; /* highest numbers seen in either count */
-    struct group *next;       /* of the same name, with other members */
+    struct group *next;       /* the next group of the same name, with other members */
 };
 
-/* What the kernel and the library say of a rank's process: of running jobs only. */
+/* A rank's process as the kernel and the library see it; of running jobs only. */
 struct rank_facts {
     bool known;
     char state; /* as /proc has it: R S D T t Z X; 0: not said */
     struct str waits_in;
-    int64_t step; /* its last; NUMBER_NONE: not said */
+    int64_t step; /* its last step; NUMBER_NONE: not said */
     int64_t step_age_ms; /* since then */
 };
 
@@ -86,7 +87,7 @@ struct rank_record {
     struct rank_facts facts;
     VEC(struct op) ops; /* by record_id; finished ones only the newest */
     struct seat *seats;
-    /* What judging finds. */
+    /* Computed by judging. */
     struct seat *channels; /* seats in lanes of sends */
     const struct op *head;
     size_t head_count; /* ops of the batch that head begins */
@@ -111,14 +112,15 @@ struct flight {
 struct rank_record *flight_rank(struct flight *flight,
                                 uint32_t rank); /* made when new; rank < FLIGHT_RANKS_MAX */
 const struct term *flight_term(struct flight *flight, struct str text, int64_t elements);
-/* The group of this name and these members (a list as text, empty: not said), made when new. ERROR_INVALID:
- * the text is no list of ranks; ERROR_LIMIT. */
+/* Finds the group of this name and these members (a list as text, empty: not said), made when new.
+ * ERROR_INVALID: the text is no list of ranks; ERROR_LIMIT: there are too many groups or members. */
 int flight_group(struct flight *flight, struct str name, struct str desc, struct str ranks_text,
                  struct group **ret_group, struct error *error);
 struct group *flight_group_named(struct flight *flight, struct str name); /* NULL: none */
-/* The rank's seat in the group's lane; NULL: it is no member. A group of unknown members takes it in. */
+/* Returns the rank's seat in the group's lane; NULL: the rank is no member. A group of unknown members
+ * takes the rank in. */
 struct seat *flight_seat(struct flight *flight, struct group *group, uint32_t rank);
-/* A number of an operation, or NUMBER_NONE for what cannot be one. */
+/* Returns the number of an operation, or NUMBER_NONE for a value that cannot be one. */
 static inline int64_t number_checked(int64_t number)
 {
     return number >= 0 && number <= NUMBER_MAX ? number : NUMBER_NONE;

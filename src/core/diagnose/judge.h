@@ -1,4 +1,5 @@
-/* judge.h - what the steps of judging share (private): lanes -> waits -> blame -> missing -> words. */
+/* judge.h - the state and functions shared by the steps of judging (private): lanes -> waits -> blame
+ * -> missing -> words. */
 #ifndef PHX_CORE_DIAGNOSE_JUDGE_H
 #define PHX_CORE_DIAGNOSE_JUDGE_H
 
@@ -8,36 +9,40 @@ struct judge {
     struct flight *flight;
     struct arena arena;       /* lanes of sends */
     struct u64_map channels;  /* the same by group, sender and receiver */
-    VEC(struct lane *) lanes; /* those with something that is not finished */
+    VEC(struct lane *) lanes; /* lanes with an unfinished operation */
     VEC(struct lane *) sends; /* all lanes of sends */
-    VEC(struct lane *) missing; /* those where all known members wait for unknown ones */
+    VEC(struct lane *) missing; /* lanes where all known members wait for unknown ones */
     VEC(uint32_t) queue;      /* of ranks, for the search */
     uint32_t visit;
     struct diagnosis *out;
 };
 
-/* lanes.c: who is how far. */
+/* lanes.c: how far each rank has come. */
 void judge_lanes(struct judge *judge);
-void judge_lanes_done(struct judge *judge); /* seats are back in the order of ranks */
-/* Do its members give the same numbers to the same operations? The two of a pair count their sends alike
- * where they are alone in the group; elsewhere each counts also what it exchanges with others. Then only the
- * order is left, and both ends are taken to have finished the same: nothing says that one has finished more.
+void judge_lanes_done(struct judge *judge); /* the seats are in the order of ranks again */
+/* Whether the members of the lane give the same numbers to the same operations. The two ends of a pair
+ * count their sends alike if they are alone in the group; elsewhere each also counts its exchanges
+ * with other members. Then only the order is known, and both ends are assumed to have finished the
+ * same operations.
  */
 bool lane_numbered(const struct lane *lane);
-bool record_idle(const struct rank_record *record); /* it left a record, and nothing on it is open */
+bool record_idle(const struct rank_record *record); /* the rank left a record, and nothing on it is open */
 bool record_silent(const struct rank_record *record);
-bool op_counts(const struct rank_record *record, const struct op *op); /* it is open, and not to be skipped */
+/* the operation is open and not skipped */
+bool op_counts(const struct rank_record *record, const struct op *op);
 
-/* waits.c: who waits for whom. */
+/* waits.c: the waits between ranks. */
 /* Marks every rank that waits for `rank`, directly or not, as reached. */
 void judge_reach(struct judge *judge, uint32_t rank);
-/* How many wait for it directly, and in all; *ret_seat: its seat where most of them do (NULL: none do). */
+/* Counts the ranks that wait for `rank` directly, and in all; *ret_seat: its seat where most of them
+ * wait (NULL: none). */
 void judge_count(struct judge *judge, uint32_t rank, bool all, size_t *ret_direct, size_t *ret_all,
                  const struct seat **ret_seat);
 /* The seat at a head that waits for no seat of which something is known; NULL: none does. */
 struct seat *lane_foremost(const struct lane *lane);
 
-/* mismatch.c: do those who called this operation agree on it? True: they do not, and there is a finding. */
+/* mismatch.c: Compares the calls of one operation by all members. True: they disagree, and a finding
+ * was made. */
 bool judge_mismatch(struct judge *judge, struct lane *lane, int64_t seq);
 
 /* blame.c */
@@ -45,15 +50,15 @@ void judge_blame(struct judge *judge);
 void judge_culprit(struct judge *judge, const struct seat *seat, enum finding_kind kind);
 
 /* missing.c: ranks without a record. */
-void judge_missing(struct judge *judge); /* of judge->missing, once the proved culprits are known */
-void judge_silent(struct judge *judge);  /* where nothing else explains the hang */
+void judge_missing(struct judge *judge); /* judges judge->missing, once the proved culprits are known */
+void judge_silent(struct judge *judge);  /* used if nothing else explains the hang */
 
-/* answer.c: what explains a hang of a running job where the records do not. */
+/* answer.c: explains a hang of a running job where the records do not. */
 void judge_facts(struct judge *judge);
 
 /* words.c: findings with their sentences. */
 void find_culprit(struct judge *judge, const struct rank_record *record);
-/* NULL: there are too many already. `lane` NULL: it shows at no operation. */
+/* NULL: there are too many findings already. `lane` NULL: the finding belongs to no operation. */
 struct finding *finding_new(struct judge *judge, enum finding_kind kind, const struct lane *lane, int64_t seq,
                             struct str op);
 void finding_set_ranks(struct judge *judge, struct finding *finding, const uint32_t *ranks, size_t count);

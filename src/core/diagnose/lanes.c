@@ -1,4 +1,4 @@
-/* Who is how far on each lane. */
+/* lanes.c - how far each rank has come on each lane. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -47,7 +47,8 @@ static struct lane *channel(struct judge *judge, const struct op *op)
     return lane;
 }
 
-/* Where an operation waits; NULL: nowhere that is known (a batch whose parts were not recorded). */
+/* Returns the seat at which an operation waits; NULL: not known (a batch whose parts were not
+ * recorded). */
 static struct seat *place_of(struct judge *judge, const struct rank_record *record, const struct op *op)
 {
     if (!op->p2p)
@@ -105,8 +106,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* pg_status has the number of whatever came last, collective or send. It can be told apart only where it is
- * larger than any of the other count can be. */
+/* pg_status has the number of the last operation, collective or send. The number is certainly of this
+ * kind only if it is larger than any count of the other kind. */
 static int64_t status_done(const struct lane *lane, const struct seat *status)
 {
     const struct group *group = lane->group;
@@ -114,7 +115,7 @@ static int64_t status_done(const struct lane *lane, const struct seat *status)
     return done <= 0 || done > other ? done : NUMBER_NONE;
 }
 
-/* The highest that is finished, of a rank that has nothing open on the lane. */
+/* Returns the highest finished number of a rank that has nothing open on the lane. */
 static int64_t newest_done(struct judge *judge, const struct lane *lane, const struct seat *seat)
 {
     struct rank_record *record = flight_rank(judge->flight, seat->rank);
@@ -130,12 +131,12 @@ static int64_t newest_done(struct judge *judge, const struct lane *lane, const s
             const struct op *op = &record->ops.items[i];
             if (op->p2p && op->group == lane->group)
                 done =
-                    larger(done, op->seq); /* what it called on the lane before is not open: it is finished */
+                    larger(done, op->seq); /* earlier calls on the lane that are not open are finished */
         }
         const struct seat *status = flight_seat(judge->flight, lane->group, seat->rank);
         done = status ? larger(done, status_done(lane, status)) : done;
     }
-    return larger(done, -1); /* it has said what it does, and this is not among it */
+    return larger(done, -1); /* the record is complete, and this operation is not in it */
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -209,7 +210,7 @@ void judge_lanes(struct judge *judge)
     for (size_t i = 0; i < judge->sends.len; i++)
         if (judge->sends.items[i]->open)
             order_lane(judge, judge->sends.items[i]);
-    for (size_t i = 0; i < judge->lanes.len; i++) { /* last: while it goes on, seats are found by rank */
+    for (size_t i = 0; i < judge->lanes.len; i++) { /* last: until here, seats are found by rank */
         struct lane *lane = judge->lanes.items[i];
         qsort(lane->seats.items, lane->seats.len, sizeof *lane->seats.items, compare_keys);
     }

@@ -11,13 +11,13 @@
 #include "base/check.h"
 #include "core/diagnose/flight.h"
 
-/* Who speaks: kept from line to line, as the second line of an event may come without a name. */
+/* The origin of a line, kept from line to line: the second line of an event may come without a name. */
 struct speaker {
     uint32_t rank; /* RANK_NONE: not known */
     struct group *group;
 };
 
-/* What stands behind the first `mark`; false: it does not occur. */
+/* Finds the text behind the first `mark`; false: the line has no such mark. */
 static bool after(struct str line, const char *mark, struct str *ret_rest)
 {
     size_t len = strlen(mark);
@@ -42,7 +42,8 @@ static bool number_after(struct str line, const char *mark, int64_t *ret_number)
     return str_to_i64((struct str){rest.data, len}, INT64_MIN + 1, INT64_MAX, ret_number);
 }
 
-/* The group of this name that has the rank; made without members when there is none. */
+/* Finds the group of this name that has the rank as a member; makes one without members if there is
+ * none. */
 static struct group *group_of(struct flight *flight, struct str name, uint32_t rank)
 {
     struct group *found = NULL;
@@ -53,7 +54,7 @@ static struct group *group_of(struct flight *flight, struct str name, uint32_t r
             found = group;
     if (found)
         return found;
-    /* The first group that a job makes has all its ranks. */
+    /* group "0" is a job's first, and has all its ranks */
     struct buf BUF_CLEANUP all = {0};
     for (uint32_t i = 0; str_is(name, "0") && i < flight->expected; i++)
         buf_printf(&all, "%u ", i);
@@ -72,7 +73,8 @@ static void find_speaker(struct flight *flight, struct str line, struct speaker 
     bool named = number_after(line, "[rank", &global), group_named = after(line, "PG GUID ", &rest);
     if (!group_named) {
         if (named || number_after(line, "[Rank ", &global)) {
-            /* Without a name it is the first group that was made, which has all ranks. */
+            /* A line without a group name belongs to the first group that was made, which has all
+             * ranks. */
             speaker->rank = checked(global);
             speaker->group = group_of(flight, STR("0"), speaker->rank);
         }
@@ -97,7 +99,7 @@ static struct op *open_op(struct rank_record *record, const struct group *group)
     return NULL;
 }
 
-/* "ALLREDUCE" as entries call it, where that is known. */
+/* Translates "ALLREDUCE" to the name that dump entries use, where that is known. */
 static struct str plain_name(struct str type)
 {
     static const struct {
@@ -120,7 +122,8 @@ static struct str plain_name(struct str type)
     return type;
 }
 
-/* An operation that timed out: it is not finished. Of several of one group the oldest counts. */
+/* Takes an operation that timed out, which is therefore unfinished. Of several in one group the oldest
+ * counts. */
 static bool take_timeout(struct flight *flight, struct str line, const struct speaker *speaker,
                          struct seat *seat)
 {

@@ -1,8 +1,8 @@
-/* Do the members of a group agree on one of its operations? */
+/* mismatch.c - whether the members of a group agree on one of its operations. */
 #include "base/check.h"
 #include "core/diagnose/judge.h"
 
-/* What one member called. */
+/* A member's call of the operation. */
 struct voter {
     const struct seat *seat;
     const struct op *op;
@@ -15,7 +15,8 @@ static bool contains(struct str text, const char *part)
     return text.len && memmem(text.data, text.len, part, strlen(part));
 }
 
-/* What must be the same on all members. Sizes go by their number of elements: shapes may differ. */
+/* Returns the aspect of a call that must be equal on all members. Sizes compare by number of elements,
+ * because shapes may differ. */
 static int64_t value_of(const struct op *op, enum aspect aspect)
 {
     struct str name = op->name->text;
@@ -37,7 +38,8 @@ static int64_t value_of(const struct op *op, enum aspect aspect)
     CHECK_UNREACHABLE();
 }
 
-/* The value that most have (the first of equals), by Boyer and Moore's vote and a count; false: all agree. */
+/* Finds the most frequent value (the first of equals) by Boyer and Moore's vote and a count; false:
+ * all agree. */
 static bool majority(const voters *all, enum aspect aspect, int64_t *ret_value, size_t *ret_count)
 {
     int64_t leader = value_of(all->items[0].op, aspect), first = leader;
@@ -57,7 +59,7 @@ static bool majority(const voters *all, enum aspect aspect, int64_t *ret_value, 
     return differ;
 }
 
-/* Has the rank called an operation of this name on the lane later than `seq`? */
+/* Whether the rank has called an operation of this name on the lane after `seq`. */
 static bool calls_later(struct judge *judge, const struct voter *voter, const struct term *name)
 {
     struct rank_record *record = flight_rank(judge->flight, voter->seat->rank);
@@ -101,7 +103,8 @@ static void describe(struct judge *judge, struct finding *finding, const struct 
     finding->advice = STR("Fix the program; no machine is to blame.");
 }
 
-/* Those who differ from what most do. Where no value has more than half, all of them. */
+/* Makes a finding of the members that differ from the majority; of all members if no value has a
+ * majority. */
 static void find_odd(struct judge *judge, const struct lane *lane, const voters *all, enum aspect aspect,
                      int64_t common, size_t count)
 {
@@ -151,7 +154,8 @@ static bool compare_votes(struct judge *judge, const struct lane *lane, const vo
     return false;
 }
 
-/* In an exchange all that is sent is received: a difference proves a mistake, but not whose. */
+/* In an exchange, all that is sent is received: a difference proves a mistake, but not which member
+ * made it. */
 static bool compare_exchange(struct judge *judge, const struct lane *lane, const voters *all)
 {
     const struct op *op = all->items[0].op;
@@ -184,14 +188,14 @@ static bool compare_exchange(struct judge *judge, const struct lane *lane, const
     return true;
 }
 
-/* What is sent must be what is received. */
+/* In a pair, what one end sends must be what the other receives. */
 static bool compare_pair(struct judge *judge, const struct lane *lane, const voters *all)
 {
     const struct voter *send = NULL, *receive = NULL;
     for (size_t i = 0; i < all->len; i++)
         *(all->items[i].seat->rank == lane->source ? &send : &receive) = &all->items[i];
     if (!send || !receive || !send->op->input || !receive->op->output || send->op->seq != receive->op->seq)
-        return false; /* where their numbers differ they may not belong together */
+        return false; /* their numbers differ, so they may not belong together */
     bool size = send->op->input->elements != receive->op->output->elements;
     bool type =
         send->op->input_type && receive->op->output_type && send->op->input_type != receive->op->output_type;
@@ -216,7 +220,7 @@ static bool compare_pair(struct judge *judge, const struct lane *lane, const vot
     return true;
 }
 
-/* What the member called under this number; of a coalesced call its part of this index. */
+/* Returns the member's call under this number; of a coalesced call, its part of this index. */
 static const struct op *op_at(struct judge *judge, const struct lane *lane, const struct seat *seat,
                               int64_t seq, size_t part)
 {
@@ -231,13 +235,13 @@ static const struct op *op_at(struct judge *judge, const struct lane *lane, cons
     return NULL;
 }
 
-/* Appends what each known member called; returns how many of them did. */
+/* Appends the call of each known member; returns how many members called the operation. */
 static size_t collect_votes(struct judge *judge, const struct lane *lane, int64_t seq, size_t part,
                             voters *all)
 {
     for (size_t i = lane->unknown; i < lane->seats.len; i++) {
         struct voter voter = {lane->seats.items[i], op_at(judge, lane, lane->seats.items[i], seq, part)};
-        /* From a watchdog's line no more is known than that it was called. */
+        /* A watchdog's line shows only that the operation was called, and has no arguments to compare. */
         if (voter.op && (voter.op->input || voter.op->output || lane->p2p))
             vec_push(all, voter);
     }

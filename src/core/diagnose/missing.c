@@ -1,6 +1,6 @@
-/* missing.c - ranks without a record of their own that others wait for. Such a rank may itself wait, so it is
- * to blame only where nothing else can hold it up: neither a culprit that is proved, nor another rank without
- * a record. Ranks that could hold up each other are named together: "one of 12 and 13". */
+/* missing.c - ranks without a record that others wait for. Such a rank may itself wait, so it is to
+ * blame only if nothing else can hold it up: neither a proved culprit nor another rank without a
+ * record. Ranks that may hold up each other are reported together: "one of 12 and 13". */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -8,12 +8,13 @@
 
 struct suspects {
     struct judge *judge;
-    VEC(struct seat *) seats; /* one of each, where it is missing; suspects of one group follow each other */
-    VEC(size_t) group;        /* of each: the index of its group's first */
+    VEC(struct seat *) seats; /* one seat of each suspect, where it is missing; suspects of one group
+                               * follow each other */
+    VEC(size_t) group;        /* of each suspect: the index of the first in its group */
 };
 
-/* Does a known member of the lane hold up those who wait there, because it is to blame or waits for a
- * culprit? Then unknown members may wait there as well. */
+/* Whether a known member holds up the lane, because it is to blame or waits for a culprit. Unknown
+ * members may then wait for the same culprit. */
 static bool is_explained(struct judge *judge, const struct lane *lane)
 {
     int64_t last = INT64_MIN;
@@ -33,7 +34,7 @@ static bool is_waited_for(const struct seat *seat)
     return seat->lane->open && seat->lane->heads > 0 && !seat->known;
 }
 
-/* May the rank wait for a culprit that is proved? */
+/* Whether the rank may wait for a proved culprit. */
 static bool is_excused(struct judge *judge, const struct rank_record *record)
 {
     for (int kind = 0; kind < 2; kind++)
@@ -70,7 +71,7 @@ static void suspect(struct suspects *suspects, struct seat *seat)
     vec_push(&suspects->group, at);
 }
 
-/* Suspects that are missing at the same operation, any of them, may wait there for each other. */
+/* Suspects that are missing at the same operation may wait for each other there. */
 static void join(struct suspects *suspects, size_t at)
 {
     const struct rank_record *record = flight_rank(suspects->judge->flight, suspects->seats.items[at]->rank);
@@ -116,7 +117,7 @@ static void conclude_all(struct suspects *suspects)
 
 /* --- lanes ---------------------------------------------------------------------------------------------- */
 
-/* A rank with a record on which nothing is open never came to the operation: that is proof. */
+/* Blames a rank whose record has nothing open: it provably never came to the operation. */
 static bool blame_idle(struct judge *judge, const struct lane *lane)
 {
     bool any = false;
@@ -124,7 +125,7 @@ static bool blame_idle(struct judge *judge, const struct lane *lane)
         struct seat *seat = lane->seats.items[i];
         const struct rank_record *record = flight_rank(judge->flight, seat->rank);
         if (record->head)
-            return true; /* it is seen to be busy elsewhere */
+            return true; /* its record shows that it is busy elsewhere */
         if (record_silent(record))
             continue;
         judge_culprit(judge, seat, FINDING_ABSENT);
@@ -142,7 +143,8 @@ static void suspect_lane(struct suspects *suspects, const struct lane *lane)
         const struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
         if (!is_excused(judge, record))
             continue;
-        judge_reach(judge, record->rank); /* who waits for it may wait for the culprit in the end */
+        judge_reach(judge, record->rank); /* the ranks that wait for it may wait for the culprit in the
+                                           * end */
         excused = true;
     }
     for (size_t i = 0; !excused && i < lane->unknown; i++)

@@ -1,13 +1,13 @@
-/* One rank's dump into the flight: first all of it is read, so that a refusal leaves nothing behind but
- * groups. */
+/* read.c - reads the dump of one rank into the flight. The whole dump is read first, so that a refused
+ * dump leaves nothing behind but groups. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "core/diagnose/flight.h"
 
-/* Members of an entry. Each dump writes them in one order, so where one stood in the last entry is where to
- * look. */
+/* Members of an entry. A dump writes them in one order, so the search begins at the place in the
+ * previous entry. */
 enum field {
     FIELD_RECORD,
     FIELD_PG_ID,
@@ -44,21 +44,21 @@ static const char *const field_names[FIELDS] = {
     "is_p2p",
 };
 
-/* A group as this dump names it. */
+/* A group by the names that this dump gives it. */
 struct local_group {
     struct group *group;
     struct seat *seat;
-    int64_t id; /* pg_id, by which pg_status goes; NUMBER_NONE: not known */
+    int64_t id; /* pg_id, the key of pg_status; NUMBER_NONE: not known */
 };
 
 struct reading {
     struct flight *flight;
     uint32_t rank;
     struct error *error;
-    struct error odd; /* the first field that was passed over */
+    struct error odd; /* the first field that was ignored */
     size_t odd_count;
     size_t index;          /* of the entry */
-    size_t places[FIELDS]; /* where each field stood last */
+    size_t places[FIELDS]; /* index of each field in the previous entry */
     struct str names[FIELDS];
     VEC(struct local_group) groups;
     VEC(struct op) ops;
@@ -67,7 +67,8 @@ struct reading {
 
 /* --- fields --------------------------------------------------------------------------------------- */
 
-/* A field of another form than expected counts as not said: the rest of the dump holds. */
+/* Ignores a field of an unexpected form and remembers the first of them for the caller; the rest of
+ * the dump is still read. */
 static void pass_over(struct reading *reading, enum field field, const struct doc *value, const char *wanted)
 {
     if (reading->odd_count++ == 0)
@@ -76,7 +77,7 @@ static void pass_over(struct reading *reading, enum field field, const struct do
                   reading->index, field_names[field], doc_kind_name(value->kind), wanted);
 }
 
-/* NULL: absent or null. */
+/* Returns the field's value; NULL: absent or null. */
 static const struct doc *find(struct reading *reading, const struct doc *entry, enum field field)
 {
     const struct doc_member *members = entry->object.members;
@@ -91,7 +92,7 @@ static const struct doc *find(struct reading *reading, const struct doc *entry, 
     return members[place].value->kind == DOC_NULL ? NULL : members[place].value;
 }
 
-/* Integers, and the strings of digits that the JSON form has. */
+/* Reads an integer, or a string of digits as the JSON form has it. */
 static bool number_of(const struct doc *value, int64_t *ret_number)
 {
     if (value->kind == DOC_INT)
@@ -117,7 +118,7 @@ static void get_text(struct reading *reading, const struct doc *entry, enum fiel
         *text = value ? value->text : *text;
 }
 
-/* Elements of one size: the product of its integers; saturates. */
+/* Adds the elements of one tensor: the product of its dimensions; saturates. */
 static bool add_size(struct buf *out, const struct doc *size, int64_t *elements)
 {
     int64_t product = 1;
@@ -159,7 +160,7 @@ static void get_sizes(struct reading *reading, const struct doc *entry, enum fie
         pass_over(reading, field, value, "a list of lists of sizes");
 }
 
-/* A list of strings; one alone is taken as a list of one. */
+/* Reads a list of strings; a single string counts as a list of one. */
 static void get_types(struct reading *reading, const struct doc *entry, enum field field,
                       const struct term **ret_term)
 {
@@ -198,7 +199,7 @@ static int add_group(struct reading *reading, struct str name, struct str desc, 
     struct error why = {0};
     struct group *group;
     int code = flight_group(reading->flight, name, desc, ranks, &group, &why);
-    if (code == ERROR_INVALID && ranks.len) { /* its members are not known, then */
+    if (code == ERROR_INVALID && ranks.len) { /* the group's members stay unknown */
         if (reading->odd_count++ == 0)
             error_set(&reading->odd, code, "rank %u: pg_config." STR_FORMAT ".ranks: %s", reading->rank,
                       STR_ARG(name), why.text);
@@ -217,7 +218,7 @@ static int add_group(struct reading *reading, struct str name, struct str desc, 
     return 0;
 }
 
-/* A list of ranks is a string in dumps of today; a list of integers is taken too. */
+/* Reads a list of ranks, a string in dumps of today; a list of integers is taken too. */
 static void ranks_text(struct reading *reading, struct str name, const struct doc *value,
                        struct str *ret_text)
 {
@@ -266,7 +267,7 @@ static int read_groups(struct reading *reading, const struct doc *config)
 
 /* --- entries -------------------------------------------------------------------------------------- */
 
-/* (name, description) of an entry; a dump of old has pg_id alone. NULL: neither can be read. */
+/* Reads (name, description) of an entry; an old dump has pg_id alone. NULL: neither can be read. */
 static int entry_group(struct reading *reading, const struct doc *entry, struct local_group **ret_local)
 {
     char digits[24];
@@ -302,7 +303,7 @@ static uint32_t global_rank(const struct group *group, int64_t local)
     return local < FLIGHT_RANKS_MAX ? (uint32_t)local : RANK_NONE;
 }
 
-/* "send 0->1", "recv 1<-0": ranks within the group. Others stay without ends. */
+/* Reads the ends of "send 0->1" or "recv 1<-0", ranks within the group. Other calls have no ends. */
 static void read_ends(struct op *op, struct str call)
 {
     struct str left, right, rest = {0};
@@ -380,8 +381,8 @@ static int read_op(struct reading *reading, const struct doc *entry, struct op *
     return 0;
 }
 
-/* A coalesced call writes an entry for each part, whose state never changes, and one for the whole: the parts
- * take its state, and the whole goes away where its parts are there. */
+/* A coalesced call writes an entry for each part, whose state never changes, and one for the whole.
+ * The parts take the state of the whole, which is dropped if its parts are there. */
 static bool close_batch(struct reading *reading, const struct op *whole)
 {
     bool any = false;
@@ -434,12 +435,12 @@ static int read_entries(struct reading *reading, const struct doc *entries)
         int code = read_op(reading, entry, &op);
         if (code < 0)
             return code;
-        if (op.seq == NUMBER_NONE) /* without a number it has no place among the others */
+        if (op.seq == NUMBER_NONE) /* without a number the operation has no place in the order */
             continue;
         if (!str_is(op.name->text, "coalesced") || !close_batch(reading, &op))
             vec_push(&reading->ops, op);
     }
-    if (reading->ops.len == 0 && reading->odd_count > 0) /* nothing of it can be read */
+    if (reading->ops.len == 0 && reading->odd_count > 0) /* no operation of the dump can be read */
         return error_set(reading->error, ERROR_INVALID, "%s", reading->odd.text);
     return 0;
 }
@@ -452,9 +453,9 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* pg_status goes by ids of the process, of which entries tell the names only for groups in use. Both ids and
- * names count up as groups are made: where there are as many of the one as of the other and those that are
- * known fall in place, the rest does too. */
+/* Matches the process-local ids of pg_status with group names, which entries give only for groups in
+ * use. Both ids and names count up as groups are made: if there are as many ids as names and the known
+ * pairs agree, the remaining pairs follow. */
 static void match_ids(struct reading *reading, const struct doc *status)
 {
     VEC(int64_t) ids = {0}, names = {0};
@@ -508,7 +509,8 @@ static void take_status(struct reading *reading, const struct doc *status)
     }
 }
 
-/* Both counts stand in every entry; the other one says at least how far the rank had come. */
+/* Every entry carries both counts; the count of the other kind is a lower bound for the rank's
+ * progress. */
 static void take_numbers(const struct op *op)
 {
     int64_t collective = op->p2p ? op->other_seq : op->seq, p2p = op->p2p ? op->seq : op->other_seq;
@@ -522,7 +524,8 @@ static void take_numbers(const struct op *op)
         seat->completed = op->seq;
 }
 
-/* Numbers of what is finished go to the seats; of the operations themselves the newest are kept. */
+/* Books the numbers of finished operations on their seats, and keeps the newest of the operations
+ * themselves. */
 static void take_ops(struct reading *reading)
 {
     struct rank_record *record = flight_rank(reading->flight, reading->rank);

@@ -1,4 +1,4 @@
-/* The whole judgement, and how it is written down. */
+/* report.c - the whole judgement, and its JSON. */
 #include <stdlib.h>
 
 #include "base/check.h"

@@ -1,9 +1,9 @@
-/* summary.c - the record of one rank in few bytes: a dump of the same form that keeps what judging needs
- * first.
+/* summary.c - the record of one rank in few bytes: a dump of the same form with the parts that judging
+ * needs first.
  *
- * Of each lane the oldest operation that is open, the newest that is open and the newest that is finished say
- * how far the rank is; they are kept before all others, and of these the open ones and then the newest ones
- * as long as there is room. A batch is kept whole or not at all. */
+ * Three operations of each lane show how far the rank has come: the oldest open, the newest open and
+ * the newest finished. The summary keeps these before all others, then open operations, then the
+ * newest finished ones while there is room. A batch is kept whole or not at all. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "core/diagnose/flight.h"
 
-/* What the numbers of a lane can be told by. */
+/* The operations that determine the numbers of a lane. */
 enum lane_end { OLDEST_OPEN, NEWEST_OPEN, NEWEST_DONE, LANE_ENDS };
 
 struct lane_ends {
@@ -29,7 +29,7 @@ struct summary {
 
 /* --- groups --------------------------------------------------------------------------------------- */
 
-/* By number where names are numbers, so that ids and names count up together (read.c, match_ids). */
+/* Orders by number if names are numbers, so that ids and names count up together (read.c, match_ids). */
 static int compare_seats(const void *a, const void *b)
 {
     const struct group *x = (*(const struct seat *const *)a)->lane->group;
@@ -121,7 +121,7 @@ static void put_number(struct json_writer *writer, const char *key, int64_t numb
         json_pair_int(writer, key, number);
 }
 
-/* A text like "[2, 3], [4]" stands for a list of lists, one like "Float, Half" for a list of words. */
+/* Writes a text like "[2, 3], [4]" as a list of lists, and one like "Float, Half" as a list of words. */
 static void put_sizes(struct json_writer *writer, const char *key, const struct term *term)
 {
     if (!term)
@@ -145,7 +145,7 @@ static void put_types(struct json_writer *writer, const char *key, const struct 
     json_end_array(writer);
 }
 
-/* The place of a rank in its group, as the names of sends and receives have it. */
+/* Returns the rank's index in its group, as the names of sends and receives have it. */
 static uint32_t local_rank(const struct group *group, uint32_t rank)
 {
     for (size_t i = 0; group->members && i < group->member_count; i++)
@@ -167,7 +167,7 @@ static void put_name(struct json_writer *writer, const struct op *op, uint32_t r
     json_pair_str(writer, "profiling_name", buf_str(&name));
 }
 
-/* A dump of old may not say which group it was; then there is no name. */
+/* An old dump may not name the group of an operation; then the summary has no name either. */
 static void put_op_group(const struct summary *summary, struct json_writer *writer, const struct group *group)
 {
     if (!group->name.len)
@@ -200,7 +200,7 @@ static void put_op(const struct summary *summary, struct buf *out, const struct 
     json_end_object(&writer);
 }
 
-/* What makes the parts of a batch one again when they are read. */
+/* Writes the entry by which a reader joins the parts of a batch again. */
 static void put_batch_end(const struct summary *summary, struct buf *out, const struct op *last)
 {
     struct json_writer writer = {.out = out};
@@ -225,13 +225,13 @@ static size_t batch_end(const struct rank_record *record, size_t first)
     return end;
 }
 
-/* Of one that is finished the parts say so themselves. */
+/* Whether the batch is open; the parts of a finished one carry that state themselves. */
 static bool is_open_batch(const struct rank_record *record, size_t first, size_t end)
 {
     return record->ops.items[first].batch && record->ops.items[end - 1].state != OP_COMPLETED;
 }
 
-/* Keeps the operation, with all of its batch, if there is room. */
+/* Keeps the operation with all of its batch, if there is room. */
 static void keep(struct summary *summary, size_t place)
 {
     const struct rank_record *record = summary->record;
@@ -338,7 +338,7 @@ size_t flight_summarise(struct flight *flight, uint32_t rank, size_t bytes_max, 
     summary.kept = mem_alloc(summary.record->ops.len + 1);
     choose(&summary);
     size_t before = out->len;
-    buf_add(out, head.data, head.len - 2); /* up to the list's end */
+    buf_add(out, head.data, head.len - 2); /* up to the end of the list */
     put_entries(&summary, out);
     buf_add(out, "]}", 2);
     mem_free(summary.kept);

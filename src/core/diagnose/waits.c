@@ -1,10 +1,12 @@
-/* Who waits for whom. On a lane in the order of keys, each seat at a head waits for all before it with a
- * lower key, so waits need no list of pairs: what waits for a seat is the rest of the lane behind it. */
+/* waits.c - the waits between ranks. A lane's seats are in the order of keys, and each seat at a head
+ * waits for all seats with a lower key, so the waits need no list of pairs: the seats that wait for
+ * one are the rest of the lane behind it. */
 #include "base/check.h"
 #include "core/diagnose/judge.h"
 
-/* Where on the lane those begin who wait for the seat: the first with a higher key. A part of a batch is
- * finished with all of it, so for a rank that is at several heads also who has come as far waits. */
+/* Returns the index of the first seat on the lane that waits for this one: the first with a higher
+ * key. The parts of a batch finish together, so for a rank with several heads the seats with an equal
+ * key wait as well. */
 static size_t place_behind(struct judge *judge, const struct seat *seat)
 {
     const struct lane *lane = seat->lane;
@@ -65,8 +67,8 @@ void judge_reach(struct judge *judge, uint32_t rank)
     vec_clear(&judge->queue);
 }
 
-/* Of lanes where as many wait: the smaller, then any that does not depend on the order in which dumps were
- * read. */
+/* Orders lanes with equally many waiting ranks: the smaller first, then by fields that do not depend
+ * on the order in which dumps were read. */
 static bool tells_more(const struct lane *a, const struct lane *b)
 {
     if (a->seats.len != b->seats.len)
@@ -77,7 +79,7 @@ static bool tells_more(const struct lane *a, const struct lane *b)
     return names ? names < 0 : a->source != b->source ? a->source < b->source : a->target < b->target;
 }
 
-/* Visits the waiting ones of one rank's seats that this search has not seen. */
+/* Visits the ranks that wait at the given seats and that this search has not seen. */
 static size_t visit_behind(struct judge *judge, struct seat *seats, const struct seat **best, size_t *most)
 {
     size_t found = 0;

@@ -1,4 +1,4 @@
-/* Findings, and their sentences for people. */
+/* words.c - findings and their sentences for people. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -8,7 +8,7 @@
 enum {
     COUNTED_MAX = 16,
     SHOWN_MAX = 16
-}; /* culprits whose waits are counted to the end; ranks named in a row */
+}; /* culprits whose indirect waits are counted; ranks named in a row */
 
 static int compare_ranks(const void *a, const void *b)
 {
@@ -96,8 +96,8 @@ void finding_set_ranks(struct judge *judge, struct finding *finding, const uint3
 
 /* --- culprits ------------------------------------------------------------------------------------- */
 
-/* What the others wait at: their oldest open operation that the seat has not finished, and when they called
- * it. */
+/* Returns the operation at which the others wait: their oldest open one that the seat has not
+ * finished. Sets the times at which it was called. */
 static const struct op *awaited_op(const struct seat *seat, struct finding *finding)
 {
     const struct lane *lane = seat->lane;
