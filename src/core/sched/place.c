@@ -104,8 +104,8 @@ static void prepare(struct placer *placer)
         placer->avoid[id] |= placer->cluster->machines[id].suspect;
 }
 
-/* Where a task was counts as the gang's neighbourhood even if its machine is gone: its replacement comes
- * near. */
+/* Counts the gang's neighbourhood. The last machine of a task belongs to it even if that machine is gone,
+ * so that the replacement comes near. */
 static void count_neighbours(struct placer *placer)
 {
     const struct cluster *cluster = placer->cluster;
@@ -120,7 +120,7 @@ static void count_neighbours(struct placer *placer)
     }
 }
 
-/* Back to the cluster as it stands: nothing of the gang is placed. */
+/* Resets the attempt to the cluster as it stands, with no task of the gang placed. */
 static void start_attempt(struct placer *placer)
 {
     const struct cluster *cluster = placer->cluster;
@@ -150,7 +150,7 @@ void place_assign(struct placer *placer, const struct place_job *job, size_t tas
     CHECK(task < placer->task_count && id < placer->cluster->machine_count);
     const uint64_t *own = placer->request->own_chips;
     uint64_t before = own && stays ? own[id] & placer->free[id] : 0;
-    /* A task that stays gets chips that its gang holds there already. */
+    /* A task that stays gets the chips that its gang already holds there. */
     uint64_t from = (uint32_t)__builtin_popcountll(before) >= job->chips ? before : placer->free[id];
     uint64_t chips = place_chips(from, job->chips);
     CHECK(placer->places[task].machine == MACHINE_NONE && placer->chips_left >= job->chips);
@@ -212,7 +212,7 @@ void place_hand_out(struct placer *placer, const uint32_t *jobs, size_t job_coun
                 job = &placer->request->jobs[jobs[j]];
                 if (task == job->count) {
                     j++;
-                    task = UINT32_MAX; /* its increment makes it 0 */
+                    task = UINT32_MAX; /* the loop's increment makes it 0 */
                 } else if (placer->places[placer->offsets[jobs[j]] + task].machine == MACHINE_NONE) {
                     break;
                 }
@@ -238,7 +238,7 @@ uint64_t place_pool(struct placer *placer, const struct place_job *job, uint64_t
     return room;
 }
 
-/* Places those tasks of the shape that did not keep their machines. */
+/* Places the tasks of the shape that did not keep their machines. */
 static bool place_rest(struct placer *placer, const struct shape *shape)
 {
     uint64_t tasks = 0;
@@ -266,7 +266,7 @@ static bool has_rule(const struct shape *shape)
     return shape->like->topology && !shape->like->exclusive_topology.len;
 }
 
-/* Domains of one's own before domains with others, these before any machine. */
+/* Orders exclusive domains before shared ones, and these before single machines. */
 static int compare_kind(const struct shape *a, const struct shape *b)
 {
     bool a_own = a->like->exclusive_topology.len != 0, b_own = b->like->exclusive_topology.len != 0;
@@ -289,8 +289,8 @@ static int compare_size(const void *a_shape, const void *b_shape)
     return a->jobs[0] < b->jobs[0] ? -1 : a->jobs[0] > b->jobs[0];
 }
 
-/* The other order: those that found no place before; then those with the fewest places to go, such as
- * those with a node selector. */
+/* The alternative order: first the shapes that found no place before, then those with the fewest eligible
+ * places, such as a shape with a node selector. */
 static int compare_choice(const void *a_shape, const void *b_shape)
 {
     const struct shape *a = a_shape, *b = b_shape;
@@ -303,8 +303,8 @@ static int compare_choice(const void *a_shape, const void *b_shape)
     return compare_size(a, b);
 }
 
-/* Domains first, because they close machines to all others; then the survivors of all other jobs, then the
- * new tasks. */
+/* Places exclusive domains first, because they close machines to all others; then the surviving tasks of
+ * all other jobs; then the new tasks. */
 static bool attempt(struct placer *placer, int (*order)(const void *, const void *), bool keep)
 {
     start_attempt(placer);
@@ -325,7 +325,7 @@ static bool attempt(struct placer *placer, int (*order)(const void *, const void
     return true;
 }
 
-/* Counts the places for each shape alone. False when one has too few: no order of shapes helps it. Tasks
+/* Counts the places for each shape alone. False: one has too few, so that no order of shapes helps. Tasks
  * that stay on spares are not counted, so a gang that was placed before is always tried. */
 static bool count_eligible(struct placer *placer)
 {
@@ -342,9 +342,9 @@ static bool count_eligible(struct placer *placer)
     return enough;
 }
 
-/* One shape without domains of its own needs one attempt: keeping survivors cannot take room from its other
- * tasks, and where a topology rule is in the way, place_topology moves them all.
- * Several shapes are a packing problem: an order that fails is tried again with what failed moved forward. */
+/* A single shape without exclusive domains needs one attempt: keeping survivors cannot take room from its
+ * other tasks, and where a topology rule interferes, place_topology moves them all. Several shapes are a
+ * packing problem: after a failed attempt, the shape that failed moves forward in the order. */
 static bool search(struct placer *placer)
 {
     if (attempt(placer, compare_size, true))
@@ -361,7 +361,7 @@ static bool search(struct placer *placer)
                 placer->shapes[s].failures += &placer->shapes[s] == placer->failed;
         }
     }
-    attempt(placer, compare_size, true); /* the failure to tell about */
+    attempt(placer, compare_size, true); /* the failure that `why` reports */
     return false;
 }
 

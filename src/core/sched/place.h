@@ -1,13 +1,13 @@
 /* place.h - private to sched/: one search for a gang's places.
  *
- *   place.c         the order of things: shapes, attempts, tasks that stay where they were, chips
- *   place_fit.c     may a machine take tasks of a shape, and how many; if not, why
- *   place_fill.c    choosing machines for tasks: one block, one pod, the cluster; best fit
- *   place_domain.c  jobs that get a topology domain for themselves
- *   place_tree.c    a topology as a tree of domains, and which of them tasks go to
+ *   place.c           the course of a search: shapes, attempts, tasks that stay where they were, chips
+ *   place_fit.c       how many tasks of a shape a machine can take; if none, why
+ *   place_fill.c      choice of machines for tasks: one block, one pod, the cluster; best fit
+ *   place_domain.c    jobs that get an exclusive topology domain
+ *   place_tree.c      a topology as a tree of domains, and the choice of domains for tasks
  *   place_topology.c  replicated jobs with a topology rule: one domain, slices, hot swap
- *   capacity.c      what is kept between searches for gangs that nothing but free machines decides about
- *   place_why.c     the sentence for people when it does not fit
+ *   capacity.c        sums kept between searches, for gangs that depend on free machines alone
+ *   place_why.c       the sentence for people when the gang does not fit
  *
  * Tasks of all jobs that look alike form a shape; all of a shape's tasks are interchangeable, so filling
  * machines greedily finds a place for a shape whenever there is one. Several shapes compete for machines:
@@ -18,45 +18,44 @@
 
 #include "core/sched/sched.h"
 
-/* Why a machine cannot take a task; in the order in which they are looked at, so that what lasts is named
- * first. */
+/* Why a machine cannot take a task, in the order of checking: lasting reasons are checked first. */
 enum refusal {
     FITS,
-    REFUSED_LABEL, /* no value for the exclusive topology's key */
+    REFUSED_LABEL, /* has no value for the exclusive topology's key */
     REFUSED_SELECTOR,
     REFUSED_NAME,  /* bound to another machine */
-    REFUSED_SMALL, /* never had so many chips */
+    REFUSED_SMALL, /* never had enough chips */
     REFUSED_SPARE,
     REFUSED_UNSEEN,
     REFUSED_AWAY,
     REFUSED_LOST,
-    REFUSED_CORDONED, /* by a user; work of before is still on it */
-    REFUSED_DRAINED,  /* likewise, and nothing is */
+    REFUSED_CORDONED, /* cordoned by a user; earlier tasks are still on it */
+    REFUSED_DRAINED,  /* cordoned by a user; no task is on it */
     REFUSED_DRAINING, /* by its faults (enum isolation) */
     REFUSED_QUARANTINED,
     REFUSED_TAINT,
     REFUSED_OWNED,    /* in a domain that another job holds exclusively */
-    REFUSED_CLOSED,   /* the request says so */
-    REFUSED_GANG,     /* this gang's other tasks are on it */
-    REFUSED_RESERVED, /* free, and kept for another gang */
+    REFUSED_CLOSED,   /* closed by the request */
+    REFUSED_GANG,     /* other tasks of this gang are on it */
+    REFUSED_RESERVED, /* free, and reserved for another gang */
     REFUSED_TAKEN,
     REFUSED_CPU,
     REFUSED_MEMORY,
     REFUSALS
 };
 
-/* Machines are used up class by class, the lowest first. */
+/* Machines are used class by class, the lowest first. */
 enum { CLASS_PREFER_NO = 1, CLASS_SPARE = 2, CLASS_AVOID = 4, CLASSES = 8 };
 _Static_assert(CLASSES == CLASS_PREFER_NO + CLASS_SPARE + CLASS_AVOID + 1, "a class for each combination");
 
 struct shape {
-    const struct place_job *like; /* the first job of the shape */
+    const struct place_job *like; /* first job of the shape */
     struct place_tree *tree;      /* with a topology rule: its domains; NULL: not built yet */
     uint32_t *jobs;               /* indexes of its jobs, ascending */
     size_t job_count;
     uint64_t tasks;    /* of all jobs */
-    uint64_t eligible; /* places for its tasks on the cluster as the search found it */
-    uint32_t failures; /* attempts in which it found no place: it comes earlier in the next one */
+    uint64_t eligible; /* places for its tasks on the cluster before the search */
+    uint32_t failures; /* failed attempts to place it: it comes earlier in the next one */
 };
 
 /* What a shape's tasks have room for on machines of one class. */
@@ -91,72 +90,73 @@ struct placer {
     const struct place_request *request;
     sched_occupant_fn occupant;
     const void *context;
-    bool ideal; /* every machine empty and ready: sched_feasible */
+    bool ideal; /* every machine counts as empty and ready: sched_feasible */
     struct arena arena;
 
     struct shape *shapes;
     size_t shape_count;
-    size_t *offsets;          /* [job_count] where the job's first task stands in `places` */
-    struct placement *places; /* [task_count] machine == MACHINE_NONE: not yet */
+    size_t *offsets;          /* [job_count] index of the job's first task in `places` */
+    struct placement *places; /* [task_count] machine == MACHINE_NONE: not placed yet */
     size_t task_count;
     uint8_t *avoid; /* [machine_count] flags */
 
-    /* What this attempt has used so far. */
+    /* Resources left or used in the present attempt. */
     uint64_t *free;                    /* [machine_count] chips */
     int64_t *cpu_milli, *memory_bytes; /* [machine_count] taken by the gang */
     uint32_t *load;                    /* [machine_count] tasks placed by the gang */
-    uint32_t *claimed;                 /* [machine_count] 1 + job whose domain it is in; 0: none */
+    uint32_t *claimed;                 /* [machine_count] 1 + the job whose domain it is in; 0: none */
     uint32_t *block_load, *pod_load;
-    uint64_t chips_left; /* that the unplaced tasks need */
+    uint64_t chips_left; /* chips that the unplaced tasks need */
 
-    /* Of the shape at hand. */
-    uint32_t *fits;   /* [machine_count] tasks it could take now */
+    /* State of the present shape. */
+    uint32_t *fits;   /* [machine_count] tasks that it could take now */
     uint8_t *class;   /* [machine_count] */
-    uint32_t *take;   /* [machine_count] chosen; zero between choices */
+    uint32_t *take;   /* [machine_count] chosen tasks; zero between choices */
     machine_id *pool; /* machines with fits > 0, ascending */
     size_t pool_len;
     uint64_t *block_fits, *pod_fits, *block_chips, *pod_chips;
 
-    struct {                    /* topology: the domain that came nearest; room UINT64_MAX: does not matter */
+    struct {                    /* topology: the domain that came nearest; room UINT64_MAX: unused */
         uint32_t level, domain;
         uint64_t room;
     } nearest;
-    struct shape_capacity *kept; /* has the shape's sums, and the pool gets what is chosen; NULL: no */
-    const struct shape *failed; /* the shape that found no place */
-    uint64_t failed_tasks;      /* how many of its tasks had none; exclusive: tasks of one job */
-    struct {                    /* exclusive: how its domains stood */
+    struct shape_capacity *kept; /* has the shape's sums, and the pool gets the choice; NULL: none */
+    const struct shape *failed; /* the shape that could not be placed */
+    uint64_t failed_tasks;      /* number of its tasks without a place; exclusive: number of one job's
+                                 * tasks */
+    struct {                    /* exclusive: the state of its domains */
         uint32_t all, occupied, small;
-        uint64_t largest; /* tasks that the roomiest one that is not occupied has room for */
+        uint64_t largest; /* room, in tasks, of the roomiest unoccupied domain */
     } domains;
 };
 
-/* place_fit.c: how many of `most` tasks the machine can take now; 0 with the reason. `stays`: the task was
- * here before, so a spare is no obstacle. */
+/* place_fit.c: Returns how many of `most` tasks the machine can take now; 0 with the reason. `stays`: the
+ * task was here before, so it may be on a spare. */
 uint32_t place_fit(const struct placer *placer, const struct place_job *job, machine_id machine,
                    uint64_t most, bool stays, enum refusal *ret_refusal);
 uint8_t place_class(const struct placer *placer, const struct place_job *job, machine_id machine);
-/* Could the machine, empty and ready, take one task of the job? */
+/* Whether the machine, empty and ready, could take one task of the job. */
 bool place_usable(const struct cluster *cluster, const struct place_job *job, machine_id machine,
                   bool use_spares);
 
 /* place_fill.c: chooses machines of the pool for `tasks` tasks, into placer->take. The pool must have the
  * room. */
 void place_fill(struct placer *placer, const struct place_job *job, uint64_t tasks);
-/* Chips for one task: an aligned run of neighbours where there is one, leaving large runs whole. */
+/* Chooses chips for one task: an aligned run of neighbours if there is one, leaving large runs whole. */
 uint64_t place_chips(uint64_t free, uint32_t count);
 
-/* place.c: gives the task to the machine: updates what is left. */
+/* place.c: Assigns the task to the machine and updates the remaining resources. */
 void place_assign(struct placer *placer, const struct place_job *job, size_t task, machine_id machine,
                   bool stays);
-/* How many tasks each machine could take now, into fits, class and pool; returns the sum. */
+/* Computes how many tasks each machine could take now, into fits, class and pool; returns the sum. */
 uint64_t place_pool(struct placer *placer, const struct place_job *job, uint64_t tasks);
-/* Puts tasks of the job that can stay where they were, with `domain_of` only those whose machine is in
- * `domain`. Returns how many stayed. */
+/* Places the tasks of the job that can stay where they were; with `domain_of`, only those whose machine is
+ * in `domain`. Returns how many stayed. */
 uint64_t place_keep(struct placer *placer, uint32_t job, const uint32_t *domain_of, uint32_t domain);
-/* Hands the machines in placer->take, ascending, to those tasks of the jobs that have none; clears it. */
+/* Assigns the machines in placer->take, in ascending order, to the unplaced tasks of the jobs; clears it. */
 void place_hand_out(struct placer *placer, const uint32_t *jobs, size_t job_count);
 bool place_same_shape(const struct place_job *a, const struct place_job *b);
-/* Takes back what place_assign gave. */
+/* Undoes place_assign. */
 void place_unassign(struct placer *placer, const struct place_job *job, size_t task);
 
 /* capacity.c: what is kept for the request's shape, up to date; NULL: more than that decides. */
@@ -180,38 +180,40 @@ enum { PLACE_LEVELS_MAX = 20 }; /* a Topology has at most 16 */
 
 struct place_level {
     struct str key; /* node label */
-    bool by_block;  /* no label: the cluster file's cubes and racks */
+    bool by_block;  /* the level has no label: cubes and racks of the cluster file */
     uint32_t count; /* domains, in the order of their first machines */
     uint32_t *domain_of; /* [machine_count] or PLACE_NO_DOMAIN */
-    uint32_t *parent;    /* [count] domain of the wider level; 0 at the top */
+    uint32_t *parent;    /* [count] domain on the next wider level; 0 on the first */
     machine_id *first;   /* [count] */
-    uint64_t *room;      /* [count] tasks, in whole slices */
-    uint64_t *loose;     /* [count] tasks, whether they make whole slices or not */
-    uint64_t whole;      /* of so many tasks */
-    /* [count + 1] into children: domains of the next level, or machines at the last one */
+    uint64_t *room;      /* [count] room in tasks, counted in whole slices */
+    uint64_t *loose;     /* [count] room in tasks, including incomplete slices */
+    uint64_t whole;      /* number of tasks in a slice */
+    /* [count + 1] first index into `children`, which are domains of the next level, or machines on the
+     * last */
     uint32_t *first_child, *children;
 };
 struct place_tree {
     struct place_level *levels; /* widest first */
     uint32_t level_count;
-    uint32_t key_level;      /* of the rule's key; PLACE_NO_LEVEL: anywhere */
+    uint32_t key_level;      /* level of the rule's key; PLACE_NO_LEVEL: any */
     uint32_t slice_level[TOPOLOGY_SLICES_MAX];
     struct str unknown;      /* a key of the rule that is no level of the topology; empty: none */
     uint32_t *top;           /* domains of the first level */
     uint64_t room;           /* of all machines */
-    uint32_t *fits;          /* [machine_count] tasks that each could take, of the classes asked for */
-    uint8_t worst_class;     /* of all machines that could take one */
+    uint32_t *fits;          /* [machine_count] tasks that each could take, in the requested classes */
+    uint8_t worst_class;     /* highest class among machines that could take one */
 };
 void place_tree_build(const struct cluster *cluster, const struct place_job *job, struct arena *arena,
                       struct place_tree *tree);
-/* Tasks that must stay together inside one domain of the level; 1: any number. */
+/* Returns how many tasks must stay together in one domain of the level; 1: any number. */
 uint64_t place_tree_whole(const struct place_tree *tree, const struct place_job *job, uint32_t level,
                           uint64_t tasks);
-/* What is free now, on machines of the classes up to `most_class`; leaves the placer's pool empty. */
+/* Computes the present room on machines of classes up to `most_class`; leaves the placer's pool empty. */
 void place_tree_room(struct placer *placer, struct place_tree *tree, const struct place_job *job,
                      uint64_t tasks, uint8_t most_class);
-/* Spreads tasks below a domain that has the room for them (PLACE_NO_LEVEL: all machines) over as few domains
- * as possible on each level; `leaf` gets those of the last level, in the order of the tree. */
+/* Distributes tasks over as few domains as possible on each level, below a domain that has room for them
+ * (PLACE_NO_LEVEL: below all machines); calls `leaf` for domains of the last level, in the order of the
+ * tree. */
 typedef void place_leaf_fn(void *context, uint32_t domain, uint64_t tasks);
 void place_tree_descend(struct placer *placer, const struct place_tree *tree, uint32_t level, uint32_t domain,
                         uint64_t tasks, place_leaf_fn *leaf, void *context);
@@ -222,9 +224,9 @@ bool place_topology(struct placer *placer, const struct shape *shape);
 /* place_why.c */
 void place_why(const struct placer *placer, struct buf *why);
 void place_why_cause(enum refusal refusal, struct buf *why); /* "cordoned", ... */
-/* " by default/llm", " (xid/79)": who or what is behind the refusal; nothing where that is not known. */
+/* Appends the cause of the refusal, " by default/llm" or " (xid/79)"; nothing if it is not known. */
 void place_why_behind(const struct placer *placer, enum refusal refusal, machine_id id, struct buf *why);
-/* why_topology.c: for a shape with a topology rule. False: there is nothing particular to say. */
+/* why_topology.c: for a shape with a topology rule. False: there is nothing specific to say. */
 bool place_why_topology(const struct placer *placer, struct buf *why);
 
 #endif

@@ -6,21 +6,21 @@
 
 #define NO_DOMAIN UINT32_MAX
 
-/* The machines that have one value of the topology label. */
+/* The machines with one value of the topology label. */
 struct domain {
     uint32_t first, count; /* in domains.members */
-    uint32_t pod;          /* of its first machine */
-    obj_id holders[2];     /* jobs with tasks in it, the first two that are met; 0: none */
-    obj_id owner;          /* a job that holds it exclusively; 0: none */
-    bool claimed;          /* by a job of this gang */
-    uint64_t room[3];      /* tasks: without spares and machines to avoid, with spares, with all */
-    uint32_t votes;        /* tasks of the job at hand that were in it */
+    uint32_t pod;          /* pod of its first machine */
+    obj_id holders[2];     /* jobs with tasks in it, the first two found; 0: none */
+    obj_id owner;          /* the job that holds it exclusively; 0: none */
+    bool claimed;          /* claimed by a job of this gang */
+    uint64_t room[3];      /* room in tasks: without spares and avoided machines, with spares, with all */
+    uint32_t votes;        /* tasks of the present job that were in it */
 };
 struct domains {
     struct domain *list;
     uint32_t count;
     uint32_t *domain_of; /* [machine_count] or NO_DOMAIN */
-    machine_id *members; /* machines by domain, ascending in each */
+    machine_id *members; /* machines by domain, ascending within each */
     uint32_t target_pod; /* a pod with domains for all jobs of the shape, or UINT32_MAX */
 };
 
@@ -29,7 +29,7 @@ static uint32_t domain_by_value(struct domains *domains, struct str_map *index, 
     struct domain *known = str_map_get(index, value);
     if (known)
         return (uint32_t)(known - domains->list);
-    CHECK(domains->list[domains->count].count == 0); /* the next one is fresh */
+    CHECK(domains->list[domains->count].count == 0); /* the next entry is unused */
     str_map_put(index, value, &domains->list[domains->count]);
     return domains->count++;
 }
@@ -48,7 +48,7 @@ static void find_members(const struct placer *placer, struct str key, struct are
         domains->domain_of[id] = NO_DOMAIN;
         if (!machine_label(&cluster->machines[id], key, &value))
             continue;
-        if (last_domain == NO_DOMAIN || !str_equal(value, last)) /* neighbours mostly share it */
+        if (last_domain == NO_DOMAIN || !str_equal(value, last)) /* neighbouring machines mostly share it */
             last_domain = domain_by_value(domains, &index, value);
         last = value;
         domains->domain_of[id] = last_domain;
@@ -81,7 +81,7 @@ static void note_holder(struct domain *domain, obj_id job)
         domain->holders[1] = job;
 }
 
-/* Who else is in each domain, machine by machine. */
+/* Finds the jobs of other gangs in each domain, machine by machine. */
 static void find_holders(const struct placer *placer, struct domains *domains)
 {
     const struct cluster *cluster = placer->cluster;
@@ -103,7 +103,7 @@ static void find_holders(const struct placer *placer, struct domains *domains)
     }
 }
 
-/* The shape's room in each domain; leaves the placer's pool empty. */
+/* Computes the shape's room in each domain; leaves the placer's pool empty. */
 static void find_room(struct placer *placer, const struct shape *shape, struct domains *domains)
 {
     place_pool(placer, shape->like, shape->tasks);
@@ -119,14 +119,14 @@ static void find_room(struct placer *placer, const struct shape *shape, struct d
     placer->pool_len = 0;
 }
 
-/* For a job that has no task anywhere yet. */
+/* Whether a job without any placed task may use the domain. */
 static bool open_to(const struct domain *domain, obj_id job)
 {
     return !domain->claimed && !domain->holders[0] && (!domain->owner || domain->owner == job);
 }
 
-/* The pod that has the fewest domains of those that have enough for the whole shape; one with the gang in
- * it first. */
+/* Chooses, among the pods with enough domains for the whole shape, the one with the fewest; a pod with
+ * tasks of the gang goes first. */
 static void find_target_pod(struct placer *placer, const struct shape *shape, struct domains *domains,
                             uint64_t most)
 {
@@ -181,7 +181,8 @@ static bool holds(const struct domain *domain, obj_id job)
     return job && (domain->holders[0] == job || domain->holders[1] == job);
 }
 
-/* Tasks of the job that run somewhere bind its other tasks to the same domain, whoever else is there. */
+/* Whether the job has running tasks: these bind its other tasks to the same domain, whichever jobs share
+ * it. */
 static bool is_bound(const struct domains *domains, obj_id job)
 {
     for (uint32_t d = 0; d < domains->count; d++)
@@ -247,8 +248,8 @@ static void place_in_domain(struct placer *placer, uint32_t index, struct domain
     placer->pool_len = 0;
 }
 
-/* Jobs that were somewhere choose first, then the large ones: whatever holds a large job holds a small one
- * too. */
+/* Jobs that were placed before choose first, then large ones: a domain for a large job also fits a small
+ * one. */
 struct waiting_job {
     uint32_t index, count;
     bool was_placed;

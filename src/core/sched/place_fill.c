@@ -12,8 +12,8 @@ static uint64_t run_mask(uint32_t first, uint32_t count)
     return (count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1) << first;
 }
 
-/* The size of the largest aligned power-of-two group around `first` that is wholly free: what taking it
- * would break. */
+/* Returns the size of the largest aligned power-of-two group around `first` that is wholly free, and that
+ * taking it would break. */
 static uint32_t group_around(uint64_t free, uint32_t first, uint32_t size)
 {
     while (size < 64) {
@@ -49,7 +49,7 @@ uint64_t place_chips(uint64_t free, uint32_t count)
         best = (free & run_mask(first, count)) == run_mask(first, count) ? run_mask(first, count) : 0;
     if (best)
         return best;
-    for (; count; count--) { /* scattered: the lowest ones */
+    for (; count; count--) { /* no run is free: the lowest chips */
         best |= free & -free;
         free &= free - 1;
     }
@@ -58,7 +58,7 @@ uint64_t place_chips(uint64_t free, uint32_t count)
 
 /* --- which machines ------------------------------------------------------------------------------------ */
 
-/* A choice among machines of one class; see the rules in sched.h. */
+/* A choice among machines of one class, by the rules in sched.h. */
 struct chooser {
     struct placer *placer;
     uint8_t class;
@@ -75,7 +75,7 @@ static uint32_t free_chips(const struct placer *placer, machine_id id)
 }
 
 /* Takes `tasks` places on the machines first .. first + count - 1: those with the fewest free chips first,
- * so that machines that are wholly free stay so. */
+ * so that wholly free machines stay so. */
 static void fill_machines(const struct chooser *chooser, machine_id first, uint32_t count, uint64_t tasks)
 {
     struct placer *placer = chooser->placer;
@@ -85,7 +85,8 @@ static void fill_machines(const struct chooser *chooser, machine_id first, uint3
     for (machine_id id = first; id < first + count; id++)
         if (in_class(chooser, id))
             room[free_chips(placer, id)] += placer->fits[id];
-    uint64_t left = tasks; /* for machines with exactly `last` free chips; those with fewer are used whole */
+    uint64_t left = tasks; /* for machines with exactly `last` free chips; machines with fewer are used
+                            * whole */
     while (last < 64 && room[last] < left)
         left -= room[last++];
     CHECK(room[last] >= left);
@@ -105,14 +106,14 @@ static void fill_machines(const struct chooser *chooser, machine_id first, uint3
     CHECK(left == 0);
 }
 
-/* Blocks of a pod or pods of the cluster, as something to fill. */
+/* A container to fill: a block of a pod, or a pod of the cluster. */
 struct holder {
     uint32_t index;
-    uint32_t load; /* tasks of this gang in it already */
+    uint32_t load; /* tasks of this gang that are in it already */
     uint64_t fits;
 };
 
-/* Most of the gang first, then the roomiest: few holders. */
+/* Orders holders by tasks of the gang, then by room, so that few are used. */
 static int compare_holders(const void *a_holder, const void *b_holder)
 {
     const struct holder *a = a_holder, *b = b_holder;
@@ -123,7 +124,7 @@ static int compare_holders(const void *a_holder, const void *b_holder)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Among holders with room for `tasks`: the most of the gang, then the least room. */
+/* Compares holders with room for `tasks`: more tasks of the gang is better, then less room. */
 static bool better_fit(const struct holder *a, const struct holder *b)
 {
     if (a->load != b->load)
@@ -135,7 +136,7 @@ static bool better_fit(const struct holder *a, const struct holder *b)
 
 typedef void fill_fn(const struct chooser *chooser, uint32_t index, uint64_t tasks);
 
-/* Uses the first holders whole; the rest of the tasks go into the one holder that they fit best. */
+/* Uses the first holders whole; puts the remaining tasks into the one holder that they fit best. */
 static void fill_holders(const struct chooser *chooser, struct holder *holders, size_t count, fill_fn *fill,
                          uint64_t tasks)
 {
@@ -163,7 +164,7 @@ static void fill_block(const struct chooser *chooser, uint32_t index, uint64_t t
     fill_machines(chooser, block->first, block->count, tasks);
 }
 
-/* The best block of [first, first + count) with room for all tasks, and `chips` free chips. */
+/* Finds the best block of [first, first + count) with room for all tasks, and `chips` free chips. */
 static bool one_block(const struct placer *placer, uint32_t first, uint32_t count, uint64_t tasks,
                       uint64_t chips, uint32_t *ret_block)
 {
@@ -260,8 +261,8 @@ static void sum_places(const struct chooser *chooser)
     }
 }
 
-/* One block for the whole gang, one pod for the whole gang; else one block or one pod for these tasks;
- * else as few pods as possible. */
+/* Prefers one block for the whole gang, then one pod for the whole gang, then one block or one pod for
+ * these tasks, then as few pods as possible. */
 static void fill_class(struct placer *placer, uint8_t class, uint64_t tasks)
 {
     CHECK(class < CLASSES && tasks > 0);
@@ -280,7 +281,7 @@ static void fill_class(struct placer *placer, uint8_t class, uint64_t tasks)
         fill_cluster(&chooser, tasks);
 }
 
-/* Tasks without chips go where the fewest tasks are, one after the other. */
+/* Places tasks without chips one by one, each where the fewest tasks are. */
 static void spread(struct placer *placer, uint64_t tasks)
 {
     struct heap heap = {0};
@@ -315,7 +316,7 @@ void place_fill(struct placer *placer, const struct place_job *job, uint64_t tas
         spread(placer, tasks);
         return;
     }
-    CHECK(job->chips <= CHIPS_PER_MACHINE_MAX); /* a machine of the pool has them */
+    CHECK(job->chips <= CHIPS_PER_MACHINE_MAX); /* some machine of the pool has them */
     uint64_t room[CLASSES] = {0};
     for (int class = 0; placer->kept && class < CLASSES; class ++)
         room[class] = placer->kept->sums[class].room;

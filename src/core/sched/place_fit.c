@@ -23,14 +23,15 @@ static bool tolerates(const struct place_job *job, const struct taint *taint)
            one_tolerates(job->more_tolerations, job->more_toleration_count, taint);
 }
 
-/* Does the taint keep the job away? NoSchedule is for the scheduler, which nobody asks about a job that names
- * its machine. */
+/* Whether the taint keeps the job away. NoSchedule concerns the scheduler, which does not place jobs that
+ * name their machine. */
 static bool repels(const struct place_job *job, const struct taint *taint)
 {
     return !(job->node_name.len && str_is(taint->effect, "NoSchedule")) && !tolerates(job, taint);
 }
 
-/* Is there a taint that the job does not tolerate and whose effect is (not) the soft one? */
+/* Whether the machine has a taint with a soft (or, if not `soft`, a hard) effect that the job does not
+ * tolerate. */
 static bool repelled(const struct place_job *job, const struct machine *machine, bool soft)
 {
     for (size_t i = 0; i < machine->taint_count; i++)
@@ -83,7 +84,7 @@ static bool meets(const struct machine *machine, const struct node_rule *rule)
     return rule->op == NODE_GT ? number > bound : number < bound;
 }
 
-/* Terms are alternatives; the rules of one hold together. */
+/* Terms are alternatives; all rules of one term must hold. */
 static bool has_affinity(const struct machine *machine, const struct place_job *job)
 {
     for (size_t t = 0; t < job->node_term_count; t++) {
@@ -108,7 +109,7 @@ bool sched_repels(const struct place_job *job, const struct machine *machine)
     return repelled(job, machine, false);
 }
 
-/* What the inventory alone says: chips it has, labels, its role. */
+/* Judges the machine by the inventory alone: its chips, labels and role. */
 static enum refusal judge_inventory(const struct place_job *job, const struct machine *machine,
                                     bool use_spares)
 {
@@ -140,8 +141,8 @@ static enum refusal judge_state(const struct place_job *job, const struct machin
     return repelled(job, machine, false) ? REFUSED_TAINT : FITS;
 }
 
-/* Exclusive jobs' domains are compared in place_domain.c, because only there the job is known: a shape has
- * many. */
+/* place_domain.c compares the domains of exclusive jobs, because a shape has many jobs and only there the
+ * job is known. */
 static enum refusal judge_domain(const struct placer *placer, const struct place_job *job, machine_id id)
 {
     if (job->exclusive_topology.len)
@@ -158,7 +159,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Tasks that what is left of a capacity holds. 0 capacity: unknown, no limit. */
+/* Returns how many tasks fit into the rest of a capacity. A capacity of 0 is unknown and does not limit. */
 static uint64_t room(int64_t capacity, int64_t used, int64_t taken, int64_t each, uint64_t most)
 {
     CHECK(capacity >= 0 && taken >= 0 && each >= 0);
@@ -168,7 +169,7 @@ static uint64_t room(int64_t capacity, int64_t used, int64_t taken, int64_t each
     return left < each ? 0 : least(most, (uint64_t)(left / each));
 }
 
-/* `kept`: count what is kept for others as used. */
+/* `kept`: resources that are reserved for others count as used. */
 static uint64_t room_cpu(const struct placer *placer, const struct place_job *job,
                          const struct machine *machine, uint64_t most, bool kept)
 {

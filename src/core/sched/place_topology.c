@@ -4,13 +4,13 @@
 
 #include "base/check.h"
 
-/* One task of the unit: to be placed, kept where it was, or not of this request at all. */
+/* A task of the unit: to be placed, kept where it was, or not part of this request. */
 struct member {
     uint32_t ordinal;
-    uint32_t job, task; /* of the request; job UINT32_MAX: runs already */
+    uint32_t job, task; /* indexes in the request; job UINT32_MAX: it runs already */
     machine_id machine; /* MACHINE_NONE: to be placed */
 };
-/* All tasks of the unit that look alike. */
+/* All tasks of the unit with one shape. */
 struct side {
     struct shape *shape;
     struct place_tree *tree;
@@ -21,7 +21,7 @@ struct unit {
     struct placer *placer;
     struct side *sides;
     size_t side_count;
-    const struct topology_rule *rule; /* of the first side: mode and key are those of all */
+    const struct topology_rule *rule; /* rule of the first side: all have its mode and key */
 };
 /* A domain, or all machines. */
 struct scope {
@@ -29,7 +29,7 @@ struct scope {
 };
 static const struct scope everywhere = {PLACE_NO_LEVEL, PLACE_NO_DOMAIN};
 
-/* Machines that are better left alone come last: spares, then those that caused restarts. */
+/* Less suitable machines come last: spares, then machines that caused restarts. */
 static const uint8_t class_steps[] = {CLASS_PREFER_NO, CLASS_SPARE | CLASS_PREFER_NO, CLASSES - 1};
 enum { CLASS_STEPS = sizeof class_steps };
 
@@ -110,7 +110,7 @@ static void put_back(struct unit *unit, struct side *side, bool kept_too)
 struct filling {
     struct placer *placer;
     const struct side *side;
-    size_t next, end; /* of the members to be placed */
+    size_t next, end; /* range of the members to be placed */
 };
 
 static void hand_out(struct filling *filling)
@@ -168,8 +168,8 @@ static void fill_leaf(void *context, uint32_t domain, uint64_t tasks)
     hand_out(filling);
 }
 
-/* The best domain of the level with room for the tasks: the least room; of equals the one in which the fewest
- * places make no whole slice, then with most of the gang. */
+/* Finds the best domain of the level with room for the tasks: the least room; among equals, the fewest
+ * places outside of whole slices, then the most tasks of the gang. */
 static bool best_domain(const struct placer *placer, const struct place_level *level, const uint32_t *domains,
                         uint32_t count, uint64_t tasks, uint32_t *ret_domain)
 {
@@ -205,7 +205,7 @@ static uint64_t count_missing(const struct side *side, size_t first, size_t end)
     return tasks;
 }
 
-/* The missing members first .. end into the scope, whatever its levels below; false: no room. */
+/* Places the missing members first .. end in the scope, regardless of the levels below it; false: no room. */
 static bool fill_scope(struct unit *unit, struct side *side, size_t first, size_t end, struct scope scope)
 {
     uint64_t tasks = count_missing(side, first, end);
@@ -213,7 +213,7 @@ static bool fill_scope(struct unit *unit, struct side *side, size_t first, size_
         return true;
     if (scope.level != PLACE_NO_LEVEL &&
         (scope.level >= side->tree->level_count || scope.domain >= side->tree->levels[scope.level].count))
-        return false; /* sides of a unit whose rules name other levels */
+        return false; /* the rules of the unit's sides name different levels */
     for (int step = 0; step < CLASS_STEPS; step++) {
         place_tree_room(unit->placer, side->tree, side->shape->like, tasks, class_steps[step]);
         if (room_of(side->tree, scope) < tasks)
@@ -227,8 +227,8 @@ static bool fill_scope(struct unit *unit, struct side *side, size_t first, size_
 
 /* --- beside tasks that stay --------------------------------------------------------------------------- */
 
-/* The domain of the level in which all placed members first .. end are; false: they are in several, or in
- * none. *ret_any: is there one at all? */
+/* Finds the domain of the level that contains all placed members first .. end; false: they are in several,
+ * or none is placed. *ret_any: whether one is placed. */
 static bool common_domain(const struct side *side, size_t first, size_t end, uint32_t level,
                           uint32_t *ret_domain, bool *ret_any)
 {
@@ -248,7 +248,8 @@ static bool common_domain(const struct side *side, size_t first, size_t end, uin
     return true;
 }
 
-/* Slice by slice: one of which some stay gets the rest beside them, one that is gone a domain of its own. */
+/* Fills slice by slice: a slice with remaining tasks is completed beside them, a lost slice gets a new
+ * domain. */
 static bool fill_slices(struct unit *unit, struct side *side, size_t first, size_t end, size_t layer,
                         struct scope scope)
 {
@@ -268,13 +269,13 @@ static bool fill_slices(struct unit *unit, struct side *side, size_t first, size
         if (!common_domain(side, at, next, level, &own.domain, &any))
             return false;
         if (!(any ? fill_slices(unit, side, at, next, layer + 1, own)
-                  : fill_scope(unit, side, at, next, scope))) /* which counts in whole slices */
+                  : fill_scope(unit, side, at, next, scope))) /* the next layer counts in whole slices */
             return false;
     }
     return true;
 }
 
-/* As common_domain, of the whole unit. */
+/* As common_domain, for the whole unit. */
 static bool common_of_unit(const struct unit *unit, uint32_t level, uint32_t *ret_domain, bool *ret_any)
 {
     *ret_any = false;
@@ -301,8 +302,8 @@ static bool fill_sides(struct unit *unit, struct scope scope)
     return true;
 }
 
-/* Some tasks stay: the others come into their domain; where it is only preferred, as near as there is
- * room. */
+/* Places the rest of a unit of which some tasks stay: in their domain, or, if that is only preferred, as
+ * near as there is room. */
 static bool repair(struct unit *unit)
 {
     struct scope scope = everywhere;
@@ -332,7 +333,7 @@ static bool some_stay(const struct unit *unit)
 
 /* --- from scratch ------------------------------------------------------------------------------------- */
 
-/* All sides into the scope; false: nothing is placed. */
+/* Places all sides in the scope; false: nothing is placed. */
 static bool fill_all(struct unit *unit, struct scope scope)
 {
     for (size_t s = 0; s < unit->side_count; s++) {
@@ -345,7 +346,7 @@ static bool fill_all(struct unit *unit, struct scope scope)
     return true;
 }
 
-/* Tasks that each domain would hold were it empty. */
+/* Computes how many tasks each empty domain would hold. */
 static uint64_t *find_sizes(const struct unit *unit, const struct place_level *level)
 {
     const struct placer *placer = unit->placer;
@@ -359,7 +360,7 @@ static uint64_t *find_sizes(const struct unit *unit, const struct place_level *l
     return sizes;
 }
 
-/* The one with most room; one that is large enough comes before those that never were. */
+/* Notes the domain with the most room; domains that are large enough when empty go first. */
 static void note_nearest(struct unit *unit, uint32_t level)
 {
     struct placer *placer = unit->placer;
@@ -377,8 +378,8 @@ static void note_nearest(struct unit *unit, uint32_t level)
     placer->nearest.room = best == PLACE_NO_DOMAIN ? 0 : at->room[best];
 }
 
-/* One domain of the level for the whole unit. With one shape the count of its room is exact; with several,
- * domains are tried in the order of the first one's fit. */
+/* Places the whole unit in one domain of the level. For a single shape the count of room is exact; for
+ * several, domains are tried in the order in which they fit the first. */
 static bool one_domain(struct unit *unit, uint32_t level)
 {
     struct placer *placer = unit->placer;
@@ -386,7 +387,7 @@ static bool one_domain(struct unit *unit, uint32_t level)
     struct place_level *at = &side->tree->levels[level];
     for (int step = 0; step < CLASS_STEPS; step++) {
         if (step && unit->side_count == 1 && side->tree->worst_class <= class_steps[step - 1])
-            break; /* there is nothing else */
+            break; /* there is no other domain */
         place_tree_room(placer, side->tree, side->shape->like, side->missing, class_steps[step]);
         uint64_t *room = ARENA_ARRAY(&placer->arena, uint64_t, at->count);
         memcpy(room, at->room, at->count * sizeof *room);
@@ -395,7 +396,8 @@ static bool one_domain(struct unit *unit, uint32_t level)
             if (fill_all(unit, (struct scope){level, domain}))
                 return true;
             room[domain] = 0;
-            memcpy(at->room, room, at->count * sizeof *room); /* the tries above have counted anew */
+            /* The attempts above have changed the counts. */
+            memcpy(at->room, room, at->count * sizeof *room);
         }
     }
     return false;
@@ -429,7 +431,7 @@ static uint64_t missing(const struct unit *unit, bool *ret_known)
     return tasks;
 }
 
-/* Tasks that run bind the others to their domain. */
+/* Notes that running tasks bind the others to their domain. */
 static void note_fixed(struct unit *unit)
 {
     struct side *side = &unit->sides[0];

@@ -39,7 +39,7 @@ static bool names(const struct topology_rule *rule, struct str key)
     return named;
 }
 
-/* The cluster file's own levels as deep as the rule goes; a rule with another key has only its own. */
+/* Uses the cluster file's own levels down to the rule's key; a rule with another key has only that level. */
 static void own_levels(const struct topology_rule *rule, struct place_tree *tree)
 {
     bool own = !rule->key.len || is_own_key(rule->key);
@@ -68,7 +68,7 @@ static void own_levels(const struct topology_rule *rule, struct place_tree *tree
 /* --- the domains of each level ------------------------------------------------------------------------ */
 
 struct level_index {
-    struct str_map *by_value; /* [domains of the wider level] */
+    struct str_map *by_value; /* [domains of the next wider level] */
     struct str last;
     uint32_t last_parent, last_domain;
     struct u64_map by_block;
@@ -100,7 +100,7 @@ static uint32_t domain_by_label(struct place_level *level, struct level_index *i
     if (!machine_label(machine, level->key, &value))
         return PLACE_NO_DOMAIN;
     if (index->last_domain != PLACE_NO_DOMAIN && index->last_parent == parent &&
-        str_equal(index->last, value)) /* neighbours mostly share it */
+        str_equal(index->last, value)) /* neighbouring machines mostly share it */
         return index->last_domain;
     uintptr_t known = (uintptr_t)str_map_get(&index->by_value[parent], value);
     uint32_t domain = known ? (uint32_t)(known - 1) : new_domain(level, parent, machine->id);
@@ -112,15 +112,16 @@ static uint32_t domain_by_label(struct place_level *level, struct level_index *i
     return domain;
 }
 
-/* A domain is what has one value of the label inside one domain of the wider level: the whole path is its
- * name. */
+/* A domain is one value of the label within one domain of the next wider level: its name is the whole
+ * path. */
 static void find_level(const struct cluster *cluster, struct arena *arena, struct place_tree *tree,
                        uint32_t at)
 {
     struct place_level *level = &tree->levels[at];
     const struct place_level *wider = at ? &tree->levels[at - 1] : NULL;
     uint32_t parents = wider ? wider->count : 1;
-    bool hosts = str_equal(level->key, LABEL_HOSTNAME); /* unique: nothing to look up */
+    /* Unique for each machine, so no look-up is needed. */
+    bool hosts = str_equal(level->key, LABEL_HOSTNAME);
     struct level_index index = {.last_domain = PLACE_NO_DOMAIN};
     index.by_value = ARENA_ARRAY(arena, struct str_map, parents);
     level->domain_of = ARENA_ARRAY(arena, uint32_t, cluster->machine_count);
@@ -143,7 +144,7 @@ static void find_level(const struct cluster *cluster, struct arena *arena, struc
     level->loose = ARENA_ARRAY(arena, uint64_t, level->count);
 }
 
-/* Items by their group, ascending in each: first[g] .. first[g + 1]. */
+/* Groups items, ascending within each group: first[g] .. first[g + 1]. */
 static void group_items(struct arena *arena, const uint32_t *group_of, uint32_t items, uint32_t groups,
                         uint32_t **ret_first, uint32_t **ret_items)
 {
@@ -217,7 +218,7 @@ uint64_t place_tree_whole(const struct place_tree *tree, const struct place_job 
 void place_tree_room(struct placer *placer, struct place_tree *tree, const struct place_job *job,
                      uint64_t tasks, uint8_t most_class)
 {
-    place_pool(placer, job, job->chips ? UINT32_MAX : tasks); /* all of it, for best fit */
+    place_pool(placer, job, job->chips ? UINT32_MAX : tasks); /* counts all of its room, for best fit */
     memset(tree->fits, 0, placer->cluster->machine_count * sizeof *tree->fits);
     for (uint32_t l = 0; l < tree->level_count; l++) {
         memset(tree->levels[l].room, 0, tree->levels[l].count * sizeof *tree->levels[l].room);
@@ -269,7 +270,8 @@ static int compare_room(const void *a_branch, const void *b_branch)
     const struct branch *a = a_branch, *b = b_branch;
     if (a->room != b->room)
         return a->room > b->room ? -1 : 1;
-    if (a->loose != b->loose) /* of equals, the one that is left the fewest places that make no slice */
+    if (a->loose != b->loose) /* among equals, the one with the fewest remaining places outside of whole
+                               * slices */
         return a->loose < b->loose ? -1 : 1;
     return a->domain < b->domain ? -1 : a->domain > b->domain;
 }
@@ -280,7 +282,7 @@ static int compare_domain(const void *a_branch, const void *b_branch)
     return a->domain < b->domain ? -1 : a->domain > b->domain;
 }
 
-/* A slice that is not whole holds the last ranks: its domain comes last, so that others begin with a
+/* The incomplete slice has the last ranks, so its domain comes last and the others begin with a whole
  * slice. */
 static void put_remainder_last(struct branch *list, size_t count, uint64_t whole)
 {
@@ -296,7 +298,7 @@ static void put_remainder_last(struct branch *list, size_t count, uint64_t whole
         list[kept] = rest;
 }
 
-/* The roomiest first: the fewest; the rest of the tasks where they fit best. */
+/* Chooses the roomiest branches first, so that few are used; the remaining tasks go where they fit best. */
 static size_t choose(struct branch *list, size_t count, uint64_t tasks, uint64_t whole)
 {
     qsort(list, count, sizeof *list, compare_room);
@@ -306,7 +308,7 @@ static size_t choose(struct branch *list, size_t count, uint64_t tasks, uint64_t
         size_t best = used;
         while (list[used].room >= tasks && best + 1 < count && list[best + 1].room >= tasks)
             best++;
-        while (best > used && list[best - 1].room == list[best].room) /* of equals, the first */
+        while (best > used && list[best - 1].room == list[best].room) /* among equals, the first */
             best--;
         struct branch chosen = list[best];
         list[best] = list[used];

@@ -4,7 +4,7 @@
 
 enum { NAMES_SHOWN = 3, HOLDERS_SHOWN = 3 };
 
-/* What the machines that cannot take a task have in common. */
+/* A common reason of machines that cannot take a task. */
 struct cause {
     uint32_t count;
     machine_id examples[NAMES_SHOWN];
@@ -32,7 +32,7 @@ static const char *const cause_text[REFUSALS] = {
     [REFUSED_CPU] = "short of cpu",
     [REFUSED_MEMORY] = "short of memory",
 };
-/* What a reader asks first stands first. */
+/* The most useful causes come first. */
 static const enum refusal cause_order[] = {
     REFUSED_TAKEN,    REFUSED_RESERVED, REFUSED_GANG,    REFUSED_CPU,         REFUSED_MEMORY,
     REFUSED_OWNED,    REFUSED_CORDONED, REFUSED_DRAINED, REFUSED_QUARANTINED, REFUSED_DRAINING,
@@ -77,7 +77,7 @@ static void put_names(const struct placer *placer, enum refusal refusal, const s
     buf_add_char(why, ')');
 }
 
-/* Who holds the chips: "6 taken by default/llm, 2 by team-b/x"; the first ones that are met. */
+/* The holders of chips, by name: "6 taken by default/llm, 2 by team-b/x"; the first ones found. */
 struct holders {
     obj_id ids[HOLDERS_SHOWN];
     machine_id examples[HOLDERS_SHOWN];
@@ -116,16 +116,16 @@ static void put_holders(const struct placer *placer, const struct holders *holde
         buf_printf(why, ", %u by others", taken - shown);
 }
 
-/* One pass over the machines: what each says to the tasks that found no place. */
+/* The result of one pass over the machines, for the tasks that found no place. */
 struct survey {
     struct cause causes[REFUSALS];
     struct holders holders;
     uint32_t fitting;     /* machines with room for at least one task */
     uint64_t room;        /* tasks */
-    uint32_t per_machine; /* tasks that the largest machine holds when it is empty */
+    uint32_t per_machine; /* tasks that the largest machine holds when empty */
 };
 
-/* How many tasks the machine takes, and why none; as it is kept, where it is. */
+/* Returns how many tasks the machine takes, and why it takes none: from the kept capacity where there is one. */
 static uint32_t judge(const struct placer *placer, machine_id id, enum refusal *ret_refusal,
                       obj_id *ret_holder)
 {

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-/* Higher priority, then longer waiting, then the older object. */
+/* Orders gangs by priority, then by waiting time, then by age of the object. */
 static bool before(const struct queued_gang *a, const struct queued_gang *b)
 {
     if (a->priority != b->priority)
@@ -12,7 +12,7 @@ static bool before(const struct queued_gang *a, const struct queued_gang *b)
     return a->id < b->id;
 }
 
-/* The place of the first gang that is not before `gang`. */
+/* Returns the index of the first gang that does not come before `gang`. */
 static size_t find_place(const struct sched_queue *queue, const struct queued_gang *gang)
 {
     size_t low = 0, high = queue->gangs.len;
@@ -35,7 +35,7 @@ void sched_queue_add(struct sched_queue *queue, struct queued_gang *gang)
             (queue->gangs.len - place) * sizeof *queue->gangs.items);
     queue->gangs.items[place] = gang;
     queue->gangs.len++;
-    gang->node.position = 1; /* only says that it is in a queue */
+    gang->node.position = 1; /* marks it as queued */
     CHECK(place == 0 || before(queue->gangs.items[place - 1], gang));
     CHECK(place + 1 == queue->gangs.len || !before(queue->gangs.items[place + 1], gang));
 }
@@ -56,8 +56,8 @@ void sched_queue_done(struct sched_queue *queue)
     vec_done(&queue->gangs);
 }
 
-/* Gangs whose turn it was for a whole window: nothing may get in their way any more. There is more than
- * one when a gang of higher priority came to the front later. */
+/* Gangs that have been the head for a whole window: no other gang may take their machines. There is more
+ * than one if a gang of higher priority came to the front later. */
 enum { PROTECTED_MAX = 8 };
 struct protected
 {
@@ -85,7 +85,8 @@ size_t sched_queue_pass(struct sched_queue *queue, const struct sched_pass *pass
         size_t len = queue->gangs.len;
         bool waits = in_the_way(pass, gang, &protected);
         if (!waits && pass->try_place(pass->context, gang)) {
-            CHECK(queue->gangs.len == len && queue->gangs.items[i] == gang); /* it left the queue alone */
+            /* try_place must not change the queue. */
+            CHECK(queue->gangs.len == len && queue->gangs.items[i] == gang);
             sched_queue_remove(queue, gang);
             started++;
             continue;

@@ -53,7 +53,8 @@ struct quota_tree quota_tree_copy(const struct quota_tree *tree)
     return copy;
 }
 
-/* Nodes from which no root is reached in time are broken: those on a cycle and those below it. */
+/* Computes depths. Nodes that reach no root within QUOTA_DEPTH_MAX are broken: those on a cycle and those
+ * below it. */
 static void find_depths(struct quota_tree *tree)
 {
     for (uint32_t n = 0; n < tree->node_count; n++) {
@@ -65,7 +66,7 @@ static void find_depths(struct quota_tree *tree)
     }
 }
 
-/* Deepest first, a counting sort: stable, so equal trees give equal orders. */
+/* Sorts nodes deepest first, with a counting sort: it is stable, so equal trees give equal orders. */
 static void sort_by_depth(struct quota_tree *tree)
 {
     uint32_t counts[QUOTA_DEPTH_MAX + 3] = {0};

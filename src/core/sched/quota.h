@@ -22,7 +22,7 @@
 
 #define QUOTA_MAX  (INT64_C(1) << 60)
 #define QUOTA_NONE UINT32_MAX  /* no node */
-enum { QUOTA_NO_LIMIT = -1 };  /* of borrowing or lending */
+enum { QUOTA_NO_LIMIT = -1 };  /* as a borrowing or lending limit */
 enum { QUOTA_DEPTH_MAX = 64 }; /* deeper trees are refused like cycles */
 
 struct quota_cell {
@@ -42,33 +42,34 @@ struct quota_tree {
     uint32_t *order;          /* nodes, children before their parents */
 };
 
-/* Nodes without parent, quota and usage; the caller fills nominal, borrowing, lending and parents in, then
- * calls quota_tree_bind. */
+/* Makes nodes without parent, quota and usage; the caller sets nominal, borrowing, lending and parents,
+ * then calls quota_tree_bind. */
 void quota_tree_init(struct quota_tree *tree, size_t node_count, size_t cell_count);
 void quota_tree_done(struct quota_tree *tree);
 /* Finds cycles and derives subtree quotas; usage is cleared. */
 void quota_tree_bind(struct quota_tree *tree);
-/* A bound tree with its usage, for a simulation; released with quota_tree_done. */
+/* Copies a bound tree with its usage, for a simulation; released with quota_tree_done. */
 struct quota_tree quota_tree_copy(const struct quota_tree *tree);
-/* QUOTA_NONE: the node is a root, or broken. */
+/* Returns QUOTA_NONE if the node is a root, or broken. */
 uint32_t quota_parent(const struct quota_tree *tree, uint32_t node);
 
 int64_t quota_local(const struct quota_tree *tree, uint32_t node, size_t cell);
-/* May be negative where more is used than there is (quota was taken away). */
+/* The result is negative if usage exceeds the quota, after quota was reduced. */
 int64_t quota_available(const struct quota_tree *tree, uint32_t node, size_t cell);
 int64_t quota_potential(const struct quota_tree *tree, uint32_t node, size_t cell);
-/* Exactly inverse to each other, in any order. */
+/* Both are exact inverses of each other, in any order. */
 void quota_use(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
 void quota_release(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
-/* Would it use more than its subtree's own, with `amount` on top? */
+/* Whether the node would use more than its subtree's own quota, with `amount` added. */
 bool quota_borrows(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
-/* How far up `amount` on top must be borrowed: 0 nothing is; else the height of the lowest ancestor whose
- * subtree has room, the root's where none has. *ret_above: above that one there are others to reclaim from.
- * */
+/* Returns how far up `amount` must be borrowed: 0 if it need not; otherwise the height of the lowest
+ * ancestor whose subtree has room, or the root's if none has. *ret_above: further nodes exist above that
+ * ancestor, from which quota can be reclaimed. */
 uint32_t quota_borrow_height(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount,
                              bool *ret_above);
-/* Reduces `rest` ([cell_count], amounts that are asked of `node`; -1: a cell is not asked for) to what its
- * parent is asked for. Returns whether the subtree's own quota, next to its usage, covers every amount. */
+/* Reduces `rest` ([cell_count], amounts requested from `node`; -1: not requested) to the amounts that are
+ * requested from its parent. Returns whether the subtree's own quota, besides its usage, covers every
+ * amount. */
 bool quota_climb(const struct quota_tree *tree, uint32_t node, int64_t *rest);
 uint32_t quota_root(const struct quota_tree *tree, uint32_t node);
 

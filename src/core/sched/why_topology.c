@@ -4,7 +4,7 @@
 
 enum { MACHINES_SHOWN = 4 };
 
-/* "rack" of phalanx.dev/rack; another key whole. */
+/* Returns "rack" for phalanx.dev/rack; any other key whole. */
 static struct str level_name(struct str key)
 {
     struct str own = STR("phalanx.dev/");
@@ -44,7 +44,7 @@ static void put_need(const struct placer *placer, const struct place_job *job, s
         buf_printf(why, " in one " STR_FORMAT, STR_ARG(level_name(key)));
 }
 
-/* The domain by its path of names: rack names need not be unique. */
+/* Appends the domain as a path of names, because rack names need not be unique. */
 static void put_domain(const struct placer *placer, const struct place_tree *tree, struct buf *why)
 {
     const struct place_level *level = &tree->levels[placer->nearest.level];
@@ -65,7 +65,7 @@ static void put_machine(const struct placer *placer, machine_id id, enum refusal
     place_why_behind(placer, refusal, id, why);
 }
 
-/* What each machine of the domain that takes none says. */
+/* Appends the reason of each machine of the domain that takes no task. */
 static void put_machines(const struct placer *placer, const struct place_tree *tree, struct buf *why)
 {
     const struct place_level *level = &tree->levels[placer->nearest.level];
