@@ -1,6 +1,6 @@
 /* container.h - the containers and volumes of a pod template as the core acts on them. Included by spec.h.
  *
- * Where a value comes from (a ConfigMap's key, a field of the Pod) is named here; job/config.c and
+ * This view names the source of a value (a ConfigMap's key, a field of the Pod); job/config.c and
  * job/launch*.c look it up when a task starts.
  */
 #ifndef PHX_CORE_SPEC_CONTAINER_H
@@ -25,10 +25,10 @@ struct env_from_spec {
 };
 
 struct container_spec {
-    /* As the agent is told it, but for argv and env, which stay empty. A probe of a kind that is not acted on
-     * is none. */
+    /* In the form of the agent's message, but argv and env stay empty. A probe of an unsupported kind is
+     * left out. */
     struct container_launch launch;
-    bool own_restart;           /* the container has a restartPolicy itself */
+    bool own_restart;           /* the container has a restartPolicy of its own */
     struct str *command, *args; /* $(VAR) not yet expanded */
     size_t command_count, arg_count;
     struct env_spec *env;
@@ -50,13 +50,13 @@ struct file_source {
     enum file_origin origin;
     struct str object;
     bool optional;
-    struct file_item *items; /* none: every key under its own name */
+    struct file_item *items; /* none: every key, under its own name */
     size_t item_count;
-    uint32_t mode; /* of files without one of their own */
+    uint32_t mode; /* mode of files without one of their own */
 };
 struct volume_spec {
     struct volume_launch launch; /* without files */
-    bool unsupported;            /* a kind that no machine of ours can mount */
+    bool unsupported;            /* no machine can mount a volume of this kind */
     bool read_only;
     struct file_source *sources;
     size_t source_count;

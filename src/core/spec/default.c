@@ -1,7 +1,8 @@
-/* default.c - what the API server and JobSet's webhook fill in (kubernetes-sigs/jobset, pkg/webhooks).
+/* default.c - the defaults of the API server and of JobSet's webhook (kubernetes-sigs/jobset,
+ * pkg/webhooks).
  *
- * Upstream runs the webhook's part on create only; here every write goes through all of it, because a client
- * that re-applies its own file sends lists without the defaults that it was given back.
+ * Upstream runs the webhook's part on create only. Here every write is defaulted completely, because a
+ * client that re-applies its own file sends lists without the defaults that it was given back.
  */
 #include "base/check.h"
 #include "core/spec/schema.h"
@@ -30,7 +31,7 @@ static bool is_object(const struct doc *node)
     return node && node->kind == DOC_OBJECT;
 }
 
-/* The object member `key`, made when absent; NULL when something else stands there. */
+/* Returns the object member `key`, made if absent; NULL if a member of another type is there. */
 static struct doc *need_object(struct arena *arena, struct doc *object, const char *key)
 {
     struct doc *node = doc_get(object, key);
@@ -39,7 +40,7 @@ static struct doc *need_object(struct arena *arena, struct doc *object, const ch
     return node->kind == DOC_OBJECT ? node : NULL;
 }
 
-/* template, template.spec.template.spec are required: a missing one is reported, not made. */
+/* template and template.spec.template.spec are required: a missing one is reported, not made. */
 static void default_replicated_job(struct arena *arena, struct doc *rjob)
 {
     struct doc *job = doc_path(rjob, "template", "spec", NULL);
@@ -69,7 +70,7 @@ static void default_policy(struct arena *arena, struct doc *spec, const char *ke
     if (policy && policy->kind != DOC_NULL)
         return;
     policy = doc_need_object(arena, spec, key);
-    CHECK(is_object(policy)); /* absent or null until now, so it was made */
+    CHECK(is_object(policy)); /* it was absent or null, so it has just been made */
     doc_set(arena, policy, str_from(member), doc_new_str(arena, value));
 }
 

@@ -1,6 +1,6 @@
-/* default_job.c - what the API server fills in into Jobs and Pods of their own (kubernetes' pkg/apis/batch/v1
- * and core/v1 defaults), as far as it is shown to users. Pod templates in JobSets stay as they were written,
- * as upstream. */
+/* default_job.c - the API server's defaults of Jobs and Pods without a JobSet (kubernetes'
+ * pkg/apis/batch/v1 and core/v1), as far as users see them. Pod templates in JobSets stay as they were
+ * written, as upstream. */
 #include "base/check.h"
 #include "core/spec/schema.h"
 
@@ -19,7 +19,7 @@ static void set_text(struct arena *arena, struct doc *object, const char *key, c
     set_default(arena, object, key, doc_new_str(arena, str_from(text)));
 }
 
-/* ":latest" and no tag at all mean that the newest image is wanted. */
+/* ":latest", or no tag, asks for the newest image. */
 static const char *pull_policy(struct str image)
 {
     struct str rest = image;
@@ -61,7 +61,7 @@ static void default_pod_spec(struct arena *arena, struct doc *spec, bool own)
         set_default(arena, spec, "enableServiceLinks", doc_new_bool(arena, true));
 }
 
-/* Neither count given: one task. Parallelism alone: a work queue, whose completions stay unset. */
+/* Without any count: one task. With parallelism alone: a work queue, whose completions stay unset. */
 static void default_job_spec(struct arena *arena, struct doc *spec)
 {
     const struct doc *completions = doc_get(spec, "completions"), *parallelism = doc_get(spec, "parallelism");
@@ -84,7 +84,7 @@ static void default_own_job(struct arena *arena, struct doc *object)
     if (!spec || spec->kind != DOC_OBJECT)
         return;
     default_job_spec(arena, spec);
-    /* What the server generates is shown by it and never stored: a client may send back what it was given. */
+    /* Fields that the server generates are shown and never stored; a client may send them back. */
     doc_unset(spec, "selector");
     struct doc *labels = doc_path(spec, "template", "metadata", "labels", NULL);
     static const char *const generated[] = {"batch.kubernetes.io/controller-uid", "controller-uid",

@@ -1,5 +1,5 @@
-/* names.c - the name rules of Kubernetes (RFC 1035, RFC 1123, qualified names) and the names that a JobSet
- * generates. */
+/* names.c - the name rules of Kubernetes (RFC 1035, RFC 1123, qualified names), and the names that a
+ * JobSet generates. */
 #include "core/limits.h"
 #include "core/spec/spec.h"
 

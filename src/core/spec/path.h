@@ -25,7 +25,7 @@ struct field_path {
 /* "a.b[3].c[key]"; NULL gives "". */
 struct str path_text(struct arena *arena, const struct field_path *path);
 
-/* `s` in double quotes, escaped, shortened to 256 bytes: what may stand in a message. */
+/* Returns `s` in double quotes, escaped and shortened to 256 bytes, for messages. */
 struct str path_quote(struct arena *arena, struct str s);
 
 /* field_error_add with the path given as a chain. */

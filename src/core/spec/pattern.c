@@ -87,8 +87,8 @@ bool rune_set_has(const struct rune_set *set, uint32_t rune)
     return low < set->len && rune >= set->ranges[low].low;
 }
 
-/* Adds `start` and all that it reaches without consuming; true when that is the match. Each instruction
- * enters once, and pushes at most two: the stack holds 2 x len + 1. */
+/* Adds `start` and all instructions that it reaches without consuming; true: the match is among them. Each
+ * instruction enters once, and pushes at most two: the stack holds 2 x len + 1. */
 static bool add_thread(struct matcher *matcher, struct threads *threads, uint32_t start, uint32_t before,
                        uint32_t after)
 {
@@ -120,7 +120,7 @@ static bool add_thread(struct matcher *matcher, struct threads *threads, uint32_
         case PATTERN_SET:
             break;
         case PATTERN_SAVE:
-            CHECK_UNREACHABLE(); /* programs of pattern_capture.c have it */
+            CHECK_UNREACHABLE(); /* only programs of pattern_capture.c have it */
         }
     }
     return false;
@@ -132,7 +132,7 @@ bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end)
     uint32_t before = RUNE_NONE, rune = text.len > 0 ? rune_next(text, &at) : RUNE_NONE;
     matcher->now.len = 0;
     for (;;) {
-        /* The threads that came here wait in `now`; a new one starts at every place: the search is not
+        /* The earlier threads wait in `now`; a new one starts at every position, because the search is not
          * anchored. */
         *ret_end = here;
         if (add_thread(matcher, &matcher->now, 0, before, rune))

@@ -31,14 +31,14 @@ struct rune_range {
     uint32_t low, high;
 };
 struct rune_set {
-    struct rune_range *ranges; /* sorted, apart from each other */
+    struct rune_range *ranges; /* sorted, disjoint */
     size_t len;
 };
 struct pattern_inst {
     enum pattern_op op;
     enum pattern_assert assert;
-    uint32_t next, other;       /* other: SPLIT's second way; SAVE: the slot that takes the place */
-    const struct rune_set *set; /* SET: consumes one rune that is in it */
+    uint32_t next, other;       /* other: SPLIT's second branch; SAVE: the slot for the position */
+    const struct rune_set *set; /* SET: consumes one rune of the set */
 };
 struct pattern {
     struct pattern_inst *insts; /* starts at 0 */
@@ -53,28 +53,30 @@ struct node {
     const struct rune_set *set;
     struct node *first, *last, *sibling;
     int32_t min, max; /* REPEAT; max -1: no end */
-    bool lazy;        /* REPEAT: as few as will do */
+    bool lazy;        /* REPEAT: as few times as possible */
     int32_t group;    /* GROUP: its number, from 1 */
     struct str name;  /* GROUP: empty: none */
 };
 
 /* 0, ERROR_INVALID or ERROR_LIMIT. Tree and program live in the arena. */
 int pattern_compile(struct arena *arena, struct str text, struct node **ret_tree, struct error *error);
-/* With `groups` the program saves where the first PATTERN_GROUPS_MAX groups begin and end. */
+/* Emits the program of a tree. With `groups` it saves the begin and end of the first PATTERN_GROUPS_MAX
+ * groups. */
 int pattern_emit(struct arena *arena, const struct node *tree, bool groups, struct pattern *ret_pattern,
                  struct error *error);
 
-/* Ranges on the way to a set (runes.c). */
+/* Ranges while a set is built (runes.c). */
 struct runes {
     VEC(struct rune_range) list;
 };
 void runes_add(struct runes *ranges, uint32_t low, uint32_t high);
 void runes_fold(struct runes *ranges);                    /* adds the letters' other case, a-z only */
-void runes_normalise(struct runes *ranges, bool negated); /* sorts, joins, then turns round */
-bool runes_add_perl(struct runes *ranges, char letter);   /* d s w D S W; false: not one of these */
+void runes_normalise(struct runes *ranges, bool negated); /* sorts and joins; `negated`: complements */
+bool runes_add_perl(struct runes *ranges, char letter);   /* adds d s w D S W; false: another letter */
 bool runes_add_posix(struct runes *ranges, struct str name, bool negated); /* "alpha"; false: unknown */
 
-/* The rune at text[*at], moving *at behind it; a byte that is not UTF-8 is U+FFFD. *at must be inside. */
+/* Returns the rune at text[*at] and moves *at behind it; a byte that is not UTF-8 is U+FFFD. *at must be
+ * inside. */
 uint32_t rune_next(struct str text, size_t *at);
 
 #define RUNE_NONE UINT32_MAX /* before the first and behind the last rune */

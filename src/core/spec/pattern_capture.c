@@ -1,6 +1,6 @@
-/* pattern_capture.c - what a pattern's groups hold: all threads in step over the text, in order of
- * preference, each with the places that it has saved (Pike 1987, as described by Cox 2009). Threads behind
- * one that matched are dropped, so the last match left is the preferred one.
+/* pattern_capture.c - the texts of a pattern's groups: all threads in step over the text, in order of
+ * preference, each with its saved positions (Pike 1987, as described by Cox 2009). Threads behind one that
+ * matched are dropped, so the last match left is the preferred one.
  */
 #include "core/spec/pattern.h"
 
@@ -18,7 +18,7 @@ struct run_list {
     struct places *places; /* of each instruction in `dense` */
     size_t len;
 };
-/* An instruction to add; or (slot >= 0) a slot that gets its earlier place back. */
+/* An instruction to add; or (slot >= 0) a slot to be set back to its earlier position. */
 struct frame {
     uint32_t at;
     int32_t slot;
@@ -42,7 +42,8 @@ static bool enter(struct run_list *list, uint32_t at, const struct places *place
     return true;
 }
 
-/* Adds `start` and all that it reaches without consuming, the preferred way first. `here` is the place. */
+/* Adds `start` and all instructions that it reaches without consuming, the preferred branch first. `here`
+ * is the position. */
 static void add(struct capturer *capturer, struct run_list *list, uint32_t start, struct places *places,
                 size_t here, uint32_t before, uint32_t after)
 {
@@ -85,7 +86,7 @@ static void add(struct capturer *capturer, struct run_list *list, uint32_t start
     }
 }
 
-/* One rune further; true when a thread has matched here, with its places. */
+/* Consumes one rune; true: a thread matched here, and its positions are returned. */
 static bool advance(struct capturer *capturer, uint32_t rune, uint32_t after, size_t next,
                     struct places *ret_places)
 {
@@ -114,7 +115,7 @@ static bool find_places(struct capturer *capturer, struct str text, struct place
     capturer->now.len = 0;
     for (;;) {
         struct places places = none;
-        if (!matched) /* the search is not anchored; a later begin is the least preferred */
+        if (!matched) /* the search is not anchored; a later start is the least preferred */
             add(capturer, &capturer->now, 0, &places, here, before, rune);
         size_t next = at;
         uint32_t after = at < text.len ? rune_next(text, &at) : RUNE_NONE;

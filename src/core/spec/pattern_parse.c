@@ -100,7 +100,7 @@ static struct node *assert_node(struct parser *parser, enum pattern_assert asser
 }
 
 /* --- escapes and classes -------------------------------------------------------------------------------- */
-/* [:alpha:] at the place; 1: taken, 0: no such thing here, negative: error */
+/* Parses [:alpha:] at the position; 1: taken, 0: none here, negative: error */
 static int add_posix_class(struct parser *parser, struct runes *ranges)
 {
     size_t start = parser->at;
@@ -153,7 +153,7 @@ static int parse_hex(struct parser *parser, uint32_t *ret_rune)
     return 0;
 }
 
-/* An escape that stands for one rune, behind the backslash. */
+/* Parses an escape of a single rune, behind the backslash. */
 static int parse_escaped_rune(struct parser *parser, uint32_t *ret_rune)
 {
     static const char letters[] = "aftnrv", runes[] = "\a\f\t\n\r\v";
@@ -195,7 +195,7 @@ static int parse_class_rune(struct parser *parser, uint32_t *ret_rune)
     return 0;
 }
 
-/* One item of a class: a named class, a rune or a range. */
+/* Parses an item of a class: a named class, a rune or a range. */
 static int parse_class_item(struct parser *parser, struct runes *ranges)
 {
     int taken = add_posix_class(parser, ranges);
@@ -321,8 +321,8 @@ static int parse_group_name(struct parser *parser, struct str *ret_name)
     return parser->at > start && accept(parser, ">") ? 0 : fail(parser, "invalid named capture");
 }
 
-/* Behind the "(". A group of flags alone changes the flags up to the end of the group around it: *ret_node
- * NULL. */
+/* Parses behind the "(". A group of flags alone changes the flags up to the end of the enclosing group:
+ * *ret_node NULL. */
 static int parse_group(struct parser *parser, struct node **ret_node)
 {
     struct parser outside = *parser;
@@ -390,7 +390,7 @@ static int32_t parse_count(struct parser *parser)
     return value;
 }
 
-/* "{m}", "{m,}", "{m,n}": 1 taken, 0 not this (then "{" is itself), negative an error. */
+/* Parses "{m}", "{m,}", "{m,n}": 1 taken, 0 none (then "{" is literal), negative an error. */
 static int parse_counts(struct parser *parser, int32_t *ret_min, int32_t *ret_max)
 {
     size_t start = parser->at++;
@@ -408,7 +408,7 @@ static int parse_counts(struct parser *parser, int32_t *ret_min, int32_t *ret_ma
     return 1;
 }
 
-/* *, +, ?, {m,n} and the "?" behind: 1 taken, 0 nothing of the kind here, negative an error. */
+/* Parses *, +, ?, {m,n} and a "?" behind: 1 taken, 0 none, negative an error. */
 static int parse_repetition(struct parser *parser, int32_t *ret_min, int32_t *ret_max, bool *ret_lazy)
 {
     int taken = 1;
@@ -426,7 +426,7 @@ static int parse_repetition(struct parser *parser, int32_t *ret_min, int32_t *re
     return taken;
 }
 
-/* What a repetition can follow; *ret_node NULL: it was only flags. */
+/* Parses an operand of a repetition; *ret_node NULL: only flags. */
 static int parse_atom(struct parser *parser, struct node **ret_node)
 {
     int32_t min = 0, max = 0;

@@ -20,7 +20,7 @@ static void add_label(struct arena *arena, struct labels *labels, struct str key
     *labels = more;
 }
 
-/* A Workload says in its spec what a Job says in its labels. */
+/* A Workload has in its spec the fields that a Job has in its labels. */
 static struct labels labels_of(struct arena *arena, const struct doc *object)
 {
     struct labels labels = read_labels(arena, doc_path(object, "metadata", "labels", NULL));
@@ -35,7 +35,7 @@ static struct labels labels_of(struct arena *arena, const struct doc *object)
     return labels;
 }
 
-/* topologyRequest as the annotations of a Pod template say it. */
+/* Returns a topologyRequest in the form of a Pod template's annotations. */
 static struct labels topology_notes(struct arena *arena, const struct doc *request)
 {
     static const struct {
@@ -204,7 +204,8 @@ void podsets_validate(const struct doc *object, struct field_errors *errors)
                  errors);
 }
 
-/* Another WorkloadPriorityClass may be named at any time; all else of the reference stays. */
+/* Whether the reference still names the same class; another WorkloadPriorityClass may be named at any
+ * time, all other fields stay. */
 static bool same_class(const struct doc *was, const struct doc *is)
 {
     static const char *const fields[] = {"group", "kind", "name"};

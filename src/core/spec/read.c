@@ -1,4 +1,5 @@
-/* read.c - a JobSet document as the core acts on it. Types come first: nothing below looks at a wrong one. */
+/* read.c - a JobSet document as the core acts on it. Types are checked first, so the functions below see
+ * no wrong type. */
 #include "core/spec/read.h"
 #include "core/spec/schema.h"
 
@@ -7,7 +8,7 @@
 
 enum { BACKOFF_LIMIT_DEFAULT = 6 };
 
-/* Index of `name` among the texts; `count` when it is none of them. */
+/* Returns the index of `name` among the texts; `count` if it is not one of them. */
 static size_t index_of(struct str name, const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -26,7 +27,8 @@ static size_t rjob_index(const struct jobset_spec *spec, struct str name)
     return spec->rjob_count;
 }
 
-/* Flags of the replicated jobs named; NULL when the list is empty: all. Unknown names are left to validation.
+/* Returns flags of the named replicated jobs; NULL if the list is empty: all. Unknown names are left to
+ * validation.
  */
 static uint8_t *read_targets(struct arena *arena, const struct jobset_spec *spec, const struct doc *names)
 {
@@ -78,8 +80,8 @@ static void read_pod_failure_rule(struct arena *arena, const struct doc *node, s
     }
 }
 
-/* Indexed and neither count given: one task. Indexed with parallelism alone stays unset, which validation
- * refuses. */
+/* Reads completions. Indexed without any count: one task. Indexed with parallelism alone stays unset,
+ * which validation refuses. */
 static int32_t read_completions(const struct doc *spec)
 {
     const struct doc *completions = doc_get(spec, "completions"), *parallelism = doc_get(spec, "parallelism");
@@ -117,7 +119,7 @@ bool read_ranges(struct arena *arena, struct str text, struct index_range **ret_
     return true;
 }
 
-/* A malformed list of indexes is never met; validation refuses it. */
+/* A malformed list of indexes matches no task; validation refuses it. */
 static void read_success_rules(struct arena *arena, const struct doc *rules, struct job_spec *job)
 {
     job->success_rule_count = doc_len(rules);
@@ -159,8 +161,7 @@ void read_job(struct arena *arena, const struct doc *spec, struct job_spec *job)
 
 /* --- JobSet
  * ----------------------------------------------------------------------------------------------------- */
-/* Only earlier replicated jobs count: whatever else is named never becomes an edge, so the graph has no
- * cycle. */
+/* Only earlier replicated jobs count: any other name makes no edge, so the graph has no cycle. */
 static void read_depends(struct arena *arena, const struct doc *list, const struct jobset_spec *spec,
                          size_t self)
 {
@@ -236,8 +237,8 @@ static void read_failure_policy(struct arena *arena, const struct doc *policy, s
     }
 }
 
-/* The endpoint of pod podIndex of job jobIndex; empty without a coordinator or while the object has no name
- * yet. */
+/* Returns the endpoint of pod podIndex of job jobIndex; empty without a coordinator or while the object
+ * has no name. */
 static struct str read_coordinator(struct arena *arena, const struct doc *object,
                                    const struct jobset_spec *spec)
 {

@@ -7,8 +7,8 @@
 
 enum { GRACE_DEFAULT_S = 30 };
 
-/* A time in seconds, at most 2^31 - 1 (68 years), so that it can be counted in nanoseconds; `fallback` when
- * unset. */
+/* Reads a time in seconds, at most 2^31 - 1 (68 years), so that it can be counted in nanoseconds;
+ * `fallback` if unset. */
 int64_t read_seconds(const struct doc *node, int64_t fallback);
 
 /* A map of strings in order of appearance. */
@@ -27,27 +27,28 @@ void read_affinity(struct arena *arena, const struct doc *affinity, struct pod_s
 void read_scheduling(struct arena *arena, const struct doc *node, struct jobset_spec *spec);
 /* The annotations of the recovery ladder, of the whole workload; last. */
 void read_recovery(struct jobset_spec *spec);
-/* How its world is divided into replicas; likewise. */
+/* The division of its world into replicas; last as well. */
 void read_replicas(struct jobset_spec *spec);
-/* Its containers and volumes. */
+/* Reads its containers and volumes. */
 void read_containers(struct arena *arena, const struct doc *spec, struct pod_spec *pod);
 struct env_spec *read_env(struct arena *arena, const struct doc *list, size_t *ret_count);
 /* The container's own setting, else the pod's, else -1. */
 int64_t read_security_id(const struct doc *spec, const struct doc *container, const char *field);
 void read_container_resources(const struct doc *container, struct container_spec *ret);
 
-/* The topology annotations of a pod template. False: malformed; then there is no rule, and `problem` (may be
- * NULL) was told the annotation, its value and what is wrong. */
+/* Reads the topology annotations of a pod template. False: malformed; then there is no rule, and `problem`
+ * (may be NULL) is called with the annotation, its value and the reason. */
 typedef void topology_problem_fn(void *context, struct str key, struct str value, const char *why);
 bool read_topology(struct arena *arena, const struct labels *annotations, struct topology_rule *ret_rule,
                    topology_problem_fn *problem, void *context);
 
-/* podsets.c: a Workload's PodSets, each as a replicated job of one Job; what its spec says of its queue, its
- * WorkloadPriorityClass and its longest time stands among `labels`, under the keys of a Job's labels. */
+/* podsets.c: reads a Workload's PodSets, each as a replicated job of one Job; its queue,
+ * WorkloadPriorityClass and maximum time are put into `labels`, under the keys of a Job's labels. */
 bool podsets_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
                   struct field_errors *errors);
 
-/* A resource that counts chips: "vendor/accelerator", the vendor's domain not being Kubernetes' own. */
+/* Whether the resource counts chips: "vendor/accelerator" with a vendor's domain that is not Kubernetes'
+ * own. */
 bool resource_is_chip(struct str name);
 
 #endif

@@ -1,4 +1,5 @@
-/* read_affinity.c - which machines a pod's nodeAffinity allows. Source: the Kubernetes API's NodeSelector. */
+/* read_affinity.c - the machines that a pod's nodeAffinity allows. Source: the Kubernetes API's
+ * NodeSelector. */
 #include "core/spec/read.h"
 
 static const char *const operators[] = {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"};

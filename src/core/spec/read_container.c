@@ -25,7 +25,8 @@ static void read_resource(const struct doc *from, struct env_spec *ret)
         ret->divisor_milli = milli;
 }
 
-/* False: from a file of a volume, which is kept in the document and not acted on (docs/jobset.md). */
+/* False: the source is a file of a volume, which is kept in the document and not acted on
+ * (docs/jobset.md). */
 static bool read_env_source(const struct doc *from, struct env_spec *ret)
 {
     const struct doc *part;
@@ -80,7 +81,7 @@ static void read_env_from(struct arena *arena, const struct doc *list, struct co
 
 /* --- probes and hooks --------------------------------------------------------------------------------- */
 
-/* A number, or the name of one of the container's ports; 0: there is none of that name. */
+/* Reads a number, or the name of one of the container's ports; 0: no port has that name. */
 static uint16_t read_port(const struct doc *container, const struct doc *node)
 {
     int64_t port = doc_int(node, 0);

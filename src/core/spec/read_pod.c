@@ -1,8 +1,8 @@
-/* read_pod.c - a pod template as the core acts on it: where the pod may run and what it takes. The containers
- * are read_container.c's.
+/* read_pod.c - a pod template as the core acts on it: where the pod may run, and its requests.
+ * read_container.c reads the containers.
  *
- * Chips are counted as Kubernetes counts what a pod takes: the sum over containers and sidecars (init
- * containers with restartPolicy Always), or the largest plain init container where that is more.
+ * Chips are counted like a pod's requests in Kubernetes: the sum over containers and sidecars (init
+ * containers with restartPolicy Always), or the largest plain init container if that is more.
  */
 #include <stdlib.h>
 
@@ -74,7 +74,7 @@ static int64_t whole_up(int64_t milli)
     return milli / 1000 + (milli % 1000 > 0);
 }
 
-/* requests[name], or limits[name] where no request is made; 0: neither. In thousandths. */
+/* Returns requests[name], or limits[name] without a request; 0: neither. In thousandths. */
 static int64_t request_milli(const struct doc *container, struct str name)
 {
     const struct doc *resources = doc_get(container, "resources");
@@ -175,8 +175,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What the Pod as a whole asks for, in its spec.resources, counts instead of what its containers do together;
- * its limit alone counts where no container asks for the resource. */
+/* A request of the Pod as a whole, in its spec.resources, replaces the sum of its containers' requests;
+ * its limit alone counts if no container requests the resource. */
 static int64_t whole_request_milli(const struct doc *spec, const char *resource, int64_t together_milli)
 {
     static const char *const lists[] = {"requests", "limits"};
@@ -189,7 +189,7 @@ static int64_t whole_request_milli(const struct doc *spec, const char *resource,
     return together_milli;
 }
 
-/* As Kubernetes counts it: containers and sidecars together, or the largest plain init container. */
+/* Sums requests as Kubernetes does: containers and sidecars together, or the largest plain init container. */
 static void sum_requests(const struct doc *spec, struct pod_spec *pod)
 {
     int64_t cpu_init = 0, memory_init = 0;

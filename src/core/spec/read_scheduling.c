@@ -1,5 +1,5 @@
-/* read_scheduling.c - spec.scheduling as rules of which tasks form a gang. What is malformed makes no rule
- * (validate_scheduling.c refuses it in new objects). */
+/* read_scheduling.c - spec.scheduling as rules for the division of tasks into gangs. A malformed part
+ * makes no rule (validate_scheduling.c refuses it in new objects). */
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 

@@ -1,6 +1,6 @@
-/* recovery.c - the annotations of the recovery ladder (recovery/ladder.h) and of spares: read into the typed
- * view, and checked wherever a user may write them: on the workload itself and on its Pod templates. Of
- * several places that have the same one the outermost counts. */
+/* recovery.c - the annotations of the recovery ladder (recovery/ladder.h) and of spares: read into the
+ * typed view, and checked wherever a user may write them: on the workload itself and on its Pod templates.
+ * If the same one is in several places, the outermost counts. */
 #include "core/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
@@ -26,7 +26,7 @@ static struct str word_of(const struct jobset_spec *spec, enum ladder_word word)
     return text;
 }
 
-/* Of the workload, else of the Job template, else of the Pod template. */
+/* Returns the word of the workload, else of the Job template, else of the Pod template. */
 static struct str rjob_word(const struct jobset_spec *spec, const struct rjob_spec *rjob, struct str key)
 {
     struct str text = labels_get(&rjob->job.pod.annotations, key, STR(""));
@@ -34,7 +34,7 @@ static struct str rjob_word(const struct jobset_spec *spec, const struct rjob_sp
     return labels_get(&spec->annotations, key, text);
 }
 
-/* A spare takes an index and the rank that goes with it: where there are none there are no spares. */
+/* A spare takes an index and its rank, so a job without ranks has no spares. */
 bool spares_allowed(const struct job_spec *job)
 {
     return job->indexed && job->completions >= 0 && !job->pod.node_name.len;
@@ -46,7 +46,7 @@ static void read_spares(struct jobset_spec *spec)
         struct rjob_spec *rjob = &spec->rjobs[r];
         struct str text = rjob_word(spec, rjob, STR(SPARES_KEY));
         struct str kind = rjob_word(spec, rjob, STR(SPARE_KIND_KEY));
-        int64_t count = 0; /* a wrong one is refused below */
+        int64_t count = 0; /* an invalid value is refused below */
         (void)str_to_i64(text, 0, SPARES_PER_JOB_MAX, &count);
         rjob->spares = spares_allowed(&rjob->job) ? (uint32_t)count : 0;
         rjob->cold_spares = str_is(kind, "cold");
@@ -78,7 +78,7 @@ void read_recovery(struct jobset_spec *spec)
         struct str text = word_of(spec, (enum ladder_word)word);
         if (text.data)
             ladder_take(&spec->recovery, (enum ladder_word)word, text,
-                        NULL); /* a wrong one is refused below */
+                        NULL); /* an invalid value is refused below */
     }
 }
 

@@ -1,5 +1,5 @@
-/* replicas.c - the annotations phalanx.dev/replica-size and min-replicas: how the ranks of a workload are
- * divided into data-parallel replicas, of which some may leave (core/job/shrink.c). Read from the workload,
+/* replicas.c - the annotations phalanx.dev/replica-size and min-replicas: the division of a workload's
+ * ranks into data-parallel replicas, of which some may leave (core/job/shrink.c). Read from the workload,
  * else from its first Pod template that has them. */
 #include "core/limits.h"
 #include "core/spec/read.h"
@@ -18,7 +18,7 @@ static struct str word_of(const struct jobset_spec *spec, struct str key)
     return text;
 }
 
-/* Its ranks, when all are of one world and each has an index of its own to the end; 0: they are not. */
+/* Returns the number of its ranks if they form one world with a lasting index each; 0: they do not. */
 static int64_t world_of(const struct jobset_spec *spec)
 {
     int64_t world = 0;
@@ -35,14 +35,14 @@ static int64_t world_of(const struct jobset_spec *spec)
 
 void read_replicas(struct jobset_spec *spec)
 {
-    int64_t size = 0, least = 1, world = world_of(spec); /* a wrong one is refused below */
+    int64_t size = 0, least = 1, world = world_of(spec); /* an invalid value is refused below */
     (void)str_to_i64(word_of(spec, STR(SIZE_KEY)), 1, TASKS_PER_JOBSET_MAX, &size);
     (void)str_to_i64(word_of(spec, STR(MIN_KEY)), 1, TASKS_PER_JOBSET_MAX, &least);
     spec->replica_size = size > 0 && world > 0 && world % size == 0 ? (uint32_t)size : 0;
     spec->min_replicas = (uint32_t)least;
 }
 
-/* A number is there, and it is one; 0: not. */
+/* Returns the annotation's number; 0: absent or malformed. */
 static int64_t check_number(const struct doc *meta, const char *name, const struct field_path *path,
                             struct field_errors *errors)
 {
@@ -64,7 +64,7 @@ void validate_replicas(const struct doc *meta, const struct field_path *path, st
     check_number(meta, MIN_KEY, path, errors);
 }
 
-/* Neither the annotations nor the sizes that they divide differ from those of `old`. */
+/* Whether the annotations and the sizes that they divide are those of `old`. */
 static bool world_is_kept(const struct jobset_spec *spec, const struct jobset_spec *old)
 {
     if (!old || spec->rjob_count != old->rjob_count ||

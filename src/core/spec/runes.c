@@ -21,7 +21,7 @@ void runes_add(struct runes *ranges, uint32_t low, uint32_t high)
     vec_push(&ranges->list, range);
 }
 
-/* The same letters in the other case. */
+/* Adds the same letters in the other case. */
 void runes_fold(struct runes *ranges)
 {
     for (size_t i = 0, len = ranges->list.len; i < len; i++) {
@@ -35,7 +35,7 @@ void runes_fold(struct runes *ranges)
     }
 }
 
-/* Sorted, joined, turned round when `negated`. */
+/* Sorts and joins the ranges; complements them if `negated`. */
 void runes_normalise(struct runes *ranges, bool negated)
 {
     if (ranges->list.len > 1)
@@ -57,7 +57,7 @@ void runes_normalise(struct runes *ranges, bool negated)
     struct runes gaps = {0};
     uint32_t low = 0;
     for (size_t i = 0; i < ranges->list.len; i++) {
-        CHECK(ranges->list.items[i].low >= low); /* sorted, apart from each other */
+        CHECK(ranges->list.items[i].low >= low); /* sorted, disjoint */
         if (ranges->list.items[i].low > low)
             runes_add(&gaps, low, ranges->list.items[i].low - 1);
         low = ranges->list.items[i].high + 1;
@@ -81,7 +81,7 @@ static void add_pairs(struct runes *ranges, const char *pairs, bool negated)
     vec_done(&own.list);
 }
 
-/* \d \s \w and their opposites; false: not one of these. */
+/* Adds \d \s \w or one of their opposites; false: another letter. */
 bool runes_add_perl(struct runes *ranges, char letter)
 {
     switch (letter) {

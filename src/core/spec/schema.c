@@ -160,7 +160,7 @@ static void check_map(const struct schema_field *field, const struct doc *node, 
 
 struct checking {
     struct field_errors *errors;
-    struct field_errors *doubles; /* where fields that may have them say so; NULL: they are errors */
+    struct field_errors *doubles; /* duplicates of fields that may have them; NULL: they are errors */
 };
 
 static void types_in_object(const struct schema *schema, const struct doc *object,
@@ -207,7 +207,7 @@ static void check_single(const struct schema_field *field, const struct doc *nod
     }
 }
 
-/* What tells an item of a keyed list or a set from the others, as text; length 0: it has no such key. */
+/* Returns the key of an item in a keyed list or a set, as text; length 0: it has none. */
 static struct str item_key(struct arena *arena, const struct schema_field *field, const struct doc *item)
 {
     BUF_CLEANUP struct buf text = {0};
@@ -296,7 +296,7 @@ static void types_in_object(const struct schema *schema, const struct doc *objec
         const struct field_path *here = AT(path, field->name);
         if (!is_absent(node))
             check_field(field, node, here, checking);
-        /* An empty string in place of an enum's value is as good as none. */
+        /* An empty string in place of an enum's value counts as absent. */
         if (field->required &&
             (is_absent(node) || (field->values && node->kind == DOC_STRING && node->text.len == 0)))
             path_required(errors, here, node ? node : object, NULL);
@@ -381,8 +381,7 @@ void schema_default(const struct schema *schema, struct arena *arena, struct doc
 
 /* --- sameness
  * --------------------------------------------------------------------------------------------------- */
-/* Nothing there, in the sense of Kubernetes' semantic equality: a list or map without items is as good as
- * none. */
+/* Whether the node is empty by Kubernetes' semantic equality: an empty list or map equals an absent one. */
 static bool is_void(const struct schema_field *field, const struct doc *node)
 {
     if (is_absent(node))
@@ -406,7 +405,7 @@ static bool quantity_maps_equal(const struct doc *a, const struct doc *b)
 {
     if (a->kind != DOC_OBJECT || b->kind != DOC_OBJECT || a->object.len > QUANTITIES_MAX)
         return doc_equal(a, b);
-    CHECK(a->object.len <= QUANTITIES_MAX); /* so that the walk below stays small */
+    CHECK(a->object.len <= QUANTITIES_MAX); /* bounds the quadratic walk below */
     if (a->object.len != b->object.len)
         return false;
     for (size_t i = 0; i < a->object.len; i++) {
@@ -447,7 +446,7 @@ bool schema_equal(const struct schema_field *field, const struct doc *a, const s
     return true;
 }
 
-/* Members that the table does not know take part as they are. */
+/* Compares members that the table does not know as they are. */
 static bool unknown_equal(const struct schema *schema, const struct doc *a, const struct doc *b)
 {
     for (size_t i = 0; i < a->object.len; i++) {

@@ -1,11 +1,11 @@
-/* schema.h - the field trees of the API kinds: name, type, list form and merge keys of every field. Private
- * to spec.
+/* schema.h - the field trees of the API kinds: name, type, list form and merge keys of every field.
+ * Private to spec.
  *
  * Static tables (schema_jobset.c, schema_pod.c, schema_volume.c, schema_core.c, schema_kueue.c,
- * schema_rbac.c) with one walker (schema.c). They answer: is this field known, has its value the right type,
- * is the enum's value known, is a required field there, are the keys of a keyed list unique, what does the
- * API server fill in, are two documents the same in meaning. Source: the OpenAPI definitions of batch/v1 and
- * v1, the CRD of jobset.x-k8s.io/v1alpha2.
+ * schema_rbac.c) with one walker (schema.c). They answer: whether a field is known, its value has the
+ * right type, an enum's value is known, a required field is there, and the keys of a keyed list are
+ * unique; the API server's defaults; whether two documents mean the same. Source: the OpenAPI definitions
+ * of batch/v1 and v1, the CRD of jobset.x-k8s.io/v1alpha2.
  */
 #ifndef PHX_CORE_SPEC_SCHEMA_H
 #define PHX_CORE_SPEC_SCHEMA_H
@@ -22,14 +22,14 @@ enum schema_kind {
     SCHEMA_STRING_MAP,    /* labels, annotations, data: free keys */
     SCHEMA_QUANTITY_MAP,  /* requests, limits */
     SCHEMA_OBJECT,        /* described by `object` */
-    SCHEMA_ANY,           /* kept, not looked into */
+    SCHEMA_ANY,           /* kept unchecked */
 };
 
 enum schema_list {
     SCHEMA_SINGLE, /* not a list */
     SCHEMA_ATOMIC, /* replaced as a whole by a merge */
     SCHEMA_SET,    /* unique scalars */
-    SCHEMA_KEYED,  /* items are told apart by the fields in `keys` */
+    SCHEMA_KEYED,  /* the fields in `keys` identify an item */
 };
 
 struct schema;
@@ -41,10 +41,10 @@ struct schema_field {
     const struct schema *object; /* SCHEMA_OBJECT */
     const char *keys;            /* SCHEMA_KEYED: merge keys, comma-separated: "containerPort,protocol" */
     const char *values;          /* strings: the values allowed, comma-separated; NULL: any */
-    uint32_t items_max;          /* lists: 0: no limit of their own */
-    bool doubles; /* Kubernetes' own kinds take items with equal keys, of which the last one counts */
-    /* What the API server fills in: text of a string, integer or quantity; "{}": an object of defaults; NULL:
-     * nothing. */
+    uint32_t items_max;          /* lists: 0: no limit for this field */
+    bool doubles; /* Kubernetes' own kinds accept items with equal keys, of which the last one counts */
+    /* The API server's default: text of a string, integer or quantity; "{}": an object of defaults; NULL:
+     * none. */
     const char *fallback;
 };
 struct schema {
@@ -73,27 +73,27 @@ extern const struct schema schema_pod;
 extern const struct schema schema_workload, schema_workload_v1beta1; /* schema_kueue.c */
 extern const struct schema schema_node; /* schema_node.c */
 
-/* The tree of a whole object of this kind; NULL: a kind that the tables do not know. */
+/* Returns the tree of a whole object of this kind; NULL: the tables do not know the kind. */
 const struct schema *schema_of(const struct doc *object);
 const struct schema_field *schema_field_of(const struct schema *schema, struct str name);
 
-/* Unknown fields, as strict decoding words them. */
+/* Reports unknown fields, in the words of strict decoding. */
 void schema_check_unknown(const struct schema *schema, const struct doc *object, struct field_errors *errors);
-/* Types, ranges of integers, enums, required fields, unique keys. Absent and null are the same. */
+/* Checks types, ranges of integers, enums, required fields and unique keys. Absent and null are the same. */
 void schema_check_types(const struct schema *schema, const struct doc *object, struct field_errors *errors);
-/* As schema_check_types, of Kubernetes' own kinds: where items with equal keys may stand (`doubles` of the
- * field), they are said in `doubles`, which may be NULL. */
+/* As schema_check_types, for Kubernetes' own kinds: where items with equal keys are allowed (`doubles` of
+ * the field), they are reported in `doubles`, which may be NULL. */
 void schema_check_builtin(const struct schema *schema, const struct doc *object, struct field_errors *errors,
                           struct field_errors *doubles);
-/* Fills in every `fallback` below objects that are there, and writes quantities in their canonical form.
- * Leaves wrong types alone. */
+/* Fills in every `fallback` below existing objects, and writes quantities in their canonical form. Leaves
+ * wrong types alone. */
 void schema_default(const struct schema *schema, struct arena *arena, struct doc *object);
-/* Same meaning: absent, null and an empty list or map are the same, quantities compare by value. `field`
- * describes both. Either may be NULL. */
+/* Whether both mean the same: absent, null and an empty list or map are the same, quantities compare by
+ * value. `field` describes both. Either may be NULL. */
 bool schema_equal(const struct schema_field *field, const struct doc *a, const struct doc *b);
 bool schema_object_equal(const struct schema *schema, const struct doc *a, const struct doc *b);
 
-/* A quantity node in thousandths, rounded up; false: malformed, negative or too large. */
+/* Reads a quantity node in thousandths, rounded up; false: malformed, negative or too large. */
 bool schema_quantity(const struct doc *node, int64_t *ret_milli);
 
 #endif

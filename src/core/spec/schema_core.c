@@ -1,10 +1,8 @@
-/* schema_core.c - the kinds of v1 and scheduling.k8s.io/v1 that are stored: Namespace, ConfigMap, Secret,
- * Service,
+/* schema_core.c - the stored kinds of v1 and scheduling.k8s.io/v1: Namespace, ConfigMap, Secret, Service,
  * ServiceAccount, PersistentVolumeClaim, ResourceQuota, PriorityClass, Event (events.k8s.io/v1 too), and
  * PodDisruptionBudget of policy/v1.
  *
- * Source: the OpenAPI definitions of v1 and scheduling.k8s.io/v1. Statuses are kept, not looked into: only
- * the
+ * Source: the OpenAPI definitions of v1 and scheduling.k8s.io/v1. Statuses are kept unchecked: only the
  * control plane writes them.
  */
 #include "core/spec/schema_stored.h"

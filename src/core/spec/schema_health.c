@@ -1,4 +1,4 @@
-/* schema_health.c - phalanx.dev/v1: Faults and the table that they are judged by (core/health/). */
+/* schema_health.c - phalanx.dev/v1: Faults and the FaultTable that judges them (core/health/). */
 #include "core/spec/schema_stored.h"
 
 enum { CODES_MAX = 4096, RULES_MAX = 256 };
@@ -55,7 +55,7 @@ static const struct schema fault_status = {"FaultStatus", TABLE(
 const struct schema schema_fault = {"Fault", TABLE(
     WHOLE, OBJECT("spec", fault_spec), OBJECT("status", fault_status))};
 
-/* Of Repairs and Maintenances the status is the control plane's own: core/repair/. */
+/* The control plane writes the status of Repairs and Maintenances: core/repair/. */
 static const struct schema repair_spec = {"RepairSpec", TABLE(
     STRING("machine", REQUIRED), STRING("action"), STRING("reason"), BOOLEAN("now"), BOOLEAN("done"),
     BOOLEAN("qualify"))};

@@ -89,7 +89,7 @@ const struct schema schema_jobset_spec = {"JobSetSpec", TABLE(
     STRING("managedBy"), INT32("ttlSecondsAfterFinished"),
     LIST("volumeClaimPolicies", claim_policy, AT_MOST(50)),
     ANYTHING("scheduling"))};
-/* The status is ours to write: what a user sends along is dropped, so it is not looked into. */
+/* The control plane writes the status: a user's status is dropped, so it is not checked. */
 const struct schema schema_jobset = {"JobSet", TABLE(
     STRING("apiVersion"), STRING("kind"), OBJECT("metadata", schema_object_meta),
     OBJECT("spec", schema_jobset_spec), ANYTHING("status"))};

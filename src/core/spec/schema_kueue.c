@@ -1,4 +1,5 @@
-/* schema_kueue.c - kueue.x-k8s.io/v1beta2 as it is kept, and what v1beta1 calls otherwise (object/convert.c).
+/* schema_kueue.c - kueue.x-k8s.io/v1beta2 as it is stored, and the fields that v1beta1 names differently
+ * (object/convert.c).
  *
  * Source: the CRDs of kubernetes-sigs/kueue, apis/kueue/v1beta2 and v1beta1.
  */

@@ -1,4 +1,4 @@
-/* schema_node.c - Nodes as they are shown, for `explain` and for merges. Of what users write labels,
+/* schema_node.c - Nodes as they are shown, for `explain` and for merges. Of a user's write, labels,
  * annotations, taints and `unschedulable` are kept (validate_node.c).
  *
  * Source: the OpenAPI definitions of v1. */

@@ -1,7 +1,7 @@
 /* schema_pod.c - v1 Pod: containers, scheduling, security. */
 #include "core/spec/schema_table.h"
 
-/* Kubernetes bounds these only by the object's size; the checks compare items with each other. */
+/* Kubernetes bounds these only by the object's size; here the checks compare items with each other. */
 enum { CONTAINERS_MAX = 64, ENV_MAX = 2048, MOUNTS_MAX = 128, VOLUMES_MAX = 128, TOLERATIONS_MAX = 64 };
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 /* schema_scheduling.c - spec.scheduling of a JobSet (KEP-969 of kubernetes-sigs/jobset, after
  * scheduling.k8s.io's PodGroup). Its rows are no part of schema_jobset: earlier versions kept the field
- * without a look, and what they accepted must still be read from their logs.
+ * unchecked, and the values in their logs must still be read.
  */
 #include "core/spec/schema_table.h"
 #include "core/spec/validate.h"

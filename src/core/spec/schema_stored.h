@@ -5,7 +5,7 @@
 
 #include "core/spec/schema_table.h"
 
-/* What every object begins with. */
+/* The first members of every object. */
 #define WHOLE STRING("apiVersion"), STRING("kind"), OBJECT("metadata", schema_object_meta)
 
 /* schema_core.c */

@@ -1,5 +1,4 @@
-/* schema_volume.c - v1 Volume and PersistentVolumeClaim. Sources of storage vendors are kept and not looked
- * into. */
+/* schema_volume.c - v1 Volume and PersistentVolumeClaim. Sources of storage vendors are kept unchecked. */
 #include "core/spec/schema_table.h"
 
 /* clang-format off */

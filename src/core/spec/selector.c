@@ -1,4 +1,4 @@
-/* selector.c - does a metav1.LabelSelector hold of a map of labels? */
+/* selector.c - matches a metav1.LabelSelector with a map of labels. */
 #include "core/spec/spec.h"
 
 static bool among(struct str value, const struct doc *values)

@@ -1,4 +1,4 @@
-/* spec.h - what users write: JobSet documents, read, defaulted and validated.
+/* spec.h - documents of users: JobSets, Jobs and Pods, read, defaulted and validated.
  *
  * Source of the rules: jobset.x-k8s.io/v1alpha2 (kubernetes-sigs/jobset), batch/v1 Job, v1 Pod; the
  * field-by-field table is in docs/jobset.md, which also names the fields that are kept but not acted on.
@@ -6,10 +6,10 @@
  * A write passes through these steps, in this order, in the core and (to answer early) in the host:
  *     spec_unknown_fields -> workload_default -> workload_read -> workload_validate
  *     [-> workload_validate_update]
- * batch/v1 Jobs and v1 Pods of their own pass through the same steps and become a `struct jobset_spec` of one
- * replicated job with one Job: the core runs them as it runs a JobSet (job/job.h, enum form).
- * The document stays the truth that users get back; `struct jobset_spec` is the typed view that the core acts
- * on. All functions are pure; results live in the arena given and point into the document.
+ * batch/v1 Jobs and v1 Pods without a JobSet pass through the same steps and become a `struct jobset_spec`
+ * of one replicated job with one Job: the core runs them as it runs a JobSet (job/job.h, enum form). Users
+ * get back the document as it was written; `struct jobset_spec` is the typed view that the core acts on.
+ * All functions are pure; results live in the given arena and point into the document.
  */
 #ifndef PHX_CORE_SPEC_SPEC_H
 #define PHX_CORE_SPEC_SPEC_H
@@ -20,14 +20,14 @@
 #include "core/recovery/ladder.h"
 #include "core/spec/container.h"
 
-/* One broken rule, as a Kubernetes Status cause: kubectl prints "* spec.replicatedJobs[0].name: Invalid
+/* A broken rule, as a Kubernetes Status cause: kubectl prints "* spec.replicatedJobs[0].name: Invalid
  * value: ...". */
 struct field_error {
     struct str path;          /* "spec.replicatedJobs[0].template.spec.parallelism" */
     /* FieldValueInvalid, FieldValueRequired, FieldValueDuplicate, FieldValueNotSupported,
      * FieldValueForbidden, FieldValueTooLong, FieldValueTooMany, FieldValueTypeInvalid, FieldValueNotFound */
     const char *reason;
-    struct str message;       /* whole, as Kubernetes words it: `Invalid value: -1: must be ...` */
+    struct str message;       /* the whole message in Kubernetes' words: `Invalid value: -1: must be ...` */
     uint32_t line, column;    /* in the source text; 0: unknown */
 };
 struct field_errors {
@@ -39,17 +39,17 @@ enum { FIELD_ERRORS_MAX = 100 };
 
 void field_error_add(struct field_errors *errors, struct str path, const char *reason,
                      const struct doc *place, const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* "LINE:COLUMN: path: message" of each, one a line; without "LINE:COLUMN: " where unknown. */
+/* Prints "LINE:COLUMN: path: message" of each, one a line; without "LINE:COLUMN: " if unknown. */
 void field_errors_print(const struct field_errors *errors, struct buf *out);
 void field_errors_done(struct field_errors *errors);
 
-/* Annotations of a JobSet, or of a Job or Pod of its own. */
+/* Annotations of a JobSet, or of a Job or Pod without one. */
 #define SUB_HEALTH_KEY   "phalanx.dev/sub-health"
 #define STEP_PATTERN_KEY "phalanx.dev/step-pattern" /* of log lines: each is a step */
 #define CHECKPOINT_INTERVAL_KEY "phalanx.dev/checkpoint-interval" /* steps, or auto */
-#define CHECKPOINT_FOLDER_KEY   "phalanx.dev/checkpoint-folder"   /* instead of one of its own */
-#define CHECKPOINT_KEEP_KEY "phalanx.dev/checkpoint-keep" /* what stays of what was committed */
-#define WORK_PATTERN_KEY "phalanx.dev/work-pattern" /* behind it stand the milliseconds of own work */
+#define CHECKPOINT_FOLDER_KEY   "phalanx.dev/checkpoint-folder"   /* overrides the JobSet's own folder */
+#define CHECKPOINT_KEEP_KEY "phalanx.dev/checkpoint-keep" /* which committed checkpoints are kept */
+#define WORK_PATTERN_KEY "phalanx.dev/work-pattern" /* the milliseconds of own work follow the match */
 
 struct label {
     struct str key, value;
@@ -76,23 +76,24 @@ struct pod_failure_rule {
     size_t condition_count;
 };
 
-/* Where the tasks of one replicated job (Kueue: a PodSet) may stand together: the pod template's
+/* The placement rule of one replicated job's tasks (Kueue: a PodSet): the pod template's
  * kueue.x-k8s.io/podset-... annotations. */
 enum topology_mode { TOPOLOGY_NONE, TOPOLOGY_REQUIRED, TOPOLOGY_PREFERRED, TOPOLOGY_UNCONSTRAINED };
 enum { TOPOLOGY_SLICES_MAX = 3 };
 struct topology_slice {
-    struct str key; /* node label: each `size` tasks in a row are in one domain of it */
+    struct str key; /* node label: each `size` consecutive tasks are in one of its domains */
     int32_t size;
 };
 struct topology_rule {
     enum topology_mode mode;
     struct str key;   /* node label of REQUIRED and PREFERRED */
     struct str group; /* podsets of one name are placed in one domain; empty: none */
-    struct topology_slice slices[TOPOLOGY_SLICES_MAX]; /* outermost first; each size divides the one before */
+    /* Outermost first; each size divides the previous one. */
+    struct topology_slice slices[TOPOLOGY_SLICES_MAX];
     size_t slice_count;
 };
 
-/* One expression about a machine's labels, and all of a term's together. */
+/* An expression about a machine's labels; a term's expressions must all hold. */
 enum node_operator { NODE_IN, NODE_NOT_IN, NODE_EXISTS, NODE_DOES_NOT_EXIST, NODE_GT, NODE_LT };
 struct node_rule {
     struct str key; /* empty: the machine's name (matchFields) */
@@ -101,7 +102,7 @@ struct node_rule {
     size_t value_count;
 };
 struct node_term {
-    struct node_rule *rules; /* none: met by no machine */
+    struct node_rule *rules; /* none: no machine matches */
     size_t rule_count;
 };
 
@@ -118,7 +119,7 @@ struct pod_spec {
     int64_t cpu_milli, memory_bytes; /* limits; 0: none */
     int64_t cpu_request_milli, memory_request_bytes;
     struct labels node_selector; /* sorted by key */
-    struct str node_name;        /* the machine that it is bound to; empty: the scheduler says */
+    struct str node_name;        /* the machine that it names; empty: the scheduler chooses */
     struct toleration *tolerations;
     size_t toleration_count;
     struct str priority_class;
@@ -126,22 +127,21 @@ struct pod_spec {
     enum restart_policy restart_policy;
     int64_t grace_s;             /* terminationGracePeriodSeconds, 30 */
     int64_t active_deadline_s;   /* -1: none */
-    int64_t run_as_user, run_as_group; /* -1: as the agent */
+    int64_t run_as_user, run_as_group; /* -1: the agent's */
     bool host_network;
     struct labels labels, annotations; /* of the pod template, as written */
     struct topology_rule topology; /* from the annotations */
-    /* nodeAffinity's requiredDuringScheduling...: a machine must meet one of them; NULL: any machine will
-     * do */
+    /* nodeAffinity's requiredDuringScheduling...: a machine must match one of them; NULL: any machine
+     * suits */
     struct node_term *node_terms;
     size_t node_term_count;
-    /* All of them, the main ones first (the fields above are the first one's); then init ones and
-     * sidecars. */
+    /* All containers, main ones first (the fields above are the first one's); then init ones and sidecars. */
     struct container_spec *containers;
     size_t container_count;
     struct volume_spec *volumes;
     size_t volume_count;
-    bool plain;                  /* one container without probes, hooks, mounts and rules of its own */
-    bool uses_config;            /* names ConfigMaps, Secrets or PersistentVolumeClaims */
+    bool plain;                  /* a single container without probes, hooks, mounts and rules of its own */
+    bool uses_config;            /* refers to ConfigMaps, Secrets or PersistentVolumeClaims */
 };
 
 struct index_range {
@@ -180,13 +180,14 @@ struct rjob_spec {
     struct depends_on *depends;
     size_t depend_count;
     struct labels labels, annotations; /* of the job template */
-    /* The node-selector annotation: the administrator has labelled the nodes for each Job; there is no
-     * exclusive_topology then. */
+    /* The node-selector annotation: the administrator has labelled the nodes for each Job; then there is
+     * no exclusive_topology. */
     bool node_selector_strategy;
     struct str exclusive_topology;     /* node label key of the exclusive-topology annotation; empty: none */
-    uint32_t spares;                   /* of each Job: tasks that wait for a rank; 0 where it has no ranks */
+    uint32_t spares;                   /* of each Job: tasks that wait for a rank; 0 for a Job without
+                                        * ranks */
     bool cold_spares;                  /* only their room is kept */
-    bool spares_said, spare_kind_said; /* else its queue's count, where it has a word (spares_of_queue) */
+    bool spares_said, spare_kind_said; /* false: its queue decides (spares_of_queue) */
     struct job_spec job;
 };
 
@@ -209,17 +210,17 @@ struct failure_rule {
     uint8_t *targets;            /* [rjob_count] flags; NULL: all */
 };
 
-/* spec.scheduling: which tasks of a replicated job are placed together, with which others. */
+/* spec.scheduling: the gang of a replicated job's tasks. */
 struct gang_rule {
-    uint32_t group;      /* replicated jobs of one number form one gang */
+    uint32_t group;      /* replicated jobs with equal numbers form one gang */
     bool per_job;        /* a gang for each Job */
     bool basic;          /* no gang: each task alone */
-    int32_t min_count;   /* the gang starts with as many tasks; 0: all */
-    struct topology_rule topology; /* of the gang; no mode: as the tasks' own annotations say */
+    int32_t min_count;   /* the gang starts with this many tasks; 0: all */
+    struct topology_rule topology; /* of the gang; no mode: the tasks' own annotations */
 };
 
 struct jobset_spec {
-    struct gang_rule *gang_rules; /* [rjob_count]; NULL: what is created together is one gang */
+    struct gang_rule *gang_rules; /* [rjob_count]; NULL: tasks that are created together form one gang */
     struct rjob_spec *rjobs;
     size_t rjob_count;
     bool suspend;
@@ -238,25 +239,27 @@ struct jobset_spec {
     int64_t ttl_s;               /* -1: never */
     struct labels labels, annotations; /* of the JobSet */
     struct ladder_settings recovery; /* from the annotations */
-    /* Ranks of one data-parallel replica, 0: the world is not divided; never fewer replicas than these. */
+    /* Ranks of one data-parallel replica, 0: the world is not divided; and the least number of replicas. */
     uint32_t replica_size, min_replicas;
 };
 
-/* Fields of `object` that the schema of its apiVersion and kind does not know: strict decoding. The message
- * is `unknown field "spec.bogus"`, as Kubernetes words it, and `path` is empty. Known kinds: JobSet, Job,
- * Pod, ConfigMap, Secret; objects of other kinds pass. */
+/* Reports fields of `object` that the schema of its apiVersion and kind does not know: strict decoding.
+ * The message is `unknown field "spec.bogus"`, as Kubernetes words it, and `path` is empty. Known kinds:
+ * JobSet, Job, Pod, ConfigMap, Secret; objects of other kinds pass. */
 void spec_unknown_fields(const struct doc *object, struct field_errors *errors);
-/* Items of a Job or Pod that hide former ones of the same key, as env may; refused in JobSets. */
+/* Reports items of a Job or Pod that hide earlier ones of the same key, which env may do; refused in
+ * JobSets. */
 void spec_doubles(const struct doc *object, struct field_errors *warnings);
 
-/* Whether an existing claim is what a template asks for: every field that the template has. */
+/* Whether an existing claim has every field of a template. */
 bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);
-/* Has it a rule that restarts single Jobs? */
+/* Whether it has a rule that restarts single Jobs. */
 bool jobset_restarts_jobs(const struct jobset_spec *spec);
-/* May tasks of its Jobs wait for a rank? Of Indexed ones with completions, on machines of our choice. */
+/* Whether tasks of its Jobs may wait for a rank: those of Indexed ones with completions, on machines that
+ * the scheduler chooses. */
 bool spares_allowed(const struct job_spec *job);
-/* What a ClusterQueue or LocalQueue gives each Job that says nothing itself, by its annotations
- * phalanx.dev/spares and spare-kind. False: it does not say, and *ret stays. */
+/* A ClusterQueue's or LocalQueue's spares for each Job without a setting of its own, by the queue's
+ * annotations phalanx.dev/spares and spare-kind. False: it has none, and *ret stays. */
 struct queue_spares {
     uint32_t count;
     bool cold;
@@ -265,24 +268,24 @@ bool spares_of_queue(const struct doc *queue, struct queue_spares *ret);
 
 /* Labels (64 at most) and annotations of any object. */
 void metadata_check(const struct doc *object, struct field_errors *errors);
-/* What a user writes to a Node: labels, annotations, taints. */
+/* Checks a user's write to a Node: labels, annotations, taints. */
 void node_check(const struct doc *object, struct field_errors *errors);
 
 /* metav1.LabelSelector; NULL matches nothing, {} everything. `labels`: a map, NULL: an empty one. */
 bool selector_matches(const struct doc *selector, const struct doc *labels);
 
-/* Whether two defaulted objects mean the same: absent, null and an empty list or map are the same, quantities
- * compare by value ("1" is "1000m"). A write that is equal so changes nothing. */
+/* Whether two defaulted objects mean the same: absent, null and an empty list or map are the same,
+ * quantities compare by value ("1" is "1000m"). An equal write changes nothing. */
 bool spec_equal(const struct doc *a, const struct doc *b);
 
-/* Fills in the defaults that the API server and JobSet's webhooks fill in, in place. Idempotent. Wrong types
- * are left for jobset_read to report. */
+/* Fills in the defaults of the API server and of JobSet's webhooks, in place. Idempotent. Wrong types are
+ * left for jobset_read to report. */
 void jobset_default(struct arena *arena, struct doc *object);
 
-/* The typed view. Returns false when a field has the wrong type, an enum an unknown value, a required field
- * is missing, a list is too long or its keys are not unique (reported in `errors`). *ret_spec points into
- * `object` and `arena`. A null field counts as absent. Indexed with parallelism but without completions reads
- * as completions -1, which validation refuses. Times are cut at 2^31 - 1 seconds. */
+/* Reads the typed view. False: a field has the wrong type, an enum an unknown value, a required field is
+ * missing, a list is too long or its keys are not unique (reported in `errors`). *ret_spec points into
+ * `object` and `arena`. A null field counts as absent. Indexed with parallelism but without completions
+ * reads as completions -1, which validation refuses. Times are limited to 2^31 - 1 seconds. */
 bool jobset_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
                  struct field_errors *errors);
 
@@ -290,59 +293,60 @@ bool jobset_read(struct arena *arena, const struct doc *object, struct jobset_sp
  * set (with generateName: the generated name). Adds to `errors`; none added: valid. */
 void jobset_validate(const struct doc *object, const struct jobset_spec *spec, struct field_errors *errors);
 
-/* Immutability: what may change from `old` to `changed` (both defaulted). Adds to `errors`. */
+/* Checks the change from `old` to `changed` (both defaulted) against the fields that are immutable. Adds
+ * to `errors`. */
 void jobset_validate_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
 
 /* --- any workload: JobSet, Job, Pod --------------------------------------------------------------------- */
 
-/* What the user wrote. The order is part of the snapshot's format. */
+/* The kind that the user wrote. The order is part of the snapshot's format. */
 enum form {
     FORM_JOBSET,
     FORM_JOB,
     FORM_POD,
-    FORM_WORKLOAD, /* a Workload of Kueue: PodSets that ask for quota and run nothing (podsets.c) */
+    FORM_WORKLOAD, /* a Workload of Kueue: PodSets that request quota and run nothing (podsets.c) */
 };
 
-/* By apiVersion and kind; FORM_JOBSET for everything that is neither a Job, nor a Pod, nor a Workload. */
+/* The form by apiVersion and kind; FORM_JOBSET for all kinds but Job, Pod and Workload. */
 enum form workload_form(const struct doc *object);
 void workload_default(struct arena *arena, struct doc *object);
 bool workload_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
                    struct field_errors *errors);
 void workload_validate(const struct doc *object, const struct jobset_spec *spec, struct field_errors *errors);
-/* Rules for JobSets that came later than the first version: a log may hold what they refuse, so they are for
- * writes that are not logged yet. */
+/* Rules for JobSets that are newer than the first version: a log may hold violations, so they apply only
+ * to writes that are not logged yet. */
 void jobset_validate_new(const struct doc *object, const struct jobset_spec *spec,
                          struct field_errors *errors);
 /* spec.scheduling, likewise. */
 void jobset_validate_scheduling(const struct doc *object, const struct jobset_spec *spec,
                                 struct field_errors *errors);
-/* The topology annotations and nodeAffinity, which earlier versions kept without a look. `before`: what is
- * replaced, NULL on create: numbers that stay as they are are not judged again, because partial admission may
+/* Checks the topology annotations and nodeAffinity, which earlier versions kept unchecked. `before`: the
+ * replaced spec, NULL on create: unchanged numbers are not judged again, because partial admission may
  * have made them. */
 void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
                                 const struct jobset_spec *before, struct field_errors *errors);
-/* The annotations phalanx.dev/replica-size and min-replicas must fit the world of `spec`. `before`: what is
- * replaced, NULL on create: a world that stays as it is is not judged again, because partial admission may
+/* Checks the annotations phalanx.dev/replica-size and min-replicas against the world of `spec`. `before`:
+ * the replaced spec, NULL on create: an unchanged world is not judged again, because partial admission may
  * have made it. */
 void workload_validate_replicas(const struct doc *object, const struct jobset_spec *spec,
                                 const struct jobset_spec *before, struct field_errors *errors);
-/* `started`: a Job that runs: its template is fixed. */
+/* `started`: a running Job, whose template is fixed. */
 void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
                               struct field_errors *errors);
-/* Of a JobSet that has finished: the sizes of its Jobs stay. */
+/* For a finished JobSet: the sizes of its Jobs stay. */
 void jobset_validate_sizes_kept(const struct doc *old, const struct doc *changed,
                                 struct field_errors *errors);
-/* Of a JobSet or Job that has pods, or is not suspended: what its containers ask for stays, since that much
- * is taken for them. */
+/* For a JobSet or Job that has pods, or is not suspended: the requests of its containers stay, because
+ * they are booked. */
 void workload_validate_resources_kept(const struct doc *old, const struct doc *changed,
                                       struct field_errors *errors);
 /* The same for a Workload whose quota is reserved (`reserved`), or that is admitted. */
 void podsets_validate_update(const struct doc *old, const struct doc *changed, bool reserved, bool admitted,
                              struct field_errors *errors);
-/* minCount of a PodSet: as few tasks will do; its count, where it says nothing. */
+/* minCount of a PodSet, the least number of tasks; its count if not set. */
 int32_t podsets_least(const struct doc *object, size_t podset);
-/* The template of the Jobs of the replicated job (metadata, spec), and that of their pods, in the document
- * itself. A Pod or Workload has no Job: NULL. */
+/* Returns the template of the replicated job's Jobs (metadata, spec), and that of their pods, in the
+ * document itself. A Pod or Workload has no Job: NULL. */
 const struct doc *workload_job_template(const struct doc *object, size_t rjob);
 const struct doc *workload_pod_template(const struct doc *object, size_t rjob);
 /* Scheduling gates of a Pod that exists may only go. NULL: there are none. */
@@ -350,15 +354,14 @@ void validate_gates_kept(const struct doc *old, const struct doc *changed, struc
 
 /* --- stored kinds (object/object.h): ConfigMap, Namespace, ClusterQueue, ... as they are kept ----------- */
 
-/* Fills in what the server fills in, in place. Idempotent; wrong types are left for stored_check to
- * report. */
+/* Fills in the server's defaults, in place. Idempotent; wrong types are left for stored_check to report. */
 void stored_default(struct arena *arena, struct doc *object);
-/* Types, required fields, names, and the rules of its kind, on a defaulted document. */
+/* Checks types, required fields, names, and the rules of its kind, on a defaulted document. */
 void stored_check(const struct doc *object, struct field_errors *errors);
-/* What may change from `old` to `changed` (both defaulted). */
+/* Checks the change from `old` to `changed` (both defaulted). */
 void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
 
-/* Whether a plain reading "DNS-1035 label", ... holds; for other objects' names too. */
+/* Whether the name satisfies that rule of Kubernetes, "DNS-1035 label", ...; for other objects' names too. */
 bool name_is_dns1035_label(struct str name);
 bool name_is_dns1123_label(struct str name);
 bool name_is_dns1123_subdomain(struct str name);
@@ -371,7 +374,7 @@ struct str job_name(struct arena *arena, struct str jobset, struct str rjob, int
 struct str pod_hostname(struct arena *arena, struct str job, int32_t index);
 
 /* Unanchored search of an RE2-style pattern (no back-references, linear time). *ret_matched is set on
- * success; ERROR_INVALID when the pattern is malformed or uses what is not supported, ERROR_LIMIT when it is
+ * success; ERROR_INVALID if the pattern is malformed or uses an unsupported feature, ERROR_LIMIT if it is
  * too large. */
 int pattern_search(struct str pattern, struct str text, bool *ret_matched, struct error *error);
 /* The same for many texts. A pattern of more than `program_max` instructions (at most PATTERN_PROGRAM_MAX) is
@@ -380,19 +383,19 @@ struct matcher;
 enum { LINE_PROGRAM_MAX = 256 }; /* of patterns of log lines (validate_pace.c) */
 int matcher_new(struct arena *arena, struct str pattern, size_t program_max, struct matcher **ret_matcher,
                 struct error *error);
-/* *ret_end: where the match ends that ends first. */
+/* *ret_end: end of the match that ends first. */
 bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end);
-/* What a pattern's groups hold where it matches first, as RE2 and Perl say: of two ways the one that stands
- * first, of two lengths the greedy or the lazy one. Costs the same steps as a search, with a copy of the
- * groups' places for each. Lives in `arena`. */
+/* Finds the texts of a pattern's groups at the first match, by the preference of RE2 and Perl: the first
+ * of two alternatives, and of two lengths the greedy or the lazy one. Costs the same steps as a search,
+ * with a copy of the groups' positions for each. Lives in `arena`. */
 struct capturer;
 enum { PATTERN_GROUPS_MAX = 8 };
 int capturer_new(struct arena *arena, struct str pattern, size_t program_max, struct capturer **ret_capturer,
                  struct error *error);
-/* Its groups, those beyond PATTERN_GROUPS_MAX included, which are never found. */
+/* Number of its groups, including those beyond PATTERN_GROUPS_MAX, which are never found. */
 size_t capturer_groups(const struct capturer *capturer);
 struct str capturer_name(const struct capturer *capturer, size_t group); /* from 0; empty: it has none */
-/* A group that took no part has no data. */
+/* A group outside of the match has no data. */
 bool capturer_find(struct capturer *capturer, struct str text, struct str ret_groups[PATTERN_GROUPS_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* stored.c - stored kinds (object/object.h): which schema each has, what the server fills in. */
+/* stored.c - stored kinds (object/object.h): their schemas, and the server's defaults. */
 #include "base/base64.h"
 #include "core/spec/schema_stored.h"
 #include "core/spec/stored.h"
@@ -58,7 +58,7 @@ static bool is_object(const struct doc *node)
     return node && node->kind == DOC_OBJECT;
 }
 
-/* Every Namespace has its name as a label, and content that must go first. */
+/* Every Namespace has its name as a label, and a finalizer for its content. */
 static void default_namespace(struct arena *arena, struct doc *object)
 {
     struct doc *metadata = doc_need_object(arena, object, "metadata");
@@ -74,7 +74,7 @@ static void default_namespace(struct arena *arena, struct doc *object)
     doc_set(arena, spec, STR("finalizers"), finalizers);
 }
 
-/* stringData is for writing only: it becomes data. */
+/* stringData is write-only: it becomes data. */
 static void default_secret(struct arena *arena, struct doc *object)
 {
     const struct doc *plain = doc_get(object, "stringData");
@@ -87,7 +87,7 @@ static void default_secret(struct arena *arena, struct doc *object)
     for (size_t i = 0; data && i < plain->object.len; i++) {
         const struct doc_member *member = &plain->object.members[i];
         if (!member->value || member->value->kind != DOC_STRING)
-            return; /* the check of types says so */
+            return; /* reported by the check of types */
         struct buf text BUF_CLEANUP = {0};
         base64_encode(member->value->text, &text);
         doc_set(arena, data, member->key, doc_new_str(arena, buf_str(&text)));

@@ -1,4 +1,4 @@
-/* stored.h - what the files about stored kinds share. Private to spec. */
+/* stored.h - shared by the files about stored kinds. Private to spec. */
 #ifndef PHX_CORE_SPEC_STORED_H
 #define PHX_CORE_SPEC_STORED_H
 
@@ -36,11 +36,10 @@ struct stored_kind {
     const struct schema *schema;
     enum stored_id id;
 };
-/* NULL: not a stored kind, or a version that is not served. */
+/* NULL: the kind is not stored, or the version is not served. */
 const struct stored_kind *stored_kind_of(const struct doc *object);
 
-/* validate_core.c, validate_event.c, ...: rules beyond types, on an object whose types are
- * right. */
+/* validate_core.c, validate_event.c, ...: rules beyond types, for an object whose types are valid. */
 void validate_core_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_event_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_fault_table(const struct doc *object, struct field_errors *errors);
@@ -49,7 +48,7 @@ void validate_maintenance(const struct doc *object, struct field_errors *errors)
 void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 void validate_rbac_kind(const struct doc *object, enum stored_id id, struct field_errors *errors);
 
-/* validate_event.c: what may change in an Event that is written as events.k8s.io/v1. */
+/* validate_event.c: rules for changes of an Event that is written as events.k8s.io/v1. */
 void validate_event_update(const struct schema *schema, const struct doc *old, const struct doc *changed,
                            struct field_errors *errors);
 

@@ -1,12 +1,12 @@
-/* update.c - what may change in a JobSet that exists (jobset's ValidateUpdate and the CRD's `self == oldSelf`
- * rules).
+/* update.c - the rules for changes of an existing JobSet (jobset's ValidateUpdate and the CRD's `self ==
+ * oldSelf` rules).
  *
- * Free: metadata, suspend, coordinator, ttlSecondsAfterFinished. While the JobSet is or becomes suspended
- * also, in pod templates: labels, annotations, nodeSelector, tolerations, schedulingGates, requests and
- * limits of containers (these only without quota of a queue: workload_validate_resources_kept); and
- * spec.scheduling. All else must mean the same as before; each difference is reported where it stands, as
- * deep as it can be told. Fields that the schema does not know are no part of the comparison: nothing acts on
- * them.
+ * Mutable: metadata, suspend, coordinator, ttlSecondsAfterFinished. While the JobSet is or becomes
+ * suspended also, in pod templates: labels, annotations, nodeSelector, tolerations, schedulingGates,
+ * requests and limits of containers (these only without quota of a queue:
+ * workload_validate_resources_kept); and spec.scheduling. All other fields must mean the same as before;
+ * each difference is reported at its place, as deep as possible. Fields that the schema does not know are
+ * not compared, because no code acts on them.
  */
 #include "base/check.h"
 #include "core/spec/schema.h"
@@ -36,7 +36,7 @@ static void report_change(const struct compare *compare, const struct doc *chang
                    doc_kind_name(changed->kind), why);
 }
 
-/* Fields of pod templates that may change while the JobSet is suspended. */
+/* Whether the field of a pod template may change while the JobSet is suspended. */
 static bool is_masked(const struct compare *compare, const struct schema *outer, const struct schema *schema,
                       const char *field)
 {
@@ -56,8 +56,8 @@ static void compare_field(const struct compare *compare, const struct schema *ou
                           const struct schema_field *field, const struct doc *old, const struct doc *changed,
                           const struct field_path *path);
 
-/* NULL stands for an object without members, so that an absent metadata compares with an empty one field by
- * field. */
+/* NULL stands for an object without members, so that an absent metadata is compared field by field with an
+ * empty one. */
 static void compare_object(const struct compare *compare, const struct schema *outer,
                            const struct schema *schema, const struct doc *old, const struct doc *changed,
                            const struct field_path *path)
@@ -83,8 +83,8 @@ static void compare_field(const struct compare *compare, const struct schema *ou
     CHECK(old || changed); /* both absent are equal */
     CHECK(field->kind != SCHEMA_OBJECT || field->object);
     if (field->kind == SCHEMA_OBJECT && field->list == SCHEMA_SINGLE) {
-        /* An absent metadata is one without labels: told apart field by field, so that the mask applies.
-         * Likewise resources. */
+        /* Absent metadata or resources equal empty ones: they are compared field by field, so that the
+         * mask applies. */
         bool split = field->object == &schema_embedded_meta ||
                      (compare->suspended && field->object == &schema_resources);
         if (split || (is_kind(old, DOC_OBJECT) && is_kind(changed, DOC_OBJECT))) {
@@ -110,8 +110,8 @@ void validate_unchanged(const struct schema *schema, const char *field, const st
     compare_field(&compare, schema, row, doc_get(old, field), doc_get(changed, field), AT(path, field));
 }
 
-/* A Job's template may change in what places its pods, until it has run once. As Kubernetes, which tells of
- * the template as a whole; the place within it is said too. */
+/* A Job's template may change in the fields that place its pods, until it has run once. The message is
+ * about the template as a whole, as in Kubernetes, and names the place within it too. */
 static void compare_job_template(const struct doc *old, const struct doc *changed, bool started,
                                  const struct field_path *path, struct field_errors *errors)
 {
@@ -149,7 +149,7 @@ void validate_job_update(const struct doc *old_object, const struct doc *object,
     compare_job_template(old, changed, started || !doc_bool(doc_get(old, "suspend"), false), path, errors);
 }
 
-/* Same container but for its image. */
+/* Whether the containers differ only in their images. */
 static bool same_containers(const struct schema *schema, const struct doc *old, const struct doc *changed)
 {
     if (doc_len(old) != doc_len(changed))
@@ -163,7 +163,7 @@ static bool same_containers(const struct schema *schema, const struct doc *old, 
     return true;
 }
 
-/* Every item of `some` stands in `all`. */
+/* Whether `all` contains every item of `some`. */
 static bool holds_all(const struct doc *all, const struct doc *some)
 {
     for (size_t i = 0; i < doc_len(some); i++) {
@@ -210,7 +210,7 @@ void validate_pod_update(const struct doc *old_object, const struct doc *object,
             same = same_containers(&schema_container, a, b);
         else if (str_is(name, "tolerations")) /* more may come */
             same = holds_all(b, a);
-        else if (str_is(name, "activeDeadlineSeconds")) /* it may come, and become smaller */
+        else if (str_is(name, "activeDeadlineSeconds")) /* it may be set, and lowered */
             same = doc_int(a, INT32_MAX) >= doc_int(b, INT64_MAX) || schema_equal(field, a, b);
         else if (str_is(name, "schedulingGates"))
             continue;
@@ -256,7 +256,7 @@ static bool is_elastic(const struct doc *object)
     return str_is(doc_str(doc_get(annotations, "phalanx.dev/elastic"), STR("")), "true");
 }
 
-/* Each Job whose size changes is Indexed, and as parallel as it is large. */
+/* Checks that each Job with a changed size is Indexed, with equal parallelism and completions. */
 static void check_sizes(const struct doc *old_spec, const struct doc *spec, struct field_errors *errors)
 {
     const struct doc *before = doc_get(old_spec, "replicatedJobs"), *after = doc_get(spec, "replicatedJobs");

@@ -1,4 +1,4 @@
-/* update_stored.c - what may change in a stored object that exists. */
+/* update_stored.c - the rules for changes of an existing stored object. */
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"
 
@@ -15,7 +15,7 @@ static bool same(const struct stored_kind *kind, const char *field, const struct
     return schema_equal(row, doc_get(old, field), doc_get(changed, field));
 }
 
-/* ConfigMap, Secret: once immutable, for ever. */
+/* ConfigMap, Secret: once immutable, always immutable. */
 static void check_data(const struct stored_kind *kind, const struct doc *old, const struct doc *changed,
                        struct field_errors *errors)
 {
@@ -60,7 +60,7 @@ static bool ends_in_hosts(const struct doc *levels)
     return str_is(doc_str(doc_get(last, "nodeLabel"), STR("")), "kubernetes.io/hostname");
 }
 
-/* What stands above the host name may change: assignments name hosts alone. */
+/* Levels above the host name may change, because assignments name only hosts. */
 static void check_topology(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
     const struct doc *was = doc_path(old, "spec", "levels", NULL);

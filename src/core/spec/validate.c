@@ -14,7 +14,7 @@ struct check {
     struct field_errors *errors;
     const struct doc *object, *node; /* the JobSet, its spec */
     const struct jobset_spec *spec;
-    struct str name; /* metadata.name; for a generateName not yet used, with five characters in their place */
+    struct str name; /* metadata.name; for an unused generateName, with five characters appended */
     bool name_too_long;
 };
 
@@ -56,9 +56,9 @@ static void report_generated(struct check *check, struct str generated, const ch
         path_invalid(check->errors, path, place, generated, WHY_DNS1035);
         return;
     }
-    CHECK(check->name.len > 0); /* what a name is made of */
+    CHECK(check->name.len > 0); /* the name that others are made of */
     if (check->name_too_long)
-        return; /* the longest says enough */
+        return; /* the longest name is enough */
     check->name_too_long = true;
     const struct doc *name = doc_path(check->object, "metadata", "name", NULL);
     path_invalid(check->errors, AT(AT(NULL, "metadata"), name ? "name" : "generateName"),
@@ -66,7 +66,7 @@ static void report_generated(struct check *check, struct str generated, const ch
                  too_long);
 }
 
-/* The longest names: those of the last job and its last pod. */
+/* Checks the longest names: those of the last job and its last pod. */
 static void validate_names(struct check *check, size_t index, const struct field_path *path)
 {
     CHECK(index < check->spec->rjob_count);
@@ -116,8 +116,9 @@ static void validate_rjob(struct check *check, size_t index, const struct field_
                       errors);
 }
 
-/* What the JobSet makes the core keep: for each job a place for every task that runs at once and every index,
- * and one for the job itself, so that neither completions nor replicas without tasks are free. */
+/* Bounds the places that the JobSet makes the core keep: for each job, one for every concurrent task and
+ * every index, and one for the job itself, so that neither completions nor replicas without tasks are
+ * free. */
 static void validate_task_count(struct check *check, const struct field_path *path)
 {
     _Static_assert(TASKS_PER_JOBSET_MAX <= INT32_MAX, "one product of two counts beyond it fits 64 bits");
@@ -128,7 +129,7 @@ static void validate_task_count(struct check *check, const struct field_path *pa
         width = rjob->job.parallelism > width ? rjob->job.parallelism : width;
         width = rjob->job.completions > width ? rjob->job.completions : width;
         count += rjob->replicas > 0 ? rjob->replicas * width
-                                    : 0; /* < 2^62, and not more than one beyond the limit */
+                                    : 0; /* < 2^62, and only one beyond the limit counts */
         CHECK(count >= 0 && width >= 1);
         if (count > TASKS_PER_JOBSET_MAX) {
             char why[128];

@@ -1,12 +1,11 @@
-/* validate.h - the parts of validation. Private to spec. All run on documents whose types have been checked.
- */
+/* validate.h - the parts of validation. Private to spec. All run on documents whose types are valid. */
 #ifndef PHX_CORE_SPEC_VALIDATE_H
 #define PHX_CORE_SPEC_VALIDATE_H
 
 #include "core/spec/path.h"
 #include "core/spec/schema.h"
 
-/* Kubernetes' own words (apimachinery, util/validation). */
+/* Kubernetes' own texts (apimachinery, util/validation). */
 #define WHY_NOT_NEGATIVE "must be greater than or equal to 0"
 #define WHY_DNS1035                                                                                          \
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "  \
@@ -33,12 +32,12 @@
 
 /* Labels and annotations of an object or a template. */
 void validate_meta(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
-/* Its annotations phalanx.dev/sub-health, step-pattern and work-pattern, of a JobSet or of a Job or Pod of
- * its own. */
+/* Checks the annotations phalanx.dev/sub-health, step-pattern and work-pattern of a JobSet, or of a Job or
+ * Pod without one. */
 void validate_pace(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
-/* Its annotations phalanx.dev/spares and spare-kind, or those of a template. */
+/* Checks the annotations phalanx.dev/spares and spare-kind of a workload or a template. */
 void validate_spares(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
-/* Its annotations of the recovery ladder and of spares, or those of a Pod template. */
+/* Checks the annotations of the recovery ladder and of spares, of a workload or a Pod template. */
 void validate_recovery(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
 /* The annotations phalanx.dev/replica-size and min-replicas of a workload or a Pod template are checked as
  * numbers only: workload_validate_replicas compares them with the world. */
@@ -48,23 +47,23 @@ void validate_labels(const struct doc *map, const struct field_path *path, struc
 /* A metav1.LabelSelector. */
 void validate_selector(const struct doc *selector, const struct field_path *path,
                        struct field_errors *errors);
-/* Reports the integer at `node` below `min`. */
+/* Reports the integer at `node` if it is below `min`. */
 void validate_min(const struct doc *node, int64_t min, const struct field_path *path,
                   struct field_errors *errors);
 
 /* The Job template of a replicated job. */
 void validate_job(const struct doc *job_template, const struct job_spec *job, const struct field_path *path,
                   struct field_errors *errors);
-/* What a bare Job's or Pod's metadata must be: a name that is a DNS subdomain, labels, annotations. */
+/* Checks a bare Job's or Pod's metadata: a name that is a DNS subdomain, labels, annotations. */
 void validate_own_meta(const struct doc *object, struct field_errors *errors);
 /* A Job's successPolicy. */
 void validate_success_policy(const struct doc *spec, const struct job_spec *job,
                              const struct field_path *path, struct field_errors *errors);
-/* Everything else of a Job's spec. */
+/* The remaining fields of a Job's spec. */
 void validate_job_spec(const struct doc *spec, const struct job_spec *job, const struct field_path *path,
                        struct field_errors *errors);
 void validate_managed_by(const struct doc *node, const struct field_path *path, struct field_errors *errors);
-/* What containers mount is a volume of the pod. */
+/* Checks that every mount of a container is a volume of the pod. */
 void validate_pod_mounts(const struct doc *pod_spec, const struct field_path *path,
                          struct field_errors *errors);
 /* podsets.c: a Workload's spec. */
@@ -73,7 +72,7 @@ void podsets_validate(const struct doc *object, struct field_errors *errors);
 void validate_job_update(const struct doc *old, const struct doc *changed, bool started,
                          struct field_errors *errors);
 void validate_pod_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
-/* Reports the field when it does not mean the same as before, at the place given. */
+/* Reports the field if its meaning has changed, at the given path. */
 void validate_unchanged(const struct schema *schema, const char *field, const struct doc *old,
                         const struct doc *changed, const struct field_path *path,
                         struct field_errors *errors);
@@ -83,7 +82,7 @@ void validate_pod(const struct doc *pod_template, const struct field_path *path,
 void validate_policies(const struct doc *spec_node, const struct jobset_spec *spec,
                        const struct field_path *path, struct field_errors *errors);
 /* spec.volumeClaimPolicies, and the mounts of every pod template against volumes and claims. */
-/* schema_scheduling.c: the types of spec.scheduling. False: something was wrong. */
+/* schema_scheduling.c: checks the types of spec.scheduling. False: an error was reported. */
 bool schema_check_scheduling(const struct doc *object, struct field_errors *errors);
 void validate_claims(const struct doc *spec_node, struct str jobset, const struct field_path *path,
                      struct field_errors *errors);

@@ -1,4 +1,4 @@
-/* validate_claims.c - volumes: what is mounted exists, and volume claim policies are whole. */
+/* validate_claims.c - volumes: every mount has a volume, and volume claim policies are complete. */
 #include "core/spec/validate.h"
 
 #include <stdio.h>

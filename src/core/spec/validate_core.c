@@ -24,7 +24,7 @@ static bool is_data_key(struct str key)
     return true;
 }
 
-/* Checks keys and, for base64, values; returns the bytes that the data has. */
+/* Checks keys and, for base64, values; returns the number of bytes in the data. */
 static size_t check_data(const struct doc *map, bool encoded, const struct field_path *path,
                          struct field_errors *errors)
 {
@@ -69,7 +69,7 @@ static void check_config_map(const struct doc *object, struct field_errors *erro
     check_size(object, bytes, errors);
 }
 
-/* Keys that some types must have. */
+/* Checks the keys that secrets of some types must have. */
 static void check_secret(const struct doc *object, struct field_errors *errors)
 {
     static const struct {

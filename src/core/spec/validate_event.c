@@ -1,6 +1,6 @@
 /* validate_event.c - rules of Events in both forms (Kubernetes, pkg/apis/core/validation/events.go): a v1
- * Event without an eventTime is of the old kind and nearly free; one with an eventTime, and all of
- * events.k8s.io/v1, say who reports what. */
+ * Event without an eventTime is of the old form and nearly free; one with an eventTime, and all of
+ * events.k8s.io/v1, must name the reporter and the action. */
 #include "base/units.h"
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"
@@ -21,8 +21,8 @@ static void check_time(const struct doc *object, const char *field, const struct
         path_invalid(errors, AT(path, field), node, node->text, "is not a time as of RFC 3339");
 }
 
-/* What an Event is about lives in the Event's namespace; what has none is written to `default` (or, by a
- * client that knows eventTime, to kube-system). */
+/* The object of an Event is in the Event's namespace; for an object without one, the Event is written to
+ * `default` (or, by a client that knows eventTime, to kube-system). */
 static void check_namespace(const struct doc *object, const char *about, bool dated,
                             struct field_errors *errors)
 {

@@ -1,4 +1,4 @@
-/* validate_health.c - rules of a FaultTable. Levels and domains are the schema's. */
+/* validate_health.c - rules of a FaultTable. The schema checks levels and domains. */
 #include "base/units.h"
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"

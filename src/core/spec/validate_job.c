@@ -68,7 +68,7 @@ static void validate_failure_policy(const struct doc *spec, const struct job_spe
         path_unsupported(errors, AT(path, "podReplacementPolicy"), replacement, replacement->text, "Failed");
 }
 
-/* OnFailure and Never are a Job's policies; some of its fields need Never. */
+/* OnFailure and Never are allowed for a Job; some of its fields need Never. */
 static void validate_restart_policy(const struct doc *spec, const struct job_spec *job,
                                     const struct field_path *path, struct field_errors *errors)
 {
@@ -86,7 +86,7 @@ static void validate_restart_policy(const struct doc *spec, const struct job_spe
                      "only \"Never\" is supported when backoffLimitPerIndex is specified");
 }
 
-/* Later than the first version: only on the check path, since an old log may hold what it refuses. */
+/* Newer than the first version: only on the check path, because an old log may hold violations. */
 void validate_success_policy(const struct doc *spec, const struct job_spec *job,
                              const struct field_path *path, struct field_errors *errors)
 {

@@ -19,8 +19,8 @@ static void check_subdomain(const struct doc *node, const struct field_path *pat
 
 struct quotas {
     struct field_errors *errors;
-    bool in_cohort, of_cohort; /* the ClusterQueue or Cohort has one above it; they are a Cohort's */
-    struct str_map *flavors, *resources; /* of all groups: each belongs to one */
+    bool in_cohort, of_cohort; /* the ClusterQueue or Cohort has a parent; the rules are for a Cohort */
+    struct str_map *flavors, *resources; /* of all groups: each flavour and resource belongs to one group */
     size_t flavor_count, resource_count;
 };
 
@@ -37,7 +37,7 @@ static void check_limits(const struct quotas *quotas, const struct doc *resource
                      "must be nil when cohort is empty");
     const struct doc *quota = doc_get(resource, "nominalQuota");
     if (quotas->of_cohort)
-        return; /* its children may have more to lend than it has itself */
+        return; /* its children may lend more than it has itself */
     if (lend && quota && schema_quantity(quota, &nominal) && schema_quantity(lend, &limit) && limit > nominal)
         path_invalid(quotas->errors, AT(path, "lendingLimit"), lend, doc_str(lend, STR("")),
                      "must be less than or equal to the nominalQuota");
@@ -124,7 +124,7 @@ static void check_preemption(const struct doc *spec, struct field_errors *errors
                      "maxPriorityThreshold can only be set when policy is not Never");
 }
 
-/* 0 borrows last; what is so small that shares would be endless is a mistake. */
+/* 0 borrows last; a weight so small that shares would overflow is a mistake. */
 static void check_weight(const struct doc *spec, struct field_errors *errors)
 {
     const struct doc *weight = doc_path(spec, "fairSharing", "weight", NULL);

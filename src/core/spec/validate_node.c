@@ -1,4 +1,4 @@
-/* validate_node.c - what users may write to a Node: labels, annotations, taints (Kubernetes,
+/* validate_node.c - the parts of a Node that users may write: labels, annotations, taints (Kubernetes,
  * pkg/apis/core/validation, ValidateNode). */
 #include "core/limits.h"
 #include "core/spec/validate.h"

@@ -1,5 +1,5 @@
-/* validate_pace.c - the annotations by which a job says how its pace is seen, what it does about a machine
- * that is not well (docs/pace.md), and which checkpoints it makes and keeps (docs/checkpoints.md). */
+/* validate_pace.c - the annotations by which a job says how its steps are observed, its policy for an
+ * unhealthy machine (docs/pace.md), and which checkpoints it makes and keeps (docs/checkpoints.md). */
 #include "core/spec/validate.h"
 
 static void validate_pattern(const struct doc *annotations, struct str key, const struct field_path *path,
@@ -14,7 +14,7 @@ static void validate_pattern(const struct doc *annotations, struct str key, cons
         path_invalid(errors, AT_KEY(path, key), node, text, error.text);
 }
 
-/* Its groups take values out of the line (host/agent/steplines.h). */
+/* Checks the pattern's groups, which extract values from a line (host/agent/steplines.h). */
 static void validate_groups(const struct doc *annotations, struct str key, const struct field_path *path,
                             struct field_errors *errors)
 {

@@ -1,5 +1,6 @@
 /* validate_pod.c - pod templates: names, environment, resources, tolerations. Words as in kubernetes'
- * pkg/apis/core/validation. Reported when the JobSet is written, not when the first pod cannot be made. */
+ * pkg/apis/core/validation. Errors are reported when the JobSet is written, not when the first pod cannot
+ * be made. */
 #include "core/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/schema.h"
@@ -131,7 +132,8 @@ static void validate_chip_count(const struct doc *node, const struct field_path 
         path_invalid(errors, path, node, text, why);
 }
 
-/* requests[name] against limits[name] of the same container: chips must be equal, the rest not above. */
+/* Compares requests[name] with limits[name] of the same container: chips must be equal, other resources
+ * not above. */
 static void validate_request(const struct doc_member *request, const struct doc *limits,
                              const struct field_path *path, struct field_errors *errors)
 {
@@ -154,7 +156,7 @@ static void validate_request(const struct doc_member *request, const struct doc 
     path_invalid(errors, path, request->value, text[0], why.data);
 }
 
-/* *chip is the first chip resource met in the pod; empty: none yet. */
+/* *chip is the pod's first chip resource so far; empty: none. */
 static void validate_resources(const struct doc *resources, struct str *chip, const struct field_path *path,
                                struct field_errors *errors)
 {

@@ -1,5 +1,5 @@
 /* validate_policies.c - success, failure and startup policies and dependsOn. Words as in jobset's webhook
- * where it has some; unlike it, every error has the path of the field. */
+ * if it has some; in contrast to it, every error has the path of the field. */
 #include "core/spec/validate.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ bool jobset_restarts_jobs(const struct jobset_spec *spec)
     return false;
 }
 
-/* In place: nothing of a job may give up or be replaced by the Job's own rules. */
+/* InPlaceRestart: the Job's own rules may neither fail nor replace its tasks. */
 static void validate_in_place(const struct doc *rjob, const struct job_spec *job,
                               const struct field_path *path, struct field_errors *errors)
 {
@@ -147,7 +147,7 @@ static void validate_dependency(const struct doc *item, const struct jobset_spec
 {
     const struct doc *node = doc_get(item, "name");
     struct str name = doc_str(node, STR(""));
-    CHECK(self > 0 && self < spec->rjob_count); /* the first one depends on nobody */
+    CHECK(self > 0 && self < spec->rjob_count); /* the first one has no dependency */
     size_t index = rjob_index(spec, name);
     if (index == self) {
         path_invalid(errors, path, node, name, "a replicatedJob cannot depend on itself");

@@ -1,4 +1,4 @@
-/* validate_repair.c - rules of Repairs and Maintenances. Types are the schema's. */
+/* validate_repair.c - rules of Repairs and Maintenances. The schema checks types. */
 #include "base/units.h"
 #include "core/limits.h"
 #include "core/spec/stored.h"

@@ -1,4 +1,4 @@
-/* validate_scheduling.c - what spec.scheduling must be in a new JobSet. */
+/* validate_scheduling.c - rules of spec.scheduling in a new JobSet. */
 #include "core/spec/validate.h"
 
 struct check {
@@ -60,7 +60,7 @@ static bool has_terms(const struct doc *node)
            doc_len(doc_get(node, "resourceClaims"));
 }
 
-/* Adds up the tasks of the replicated jobs that the group names. */
+/* Sums the tasks of the replicated jobs that the group names. */
 static int64_t check_targets(struct check *check, const struct doc *targets, const struct field_path *path,
                              int64_t *ret_job_tasks)
 {

@@ -1,4 +1,4 @@
-/* validate_stored.c - rules of every stored kind: types, names, finalizers, what may change. */
+/* validate_stored.c - rules of every stored kind: types, names, finalizers, changes. */
 #include "core/limits.h"
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"

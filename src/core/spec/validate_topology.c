@@ -1,6 +1,6 @@
-/* validate_topology.c - what topology annotations and node affinity must be in a new object (read_topology.c
- * and read_affinity.c read them, and leave alone what is malformed, because a log of an earlier version may
- * hold it). */
+/* validate_topology.c - rules of topology annotations and node affinity in a new object (read_topology.c
+ * and read_affinity.c read them, and ignore malformed ones, because a log of an earlier version may hold
+ * them). */
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 

@@ -1,5 +1,5 @@
-/* workload.c - JobSets, Jobs and Pods through one set of doors: which rules a document passes, and a Job or
- * Pod of its own as a JobSet of one Job. */
+/* workload.c - JobSets, Jobs and Pods through the same functions: the rules for each kind of document, and
+ * a Job or Pod without a JobSet as a JobSet of one Job. */
 #include "base/check.h"
 #include "core/limits.h"
 #include "core/spec/read.h"
@@ -53,7 +53,7 @@ static void read_own_job(struct arena *arena, const struct doc *object, struct r
     spec->subdomain = doc_str(doc_get(pod, "subdomain"), STR(""));
 }
 
-/* One task that is tried once; its process is run again in its place as restartPolicy says (task.c). */
+/* Reads one task that is tried once; its process runs again in its place as restartPolicy says (task.c). */
 static void read_own_pod(struct arena *arena, const struct doc *object, struct rjob_spec *rjob,
                          struct jobset_spec *spec)
 {
