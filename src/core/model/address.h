@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 
-/* Four decimal numbers without leading zeros; a host can have it: 1.0.0.0 .. 223.255.255.255. */
+/* Reads four decimal numbers without leading zeros that a host can have: 1.0.0.0 .. 223.255.255.255. */
 bool address_parse(struct str text, uint32_t *ret_address);
 struct str address_text(struct arena *arena, uint32_t address);
 
@@ -19,12 +19,12 @@ struct address_source {
     size_t list_len, used;
     uint64_t next, step;
     int prefix;      /* 8..30; 0: none */
-    const void *doc; /* where it was given (struct doc), for errors */
+    const void *doc; /* its place in the document (struct doc), for errors */
     struct str path;
 };
 /* "A.B.C.D" or "A.B.C.D/PREFIX". */
 bool address_source_parse(struct str text, struct address_source *ret_source);
-/* False when the list or the range is used up. */
+/* False: the list or the range is used up. */
 bool address_next(struct address_source *source, uint32_t *ret_address);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/vec.h"
 
-/* One line of the table: neighbouring blocks of one pod that are alike. */
+/* A line of the table: adjacent blocks of one pod that are alike. */
 struct row {
     uint32_t first, blocks; /* in cluster->blocks */
     uint64_t machines, chips, spares;
@@ -109,7 +109,7 @@ static void describe_blocks(const struct cluster *cluster, struct buf *out)
     vec_done(&lines);
 }
 
-/* "spares: m-6, m-12 and 14 more" for the machines that `chosen` picks; nothing when there are none. */
+/* Appends "spares: m-6, m-12 and 14 more" for the machines that `chosen` picks; nothing if there are none. */
 static void describe_some(const struct cluster *cluster, const char *title,
                           bool (*chosen)(const struct machine *), struct buf *out)
 {

@@ -179,7 +179,7 @@ static void read_spec(struct loader *loader, const struct field *root)
         load_repair_machines(loader, &repair);
 }
 
-/* What follows from everything that was read. */
+/* Derives the remaining fields of the cluster. */
 static void finish(struct cluster *cluster)
 {
     CHECK(cluster->machine_count > 0 && cluster->block_count > 0 && cluster->pod_count > 0);

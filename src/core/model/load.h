@@ -4,9 +4,9 @@
  *   read    load.c, load_queues.c, load_lemons.c, load_qualification.c, load_repair.c, load_hangs.c,
  *           load_level.c, load_plan.c: every field is checked and becomes a plan of pods and blocks
  *   expand  load_expand.c: the plan's patterns and counts become machines with names, addresses and labels
- *   amend   load_amend.c: machines named in spec.machines get what is particular to them; addresses
+ *   amend   load_amend.c: machines named in spec.machines get their particular settings; addresses
  * The format is docs/cluster-file.md. Step two needs a plan without errors; step three's types are checked
- * anyway.
+ * regardless.
  */
 #ifndef PHX_CORE_MODEL_LOAD_H
 #define PHX_CORE_MODEL_LOAD_H
@@ -15,8 +15,8 @@
 #include "core/model/model.h"
 #include "core/model/pattern.h"
 
-/* A place in the document: how it was reached (for the path in messages) and what stands there. Lives on
- * the stack; a path becomes text only when an error needs it. */
+/* A place in the document: its path (for messages) and its value. Lives on the stack; a path becomes text
+ * only when an error needs it. */
 struct field {
     const struct field *parent; /* NULL: the document itself */
     struct str key;             /* empty: item `index` of a list */
@@ -24,7 +24,7 @@ struct field {
     const struct doc *doc; /* NULL: absent */
 };
 
-/* What a level of the document hands down to the levels below it. */
+/* The settings that a level of the document passes on to the levels below it. */
 struct level {
     struct labels labels; /* sorted by key */
     struct pattern *names;
@@ -37,9 +37,9 @@ struct block_plan {
     enum block_kind kind;
     struct pattern *names; /* of blocks */
     int64_t count, machines, chips, spares;
-    const struct doc *spare_names; /* a list of machine names instead of `spares`; NULL: none */
-    bool *spares_found;            /* [spare_names' length] which of them exist */
-    const struct doc *doc;         /* where it stood, for errors of later steps */
+    const struct doc *spare_names; /* a list of machine names in place of `spares`; NULL: none */
+    bool *spares_found;            /* [spare_names' length] whether each exists */
+    const struct doc *doc;         /* its place, for errors of later steps */
     struct str path;
 };
 struct pod_plan {
@@ -51,11 +51,11 @@ struct pod_plan {
 };
 
 struct loader {
-    struct cluster *cluster; /* being made; its arena owns all that stays */
+    struct cluster *cluster; /* the cluster being made; its arena owns all that stays */
     struct arena scratch;    /* owns the plan */
     struct field_errors *errors;
     size_t failures;
-    int64_t number_from;     /* 1 or 0: what {n}, {pod} and {rack} count from */
+    int64_t number_from;     /* 1 or 0: the first number of {n}, {pod} and {rack} */
     struct str_map patterns; /* text -> struct pattern, so that equal patterns share their counters */
     VEC(struct pod_plan) pods;
     VEC(struct block_plan) blocks;
@@ -66,11 +66,11 @@ struct field field_get(const struct field *parent, const char *key);
 struct field field_at(const struct field *parent, size_t index);
 void load_fail(struct loader *loader, const struct field *field, const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The path of a field as text, in the loader's scratch arena. */
+/* Returns the path of a field as text, in the loader's scratch arena. */
 struct str load_path(struct loader *loader, const struct field *field);
 
-/* All of these report what is wrong and return false; absent (or null) is false without a report, and
- * leaves the result as it was. */
+/* All of these report errors and return false; an absent (or null) field is false without a report, and
+ * leaves the result unchanged. */
 bool load_object(struct loader *loader, const struct field *field, const char *const *known);
 bool load_list(struct loader *loader, const struct field *field);
 bool load_int(struct loader *loader, const struct field *field, int64_t min, int64_t max, int64_t *ret_value);
@@ -79,13 +79,14 @@ bool load_text(struct loader *loader, const struct field *field, struct str *ret
 bool load_duration(struct loader *loader, const struct field *field, int64_t min_ns, int64_t max_ns,
                    int64_t *ret_ns);
 bool load_quantity(struct loader *loader, const struct field *field, int64_t *ret_milli);
-/* Labels on top of `base`: sorted, in the cluster's arena. Keys that the model sets itself are refused. */
+/* Reads labels on top of `base`: sorted, in the cluster's arena. Keys that the model sets itself are
+ * refused. */
 bool load_labels(struct loader *loader, const struct field *field, struct labels base,
                  struct labels *ret_labels);
 /* Reports an absent field. */
 void load_required(struct loader *loader, const struct field *field, const char *what);
 bool load_present(const struct field *field);
-/* At most 80 bytes of a text, for messages. */
+/* Returns at most 80 bytes of a text, for messages. */
 struct str load_excerpt(struct str text);
 
 /* --- the steps ----------------------------------------------------------------------------------------- */
@@ -101,7 +102,7 @@ void load_lemons(struct loader *loader, const struct field *lemons);
 void load_qualification(struct loader *loader, const struct field *qualification);
 void load_hangs(struct loader *loader, const struct field *hangs);
 void load_repair(struct loader *loader, const struct field *repair);
-/* Machines that its hooks name are there. */
+/* Checks that the machines which its hooks name exist. */
 void load_repair_machines(struct loader *loader, const struct field *repair);
 void load_expand(struct loader *loader);
 void load_amend(struct loader *loader, const struct field *machines, bool expanded);
@@ -110,7 +111,7 @@ void load_amend(struct loader *loader, const struct field *machines, bool expand
 #define LABEL_POD      STR("phalanx.dev/pod")
 #define LABEL_CUBE     STR("phalanx.dev/cube")
 #define LABEL_RACK     STR("phalanx.dev/rack")
-/* Labels on top of `base`, both sorted by key; in the arena given. */
+/* Merges labels on top of `base`, both sorted by key; in the given arena. */
 struct labels load_merge_labels(struct arena *arena, struct labels base, struct labels over);
 
 #endif

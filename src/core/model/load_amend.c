@@ -1,6 +1,6 @@
 #include "core/model/load.h"
 
-/* Of one item of spec.machines, what stays: the machine's address may be changed once only. */
+/* The fields of an item in spec.machines. A machine's address can be changed only once. */
 static const char *const machine_fields[] = {"name",   "address", "chips",    "labels", "cpu",
                                              "memory", "spare",   "cordoned", NULL};
 
@@ -76,7 +76,8 @@ static void amend_entry(struct loader *loader, const struct field *entry, bool e
     amend_machine(loader, entry, machine ? machine : &nobody, machine != NULL);
 }
 
-/* Every machine has an address of its own. At most FIELD_ERRORS_MAX are told, and one a block is enough. */
+/* Checks that every machine has an address of its own. At most FIELD_ERRORS_MAX errors are reported, and
+ * one for each block. */
 static void check_addresses(struct loader *loader)
 {
     struct cluster *cluster = loader->cluster;

@@ -2,10 +2,10 @@
 
 enum { LABEL_VALUE_MAX = 63 };
 
-/* What all machines of one block have in common. */
+/* The common settings of all machines of one block. */
 struct template
 {
-    struct labels labels; /* complete but for the host name's value */
+    struct labels labels; /* complete but for the value of the host name */
     size_t hostname;      /* its index */
 };
 
@@ -53,8 +53,8 @@ static struct template make_template(struct loader *loader, const struct block_p
     return template;
 }
 
-/* Names and addresses come from sources that one block may use up or spoil: each problem is told once a
- * block. */
+/* Errors of names and addresses, whose sources one block may use up or break: each is reported once for
+ * each block. */
 struct problems {
     bool name, address, duplicate;
 };
@@ -99,7 +99,7 @@ static void address_machine(struct loader *loader, const struct block_plan *plan
         machine->address = address_text(&loader->cluster->arena, address);
         return;
     }
-    /* Perhaps spec.machines names an address for it: load_amend reports those that stay without. */
+    /* spec.machines may name an address: load_amend reports machines without one. */
     machine->address = (struct str){0};
     if (source && !told->address)
         fail_plan(loader, source->doc, source->path, "FieldValueInvalid",
@@ -138,7 +138,8 @@ static void expand_machines(struct loader *loader, const struct block_plan *plan
     CHECK(block->first + block->count == cluster->machine_count);
 }
 
-/* The machines of this entry in this pod are the last ones made so far: `first` and up. */
+/* Names the spares of this entry in this pod, whose machines are the last ones made so far: `first` and
+ * up. */
 static void expand_spare_names(struct loader *loader, struct block_plan *plan, machine_id first)
 {
     CHECK(plan->spares_found && first <= loader->cluster->machine_count);
@@ -242,7 +243,7 @@ static void expand_pods(struct loader *loader)
     str_map_done(&seen);
 }
 
-/* Everything that was listed must have been used: a leftover is a slip of the writer's. */
+/* Reports listed names that were not used: they are mistakes of the writer. */
 static void report_leftovers(struct loader *loader)
 {
     for (size_t b = 0; b < loader->blocks.len; b++) {
@@ -269,7 +270,7 @@ void load_expand(struct loader *loader)
 {
     struct cluster *cluster = loader->cluster;
     size_t pods, blocks, machines;
-    CHECK(loader->failures == 0 && !cluster->machines); /* a plan without errors, once */
+    CHECK(loader->failures == 0 && !cluster->machines); /* called once, for a plan without errors */
     count_things(loader, &pods, &blocks, &machines);
     cluster->pods = ARENA_ARRAY(&cluster->arena, struct pod, pods);
     cluster->blocks = ARENA_ARRAY(&cluster->arena, struct block, blocks);

@@ -7,7 +7,7 @@ enum { EXCERPT_MAX = 80 };
 
 struct field field_get(const struct field *parent, const char *key)
 {
-    CHECK(key && key[0]); /* an empty one would say: an item of a list */
+    CHECK(key && key[0]); /* an empty key would mean an item of a list */
     return (struct field){.parent = parent, .key = str_from(key), .doc = doc_get(parent->doc, key)};
 }
 
@@ -148,7 +148,7 @@ bool load_text(struct loader *loader, const struct field *field, struct str *ret
     return true;
 }
 
-/* A scalar that has a text form of its own, such as 3, 1.5 or "2m": false (and reported) for other kinds. */
+/* Reads a scalar with a text form, such as 3, 1.5 or "2m": false (and reported) for other types. */
 static bool scalar_text(struct loader *loader, const struct field *field, char digits[32],
                         struct str *ret_text)
 {
@@ -266,7 +266,8 @@ bool load_labels(struct loader *loader, const struct field *field, struct labels
     }
     qsort(own.items, own.len, sizeof *own.items, compare_labels);
     struct labels merged = load_merge_labels(arena, base, own);
-    /* A machine that is amended has the controller's three already; those of a level get them later. */
+    /* A machine that is amended has the controller's three labels already; those of a level get them
+     * later. */
     size_t machine_labels = merged.len + (labels_get(&base, LABEL_HOSTNAME, (struct str){0}).len ? 0 : 3);
     if (machine_labels > LABELS_MAX) {
         load_fail(loader, field, "FieldValueTooLong",

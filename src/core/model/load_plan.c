@@ -5,7 +5,7 @@ _Static_assert(CUBE_MACHINES * CUBE_MACHINE_CHIPS == 4 * 4 * 4, "a cube");
 _Static_assert((int)CUBE_MACHINE_CHIPS <= (int)CHIPS_PER_MACHINE_MAX, "its machines' chips fit the mask");
 _Static_assert(MACHINES_MAX <= 1 << 20, "the product of three counts fits 64 bits");
 
-/* The name or the pattern of an entry, and how many things it stands for. */
+/* Reads the name or the pattern of an entry, and the number of things that it stands for. */
 static struct pattern *read_names(struct loader *loader, const struct field *entry, enum pattern_level level,
                                   const char *fallback, int64_t *ret_count)
 {

@@ -1,4 +1,4 @@
-/* load_qualification.c - spec.qualification: which tests machines must pass, and how well. */
+/* load_qualification.c - spec.qualification: the tests that machines must pass, and their thresholds. */
 #include "base/json.h"
 #include "core/model/load.h"
 
@@ -10,7 +10,7 @@
 #define TIMEOUT_MAX_NS     (3600 * NS_PER_SECOND)
 enum { PAIR_PORT_DEFAULT = 29400 };
 
-/* What a class says, or inherits. */
+/* The settings that a class has, or inherits. */
 struct terms {
     const struct doc *tests; /* NULL: the defaults */
     const struct doc *golden;
@@ -71,7 +71,7 @@ static void read_terms(struct loader *loader, const struct field *field, const s
         ret->golden = golden.doc;
 }
 
-/* Numbers are written as they stood: no float passes through the core. */
+/* Numbers are copied as text: no float passes through the core. */
 static struct str golden_json(struct arena *arena, const struct doc *golden)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -111,7 +111,7 @@ static void add_class(struct loader *loader, struct str name, struct labels labe
                                .seconds = terms->seconds};
 }
 
-/* Any labels that machines have, the controller's own among them. */
+/* Reads labels to select machines by, including the controller's own. */
 static struct labels read_selector(struct loader *loader, const struct field *field)
 {
     struct arena *arena = &loader->cluster->arena;

@@ -1,4 +1,4 @@
-/* load_queues.c - spec.queues: how admission decides (docs/queues.md). */
+/* load_queues.c - spec.queues: the settings of admission (docs/queues.md). */
 #include "core/model/load.h"
 
 #define YEAR_NS (INT64_C(365) * 24 * 3600 * NS_PER_SECOND)

@@ -1,4 +1,4 @@
-/* load_repair.c - spec.repair: how machines are repaired (docs/repair.md). */
+/* load_repair.c - spec.repair: the settings for repairs of machines (docs/repair.md). */
 #include "core/model/load.h"
 
 #define MINUTE_NS (60 * NS_PER_SECOND)
@@ -21,13 +21,13 @@ static const struct repair_hook default_hooks[] = {
 };
 enum { DEFAULT_HOOKS = sizeof(default_hooks) / sizeof(*default_hooks) };
 
-/* A script of that name is looked up in one directory. */
+/* The action is the name of a script in a directory, and so no path. */
 static bool is_action(struct str text)
 {
     return text.len > 0 && text.len <= ACTION_BYTES_MAX && name_is_dns1123_label(text);
 }
 
-/* The default of that name, or what every hook begins with. */
+/* Returns the default hook of that name, or the defaults of every hook. */
 static struct repair_hook default_of(struct str action)
 {
     for (size_t i = 0; i < DEFAULT_HOOKS; i++)

@@ -5,9 +5,9 @@
 static const char *const state_names[MACHINE_STATES] = {
     [MACHINE_UNSEEN] = "Unseen", [MACHINE_READY] = "Ready", [MACHINE_AWAY] = "Away", [MACHINE_LOST] = "Lost"};
 
-/* A machine that was lost comes back only by registering. One that is away may come back, or be given up.
- * A connection that breaks with evidence of the machine's end goes from READY to LOST at once. A newer
- * agent that registers before its predecessor's connection broke finds the machine READY already. */
+/* A lost machine comes back only by registering. A machine that is away may come back, or be given up. A
+ * connection that breaks with evidence of the machine's end goes from READY to LOST at once. A newer agent
+ * that registers before its predecessor's connection broke finds the machine READY already. */
 static const uint32_t state_next[MACHINE_STATES] = {
     [MACHINE_UNSEEN] = LIFECYCLE_TO(MACHINE_READY),
     [MACHINE_READY] = LIFECYCLE_TO(MACHINE_READY) | LIFECYCLE_TO(MACHINE_AWAY) | LIFECYCLE_TO(MACHINE_LOST),
@@ -26,8 +26,8 @@ static const char *const isolation_names[ISOLATIONS] = {[ISOLATION_HEALTHY] = "H
                                                         [ISOLATION_QUALIFYING] = "Qualifying",
                                                         [ISOLATION_TICKETED] = "Ticketed",
                                                         [ISOLATION_RETURNED] = "Returned"};
-/* Faults come and go in any order, so each of what they make of a machine may follow every other. Only a
- * machine that is out and idle is repaired, so a repair begins from there. */
+/* Faults come and go in any order, so each of the states that faults lead to may follow every other. A
+ * repair begins only on a machine that is out and idle. */
 #define BY_FAULTS                                                                                            \
     (LIFECYCLE_TO(ISOLATION_HEALTHY) | LIFECYCLE_TO(ISOLATION_SUSPECT) |                                     \
      LIFECYCLE_TO(ISOLATION_DRAINING) | LIFECYCLE_TO(ISOLATION_QUARANTINED) |                                \

@@ -5,7 +5,7 @@
 struct placeholder {
     const char *name;
     enum pattern_part_kind kind;
-    enum pattern_level least; /* the first level that may use it */
+    enum pattern_level least; /* the first level at which it is allowed */
 };
 static const struct placeholder placeholders[] = {
     {"pod", PART_POD, PATTERN_POD},       {"podName", PART_POD_NAME, PATTERN_BLOCK},
@@ -30,7 +30,7 @@ static bool part_kind(struct str name, enum pattern_level level, enum pattern_pa
     return false;
 }
 
-/* The inside of one pair of braces: "name" or "name:0WIDTH". */
+/* Parses the text between one pair of braces: "name" or "name:0WIDTH". */
 static bool parse_placeholder(struct str inside, enum pattern_level level, struct pattern_part *ret_part,
                               const char **ret_why)
 {
@@ -97,8 +97,8 @@ bool pattern_parse(struct str text, enum pattern_level level, struct pattern *re
     return true;
 }
 
-/* {n} starts again where the place it counts in changes. Only {pod} beside {rack} makes rack numbers
- * unique, but names that collide all the same are found later, so the narrowest place wins. */
+/* {n} starts again when the place that it counts in changes. Only {pod} beside {rack} makes rack numbers
+ * unique, but colliding names are found later anyway, so the narrowest place wins. */
 static void count_machine(struct pattern *pattern, const struct pattern_place *place)
 {
     uint64_t where = pattern->in_block ? place->block_index + 1 : pattern->in_pod ? place->pod_index + 1 : 0;

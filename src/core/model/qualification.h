@@ -1,7 +1,8 @@
-/* qualification.h - what machines are tested for before they work: the words of the cluster file's section
+/* qualification.h - the tests of machines before work: the vocabulary of the cluster file's section
  * spec.qualification, of `phalanx qualify`, and of the body of its errands (docs/qualify.md).
  *
- * A test gives figures; golden thresholds say how good a figure must be, each in the direction of its kind.
+ * A test gives figures; golden thresholds set how good a figure must be, each in the direction of its
+ * kind.
  */
 #ifndef PHX_CORE_MODEL_QUALIFICATION_H
 #define PHX_CORE_MODEL_QUALIFICATION_H
@@ -24,7 +25,7 @@ enum { QUALIFY_SECONDS_MIN = 1, QUALIFY_SECONDS_MAX = 3600, QUALIFY_SECONDS_DEFA
 struct qualify_figure {
     const char *name; /* "cpu/gflops" */
     enum qualify_test test;
-    bool at_most; /* a threshold is the most that is good; else the least */
+    bool at_most; /* the threshold is an upper limit; otherwise a lower one */
     const char *unit;
 };
 enum { QUALIFY_FIGURES = 11 };
@@ -34,7 +35,7 @@ const char *qualify_test_name(enum qualify_test test); /* "cpu"; in fault codes 
 bool qualify_test_find(struct str name, enum qualify_test *ret_test);
 const struct qualify_figure *qualify_figure_find(struct str name); /* NULL: unknown */
 
-/* When gangs wait for tests of their machines. */
+/* Whether gangs wait for tests of their machines. */
 enum preflight_mode {
     PREFLIGHT_OFF,
     PREFLIGHT_ON,    /* each machine alone */
@@ -42,20 +43,20 @@ enum preflight_mode {
 };
 bool preflight_mode_find(struct str text, enum preflight_mode *ret_mode); /* "true", "false", "pairs" */
 
-/* Machines of one kind, and what they are held to. */
+/* Machines of one kind, and their thresholds. */
 struct qualify_class {
     struct str name;
-    struct labels labels; /* that a machine of the class has */
+    struct labels labels; /* labels of the machines in the class */
     struct str body;   /* of an errand that tests one machine: {"tests":[...],"seconds":N,"golden":{...}} */
-    struct str golden; /* the thresholds, as JSON: for pairs */
+    struct str golden; /* the thresholds as JSON, for pairs */
     int64_t seconds;
 };
 struct qualification {
-    enum preflight_mode preflight;       /* of gangs that do not say */
-    int64_t valid_ns;                    /* how long a test that went well counts */
+    enum preflight_mode preflight;       /* for gangs without a setting of their own */
+    int64_t valid_ns;                    /* how long a passed test is valid */
     int64_t timeout_ns, pair_timeout_ns; /* of a machine's tests; of a round of pairs */
     int64_t pair_port;                   /* the first of QUALIFY_PAIR_PORTS ports of machines */
-    struct qualify_class *classes;       /* the first that fits counts; the last one fits all */
+    struct qualify_class *classes;       /* the first class that fits is used; the last one fits all */
     size_t class_count;
 };
 enum { QUALIFY_CLASSES_MAX = 64, QUALIFY_PAIR_PORTS = 64 };

@@ -1,5 +1,5 @@
-/* user.c - what users say of a machine through the API: labels, taints, annotations and who owns which field,
- * owned by the machine. */
+/* user.c - a machine's metadata that users set through the API: labels, taints, annotations and field
+ * owners, owned by the machine. */
 #include "base/check.h"
 #include "core/model/model.h"
 
@@ -29,7 +29,7 @@ struct machine_user machine_user(const struct machine *machine)
 void machine_set_user(struct machine *machine, const struct machine_user *user)
 {
     CHECK(user->labels.len <= LABELS_MAX && user->taint_count <= LABELS_MAX);
-    /* Copied before the old ones go, because the new ones may point into them. */
+    /* Copied before the old metadata is freed, because the new one may point into it. */
     struct arena fresh = {0};
     struct machine_user copy = {.labels = copy_labels(&fresh, user->labels.items, user->labels.len),
                                 .annotations =
