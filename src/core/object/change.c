@@ -1,4 +1,4 @@
-/* change.c - how a stored object comes, changes and goes. */
+/* change.c - creation, changes and deletion of stored objects. */
 #include "core/object/internal.h"
 
 #include "core/limits.h"
@@ -41,7 +41,7 @@ void finalizer_drop(struct doc *document, const char *name)
         doc_unset(doc_get(document, "metadata"), "finalizers");
 }
 
-/* Somebody must still let it go. A Namespace has a list of its own, spec.finalizers. */
+/* Whether finalizers still hold the object. A Namespace has a list of its own, spec.finalizers. */
 static bool is_held(const struct object *object)
 {
     return doc_len(doc_path(object->document, "metadata", "finalizers", NULL)) > 0 ||
@@ -83,7 +83,7 @@ void object_remove(struct step *step, struct object *object)
     step_changed(step, CHANGE_DELETED, ref_object(object));
 }
 
-/* All but metadata and status: what a generation counts. */
+/* Compares all but metadata and status: the content that a generation counts. */
 static bool same_content(const struct doc *a, const struct doc *b)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -140,7 +140,7 @@ void object_set_status(struct step *step, const struct object *shown, const stru
     object->document = document;
     step->objects->kinds[object->kind].version++;
     if (object->changed_seq !=
-        step->seq) /* else it is told of in this step already, and shown as it is then */
+        step->seq) /* otherwise watchers are told of it in this step already, and see its final state */
         step_changed(step, CHANGE_MODIFIED, ref_object(object));
 }
 
@@ -165,9 +165,9 @@ void object_delete(struct step *step, const struct object *deleted, enum propaga
 {
     struct object *object = u64_map_get(&step->objects->by_uid, deleted->uid);
     if (!object)
-        return; /* it went already in this step */
+        return; /* it was removed earlier in this step */
     bool first = object->deleted_ns == 0;
-    if (object->kind == OBJECT_NAMESPACE) /* its content goes first in any case */
+    if (object->kind == OBJECT_NAMESPACE) /* its content is always deleted first */
         propagation = PROPAGATION_BACKGROUND;
     if (propagation == PROPAGATION_FOREGROUND && first)
         set_finalizer(step, object, FINALIZER_FOREGROUND);

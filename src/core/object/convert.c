@@ -1,18 +1,17 @@
-/* convert.c - between the versions that a kind is served in: kueue.x-k8s.io/v1beta1 and v1beta2
- * (kubernetes-sigs/
- * kueue, apis/kueue/v1beta1, *_conversion.go). v1beta2 is kept.
+/* convert.c - between the versions in which a kind is served: kueue.x-k8s.io/v1beta1 and v1beta2
+ * (kubernetes-sigs/kueue, apis/kueue/v1beta1, *_conversion.go). v1beta2 is stored.
  *
  *     v1beta1                                        v1beta2
  *     ClusterQueue spec.cohort                       spec.cohortName
- *     spec.admissionChecks: [a]                      spec.admissionChecksStrategy.admissionChecks: [{name:
- *     a}]
+ *     spec.admissionChecks: [a]                      spec.admissionChecksStrategy.admissionChecks:
+ *                                                    [{name: a}]
  *     flavorFungibility.whenCanBorrow: Borrow        MayStopSearch
  *     flavorFungibility.whenCanPreempt: Preempt      MayStopSearch
  *     Workload spec.priorityClassName: a             spec.priorityClassRef: {group, kind, name: a}
  *     spec.priorityClassSource                       its group and kind
  * The other kinds have the same fields in both.
  *
- * Events are kept as v1. events.k8s.io/v1 has other names for the same (k8s.io/kubernetes,
+ * Events are stored as v1. events.k8s.io/v1 has other names for the same fields (k8s.io/kubernetes,
  * pkg/apis/events/v1, conversion.go).
  */
 #include "core/object/object.h"

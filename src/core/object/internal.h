@@ -18,7 +18,7 @@ struct owner_entry {
 
 struct uid_queue {
     VEC(obj_id) uids;
-    size_t next; /* those before it are taken */
+    size_t next; /* entries before it are taken */
 };
 
 struct object_store {
@@ -28,12 +28,12 @@ struct object_store {
     struct list_node owner_entries;
     struct uid_queue gone, doubtful;
     VEC(obj_id) waiting;
-    bool awake;                /* something for core/collect.c to look at */
+    bool awake;                /* core/collect.c has work */
     VEC(struct object *) dead; /* freed when the next step begins */
     VEC(struct arena) dead_arenas;
 };
 
-/* Place of (namespace, name) in the sorted list, or where it would stand. */
+/* Finds the index of (namespace, name) in the sorted list, or where it would be inserted. */
 size_t object_place(const struct object_list *list, struct str namespace_, struct str name, bool *ret_found);
 void object_insert(struct object_store *store, struct object *object);
 void object_take_out(struct object_store *store, struct object *object);

@@ -1,12 +1,12 @@
-/* kinds.c - the kinds of the API: names, scope and limits of those that are stored, names of the others. */
+/* kinds.c - the kinds of the API: names, scope and limits of stored kinds, names of the others. */
 #include "core/limits.h"
 #include "core/object/object.h"
 
 enum {
     PER_NAMESPACE = 10000, /* objects of one kind */
     PER_CLUSTER = 10000,
-    QUEUES = 5000, /* ClusterQueues, Cohorts: each admission cycle looks at all of them */
-    BUDGETS = 100, /* PodDisruptionBudgets: each change of a pod that one selects makes it count again */
+    QUEUES = 5000, /* ClusterQueues, Cohorts: each admission cycle visits all of them */
+    BUDGETS = 100, /* PodDisruptionBudgets: each change of a selected pod makes it count again */
     SMALL_BYTES = 256 * 1024,
     DATA_BYTES = 1024 * 1024 + 256 * 1024, /* 1 MiB of data, and the metadata around it */
 };
@@ -78,7 +78,7 @@ static const struct object_kind_info table[OBJECT_KINDS] = {
                            .bytes_max = USER_EVENT_BYTES_MAX},
 };
 
-/* Kinds that live elsewhere, and the title of every kind: "<plural>[.<group>]". */
+/* Kinds that are stored elsewhere, and the title of every kind: "<plural>[.<group>]". */
 static const struct {
     const char *group, *name, *title;
 } names[OBJECT_KINDS] = {
@@ -116,7 +116,7 @@ static const struct {
     [OBJECT_REPAIR] = {"phalanx.dev", "Repair", "repairs.phalanx.dev"},
     [OBJECT_MAINTENANCE] = {"phalanx.dev", "Maintenance", "maintenances.phalanx.dev"},
     [OBJECT_DISRUPTION_BUDGET] = {"policy", "PodDisruptionBudget", "poddisruptionbudgets.policy"},
-    /* A v1 Event is found as OBJECT_EVENT: the title is that of both. */
+    /* A v1 Event is found as OBJECT_EVENT: both have the same title. */
     [OBJECT_USER_EVENT] = {"events.k8s.io", "Event", "events"},
 };
 

@@ -179,7 +179,7 @@ size_t object_count_in(const struct object_store *store, enum object_kind kind, 
     const struct object_list *list = &store->kinds[kind];
     bool found;
     size_t first = object_place(list, namespace_, STR(""), &found), last = first, high = list->sorted.len;
-    while (last < high) { /* the first that is not of the namespace */
+    while (last < high) { /* the first object outside of the namespace */
         size_t middle = last + (high - last) / 2;
         if (str_equal(list->sorted.items[middle]->namespace_, namespace_))
             last = middle + 1;

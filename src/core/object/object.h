@@ -1,23 +1,23 @@
-/* object.h - API objects that are kept as they were written: Namespaces, ConfigMaps, Secrets, Services,
+/* object.h - API objects that are stored as they were written: Namespaces, ConfigMaps, Secrets, Services,
  * ServiceAccounts, PersistentVolumeClaims, PriorityClasses, ResourceQuotas, Kueue's queue objects, RBAC's
  * roles and bindings, Events that clients wrote.
  *
  * The store knows metadata (names, versions, finalizers, owners), the schema of each kind (spec/schema.h),
- * its limits and deletion's rules; what a kind *means* is read elsewhere: by job/ (ConfigMaps, Secrets,
- * claims), admit/ (queues), host/access (roles).
+ * its limits and the rules of deletion; other modules read the *meaning* of a kind: job/ (ConfigMaps,
+ * Secrets, claims), admit/ (queues), host/access (roles).
  *
  *   kinds.c     the table of kinds: group, names, scope, limits
  *   object.c    the store: find, visit, indexes
  *   change.c    create, replace, delete
- *   owners.c    who is owned by whom, over all kinds
- * What an API write may do is in core/write_object.c; what follows from a deletion over all kinds
- * (dependents, finalizers, namespaces that end) in core/collect.c.
+ *   owners.c    owners and dependents, over all kinds
+ * core/write_object.c has the rules of API writes; core/collect.c the consequences of a deletion over all
+ * kinds (dependents, finalizers, namespaces that end).
  *
- * Deletion (Kubernetes' "Garbage Collection" and "Finalizers"): an object with finalizers, or one deleted in
- * the foreground whose dependents still live, only gets its deletionTimestamp; it goes with the last of
- * them. Dependents whose every owner is gone go too. Owners and dependents may be of any kind, JobSets, Jobs
- * and Pods among them: core.c tells this module what went (objects_owner_gone) and asks jobs to delete
- * theirs.
+ * Deletion (Kubernetes' "Garbage Collection" and "Finalizers"): an object with finalizers, or one deleted
+ * in the foreground whose dependents still live, only gets its deletionTimestamp; it is removed with the
+ * last of them. Dependents are removed when all their owners are gone. Owners and dependents may be of any
+ * kind, JobSets, Jobs and Pods among them: core.c tells this module which were removed
+ * (objects_owner_gone) and asks job/ to delete its own.
  *
  * One owner thread (core.h). Strings of an object live until its next change; an object that was removed
  * lives until the next step, so that effects can name it.
@@ -40,7 +40,8 @@ struct object {
     struct str key;              /* "namespace/name", or "name" for cluster-wide kinds; owned */
     struct str namespace_, name; /* cut from the key */
     /* apiVersion, kind, metadata (labels, annotations, finalizers, ownerReferences, managedFields) and the
-     * rest, defaulted; nothing that the server fills in at reading; a status only of PodDisruptionBudgets */
+     * rest, defaulted; without fields that the server computes on reading; a status only of
+     * PodDisruptionBudgets */
     struct doc *document;
     struct arena arena;             /* of the document */
     int64_t generation;             /* 0 for kinds without a spec */
@@ -49,28 +50,28 @@ struct object {
     bool removed; /* private: freed when the next step begins */
 };
 
-/* One kind that the store keeps. */
+/* A kind that the store keeps. */
 struct object_kind_info {
     enum object_kind kind;                       /* 0: the store does not keep it */
     const char *group, *version, *name, *plural; /* "kueue.x-k8s.io", "v1beta2", "ClusterQueue", ... */
     bool namespaced;
-    bool counts_generations;    /* spec changes raise metadata.generation */
+    bool counts_generations;    /* changes of spec raise metadata.generation */
     uint32_t per_namespace_max; /* objects of this kind in one namespace (cluster-wide kinds: in all) */
     uint32_t bytes_max;         /* of one object as JSON */
 };
 /* NULL: the store does not keep that kind. */
 const struct object_kind_info *object_kind_info(enum object_kind kind);
-/* "configmaps", "clusterqueues.kueue.x-k8s.io": how messages name any kind of the API. */
+/* Returns the name of any kind in messages: "configmaps", "clusterqueues.kueue.x-k8s.io". */
 const char *object_kind_title(enum object_kind kind);
 const char *object_kind_name(enum object_kind kind); /* "ConfigMap" */
-/* The kind of an apiVersion (of any version of its group) and a kind's name; 0: unknown. */
+/* Returns the kind of an apiVersion (of any version of its group) and a kind's name; 0: unknown. */
 enum object_kind object_kind_of(struct str api_version, struct str kind);
 
-struct object_store; /* one a core; in struct step as `objects` */
+struct object_store; /* one for each core; `objects` of struct step */
 
 /* --- for readers ---------------------------------------------------------------------------------------- */
 
-/* NULL: there is none. `namespace_` is ignored for cluster-wide kinds. */
+/* NULL: none. `namespace_` is ignored for cluster-wide kinds. */
 const struct object *object_find(const struct object_store *store, enum object_kind kind,
                                  struct str namespace_, struct str name);
 const struct object *object_find_uid(const struct object_store *store, obj_id uid);
@@ -79,47 +80,48 @@ void object_visit(const struct object_store *store, enum object_kind kind, struc
                   void (*visit)(void *context, const struct object *object), void *context);
 size_t object_count(const struct object_store *store, enum object_kind kind);
 size_t object_count_in(const struct object_store *store, enum object_kind kind, struct str namespace_);
-/* Grows with every change of an object of this kind: readers that keep something derived compare it. */
+/* Grows with every change of an object of this kind: readers compare it to refresh derived state. */
 uint64_t object_kind_version(const struct object_store *store, enum object_kind kind);
 #define FINALIZER_IN_USE "kueue.x-k8s.io/resource-in-use" /* admit/inuse.c */
 bool object_has_finalizer(const struct doc *document, const char *name); /* of metadata.finalizers */
 
-/* Adds or takes away one of metadata.finalizers of a document, in place. */
+/* Adds or removes one of metadata.finalizers of a document, in place. */
 void finalizer_add(struct arena *arena, struct doc *document, const char *name);
 void finalizer_drop(struct doc *document, const char *name);
-/* `uid` names its owners in `is` (metadata.ownerReferences), and named those in `was`; NULL: none. Both are
- * only read. */
+/* Updates the index of owners: object `uid` names its owners in `is` (metadata.ownerReferences), and named
+ * those in `was`; NULL: none. Both are only read. */
 void owners_change(struct object_store *store, obj_id uid, const struct doc *was, const struct doc *is);
 
 /* --- for the control plane's own objects ---------------------------------------------------------------- */
 
-/* uids of stored objects are counted from the top of a step's range, so that an object that a new version
- * makes besides does not shift the uids of tasks, which old logs name.
+/* Makes or replaces an object that the control plane owns (a JobSet's Service, a claim). `document` is
+ * copied: apiVersion, kind, metadata.name, .namespace, .labels, .ownerReferences and the rest. Does
+ * nothing if the content is equal. ERROR_INVALID, ERROR_LIMIT as for a user's write.
  *
- * Makes or replaces an object that the control plane owns (a JobSet's Service, a claim). `document` is
- * copied: apiVersion, kind, metadata.name, .namespace, .labels, .ownerReferences and the rest. Equal
- * content: nothing happens. ERROR_INVALID, ERROR_LIMIT as for a user's write. */
+ * The uids of such objects are counted from the top of a step's range, so that an object that a new
+ * version makes in addition does not shift the uids of tasks, which old logs name. */
 int object_put(struct step *step, enum object_kind kind, const struct doc *document,
                const struct object **ret_object, struct error *error);
-/* A new one whose document is what object_put would keep: converted, defaulted, valid, of a free name. It
- * lives in `*arena`, which is taken over (emptied). NULL: there are as many as may be; nothing was done. */
+/* Adds a new object with a document in the form that object_put would store: converted, defaulted, valid,
+ * with a free name. The document lives in `*arena`, which is taken over (emptied). NULL: the limit is
+ * reached, and nothing was done. */
 const struct object *object_put_checked(struct step *step, enum object_kind kind, struct arena *arena,
                                         struct doc *document);
-/* Deletes it as a user would, finalizers included. */
+/* Deletes the object as a user would, respecting finalizers. */
 void object_delete(struct step *step, const struct object *object, enum propagation propagation);
-/* Takes away one of its finalizers: a deleted object goes with the last of them. */
+/* Removes one of its finalizers: a deleted object is removed with the last of them. */
 void object_release(struct step *step, const struct object *object, const char *finalizer);
-/* Keeps `status` (copied) in the document, as of kinds whose status the control plane decides: new version,
- * watchers are told. A client's write leaves it as it is (object_replace). */
+/* Stores `status` (copied) in the document, for kinds whose status the control plane writes: new version,
+ * watchers are told. A client's write leaves it unchanged (object_replace). */
 void object_set_status(struct step *step, const struct object *object, const struct doc *status);
-/* Something that is shown with the object but kept elsewhere (its status) changed: new version, watchers are
- * told. */
+/* Called when a shown part of the object that is kept elsewhere (its status) changed: new version,
+ * watchers are told. */
 void object_touch(struct step *step, const struct object *object);
-/* The version that the kind is kept in: group, renamed fields and values of older served versions, in
- * place. */
+/* Converts the document to the stored version of the kind: group, renamed fields and values of older
+ * served versions, in place. */
 void object_convert(struct arena *arena, enum object_kind kind, struct doc *document);
-/* The reverse, for a client that asked for `api_version` ("kueue.x-k8s.io/v1beta1"): the same object, or
- * a copy in `arena`. */
+/* The reverse, for a client that asked for `api_version` ("kueue.x-k8s.io/v1beta1"): the same object, or a
+ * copy in `arena`. */
 const struct doc *object_shown(struct arena *arena, const struct object *object, struct str api_version);
 #define OBJECT_NEW_EVENTS "events.k8s.io/v1"
 

@@ -1,4 +1,4 @@
-/* owners.c - who names whom as an owner: dependents by the owner's uid, over stored objects and JobSets. */
+/* owners.c - owners and dependents: dependents by the owner's uid, over stored objects and JobSets. */
 #include "core/object/internal.h"
 
 static size_t place_of(const obj_id *uids, size_t count, obj_id uid)
