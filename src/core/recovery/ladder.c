@@ -1,4 +1,4 @@
-/* ladder.c - which rung answers a loss. */
+/* ladder.c - the choice of the rung that answers a loss. */
 #include "core/recovery/ladder.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ int64_t ladder_backoff_ns(int32_t stalled)
 
 /* --- why not ---------------------------------------------------------------------------------- */
 
-/* What the rung cannot mend, whatever is at hand; NULL: it may. */
+/* Returns why the rung cannot answer this loss, whatever means there are; NULL: it can. */
 static const char *unsuited(enum rung rung, const struct ladder_incident *incident)
 {
     enum loss_cause cause = incident->cause;
@@ -60,7 +60,7 @@ static const char *unsuited(enum rung rung, const struct ladder_incident *incide
     }
 }
 
-/* Within the budget one more is allowed? */
+/* Whether one use more would exceed the budget. */
 static bool is_spent(const struct ladder_budget *budget, uint32_t used)
 {
     return budget->given && used >= budget->count;
@@ -77,8 +77,8 @@ static bool say_spent(char *why, size_t size, const char *whose, const struct la
     return true;
 }
 
-/* One of the two budgets that an answer takes from is used up. What falls is an incident that has been
- * counted already. */
+/* Whether the answer exceeds the budget of its rung or of its cause. An incident that falls to the next
+ * rung has been counted already. */
 static bool is_over_budget(const struct ladder *ladder, const struct ladder_settings *settings,
                            const struct ladder_incident *incident, enum rung rung, char *why, size_t size)
 {
@@ -94,7 +94,7 @@ static bool is_over_budget(const struct ladder *ladder, const struct ladder_sett
                      ladder_caused(ladder, incident->cause, cause->window_ns, incident->now_ns));
 }
 
-/* Why the rung is passed over; false: it is the one. */
+/* Returns why the rung is passed over; false: it is the answer. */
 static bool is_passed(const struct ladder *ladder, const struct ladder_settings *settings,
                       const struct ladder_means *means, const struct ladder_incident *incident,
                       enum rung rung, char *why, size_t size)

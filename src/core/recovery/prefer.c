@@ -1,4 +1,4 @@
-/* prefer.c - of two places for a rank that moves. */
+/* prefer.c - the comparison of two places for a rank that moves. */
 #include "core/recovery/ladder.h"
 
 int ladder_place_compare(const struct ladder_place *a, const struct ladder_place *b)

@@ -6,7 +6,8 @@
  *   budgets   = (rung | cause) "=" count "/" duration *("," ...)
  *   attempts  = decimal
  *   backoff   = "off" | duration "/" duration
- * White space around words does not matter; nothing may be named twice; an empty text is an error. */
+ * White space around words is ignored; no name may occur twice; an empty text is an error.
+ */
 #include "core/recovery/ladder.h"
 
 #define HOUR_NS (INT64_C(3600) * NS_PER_SECOND)
@@ -63,7 +64,7 @@ void ladder_defaults(struct ladder_settings *ret)
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-/* 0: no such name. */
+/* Returns 0 if the name is unknown. */
 static int find_name(struct str text, const char *const *names, int count)
 {
     for (int i = 1; i < count; i++)
@@ -72,10 +73,10 @@ static int find_name(struct str text, const char *const *names, int count)
     return 0;
 }
 
-/* A word of ours can be long: its head is enough to find it. */
+/* The word may be long: its beginning is enough to find it. */
 #define SHOWN(text) STR_ARG(str_head_utf8(text, 64))
 
-/* The next of several words; false: there is none left. */
+/* Returns the next of several words; false: none is left. */
 static bool next_word(struct str *text, bool *more, struct str *ret)
 {
     struct str tail = {0};
@@ -255,7 +256,7 @@ bool ladder_take(struct ladder_settings *settings, enum ladder_word word, struct
 
 /* --- MindCluster's ---------------------------------------------------------------------------- */
 
-/* Their strategies by our rungs; "exit" is what follows when none helps. */
+/* MindCluster's strategies by our rungs; "exit" follows when none helps. */
 static const char *const strategies[RUNGS] = {
     [RUNG_RETRY] = "retry",
     [RUNG_RESTART_PROCESS] = "recover-in-place",
@@ -291,7 +292,7 @@ void ladder_take_theirs(struct ladder_settings *settings, const struct str texts
         settings->given = str_is(pods, "on");
         for (int rung = RUNG_RETRY; rung < RUNG_REQUEUE; rung++)
             settings->allowed[rung] = false;
-        settings->allowed[RUNG_REPLACE_MACHINE] = settings->given; /* "pod level": the bad Pod anew */
+        settings->allowed[RUNG_REPLACE_MACHINE] = settings->given; /* "pod level": replaces the bad Pod */
     }
     if (texts[WORD_RETRY_TIMES].data && str_to_i64(texts[WORD_RETRY_TIMES], 0, INT32_MAX, &retries))
         settings->causes[LOSS_EXIT] = (struct ladder_budget){
