@@ -11,8 +11,8 @@ static const char *const state_names[REPAIR_STATES] = {
     [REPAIR_WAITING] = "Waiting", [REPAIR_RESETTING] = "Resetting",   [REPAIR_RETURNING] = "Returning",
     [REPAIR_PAUSED] = "Paused",   [REPAIR_QUALIFYING] = "Qualifying", [REPAIR_TICKETED] = "Ticketed",
     [REPAIR_CLOSED] = "Closed"};
-/* A person may end it in any state, and a machine may leave the cluster. A ticket may end in another ticket:
- * what a person asked for is no hook. */
+/* A person may end a repair in any state, and a machine may leave the cluster. A ticket may lead to
+ * another ticket, if a person asks for an action without a hook. */
 #define ENDS  (LIFECYCLE_TO(REPAIR_QUALIFYING) | LIFECYCLE_TO(REPAIR_TICKETED) | LIFECYCLE_TO(REPAIR_CLOSED))
 #define TRIES (LIFECYCLE_TO(REPAIR_RESETTING) | LIFECYCLE_TO(REPAIR_PAUSED))
 static const uint32_t state_next[REPAIR_STATES] = {
@@ -52,7 +52,7 @@ void repairs_free(struct repairs *repairs)
     mem_free(repairs);
 }
 
-/* Where the uid stands, or would stand. */
+/* Returns the index of the uid, or where it would be inserted. */
 static size_t place_of(const struct repairs *repairs, obj_id uid)
 {
     return sorted_place(repairs->all.len, i, repairs->all.items[i]->uid, uid);
@@ -233,7 +233,7 @@ static void check_repair(const struct repairs *repairs, const struct repair *rep
     CHECK(runs == (repair->errand != 0 || repair->state == REPAIR_RETURNING));
 }
 
-/* A machine that a repair has is out, and idle from the first attempt on. */
+/* Checks that a machine under repair is out of service, and idle from the first attempt on. */
 static void check_machine(const struct repairs *repairs, const struct machine *machine)
 {
     const struct repair *repair = book_open(repairs, machine->name);

@@ -1,4 +1,4 @@
-/* choose.c - which action is next. */
+/* choose.c - the choice of the next action. */
 #include "core/repair/internal.h"
 
 #include <stdio.h>
@@ -43,8 +43,8 @@ static bool share_code(const struct repair *a, const struct repair *b)
     return false;
 }
 
-/* How often it was done to this machine for one of these codes lately: by this hook, or, if it reboots, by
- * any that does. */
+/* Counts recent uses of the hook on this machine for one of these codes; for a hook that reboots, of any
+ * hook that reboots. */
 static int64_t times_done(const struct step *step, const struct repair *repair,
                           const struct repair_hook *hook)
 {
@@ -80,7 +80,7 @@ static struct choice question(struct str code)
     return choice;
 }
 
-/* The hardest that the faults ask for, from `rank` on. */
+/* Returns the hardest action that the faults ask for, from `rank` on. */
 static struct choice by_faults(const struct step *step, struct fault **faults, size_t count, int rank)
 {
     const struct repair_settings *settings = &step->cluster->repair;

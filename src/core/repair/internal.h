@@ -1,8 +1,8 @@
 /* internal.h - repairs and maintenance, for the files of this folder only.
  *
  *   book.c         repairs and their indexes; snapshots
- *   repair.c       the way of one repair
- *   choose.c       which action is next
+ *   repair.c       the course of one repair
+ *   choose.c       the choice of the next action
  *   ticket.c       Repairs of the API: what people wrote, what is shown
  *   maintenance.c  windows
  *   keep.c         machine.kept, from all of the above
@@ -17,7 +17,7 @@
 struct maintenance {
     obj_id uid;
     enum maintenance_phase phase;
-    /* Of its object, read anew when that or the cluster changes. */
+    /* Read from its object, again after a change of it or of the cluster. */
     int64_t start_ns, end_ns, notice_ns;
     struct str hook; /* empty: none; owned */
     bool qualify;
@@ -28,93 +28,96 @@ struct maintenance {
 
 struct repairs {
     VEC(struct repair *) all;          /* by uid */
-    struct str_map open;               /* machine -> the open one */
+    struct str_map open;               /* machine -> its open repair */
     VEC(struct maintenance *) windows; /* by uid */
-    VEC(machine_id) watched;           /* out by their faults, and not being repaired; ascending */
+    VEC(machine_id)
+    watched; /* machines out of service by their faults and not under repair;
+                                        * ascending */
     struct repair_totals totals;
-    /* What all was derived from. */
+    /* The versions from which all was derived. */
     uint64_t object_version, window_version, closings;
     int64_t due_ns; /* the next timer; INT64_MAX: none */
-    bool stirred;   /* something happened that may concern any of them */
-    bool sent;      /* errands were begun: some may have ended at once */
-    bool changed;   /* machines may be kept otherwise than they are */
+    bool stirred;   /* an event may concern any repair */
+    bool sent;      /* errands were begun, some of which may have ended at once */
+    bool changed;   /* machine.kept may have to change */
 };
 
 /* --- book.c --------------------------------------------------------------------------------------------- */
 
-/* A new one, WAITING. The machine's name is copied. */
+/* Adds a new repair, WAITING. The machine's name is copied. */
 struct repair *book_new(struct repairs *repairs, obj_id uid, struct str machine);
 void book_drop(struct repairs *repairs, struct repair *repair);
 struct repair *book_open(const struct repairs *repairs, struct str machine); /* NULL: none */
 void book_shut(struct repairs *repairs,
-               struct repair *repair); /* it is not the machine's open one any more */
+               struct repair *repair); /* it is no longer the machine's open repair */
 void book_watch(struct repairs *repairs, machine_id machine);
-/* Keeps an attempt or a change, whose texts live in repair->text; the oldest makes room. */
+/* Adds an attempt or a change, whose texts live in repair->text; the oldest makes room. */
 struct repair_attempt *book_attempt(struct repair *repair, const struct repair_attempt *attempt);
 void book_change(struct repair *repair, const struct repair_change *change);
 
 /* --- choose.c ------------------------------------------------------------------------------------------- */
 
-/* The place of the action among the hooks, -1: it is none. */
+/* Returns the action's index among the hooks, -1: it has none. */
 int hook_rank(const struct repair_settings *settings, struct str action);
 struct choice {
-    int rank;  /* of the hook to try; -1: */
-    bool test; /* nothing is to be done but a test; else a ticket: */
+    int rank;  /* index of the hook to try; -1: none */
+    bool test; /* rank -1: only a test is needed; false: a ticket, because of: */
     char why[200];
 };
-/* What is next, not milder than `least` (-1: any). */
+/* Returns the next action, not milder than `least` (-1: any). */
 struct choice choose_action(const struct step *step, const struct repair *repair, int least);
-/* Would a hook of this rank clear it? */
+/* Whether a hook of this rank would clear the fault. */
 bool hook_clears(const struct repair_settings *settings, int rank, const struct fault *fault);
-/* Codes of the faults that keep the machine out are remembered; how many there are. */
+/* Remembers the codes of the faults that keep the machine out of service; returns their number. */
 size_t take_codes(const struct step *step, struct repair *repair);
 
 /* --- repair.c ------------------------------------------------------------------------------------------- */
 
 struct repair_wish {
     enum repair_origin origin;
-    struct str action; /* that one and no other; empty: by faults */
+    struct str action; /* the only action to try; empty: as the faults ask */
     bool now, test_only, untested;
 };
-/* Begins to repair a machine that has no open repair; `uid`: of its object. */
+/* Begins the repair of a machine without an open repair; `uid`: of its Repair object. */
 struct repair *repair_begin(struct step *step, obj_id uid, const struct machine *machine,
                             const struct repair_wish *wish);
-void repair_gone(struct step *step, struct repair *repair); /* its machine left the cluster */
-/* A person says that it is done. */
+void repair_gone(struct step *step, struct repair *repair); /* called when its machine left the cluster */
+/* A person reports the repair as done. */
 void repair_done(struct step *step, struct repair *repair);
-/* Of a ticket: this action is to be tried. */
+/* Tries this action for a ticket. */
 void repair_ask(struct step *step, struct repair *repair, struct str action);
 void repair_close(struct step *step, struct repair *repair, const char *why, bool returned);
-/* On, as far as possible now. */
+/* Moves the repair on as far as possible now. */
 void repair_advance(struct step *step, struct repair *repair);
 int64_t repair_due(const struct step *step, const struct repair *repair); /* INT64_MAX: nothing */
-bool repair_can_begin(const struct machine *machine);                     /* it is out and idle */
+/* The machine is out of service and idle. */
+bool repair_can_begin(const struct machine *machine);
 
 /* --- ticket.c ------------------------------------------------------------------------------------------- */
 
-/* A Repair of our own; NULL: there are as many as may be. */
+/* Creates a Repair object of our own; NULL: the limit is reached. */
 struct repair *ticket_open(struct step *step, const struct machine *machine, const struct repair_wish *wish,
                            struct str reason);
-/* The status follows the record. */
+/* Updates the object's status from the record. */
 void ticket_show(struct step *step, const struct repair *repair);
-/* What people wrote since the last time. */
+/* Takes in what people wrote since the last call. */
 void tickets_sync(struct step *step);
-const struct object *repair_object(const struct step *step, obj_id uid); /* NULL: it is gone */
+const struct object *repair_object(const struct step *step, obj_id uid); /* NULL: the object is gone */
 struct doc *doc_time(struct arena *arena, int64_t at_ns);
 
 /* --- maintenance.c -------------------------------------------------------------------------------------- */
 
-void windows_sync(struct step *step); /* objects or machines are others than before */
-void window_read(const struct step *step, struct maintenance *window); /* what its object says */
+void windows_sync(struct step *step); /* called after a change of objects or machines */
+void window_read(const struct step *step, struct maintenance *window); /* reads its object */
 void windows_advance(struct step *step);
 int64_t windows_due(const struct repairs *repairs, int64_t now_ns);
 void windows_free(struct repairs *repairs);
-/* The first that keeps the machine; NULL: none. */
+/* Returns the first window that keeps the machine; NULL: none. */
 const struct maintenance *window_of(const struct repairs *repairs, machine_id machine);
 
 /* --- keep.c --------------------------------------------------------------------------------------------- */
 
-/* Sets machine.kept of all; true: some are others than before, and health/ was told. */
+/* Sets machine.kept of all machines; true: some changed, and health/ was told. */
 bool keep_machines(struct step *step);
 
 #endif

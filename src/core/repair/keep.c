@@ -1,4 +1,4 @@
-/* keep.c - one look at everything, and what it makes of machines. */
+/* keep.c - derives from all repairs and windows how each machine is kept (machine.kept). */
 #include "core/repair/internal.h"
 
 /* --- machine.kept --------------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ bool keep_machines(struct step *step)
             continue;
         machine->kept = kept[i];
         health_kept(step, machine);
-        book_watch(step->repairs, machine->id); /* what it was kept from may be possible now */
+        book_watch(step->repairs, machine->id); /* an action that was prevented may be possible now */
         any = true;
     }
     mem_free(kept);
@@ -94,13 +94,13 @@ void repairs_machine_moved(struct step *step)
     step->repairs->stirred |= step->repairs->open.len > 0;
 }
 
-/* Out by its faults without a repair, or a repair waits for it. In a window people are at work: with its end
- * the machine is kept otherwise, and looked at again. */
+/* Whether the machine is out by its faults without a repair, or a repair waits for it. During a window
+ * people work on it: when the window ends, machine.kept changes and the machine is checked again. */
 static bool is_awaited(const struct step *step, const struct machine *machine)
 {
     const struct repair *repair = book_open(step->repairs, machine->name);
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
-    if (repair && repair->state == REPAIR_TICKETED) /* an open question, overtaken by a fault that is known */
+    if (repair && repair->state == REPAIR_TICKETED) /* a question that a known fault has overtaken */
         return repair->asks && machine->isolation == ISOLATION_QUARANTINED;
     if (repair)
         return repair->state == REPAIR_WAITING;
@@ -122,7 +122,7 @@ static void look_at(struct step *step, const struct machine *machine)
     if (!repair)
         return;
     repair_advance(step, repair);
-    step->repairs->changed = true; /* should it wait for the agent now, then not for ever */
+    step->repairs->changed = true; /* the wait for its agent now has a limit */
 }
 
 static void look_at_watched(struct step *step)
@@ -134,14 +134,14 @@ static void look_at_watched(struct step *step)
         look_at(step, &step->cluster->machines[machine]);
         if (is_awaited(step, &step->cluster->machines[machine]))
             repairs->watched.items[kept++] = machine;
-        CHECK(repairs->watched.len == count); /* nobody else is watched for it */
+        CHECK(repairs->watched.len == count); /* no other machine is watched because of it */
     }
     repairs->watched.len = kept;
 }
 
 /* --- one look ------------------------------------------------------------------------------------------- */
 
-/* Beyond what is kept of ended ones, the oldest go. */
+/* Forgets the oldest ended repairs beyond the number that is kept. */
 static void forget_old(struct step *step)
 {
     struct repairs *repairs = step->repairs;

@@ -1,4 +1,4 @@
-/* maintenance.c - planned windows: which machines, when, and what happens at the edges. */
+/* maintenance.c - planned windows: their machines, their times, and the actions at begin and end. */
 #include "core/repair/internal.h"
 
 const char *const maintenance_phase_names[MAINTENANCE_PHASES] = {"Pending", "Draining", "Active", "Done"};
@@ -153,7 +153,7 @@ static void show(struct step *step, const struct maintenance *window)
         object_set_status(step, object, status);
 }
 
-/* One for each of its machines that is not being repaired already. */
+/* Begins a repair of each of the window's machines that is not under repair already. */
 static void begin_repairs(struct step *step, const struct maintenance *window, struct str hook)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -174,7 +174,8 @@ static void enter(struct step *step, struct maintenance *window, enum maintenanc
     static const char *const reasons[MAINTENANCE_PHASES] = {"MaintenancePending", "MaintenanceNotice",
                                                             "MaintenanceStarted", "MaintenanceEnded"};
     const struct object *object = object_find_uid(step->objects, window->uid);
-    bool late = phase == MAINTENANCE_DONE && window->phase == MAINTENANCE_PENDING; /* of a window long past */
+    /* The window is long past. */
+    bool late = phase == MAINTENANCE_DONE && window->phase == MAINTENANCE_PENDING;
     window->phase = phase;
     step->repairs->changed = true;
     if (window->holds)

@@ -1,11 +1,11 @@
-/* repair.c - the way of one repair. */
+/* repair.c - the course of one repair. */
 #include "core/repair/internal.h"
 
 #include "base/json.h"
 #include "core/lemon/lemon.h"
 
 #define TEST_ACTION STR("qualify")
-enum { BACKOFF_DOUBLINGS_MAX = 10, TEST_RETRIES = 1 }; /* of tests of which nothing was heard */
+enum { BACKOFF_DOUBLINGS_MAX = 10, TEST_RETRIES = 1 }; /* of tests that ended without a result */
 
 static const struct repair_settings *settings_of(const struct step *step)
 {
@@ -15,7 +15,7 @@ static const struct repair_settings *settings_of(const struct step *step)
 static struct machine *machine_of(const struct step *step, const struct repair *repair)
 {
     struct machine *machine = cluster_find(step->cluster, repair->machine);
-    CHECK(machine); /* repairs_cluster closes those of machines that have gone */
+    CHECK(machine); /* repairs_cluster closes repairs of removed machines */
     return machine;
 }
 
@@ -30,7 +30,7 @@ static struct repair_attempt *last_attempt(struct repair *repair)
     return repair->attempt_count ? &repair->attempts[repair->attempt_count - 1] : NULL;
 }
 
-/* The machine that runs the hook; NULL: the cluster has it no more. */
+/* Returns the machine that runs the hook; NULL: it has left the cluster. */
 static const struct machine *runner_of(const struct step *step, const struct repair *repair)
 {
     const struct repair_hook *hook = hook_of(step, repair);
@@ -81,7 +81,8 @@ static void note(struct step *step, const struct repair *repair, bool warning, c
         step_note_late(step, warning, reason, ref_object(object), STR_FORMAT, STR_ARG(buf_str(&text)));
 }
 
-/* Nothing was done yet, and all that keeps the machine out are codes that no table knows. */
+/* Whether the ticket is a question: no action was tried, and the machine is kept out only by codes unknown
+ * to the fault table. */
 static bool is_question(const struct step *step, const struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
@@ -99,7 +100,7 @@ static void make_ticket(struct step *step, struct repair *repair, const char *wh
     repair->asks = is_question(step, repair);
     step->repairs->totals.tickets++;
     bool known = repair->code_count == 1 && str_is(repair->codes[0], LEMON_FAULT);
-    if (!known && !repair->asks) /* neither that it is a lemon nor a question is news about the machine */
+    if (!known && !repair->asks) /* a lemon, or a question, says nothing new about the machine */
         lemon_count(step, machine_of(step, repair), LEMON_TICKET);
     move(step, repair, REPAIR_TICKETED, "%s", why);
     note(step, repair, true, "RepairTicket", "a person is needed: %s", why);
@@ -117,7 +118,7 @@ void repair_close(struct step *step, struct repair *repair, const char *why, boo
     move(step, repair, REPAIR_CLOSED, "%s", why);
     if (!machine)
         return;
-    book_watch(step->repairs, machine->id); /* should it be out for its faults yet */
+    book_watch(step->repairs, machine->id); /* in case its faults still keep it out */
     note(step, repair, false, returned ? "MachineReturned" : "RepairClosed", "%s", why);
 }
 
@@ -241,7 +242,7 @@ static void try_action(struct step *step, struct repair *repair, int rank)
         pause(step, repair, 0, "the machine's agent is not there");
 }
 
-/* By what the faults ask for, not milder than `least`. */
+/* Chooses the action that the faults ask for, not milder than `least`. */
 static void choose(struct step *step, struct repair *repair, int least)
 {
     take_codes(step, repair);
@@ -256,7 +257,7 @@ static void choose(struct step *step, struct repair *repair, int least)
         make_ticket(step, repair, choice.why);
 }
 
-/* What was done did not help. */
+/* Called when an action did not help: tries again, or a harder one. */
 static void escalate(struct step *step, struct repair *repair, const char *why)
 {
     int rank = hook_rank(settings_of(step), repair->action);
@@ -266,7 +267,7 @@ static void escalate(struct step *step, struct repair *repair, const char *why)
         choose(step, repair, rank + 1);
 }
 
-/* Tested, or trusted: what stands now is a fault again. */
+/* Called when the machine is tested, or trusted: faults that stand now count anew. */
 static void judge_return(struct step *step, struct repair *repair, const char *why)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -295,7 +296,7 @@ static void begin_return(struct step *step, struct repair *repair)
         judge_return(step, repair, "back without a test");
 }
 
-/* The hook has done it: what it can clear is over, until probes say otherwise. */
+/* Called when the hook succeeded: closes the faults that it can clear, until probes report them again. */
 static void cured(struct step *step, struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
@@ -308,7 +309,8 @@ static void cured(struct step *step, struct repair *repair)
     begin_return(step, repair);
 }
 
-/* Faults that a repair closed may come back with the test, so only those that it never closed are over. */
+/* Whether the open faults are gone. A fault that a repair closed may come back with the test, so only
+ * faults that it never closed count. */
 static bool has_healed(const struct step *step, const struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
@@ -318,7 +320,7 @@ static bool has_healed(const struct step *step, const struct repair *repair)
     return !closed && health_blocking(step->health, repair->machine, faults) == 0;
 }
 
-/* Its faults have gone without us: what was not touched need not be tested. */
+/* Called when its faults have ended by themselves: an untouched machine need not be tested. */
 static void heal(struct step *step, struct repair *repair)
 {
     bool touched = false;
@@ -338,7 +340,7 @@ void repair_done(struct step *step, struct repair *repair)
     stop_attempt(step, repair, REPAIR_STOPPED, "");
     for (size_t i = 0; i < count; i++)
         health_clear(step, faults[i]);
-    repair->action = STR(""); /* what fails from here on is a ticket */
+    repair->action = STR(""); /* a failure from here on leads to a ticket */
     repair->asked = false;
     if (repair_can_begin(machine_of(step, repair)))
         begin_return(step, repair);
@@ -486,7 +488,7 @@ struct repair *repair_begin(struct step *step, obj_id uid, const struct machine 
     return repair;
 }
 
-/* Who must be there for what is next. */
+/* Returns the machine that the next action needs. */
 static const struct machine *needed(const struct step *step, const struct repair *repair)
 {
     const struct machine *runner = repair->testing ? NULL : runner_of(step, repair);

@@ -1,38 +1,42 @@
-/* repair.h - how a machine that its faults, a person or planned maintenance took out of service comes back.
+/* repair.h - the return of a machine that its faults, a person or planned maintenance took out of service.
  *
  *   WAITING      until the machine is idle, or its agent is there
- *   RESETTING    a hook runs: an operator's script on the machine, or on the one that the hook names
+ *   RESETTING    a hook runs: an operator's script on the machine, or on another one that the hook names
  *   RETURNING    the hook takes the machine down: it is expected to come back
  *   PAUSED       until the next try
- *   QUALIFYING   what the repair should have cleared is closed, probes say again what stands, the machine is
- *                tested
- *   TICKETED     a person must do something
+ *   QUALIFYING   faults that the repair should have cleared are closed, probes repeat those that stand, and
+ *                the machine is tested
+ *   TICKETED     a person must act
  *   CLOSED       history
  *
- * A repair begins when a machine that is out is idle and a fault of LEVEL_PRE_SEPARATE or more is open. The
- * action is the hardest that these faults ask for, in the order of the cluster file's hooks (spec.repair).
- * Where every such fault has a code that the fault table does not know, the ticket is a question: the machine
- * stays DRAINING until a person answers it, or a fault of a known code takes it out of service.
- * What is no hook (inspect, nothing at all), a fault that is LEVEL_MANUALLY_SEPARATE, a hook that the machine
- * does not have, a code that comes back after so many reboots, and the end of the hooks are a ticket at once,
- * so that no machine is out without somebody being told. A hook that fails or is not heard of is tried again,
- * then the next harder one is. When it succeeds, the open faults that it can clear are closed; what stands
- * after the test is a fault again, and the next harder action's turn.
- * A ticket of a machine on which nothing has been done closes with the last of its faults; when something was
- * done, the machine is tested first. A ticket that is there because a test failed closes only by a person,
- * who says so (spec.done, or deletes it): faults are closed, the machine is tested and comes back.
+ * A repair begins when a machine that is out is idle and a fault of LEVEL_PRE_SEPARATE or more is open.
+ * The action is the hardest that these faults ask for, in the order of the cluster file's hooks
+ * (spec.repair). Where every such fault has a code that the fault table does not know, the ticket is a
+ * question: the machine stays DRAINING until a person answers it, or a fault of a known code takes it out
+ * of service.
  *
- * A repair is an object of the API (Repair, object/object.h) that people may write, too, and the record here;
- * the object's status is made from the record. One repair of a machine is open at a time. Of ended ones the
- * newest are kept: they are what "the same code after two reboots" is counted by.
+ * A ticket is opened at once, so that no machine is out without a person being told, for: an action
+ * without a hook (inspect, or none), a fault that is LEVEL_MANUALLY_SEPARATE, a hook that the machine does
+ * not have, a code that comes back after so many reboots, and the end of the hooks. A hook that fails, or
+ * ends without a report, is tried again; then the next harder one follows. When a hook succeeds, the open
+ * faults that it can clear are closed; a fault that stands after the test counts anew, and leads to the
+ * next harder action.
  *
- * Maintenance (maintenance.c): machines that a Maintenance names or selects take no new work from its notice
- * on, no work at all in its window; hooks and tests are repairs as above. Windows may overlap: a machine
- * comes back with the end of the last. One whose spec.controller is a duration is the controller's own: it
- * takes no machine, and orders a hold of the leases for so long from its creation on (lease_hold.h).
+ * A ticket of a machine on which no action was tried closes with the last of its faults; after an action
+ * the machine is tested first. A ticket for a failed test is closed only by a person (spec.done, or by
+ * deleting it): faults are closed, the machine is tested and comes back.
  *
- * What all this makes of a machine is machine.kept (model.h), derived from here; health/ joins it with what
- * faults ask for. One owner thread (core.h). Above health/, errand/ and object/; knows no jobs.
+ * A repair is an object of the API (Repair, object/object.h) that people may write too, and the record
+ * here; the object's status is made from the record. One repair of a machine is open at a time. The newest
+ * ended ones are kept, to count "the same code after two reboots".
+ *
+ * Maintenance (maintenance.c): machines that a Maintenance names or selects take no new work from its
+ * notice on, no work at all in its window; hooks and tests are repairs as above. Windows may overlap: a
+ * machine comes back with the end of the last. One whose spec.controller is a duration is the controller's
+ * own: it takes no machine, and holds the leases for that long from its creation on (lease_hold.h).
+ *
+ * The result for a machine is machine.kept (model.h), derived here; health/ joins it with the isolation
+ * that faults ask for. One owner thread (core.h). Above health/, errand/ and object/; knows no jobs.
  */
 #ifndef PHX_CORE_REPAIR_REPAIR_H
 #define PHX_CORE_REPAIR_REPAIR_H
@@ -59,14 +63,14 @@ extern const struct lifecycle repair_lifecycle;
 enum repair_origin { REPAIR_BY_FAULT, REPAIR_BY_PERSON, REPAIR_BY_MAINTENANCE, REPAIR_ORIGINS };
 extern const char *const repair_origin_names[REPAIR_ORIGINS];
 
-/* How an attempt ended. */
+/* The end of an attempt. */
 enum repair_outcome {
     REPAIR_RUNS,
     REPAIR_OK,
     REPAIR_FAILED,
     REPAIR_TIMED_OUT,
     REPAIR_LOST,    /* nobody knows */
-    REPAIR_MISSING, /* the machine has no such hook */
+    REPAIR_MISSING, /* the machine does not have the hook */
     REPAIR_STOPPED, /* by a person */
     REPAIR_OUTCOMES
 };
@@ -80,11 +84,11 @@ enum {
 };
 
 struct repair_attempt {
-    struct str action; /* owned by the repair, as all its texts; a test's is "qualify" */
+    struct str action; /* owned by the repair, as are all its texts; of a test "qualify" */
     bool test, reboots;
     enum repair_outcome outcome;
     int32_t exit_code;
-    int64_t began_ns, ended_ns; /* ended_ns 0: it runs */
+    int64_t began_ns, ended_ns; /* ended_ns 0: it is running */
     struct str output;
 };
 struct repair_change {
@@ -97,19 +101,19 @@ struct repair {
     struct str machine;
     enum repair_state state;
     enum repair_origin origin;
-    bool now;          /* a person's: what runs on the machine is evicted */
-    bool asked;        /* `action` is the one that was asked for: no other is tried */
-    bool tested;       /* test it before it comes back, if the cluster file does not say otherwise */
-    bool testing;      /* the test is what runs, or is waited for, not the hook */
+    bool now;          /* a person's request: tasks on the machine are evicted */
+    bool asked;        /* `action` was requested: no other is tried */
+    bool tested;       /* tested before it comes back, unless the cluster file says otherwise */
+    bool testing;      /* a test, and not a hook, is running or awaited */
     bool heals;        /* TICKETED: the ticket closes with the last fault */
-    bool asks;         /* TICKETED: about codes that no table knows; the machine only drains meanwhile */
-    struct str action; /* hook; empty: none yet, or none at all */
-    uint32_t tries;    /* of it, or of the test */
-    uint32_t tag;      /* grows with each errand */
-    int64_t heard;     /* generation of its object that was acted upon */
+    bool asks;         /* TICKETED: a question about unknown codes; meanwhile the machine only drains */
+    struct str action; /* the hook; empty: none yet, or none at all */
+    uint32_t tries;    /* of the action, or of the test */
+    uint32_t tag;      /* incremented for each errand */
+    int64_t heard;     /* generation of its object that was processed */
     obj_id errand;     /* 0: none runs */
-    int64_t due_ns;    /* PAUSED, RETURNING: until then; 0: no */
-    int64_t opened_ns, changed_ns, closed_ns; /* closed_ns 0: it is open */
+    int64_t due_ns;    /* PAUSED, RETURNING: end of that; 0: none */
+    int64_t opened_ns, changed_ns, closed_ns; /* closed_ns 0: open */
     int64_t watch_ns; /* CLOSED: the machine counts as RETURNED until this stamp; 0: no */
     struct str codes[REPAIR_CODES_MAX];
     size_t code_count;
@@ -122,20 +126,20 @@ struct repair {
 
 enum maintenance_phase {
     MAINTENANCE_PENDING,
-    MAINTENANCE_DRAINING, /* within its notice: no new work */
+    MAINTENANCE_DRAINING, /* during its notice: no new work */
     MAINTENANCE_ACTIVE,
     MAINTENANCE_DONE,
     MAINTENANCE_PHASES
 };
 extern const char *const maintenance_phase_names[MAINTENANCE_PHASES];
 
-/* Of all repairs since the log began. */
+/* Totals over all repairs since the log began. */
 struct repair_totals {
     uint64_t opened, tickets, returned;
-    uint64_t attempts[REPAIR_OUTCOMES]; /* that ended, by outcome; tests among them */
+    uint64_t attempts[REPAIR_OUTCOMES]; /* ended ones by outcome, including tests */
 };
 
-struct repairs; /* one a core; in struct step as `repairs` */
+struct repairs; /* one for each core; `repairs` of struct step */
 
 struct repairs *repairs_new(void);
 void repairs_free(struct repairs *repairs); /* NULL is allowed */
@@ -147,20 +151,21 @@ const struct repair *repair_of_machine(const struct repairs *repairs, struct str
 size_t repairs_count(const struct repairs *repairs);
 const struct repair *repairs_at(const struct repairs *repairs, size_t index); /* by uid */
 const struct repair_totals *repairs_totals(const struct repairs *repairs);
-/* Why the machine is kept (machine.kept), for people: "repair m-1.abcde: reboot". False: it is not. */
+/* Appends why the machine is kept (machine.kept), for people: "repair m-1.abcde: reboot". False: it is not
+ * kept. */
 bool repair_describe(const struct repairs *repairs, const struct machine *machine, struct buf *out);
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
-/* Faults took it out of service: it is looked at when it is idle. */
+/* Faults took the machine out of service: it is checked again when it is idle. */
 void repairs_watch(struct step *step, const struct machine *machine);
 void repairs_machine_moved(struct step *step); /* an agent came or went */
-/* Before errands_hello: a hook that takes the machine down must not begin again. */
+/* Called before errands_hello, so that a hook that takes the machine down does not begin again. */
 void repairs_hello(struct step *step, const struct machine *machine, const struct hello *hello);
 void repairs_errand_ended(struct step *step, const struct errand *errand, const struct errand_end *end);
-void repairs_cluster(struct step *step); /* machines and settings may be others */
-/* All that is due or possible now, when what faults ask for has been done; true: machines are kept otherwise
- * than before, faults have closed, errands have begun: all others must look again. */
+void repairs_cluster(struct step *step); /* called after a change of machines or settings */
+/* Does all that is due or possible now, after the orders of faults were carried out; true: machine.kept
+ * changed, faults have closed, or errands have begun, so other modules must act again. */
 bool repairs_act(struct step *step);
 /* Stamp at which the last hold of the leases ends that a Maintenance orders now; 0: none does. */
 int64_t repairs_hold_until(const struct repairs *repairs);
@@ -168,18 +173,18 @@ int64_t repairs_deadline(const struct repairs *repairs); /* stamp; INT64_MAX: no
 
 /* --- for snapshots -------------------------------------------------------------------------------------- */
 
-/* What a Maintenance has come to. */
+/* The saved state of a Maintenance. */
 struct maintenance_saved {
     obj_id uid;
     enum maintenance_phase phase;
 };
 size_t maintenance_count(const struct repairs *repairs);
 struct maintenance_saved maintenance_at(const struct repairs *repairs, size_t index); /* by uid */
-/* Copies. False: it does not fit. Objects and machines are there. */
+/* Restores from a snapshot; copies. Objects and machines are restored before. False: it does not fit. */
 bool repair_restore(struct step *step, const struct repair *saved);
 bool maintenance_restore(struct step *step, const struct maintenance_saved *saved);
 void repairs_restore_totals(struct repairs *repairs, const struct repair_totals *totals);
-/* Everything is there but what faults make of machines: sets machine.kept. */
+/* Called when all but the isolation by faults is restored: sets machine.kept. */
 void repairs_restored(struct step *step);
 void repairs_check(const struct repairs *repairs, const struct cluster *cluster); /* aborts through CHECK */
 

@@ -1,4 +1,4 @@
-/* ticket.c - Repairs of the API: what people wrote of them, what is shown. */
+/* ticket.c - Repairs of the API: what people wrote, what is shown. */
 #include "core/repair/internal.h"
 
 #include <inttypes.h>
@@ -96,7 +96,7 @@ void ticket_show(struct step *step, const struct repair *repair)
 
 /* --- our own -------------------------------------------------------------------------------------------- */
 
-/* "<machine>.<suffix>", with the log's position where that is taken or too long. */
+/* Makes the name "<machine>.<suffix>", with the log's position if that is taken or too long. */
 static struct str make_name(const struct step *step, struct arena *arena, const struct machine *machine)
 {
     char suffix[SUFFIX_TEXT_MAX];
@@ -142,7 +142,7 @@ static bool spec_flag(const struct object *object, const char *key, bool fallbac
     return doc_bool(doc_path(object->document, "spec", key, NULL), fallback);
 }
 
-/* One that cannot be begun is history at once, and says why. */
+/* Closes a repair that cannot begin, with the reason. */
 static void refuse(struct step *step, const struct object *object, const char *why)
 {
     struct repair *repair = book_new(step->repairs, object->uid, spec_text(object, "machine"));
@@ -196,7 +196,7 @@ static void listen(struct step *step, struct repair *repair, const struct object
         repair_ask(step, repair, action);
 }
 
-/* Its object was deleted: a person says that it is done. */
+/* Handles the deletion of a Repair object, by which a person reports it as done. */
 static void bereave(struct step *step, struct repair *repair)
 {
     struct repairs *repairs = step->repairs;
@@ -239,7 +239,7 @@ void tickets_sync(struct step *step)
         if (!repair_object(step, step->repairs->all.items[i]->uid))
             vec_push(&gone, step->repairs->all.items[i]);
     object_visit(step->objects, OBJECT_REPAIR, STR(""), sort_object, &sync);
-    /* By uid of objects, and names: the same order in every life. */
+    /* By uid of objects, and names, so that every replay has the same order. */
     for (size_t i = 0; i < gone.len; i++)
         bereave(step, gone.items[i]);
     for (size_t i = 0; i < sync.known.len; i++) {
