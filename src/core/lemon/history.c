@@ -2,7 +2,7 @@
 
 #include "core/step.h"
 
-/* Of a core's step the lemons need time and settings only. */
+/* The parts of a core's step that lemons need: time and settings. */
 struct lemon_history {
     struct cluster cluster;
     struct step step;

@@ -1,4 +1,4 @@
-/* history.h - failures of long ago, judged as lemon.h judges those that happen: for imported histories.
+/* history.h - judges imported failures of the past as lemon.h judges present ones.
  *
  *     struct lemon_history *history = lemon_history_new(&settings);
  *     lemon_history_at(history, start_ns);                  // in the order of time
@@ -16,11 +16,12 @@ struct lemon_history;
 
 struct lemon_history *lemon_history_new(const struct lemon_settings *settings); /* copied */
 void lemon_history_free(struct lemon_history *history);                         /* NULL: nothing */
-/* Time goes on: what is older than the window is forgotten. Stamps never go back. */
+/* Moves time on and forgets entries older than the window. Stamps never go back. */
 void lemon_history_at(struct lemon_history *history, int64_t now_ns);
-/* It took the machine out of service, and a gang on several machines failed. */
+/* Counts a failure that took the machine out of service and failed a gang on several machines. */
 void lemon_history_failed(struct lemon_history *history, struct str machine);
-/* The next machine that has become a lemon since the last call; its name lives until the next change. */
+/* Returns the next machine that has become a lemon since the last call; its name lives until the next
+ * change. */
 bool lemon_history_next(struct lemon_history *history, struct str *ret_machine);
 const struct lemon_store *lemon_history_store(const struct lemon_history *history);
 

@@ -3,15 +3,15 @@
 #include "base/map.h"
 #include "core/step.h"
 
-/* Days of one record: a tick that forgets may come a little after its time. */
+/* Days of one record: a tick that forgets may come a little late. */
 enum { ENTRY_DAYS_MAX = 2 * LEMON_WINDOW_DAYS_MAX };
 
 struct lemon_store {
-    VEC(struct lemon *) all; /* as they were first counted */
+    VEC(struct lemon *) all; /* in order of their first count */
     struct str_map by_machine;
-    VEC(struct lemon *) stirred; /* to be judged before the step ends */
+    VEC(struct lemon *) stirred; /* judged before the step ends */
     int64_t oldest_day;          /* of all entries; INT64_MAX: there are none */
-    bool emptied;                /* some have no entries any more */
+    bool emptied;                /* some records have no entries any more */
     bool (*excused)(const struct step *step, const struct machine *machine); /* NULL: nothing is */
 };
 
@@ -124,7 +124,7 @@ void lemon_count(struct step *step, const struct machine *machine, enum lemon_co
     lemon->changed_seq = step->seq;
     store->oldest_day = day < store->oldest_day ? day : store->oldest_day;
     if (counter == LEMON_SINGLE_NODE_RUN)
-        return; /* it speaks for the machine */
+        return; /* a run speaks for the machine */
     lemon->grew = true;
     stir(store, lemon);
 }
@@ -146,7 +146,7 @@ static void forget(struct lemon_store *store, struct lemon *lemon, int64_t befor
     stir(store, lemon);
 }
 
-/* Those of whom nothing is left go when they were judged. */
+/* Forgets old entries. Records without entries are removed after they were judged. */
 void lemon_tick(struct step *step)
 {
     struct lemon_store *store = step->lemons;
@@ -234,7 +234,7 @@ void lemon_describe(const struct lemon *lemon, const struct lemon_settings *sett
                        (long long)lemon_value(lemon, (enum lemon_signal)s));
 }
 
-/* Those of whom nothing is left. */
+/* Removes records without entries. */
 static void sweep(struct lemon_store *store)
 {
     size_t kept = 0;

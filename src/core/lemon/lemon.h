@@ -1,4 +1,4 @@
-/* lemon.h - machines that fail again and again: what is counted of each, and when it is called a lemon.
+/* lemon.h - machines that fail repeatedly: the counts of each, and when it is called a lemon.
  *
  * Seven signals over a window of at most 28 days (Meta, arXiv 2410.21680, "lemon nodes"):
  *
@@ -10,17 +10,17 @@
  *    single_node_node_fails         gangs on it alone that failed because of it
  *    single_node_node_failure_rate  of the gangs that were placed on it alone, in per cent
  *
- * A signal at or above its threshold (model.h's lemon_settings) makes the machine a lemon; the first one only
- * adds to the score, as it says nothing on its own (the same paper). The score is the sum over the signals of
- * value / threshold in per cent, each at most LEMON_SHARE_MAX: an order, not a probability.
+ * A signal at or above its threshold (model.h's lemon_settings) makes the machine a lemon; the first one
+ * only adds to the score, because it proves nothing on its own (the same paper). The score is the sum over
+ * the signals of value / threshold in per cent, each at most LEMON_SHARE_MAX: an order, not a probability.
  *
- * Only what speaks of the hardware counts: no faults of programs, nothing that was injected, no orderly stop
- * of an agent, no outage of the controller.
+ * Only evidence about the hardware counts: no faults of programs, no injected faults, no orderly stop of
+ * an agent, no outage of the controller.
  *
- * Who sees something says lemon_count() at any place of a step; core.c asks for what follows from it at the
- * step's end. Everything lies in buckets of a day of the log's time (UTC); a record goes with its last one.
- * Bounded: a record for each machine, LEMON_COUNTERS entries a day of the window in it. Machines are kept by
- * name: one that leaves the cluster file and comes back within the window has its history.
+ * Any module calls lemon_count() at any place of a step; core.c asks for the verdicts at the step's end.
+ * Counts are kept in buckets of a day of the log's time (UTC); a record is removed with its last bucket.
+ * Bounded: a record for each machine, with LEMON_COUNTERS entries for each day of the window. Machines are
+ * kept by name: one that leaves the cluster file and comes back within the window has its history.
  */
 #ifndef PHX_CORE_LEMON_LEMON_H
 #define PHX_CORE_LEMON_LEMON_H
@@ -31,15 +31,15 @@
 
 struct step;
 
-#define LEMON_FAULT  "lemon/repeated-failures" /* the fault of one that is taken out of service */
+#define LEMON_FAULT  "lemon/repeated-failures" /* the fault of a lemon that is taken out of service */
 #define LEMON_DAY_NS (INT64_C(24) * 3600 * NS_PER_SECOND)
 
 enum {
-    LEMON_SHARE_MAX = 300,       /* per cent, of one signal in the score */
+    LEMON_SHARE_MAX = 300,       /* per cent, largest share of one signal in the score */
     LEMON_RATE_FAILURES_MIN = 2, /* fewer failures have no rate */
 };
 
-/* What is counted. The first six are signals; the seventh makes a rate of the sixth. Part of snapshots. */
+/* The counters. The first six are signals; the seventh makes a rate of the sixth. Part of snapshots. */
 enum lemon_counter {
     LEMON_EXCLUSION,
     LEMON_XID,
@@ -52,7 +52,7 @@ enum lemon_counter {
 };
 _Static_assert((int)LEMON_COUNTERS == (int)LEMON_SIGNALS, "the last signal is the rate");
 
-/* As the paper writes it: "xid_cnt". */
+/* Returns the signal's name in the paper: "xid_cnt". */
 const char *lemon_signal_name(enum lemon_signal signal);
 
 struct lemon_entry {
@@ -63,57 +63,58 @@ struct lemon_entry {
 struct lemon {
     struct str machine; /* name; owned */
     uint32_t totals[LEMON_COUNTERS];
-    bool is_lemon;    /* as was said last */
-    int64_t since_ns; /* stamp of that; 0: never */
+    bool is_lemon;    /* as of the last verdict */
+    int64_t since_ns; /* stamp of its change; 0: never */
     uint64_t changed_seq;
 
     /* Private. */
     VEC(struct lemon_entry) entries; /* ascending by day, then counter */
-    bool stirred, grew;              /* to be judged; because something was counted */
+    bool stirred, grew;              /* has to be judged; because of a new count */
 };
 
-struct lemon_store; /* one a core; in struct step as `lemons` */
+struct lemon_store; /* one for each core; `lemons` of struct step */
 struct lemon_store *lemon_store_new(void);
 void lemon_store_free(struct lemon_store *store);
-/* What happens to the machine now says nothing about it: asked before each failure is counted. */
+/* Sets a function that is asked before each failure is counted: true: events on the machine say nothing
+ * about it now. */
 void lemon_store_excuse(struct lemon_store *store,
                         bool (*excused)(const struct step *step, const struct machine *machine));
 
-/* It happened now. `machine` is of the cluster. What is excused does not count. */
+/* Counts an event of now, unless it is excused. `machine` is of the cluster. */
 void lemon_count(struct step *step, const struct machine *machine, enum lemon_counter counter);
 
 /* --- for readers ---------------------------------------------------------------------------------------- */
 
-const struct lemon *lemon_find(const struct lemon_store *store, struct str machine); /* NULL: a clean sheet */
-/* A count, or whole per cents. */
+const struct lemon *lemon_find(const struct lemon_store *store, struct str machine); /* NULL: no counts */
+/* Returns a count, or whole per cents. */
 int64_t lemon_value(const struct lemon *lemon, enum lemon_signal signal);
 bool lemon_exceeds(const struct lemon *lemon, const struct lemon_settings *settings,
                    enum lemon_signal signal);
 int64_t lemon_score(const struct lemon *lemon, const struct lemon_settings *settings);
-/* "multi_node_node_fails 3 (threshold 2), out_count 4 (threshold 4)": what exceeds its threshold; else all
- * that is not nothing, without thresholds. */
+/* Appends "multi_node_node_fails 3 (threshold 2), out_count 4 (threshold 4)": the signals over their
+ * thresholds; if there are none, all nonzero signals, without thresholds. */
 void lemon_describe(const struct lemon *lemon, const struct lemon_settings *settings, struct buf *out);
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
-/* What has come of counting and of time, one machine after the other until it returns false. */
+/* Returns the next machine whose verdict has to be checked after counting or time, until false. */
 struct lemon_verdict {
     const struct lemon *lemon;
-    bool turned; /* it is one now and was none, or the other way round */
-    bool grew;   /* something was counted since the last verdict */
+    bool turned; /* it has become a lemon, or has ceased to be one */
+    bool grew;   /* it has new counts since the last verdict */
 };
 bool lemon_next_verdict(struct step *step, struct lemon_verdict *ret_verdict);
-void lemon_tick(struct step *step);    /* forgets what is older than the window */
-/* The settings may be others, `before` were the old ones: all are judged anew. Where lemons are removed from
- * now on, those that there are count as grown. */
+void lemon_tick(struct step *step);    /* forgets entries that are older than the window */
+/* Called after a change of settings (`before`: the old ones): all machines are judged anew. If lemons are
+ * removed from now on, present lemons count as grown. */
 void lemon_cluster(struct step *step, const struct lemon_settings *before);
 int64_t lemon_deadline(const struct lemon_store *store, const struct lemon_settings *settings); /* stamp */
 
 /* --- for snapshots -------------------------------------------------------------------------------------- */
 
 void lemon_visit(const struct lemon_store *store, void (*visit)(void *context, const struct lemon *lemon),
-                 void *context); /* as they were first counted */
-/* Its public fields but totals, and entries; copied. False: it does not fit. */
+                 void *context); /* in order of their first count */
+/* Restores the public fields but totals, and the entries; copied. False: they do not fit. */
 bool lemon_restore(struct lemon_store *store, const struct lemon *saved);
 void lemon_check(const struct lemon_store *store); /* totals and entries agree; aborts through CHECK */
 
