@@ -4,13 +4,13 @@
 
 struct ended {
     struct errand *errand;
-    struct errand_end end; /* texts in the errand's arena */
+    struct errand_end end; /* texts live in the errand's arena */
 };
 
 struct errands {
     VEC(struct errand *) list; /* by uid */
     struct heap due;
-    VEC(struct ended) ended; /* not heard of yet, oldest first; empty between steps */
+    VEC(struct ended) ended; /* ends that were not taken yet, oldest first; empty between steps */
     VEC(struct errand *) dead;
 };
 
@@ -40,7 +40,7 @@ void errands_free(struct errands *errands)
     if (!errands)
         return;
     errands_bury(errands);
-    heap_done(&errands->due); /* resets what is in it */
+    heap_done(&errands->due); /* resets the heap's contents */
     for (size_t i = 0; i < errands->list.len; i++)
         errand_free(errands->list.items[i]);
     vec_done(&errands->list);
@@ -49,7 +49,7 @@ void errands_free(struct errands *errands)
     mem_free(errands);
 }
 
-/* Where it is, or would be. */
+/* Returns its index, or where it would be inserted. */
 static size_t place_of(const struct errands *errands, obj_id uid)
 {
     return sorted_place(errands->list.len, i, errands->list.items[i]->uid, uid);
@@ -112,7 +112,7 @@ static void tell_start(struct step *step, const struct machine *machine, const s
 {
     int64_t left_ns = errand->begun_ns + errand->timeout_ns - step->now_ns;
     if (left_ns <= 0)
-        return; /* soon it counts as lost */
+        return; /* its connection is about to count as lost */
     struct effect *effect = effect_add(step->effects, EFFECT_ERRAND_START);
     effect->errand_start.machine = machine->id;
     effect->errand_start.start = (struct errand_start){errand->uid, errand->kind, errand->body, left_ns};
@@ -158,7 +158,7 @@ obj_id errand_begin(struct step *step, const struct errand_order *order)
     else if (machine->state == MACHINE_READY && !machine->errands)
         lose(errands, errand, too_old);
     else if (machine->state == MACHINE_READY)
-        tell_start(step, machine, errand); /* else when it says hello */
+        tell_start(step, machine, errand); /* otherwise it is told after its Hello */
     return uid;
 }
 
