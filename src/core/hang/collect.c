@@ -1,4 +1,4 @@
-/* collect.c - the records of a JobSet's ranks: an errand to each task's machine, and what comes of it. */
+/* collect.c - collects the records of a JobSet's ranks, by an errand to each task's machine. */
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -58,7 +58,7 @@ static void list_parts(const struct step *step, const struct jobset *jobset, str
         qsort(parts->items, parts->len, sizeof *parts->items, compare_parts);
 }
 
-/* So that all of one diagnosis fit. */
+/* Limits a record so that all records of one diagnosis fit. */
 static size_t record_bytes(size_t part_count)
 {
     size_t each = HANG_RECORDS_BYTES_MAX / (part_count > 0 ? part_count : 1);
@@ -109,7 +109,7 @@ void collect_drop(struct hangs *hangs, struct hang_watch *watch)
     watch->forgotten = false;
 }
 
-/* The oldest diagnosis that is over makes room first. */
+/* Drops the records of the oldest diagnoses that are over, to make room. */
 static bool make_room(struct hangs *hangs, const struct hang_watch *taker, size_t bytes)
 {
     while (hangs->bytes + bytes > HANG_RECORDS_BYTES_MAX) {

@@ -1,4 +1,4 @@
-/* hang.c - which JobSets are watched, and when one has been silent for too long. */
+/* hang.c - the watch over JobSets: which are watched, and when one has made no progress for too long. */
 #include "core/hang/internal.h"
 
 const char *const hang_verdict_names[HANG_VERDICTS] = {"",         "GoesOn",  "NotFound",
@@ -20,7 +20,7 @@ void hangs_free(struct hangs *hangs)
 {
     if (!hangs)
         return;
-    heap_done(&hangs->due); /* resets what is in it */
+    heap_done(&hangs->due); /* resets the heap's contents */
     for (size_t i = 0; i < hangs->list.len; i++)
         watch_free(hangs->list.items[i]);
     vec_done(&hangs->list);
@@ -111,7 +111,7 @@ static bool is_over(const struct jobset *jobset)
     return !jobset || jobset->deleted_ns || jobset->terminal_state[0] != '\0' || jobset->spec.suspend;
 }
 
-/* How long it may be without a sign of progress; INT64_MAX: for ever. */
+/* Returns how long the JobSet may show no sign of progress; INT64_MAX: for ever. */
 static int64_t limit_of(const struct hang_watch *watch, const struct jobset *jobset,
                         const struct hang_settings *settings)
 {
@@ -148,7 +148,7 @@ void hang_go_on(struct step *step, struct hang_watch *watch, const struct jobset
 
 /* --- signs of progress ---------------------------------------------------------------------------------- */
 
-/* The watch of the JobSet's attempt as it is now. */
+/* Returns the watch of the JobSet's present attempt, made if there is none. */
 static struct hang_watch *need(struct step *step, const struct jobset *jobset)
 {
     struct hang_watch *watch = hang_of(step->hangs, jobset->uid);
@@ -174,7 +174,7 @@ static void took_step(struct step *step, struct hang_watch *watch, const struct 
     watch->saving = false;
     watch->unexplained = 0;
     if (watch->phase == HANG_COLLECTING && watch->asked)
-        return; /* its asker gets an answer all the same */
+        return; /* the user who asked gets the answer all the same */
     if (watch->phase == HANG_COLLECTING) {
         watch->verdict = HANG_GOES_ON;
         watch->judged_ns = step->now_ns;
@@ -192,8 +192,8 @@ void hangs_progressed(struct step *step, const struct progress_event *progress)
         took_step(step, need(step, jobset), jobset);
 }
 
-/* A sign of life that a first step follows: a rank has joined or saved, or one begins whose log has shown
- * steps before. */
+/* Whether the report is a sign of life that a first step follows: a rank has joined or saved, or one
+ * begins whose log has shown steps before. */
 static bool is_sign(const struct task_report *report, const struct task *task, const struct jobset *jobset)
 {
     if (report->kind == REPORT_STARTED)
@@ -242,7 +242,7 @@ void hangs_forget(struct step *step, const struct jobset *jobset)
 
 /* --- suspicion ------------------------------------------------------------------------------------------ */
 
-/* Do all of its tasks run? While one is placed, started or stopped, steps are not to be expected. */
+/* Whether all of its tasks run. While one is placed, starting or stopping, no steps are expected. */
 static bool all_run(const struct jobset *jobset)
 {
     bool any = false;
@@ -276,12 +276,12 @@ static void tell(struct step *step, const struct hang_watch *watch, const struct
 static void look(struct step *step, struct hang_watch *watch)
 {
     const struct jobset *jobset = jobs_find_uid(step->jobs, watch->jobset);
-    if (watch->phase == HANG_COLLECTING) { /* who has not answered by now is silent */
+    if (watch->phase == HANG_COLLECTING) { /* ranks that have not answered by now are silent */
         collect_close(step, watch);
         return;
     }
     if (is_over(jobset) || jobset->attempt != watch->attempt)
-        return; /* its next attempt is watched when a rank of it joins */
+        return; /* the next attempt is watched when one of its ranks joins */
     if (!all_run(jobset)) {
         hang_go_on(step, watch, jobset);
         return;

@@ -1,5 +1,5 @@
-/* hang.h - jobs that have stopped making steps: when one is suspected, how its ranks' records are collected,
- * and whom they say to blame.
+/* hang.h - jobs that have stopped making steps: when one is suspected, how its ranks' records are
+ * collected, and which ranks these blame.
  *
  * Watching. A JobSet is watched from the moment that a rank of it joins (libphalanx) until it ends, one
  * attempt at a time. It is suspected when it has made no step for
@@ -8,21 +8,22 @@
  *     checkpoint, at least                             while a checkpoint is being saved
  *     first_step                                       before the second step: start, restore and compilation
  * (MindCluster and ByteRobust take multiples of the step time likewise; settings: cluster file,
- * spec.settings.hangs.) While a task of it does not run, or the controller is away, its clock stands still.
- * What no record explains doubles the time until the next suspicion.
+ * spec.settings.hangs.) While a task of it does not run, or the controller is away, its clock stands
+ * still. A suspicion that no record explains doubles the time until the next.
  *
- * Collecting. Every living task's machine gets an errand (errand/errand.h, ERRAND_DIAGNOSE), whose output is
- * what flight_add_answer reads; a rank of which nothing comes within the answer time is silent. A person may
- * ask for it at any time (hang_ask); then nothing follows from it but the answer.
+ * Collecting. Every living task's machine gets an errand (errand/errand.h, ERRAND_DIAGNOSE), whose output
+ * is read by flight_add_answer; a rank without an answer within the answer time is silent. A person may
+ * request a diagnosis at any time (hang_ask), which has no consequences but the answer.
  *
  * Verdict. The records of each world (the gangs of one group of replicated jobs) are judged
- * (diagnose/diagnose.h). hangs_next_order gives core.c what is to be done: a fault for each culprit's machine
- * and the end of its task; an end of the Job by its own fault when its program is to blame; suspicion of a
- * group's machines when the network is. If steps go on meanwhile nothing was wrong, and the collecting ends.
+ * (diagnose/diagnose.h). hangs_next_order gives core.c its orders: a fault for each culprit's machine and
+ * the end of its task; an end of the Job by its own fault if its program is to blame; suspicion of a
+ * group's machines if the network is. If steps go on meanwhile there was no hang, and the collecting ends.
  *
- * The last diagnosis of a JobSet is kept with its records, as long as all that are kept have at most
- * HANG_RECORDS_BYTES_MAX bytes; then the oldest records go. Bounded by JobSets; state of the core, in
- * snapshots. */
+ * The last diagnosis of a JobSet is kept with its records, as long as all kept records have at most
+ * HANG_RECORDS_BYTES_MAX bytes; then the oldest records are dropped. Bounded by JobSets; state of the
+ * core, in snapshots.
+ */
 #ifndef PHX_CORE_HANG_HANG_H
 #define PHX_CORE_HANG_HANG_H
 
@@ -32,7 +33,7 @@
 #include "core/job/job.h"
 
 #define HANG_TIMEOUT_KEY "phalanx.dev/hang-timeout"
-/* A silent agent is waited for no longer than the answer time and this. */
+/* The wait for a silent agent ends this much after the answer time. */
 #define HANG_ANSWER_MARGIN_NS (3 * NS_PER_SECOND)
 
 enum {
@@ -41,23 +42,24 @@ enum {
     HANG_RECORDS_BYTES_MAX = 64 * 1024 * 1024,
     HANG_DOUBLINGS_MAX = 6,
     HANG_BLAMED_MAX =
-        64, /* machines that one verdict blames or suspects; further ones are named in its text */
+        64, /* machines that one verdict blames or suspects; further ones are only named in its text */
 };
 
 enum hang_phase { HANG_WATCHING = 1, HANG_COLLECTING = 2 };
 
 enum hang_verdict {
     HANG_NO_VERDICT, /* none yet */
-    HANG_GOES_ON,    /* steps went on, or the attempt was over, before it was judged */
-    HANG_NOT_FOUND,  /* nothing is open, and all processes run */
-    HANG_MACHINES,   /* ranks are to blame, and with them their machines */
+    HANG_GOES_ON,    /* steps went on, or the attempt was over, before the verdict */
+    HANG_NOT_FOUND,  /* no operation is open, and all processes run */
+    HANG_MACHINES,   /* ranks are to blame, and their machines with them */
     HANG_PROGRAM,    /* ranks call different operations, or in different orders */
-    HANG_NETWORK,    /* all have joined an operation, and none gets on; or it is undecided who has not */
+    HANG_NETWORK,    /* all have joined an operation, and none makes progress; or the missing rank is not
+                      * known */
     HANG_VERDICTS
 };
 extern const char *const hang_verdict_names[HANG_VERDICTS]; /* "", "GoesOn", "NotFound", "Machines", ... */
 
-/* What was collected from one task. */
+/* The record of one task. */
 struct hang_part {
     obj_id task, errand;  /* errand 0: it has ended */
     struct str pod;       /* name */
@@ -65,61 +67,61 @@ struct hang_part {
     uint32_t world, rank; /* world: counted from 0 in the JobSet */
     uint32_t size;        /* tasks of that world */
     bool answered;
-    struct str record; /* JSON, or why there is none; empty: it was dropped, or nothing came */
+    struct str record; /* JSON, or why there is none; empty: dropped, or not answered */
 };
 
 struct hang_watch {
     obj_id jobset;
     int32_t attempt;
-    uint8_t phase;      /* enum hang_phase */
-    int64_t since_ns;   /* newest sign of progress */
-    int64_t stepped_ns; /* of its last step; 0: none in this attempt */
-    int64_t longest_ns; /* between two of its steps, those with a checkpoint between them left out; 0: none */
-    bool saving;        /* a rank has saved since the last step */
+    uint8_t phase;        /* enum hang_phase */
+    int64_t since_ns;     /* newest sign of progress */
+    int64_t stepped_ns;   /* stamp of its last step; 0: none in this attempt */
+    int64_t longest_ns;   /* longest time between two of its steps without a checkpoint between them; 0:
+                         * none */
+    bool saving;          /* a rank has saved since the last step */
     uint32_t unexplained; /* suspicions of this attempt that no record explained */
 
     /* The last diagnosis. */
-    uint64_t number;             /* the record of the log that began it; 0: there was none */
-    bool asked;                  /* by a person, else suspected */
-    int64_t begun_ns, judged_ns; /* judged 0: it is being collected */
+    uint64_t number;             /* log record that began the diagnosis; 0: there was none */
+    bool asked;                  /* requested by a person, and not suspected */
+    int64_t begun_ns, judged_ns; /* judged 0: still collecting */
     struct hang_part *parts;     /* by world and rank */
-    size_t part_count, open;     /* open: errands under way */
+    size_t part_count, open;     /* open: number of errands under way */
     size_t bytes;                /* of all records */
     enum hang_verdict verdict;
     struct str text;    /* a sentence or two for people */
-    struct arena arena; /* owns parts and text, but for the records, which are in ... */
+    struct arena arena; /* owns parts and text; the records are in ... */
     struct arena records;
     bool forgotten; /* its records were dropped to make room */
 
-    int64_t due_ns;       /* when it is looked at again; INT64_MAX: never */
-    struct heap_node due; /* private: in the store's */
+    int64_t due_ns;       /* when it is checked again; INT64_MAX: never */
+    struct heap_node due; /* private: node of the store's heap */
 };
 
 struct hangs;
 
 struct hangs *hangs_new(void);
 void hangs_free(struct hangs *hangs); /* NULL is allowed */
-void hangs_bury(
-    struct hangs *hangs); /* before anything else in a step: frees what the last one's orders were */
+void hangs_bury(struct hangs *hangs); /* called before anything else in a step: frees the last orders */
 
 /* --- for readers ---------------------------------------------------------------------------------------- */
 
 const struct hang_watch *hang_find(const struct hangs *hangs, obj_id jobset); /* NULL: it is not watched */
-/* In order of JobSets' uids. */
+/* In order of the JobSets' uids. */
 size_t hangs_count(const struct hangs *hangs);
 const struct hang_watch *hang_at(const struct hangs *hangs, size_t index);
-/* All that one world of a diagnosis recorded, judged: for people. The caller frees both. *ret_bad: records
- * that could not be read; *ret_per_task: ranks of a task, at least 1. */
+/* Judges all records of one world of a diagnosis, for people. The caller frees both results. *ret_bad:
+ * number of unreadable records; *ret_per_task: ranks of a task, at least 1. */
 struct flight;
 struct diagnosis;
 struct flight *hang_judge_world(const struct hang_part *parts, size_t count, struct diagnosis *ret_diagnosis,
                                 size_t *ret_bad, uint32_t *ret_per_task);
-/* How many parts from `first` on belong to its world. */
+/* Returns the end of the parts, from `first` on, that belong to one world. */
 size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first);
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
-/* A person asks for a diagnosis; one that is under way is theirs too. False: no task of it lives. */
+/* Begins a diagnosis for a person, or joins the one under way. False: no task of the JobSet lives. */
 bool hang_ask(struct step *step, const struct jobset *jobset);
 void hangs_boot(struct step *step); /* the controller was away */
 void hangs_reported(struct step *step, const struct reports *reports);
@@ -129,28 +131,28 @@ void hang_errand_ended(struct step *step, const struct errand *errand, const str
 int64_t hangs_deadline(const struct hangs *hangs);                 /* stamp; INT64_MAX: none */
 void hangs_forget(struct step *step, const struct jobset *jobset); /* it is deleted */
 
-/* What follows from a verdict; all texts are valid until the next step. */
+/* A machine that a verdict blames; all texts are valid until the next step. */
 struct hang_blame {
     struct task *task; /* alive */
-    const char *code;  /* of the fault: "hang/absent" */
+    const char *code;  /* fault code: "hang/absent" */
     struct str evidence;
 };
 struct hang_order {
     struct jobset *jobset;
     enum hang_verdict verdict; /* NOT_FOUND, MACHINES, PROGRAM, NETWORK */
     struct str text;
-    struct hang_blame *blamed; /* MACHINES: culprits; NETWORK: who takes part; at most HANG_BLAMED_MAX */
+    struct hang_blame *blamed; /* MACHINES: culprits; NETWORK: participants; at most HANG_BLAMED_MAX */
     size_t blamed_count;
-    struct task
-        *first;   /* PROGRAM, NETWORK: of the ranks that it is about, one that is alive; NULL: none is */
-    bool restart; /* NOT_FOUND: its own time limit has passed, so it begins again all the same */
+    struct task *first; /* PROGRAM, NETWORK: a living task among the affected ranks; NULL: none lives */
+    bool restart;       /* NOT_FOUND: its own time limit has passed, so it restarts nevertheless */
 };
-/* Judges what is collected; to be asked until it says false, before the step ends. */
+/* Judges the collected records; called until false, before the step ends. */
 bool hangs_next_order(struct step *step, struct hang_order *ret_order);
 
 /* --- for snapshots and audits --------------------------------------------------------------------------- */
 
-/* Copies all but what is private. False: it does not fit (uids ascend, counts agree). */
+/* Restores from a snapshot; copies all but the private fields. False: it does not fit (uids ascend, counts
+ * agree). */
 bool hangs_restore(struct hangs *hangs, const struct hang_watch *saved);
 void hangs_check(const struct hangs *hangs, const struct errands *errands); /* aborts through CHECK */
 

@@ -1,10 +1,10 @@
-/* verdict.c - what the records of a JobSet's ranks say, and what follows from it. */
+/* verdict.c - the verdict from the records of a JobSet's ranks, and its consequences. */
 #include "core/diagnose/diagnose.h"
 #include "core/hang/internal.h"
 
 enum { TEXT_MAX = 1024, FINDINGS_TOLD_MAX = 4 };
 
-/* Codes of faults, by what was found. */
+/* Fault codes by finding. */
 static const char *const codes[] = {
     [FINDING_ABSENT] = "hang/absent",   [FINDING_STUCK] = "hang/stuck",   [FINDING_SILENT] = "hang/silent",
     [FINDING_STOPPED] = "hang/stopped", [FINDING_BEHIND] = "hang/behind", [FINDING_NETWORK] = "hang/network",
@@ -19,7 +19,7 @@ size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first)
     return end;
 }
 
-/* Which of a task's ranks is the one missing makes no difference to its machine. */
+/* Turns "one of these ranks" into a culprit if all are ranks of one task, and so of one machine. */
 static void decide_by_task(struct diagnosis *diagnosis, uint32_t per_task)
 {
     for (size_t i = 0; i < diagnosis->findings.len; i++) {
@@ -52,7 +52,7 @@ struct flight *hang_judge_world(const struct hang_part *parts, size_t count, str
         if (ranks > (int)*ret_per_task)
             *ret_per_task = (uint32_t)ranks;
     }
-    /* Where some have ended well, who is missing is not known. */
+    /* If some tasks have ended well, the missing ranks are not known. */
     if (count > 0 && parts[0].size == count && (uint64_t)count * *ret_per_task <= FLIGHT_RANKS_MAX)
         flight_expect(flight, (uint32_t)count * *ret_per_task, NULL);
     flight_judge(flight, ret_diagnosis);
@@ -60,7 +60,7 @@ struct flight *hang_judge_world(const struct hang_part *parts, size_t count, str
     return flight;
 }
 
-/* Ranks of one task follow each other, as torchrun numbers them. NULL: nobody's. */
+/* Returns the task of a rank; ranks of one task are consecutive, as torchrun numbers them. NULL: none. */
 static const struct hang_part *part_of(const struct hang_part *parts, size_t count, uint32_t rank,
                                        uint32_t per_task)
 {
@@ -124,7 +124,7 @@ static void take_findings(struct judging *judging, const struct diagnosis *diagn
     }
 }
 
-/* The gravest of what was found: culprits explain the rest. Where most ranks are to blame, nothing is
+/* Returns the gravest verdict: culprits explain the rest. If most ranks are to blame, nothing is
  * explained. */
 static enum hang_verdict weigh(const struct diagnosis *diagnosis)
 {
@@ -183,7 +183,7 @@ static bool own_limit_passed(const struct hang_watch *watch, const struct jobset
     return !watch->asked && watch->stepped_ns && hang_own_limit(jobset) > 0;
 }
 
-/* One diagnosis; false: nothing follows from it. */
+/* Concludes one diagnosis; false: it has no consequences. */
 static bool conclude(struct step *step, struct hang_watch *watch, struct hang_order *order)
 {
     struct jobset *jobset = jobs_find_uid(step->jobs, watch->jobset);
