@@ -4,9 +4,10 @@
 
 #include "base/check.h"
 
-enum { RELATIVE = 1000 }; /* a window that is as long as the median of the peers */
+enum { RELATIVE = 1000 }; /* a window relative to the peers' median, which is this value */
 
-/* More than 1.3 times: the degradation, and the distance of the clusters' means. */
+/* Whether the value is more than 1.3 times the other: the limit for a slow rank, and for the distance of
+ * the clusters' means. */
 static bool is_far(__int128 value, __int128 than)
 {
     return value * 10 > than * 13;
@@ -25,9 +26,9 @@ static bool is_odd(uint64_t value, uint64_t n, uint64_t sum, uint64_t squares)
 struct peers {
     uint64_t *sorted; /* those that made steps, ascending */
     size_t count;
-    size_t normal;         /* the first of them: the lower cluster */
+    size_t normal;         /* number of ranks in the lower cluster */
     uint64_t sum, squares; /* of these */
-    uint64_t median;       /* of all; of two the smaller */
+    uint64_t median;       /* of all ranks; of two, the smaller */
 };
 
 static int ascending(const void *a, const void *b)
@@ -36,8 +37,8 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The place where the first `len` fall into the two clusters with the least squares within: that is where
- * (sum below)^2 / (count below) + (sum above)^2 / (count above) is largest. */
+/* Returns the index that splits the first `len` into the two clusters with the least squares within, which
+ * maximises (sum below)^2 / (count below) + (sum above)^2 / (count above). */
 static size_t best_split(const uint64_t *sorted, size_t len)
 {
     uint64_t total = 0, below = 0;
@@ -65,7 +66,8 @@ static uint64_t sum_of(const uint64_t *values, size_t len)
     return sum;
 }
 
-/* Are those from `split` to `len` a cluster apart from those below, and all above it less than half? */
+/* Whether the values from `split` to `len` are a cluster apart from those below, and all values above
+ * `split` are less than half. */
 static bool is_apart(const struct peers *peers, size_t split, size_t len)
 {
     if (split == 0 || 2 * (peers->count - split) >= peers->count)
@@ -119,7 +121,7 @@ static void remember(struct pace_rank *rank, uint64_t value)
     rank->squares += value * value;
 }
 
-/* True: its state has changed. */
+/* True: the rank's state has changed. */
 static bool take(struct pace_rank *rank, bool bad)
 {
     CHECK(rank->bad <= PACE_WINDOWS && rank->good <= PACE_WINDOWS);
