@@ -2,8 +2,8 @@
 
 #include <stdarg.h>
 
-/* Back-off. While tasks live the lease leaves no time for patience: a controller that was restarted must find
- * us within it. Each delay is drawn from its upper half, so that a cluster does not come back in one instant.
+/* Back-off. While tasks live the lease allows no long waits: a restarted controller must find the agent
+ * within it. Each delay is drawn from its upper half, so that a cluster does not come back in one instant.
  */
 #define RETRY_FIRST_NS    (20 * NS_PER_MS)
 #define RETRY_BUSY_MAX_NS (500 * NS_PER_MS)
@@ -136,7 +136,7 @@ static void link_tick(struct agent *agent, struct agent_effects *effects)
     if (agent->link == LINK_DOWN && agent->boot_ns >= agent->retry_ns) {
         lifecycle_move(&link_lifecycle, &agent->link, LINK_CONNECTING);
         agent->connection++;
-        CHECK(agent->connection != 0); /* 0 says that there was none */
+        CHECK(agent->connection != 0); /* 0 means that there was none */
         agent_effect_add(effects, AGENT_CONNECT);
     } else if (agent->link == LINK_HELLO && agent->boot_ns >= agent->hello_deadline_ns) {
         agent_note(effects, "the controller does not answer");
@@ -161,14 +161,14 @@ static void tell_grant(const struct agent *agent, const struct lease_grant *gran
         agent_note(effects, "leases are held no more");
 }
 
-/* The lease runs from `sent_ns`, and what is granted on top of it as well: the fence moves, and never
- * backwards unless the grants before do not count any more. */
+/* Renews the lease and its grant, which both run from `sent_ns`: the fence moves, and backwards only if
+ * earlier grants no longer count. */
 static void lease_renew(struct agent *agent, int64_t sent_ns, const struct lease_grant *grant,
                         struct agent_effects *effects)
 {
     CHECK(agent->lease_ns > 0 && grant->left_ns >= 0);
     int64_t lease_end_ns = sent_ns + agent->lease_ns - kill_allowance(agent->lease_ns);
-    CHECK(lease_end_ns <= sent_ns + agent->lease_ns); /* the kill ends within the lease */
+    CHECK(lease_end_ns <= sent_ns + agent->lease_ns); /* the kill must end within the lease */
     bool anew = grant->number != agent->grant;
     if (lease_end_ns > agent->lease_end_ns)
         agent->lease_end_ns = lease_end_ns;
@@ -182,7 +182,7 @@ static void lease_renew(struct agent *agent, int64_t sent_ns, const struct lease
     agent_effect_add(effects, AGENT_FENCE)->fence_ns = fence_ns;
 }
 
-/* Comes before anything else in a step: whatever the event brings, it comes after the fence. */
+/* Runs first in a step, so that the fence precedes whatever the event brings. */
 static void fence_tick(struct agent *agent, struct agent_effects *effects)
 {
     if (agent->fence_ns > 0 && !agent->fence_passed && agent->boot_ns >= agent->fence_ns) {
@@ -197,8 +197,8 @@ static void fence_tick(struct agent *agent, struct agent_effects *effects)
     }
 }
 
-/* The controller read its clock between the sending of the heartbeat and now: at the middle, give or take
- * half of that time. */
+/* The controller read its clock between the sending of the heartbeat and now: assumes the middle, with an
+ * error of half that time. */
 static void compare_clocks(const struct agent *agent, const struct from_controller *ack,
                            struct agent_effects *effects)
 {
@@ -251,7 +251,7 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
     agent->steps_sent_ns = agent->boot_ns;
     CHECK(agent->fence_ns > agent->boot_ns && agent->next_heartbeat_ns > agent->boot_ns);
     agent_task_start_waiting(agent, effects);
-    agent_containers_tick(agent, effects); /* what waited for the tether */
+    agent_containers_tick(agent, effects); /* starts that waited for the tether */
 }
 
 static void on_message(struct agent *agent, const struct from_controller *message,
@@ -268,7 +268,7 @@ static void on_message(struct agent *agent, const struct from_controller *messag
         return;
     }
     if (agent->link != LINK_WELCOME)
-        return; /* of a connection that we gave up */
+        return; /* of a connection that was given up */
     switch (message->kind) {
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         if (message->sent_ns >= agent->hello_sent_ns && message->sent_ns <= agent->last_heartbeat_ns) {
@@ -307,7 +307,7 @@ static void on_message(struct agent *agent, const struct from_controller *messag
     case FROM_CONTROLLER_ERRAND_STOP:
         agent_errand_stop(agent, message->number, effects);
         break;
-    case FROM_CONTROLLER_EXEC_OPEN: /* the host's alone: nothing is decided, nothing is kept */
+    case FROM_CONTROLLER_EXEC_OPEN: /* for the host alone: changes no state */
     case FROM_CONTROLLER_EXEC_INPUT:
     case FROM_CONTROLLER_EXEC_RESIZE:
     case FROM_CONTROLLER_EXEC_CLOSE:
@@ -404,7 +404,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, struct age
         agent_containers_tick(agent, effects);
     if (agent->link == LINK_WELCOME)
         agent_send_due(agent, effects);
-    CHECK(agent->fence_ns >= fence_ns || agent->grant != grant); /* else it only moves forward */
+    CHECK(agent->fence_ns >= fence_ns || agent->grant != grant); /* moves backwards only with a new grant */
     CHECK(!agent->fence_passed || agent->link != LINK_WELCOME);
     CHECK(agent->pending.len <= AGENT_PENDING_MAX && agent->seen.len <= JOBSETS_SEEN_MAX);
 }

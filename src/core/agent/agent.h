@@ -1,43 +1,42 @@
-/* agent.h - the machine's own brain: one deterministic machine of the form of core.h, on the other end of the
- * wire.
+/* agent.h - the machine's own brain: a deterministic machine of the form of core.h, on the other end of
+ * the wire.
  *
  *     agent_step(agent, event, effects):   state x event -> state', effects
  *
- * It supervises the tasks of one machine for a controller that may be away: starts and stops them, keeps the
- * order of attempts on the same chips, reports until the controller has it, and ends all of them when the
- * lease runs out. It does no I/O and reads no clock: each event carries both clocks, agent_deadline() says
- * when the next TICK is wanted. Events come with boot_ns that never falls. Any event may come in any state
- * and is harmless where it has no meaning.
+ * It supervises the tasks of one machine for a controller that may be away: starts and stops them, keeps
+ * the order of attempts on the same chips, repeats reports until the controller has them, and ends all
+ * tasks when the lease runs out. It does no I/O and reads no clock: each event carries both clocks,
+ * agent_deadline() says when the next TICK is wanted. Events come with boot_ns that never falls. Any event
+ * may come in any state and is harmless where it has no meaning.
  *
  * Connection. CONNECT asks for one; the host answers CONNECTED or DISCONNECTED (which also comes when it
- * breaks; not after CLOSE). CONNECTED means that the machine's tether is open too: tasks launched later hold
- * it. Retries are spread by a seeded jitter, quick while tasks live, because they end with the lease.
+ * breaks; not after CLOSE). CONNECTED means that the machine's tether is open too: tasks launched later
+ * hold it. Retries are spread by a seeded jitter; they are quick while tasks live, because tasks end with
+ * the lease.
  *
- * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or heartbeat.
- * What the answer grants on top of it (lease_hold.h) runs from there, too. The fence is
- * AGENT_KILL_ALLOWANCE_NS before the end of both (a quarter of the lease where that is less): time for the
- * kill itself. It only moves forward, unless a grant of another number takes the place of those before. When
- * it passes, all tasks are killed without grace; FENCE tells the launcher the same deadline, so that shims
- * act when the agent cannot. The connection is closed when the lease alone has passed. The controller counts
- * from the *receipt* of the heartbeat and adds a margin, so the agent is always first. Heartbeats say the
- * number of the grant by which the fence counts.
+ * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or
+ * heartbeat. The fence is AGENT_KILL_ALLOWANCE_NS earlier (a quarter of the lease if that is less): time
+ * for the kill itself. It only moves forward. When it passes, all tasks are killed without grace and the
+ * connection is closed; FENCE tells the launcher the same deadline, so that shims act when the agent
+ * cannot. The controller counts the lease from the *receipt* of the heartbeat and adds a margin, so the
+ * agent always comes first.
  *
- * Reports. What became of a task (running, ended) is state: Hello says all of it, a change after it is one
- * report on the connection. Joins, saved shards, lost peers, signals and ends of errands are kept until
- * acknowledged and said again on a new connection. The record of an ended task is kept until FORGET. Report
+ * Reports. The state of a task (running, ended) is in every Hello; a change after it is one report on the
+ * connection. Joins, saved shards, lost peers, signals and ends of errands are kept until they are
+ * acknowledged, and repeated on a new connection. The record of an ended task is kept until FORGET. Report
  * numbers start at 1 on each connection.
  *
- * Order on the chips. A task holds its chips from START to its end. START on chips (or of a host name of the
- * same JobSet) that a stopping task holds waits for its end, and for the controller where that is away; an
- * older attempt of the same JobSet is told to stop then; any other holder is a START_FAILED that names it. An
- * attempt older than one seen of its JobSet is fenced.
+ * Order on the chips. A task holds its chips from START to its end. If a stopping task holds the chips (or
+ * the host name, in the same JobSet) of a START, the START waits for its end, and for the controller if
+ * that is away; an older attempt of the same JobSet is told to stop then; any other holder makes it a
+ * START_FAILED that names the holder. An attempt older than the newest seen of its JobSet is fenced.
  *
- * Rejoin. A process that can go on under another attempt says so when it joins. REJOIN raises the attempt of
- * its task, and that seen of the JobSet: what a connection says that joined as an older one is refused from
- * then on, and what is not acknowledged yet of it is dropped. The process is told, and told again whenever it
- * joins with an older attempt, until it joins with this one on the same connection or another. After a
- * restart of the agent the record has the attempt of the START again; a process that can rejoin and joins
- * with a newer one raises it, and so does the REJOIN that answers Hello.
+ * Rejoin. A process that can go on under another attempt says so when it joins. REJOIN raises the attempt
+ * of its task, and the newest seen of the JobSet: from then on, messages of a connection that joined as an
+ * older one are refused, and its unacknowledged reports are dropped. The process is told, and told again
+ * whenever it joins with an older attempt, until it joins with this one on any connection. After a restart
+ * of the agent the record has the attempt of the START again; a process that can rejoin and joins with a
+ * newer one raises it, and so does the REJOIN that answers Hello.
  */
 #ifndef PHX_CORE_AGENT_AGENT_H
 #define PHX_CORE_AGENT_AGENT_H
@@ -46,18 +45,19 @@
 #include "core/agent/message.h"
 
 #define AGENT_KILL_ALLOWANCE_NS (100 * NS_PER_MS)
-/* The launcher knows a container by its task's uid with its index in the upper bits (host/agent/tasks.c). */
+/* The launcher identifies a container by its task's uid with its index in the upper bits
+ * (host/agent/tasks.c). */
 #define AGENT_CONTAINER_TASKS_MAX (UINT64_C(1) << 57)
 #define AGENT_STEPS_INTERVAL_NS                                                                              \
     (100 * NS_PER_MS) /* STEPS at most this often; 1 ms x world size for large gangs */
 
 enum {
     AGENT_TASKS_MAX = 2048,   /* records on one machine; START beyond it fails */
-    AGENT_PENDING_MAX = 1024, /* unacknowledged joins, shards and lost peers; the oldest goes first */
-    /* Unacknowledged signals; equal ones are one. Beyond it the least important is lost: of the least
-     * severity, what happened before what begins or ends, the oldest. "os/signals-lost" counts them. */
+    AGENT_PENDING_MAX = 1024, /* unacknowledged joins, shards and lost peers; the oldest is dropped first */
+    /* Unacknowledged signals; equal ones are one. Beyond the limit the least important is dropped: the
+     * lowest severity, momentary events before begins and ends, the oldest. "os/signals-lost" counts them. */
     AGENT_SIGNALS_MAX = 256,
-    AGENT_ERRANDS_RUNNING_MAX = 8, /* at one time; others wait for their turn */
+    AGENT_ERRANDS_RUNNING_MAX = 8, /* at one time; others wait */
 };
 
 struct agent_config {
@@ -66,7 +66,7 @@ struct agent_config {
     uint32_t chips;
     int64_t cpu_milli, memory_bytes;
     uint64_t seed; /* of the jitter */
-    bool injection; /* its host breaks things on purpose where the controller asks for it */
+    bool injection; /* its host injects faults if the controller asks for it */
 };
 
 /* --- events --------------------------------------------------------------------------------------- */
@@ -81,16 +81,16 @@ enum agent_event_kind {
     AGENT_TASK_STARTED, /* `started`, from the launcher */
     /* `exited`: ended, could not be started, or (before BOOT) had ended under an earlier agent */
     AGENT_TASK_EXITED,
-    AGENT_CLIENT_JOIN, /* `client`, from a task through libphalanx; the following four likewise */
+    AGENT_CLIENT_JOIN, /* `client`, from a task through libphalanx; the four below as well */
     AGENT_CLIENT_STEP,
     AGENT_CLIENT_SHARD_SAVED,
     AGENT_CLIENT_PEER_GONE,
     AGENT_CLIENT_RETRY,
     AGENT_CLIENT_LEFT,  /* said goodbye, or its connection closed */
-    AGENT_ACTED,        /* `acted`: what became of an ACT; nothing comes after ACT_CANCEL */
+    AGENT_ACTED,        /* `acted`: the result of an ACT; none follows ACT_CANCEL */
     AGENT_SAW,          /* `saw`: a signal of a probe or of a daemon beside the agent */
-    AGENT_ERRAND_ENDED, /* `errand_ended`: nothing comes after ERRAND_STOP */
-    AGENT_TASK_PACED,   /* `paced`: steps seen in the log of a task that does not speak libphalanx */
+    AGENT_ERRAND_ENDED, /* `errand_ended`: none follows ERRAND_STOP */
+    AGENT_TASK_PACED,   /* `paced`: steps seen in the log of a task that does not use libphalanx */
 };
 
 /* Probes and hooks of a container. */
@@ -99,13 +99,13 @@ enum container_act { ACT_STARTUP, ACT_READINESS, ACT_LIVENESS, ACT_POST_START, A
 struct agent_exit {
     obj_id task;
     bool start_failed, oom, fenced;
-    bool stopped;      /* STOP was under way */
-    int32_t exit_code; /* -1 when ended by a signal */
+    bool stopped;      /* a STOP was under way */
+    int32_t exit_code; /* -1 if a signal ended it */
     int32_t signal;
     int64_t started_ns, finished_ns;
     int64_t pid;
     struct str message;
-    const struct clue *clues; /* what the end of its log says; at most CLUES_MAX, copied */
+    const struct clue *clues; /* clues in the end of its log; at most CLUES_MAX, copied */
     size_t clue_count;
 };
 
@@ -113,7 +113,8 @@ struct agent_event {
     enum agent_event_kind kind;
     int64_t boot_ns; /* CLOCK_BOOTTIME; never falls */
     int64_t wall_ns; /* CLOCK_REALTIME; may jump */
-    /* TASK_STARTED, TASK_EXITED, ACTED: which of the task's containers and how often it had been restarted */
+    /* TASK_STARTED, TASK_EXITED, ACTED: index of the task's container, and the number of its earlier
+     * restarts */
     uint32_t container, run;
     union {
         struct {
@@ -121,8 +122,8 @@ struct agent_event {
             int32_t attempt;
             struct str name;
             int64_t pid, started_ns;
-            /* As it was started; NULL: lost, then it holds no chips here. One with containers: what they do
-             * is said by TASK_STARTED and TASK_EXITED before BOOT. */
+            /* The launch as it was started; NULL: lost, and the task holds no chips here. For a task with
+             * containers, TASK_STARTED and TASK_EXITED before BOOT report their states. */
             const struct task_launch *launch;
         } adopted;
         struct {
@@ -145,7 +146,7 @@ struct agent_event {
         } started;
         struct agent_exit exited;
         struct {
-            uint64_t client;       /* connection, chosen by the host, never 0 */
+            uint64_t client;       /* the connection, by a number of the host that is never 0 */
             obj_id task;           /* JOIN */
             int32_t attempt;       /* JOIN */
             struct task_step step; /* STEP; .task is ignored */
@@ -161,32 +162,33 @@ struct agent_event {
 
 enum agent_effect_kind {
     AGENT_CONNECT = 1,
-    AGENT_CLOSE,          /* the connection, at once */
+    AGENT_CLOSE,          /* closes the connection at once */
     AGENT_SEND,           /* `send` */
     AGENT_FENCE,          /* `fence_ns`: the new deadline (CLOCK_BOOTTIME) of all tasks */
     AGENT_LAUNCH,         /* `launch`; a failure comes as TASK_EXITED with start_failed */
     AGENT_STOP,           /* `stop`; grace_ns 0: kill now */
-    AGENT_FORGET,         /* `task`: its records may go, its logs stay */
-    AGENT_CLIENT_WELCOME, /* `client`, as job/wire.h; the following three likewise */
+    AGENT_FORGET,         /* `task`: its records may be deleted, its logs stay */
+    AGENT_CLIENT_WELCOME, /* `client`, as in job/wire.h; the three below as well */
     AGENT_CLIENT_FENCED,
     AGENT_CLIENT_COMMITTED,
     AGENT_CLIENT_DRAIN,
-    AGENT_LOG_OPEN,      /* `log_open`: stream it as LOG_DATA here; streams end with the connection */
+    AGENT_LOG_OPEN,      /* `log_open`: send it as LOG_DATA here; streams end with the connection */
     AGENT_LOG_CLOSE,     /* `stream` */
     AGENT_NOTE,          /* `note`: a line for the operator's log */
-    AGENT_ACT,           /* `act`: run a container's probe or hook and say ACTED */
-    AGENT_ACT_CANCEL,    /* `task` and `container`: end all its acts without a word */
-    AGENT_CLOCK,         /* `clock`: how far this machine's clock is from the controller's */
-    AGENT_ERRAND_START,  /* `errand_start`: run it, at most for its time-out, and say ERRAND_ENDED */
-    AGENT_ERRAND_STOP,   /* `task`: the errand; kill it without a word */
-    AGENT_SAY_AGAIN,     /* probes look, and SAW comes for all that stands, said before or not */
-    AGENT_CLIENT_REJOIN, /* `rejoin`: its process is to join again as that attempt */
+    AGENT_ACT,           /* `act`: run a container's probe or hook and answer ACTED */
+    AGENT_ACT_CANCEL,    /* `task` and `container`: end all its acts without an answer */
+    AGENT_CLOCK,         /* `clock`: the difference between this machine's clock and the controller's */
+    AGENT_ERRAND_START,  /* `errand_start`: run it, at most for its time-out, and answer ERRAND_ENDED */
+    AGENT_ERRAND_STOP,   /* `task`: the errand; kill it without an answer */
+    AGENT_SAY_AGAIN,     /* probes look again, and SAW comes for every standing signal, reported before or
+                          * not */
+    AGENT_CLIENT_REJOIN, /* `rejoin`: its process has to join again in that attempt */
 };
 
 struct agent_effect {
     enum agent_effect_kind kind;
-    /* LAUNCH, STOP, ACT, ACT_CANCEL: index into the launch's containers, 0 where it has none; FORGET: their
-     * number, at least 1. LAUNCH, ACT: its restarts before. A LAUNCH takes the place of the run before. */
+    /* LAUNCH, STOP, ACT, ACT_CANCEL: index into the launch's containers, 0 without any; FORGET: their
+     * number, at least 1. LAUNCH, ACT: the number of earlier restarts. A LAUNCH replaces the run before. */
     uint32_t container, run;
     union {
         struct from_agent send;
@@ -196,7 +198,8 @@ struct agent_effect {
         obj_id task;
         struct {
             uint64_t client;
-            int32_t attempt; /* WELCOME: its own; FENCED: the valid one, 0: none; COMMITTED: the writers' */
+            int32_t attempt; /* WELCOME: the task's; FENCED: the valid one, 0: none; COMMITTED: the
+                              * writers' */
             int64_t restore_step; /* WELCOME: -1 none */
             int32_t restore_attempt;
             int64_t step;        /* COMMITTED */
@@ -213,20 +216,21 @@ struct agent_effect {
         const struct errand_start *errand_start;
         struct {
             int64_t ahead_ns; /* < 0: behind */
-            int64_t error_ns; /* at most that far off: half of what message and answer took */
+            int64_t error_ns; /* largest error: half of the round trip */
         } clock;
         struct {
             obj_id task;
             enum container_act act;
             const struct task_launch *launch;
             const struct container_action *action;
-            int64_t timeout_ns; /* then it has failed; INT64_MAX: none */
+            int64_t timeout_ns; /* when it counts as failed; INT64_MAX: never */
         } act;
     };
 };
 
-/* A zeroed struct is ready. Effects are to be carried out in order. They point into the agent, the event and
- * `arena`: valid until the event's memory goes or the next step of this agent or with these effects. */
+/* A zeroed struct is ready. Effects have to be carried out in order. They point into the agent, the event
+ * and `arena`: valid until the event's memory is freed, or until the next step of this agent or with these
+ * effects. */
 struct agent_effects {
     VEC(struct agent_effect) list;
     struct arena arena;
@@ -237,7 +241,8 @@ void agent_effects_done(struct agent_effects *effects);
 
 struct agent;
 
-struct agent *agent_new(const struct agent_config *config); /* copies; nothing happens before BOOT */
+/* Copies `config`; nothing happens before BOOT. */
+struct agent *agent_new(const struct agent_config *config);
 void agent_free(struct agent *agent);
 
 /* Applies one event; clears `effects` first. */
@@ -245,30 +250,30 @@ void agent_step(struct agent *agent, const struct agent_event *event, struct age
 
 int64_t agent_deadline(const struct agent *agent); /* boot_ns at which a TICK is wanted; INT64_MAX: none */
 uint64_t agent_digest(const struct agent *agent);
-/* What can be seen to hold in one state; aborts through CHECK. */
+/* Checks the invariants of a single state; aborts through CHECK. */
 void agent_check_invariants(const struct agent *agent);
 
 /* For hosts, tests and the simulation's invariants. */
 struct str agent_machine(const struct agent *agent); /* its name */
 uint64_t agent_incarnation(const struct agent *agent);
-/* number of the newest one, which its tether says too */
+/* number of the newest connection and of its tether */
 uint64_t agent_connection(const struct agent *agent);
-bool agent_is_welcome(const struct agent *agent);     /* connected, and the controller has said Welcome */
+bool agent_is_welcome(const struct agent *agent);     /* connected, and the controller has sent Welcome */
 int64_t agent_fence(const struct agent *agent);       /* 0: none yet */
 size_t agent_live_tasks(const struct agent *agent);   /* waiting, starting, running or stopping */
-uint64_t agent_busy_chips(const struct agent *agent); /* held by tasks that may have a process */
+uint64_t agent_busy_chips(const struct agent *agent); /* chips of tasks that may have a process */
 bool agent_task_known(const struct agent *agent, obj_id task);
-bool agent_task_live(const struct agent *agent, obj_id task); /* false also when it is not known */
+bool agent_task_live(const struct agent *agent, obj_id task); /* false also if the task is not known */
 
-/* Deep copy; everything from `arena`. */
+/* Deep copy; all memory comes from `arena`. */
 void task_launch_copy(struct arena *arena, const struct task_launch *from, struct task_launch *ret);
-/* The same, no text longer than `text_max` bytes. */
+/* Deep copy with texts of at most `text_max` bytes. */
 void task_report_copy(struct arena *arena, const struct task_report *from, size_t text_max,
                       struct task_report *ret);
-/* The same of `count`. */
+/* Deep copy of `count` reports. */
 struct task_report *task_reports_copy(struct arena *arena, const struct task_report *from, size_t count,
                                       size_t text_max);
-/* The same of all task reports; signals and ends of errands as they are. */
+/* Deep copy with shortened task reports; signals and ends of errands are unchanged. */
 void reports_copy(struct arena *arena, const struct reports *from, size_t text_max, struct reports *ret);
 void hello_copy(struct arena *arena, const struct hello *from, size_t text_max, struct hello *ret);
 

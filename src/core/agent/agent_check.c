@@ -194,7 +194,7 @@ static void check_containers(const struct agent *agent, const struct local_task 
         CHECK(task->state != LOCAL_ENDED || container->state == RUN_ENDED || container->state == RUN_IDLE);
         CHECK(!container->ready || container->started);
         CHECK(!container->started || container->state == RUN_RUNNING || container->state == RUN_STOPPING);
-        /* Nothing begins before the init containers in front of it are done. */
+        /* No container begins before the init containers in front of it are done. */
         CHECK(!held_up || container->runs == 0 || task->adopting || !agent->booted);
         held_up = held_up || (task->launch.containers[index].role == CONTAINER_INIT &&
                               (container->state != RUN_ENDED || !container->has_end));
@@ -222,7 +222,7 @@ static void check_task(const struct agent *agent, const struct local_task *task)
           !task->launch_arena.blocks); /* a record keeps no launch */
     check_containers(agent, task);
     CHECK(!task->step_due || task->has_step);
-    /* No task survives the fence: nothing waits, and what has a process was told to die at once. */
+    /* After the fence no task waits, and every task with a process was killed at once. */
     if (agent->fence_passed && local_live(task))
         CHECK(task->state == LOCAL_STOPPING && task->killed && task->fenced);
 }
@@ -240,7 +240,7 @@ static void check_link(const struct agent *agent)
     CHECK(!agent->fence_passed && agent->fence_ns > agent->boot_ns);
     CHECK(agent->lease_end_ns > agent->boot_ns && agent->fence_ns >= agent->lease_end_ns);
     CHECK(agent->lease_ns > 0 && agent->heartbeat_ns > 0);
-    CHECK(agent->next_heartbeat_ns > agent->boot_ns); /* what was due has left */
+    CHECK(agent->next_heartbeat_ns > agent->boot_ns); /* no due heartbeat was left out */
 }
 
 static void check_signals(const struct agent *agent)
@@ -301,5 +301,5 @@ void agent_check_invariants(const struct agent *agent)
     }
     check_signals(agent);
     for (size_t i = 0; agent->link == LINK_WELCOME && i < agent->tasks.len; i++)
-        CHECK(!agent->tasks.items[i]->report_due); /* said in the step in which it happened */
+        CHECK(!agent->tasks.items[i]->report_due); /* reported in the step of the change */
 }

@@ -38,7 +38,8 @@ static void send_rejoin(const struct local_task *task, struct agent_effects *eff
     effect->rejoin.order = &task->rejoin;
 }
 
-/* A newer attempt than this agent was told of: one before it, whose record is older, was. */
+/* Takes over an attempt newer than this agent's record: an earlier agent was told of it, and the record is
+ * older. */
 static void raise_adopted(struct local_task *task, const struct agent_event *event)
 {
     if (!task->adopted || !event->client.can_rejoin || event->client.attempt <= task->attempt)
@@ -47,7 +48,7 @@ static void raise_adopted(struct local_task *task, const struct agent_event *eve
     task->joined = false;
 }
 
-/* It has not heard of the order that stands: it is told after its welcome. */
+/* Whether the process has not heard of the standing rejoin order, and is told after its welcome. */
 static bool is_behind(const struct local_task *task, const struct agent_event *event)
 {
     return event->client.can_rejoin && event->client.attempt < task->attempt && task->rejoin.task != 0 &&
@@ -76,7 +77,7 @@ static void join_counts(struct agent *agent, struct local_task *task, bool early
 {
     task->step_urgent = true;
     if (early)
-        task->join_due = true; /* said once the controller has heard that it runs */
+        task->join_due = true; /* reported after the controller has heard that it runs */
     else if (!task->joined)
         agent_pend_joined(agent, task);
     task->joined = true;
@@ -94,13 +95,13 @@ static void on_join(struct agent *agent, const struct agent_event *event, struct
         return;
     }
     bool early = task->container_count > 0 && !task->ran;
-    if (task->state == LOCAL_LAUNCHING && !early) { /* it runs; the launcher's word is still on its way */
+    if (task->state == LOCAL_LAUNCHING && !early) { /* it runs, but the launcher's report has not arrived */
         lifecycle_move(&local_lifecycle, &task->state, LOCAL_RUNNING);
         task->started_ns = agent->wall_ns;
         task->report_due = true;
     }
     CHECK(early || task->state == LOCAL_RUNNING || task->state == LOCAL_STOPPING);
-    task->client = event->client.client; /* an older connection of it has no say any more */
+    task->client = event->client.client; /* an older connection of the task no longer counts */
     task->client_attempt = event->client.attempt;
     task->can_rejoin = event->client.can_rejoin;
     task->spare = event->client.spare;
@@ -150,7 +151,8 @@ static void on_step(struct local_task *task, const struct task_step *step)
 void agent_task_paced(struct agent *agent, const struct agent_event *event)
 {
     struct local_task *task = agent_task_find(agent, event->paced.task);
-    if (!task || !local_live(task) || task->joined || task->client) /* one that joined speaks for itself */
+    /* A joined process reports its own steps. */
+    if (!task || !local_live(task) || task->joined || task->client)
         return;
     on_step(task, &event->paced.step);
 }
@@ -164,9 +166,9 @@ void agent_client_event(struct agent *agent, const struct agent_event *event, st
     struct local_task *task = find_by_client(agent, event->client.client);
     if (!task)
         return;              /* not joined, or replaced by a newer connection */
-    CHECK(local_live(task)); /* the end of a task ends its connection's say */
+    CHECK(local_live(task)); /* a connection does not outlive its task */
     if (task->client_attempt != task->attempt && event->kind != AGENT_CLIENT_LEFT)
-        return; /* it speaks for an attempt that is over */
+        return; /* its attempt is over */
     struct task_report report = {.task = task->uid, .attempt_plus_1 = (uint32_t)task->attempt + 1};
     switch (event->kind) {
     case AGENT_CLIENT_STEP:
@@ -189,7 +191,7 @@ void agent_client_event(struct agent *agent, const struct agent_event *event, st
         break;
     case AGENT_CLIENT_LEFT:
         task->client = 0;
-        task->step_urgent = task->step_due; /* its last step is news */
+        task->step_urgent = task->step_due; /* its last step is reported early */
         break;
     default:
         CHECK_UNREACHABLE();
@@ -209,8 +211,8 @@ void agent_client_notice(struct agent *agent, const struct task_notice *notice, 
         return;
     }
     CHECK(notice->kind == NOTICE_CHECKPOINT_COMMITTED); /* codec.c refuses others */
-    /* An older commit of this attempt that comes late. One below the step of an attempt before is news: a
-     * gang that found that checkpoint damaged went back further. */
+    /* An older commit of this attempt, which comes late. A step below that of an earlier attempt is valid:
+     * a gang that found the checkpoint damaged went further back. */
     if (task->restore_attempt == task->attempt && notice->step < task->restore_step)
         return;
     task->restore_step = notice->step;
@@ -223,7 +225,7 @@ void agent_client_notice(struct agent *agent, const struct task_notice *notice, 
     effect->client.attempt = task->attempt;
 }
 
-/* What it said as an older attempt, and nobody has acknowledged, is no news of this one. */
+/* Drops its unacknowledged reports of an older attempt. */
 static void drop_older(struct agent *agent, const struct local_task *task)
 {
     for (size_t i = agent->pending.len; i-- > 0;) {
@@ -249,7 +251,7 @@ void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, st
     struct local_task *task = agent_task_find(agent, rejoin->task);
     if (!task || rejoin->attempt < task->attempt || task->state == LOCAL_WAITING)
         return;
-    if (!local_live(task)) { /* said again what became of it */
+    if (!local_live(task)) { /* a repeated START: reports its state again */
         task->report_due = true;
         return;
     }
@@ -258,7 +260,7 @@ void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, st
         task->joined = task->join_due = false;
         task->step_due = task->step_urgent = task->has_step = false;
         if (task->drain_reason != DRAIN_MAINTENANCE)
-            task->drain_deadline_ns = 0; /* this is what was announced */
+            task->drain_deadline_ns = 0; /* the announced stop */
         drop_older(agent, task);
     }
     agent_attempt_seen(agent, task->jobset, rejoin->attempt);

@@ -1,9 +1,10 @@
-/* agent_container.c - the containers of a task, each a small machine of its own (run_lifecycle). What is due
- * is found from their states alone by agent_containers_advance, so that a restarted agent goes on from what
- * the launcher's records show.
+/* agent_container.c - the containers of a task, each a small machine of its own (run_lifecycle).
+ * agent_containers_advance derives the next action from their states alone, so that a restarted agent goes
+ * on from the launcher's records.
  *
- * Order, restarts and back-off as kubelet's ("Init Containers", "Sidecar Containers", "Pod Lifecycle"): the
- * first restart at once, then 10 s doubling to 5 minutes, from the beginning again after a run of 10 minutes.
+ * Order, restarts and back-off as kubelet's ("Init Containers", "Sidecar Containers", "Pod Lifecycle"):
+ * the first restart at once, then after 10 s doubling to 5 minutes, from the beginning again after a run
+ * of 10 minutes.
  */
 #include <signal.h>
 
@@ -84,7 +85,7 @@ static void launch_run(struct local_task *task, uint32_t index, struct agent_eff
     effect->run = container->runs - 1;
 }
 
-/* Whether those behind it in the order may begin. */
+/* Whether the container holds up those behind it in the order. */
 static bool holds_up(const struct local_task *task, size_t index)
 {
     const struct local_container *container = &task->containers[index];
@@ -101,7 +102,7 @@ static bool holds_up(const struct local_task *task, size_t index)
 static void start_those_due(const struct agent *agent, struct local_task *task, struct agent_effects *effects)
 {
     if (agent->link != LINK_WELCOME || task->doubtful)
-        return; /* what is started must hold a tether that the controller knows */
+        return; /* a started process must hold a tether that the controller knows */
     bool held_up = false;
     for (size_t i = 0; i < task->container_count; i++) {
         uint32_t index = container_in_order(task, i);
@@ -127,7 +128,7 @@ static void send_stop(const struct agent *agent, const struct local_task *task, 
     effect->container = index;
 }
 
-/* Goes on with a stop: the hook, SIGTERM, and the kill where the hook took all of the grace. */
+/* Continues a stop: the hook, SIGTERM, and the kill if the hook took all of the grace. */
 static void go_on_stopping(const struct agent *agent, struct local_task *task, uint32_t index,
                            struct agent_effects *effects)
 {
@@ -162,7 +163,7 @@ static void stop_run(const struct agent *agent, struct local_task *task, uint32_
         task->report_due = true;
     } else if (shorter) {
         container->stop_by_ns = by_ns;
-        container->stop_sent = false; /* the shim hears of the shorter grace */
+        container->stop_sent = false; /* tells the shim the shorter grace */
     }
     go_on_stopping(agent, task, index, effects);
 }
@@ -174,7 +175,7 @@ void agent_container_end_run(struct agent *agent, struct local_task *task, uint3
     stop_run(agent, task, index, agent->boot_ns + grace_ns, effects);
 }
 
-/* Main and init containers at once, then the sidecars, the last one first. */
+/* Stops main and init containers at once, then the sidecars, the last one first. */
 static void stop_those_due(struct agent *agent, struct local_task *task, struct agent_effects *effects)
 {
     bool killed = agent->boot_ns >= task->stop_by_ns, others = false;
@@ -205,7 +206,7 @@ static void end_task(struct agent *agent, struct local_task *task, struct agent_
 {
     const struct local_container *result = result_of(task);
     task->exit_code = -1;
-    task->signal = task->killed ? SIGKILL : SIGTERM; /* stopped before anything ran */
+    task->signal = task->killed ? SIGKILL : SIGTERM; /* stopped before any process ran */
     task->finished_ns = agent->wall_ns;
     if (result) {
         task->exit_code = result->end.exit_code;
@@ -222,7 +223,7 @@ static void end_task(struct agent *agent, struct local_task *task, struct agent_
             task->container_count > 1 ? ": " : "", why);
         task->message = text.data;
         if (result->failing && task->exit_code == 0 && task->signal == 0)
-            task->exit_code = 137; /* a probe had it killed: no success */
+            task->exit_code = 137; /* a probe killed it: no success */
     }
     agent_task_end(task);
     agent_task_start_waiting(agent, effects);
@@ -238,7 +239,7 @@ static bool any_live(const struct local_task *task)
     return false;
 }
 
-/* All main containers are done for good, or an init container has failed for good. */
+/* Whether all main containers, or an init container, have ended for good. */
 static bool is_over(const struct local_task *task)
 {
     bool mains = true;
@@ -305,8 +306,8 @@ void agent_containers_stop(struct agent *agent, struct local_task *task, int64_t
 
 /* --- what the launcher says ----------------------------------------------------------------------- */
 
-/* What the launcher says of an older run is over. A later one than we know: of an earlier agent, whose record
- * came when we had asked for the container already. */
+/* Whether a launcher's report is about the present run. An older run is over. A later one was started by
+ * an earlier agent, whose record came after this agent had asked for the container. */
 static bool is_of_run(struct local_container *container, uint32_t run)
 {
     if (container->state == RUN_LAUNCHING && run >= container->runs)
@@ -366,7 +367,7 @@ static bool runs_again(const struct local_task *task, uint32_t index)
     return spec->restart == RERUN_ON_FAILURE && failed;
 }
 
-/* What the task's peers have lost with it is not mended here (container.h: ends_joined). */
+/* Whether its end ends the task, because the task's peers have lost it (container.h: ends_joined). */
 static bool ends_task(const struct local_task *task, uint32_t index)
 {
     return spec_of(task, index)->ends_joined && (task->joined || task->rejoin.task != 0) &&
@@ -430,7 +431,7 @@ void agent_container_exited(struct agent *agent, struct local_task *task, const 
     take_end(container, agent, exited);
     task->report_due = true;
     task->fenced = task->fenced || exited->fenced;
-    /* The fence, or a stop that is not ours: an agent's before this one, or of an agent that leaves. */
+    /* The fence, or a stop by an earlier agent, or by one that is leaving. */
     bool over = exited->fenced || (exited->stopped && container->state != RUN_STOPPING);
     bool ends = over || ends_task(task, event->container);
     if (!ends && runs_again(task, event->container)) {
@@ -450,7 +451,7 @@ void agent_container_exited(struct agent *agent, struct local_task *task, const 
         agent_containers_advance(agent, task, effects);
 }
 
-/* An init container without a record, though one behind it ran, has done its work. */
+/* An init container without a record has done its work if one behind it ran. */
 static void fill_gaps(struct local_task *task)
 {
     bool later = false;
@@ -549,7 +550,8 @@ static void fill_status(const struct local_task *task, size_t index, struct aren
 {
     const struct local_container *container = &task->containers[index];
     const struct container_launch *spec = spec_of(task, index);
-    *ret = (struct container_status){.name = arena_str(arena, spec->name), /* of a launch that may go */
+    /* The launch may be freed before. */
+    *ret = (struct container_status){.name = arena_str(arena, spec->name),
                                      .role = spec->role,
                                      .ready = container->ready,
                                      .started = container->started,

@@ -1,5 +1,6 @@
-/* agent_errand.c - errands of the controller: those that wait for their turn, run, or have ended and are not
- * acknowledged. The host runs them and keeps their time; an end is said until the controller has it. */
+/* agent_errand.c - errands of the controller: those that wait, run, or have ended without an
+ * acknowledgement. The host runs them and keeps their time; an end is repeated until the controller has
+ * it. */
 #include "core/agent/agent_private.h"
 #include "core/limits.h"
 

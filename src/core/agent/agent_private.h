@@ -1,12 +1,13 @@
 /* agent_private.h - inside the agent.
- *   agent.c         the step, connection, lease
- *   agent_task.c    start, stop, end, the queue for busy chips
+ *   agent.c            the step, connection, lease
+ *   agent_task.c       start, stop, end, the queue for busy chips
  *   agent_container.c  a task's containers: their order, restarts, ends
- *   agent_probe.c   their probes and hooks
- *   agent_client.c  what tasks say through libphalanx
- *   agent_errand.c  errands of the controller
- *   agent_report.c  Hello, reports, heartbeats, steps
- *   agent_check.c   digest and invariants
+ *   agent_probe.c      their probes and hooks
+ *   agent_client.c     messages of tasks through libphalanx
+ *   agent_errand.c     errands of the controller
+ *   agent_signal.c     signals until they are acknowledged
+ *   agent_report.c     Hello, reports, heartbeats, steps
+ *   agent_check.c      digest and invariants
  */
 #ifndef PHX_CORE_AGENT_AGENT_PRIVATE_H
 #define PHX_CORE_AGENT_AGENT_PRIVATE_H
@@ -19,12 +20,12 @@
 enum link_state {
     LINK_DOWN,       /* the next try is at retry_ns */
     LINK_CONNECTING, /* CONNECT is out */
-    LINK_HELLO,      /* Hello is out; until hello_deadline_ns */
-    LINK_WELCOME,    /* the controller takes what we say */
+    LINK_HELLO,      /* Hello was sent; until hello_deadline_ns */
+    LINK_WELCOME,    /* the controller accepts messages */
     LINK_STATES
 };
 enum local_state {
-    LOCAL_WAITING,   /* for chips or a host name that a stopping task holds */
+    LOCAL_WAITING,   /* for chips or a host name of a stopping task */
     LOCAL_LAUNCHING, /* LAUNCH is out */
     LOCAL_RUNNING,
     LOCAL_STOPPING, /* STOP is out */
@@ -36,7 +37,7 @@ extern const struct lifecycle link_lifecycle, local_lifecycle;
 enum { METRIC_NAME_MAX = 32 };
 
 enum run_state {
-    RUN_IDLE,    /* its turn has not come */
+    RUN_IDLE,    /* not started yet */
     RUN_BACKOFF, /* runs again at retry_ns */
     RUN_LAUNCHING,
     RUN_RUNNING,
@@ -48,26 +49,26 @@ extern const struct lifecycle run_lifecycle;
 
 struct local_probe {
     bool out;          /* ACT is out */
-    int32_t good, bad; /* results in a row */
+    int32_t good, bad; /* consecutive results */
     int64_t next_ns;   /* boottime */
 };
 
 struct local_container {
     uint8_t state; /* enum run_state */
-    bool posted;   /* its postStart hook is done, or it has none */
+    bool posted;   /* its postStart hook is done, or there is none */
     bool started;  /* and its startup probe passed */
     bool ready;
-    bool failing;     /* killed by a probe or hook: not a success, whatever its exit code */
-    bool hook_out;    /* ACT of a hook is out */
+    bool failing;     /* killed by a probe or hook: no success, whatever its exit code */
+    bool hook_out;    /* the ACT of a hook is under way */
     bool pre_stopped; /* its preStop hook is done */
     bool stop_sent, kill_sent;
     bool has_end;
     uint32_t runs;                /* launches */
     int64_t retry_ns, backoff_ns; /* BACKOFF: boottime; the last delay */
-    int64_t begun_ns;             /* boottime of this run's start */
+    int64_t begun_ns;             /* boottime at this run's start */
     int64_t stop_by_ns;           /* STOPPING: end of its grace */
     int64_t pid, started_ns;
-    struct container_end end; /* of the newest run that ended; message is own */
+    struct container_end end; /* end of the newest run; owns the message */
     char *end_message;
     struct local_probe probes[PROBE_KINDS];
 };
@@ -78,11 +79,11 @@ struct local_task {
     uint32_t rank, world;
     uint8_t state;                   /* enum local_state */
     bool fenced;                     /* killed by the fence, or refused as an old attempt */
-    bool killed;                     /* STOP without grace is out */
-    bool launched;                   /* the launcher has heard of it */
-    bool report_due;                 /* its state is not said on this connection yet */
+    bool killed;                     /* a STOP without grace was sent */
+    bool launched;                   /* the launcher knows it */
+    bool report_due;                 /* its state was not reported on this connection yet */
     bool start_failed, oom;          /* ENDED */
-    char *name, *hostname, *message; /* own; hostname "" when there is none; message "" */
+    char *name, *hostname, *message; /* owned; hostname "" if there is none; message "" */
     uint64_t chips;
     int64_t grace_ns;
     int64_t pid, started_ns, finished_ns;
@@ -91,30 +92,31 @@ struct local_task {
     int32_t restore_attempt;
     /* WAITING: holds `launch`; freed at the next event about the task. With containers: until it ends. */
     struct arena launch_arena;
-    /* Of what ended it, as far as its log says; lines in the arena. */
+    /* Clues of its end from its log; lines in the arena. */
     struct clue clues[CLUES_MAX];
     size_t clue_count;
     struct arena clue_arena;
     struct task_launch launch;
-    /* of a task that was started with containers; container_count 0: its one process is the task */
+    /* if it was started with containers; container_count 0: its one process is the task */
     struct local_container *containers;
     size_t container_count, main_count; /* the main ones come first */
-    bool adopting;                      /* until BOOT: its containers only say what they did */
-    /* Of an earlier agent: the controller may have given it up, and its name to another. Nothing of it is
-     * begun until the controller has answered a heartbeat: what it says to our Hello comes before that. */
+    bool adopting;                      /* until BOOT: its containers only report their past */
+    /* A task of an earlier agent: the controller may have given it up, and its name to another. None of
+     * its containers is started until the controller has answered a heartbeat, because its answer to our
+     * Hello comes before that. */
     bool doubtful;
-    bool stop_seen;                     /* one of them was stopped by an agent before this one */
+    bool stop_seen;                     /* an earlier agent has stopped one of its containers */
     bool ran;                           /* its main containers have begun */
     bool join_due;                      /* joined before that */
     int64_t stop_by_ns;                 /* STOPPING with containers: end of the grace */
-    int32_t culprit;                    /* container whose failure it ends with, -1: none yet */
+    int32_t culprit;                    /* container whose failure ends it, -1: none yet */
     /* libphalanx */
     uint64_t client; /* 0: none */
     bool joined;     /* as `attempt` */
-    bool adopted;    /* of an earlier agent */
-    bool can_rejoin, spare;    /* as its process said last */
-    int32_t client_attempt;    /* that the client joined with */
-    struct task_rejoin rejoin; /* that stands for `attempt`; task 0: none. rendezvous in `rejoin_text` */
+    bool adopted;    /* started by an earlier agent */
+    bool can_rejoin, spare;    /* as reported by its newest join */
+    int32_t client_attempt;    /* attempt of the client's join */
+    struct task_rejoin rejoin; /* the order for `attempt`; task 0: none. rendezvous in `rejoin_text` */
     char *rejoin_text;         /* own; NULL: none */
     int64_t drain_deadline_ns; /* boottime; 0: none */
     enum drain_reason drain_reason; /* all but maintenance end with the next attempt */
@@ -124,7 +126,7 @@ struct local_task {
     int64_t first_plus_1;
     struct pace_sums pace;
     size_t metric_count;
-    char not_finite[METRIC_NAME_MAX]; /* a loss that has not been finite since the step; "": none */
+    char not_finite[METRIC_NAME_MAX]; /* name of a loss that was not finite since that step; "": none */
     int64_t not_finite_step;
     struct {
         char name[METRIC_NAME_MAX];
@@ -133,13 +135,13 @@ struct local_task {
 };
 
 struct pending_report {
-    uint64_t number;           /* on this connection; 0: to be sent */
+    uint64_t number;           /* on this connection; 0: not sent */
     struct task_report report; /* message, reason: static text or empty, or in `text` */
     char *text;                /* own; NULL: none */
 };
 
 struct local_signal {
-    uint64_t number;      /* of the Reports on this connection that said it; 0: to be sent */
+    uint64_t number;      /* number of the Reports on this connection that had it; 0: not sent */
     struct signal signal; /* strings in `text` */
     struct arena text;
 };
@@ -155,7 +157,7 @@ extern const struct lifecycle errand_lifecycle;
 struct local_errand {
     obj_id uid;
     uint8_t state;   /* enum local_errand_state */
-    uint64_t number; /* ENDED: of the Reports on this connection that said it; 0: to be sent */
+    uint64_t number; /* ENDED: number of the Reports on this connection that had it; 0: not sent */
     struct errand_start start;
     struct errand_end end;
     struct arena arena; /* owns their texts */
@@ -168,7 +170,7 @@ struct jobset_seen {
 enum { JOBSETS_SEEN_MAX = 256 };
 
 struct agent {
-    struct agent_config config; /* strings point to own memory */
+    struct agent_config config; /* owns the strings */
     char *machine, *software;
     struct rng rng;
     int64_t boot_ns, wall_ns; /* of the newest event */
@@ -185,14 +187,14 @@ struct agent {
         lease_end_ns;  /* boottime, less the allowance: without an acknowledgement the connection is dead */
     uint64_t grant;    /* number of the newest (lease_hold.h), by which the fence counts */
     int64_t fence_ns;  /* boottime; 0: none yet */
-    bool fence_passed; /* and everything is killed; until the next Welcome */
+    bool fence_passed; /* all tasks are killed; until the next Welcome */
     int64_t next_heartbeat_ns, last_heartbeat_ns;
-    int64_t steps_sent_ns;          /* when steps last left */
+    int64_t steps_sent_ns;          /* when steps were last sent */
     VEC(struct local_task *) tasks; /* in order of arrival */
     VEC(struct pending_report) pending;
     VEC(struct local_signal) signals; /* oldest first */
-    uint64_t signals_number;          /* of the Reports under way that has some of them; 0: none is */
-    uint32_t signals_given_up;        /* that were in it and had to make room since */
+    uint64_t signals_number;          /* number of the Reports under way that has some of them; 0: none */
+    uint32_t signals_given_up;        /* number of them that were dropped since */
     VEC(struct local_errand *) errands; /* in order of arrival */
     VEC(struct jobset_seen) seen; /* oldest first */
     int64_t notes;                /* NOTE reports made */
@@ -222,7 +224,7 @@ void agent_task_exited(struct agent *agent, const struct agent_event *event, str
 void agent_task_forget(struct agent *agent, obj_id uid, struct agent_effects *effects);
 void agent_task_start_waiting(struct agent *agent, struct agent_effects *effects); /* those that may */
 size_t agent_kill_all(struct agent *agent,
-                      struct agent_effects *effects); /* the fence; returns how many lived */
+                      struct agent_effects *effects); /* the fence; returns the number of living tasks */
 void agent_task_free(struct local_task *task);
 
 void agent_task_end(struct local_task *task); /* its record stays */
@@ -234,7 +236,7 @@ void agent_task_stop_now(struct agent *agent, struct local_task *task, int64_t g
 /* agent_container.c */
 void agent_containers_init(struct local_task *task, const struct task_launch *launch); /* keeps a copy */
 void agent_containers_free(struct local_task *task);
-/* Does what is due: launches, stops, the task's end. */
+/* Carries out what is due: launches, stops, the task's end. */
 void agent_containers_advance(struct agent *agent, struct local_task *task, struct agent_effects *effects);
 void agent_containers_stop(struct agent *agent, struct local_task *task, int64_t grace_ns,
                            struct agent_effects *effects);
@@ -242,14 +244,14 @@ void agent_container_started(struct agent *agent, struct local_task *task, const
                              struct agent_effects *effects);
 void agent_container_exited(struct agent *agent, struct local_task *task, const struct agent_event *event,
                             struct agent_effects *effects);
-/* The controller wants what it has not stopped by now: doubtful ones go on. */
+/* The controller keeps the tasks that it has not stopped by now: doubtful ones go on. */
 void agent_containers_confirmed(struct agent *agent, struct agent_effects *effects);
 void agent_containers_boot(struct agent *agent,
-                           struct agent_effects *effects); /* the inventory is complete */
+                           struct agent_effects *effects); /* called when the inventory is complete */
 void agent_containers_tick(struct agent *agent, struct agent_effects *effects);
 int64_t agent_containers_deadline(const struct agent *agent); /* INT64_MAX: nothing waits */
 void agent_containers_report(const struct local_task *task, struct arena *arena, struct task_report *report);
-/* Ends this run of it: preStop hook, SIGTERM, SIGKILL after the grace. */
+/* Ends this run of the container: preStop hook, SIGTERM, SIGKILL after the grace. */
 void agent_container_end_run(struct agent *agent, struct local_task *task, uint32_t index, int64_t grace_ns,
                              struct agent_effects *effects);
 static inline bool run_live(const struct local_container *container)
@@ -266,7 +268,7 @@ static inline uint32_t container_in_order(const struct local_task *task, size_t 
 
 /* agent_probe.c */
 void agent_probes_begin(struct agent *agent, struct local_task *task, uint32_t index, bool adopted,
-                        struct agent_effects *effects); /* its run has begun */
+                        struct agent_effects *effects); /* called when its run has begun */
 void agent_probes_tick(struct agent *agent, struct local_task *task, uint32_t index,
                        struct agent_effects *effects);
 int64_t agent_probes_deadline(const struct local_task *task, uint32_t index);
@@ -290,18 +292,19 @@ void agent_pend(struct agent *agent, const struct task_report *report); /* copie
 void agent_unpend(struct agent *agent, size_t index);
 void agent_send_hello(struct agent *agent, struct agent_effects *effects);
 void agent_send_due(struct agent *agent,
-                    struct agent_effects *effects); /* reports, heartbeat, steps that are due */
+                    struct agent_effects *effects); /* sends reports, heartbeat and steps that are due */
 void agent_reports_acked(struct agent *agent, uint64_t number);
 int64_t agent_steps_deadline(const struct agent *agent); /* INT64_MAX: nothing waits */
 
 /* agent_signal.c */
 void agent_saw(struct agent *agent, const struct signal *signal); /* copies */
 void agent_drop_signal(struct agent *agent, size_t index);
-size_t agent_signals_due(const struct agent *agent); /* to be sent: all, or none while some are under way */
+/* Number to send: all, or none while some are under way. */
+size_t agent_signals_due(const struct agent *agent);
 void agent_signals_unsent(struct agent *agent);      /* the connection broke */
 void agent_take_signals(struct agent *agent, struct arena *arena, struct reports *reports);
 void agent_signals_acked(struct agent *agent, uint64_t number);
-bool agent_tells_lost(const struct signal *signal); /* it says how many signals were lost */
+bool agent_tells_lost(const struct signal *signal); /* the signal says how many were lost */
 
 /* agent_errand.c */
 void agent_errand_start(struct agent *agent, const struct errand_start *start, struct agent_effects *effects);
@@ -309,9 +312,9 @@ void agent_errand_stop(struct agent *agent, obj_id uid, struct agent_effects *ef
 void agent_errand_ended(struct agent *agent, const struct errand_end *end, struct agent_effects *effects);
 void agent_errand_drop(struct agent *agent, size_t index);
 void agent_list_errands(const struct agent *agent, struct arena *arena, struct hello *hello);
-size_t agent_errands_due(const struct agent *agent); /* ends to be sent */
+size_t agent_errands_due(const struct agent *agent); /* number of ends to send */
 void agent_take_errands(struct agent *agent, struct arena *arena, struct reports *reports);
 void agent_errands_acked(struct agent *agent, uint64_t number);
-void agent_errands_unsaid(struct agent *agent); /* on a new connection all is said again */
+void agent_errands_unsaid(struct agent *agent); /* repeats all ends on a new connection */
 
 #endif

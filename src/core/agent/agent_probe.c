@@ -1,4 +1,4 @@
-/* agent_probe.c - probes and hooks of containers: when the next is due, and what its result means
+/* agent_probe.c - probes and hooks of containers: when the next is due, and the consequences of its result
  * (Kubernetes' "Liveness, Readiness and Startup Probes", "Container Lifecycle Hooks"). The host runs them
  * (AGENT_ACT). */
 #include <stdarg.h>
@@ -97,7 +97,7 @@ void agent_probes_begin(struct agent *agent, struct local_task *task, uint32_t i
                         struct agent_effects *effects)
 {
     CHECK(task->containers[index].state == RUN_RUNNING);
-    if (adopted) { /* whether it had passed is not known: a probe that killed it now would be wrong */
+    if (adopted) { /* not known whether it had passed: a kill by a probe now could be wrong */
         become_posted(agent, task, index);
         if (!task->containers[index].started)
             become_started(agent, task, index);
@@ -179,7 +179,7 @@ static void probe_failed(struct agent *agent, struct local_task *task, uint32_t 
     probe->good = 0;
     if (probe->bad < INT32_MAX)
         probe->bad++;
-    if (probe->bad == 1 || probe->bad == rule->failure_threshold) /* not each one of a long row */
+    if (probe->bad == 1 || probe->bad == rule->failure_threshold) /* not every failure of a long row */
         agent_container_note(agent, task, true, "Unhealthy", "%s probe failed: " STR_FORMAT, titles[kind],
                              STR_ARG(message));
     if (probe->bad < rule->failure_threshold)

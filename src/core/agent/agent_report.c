@@ -17,10 +17,10 @@ static bool same_report(const struct task_report *a, const struct task_report *b
 void agent_pend(struct agent *agent, const struct task_report *report)
 {
     CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_RETRY);
-    CHECK(report->task != 0); /* the controller refuses a report about nobody */
+    CHECK(report->task != 0); /* the controller refuses a report without a task */
     for (size_t i = 0; i < agent->pending.len; i++)
         if (same_report(&agent->pending.items[i].report, report)) {
-            agent->pending.items[i].number = 0; /* asked or told again: say it again */
+            agent->pending.items[i].number = 0; /* sends it again on request */
             return;
         }
     if (agent->pending.len == AGENT_PENDING_MAX)
@@ -66,7 +66,8 @@ static struct task_report report_of(const struct local_task *task, struct arena 
     if (local_live(task))
         return report;
     report.kind = task->start_failed ? REPORT_START_FAILED : REPORT_EXITED;
-    if (!task->start_failed || !task->fenced) /* else it names the attempt that was seen: agent_task.c */
+    /* Otherwise the report names the attempt that was seen: agent_task.c. */
+    if (!task->start_failed || !task->fenced)
         report.attempt_plus_1 = 0;
     report.exit_code = task->exit_code;
     report.signal = task->signal;
@@ -115,7 +116,7 @@ static void take_states(struct agent *agent, bool live, struct arena *arena, str
     }
 }
 
-/* In the order of a task's life: it runs, what happened while it ran, its end. */
+/* Sends reports in the order of a task's life: its start, events while it ran, its end. */
 static void send_reports(struct agent *agent, struct agent_effects *effects)
 {
     size_t most = 0;
@@ -204,8 +205,9 @@ void hello_copy(struct arena *arena, const struct hello *from, size_t text_max, 
 
 /* --- steps and heartbeats ------------------------------------------------------------------------- */
 
-/* Between STEPS of this machine: 100 ms, longer in large gangs, so that a job's progress costs the controller
- * about 1,000 messages a second at most; beyond the heartbeat's interval, heartbeats carry it all. */
+/* Returns the interval of STEPS of this machine: 100 ms, longer in large gangs, so that a job's progress
+ * costs the controller about 1,000 messages a second at most; beyond the heartbeat's interval, heartbeats
+ * carry it all. */
 static int64_t steps_interval(const struct agent *agent, const struct local_task *task)
 {
     int64_t wait_ns = (int64_t)task->world * NS_PER_MS;
@@ -247,7 +249,7 @@ static void fill_step(const struct local_task *task, struct task_step *ret)
     ret->attempt_plus_1 = (uint32_t)task->attempt + 1;
 }
 
-/* All steps that changed, whichever of them was due. */
+/* Collects all changed steps, whichever of them was due. */
 static void take_steps(struct agent *agent, struct arena *arena, struct heartbeat *heartbeat)
 {
     size_t count = 0;
@@ -283,12 +285,12 @@ void agent_send_due(struct agent *agent, struct agent_effects *effects)
     if (agent->boot_ns >= agent->next_heartbeat_ns) {
         send_heartbeat(agent, FROM_AGENT_HEARTBEAT, effects);
         agent->last_heartbeat_ns = agent->boot_ns;
-        /* On its grid, so that a cluster's heartbeats stay spread; late ones are left out. */
+        /* Keeps its phase, so that a cluster's heartbeats stay spread; late ones are left out. */
         int64_t late_ns = agent->boot_ns - agent->next_heartbeat_ns;
         agent->next_heartbeat_ns += (late_ns / agent->heartbeat_ns + 1) * agent->heartbeat_ns;
         CHECK(agent->next_heartbeat_ns > agent->boot_ns);
     } else if (agent->boot_ns >= agent_steps_deadline(agent)) {
         send_heartbeat(agent, FROM_AGENT_STEPS, effects);
     }
-    send_reports(agent, effects); /* last: the last step of a task stands before its end */
+    send_reports(agent, effects); /* last: a task's last step comes before its end */
 }

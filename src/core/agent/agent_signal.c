@@ -1,14 +1,14 @@
-/* agent_signal.c - what was seen on the machine, until the controller has it.
+/* agent_signal.c - signals of the machine, kept until the controller has acknowledged them.
  *
- * One message with signals is under way at a time; meanwhile equal ones become one with a larger count. So a
- * storm costs neither memory nor the controller's time. When there are too many the least important is lost,
- * and that is told with their number: a graver one never makes room for a lesser one. */
+ * One message with signals is under way at a time; meanwhile equal ones become one with a larger count. A
+ * storm therefore costs neither memory nor the controller's time. If there are too many, the least
+ * important is dropped and counted: a graver one never makes room for a lesser one. */
 #include "core/agent/agent_private.h"
 #include "core/limits.h"
 
 _Static_assert((int)AGENT_SIGNALS_MAX <= (int)SIGNALS_PER_EVENT_MAX, "all that waits is one message");
 
-/* Room that is kept for what tells of the lost: one under way, one that waits. */
+/* Room that is reserved for "os/signals-lost": one under way, one that waits. */
 enum { LOST_MAX = 2 };
 
 void agent_drop_signal(struct agent *agent, size_t index)
@@ -17,7 +17,7 @@ void agent_drop_signal(struct agent *agent, size_t index)
     vec_remove(&agent->signals, index);
 }
 
-/* The newest signal of this code and place, NULL: none waits. */
+/* Returns the newest signal of this code and place, NULL: none waits. */
 static struct local_signal *find_newest(const struct agent *agent, const struct signal *signal)
 {
     for (size_t i = agent->signals.len; i-- > 0;) {
@@ -41,7 +41,7 @@ static uint32_t sum_of(uint32_t a, uint32_t b)
     return a < UINT32_MAX - b ? a + b : UINT32_MAX;
 }
 
-/* Several of the same are one, with the newest evidence. */
+/* Joins equal signals into one, with the newest evidence. */
 static void merge(struct local_signal *waiting, const struct signal *signal)
 {
     int64_t first_ns = waiting->signal.first_ns;
@@ -76,13 +76,13 @@ bool agent_tells_lost(const struct signal *signal)
     return str_is(signal->code, "os/signals-lost");
 }
 
-/* What begins or ends is said once only, so it is worth more than what happened. */
+/* A begin or an end is sent only once, so it is worth more than a momentary event. */
 static int importance(const struct signal *signal)
 {
     return 2 * (int)signal->severity + (signal->assertion != SIGNAL_ONCE);
 }
 
-/* The oldest of those of the least importance. */
+/* Returns the oldest signal of the least importance. */
 static size_t least_important(const struct agent *agent)
 {
     size_t least = SIZE_MAX;
@@ -112,7 +112,7 @@ static void tell_lost(struct agent *agent, uint32_t count)
         append(agent, &signal);
 }
 
-/* One that is under way is lost only if its message is. */
+/* Drops a signal. A signal under way is lost only if its message is, so it is counted then. */
 static void give_up(struct agent *agent, size_t index)
 {
     const struct local_signal *victim = &agent->signals.items[index];

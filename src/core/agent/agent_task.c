@@ -95,7 +95,7 @@ void agent_task_end(struct local_task *task)
     task->step_urgent = task->step_due;
     task->report_due = true;
     if (task->container_count > 0)
-        return; /* their names are said with the end */
+        return; /* the names are reported with the end */
     arena_done(&task->launch_arena);
     task->launch = (struct task_launch){0};
 }
@@ -167,7 +167,7 @@ static bool same_host(const struct local_task *a, const struct local_task *b)
            str_equal(str_from(a->hostname), str_from(b->hostname));
 }
 
-/* The first live task before `task` that holds its chips or its host name; NULL: it may start. */
+/* Returns the first live task before `task` that holds its chips or its host name; NULL: it may start. */
 static struct local_task *find_holder(const struct agent *agent, const struct local_task *task)
 {
     for (size_t i = 0; i < agent->tasks.len && agent->tasks.items[i] != task; i++) {
@@ -190,7 +190,7 @@ static void task_launch_now(struct agent *agent, struct local_task *task, const 
                             struct agent_effects *effects)
 {
     CHECK(launch->task == task->uid && (launch->argc > 0 || task->container_count > 0));
-    CHECK(!task->launched); /* the launcher hears of a task once */
+    CHECK(!task->launched); /* the launcher is told of a task once */
     lifecycle_move(&local_lifecycle, &task->state, LOCAL_LAUNCHING);
     if (task->container_count > 0) {
         task->report_due = true;
@@ -224,8 +224,7 @@ static void end_waiting(struct agent *agent, struct local_task *task, int signal
     agent_task_end(task);
 }
 
-/* An older attempt is fenced by the START of a newer one, whether or not the controller's STOP has come
- * already. */
+/* Fences an older attempt at the START of a newer one, whether or not the controller's STOP has arrived. */
 static void stop_older(struct agent *agent, struct local_task *holder, const struct local_task *task,
                        struct agent_effects *effects)
 {
@@ -238,7 +237,7 @@ static void stop_older(struct agent *agent, struct local_task *holder, const str
         agent_task_stop_now(agent, holder, holder->grace_ns, effects);
 }
 
-/* Why the task cannot be taken at all; empty: it can. */
+/* Returns why the task cannot be accepted at all; empty: it can. */
 static struct str refusal(const struct agent *agent, const struct local_task *task,
                           const struct task_launch *launch, struct agent_effects *effects)
 {
@@ -261,7 +260,7 @@ static struct str refusal(const struct agent *agent, const struct local_task *ta
     return (struct str){0};
 }
 
-/* Its report names the attempt that was seen: the controller goes on from there. */
+/* Refuses the task. The report names the newest attempt seen, and the controller goes on from there. */
 static void refuse(const struct agent *agent, struct local_task *task, const struct task_launch *launch,
                    struct str why)
 {
@@ -304,7 +303,7 @@ static void task_admit(struct agent *agent, struct local_task *task, const struc
 void agent_task_start(struct agent *agent, const struct task_launch *launch, struct agent_effects *effects)
 {
     struct local_task *task = agent_task_find(agent, launch->task);
-    if (task) { /* said twice: say again what became of it */
+    if (task) { /* a repeated START: reports its state again */
         if (task->state != LOCAL_WAITING && task->state != LOCAL_LAUNCHING)
             task->report_due = true;
         return;
@@ -332,8 +331,8 @@ void agent_task_start(struct agent *agent, const struct task_launch *launch, str
 
 /* --- stop ----------------------------------------------------------------------------------------- */
 
-/* Waiting tasks whose holders are gone start, in the order they came. Only while the controller hears us: it
- * must have heard the tether that they will hold (health/evidence.h). */
+/* Starts waiting tasks whose holders are gone, in order of arrival. Only while the controller receives our
+ * messages: it must have heard the tether that they will hold (health/evidence.h). */
 void agent_task_start_waiting(struct agent *agent, struct agent_effects *effects)
 {
     if (agent->link != LINK_WELCOME)
@@ -348,7 +347,7 @@ void agent_task_start_waiting(struct agent *agent, struct agent_effects *effects
 void agent_task_stop(struct agent *agent, const struct task_stop *stop, struct agent_effects *effects)
 {
     struct local_task *task = agent_task_find(agent, stop->task);
-    if (!task) { /* the controller needs an end to go on: for this machine the task is over */
+    if (!task) { /* the controller needs an end to go on, so the task is over for this machine */
         struct task_report report = {.kind = REPORT_EXITED,
                                      .task = stop->task,
                                      .exit_code = -1,
@@ -405,7 +404,7 @@ void agent_task_adopted(struct agent *agent, const struct agent_event *event)
     task->attempt = event->adopted.attempt;
     task->adopted = true;
     if (launch) {
-        uint64_t held = agent_busy_chips(agent); /* what is read back from a disk is not trusted */
+        uint64_t held = agent_busy_chips(agent); /* data read back from a disk may be invalid */
         task_take_launch(task, launch);
         task->chips &=
             ~held & (agent->config.chips < 64 ? (UINT64_C(1) << agent->config.chips) - 1 : UINT64_MAX);
@@ -455,7 +454,7 @@ void agent_task_take_clues(struct local_task *task, const struct agent_exit *exi
     }
     if (!task->not_finite[0])
         return;
-    struct buf text BUF_CLEANUP = {0}; /* what its steps said goes before what its log said */
+    struct buf text BUF_CLEANUP = {0}; /* steps that it reported take precedence over those in its log */
     buf_printf(&text, "step %lld: %s is not finite", (long long)task->not_finite_step, task->not_finite);
     size_t place = 0;
     while (place < task->clue_count && task->clues[place].kind != CLUE_NUMERIC)

@@ -6,7 +6,7 @@
 #include "core/agent/codec_pb.h"
 #include "core/limits.h"
 
-/* So that a clock's reading plus either of them fits 64 bits. */
+/* The sum of a clock's reading and either of them fits 64 bits. */
 #define LEASE_MAX_NS     (3600 * NS_PER_SECOND)
 #define TIME_LEFT_MAX_NS (INT32_MAX * NS_PER_SECOND)
 
@@ -254,7 +254,7 @@ int codec_get_agent(struct arena *arena, struct str bytes, struct from_agent *re
 
 /* --- messages of the controller ------------------------------------------------------------------- */
 
-/* What a oneof points to while it is packed. */
+/* The parts of a message to which a oneof points while it is packed. */
 union controller_parts {
     struct {
         Wire__Welcome welcome;
@@ -335,7 +335,7 @@ static void write_exec_resize(const struct exec_resize *resize, Wire__ExecResize
     ret->height = resize->height;
 }
 
-/* What is done to the machine itself. */
+/* Writes the messages that concern the machine itself. */
 static void write_errand(struct arena *arena, const struct from_controller *message,
                          union controller_parts *parts, Wire__FromController *ret)
 {
@@ -474,7 +474,7 @@ static int read_notice(const Wire__TaskNotice *pb, struct task_notice *ret, stru
                                 .deadline_ns = pb->deadline_ns,
                                 .reason = (enum drain_reason)pb->reason};
     if (ret->kind == NOTICE_DRAIN && ret->reason == 0)
-        ret->reason = DRAIN_MAINTENANCE; /* of a controller that does not say it */
+        ret->reason = DRAIN_MAINTENANCE; /* from a controller that does not send it */
     if (ret->kind != NOTICE_CHECKPOINT_COMMITTED && ret->kind != NOTICE_DRAIN)
         return error_set(error, ERROR_UNSUPPORTED, "notice of unknown kind %d", (int)ret->kind);
     if (ret->reason > DRAIN_MOVE)

@@ -177,7 +177,7 @@ static bool report_kind_known(Wire__ReportKind kind)
     return kind >= WIRE__REPORT_KIND__REPORT_KIND_STARTED && kind <= WIRE__REPORT_KIND__REPORT_KIND_RETRY;
 }
 
-/* A later agent may have clues of kinds that we do not know. */
+/* Kinds of clues that only a later agent knows are left out. */
 static int read_clues(struct arena *arena, const Wire__TaskReport *pb, struct task_report *ret,
                       struct error *error)
 {
@@ -247,7 +247,7 @@ static int read_report_list(struct arena *arena, Wire__TaskReport *const *list, 
     size_t known = 0;
     for (size_t i = 0; i < count; i++) {
         if (!report_kind_known(list[i]->kind))
-            continue; /* of a later agent: evidence that we cannot use */
+            continue; /* a later agent's clue of an unknown kind */
         int rc = read_report(arena, list[i], &reports[known], error);
         if (rc < 0)
             return rc;

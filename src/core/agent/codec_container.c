@@ -32,7 +32,7 @@ Wire__EnvVar **codec_write_env(struct arena *arena, const struct env_var *env, s
     return ret;
 }
 
-/* NULL for none, so that it takes no byte. */
+/* Returns NULL for none, so that it takes no byte. */
 static Wire__Action *write_action(struct arena *arena, const struct container_action *action)
 {
     CHECK(action->kind < ACTION_KINDS);

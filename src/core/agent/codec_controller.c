@@ -17,7 +17,7 @@ static void write_command(struct arena *arena, const struct task_launch *launch,
 
 void codec_write_launch(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret)
 {
-    CHECK(launch->task != 0 && launch->attempt >= 0); /* what check_launch asks for */
+    CHECK(launch->task != 0 && launch->attempt >= 0); /* checked by check_launch */
     CHECK(launch->grace_ns >= 0 && launch->restore_step >= -1);
     wire__task_launch__init(ret);
     ret->task = launch->task;

@@ -30,7 +30,7 @@ Wire__ErrandEnd **codec_write_errand_ends(struct arena *arena, const struct erra
     return list;
 }
 
-/* A kind that this agent does not know is not refused here: the errand ends, and says so. */
+/* Accepts a kind that this agent does not know: the errand ends with a message about it. */
 int codec_read_errand_start(const Wire__ErrandStart *pb, struct errand_start *ret, struct error *error)
 {
     struct errand_start start = {pb->errand, (enum errand_kind)pb->kind, str_from(pb->body), pb->timeout_ns};
@@ -60,7 +60,7 @@ int codec_read_errand_ends(struct arena *arena, Wire__ErrandEnd *const *list, si
         const Wire__ErrandEnd *pb = list[i];
         struct errand_end end = {pb->errand, (enum errand_outcome)pb->outcome, pb->exit_code,
                                  str_from(pb->output)};
-        /* LOST is the controller's to say. */
+        /* Only the controller reports LOST. */
         if (end.errand == 0 || pb->outcome < ERRAND_OK || pb->outcome > ERRAND_TIMED_OUT)
             return error_set(error, ERROR_INVALID, "end of errand %llu: outcome %u",
                              (unsigned long long)end.errand, pb->outcome);

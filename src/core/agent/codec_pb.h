@@ -1,9 +1,10 @@
-/* codec_pb.h - the parts of messages to and from protobuf-c structs, for codec.c and for records that hold
- * the same parts (the log's Hello and Reports).
+/* codec_pb.h - the parts of messages to and from protobuf-c structs, for codec.c and for records with the
+ * same parts (the log's Hello and Reports).
  *
  * write: fills *ret from the struct; text is copied to `arena`, which must outlive the packing (no limit
- * applies). read: everything comes from `arena` within its limit, except that strings stay where protobuf-c
- * put them: unpack with a codec_memory of the same arena. 0, ERROR_LIMIT or ERROR_INVALID naming the field.
+ * applies). read: all memory comes from `arena` within its limit, except that strings stay where
+ * protobuf-c put them: unpack with a codec_memory of the same arena. 0, or ERROR_LIMIT or ERROR_INVALID
+ * with the field's name.
  */
 #ifndef PHX_CORE_AGENT_CODEC_PB_H
 #define PHX_CORE_AGENT_CODEC_PB_H
@@ -11,18 +12,18 @@
 #include "core/agent/codec.h"
 #include "proto/wire.pb-c.h"
 
-/* An allocator for protobuf-c that takes from the arena within its limit and gives back nothing. */
+/* An allocator for protobuf-c that takes from the arena within its limit and frees nothing. */
 struct codec_memory {
     ProtobufCAllocator allocator;
     struct arena *arena;
-    bool full; /* the limit stopped it */
+    bool full; /* the limit was reached */
 };
 void codec_memory_init(struct codec_memory *memory, struct arena *arena);
-/* Why an unpack of `len` bytes gave NULL: ERROR_LIMIT or ERROR_CORRUPT, with its message. */
+/* Returns why an unpack of `len` bytes gave NULL: ERROR_LIMIT or ERROR_CORRUPT, with its message. */
 int codec_unpack_error(const struct codec_memory *memory, size_t len, struct error *error);
-/* The text for a protobuf string field: never NULL. */
+/* Returns the text for a protobuf string field: never NULL. */
 char *codec_text(struct arena *arena, struct str s);
-/* NULL beyond the arena's limit; `error` is set then. */
+/* Returns NULL beyond the arena's limit, with `error` set. */
 void *codec_try_array(struct arena *arena, size_t count, size_t size, struct error *error);
 
 void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hello *ret);

@@ -1,6 +1,6 @@
-/* codec_sheet.c - a gang's sheet to and from bytes. In runs where it is packed: ranks on numbered machines
- * follow each other by the rule of SheetRun (proto/wire.proto), and the writer checks each entry against what
- * the reader will make of the rule. */
+/* codec_sheet.c - a gang's sheet to and from bytes. The packed form has runs: ranks on numbered machines
+ * follow each other by the rule of SheetRun (proto/wire.proto), and the writer compares each entry with
+ * the one that the reader derives from the rule. */
 #include "base/check.h"
 #include "base/vec.h"
 #include "core/agent/codec_pb.h"
@@ -43,11 +43,11 @@ Wire__GangSheet *codec_write_sheet(struct arena *arena, const struct gang_sheet 
 
 enum { COUNT_DIGITS = 9, COUNTED_DIGITS_MAX = 20 };
 
-/* A text that ends in a number: as many texts as are wanted. */
+/* A text that ends in a number, from which the following texts are counted. */
 struct counted {
     struct str stem;
     uint64_t number;
-    size_t digits; /* 0: there is none, so only the text itself */
+    size_t digits; /* 0: there is no number, and only the text itself */
 };
 
 static struct counted counted_from(struct str text)
@@ -66,7 +66,7 @@ static struct counted counted_from(struct str text)
     return counted;
 }
 
-/* The digits of the text that stands `index` behind the first, leading zeros kept. */
+/* Writes the digits of the text that is `index` after the first, with leading zeros. */
 static size_t counted_digits(const struct counted *counted, uint32_t index, char ret[COUNTED_DIGITS_MAX])
 {
     uint64_t rest = counted->number + index;
@@ -105,7 +105,7 @@ static size_t ranks_on_machine(const struct sheet_entry *entries, size_t count)
     return same;
 }
 
-/* How many of the entries follow the first by the rule. */
+/* Returns how many of the entries follow the first by the rule. */
 static size_t run_length(const struct sheet_entry *entries, size_t count, size_t per_machine)
 {
     const struct sheet_entry *first = &entries[0];

@@ -31,7 +31,7 @@ Wire__Signal **codec_write_signals(struct arena *arena, const struct signal *sig
     return list;
 }
 
-/* A later agent may assert or grade in words that we do not know. */
+/* Whether assertion and severity are known; a later agent may send others. */
 static bool is_known(const Wire__Signal *pb)
 {
     return pb->assertion >= SIGNAL_OCCUR && pb->assertion <= SIGNAL_ONCE && pb->severity >= SEVERITY_NOTICE &&

@@ -1,17 +1,18 @@
-/* message.h - what controller and agents say to each other.
+/* message.h - the messages between controller and agents.
  *
- * One connection a machine, opened by its agent; messages arrive in order or the connection breaks. The
- * agent's first message is Hello with its full inventory; the controller answers Welcome or Refused. Nothing
- * that was under way on an older connection counts after a new Hello: the controller compares the inventory
- * with what should be and says Start and Stop again, so every message may arrive twice and must be harmless
- * then (it names a task by uid).
+ * There is one connection for each machine, opened by its agent; messages arrive in order or the
+ * connection breaks. The agent's first message is Hello with its full inventory; the controller answers
+ * Welcome or Refused. Messages under way on an older connection are void after a new Hello: the controller
+ * compares the inventory with its own state and repeats Start and Stop, so every message may arrive twice
+ * and must be harmless then (it names a task by uid).
  *
- * Besides, an agent opens a tether: a second connection on which it says only Tether. Every shim of the
- * machine inherits that socket, so the kernel closes it exactly when the last of them is dead: the evidence
- * that tells a lost machine from an agent that died alone.
+ * In addition, an agent opens a tether: a second connection on which it sends only Tether. Every shim of
+ * the machine inherits that socket, so the kernel closes it exactly when the last of them is dead: the
+ * evidence that distinguishes a lost machine from an agent that died alone.
  *
- * On the wire a message is a frame {u32 length, u32 crc32c, protobuf bytes} (proto/wire.proto, codec.h); in
- * simulation the structs travel as they are. Strings point into the arena that the message was decoded into.
+ * On the wire a message is a frame {u32 length, u32 crc32c, protobuf bytes} (proto/wire.proto, codec.h);
+ * in simulation the structs travel as they are. Strings point into the arena that the message was decoded
+ * into.
  */
 #ifndef PHX_CORE_AGENT_MESSAGE_H
 #define PHX_CORE_AGENT_MESSAGE_H
@@ -29,19 +30,20 @@ enum { WIRE_VERSION = 1, METRICS_MAX = 8, FRAME_BYTES_MAX = 32 * 1024 * 1024 };
 
 enum report_kind {
     REPORT_STARTED = 1,      /* the process runs */
-    REPORT_EXITED = 2,       /* it ended; the task's chips are free */
-    REPORT_START_FAILED = 3, /* it could not be started; the chips are free */
-    REPORT_JOINED = 4,       /* it joined through libphalanx: it will report steps */
+    REPORT_EXITED = 2,       /* the task ended; its chips are free */
+    REPORT_START_FAILED = 3, /* the task could not be started; its chips are free */
+    REPORT_JOINED = 4,       /* the task joined through libphalanx: it will report steps */
     REPORT_SHARD_SAVED = 5,  /* its checkpoint shard of `step` is durable */
     REPORT_PEER_GONE = 6,    /* its connection to `peer_rank` broke: evidence */
     REPORT_PREPARING = 7,    /* init containers run or wait; the main ones do not yet */
     REPORT_NOTE = 8,         /* for the Pod's events: `reason`, `message`, `warning`; `step` numbers them */
-    REPORT_RETRY = 9,        /* its program can't go on from what it has, nobody is lost; `message`: why */
+    REPORT_RETRY = 9,        /* its program cannot go on from its state, though no rank is lost;
+                              * `message`: why */
 };
 struct task_report {
     enum report_kind kind;
     obj_id task;
-    int32_t exit_code;               /* EXITED: >= 0; -1 when ended by a signal */
+    int32_t exit_code;               /* EXITED: >= 0; -1 if a signal ended it */
     int32_t signal;                  /* EXITED: 0 or the signal */
     bool oom, fenced;                /* EXITED: killed for memory; killed by the fence */
     int64_t started_ns, finished_ns; /* wall clock of the machine; 0: unknown */
@@ -49,16 +51,16 @@ struct task_report {
     uint32_t peer_rank;              /* PEER_GONE */
     int64_t pid;
     struct str message; /* START_FAILED, RETRY: why; NOTE: the event's text */
-    bool not_ready;     /* STARTED: a container of it is not ready (or not any more) */
-    /* STARTED, EXITED, START_FAILED, PREPARING: of a task that was started with containers; said again when
+    bool not_ready;     /* STARTED: one of its containers is not ready (or no longer) */
+    /* STARTED, EXITED, START_FAILED, PREPARING: of a task that was started with containers; repeated when
      * one of them changes */
     struct container_status *containers;
     size_t container_count;
     struct str reason; /* NOTE: "Unhealthy", "BackOff", ... */
     bool warning;
-    struct clue *clues; /* EXITED: what the end of its log says; at most CLUES_MAX */
+    struct clue *clues; /* EXITED: clues in the end of its log; at most CLUES_MAX */
     size_t clue_count;
-    /* STARTED, JOINED, SHARD_SAVED, PEER_GONE, RETRY: the attempt that it speaks for, plus 1; 0: not said */
+    /* STARTED, JOINED, SHARD_SAVED, PEER_GONE, RETRY: 1 + the attempt of the report; 0: not given */
     uint32_t attempt_plus_1;
     bool can_rejoin, spare; /* JOINED: it can go on under another attempt; it has no rank */
 };
@@ -67,16 +69,16 @@ struct step_metric {
     struct str name;
     int64_t micro; /* value x 1,000,000, so that no float reaches the core */
 };
-/* How a rank spends its time, summed since it began: what it does itself, apart from waiting for others. */
+/* A rank's use of its time, summed since it began: its own work, without waiting for others. */
 struct pace_sums {
-    int64_t steps; /* 0: it says nothing */
+    int64_t steps; /* 0: not reported */
     int64_t elapsed_us, own_us;
 };
-/* How a task's step is known. Part of the log and of snapshots: numbers only grow. */
+/* The source of a task's step. Part of the log and of snapshots: new values get new numbers. */
 enum step_source {
-    STEP_SAID,    /* its process says it through libphalanx */
+    STEP_SAID,    /* its process reports it through libphalanx */
     STEP_READ,    /* its log has the number (phalanx.dev/step-pattern) */
-    STEP_COUNTED, /* lines of its log were counted since its process began: no place in the training */
+    STEP_COUNTED, /* lines of its log were counted since its process began: not an absolute step */
     STEP_SOURCES
 };
 /* The newest step of one task; carried by heartbeats, never acknowledged, never logged as such. */
@@ -84,11 +86,11 @@ struct task_step {
     obj_id task;
     int64_t step, total; /* total 0: unknown */
     enum step_source source;
-    int64_t first_plus_1; /* behind where its process went on from, or its first line, plus 1; else 0 */
+    int64_t first_plus_1; /* 1 + the step from which its process went on, or of its first line; else 0 */
     struct step_metric metrics[METRICS_MAX];
     size_t metric_count;
-    /* Of the metrics that are losses, within an agent only: one is no number or infinite, since which step;
-     * or one is finite. */
+    /* For losses among the metrics, within an agent only: one is not finite, and since which step; or one
+     * is finite. */
     struct str not_finite; /* its name; empty: none */
     int64_t not_finite_step;
     bool finite_loss;
@@ -100,32 +102,32 @@ struct hello {
     uint32_t version;     /* WIRE_VERSION */
     struct str machine;   /* name in the cluster file */
     uint64_t incarnation; /* grows with every start of the agent: wall clock ns at its start */
-    /* counts the connections of this incarnation from 1; its tether has the same number */
+    /* number of the connection within this incarnation, from 1; its tether has the same number */
     uint64_t connection;
-    uint32_t chips; /* that it found or was told */
+    uint32_t chips; /* number that it found or was told */
     int64_t cpu_milli, memory_bytes;
     struct str software; /* "phalanx 0.1.0" */
     bool sheets;         /* it understands SHEET */
     struct task_report
-        *reports; /* inventory: STARTED for each live task (also when still launching), EXITED /
-                                    START_FAILED for each ended one that was not acknowledged yet */
+        *reports; /* inventory: STARTED for each live task (also while launching), EXITED / START_FAILED
+                   * for each ended one that was not acknowledged yet */
     size_t report_count;
     bool errands;       /* it understands errands */
-    obj_id *errand_ids; /* those that wait, run, or ended without an acknowledgement */
+    obj_id *errand_ids; /* waiting, running, and ended without an acknowledgement */
     size_t errand_count;
-    bool injection; /* it breaks things on purpose where it is asked to (ERRAND_INJECT) */
+    bool injection; /* it injects faults if asked to (ERRAND_INJECT) */
 };
-/* What a machine and its containers used during the last window, measured by the agent's host: with one
+/* The usage of a machine and its containers during the last window, measured by the agent's host: with one
  * heartbeat in ten seconds, never logged. */
 struct container_usage {
     obj_id task;
     uint32_t container;   /* index into its launch's containers */
     int64_t cpu_nano;     /* billionths of a CPU */
-    int64_t memory_bytes; /* that cannot be given back at will */
+    int64_t memory_bytes; /* memory that cannot be reclaimed at will */
 };
 enum { USAGE_ITEMS_MAX = 4096 };
 struct usage {
-    int64_t window_ns; /* 0: nothing was measured */
+    int64_t window_ns; /* 0: not measured */
     int64_t cpu_nano, memory_bytes;
     struct container_usage *items;
     size_t item_count;
@@ -144,10 +146,10 @@ struct heartbeat {
     struct usage usage;
 };
 struct reports {
-    uint64_t number; /* grows by 1; acknowledged when durable. EXITED reports are kept until then */
+    uint64_t number; /* incremented by 1; acknowledged when durable. EXITED reports are kept until then */
     struct task_report *items;
     size_t count;
-    struct signal *signals; /* what was seen on the machine */
+    struct signal *signals; /* observations on the machine */
     size_t signal_count;
     struct errand_end *errands; /* ends; kept until acknowledged */
     size_t errand_count;
@@ -156,18 +158,18 @@ struct log_data {
     uint64_t stream;
     struct str bytes;
     bool end;         /* nothing follows */
-    struct str error; /* with end: why it failed; empty: fine */
+    struct str error; /* with end: why it failed; empty: no failure */
 };
 
-/* A command that runs beside a task (kubectl exec). Every byte of a channel spends credit that its receiver
- * gave before, so that neither side ever holds more than it offered: EXEC_OPEN gives the agent's first
- * credit, the agent's first EXEC_DATA the controller's. Streams end with the connection. */
+/* A command that runs beside a task (kubectl exec). Every byte of a channel spends credit that its
+ * receiver gave before, so that neither side ever holds more than it offered: EXEC_OPEN gives the agent's
+ * first credit, the agent's first EXEC_DATA the controller's. Streams end with the connection. */
 enum exec_channel { EXEC_STDIN, EXEC_STDOUT, EXEC_STDERR };
 struct exec_data { /* both ways */
     uint64_t stream;
     uint32_t channel; /* enum exec_channel */
     struct str bytes;
-    bool end;        /* nothing more on this channel */
+    bool end;        /* the channel is closed */
     uint64_t credit; /* further bytes that the receiver of this message may send */
 };
 struct exec_end { /* the last message of a stream */
@@ -200,7 +202,7 @@ struct from_agent {
 
 /* --- controller -> agent -------------------------------------------------------------------------------- */
 
-/* One rank of a gang: from it the agent makes the hosts file and the rank table (sheet.h). */
+/* A rank of a gang: the agent makes the hosts file and the rank table from these (sheet.h). */
 struct sheet_entry {
     struct str hostname; /* "<job>-<index>" */
     struct str address, machine;
@@ -212,10 +214,10 @@ struct gang_sheet {
     struct sheet_entry *entries; /* by rank */
     size_t count;
 };
-/* A gang's sheet for the STARTs behind it on this connection that give its number, so that it is sent once to
- * a machine however many ranks it starts. It replaces the SHEET before. */
+/* A gang's sheet for the following STARTs on this connection that give its number, so that it is sent once
+ * to a machine however many ranks it starts. It replaces the SHEET before. */
 struct packed_sheet {
-    uint64_t number;  /* by its bytes, so that the same sheet need not be sent again; not 0 */
+    uint64_t number;  /* derived from its bytes, so that an equal sheet need not be sent again; not 0 */
     struct str bytes; /* codec_pack_sheet */
 };
 struct task_launch {
@@ -225,11 +227,11 @@ struct task_launch {
     struct str checkpoint_folder;             /* of the JobSet, in the checkpoint directory or store */
     struct str *argv;
     size_t argc;
-    struct env_var *env; /* complete: user's and ours; the agent adds paths only it knows (PHX_AGENT_SOCKET,
-                                PHX_RANK_TABLE, PHX_HOSTS_FILE) */
+    struct env_var *env; /* complete: the user's and ours; the agent adds paths that only it knows
+                          * (PHX_AGENT_SOCKET, PHX_RANK_TABLE, PHX_HOSTS_FILE) */
     size_t env_count;
     struct str working_dir;            /* empty: the task's own directory */
-    int64_t run_as_user, run_as_group; /* -1: as the agent */
+    int64_t run_as_user, run_as_group; /* -1: the agent's */
     uint64_t chips;
     int64_t cpu_milli, memory_bytes; /* limits; 0: none */
     int64_t grace_ns;
@@ -237,20 +239,21 @@ struct task_launch {
     int64_t restore_step;    /* newest committed checkpoint, -1: none */
     int32_t restore_attempt; /* attempt that wrote it */
     struct gang_sheet sheet;
-    /* Only on the wire, not 0: `sheet` and what env says of it are left out (sheet.h). */
+    /* Only on the wire, not 0: `sheet` and the variables made from it are left out (sheet.h). */
     uint64_t sheet_number;
-    /* The main ones, then init containers and sidecars in their order. None: one main container that is never
-     * restarted in place, said by argv ... memory_bytes above; else those are not used. */
+    /* The main ones, then init containers and sidecars in their order. None: one main container that is
+     * never restarted in place, described by argv ... memory_bytes above, which are otherwise unused. */
     struct container_launch *containers;
     size_t container_count;
     struct volume_launch *volumes;
     size_t volume_count;
-    /* Patterns (spec.h) of its log's lines, empty: none. A line that matches the first is a step; the number
-     * behind a match of the second is what a step took of the rank's own time, in milliseconds. */
+    /* Patterns (spec.h) for the lines of its log, empty: none. A line that matches the first is a step;
+     * the number after a match of the second is the rank's own time in a step, in milliseconds. */
     struct str step_pattern, work_pattern;
 };
-/* A living process goes on as another attempt: it leaves its connections, joins its agent anew with `attempt`
- * and meets the others at the rendezvous. From then on what it said as an older attempt is refused. */
+/* An order to a living process to go on in another attempt: it closes its connections, joins its agent
+ * anew with `attempt` and meets the others at the rendezvous. From then on its messages of an older
+ * attempt are refused. */
 enum rejoin_flag { REJOIN_DUMP = 1 };
 enum { RENDEZVOUS_MAX = 271 }; /* bytes of task_rejoin.rendezvous: a host name, a colon, a port */
 struct task_rejoin {
@@ -259,7 +262,8 @@ struct task_rejoin {
     uint32_t rank, world;
     uint32_t full_world;   /* before a shrink */
     uint32_t flags;        /* enum rejoin_flag */
-    struct str rendezvous; /* "host:port" of rank 0, printable ASCII without blanks; empty: it has no place */
+    struct str rendezvous; /* "host:port" of rank 0, printable ASCII without blanks; empty: rank 0 has no
+                            * place */
     int64_t restore_step;  /* as task_launch */
     int32_t restore_attempt;
 };
@@ -268,8 +272,8 @@ struct task_stop {
     int64_t grace_ns; /* 0: kill at once */
 };
 enum notice_kind { NOTICE_CHECKPOINT_COMMITTED = 1, NOTICE_DRAIN = 2 };
-/* The numbers are those of enum phx_drain_reason (include/phalanx/phalanx.h). All but the first: what is
- * announced follows as soon as a checkpoint is committed. */
+/* The numbers are those of enum phx_drain_reason (include/phalanx/phalanx.h). All but the first: the
+ * announced stop follows as soon as a checkpoint is committed. */
 enum drain_reason { DRAIN_MAINTENANCE = 1, DRAIN_PREEMPTION = 2, DRAIN_FAULT = 3, DRAIN_MOVE = 4 };
 struct task_notice {
     enum notice_kind kind;
@@ -279,9 +283,9 @@ struct task_notice {
     enum drain_reason reason; /* DRAIN */
 };
 struct welcome {
-    uint64_t epoch; /* of the controller; a smaller one than seen before is refused by the agent */
+    uint64_t epoch; /* of the controller; the agent refuses a smaller one than it has seen */
     int64_t lease_ns, heartbeat_ns;
-    uint32_t chips_plus_1; /* of the machine by the cluster file, plus 1; 0: the controller did not say */
+    uint32_t chips_plus_1; /* 1 + the machine's chips by the cluster file; 0: not given */
     struct lease_grant grant;
 };
 #define LOG_NOT_KEPT "no log of this attempt is here" /* LOG_DATA's error: another machine may have it */
@@ -290,12 +294,13 @@ struct log_open {
     obj_id task;
     bool follow, previous;
     int64_t tail_lines;   /* -1: all */
-    int64_t since_ns;     /* wall clock; 0: all */
+    int64_t since_ns;     /* wall clock; 0: from the beginning */
     int64_t limit_bytes;  /* 0: none */
     struct str container; /* empty: the task's only or first one */
     bool timestamps; /* each line begins with the time of its arrival, RFC 3339 with nine digits, a space */
-    /* Not empty: of the task that had this name, "<namespace>.<host name>", in an earlier attempt. It is not
-     * older than `after`, the JobSet: another may have had its name before. `task` is of no meaning. */
+    /* Not empty: the task that had this name, "<namespace>.<host name>", in an earlier attempt. It is not
+     * older than the JobSet, which is `after`: another JobSet may have had its name before. `task` is
+     * ignored. */
     struct str earlier;
     int32_t attempt;
     obj_id after;
@@ -325,7 +330,7 @@ enum from_controller_kind {
     FROM_CONTROLLER_START = 5,
     FROM_CONTROLLER_STOP = 6,
     FROM_CONTROLLER_NOTICE = 7,
-    FROM_CONTROLLER_FORGET = 8, /* `task`: its end is durable; drop its record (keeps the log files) */
+    FROM_CONTROLLER_FORGET = 8, /* `task`: its end is durable; its record is deleted, its log files stay */
     FROM_CONTROLLER_LOG_OPEN = 9,
     FROM_CONTROLLER_LOG_CLOSE = 10, /* `number`: the stream */
     FROM_CONTROLLER_EXEC_OPEN = 11,
@@ -333,7 +338,7 @@ enum from_controller_kind {
     FROM_CONTROLLER_EXEC_RESIZE = 13,
     FROM_CONTROLLER_EXEC_CLOSE = 14, /* `number`: the stream; its command is killed */
     FROM_CONTROLLER_SHEET = 15,
-    FROM_CONTROLLER_SAY_AGAIN = 75, /* the machine's probes look again and say all that stands */
+    FROM_CONTROLLER_SAY_AGAIN = 75, /* the machine's probes look again and report every standing signal */
     FROM_CONTROLLER_ERRAND_START = 80,
     FROM_CONTROLLER_ERRAND_STOP = 81, /* `number`: the errand; no end is reported */
     FROM_CONTROLLER_REJOIN = 105,
@@ -345,7 +350,7 @@ struct from_controller {
         struct str text;
         struct {
             int64_t sent_ns;
-            int64_t clock_ns; /* wall clock of the controller as it answers; 0: it did not say */
+            int64_t clock_ns; /* wall clock of the controller at the answer; 0: not given */
             struct lease_grant grant;
         };
         uint64_t number;

@@ -1,22 +1,24 @@
-/* sheet.h - what a task needs to find its gang, made from the gang's sheet.
+/* sheet.h - the files and variables by which a task finds its gang, made from the gang's sheet.
  *
  * Hosts: lines of hosts(5). For each rank the address with its names, the full one first:
  *     127.0.0.11  work-0.train.default.svc.cluster.local work-0.train work-0
- * (<hostname>.<subdomain>.<namespace>.svc.cluster.local as Kubernetes' DNS names Pods of a headless service,
- * https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/), before them "127.0.0.1
- * localhost".
+ * (<hostname>.<subdomain>.<namespace>.svc.cluster.local as Kubernetes' DNS names Pods of a headless
+ * service, https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/), before them
+ * "127.0.0.1 localhost".
  *
  * Rank table: hccl.json of version 1.0, all numbers as strings: servers (machines) in the order of their
- * lowest rank, each with its devices. A device's rank_id counts the chips of the gang in the order of ranks,
- * so it equals the rank where every task has one chip. A gang without chips gives servers without devices.
+ * lowest rank, each with its devices. A device's rank_id counts the chips of the gang in the order of
+ * ranks, so it equals the rank where every task has one chip. A gang without chips gives servers without
+ * devices.
  *
  * Host names: "<hostname>.<subdomain>" of each entry, commas between (TPU_WORKER_HOSTNAMES).
  *
- * A START that refers to a SHEET is the same without the sheet and without the values of variables that are
- * its host names: sheet_take_out makes the one of the other, sheet_put_back restores it. Both change the
- * variables where they are.
+ * A START that refers to a SHEET is the same without the sheet and without the values of variables that
+ * are its host names: sheet_take_out removes them from a START, sheet_put_back restores them. Both change
+ * the variables where they are.
  *
- * Entries whose names or addresses hold white space or control characters are left out of both files. Pure.
+ * Entries whose names or addresses hold white space or control characters are left out of both files.
+ * Pure.
  */
 #ifndef PHX_CORE_AGENT_SHEET_H
 #define PHX_CORE_AGENT_SHEET_H
