@@ -1,5 +1,5 @@
-/* audit_objects.c - what holds of stored objects, their names and their Workloads in every state between two
- * steps. */
+/* audit_objects.c - invariants of stored objects, their names and their Workloads, in every state between
+ * two steps. */
 #include "core/internal.h"
 
 #include "core/admit/admit.h"
@@ -23,11 +23,12 @@ static void check_object(void *context, const struct object *object)
     const struct core *core = context;
     if (object->namespace_.len)
         check_namespace(core, object->namespace_);
-    CHECK(!object->deleted_ns || is_held(object)); /* what nobody holds goes with its deletion */
+    /* An object without finalizers is removed when it is deleted. */
+    CHECK(!object->deleted_ns || is_held(object));
 }
 
-/* Quota comes before processes: without it nothing may run, or begin to. A Pod of its own waits in its gang.
- * */
+/* Checks that quota comes before processes: without quota none may run, or begin to. A Pod without a
+ * JobSet waits in its gang. */
 static void check_at_rest(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {

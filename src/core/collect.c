@@ -1,12 +1,9 @@
-/* collect.c - what follows from a deletion, over all kinds: dependents of what is gone, owners that wait
- * for their
- * dependents, namespaces that end.
+/* collect.c - the consequences of a deletion, over all kinds: dependents of removed objects, owners that
+ * wait for their dependents, namespaces that end.
  *
- * Source of the rules: Kubernetes, "Garbage Collection", "Finalizers", "Namespaces". Everything happens in
- * the
- * step of the deletion; only what must wait (tasks that end, finalizers of others) waits, as uids in the
- * store
- * (objects_wait), and is looked at again whenever something went.
+ * Source of the rules: Kubernetes, "Garbage Collection", "Finalizers", "Namespaces". All of it happens in
+ * the step of the deletion. Objects that must wait (for tasks that end, or for finalizers of others) are
+ * in the store as uids (objects_wait), and are checked again whenever an object was removed.
  */
 #include "core/admit/admit.h"
 #include "core/internal.h"
@@ -18,7 +15,7 @@ static const char *const permanent[] = {"default", "kube-node-lease", "kube-publ
 
 bool namespace_is_permanent(struct str name)
 {
-    /* kube-node-lease may be deleted in Kubernetes too, and comes back with the next start. */
+    /* Kubernetes lets users delete kube-node-lease; it is made again at the next start. */
     return str_is(name, "default") || str_is(name, "kube-public") || str_is(name, "kube-system");
 }
 
@@ -40,7 +37,7 @@ void namespaces_boot(struct step *step)
 {
     for (size_t i = 0; i < sizeof permanent / sizeof *permanent; i++)
         namespace_need(step, str_from(permanent[i]));
-    /* A snapshot of a version that kept no namespaces. */
+    /* For a snapshot of a version that stored no namespaces. */
     for (size_t i = 0; i < step->jobs->jobsets.len; i++)
         namespace_need(step, step->jobs->jobsets.items[i]->namespace_);
 }
@@ -48,7 +45,7 @@ void namespaces_boot(struct step *step)
 /* --- any object that may own or be owned: a stored one or a workload ------------------------------------ */
 
 struct member {
-    struct object *object; /* one of the two */
+    struct object *object; /* at most one is set */
     struct jobset *jobset;
     struct str namespace_;
     const struct doc *document;
@@ -68,7 +65,7 @@ static bool find_member(const struct step *step, obj_id uid, struct member *ret_
 
 /* --- owners --------------------------------------------------------------------------------------------- */
 
-/* Does the owner that the reference names still exist? Owners of kinds that are not known here may. */
+/* Whether the owner in the reference still exists. Owners of unknown kinds may. */
 static bool owner_lives(const struct step *step, const struct doc *reference, struct str namespace_)
 {
     enum object_kind kind = object_kind_of(doc_str(doc_get(reference, "apiVersion"), STR("")),
@@ -89,16 +86,17 @@ static bool owner_lives(const struct step *step, const struct doc *reference, st
         const struct job *job = jobs_find_job(step->jobs, namespace_, name);
         return job && job->uid == uid;
     }
-    if (kind == OBJECT_POD) { /* it keeps its uid when it runs again in its place: a task does not */
+    if (kind == OBJECT_POD) { /* a Pod keeps its uid when it runs again in its place; a task does not */
         const struct task *task = jobs_find_pod(step->jobs, namespace_, name);
         return task && task->pod_uid == uid;
     }
     const struct object *object = object_find_uid(step->objects, uid);
-    /* An owner in another namespace is none. */
+    /* An owner in another namespace does not count. */
     return object && (object->namespace_.len == 0 || str_equal(object->namespace_, namespace_));
 }
 
-/* An owner that is deleted in the foreground is as good as gone for its dependents. */
+/* Whether the owner exists and is not deleted in the foreground, which for its dependents means that it is
+ * gone. */
 static bool is_solid(const struct step *step, const struct doc *reference, struct str namespace_)
 {
     struct member owner;
@@ -110,7 +108,7 @@ static bool is_solid(const struct step *step, const struct doc *reference, struc
     return !owner.deleted_ns || !object_has_finalizer(owner.document, FINALIZER_FOREGROUND);
 }
 
-/* Takes references out of a document: those that are not solid, or all to `owner` where it is not 0. */
+/* Removes references from a document: those to owners that are gone, or all to `owner` if it is not 0. */
 static void strip_references(const struct step *step, struct doc *document, struct str namespace_,
                              obj_id owner)
 {
@@ -129,7 +127,7 @@ static void strip_references(const struct step *step, struct doc *document, stru
         doc_unset(doc_get(document, "metadata"), "ownerReferences");
 }
 
-/* Its document was changed in place, in a copy: it is taken over. */
+/* Stores the document of a member, which was changed in a copy. */
 static void replace_member(struct step *step, const struct member *member, struct arena *arena,
                            struct doc *document)
 {
@@ -141,7 +139,7 @@ static void replace_member(struct step *step, const struct member *member, struc
     struct jobset_spec spec;
     bool read = workload_read(arena, document, &spec, &errors);
     field_errors_done(&errors);
-    CHECK(read); /* only metadata differs from what was read before */
+    CHECK(read); /* only metadata has changed since it was read */
     owners_change(step->objects, member->jobset->uid, member->jobset->document, document);
     jobset_replace(step, member->jobset, arena, document, &spec);
 }
@@ -178,7 +176,8 @@ static void drop_finalizer(struct step *step, const struct member *member, const
     replace_member(step, member, &arena, document);
 }
 
-/* Owners of `uid` went, or are going: it goes with the last of them, and forgets the others. */
+/* Decides about a dependent of removed owners: it is deleted with the last of them, and loses the
+ * references to the others. */
 static void judge_dependent(struct step *step, obj_id uid, enum propagation propagation)
 {
     struct member member;
@@ -191,7 +190,8 @@ static void judge_dependent(struct step *step, obj_id uid, enum propagation prop
     if (doc_len(list) == 0 || solid == doc_len(list))
         return;
     if (solid == 0) {
-        if (!member.deleted_ns) /* else it is on its way, and its end will awake those that wait for it */
+        if (!member.deleted_ns) /* otherwise it is being deleted, and its end wakes the objects that wait
+                                 * for it */
             delete_member(step, &member, propagation);
         return;
     }
@@ -201,7 +201,7 @@ static void judge_dependent(struct step *step, obj_id uid, enum propagation prop
     replace_member(step, &member, &arena, document);
 }
 
-/* The list of dependents changes while they are dealt with. */
+/* Copies the list of dependents, which changes while they are processed. */
 static obj_id *copy_dependents(const struct step *step, struct arena *arena, obj_id owner, size_t *ret_count)
 {
     struct dependents dependents = owners_dependents(step->objects, owner);
@@ -214,7 +214,7 @@ static obj_id *copy_dependents(const struct step *step, struct arena *arena, obj
 static void judge_dependents(struct step *step, obj_id owner, enum propagation propagation)
 {
     if (owners_dependents(step->objects, owner).count == 0)
-        return; /* as good as always: tasks own nothing */
+        return; /* nearly always: tasks own nothing */
     struct arena arena ARENA_CLEANUP = {0};
     size_t count;
     const obj_id *uids = copy_dependents(step, &arena, owner, &count);
@@ -247,7 +247,7 @@ void core_orphan_jobset(struct step *step, struct jobset *jobset)
     jobset_hide(step, jobset);
 }
 
-/* Is `owner` itself below `dependent`? Then each would wait for the other for ever. */
+/* Whether `owner` is itself a dependent of `dependent`: each would wait for the other for ever. */
 static bool is_circle(const struct step *step, obj_id dependent, obj_id owner)
 {
     VEC(obj_id) open = {0};
@@ -268,7 +268,7 @@ static bool is_circle(const struct step *step, obj_id dependent, obj_id owner)
     return found;
 }
 
-/* Does a dependent that lives keep its owner (blockOwnerDeletion)? */
+/* Whether a living dependent blocks its owner's removal (blockOwnerDeletion). */
 static bool is_blocked(const struct step *step, obj_id owner)
 {
     struct dependents dependents = owners_dependents(step->objects, owner);
@@ -302,7 +302,7 @@ static void note_object(void *context, const struct object *object)
     vec_push(&emptying->uids, object->uid);
 }
 
-/* Deletes all that is in it; true when nothing is left. */
+/* Deletes all objects in the namespace; true: none is left. */
 static bool empty_namespace(struct step *step, const struct object *namespace_)
 {
     struct emptying emptying = {.step = step};
@@ -340,7 +340,7 @@ static void end_namespace(struct step *step, struct object *namespace_)
 
 /* --- a step --------------------------------------------------------------------------------------------- */
 
-/* What a JobSet made, or the processes of a Job or Pod of its own, must end before it. */
+/* Whether Jobs or tasks of the JobSet (or processes of a Job or Pod without one) must end before it. */
 static bool is_busy(const struct jobset *jobset)
 {
     if (jobset->form == FORM_JOBSET)
@@ -348,7 +348,7 @@ static bool is_busy(const struct jobset *jobset)
     return jobset->old_jobs.len > 0 || (jobset->jobs[0] && jobset->jobs[0]->active > 0);
 }
 
-/* Nothing goes when the last process of a Job of its own ends, but it has waited for that. */
+/* The end of a Job's last process removes no object, but the Job may wait for it. */
 static void wake_own(struct step *step)
 {
     size_t count;
@@ -356,11 +356,11 @@ static void wake_own(struct step *step)
     for (size_t i = 0; i < count; i++) {
         const struct jobset *jobset = jobs_find_uid(step->jobs, waiting[i]);
         if (jobset && jobset->form != FORM_JOBSET && !is_busy(jobset))
-            objects_wait(step->objects, jobset->uid); /* it is in the list: only awakes */
+            objects_wait(step->objects, jobset->uid); /* already in the list: only wakes it */
     }
 }
 
-/* A deleted object that waits: what may happen to it now. */
+/* Moves a waiting deleted object on as far as possible. */
 static void look_at_waiting(struct step *step, obj_id uid)
 {
     struct member member;
@@ -381,7 +381,7 @@ static void look_at_waiting(struct step *step, obj_id uid)
     }
 }
 
-/* What jobs/ has taken out of its store since the last call. */
+/* Processes the objects that job/ has removed from its store since the last call. */
 static void take_dead(struct step *step, struct collected *seen)
 {
     const struct job_store *jobs = step->jobs;
@@ -418,12 +418,13 @@ bool core_collect(struct step *step, struct collected *seen)
         struct arena arena ARENA_CLEANUP = {0};
         size_t count;
         const obj_id *waiting = objects_waiting(store, &count);
-        obj_id *copy = ARENA_ARRAY(&arena, obj_id, count); /* the list changes meanwhile */
+        obj_id *copy = ARENA_ARRAY(&arena, obj_id, count); /* the list changes in the loop */
         mem_copy(copy, waiting, count * sizeof(*copy));
         for (size_t i = 0; i < count; i++)
             look_at_waiting(step, copy[i]);
     }
-    /* A queue may be among what went: admission looks again in this step, as it would after a snapshot. */
+    /* A removed object may have been a queue: admission acts again in this step, as it would after a
+     * snapshot. */
     return step->jobs->dirty.len > 0 || step->schedule || step->effects->list.len > changes;
 }
 
@@ -432,11 +433,11 @@ void core_collect_restored(struct object_store *store, const struct job_store *j
     for (size_t i = 0; i < jobs->jobsets.len; i++) {
         const struct jobset *jobset = jobs->jobsets.items[i];
         if (jobset->hidden)
-            continue; /* nobody owns it any more */
+            continue; /* it has no owner any more */
         owners_change(store, jobset->uid, NULL, jobset->document);
         if (jobset->deleted_ns && (object_has_finalizer(jobset->document, FINALIZER_FOREGROUND) ||
                                    object_has_finalizer(jobset->document, FINALIZER_ORPHAN)))
             objects_wait(store, jobset->uid);
     }
-    (void)objects_awake(store); /* whatever could be done then was done before the snapshot */
+    (void)objects_awake(store); /* all possible actions were done before the snapshot */
 }

@@ -1,10 +1,10 @@
 /* container.h - the containers of a task, as its agent is told to run them and as it reports them.
  *
  * Kubernetes' Pod (v1 PodSpec: initContainers, containers, probes, lifecycle, volumes) in the form that a
- * machine needs: everything is resolved, nothing is looked up. Init containers run one after the other, each
- * to exit code 0; a sidecar (an init container with restartPolicy Always) is started in its place among them,
- * holds up the next one until it has started, and is stopped last, in reverse order; then all main containers
- * run together. The task ends when all main containers have ended for good.
+ * machine needs: all references are resolved. Init containers run one after the other, each to exit code
+ * 0; a sidecar (an init container with restartPolicy Always) is started in its place among them, holds up
+ * the next one until it has started, and is stopped last, in reverse order; then all main containers run
+ * together. The task ends when all main containers have ended for good.
  */
 #ifndef PHX_CORE_CONTAINER_H
 #define PHX_CORE_CONTAINER_H
@@ -22,13 +22,13 @@ enum {
 
 struct env_var {
     struct str name, value;
-    bool host_names; /* the value is the gang's host names, which its sheet says too */
+    bool host_names; /* the value is the gang's host names, which are also in its sheet */
 };
 
 enum container_role { CONTAINER_MAIN, CONTAINER_INIT, CONTAINER_SIDECAR, CONTAINER_ROLES };
 enum container_restart { RERUN_NEVER, RERUN_ON_FAILURE, RERUN_ALWAYS };
-/* restartPolicyRules: an end with one of these codes (not_in: with none of them) restarts the container,
- * whatever its policy says. */
+/* restartPolicyRules: an exit with one of these codes (not_in: with any other) restarts the container,
+ * regardless of its policy. */
 struct container_rule {
     bool not_in;
     int32_t *codes;
@@ -53,7 +53,7 @@ struct container_probe {
     struct container_action action; /* NONE: no such probe */
     int64_t initial_delay_ns, period_ns, timeout_ns;
     int32_t success_threshold, failure_threshold;
-    int64_t grace_ns; /* of the kill after it failed; -1: the task's */
+    int64_t grace_ns; /* grace of the kill after its failure; -1: the task's */
 };
 
 struct container_mount {
@@ -65,17 +65,17 @@ struct container_launch {
     struct str name;
     enum container_role role;
     enum container_restart restart;
-    /* Once the task has joined through libphalanx its failure is not for the machine to mend: its peers have
-     * lost it. It is not run again, and the task ends with it. */
+    /* Once the task has joined through libphalanx, a restart on the machine cannot repair its failure,
+     * because its peers have lost it: the container is not run again, and the task ends with it. */
     bool ends_joined;
     struct container_rule *rules;
     size_t rule_count;
     struct str *argv;
     size_t argc;
-    struct env_var *env; /* complete, as that of a task */
+    struct env_var *env; /* complete, like a task's */
     size_t env_count;
     struct str working_dir;            /* empty: the task's own directory */
-    int64_t run_as_user, run_as_group; /* -1: as the agent */
+    int64_t run_as_user, run_as_group; /* -1: the agent's */
     int64_t cpu_milli, memory_bytes;   /* limits; 0: none */
     struct container_probe probes[PROBE_KINDS];
     struct container_action post_start, pre_stop;
@@ -86,9 +86,9 @@ struct container_launch {
 enum volume_kind {
     VOLUME_EMPTY,  /* a directory of the task's own */
     VOLUME_MEMORY, /* the same in memory */
-    VOLUME_HOST,   /* `source`: a path of the machine */
+    VOLUME_HOST,   /* `source`: a path on the machine */
     VOLUME_CLAIM,  /* `source`: a claim, a directory below the agent's --volumes-dir */
-    VOLUME_FILES,  /* `files`: ConfigMaps, Secrets and fields of the Pod as they were at the start */
+    VOLUME_FILES,  /* `files`: ConfigMaps, Secrets and fields of the Pod as of its start */
     VOLUME_KINDS
 };
 struct volume_file {
@@ -121,15 +121,15 @@ struct container_status {
     uint32_t restarts;
     struct str reason, message; /* WAITING: "PodInitializing", "CrashLoopBackOff", ... */
     int64_t started_ns;         /* RUNNING: wall clock */
-    /* TERMINATED: this end; else, with restarts > 0: the end before */
+    /* TERMINATED: this run's end; otherwise, with restarts > 0: the last run's */
     struct container_end end;
 };
 
-/* Relative and without "..": it stays within the directory it is looked up in. */
+/* Whether the path is relative and has no "..", so that it stays within its directory. */
 bool volume_path_is_inner(struct str path);
 
 struct arena;
-/* Deep copies; everything from `arena`. */
+/* Deep copies; all memory comes from `arena`. */
 void container_launch_copy(struct arena *arena, const struct container_launch *from,
                            struct container_launch *ret);
 void volume_launch_copy(struct arena *arena, const struct volume_launch *from, struct volume_launch *ret);

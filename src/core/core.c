@@ -168,7 +168,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
     };
 }
 
-/* Lists and bookings of admission are derived; nobody is told of it. */
+/* Derives the lists and bookings of admission, without telling watchers. */
 void core_admit_restored(struct core *core)
 {
     struct effects effects = {0};

@@ -6,21 +6,34 @@
  *   - Pure. It does no I/O, reads no clock, draws no random number, starts no thread; the event's stamp is
  *     its only time. The same events in the same order give the same state, byte for byte: core_digest()
  *     proves it.
- *   - Total. Every well-formed event is accepted in every state; what cannot be done is answered by a REPLY
- *     or ignored, never a crash. Events come in log order: seq is the last one plus 1, stamps never run
- *     backwards.
+ *   - Total. Every well-formed event is accepted in every state; an event that cannot be carried out gets a
+ *     REPLY or is ignored, and never crashes. Events come in log order: seq is the last one plus 1, stamps
+ *     never run backwards.
  *   - The host appends an event to the log and makes it durable BEFORE it calls core_step, and carries the
  *     effects out afterwards. After a restart: core_new, core_snapshot_read (if any), core_step for each
- *     later record with effects thrown away, then EVENT_BOOT. What was lost on the way is said again when
- *     agents say Hello.
+ *     later record with effects thrown away, then EVENT_BOOT. Lost effects are repeated when agents say
+ *     Hello.
  *   - Timers are state: the host asks core_deadline() and appends an EVENT_TICK when it is due.
  *   - Reads go straight to the structs (job/job.h, model/model.h, note.h) between steps and never change
  *     anything.
  * One owner thread; nothing here locks.
  *
- * Inside, core.c alone sees all modules and routes between them:
- *     model, spec < sched < job;   ledger and note only listen;   agent/ is the machine's own brain (another
- *     machine of this form, see agent/agent.h).
+ * Inside, from the lowest to the highest; a folder sees lower ones only (tests/tidy checks it):
+ *
+ *     root, upper half   core.c routes events, then settles; write*.c API writes, node.c machines,
+ *                        quarantine.c hangs.c lemons.c slow.c errands.c injections.c  verdicts into orders,
+ *                        collect.c disruption.c  deletion, snapshot*.c  saving, invariants.c audit_objects.c
+ *     admit  hang        queues and quota; jobs that make no steps, judged by diagnose
+ *     job                JobSets, Jobs, tasks, gangs; recovery of a job, by recovery's ladder
+ *     repair             the return of machines to service
+ *     health  lemon  errand  sched  object   faults; failure counts; agents' work; placement; stored objects
+ *     model              machines and chips, from the cluster file
+ *     spec               documents of users: schema, defaults, validation
+ *     recovery  ledger  pace  diagnose       pure rules that know no other folder
+ *     root, lower half   step.h event.h effect.h note.h record.h ids.h limits.h lifecycle.h container.h
+ *
+ * agent/ is the brain of one machine: another deterministic machine of this form, see agent/agent.h. Its
+ * messages are words of job, too.
  */
 #ifndef PHX_CORE_CORE_H
 #define PHX_CORE_CORE_H
@@ -38,41 +51,43 @@ struct core;
 struct core *core_new(void); /* empty: no cluster, seq 0 */
 void core_free(struct core *core);
 
-/* Applies one event; appends its effects (cleared first). See above. */
+/* Applies one event; appends its effects (cleared first) by the contract above. */
 void core_step(struct core *core, const struct event *event, struct effects *effects);
 
 uint64_t core_seq(const struct core *core);       /* of the last event applied; 0: none */
 uint64_t core_epoch(const struct core *core);     /* of the last EVENT_BOOT */
 int64_t core_now(const struct core *core);        /* its stamp */
-/* stamp at which an EVENT_TICK is wanted; INT64_MAX: none */
+/* Stamp at which an EVENT_TICK is wanted; INT64_MAX: none. */
 int64_t core_deadline(const struct core *core);
-/* Of the whole state: core_snapshot_digest of its snapshot. */
+/* Returns the digest of the whole state: core_snapshot_digest of its snapshot. */
 uint64_t core_digest(const struct core *core);
 
-/* Would this write be accepted, were it stamped `now_ns` (earlier than core_now(): then)? Same checks as the
- * step; fills `effects` with the one REPLY it would give when it would be refused (returns false), or with
- * WARNINGs about what would be accepted; changes nothing. So that refusals need not pass through the log. */
+/* Whether the write would be accepted if it were stamped `now_ns` (core_now(), if that is later). Makes
+ * the same checks as the step, so that refusals need not pass through the log. Refused (false): `effects`
+ * has the one REPLY that the step would give; accepted: WARNINGs. Leaves the state and its digest as they
+ * are, but begins like a step: effects of the last one become invalid. */
 bool core_check_write(struct core *core, const struct write_event *write, int64_t now_ns,
                       struct effects *effects);
 
-/* The whole state as bytes (proto/snapshot.proto, zero or more length-delimited records; canonical). */
+/* Appends the whole state as bytes (proto/snapshot.proto, zero or more length-delimited records;
+ * canonical). */
 void core_snapshot_write(const struct core *core, struct buf *out);
-/* core_digest of the core that wrote these bytes: a hash over its records' hashes, in their order. */
+/* Returns the core_digest of the core that wrote these bytes: a hash over its records' hashes, in their
+ * order. */
 uint64_t core_snapshot_digest(struct str bytes);
-/* Into a fresh core. ERROR_CORRUPT / ERROR_UNSUPPORTED name the record. The core is unusable after a
- * failure. */
+/* Reads a snapshot into a fresh core. ERROR_CORRUPT / ERROR_UNSUPPORTED name the record. The core is
+ * unusable after a failure. */
 int core_snapshot_read(struct core *core, struct str bytes, struct error *error);
 
-/* Checks every invariant that can be seen in one state (DESIGN.md "How it is trusted"); aborts through CHECK.
- * Linear. */
+/* Checks every invariant that can be seen in one state; aborts through CHECK. Linear. */
 void core_check_invariants(const struct core *core);
 
 /* For readers. The pointers stay valid until the next step that changes the list. */
 const struct cluster *core_cluster(const struct core *core);
 const struct job_store *core_jobs(const struct core *core);
 const struct object_store *core_objects(const struct core *core);
-/* How much of a ResourceQuota's key ("count/jobsets.jobset.x-k8s.io", "requests.cpu") the namespace uses, in
- * thousandths; false: nothing that is counted. */
+/* Returns how much of a ResourceQuota's key ("count/jobsets.jobset.x-k8s.io", "requests.cpu") the
+ * namespace uses, in thousandths; false: the key counts nothing. */
 bool core_quota_used(const struct core *core, struct str namespace_, struct str key, int64_t *ret_milli);
 struct admit;
 const struct admit *core_admit(const struct core *core); /* admit/admit.h */

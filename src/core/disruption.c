@@ -2,7 +2,7 @@
 
 #include "base/units.h"
 
-/* The one label of a pod that its Job's other pods do not share. */
+/* The one label in which the pods of a Job differ. */
 #define INDEX_LABEL "batch.kubernetes.io/job-completion-index"
 
 struct counts {
@@ -32,7 +32,7 @@ static bool selects(const struct object *budget, const struct task *task)
     return selector && selector_matches(selector, labels_doc(&arena, task));
 }
 
-/* Does it tell the pods of one Job apart? */
+/* Whether the selector can tell the pods of one Job apart. */
 static bool looks_at_index(const struct doc *selector)
 {
     const struct doc *expressions = doc_get(selector, "matchExpressions");
@@ -56,8 +56,8 @@ static bool is_there(const struct task *task)
     return !task_ended(task->state) && task->state != TASK_STOPPING && !task->doomed;
 }
 
-/* Pods that the Job still wants, whether they exist or not: one that was evicted a moment ago and has not
- * been replaced yet counts. */
+/* Counts the pods that the Job still wants, existing or not: a pod that was just evicted and not replaced
+ * yet counts. */
 static int64_t still_wanted(const struct job *job)
 {
     const struct job_spec *spec = &job->rjob->job;
@@ -68,7 +68,7 @@ static int64_t still_wanted(const struct job *job)
     return left < spec->parallelism ? left : spec->parallelism;
 }
 
-/* Pods of one Job have the same labels, but for what users made of some. */
+/* Pods of one Job have the same labels, except for users' changes of single pods. */
 static void count_job(const struct object *budget, bool each, const struct job *job, struct counts *counts)
 {
     int64_t there = 0;
@@ -87,7 +87,7 @@ static void count_job(const struct object *budget, bool each, const struct job *
     counts->expected += there > wanted ? there : wanted;
 }
 
-/* A number, or a share of `whole` in percent, rounded up; `absent` where there is none. */
+/* Returns a number, or a share of `whole` in percent, rounded up; `absent` if there is none. */
 static int64_t share(const struct doc *node, int64_t whole, int64_t absent)
 {
     int64_t percent = 0;
@@ -144,7 +144,7 @@ static const struct doc *condition_of(const struct doc *status)
     return doc_at(doc_get(status, "conditions"), 0);
 }
 
-/* `since`: when the condition became what it is. */
+/* `since`: when the condition got its present value. */
 static struct doc *status_doc(struct arena *arena, const struct counts *counts, int64_t generation,
                               struct str since)
 {
@@ -167,7 +167,7 @@ static struct doc *status_doc(struct arena *arena, const struct counts *counts, 
     return status;
 }
 
-/* The status as it should stand now. */
+/* Computes the status of now. */
 static struct doc *wanted_status(struct arena *arena, const struct job_store *jobs,
                                  const struct object *budget, int64_t now_ns)
 {
@@ -189,7 +189,8 @@ struct counting {
     VEC(const struct object *) stale;
 };
 
-/* A pod that stands for what changed: itself, or a Job's first; NULL: nothing that budgets count. */
+/* Returns a pod that represents the changed object: itself, or a Job's first; NULL: budgets do not count
+ * it. */
 static const struct task *pod_of(struct object_ref ref)
 {
     if (ref.kind == OBJECT_POD)
@@ -197,7 +198,7 @@ static const struct task *pod_of(struct object_ref ref)
     return ref.kind == OBJECT_JOB && ref.job->tasks.len > 0 ? ref.job->tasks.items[0] : NULL;
 }
 
-/* Is it concerned by what changed in this step? */
+/* Adds the budget to the list if an object that changed in this step concerns it. */
 static void find_stale(void *context, const struct object *budget)
 {
     struct counting *counting = context;
@@ -287,7 +288,8 @@ static bool refuse(const struct writing *writing, const struct object *budget)
 bool disruption_allows(const struct writing *writing, const struct task *task)
 {
     struct finding finding = {.task = task};
-    bool begun = task->state == TASK_RUNNING; /* what has not begun, or ends, is no disruption */
+    /* A pod that has not begun, or is ending, can be evicted without disruption. */
+    bool begun = task->state == TASK_RUNNING;
     if (begun)
         object_visit(writing->core->objects, OBJECT_DISRUPTION_BUDGET, task->job->jobset->namespace_,
                      find_budget, &finding);

@@ -16,7 +16,7 @@ struct effect *effect_add(struct effects *effects, enum effect_kind kind)
     return &vec_last(&effects->list);
 }
 
-/* No switch below has a default: a kind that is missing from one does not compile. */
+/* No switch below has a default: a missing kind does not compile. */
 #pragma GCC diagnostic error "-Wswitch"
 
 const char *effect_kind_name(enum effect_kind kind)

@@ -3,18 +3,19 @@
  * Effects come out of core_step in order and may be carried out only after their event is durable. They
  * point into the core and are valid until the next core_step or core_check_write. The driver carries them out
  * in every world (drive/drive.h); hosts see only REPLY and CHANGED. Each can be carried out twice: its id
- * (event seq, index) is stable across replay, and what it acts on is named by uid.
- *     kind       order and barrier
- *     REPLY      after the log write; exactly one for each EVENT_WRITE
- *     CHANGED    after the log write; watchers see changes in effect order
- *     START      after the log write; repeated when a machine says hello without the task
- *     STOP       likewise
- *     NOTICE     best effort; a lost one is harmless
- *     FORGET     after the log write; the report's end is durable
- *     REJOIN     after the log write; repeated when a machine says hello with the task in an older attempt
- *     ERRAND_START, ERRAND_STOP   as START and STOP of tasks
- *     SAY_AGAIN  best effort: a Hello has the same effect
- *     WARNING    of core_check_write alone: the write would be accepted, and is probably a mistake
+ * (event seq, index) is stable across replay, and it names its object by uid.
+ *     kind           order and barrier
+ *     REPLY          after the log write; exactly one for each EVENT_WRITE
+ *     CHANGED        after the log write; watchers see changes in effect order
+ *     START          after the log write; repeated when a machine says hello without the task
+ *     STOP           after the log write; repeated when a machine says hello with the task
+ *     NOTICE         best effort; a lost one is harmless
+ *     FORGET         after the log write; the report's end is durable
+ *     REJOIN         after the log write; repeated when a machine says hello with an older attempt
+ *     ERRAND_START   as START of a task
+ *     ERRAND_STOP    as STOP of a task
+ *     SAY_AGAIN      best effort: a Hello has the same effect
+ *     WARNING        of core_check_write alone: the write would be accepted, and is probably a mistake
  */
 #ifndef PHX_CORE_EFFECT_H
 #define PHX_CORE_EFFECT_H
@@ -55,7 +56,7 @@ struct object_ref {
         const struct task *task;
         const struct machine *machine;
         const struct note *note;
-        const struct object *object;     /* every kind that object/object.h stores */
+        const struct object *object;     /* of every kind that object/object.h stores */
         const struct workload *workload; /* OBJECT_WORKLOAD */
         const struct fault *fault;       /* OBJECT_FAULT */
         const void *any;
@@ -72,9 +73,9 @@ struct effect {
             /* Kubernetes Status reason when code >= 400: "NotFound", "Invalid", ... */
             const char *reason;
             struct str message;
-            const struct field_errors *causes; /* 422: one a broken rule; else NULL */
-            uint32_t retry_after_s;            /* 429: when to come again; 0: nobody knows */
-            struct object_ref object;          /* the object as it is now; .any NULL: none */
+            const struct field_errors *causes; /* 422: one for each broken rule; else NULL */
+            uint32_t retry_after_s;            /* 429: when to try again; 0: not known */
+            struct object_ref object;          /* the object after the write; .any NULL: none */
         } reply;
         struct {
             enum change_type type;
@@ -103,7 +104,7 @@ struct effect {
             obj_id errand;
         } errand_stop;
         struct {
-            machine_id machine; /* its probes say again what stands */
+            machine_id machine; /* its probes repeat the signals that stand */
         } say_again;
         struct str warning; /* one sentence for the client */
     };
@@ -114,9 +115,10 @@ struct effects {
     uint64_t seq;
 };
 struct effect *effect_add(struct effects *effects, enum effect_kind kind); /* zeroed, with id */
-/* "task-start", "reply"; every kind has a name of its own, in letters and hyphens. */
+/* Returns "task-start", "reply"; every kind has a name of its own, in letters and hyphens. */
 const char *effect_kind_name(enum effect_kind kind);
-/* One line for people: "7.0 changed modified Pod default/train-w-0-0". Valid as long as the effect is. */
+/* Appends one line for people: "7.0 changed modified Pod default/train-w-0-0". Valid as long as the effect
+ * is. */
 void effect_describe(struct buf *out, const struct effect *effect);
 
 #endif

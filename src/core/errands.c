@@ -1,5 +1,5 @@
-/* errands.c - the ends of errands (errand/errand.h) to those who began them, and what tests found out about
- * machines. */
+/* errands.c - hands the ends of errands (errand/errand.h) to their owners, and books the results of
+ * machine tests. */
 #include "core/internal.h"
 
 static void sight(struct core *core, struct step *step, const struct machine *machine, struct str code,
@@ -19,7 +19,7 @@ static void sight(struct core *core, struct step *step, const struct machine *ma
 
 /* --- machines that pass, and machines that fail --------------------------------------------------------- */
 
-/* Whoever asked for the test: it counts for all, and what failed before is over. */
+/* Books a passed test, whichever module asked for it: it counts for all gangs, and ends earlier failures. */
 static void book_pass(struct core *core, struct step *step, struct machine *machine)
 {
     machine->qualified_ns = step->now_ns;
@@ -33,8 +33,8 @@ static void book_pass(struct core *core, struct step *step, struct machine *mach
     }
 }
 
-/* It becomes a fault. Where that takes the machine away, gangs that wait for its test go elsewhere; else they
- * take it as it is. */
+/* Makes a fault of a failed test. If the fault does not isolate the machine, the gangs that wait for its
+ * test use it as it is; otherwise they go elsewhere. */
 static void convict(struct core *core, struct step *step, const struct preflight_verdict *verdict)
 {
     struct machine *machine = &core->cluster.machines[verdict->machine];
@@ -55,7 +55,7 @@ static void hand_over(struct core *core, struct step *step, const struct errand 
     CHECK(end->errand == errand->uid);
     if (errand->kind == ERRAND_QUALIFY && end->outcome == ERRAND_OK && machine)
         book_pass(core, step, machine);
-    switch (errand->owner) { /* a case for each owner that begins errands */
+    switch (errand->owner) { /* a case for each owner of errands */
     case ERRAND_OF_PREFLIGHT:
         preflight_errand_ended(step, errand, end);
         break;

@@ -1,5 +1,5 @@
-/* hangs.c - from the verdict on a job that hangs (hang/hang.h) to faults of machines, ends of tasks and what
- * people are told. */
+/* hangs.c - the consequences of a verdict on a hanging job (hang/hang.h): faults of machines, ends of
+ * tasks, and events for people. */
 #include "core/internal.h"
 
 static const char *const reasons[HANG_VERDICTS] = {
@@ -23,7 +23,7 @@ static void report(struct core *core, struct step *step, const struct hang_blame
     core_sighted(core, step, &sighting);
 }
 
-/* The faults come first: they keep what starts again off these machines. */
+/* Opens the faults first, so that restarting tasks avoid these machines. */
 static void blame_all(struct core *core, struct step *step, const struct hang_order *order)
 {
     for (size_t i = 0; i < order->blamed_count; i++) {

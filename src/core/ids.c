@@ -11,7 +11,7 @@ static void put_hex(char *to, int digits, uint64_t value)
         to[i] = "0123456789abcdef"[value & 0xf];
 }
 
-/* Written for every name of an owner and every line of a watch: by hand, not by printf. */
+/* Written for every owner reference and every line of a watch, and therefore without printf. */
 void uid_text(obj_id id, char ret_text[UID_TEXT_MAX])
 {
     /* All 64 bits of `high` are shown and it is a bijection of the id, so texts never collide; `low` is
@@ -27,7 +27,7 @@ void uid_text(obj_id id, char ret_text[UID_TEXT_MAX])
     put_hex(ret_text + 28, 8, low >> 28);
 }
 
-/* Both steps of hash_mix's inverse: x ^= x >> shift, and a multiplication by an odd number. */
+/* Inverts a step of hash_mix: x ^= x >> shift, or a multiplication by an odd number. */
 static uint64_t unshift(uint64_t value, int shift)
 {
     for (int known = shift; known < 64; known *= 2)
@@ -45,7 +45,7 @@ static uint64_t unmix(uint64_t value)
 bool uid_parse(struct str text, obj_id *ret_id)
 {
     uint64_t high = 0;
-    /* Where the digits of `high` stand, highest first; see uid_text. */
+    /* The positions of the digits of `high`, highest first; see uid_text. */
     static const uint8_t places[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 20, 15, 16, 17};
     if (text.len != UID_TEXT_MAX - 1)
         return false;

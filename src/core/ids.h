@@ -1,9 +1,9 @@
-/* ids.h - the names that things keep for ever.
+/* ids.h - permanent identifiers.
  *
  * An object's uid is made from the log position that created it: uid_base(identity) + (seq << 20) + index
- * within the step. It is never used twice, grows with the log, and is the same after replay. The identity is
- * random bits that the cluster's first boot brought (event.h), so objects at the same position of two
- * clusters' logs have different uids. On the API a uid is shown as a UUID (uid_text).
+ * within the step. It is never used twice, grows with the log, and is the same after replay. The identity
+ * is random bits from the cluster's first boot (event.h), so objects at the same position of two clusters'
+ * logs have different uids. The API shows a uid as a UUID (uid_text).
  */
 #ifndef PHX_CORE_IDS_H
 #define PHX_CORE_IDS_H
@@ -20,21 +20,21 @@ typedef uint32_t machine_id; /* index into cluster->machines */
 
 enum { UID_TEXT_MAX = 37, SUFFIX_TEXT_MAX = 6, NAME_PREFIX_MAX = 58 };
 
-/* What is added to the cluster's log positions: below 2^56, so uids of 2^36 positions stay below 2^57. Agents
- * use the bits above for the containers of a Pod. */
+/* Returns the offset of the cluster's log positions: below 2^56, so uids of 2^36 positions stay below
+ * 2^57. Agents use the bits above for the containers of a Pod. */
 static inline obj_id uid_base(uint64_t identity)
 {
     return identity >> 8;
 }
 
-/* "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx", a bijection of the id. */
+/* Writes "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx", a bijection of the id. */
 void uid_text(obj_id id, char ret_text[UID_TEXT_MAX]);
-/* The reverse; false: no such text. */
+/* The inverse; false: the text is no uid. */
 bool uid_parse(struct str text, obj_id *ret_id);
-/* Five characters of Kubernetes' name alphabet (bcdfghjklmnpqrstvwxz2456789), derived from the id. */
+/* Writes five characters of Kubernetes' name alphabet (bcdfghjklmnpqrstvwxz2456789), derived from the id. */
 void uid_suffix(obj_id id, char ret_text[SUFFIX_TEXT_MAX]);
-/* A name for metadata.generateName: at most NAME_PREFIX_MAX bytes of the prefix, and a suffix from random
- * bits (write_event.draw). */
+/* Makes a name for metadata.generateName: at most NAME_PREFIX_MAX bytes of the prefix, and a suffix from
+ * random bits (write_event.draw). */
 struct str generated_name(struct arena *arena, struct str prefix, uint64_t draw);
 
 #endif

@@ -1,15 +1,16 @@
-/* injections.c - faults on purpose in a cluster whose machines have agents of their own (docs/inject.md): a
- * write to a Node is an order to its agent. Here it is only checked for its form and routed, as an errand
- * (errand/errand.h); what it means, and whether it may be done, is the agent's: without --allow-injection it
- * takes none, and undoes what stands in any case.
+/* injections.c - fault injection in a cluster whose machines have agents of their own (docs/inject.md): a
+ * write to a Node is an order to its agent. This file checks only the order's form and routes it, as an
+ * errand (errand/errand.h). The agent interprets it and decides whether it may be done: without
+ * --allow-injection it accepts none, but takes back standing ones in any case.
  *
  *     {"metadata": {"name": "x7"},
  *      "spec": {"action": "stop", "object": "pod/default/train-w-0-1", "for": "5s"}}
  *
- * Before the order leaves, a Fault injected/ACTION of the machine tells of it, place "injection/NAME", and an
- * Event of the Pod where that is the object, unless spec.silent. With spec.for the Fault is open until the
- * agent says that it is undone. The agent's answer is an Event of the Node. The choice of what is hit was
- * made by whoever wrote: nothing is drawn here. */
+ * Before the order leaves, it is announced by a Fault injected/ACTION of the machine, place
+ * "injection/NAME", and by an Event of the Pod if that is the object, unless spec.silent. With spec.for
+ * the Fault is open until the agent reports the end. The agent's answer is an Event of the Node. The
+ * writer chooses what is hit: nothing is drawn here.
+ */
 #include "core/write.h"
 
 #include "base/json.h"
@@ -20,11 +21,11 @@ enum {
     INJECTION_MEMBERS_MAX = 24,
     INJECTION_TEXT_MAX = 320,
     INJECTION_ACTION_MAX = 32,
-    INJECTION_SAID_MAX = 400, /* of an answer, in an Event */
+    INJECTION_SAID_MAX = 400, /* bytes of an answer in an Event */
 };
 
 struct injection {
-    struct str name, action, object, duration; /* duration: of what stands; empty: nothing stands */
+    struct str name, action, object, duration; /* duration: of a standing fault; empty: a momentary one */
     bool silent;
     const struct doc *spec;
 };
@@ -36,7 +37,7 @@ static void wrong(struct field_errors *errors, const char *path, const struct do
     field_error_add(errors, str_from(path), "FieldValueInvalid", node, "Invalid value: %s", why);
 }
 
-/* A code "injected/ACTION" can be made of it. */
+/* Whether a code "injected/ACTION" can be made of it. */
 static bool is_action(struct str text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -121,7 +122,7 @@ static void sight(struct core *core, struct step *step, const struct machine *ma
     core_sighted(core, step, &(struct sighting){.machine = machine->name, .signal = &signal, .user = user});
 }
 
-/* "stop pod/default/train-w-0-1 for 5s by alice" */
+/* Appends "stop pod/default/train-w-0-1 for 5s by alice". */
 static void describe(const struct injection *injection, struct str user, struct buf *out)
 {
     buf_printf(out, STR_FORMAT " " STR_FORMAT, STR_ARG(injection->action), STR_ARG(injection->object));
@@ -131,7 +132,7 @@ static void describe(const struct injection *injection, struct str user, struct 
         buf_printf(out, " by " STR_FORMAT, STR_ARG(user));
 }
 
-/* The Pod that the order names, where it is still known; NULL: it names none. */
+/* Returns the Pod that the order names, if it is still known; NULL: it names none. */
 static const struct task *pod_of(const struct core *core, struct str object)
 {
     struct str kind, rest, namespace_, name;

@@ -1,5 +1,5 @@
-/* invariants.c - what holds in every state between two steps. Linear in objects, but for the few names of
- * one JobSet. */
+/* invariants.c - the invariants of every state between two steps. Linear in objects, but for the few names
+ * of one JobSet. */
 #include "core/internal.h"
 
 #include "core/admit/admit.h"
@@ -8,9 +8,9 @@
 
 struct audit {
     const struct core *core;
-    uint64_t *held;    /* [machine_count] chips that tasks hold there */
-    uint32_t *holders; /* [machine_count] tasks that hold something there */
-    uint32_t *living;  /* [machine_count] tasks that live there */
+    uint64_t *held;    /* [machine_count] chips held by tasks there */
+    uint32_t *holders; /* [machine_count] number of tasks with resources there */
+    uint32_t *living;  /* [machine_count] number of tasks that live there */
     int64_t *cpu_milli, *memory_bytes;
     int64_t owned[LEDGER_OWNERS];
     size_t queued, spares, naming;
@@ -22,11 +22,11 @@ static void audit_place(struct audit *audit, const struct task *task)
 {
     const struct pod_spec *pod = &task->job->rjob->job.pod;
     CHECK(task->machine < audit->core->cluster.machine_count);
-    CHECK(task->state == TASK_STOPPING || /* what it was started with may have been changed since */
+    CHECK(task->state == TASK_STOPPING || /* the spec may have changed since its start */
           (uint32_t)__builtin_popcountll(task->chips) == pod->chips);
     CHECK(task->state == TASK_STOPPING || (task->cpu_milli == pod->cpu_request_milli &&
                                            task->memory_bytes == pod->memory_request_bytes));
-    CHECK((audit->held[task->machine] & task->chips) == 0); /* no chip belongs to two */
+    CHECK((audit->held[task->machine] & task->chips) == 0); /* no chip has two holders */
     audit->held[task->machine] |= task->chips;
     audit->holders[task->machine]++;
     audit->cpu_milli[task->machine] += task->cpu_milli;
@@ -43,7 +43,8 @@ static void audit_task(struct audit *audit, const struct job *job, const struct 
     CHECK(jobs_find_pod(&core->jobs, job->jobset->namespace_, task->name) == task);
     CHECK(task->holds || !task->chips);
     CHECK(placed || !task->holds);
-    CHECK(task->holds || !placed || task->doomed); /* only what is ending gives its chips up before its end */
+    /* Only an ending task gives up its chips before its end. */
+    CHECK(task->holds || !placed || task->doomed);
     CHECK(placed == !list_empty(&task->on_machine));
     CHECK(!lives || task->gang);
     CHECK(!task->ready || task->state == TASK_RUNNING || task->state == TASK_STOPPING);
@@ -54,7 +55,7 @@ static void audit_task(struct audit *audit, const struct job *job, const struct 
         audit_place(audit, task);
     if (placed) {
         uint8_t state = core->cluster.machines[task->machine].state;
-        CHECK(state == MACHINE_READY || state == MACHINE_AWAY); /* nothing lives on a lost machine */
+        CHECK(state == MACHINE_READY || state == MACHINE_AWAY); /* no task lives on a lost machine */
         audit->living[task->machine]++;
     }
 }
@@ -72,10 +73,10 @@ static void audit_indexes(const struct job *job)
                 continue;
             living += !task_ended(job->tasks.items[t]->state);
             succeeded += job->tasks.items[t]->state == TASK_SUCCEEDED;
-            CHECK(slot->task || slot->made > 0); /* the newest may be gone: it was stopped */
+            CHECK(slot->task || slot->made > 0); /* the newest may be gone, because it was stopped */
         }
-        CHECK(living <= 1); /* one process a name */
-        CHECK(!living || (!slot->succeeded && !slot->failed)); /* what is decided is not tried again */
+        CHECK(living <= 1); /* one process for each name */
+        CHECK(!living || (!slot->succeeded && !slot->failed)); /* a decided index has no further task */
         decided += slot->succeeded;
         failed += slot->failed;
         CHECK(!slot->task || ((uint32_t)slot->task->index == i && slot->task->job == job));
@@ -85,7 +86,8 @@ static void audit_indexes(const struct job *job)
     CHECK(job->succeeded == decided && job->failed_indexes == failed);
 }
 
-/* They wait, each for itself, away from the ranks' machines but for a moment, and count for nothing. */
+/* Audits spares: each waits in a gang of its own, away from the ranks' machines but for a moment, and is
+ * in no count. */
 static size_t audit_spares(struct audit *audit, const struct job *job)
 {
     for (size_t s = 0; s < job->spares.len; s++) {
@@ -128,7 +130,8 @@ static bool told(const struct task *task)
     return task->state == TASK_STARTING || task->state == TASK_RUNNING || task->state == TASK_STOPPING;
 }
 
-/* Two processes of one name may exist for a moment on one machine only, whose agent keeps their order. */
+/* Two processes of one name may exist for a moment, but only on one machine, whose agent keeps their
+ * order. */
 static void audit_names(const struct jobset *jobset, const struct job *old)
 {
     for (uint32_t i = 0; i <= jobset->old_jobs.len; i++) {
@@ -153,7 +156,7 @@ static void audit_gang(struct audit *audit, const struct jobset *jobset, const s
     int64_t wanted = 0, held = 0;
     CHECK(gang->jobset == jobset && gang->attempt <= jobset->attempt);
     CHECK(gang->tasks.len > 0 && gang->state != GANG_ENDED);
-    CHECK(gang->min_count <= gang->tasks.len); /* a snapshot is not read with more */
+    CHECK(gang->min_count <= gang->tasks.len); /* a snapshot with more is refused */
     for (size_t t = 0; t < gang->tasks.len; t++) {
         const struct task *task = gang->tasks.items[t];
         CHECK(task->gang == gang);
@@ -224,7 +227,7 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
 static void audit_queue(const struct audit *audit)
 {
     const struct sched_queue *queue = &audit->core->jobs.queue;
-    CHECK(queue->gangs.len == audit->queued); /* each queued gang says that it is in it */
+    CHECK(queue->gangs.len == audit->queued); /* every queued gang has that state */
     for (size_t i = 1; i < queue->gangs.len; i++) {
         const struct queued_gang *a = queue->gangs.items[i - 1], *b = queue->gangs.items[i];
         CHECK(a->priority != b->priority           ? a->priority > b->priority

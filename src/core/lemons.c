@@ -1,5 +1,5 @@
-/* lemons.c - from what happens to jobs and machines to what is counted of machines, and from a verdict
- * (lemon/lemon.h) to what is said and done about it. */
+/* lemons.c - counts failures of machines from events of jobs and machines, and carries out the verdicts of
+ * lemon/lemon.h. */
 #include "core/internal.h"
 
 bool core_excuses(const struct step *step, const struct machine *machine)
@@ -13,7 +13,7 @@ static bool fails(const struct task *task)
     return task->state != TASK_STOPPING && !task_ended(task->state);
 }
 
-/* Does the gang stand on other machines as well? */
+/* Whether the gang has tasks on other machines as well. */
 static bool is_spread(const struct gang *gang, const struct machine *machine)
 {
     for (size_t t = 0; t < gang->tasks.len; t++)
@@ -40,7 +40,8 @@ void core_failed_on(struct core *core, struct step *step, const struct machine *
     vec_done(&seen);
 }
 
-/* nodeAffinity, kubernetes.io/hostname NotIn: that of one term; terms are alternatives. */
+/* Counts the machines that nodeAffinity excludes by kubernetes.io/hostname NotIn. Terms are alternatives,
+ * so only a single term counts. */
 static void count_excluded(struct core *core, struct step *step, const struct pod_spec *pod)
 {
     if (pod->node_term_count != 1)
@@ -56,7 +57,7 @@ static void count_excluded(struct core *core, struct step *step, const struct po
     }
 }
 
-/* Replicated jobs mostly exclude the same ones: the first speaks for all. */
+/* Replicated jobs mostly exclude the same machines, so only the first is read. */
 void core_excluded_by(struct core *core, struct step *step, const struct jobset_spec *spec)
 {
     if (spec->rjob_count > 0)
@@ -65,7 +66,7 @@ void core_excluded_by(struct core *core, struct step *step, const struct jobset_
 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
-/* Its machine's jobs are not struck: the fault says what was, not what happens to them. */
+/* The machine's jobs are not struck, because the fault reports the past and not a present event. */
 static bool signal_it(struct step *step, const struct machine *machine, enum signal_assertion assertion,
                       struct str evidence)
 {
@@ -83,7 +84,7 @@ bool core_judge_lemons(struct core *core, struct step *step)
         const struct machine *machine = cluster_find(&core->cluster, verdict.lemon->machine);
         struct buf why BUF_CLEANUP = {0};
         if (!machine)
-            continue; /* not in the cluster file any more */
+            continue; /* it has left the cluster file */
         lemon_describe(verdict.lemon, settings, &why);
         if (verdict.turned && verdict.lemon->is_lemon)
             step_note_late(step, true, "LemonDetected", ref_machine(machine),

@@ -1,4 +1,4 @@
-/* limits.h - every limit of the core, known at start. Passing one is ERROR_LIMIT with the limit's name. */
+/* limits.h - every limit of the core, known at start. Exceeding one is ERROR_LIMIT with the limit's name. */
 #ifndef PHX_CORE_LIMITS_H
 #define PHX_CORE_LIMITS_H
 
@@ -13,9 +13,10 @@ enum {
     TASKS_PER_JOBSET_MAX = 65536,      /* sum of parallelism x replicas */
     SPARES_PER_JOB_MAX = 64,           /* tasks of one Job that wait for a rank */
     OBJECT_BYTES_MAX = 3 * 512 * 1024, /* one API object as JSON (etcd's and Kubernetes' 1.5 MiB) */
-    REPAIRS_MAX = MACHINES_MAX + 8192, /* Repairs: an open one of each machine, ended ones, room for people */
+    REPAIRS_MAX = MACHINES_MAX + 8192, /* Repairs: an open one of each machine, ended ones, and room for
+                                        * those of people */
     MAINTENANCES_MAX = 1000,
-    USER_EVENTS_MAX = 4096,               /* Events that clients wrote, in all and ... */
+    USER_EVENTS_MAX = 4096,               /* Events that clients wrote: in all, and ... */
     USER_EVENTS_PER_NAMESPACE_MAX = 1024, /* ... in one namespace; the oldest make room */
     USER_EVENT_BYTES_MAX = 8 * 1024,      /* of one of them as JSON */
     EVENT_OBJECTS_MAX = 4096,             /* newest API Event objects of the control plane's own */
@@ -23,29 +24,29 @@ enum {
     NOTES_PER_STEP_MAX = 1024,
     RESTART_RECORDS_MAX = 16,     /* newest restarts kept per JobSet */
     NAME_MAX_BYTES = 253,         /* DNS-1123 subdomain */
-    SAVED_BEFORE_MAX = 7,         /* checkpoints that a rank may be ahead of the slowest */
+    SAVED_BEFORE_MAX = 7,         /* checkpoints by which a rank may be ahead of the slowest */
     REPORTS_PER_EVENT_MAX = 4096, /* task reports in one agent message */
     SIGNALS_PER_EVENT_MAX = 1024, /* signals likewise */
-    ERRANDS_PER_MACHINE_MAX = 64, /* that one agent keeps, waiting, running and ended */
+    ERRANDS_PER_MACHINE_MAX = 64, /* kept by one agent: waiting, running and ended */
     ERRANDS_MAX = 131072,         /* under way in all */
 };
 
-/* Restarts this close to each other, with no attempt started in between, can be one incident
+/* Restarts this close together, with no attempt started between them, can be one incident
  * (job/progress.c). */
 #define INCIDENT_WINDOW_NS (2 * NS_PER_SECOND)
 
-/* Ranks are compared over windows this long unless the cluster says otherwise (pace/pace.h). */
+/* Default length of the windows over which ranks are compared (pace/pace.h). */
 #define PACE_WINDOW_DEFAULT_NS (30 * NS_PER_SECOND)
 #define PACE_WINDOW_MIN_NS     (200 * NS_PER_MS)
 #define PACE_WINDOW_MAX_NS     (3600 * NS_PER_SECOND)
 
-/* Crash loops: RESTART_RECORDS_MAX restarts of a JobSet in this time, and the next attempt waits until it is
- * over. */
+/* Crash loops: after RESTART_RECORDS_MAX restarts of a JobSet in this time, the next attempt waits until
+ * the time is over. */
 #define RESTART_WINDOW_NS (60 * NS_PER_SECOND)
 
 /* Times of the machine lease. An agent fences its tasks LEASE after the *sending* of its last acknowledged
- * heartbeat; the controller counts LEASE + LEASE_MARGIN from the *receipt* of it, so the agent is always
- * first even with clocks that run 10 % apart. */
+ * heartbeat; the controller counts LEASE + LEASE_MARGIN from the *receipt* of it, so the agent always
+ * comes first even with clocks that differ by 10 %. */
 #define LEASE_DEFAULT_NS (3 * NS_PER_SECOND)
 #define HEARTBEAT_DEFAULT_NS (1 * NS_PER_SECOND)
 /* A lease may be held for so long for a planned restart of the controller (lease_hold.h). */

@@ -1,4 +1,4 @@
-/* node.c - machines as they come, go and are told to rest. */
+/* node.c - machines: their arrival, their loss, cordons, and changes of the cluster file. */
 #include "core/internal.h"
 
 #include <stdio.h>
@@ -18,13 +18,13 @@ void node_boot(struct core *core, struct step *step, bool paused)
             step_changed(step, CHANGE_MODIFIED, ref_machine(machine));
     }
     repairs_machine_moved(step);
-    /* Else no change is told to watchers: none is connected to a controller that has just begun. */
+    /* Otherwise watchers are not told, because a controller that has just begun has none. */
 }
 
 /* --- the inventory ---------------------------------------------------------------------------- */
 
-/* A fault for as long as its agent has other chips than the cluster file says: what is placed there would be
- * given chips that are not there, or leave some idle. */
+/* Keeps a fault open while the agent has other chips than the cluster file says: tasks would be given
+ * missing chips, or leave some idle. */
 static void judge_chips(struct core *core, struct step *step, const struct machine *machine)
 {
     char why[160];
@@ -73,13 +73,13 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->uid = old->uid;
     machine->created_ns = old->created_ns;
     if (machine->chip_count == old->chip_count)
-        machine->free_mask = old->free_mask; /* else nothing was on it */
+        machine->free_mask = old->free_mask; /* otherwise it had no tasks */
     machine->cpu_used_milli = old->cpu_used_milli;
     machine->memory_used_bytes = old->memory_used_bytes;
     machine->task_count = old->task_count;
 }
 
-/* The first machine that the new file takes away, or gives other chips, while tasks are on it; NULL: none. */
+/* Returns the first machine with tasks that the new file removes, or gives other chips; NULL: none. */
 static const struct machine *find_unfit(const struct core *core, const struct cluster *fresh)
 {
     const struct cluster *old = &core->cluster;
@@ -119,7 +119,7 @@ static void book_inventory(struct core *core, struct step *step)
     CHECK(ledger->chips[OWNER_IDLE] == idle && ledger->chips[OWNER_DOWN] == down);
 }
 
-/* The host has checked it; what does not load here is left alone. */
+/* Loads a document that the host has checked; one that does not load here is ignored. */
 static bool load_document(struct str document, struct cluster *ret_cluster)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -227,7 +227,7 @@ void node_lost(struct core *core, struct step *step, struct str name, struct str
     if (!machine || (machine->state != MACHINE_READY && machine->state != MACHINE_AWAY))
         return;
     bool works = !isolation_is_out(machine->isolation) || machine->isolation == ISOLATION_DRAINING;
-    if (works) { /* else all was counted when it was taken out */
+    if (works) { /* otherwise all was counted when it was taken out */
         lemon_count(step, machine, LEMON_OUT);
         core_failed_on(core, step, machine);
     }
@@ -248,7 +248,7 @@ void node_judge(struct core *core, struct step *step, struct machine *machine)
 
 /* --- a user's write --------------------------------------------------------------------------- */
 
-/* Labels that the cluster file did not give, or gave with another value. */
+/* Reads the labels that the cluster file did not give, or gave with another value. */
 static size_t read_labels(const struct machine *machine, const struct doc *labels, struct label *ret_items)
 {
     size_t kept = 0, count = labels && labels->kind == DOC_OBJECT ? labels->object.len : 0;

@@ -80,14 +80,14 @@ static void add_number(struct buf *out, uint64_t number)
     buf_add_char(out, ' ');
 }
 
-/* Key under which equal notes meet: everything that a reader sees except time and count. It stands in
- * note->text, from which the note's own strings are cut. */
+/* Appends the key by which equal notes are found: all that a reader sees except time and count. It becomes
+ * note->text, into which the note's own strings point. */
 static struct str note_key(struct buf *out, bool warning, const char *reason, struct str message,
                            const struct object_name *about)
 {
     struct str word = str_from(reason);
     buf_reserve(out, 64 + word.len + about->namespace_.len + about->name.len + message.len);
-    add_number(out, warning); /* no printf: several for every task that comes and goes */
+    add_number(out, warning); /* no printf: several are made for every task */
     add_number(out, (uint64_t)about->kind);
     add_number(out, about->uid);
     buf_add_str(out, word);
@@ -116,7 +116,7 @@ static void note_free(struct note *note)
     mem_free(note);
 }
 
-/* The oldest note gives up its slot. */
+/* Drops the oldest note to free its slot. */
 static void note_drop_first(struct note_ring *ring)
 {
     struct note *old = ring->slots[ring->first % EVENT_OBJECTS_MAX];
@@ -136,7 +136,8 @@ void note_ring_bury(struct note_ring *ring)
     vec_clear(&ring->dead);
 }
 
-/* Takes over `text`, made by note_key. The visible strings are its tail, in the order note_key wrote them. */
+/* Adds a note and takes over `text`, made by note_key. The visible strings are its tail, in the order in
+ * which note_key wrote them. */
 static struct note *note_put(struct note_ring *ring, struct buf text, size_t reason_len, size_t message_len,
                              const struct object_name *about)
 {

@@ -1,8 +1,8 @@
-/* note.h - the notes that people read with `kubectl get events`: API Event objects, the newest
+/* note.h - the events that people read with `kubectl get events`: API Event objects, the newest
  * EVENT_OBJECTS_MAX.
  *
- * Modules leave notes; nothing reads them back to decide. Equal notes about the same object are counted
- * instead of repeated (series).
+ * Modules leave notes; no decision reads them back. Equal notes about the same object are counted instead
+ * of repeated (series).
  */
 #ifndef PHX_CORE_NOTE_H
 #define PHX_CORE_NOTE_H
@@ -17,7 +17,7 @@ struct note {
     bool warning;      /* type Warning, else Normal */
     struct str reason; /* "Started", "MachineLost", ... CamelCase */
     struct str message;
-    enum object_kind regarding;  /* what it is about */
+    enum object_kind regarding;  /* the object that it is about */
     struct str namespace_, name; /* of that object; namespace empty for Nodes */
     obj_id regarding_uid;
     int64_t first_ns, last_ns;
@@ -28,10 +28,10 @@ struct note {
 struct note_ring {
     struct note **slots; /* [EVENT_OBJECTS_MAX], by slot % EVENT_OBJECTS_MAX */
     uint64_t first, next;
-    uint64_t *hashes; /* private: of each slot's record, for digests; 0: not known */
+    uint64_t *hashes; /* private: hash of each slot's record, for digests; 0: not known */
     struct str_map by_text; /* private */
     VEC(struct note *)
-    dead; /* private: pushed out, freed when the next step begins so that effects can name them */
+    dead; /* private: dropped notes, freed when the next step begins so that effects can name them */
 };
 const struct note *note_at(const struct note_ring *ring, uint64_t slot); /* first <= slot < next */
 
@@ -41,11 +41,11 @@ struct note_input {
     struct str message;
     struct object_ref about;
 };
-/* Adds or counts a note; emits EFFECT_CHANGED for it. Watchers are not told of the one that it pushes out:
- * Kubernetes' events expire silently too. */
+/* Adds or counts a note; emits EFFECT_CHANGED for it. Watchers are not told of the note that is dropped
+ * for it: Kubernetes' events expire silently too. */
 void note_add(struct note_ring *ring, const struct note_input *input, obj_id uid, uint64_t seq,
               int64_t now_ns, struct effects *effects);
-void note_ring_bury(struct note_ring *ring); /* before anything else in a step */
+void note_ring_bury(struct note_ring *ring); /* called before anything else in a step */
 void note_ring_done(struct note_ring *ring);
 
 /* Kind, namespace, name and uid of any object. */
@@ -57,7 +57,7 @@ struct object_name {
 };
 struct object_name object_name(struct object_ref ref);
 
-/* A note as a snapshot keeps it; note_restore puts it behind the newest. */
+/* A note as a snapshot stores it; note_restore adds it behind the newest. */
 struct note_saved {
     obj_id uid;
     bool warning;

@@ -1,9 +1,9 @@
-/* quarantine.c - from signals to faults, and from faults to what happens to machines and jobs. The judgement
- * is health/'s; what a judgement needs to know of jobs, and what it does to them, is here. */
+/* quarantine.c - from signals to faults, and from faults to their consequences for machines and jobs.
+ * health/ judges; this file adds the facts about jobs, and carries the judgement out on them. */
 #include "core/health/attribute.h"
 #include "core/internal.h"
 
-/* Does the task have what the signal is about? */
+/* Whether the task has the chip or machine that the signal is about. */
 static bool is_struck(const struct task *task, const struct signal *signal)
 {
     if (signal->chip < 0)
@@ -11,8 +11,8 @@ static bool is_struck(const struct task *task, const struct signal *signal)
     return signal->chip < CHIPS_PER_MACHINE_MAX && (task->chips >> signal->chip & 1);
 }
 
-/* The JobSet whose work the signal concerns: that of the task that holds the chip, or of the machine's only
- * gang; 0: nobody's, or one of several. */
+/* Returns the JobSet that the signal concerns: that of the task that holds the chip, or of the machine's
+ * only gang; 0: none, or one of several. */
 static obj_id struck_job(const struct core *core, const struct machine *machine, const struct signal *signal)
 {
     obj_id found = 0;
@@ -39,15 +39,15 @@ static void strike(struct step *step, struct fault *fault, const struct end_faul
     ends_strike(step, jobset, found);
 }
 
-/* When it began, by the clock of its machine where that can be: reports may be a little late. */
+/* Returns the begin by the clock of its machine, if plausible: reports may be a little late. */
 static int64_t began_ns(const struct signal *signal, int64_t now_ns)
 {
     bool sane = signal && signal->first_ns <= now_ns && now_ns - signal->first_ns <= ATTRIBUTE_AFTER_NS;
     return sane ? signal->first_ns : now_ns;
 }
 
-/* Those who work where it occurred, else who worked there until a moment ago. `signal` NULL: all of the
- * machine, which it takes out of service now. */
+/* Strikes the JobSets with tasks where the fault occurred, or else those that had tasks there until
+ * recently. `signal` NULL: the whole machine, which the fault takes out of service now. */
 static void strike_jobs(struct core *core, struct step *step, const struct machine *machine,
                         struct fault *fault, const struct signal *signal)
 {
@@ -64,7 +64,7 @@ static void strike_jobs(struct core *core, struct step *step, const struct machi
         any = true;
         if (jobset != before)
             strike(step, fault, &found, jobset);
-        before = jobset; /* mostly the tasks of a machine are of one */
+        before = jobset; /* the tasks of a machine are mostly of one JobSet */
     }
     bool lately = machine->last_job && step->now_ns - machine->last_job_ns <= ATTRIBUTE_AFTER_NS;
     struct jobset *last = any || !lately ? NULL : jobs_find_uid(&core->jobs, machine->last_job);
@@ -91,7 +91,8 @@ void core_read_fault_table(struct core *core)
     health_set_table(core->health, table ? table->document : NULL);
 }
 
-/* Of the hardware: what applications cause says nothing of their machine. */
+/* Whether the hardware caused the chip error; errors that applications cause say nothing about their
+ * machine. */
 static bool is_chip_error(const struct fault *fault)
 {
     return (str_starts(fault->code, STR("xid/")) || str_starts(fault->code, STR("sxid/"))) &&
@@ -139,7 +140,7 @@ static void tell(struct step *step, const struct health_order *order)
                   STR_ARG(buf_str(&why)));
 }
 
-/* What was made of earlier failures is no failure. */
+/* Faults raised by the lemon detector do not count as new failures. */
 static bool is_lemons(const struct fault *fault)
 {
     return fault && str_is(fault->code, LEMON_FAULT);
@@ -156,7 +157,7 @@ static void isolate(struct step *step, const struct health_order *order)
     machine->isolated_ns = step->now_ns;
     machine_changed(machine);
     if (order->isolation == ISOLATION_QUARANTINED)
-        machine->qualified_ns = machine->paired_ns = 0; /* it is tested again before it works again */
+        machine->qualified_ns = machine->paired_ns = 0; /* tested again before it works again */
     machine_book(step, machine, was);
     step->schedule = true;
     step->jobs->shape++;
@@ -165,7 +166,7 @@ static void isolate(struct step *step, const struct health_order *order)
 
 /* --- leaving -------------------------------------------------------------------------------------------- */
 
-/* How long tasks that were told may take to save what they have, before they are stopped. */
+/* The longest time in which tasks that were told may save before they are stopped. */
 #define NOTICE_MAX_NS (30 * NS_PER_SECOND)
 
 void core_leaving_restored(struct core *core)
@@ -186,7 +187,7 @@ int64_t core_leaving_deadline(const struct core *core)
     return due_ns;
 }
 
-/* In the order of machines, whoever came first. */
+/* Inserts the machine in the order of machines, regardless of the order of arrival. */
 static void begin_leaving(struct core *core, struct machine *machine, int64_t leave_ns, int64_t now_ns)
 {
     machine->noticed_ns = now_ns;
@@ -194,7 +195,7 @@ static void begin_leaving(struct core *core, struct machine *machine, int64_t le
     core_leaving_restored(core);
 }
 
-/* No fault takes the machine out of service: people do. */
+/* Notes a maintenance: people, and not a fault, take the machine out of service. */
 static void note_maintenance(struct core *core, struct step *step, const struct machine *machine,
                              struct str why)
 {
@@ -235,7 +236,8 @@ static void vacate(struct core *core, struct step *step, const struct health_ord
         stop_tasks(core, step, order->machine, order->fault);
 }
 
-/* Those whose tasks have saved, or had their time, or that are healthy again. */
+/* Stops leaving machines whose tasks have saved or whose time is over, and forgets those that are healthy
+ * again. */
 static bool end_leaving(struct core *core, struct step *step)
 {
     bool any = false;
@@ -255,7 +257,7 @@ static bool end_leaving(struct core *core, struct step *step)
     return any;
 }
 
-/* Something may run there. */
+/* Whether tasks may run on a machine in this state. */
 static bool may_work(enum isolation isolation)
 {
     return !isolation_is_out(isolation) || isolation == ISOLATION_DRAINING;
@@ -285,7 +287,7 @@ bool core_isolate(struct core *core, struct step *step)
             vacate(core, step, &order);
         else if (order.isolation == ISOLATION_DRAINING && works && !order.fault) {
             jobs_replace(step, order.machine, STR("it is to be free for maintenance"));
-            jobs_notice_drain(step, order.machine, DRAIN_MAINTENANCE); /* they have the notice's time */
+            jobs_notice_drain(step, order.machine, DRAIN_MAINTENANCE); /* tasks have the notice's time */
         }
         repairs_watch(step, order.machine);
     }

@@ -117,7 +117,7 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
     case EVENT_MACHINE_AWAY:
     case EVENT_MACHINE_GONE:
     case EVENT_MACHINE_SILENT:
-        pb->machine_away = write_news(arena, event); /* the three share the union's one pointer */
+        pb->machine_away = write_news(arena, event); /* the three kinds share the union's pointer */
         break;
     case EVENT_REPORTS:
         pb->reports = ARENA_NEW(arena, Log__MachineReports);

@@ -1,10 +1,10 @@
-/* slow.c - windows of pace come in, faults of machines come out. Which rank is slow is pace/'s to say; what
- * its machine and its JobSet make of it is said here. */
+/* slow.c - turns windows of step times into faults of machines. pace/ decides which rank is slow; this
+ * file decides the consequences for its machine and its JobSet. */
 #include "core/internal.h"
 
 #define PACE_CODE STR("pace/slow")
 
-/* The running task of a slot; NULL: none. */
+/* Returns the running task of a slot; NULL: none. */
 static const struct task *task_of_slot(const struct jobset *jobset, uint32_t slot)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -15,7 +15,7 @@ static const struct task *task_of_slot(const struct jobset *jobset, uint32_t slo
     return NULL;
 }
 
-/* Where the slots of each replicated job end: its ranks are peers. */
+/* Returns where the slots of each replicated job end, whose ranks are peers. */
 static size_t peer_groups(const struct jobset *jobset, struct arena *arena, uint32_t **ret_ends)
 {
     size_t groups = 0;
@@ -31,7 +31,7 @@ static size_t peer_groups(const struct jobset *jobset, struct arena *arena, uint
     return groups;
 }
 
-/* None of the JobSet's ranks on this machine is slow, or about to be. */
+/* Whether none of the JobSet's ranks on this machine is slow, or becoming slow. */
 static bool all_are_well(const struct core *core, const struct jobset *jobset, const struct machine *machine)
 {
     list_for_each(node, &core->jobs.machine_tasks[machine->id])
@@ -81,8 +81,8 @@ static void take_finding(struct core *core, struct step *step, const struct pace
         return;
     step_note_late(step, true, "SlowMachine", ref_jobset(jobset), STR_FORMAT ": " STR_FORMAT,
                    STR_ARG(machine->name), STR_ARG(buf_str(&evidence)));
-    /* Whoever becomes suspect now asks all who work there (core_sub_health). The table may say that it is
-     * nothing. */
+    /* A machine that becomes suspect now affects all its JobSets (core_sub_health). The fault table may
+     * give the code no level. */
     if (suspect && fault->level >= LEVEL_SUB_HEALTH)
         jobs_move(step, machine, jobset, buf_str(&evidence));
 }

@@ -1,4 +1,4 @@
-/* snapshot.h - what the writer and the reader of snapshots agree on. Private to the core. */
+/* snapshot.h - shared by the writer and the reader of snapshots. Private to the core. */
 #ifndef PHX_CORE_SNAPSHOT_H
 #define PHX_CORE_SNAPSHOT_H
 
@@ -31,7 +31,8 @@ void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snap
 bool snapshot_read_terms(struct job_store *store, const struct cluster *cluster, struct jobset *jobset,
                          const Snapshot__Jobset *pb);
 
-/* snapshot_ends.c: of a JobSet's record, behind its restarts; its pace's record. False: it does not fit. */
+/* snapshot_ends.c: the part of a JobSet's record after its restarts, and the record of its step times.
+ * False: it does not fit. */
 void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb);
 bool snapshot_read_ends(const struct cluster *cluster, int64_t now_ns, struct jobset *jobset,
                         const Snapshot__Jobset *pb);
@@ -40,7 +41,7 @@ void snapshot_write_pace(const struct jobset *jobset, void (*put)(void *context,
 bool snapshot_read_pace(struct jobset *jobset, const Snapshot__Pace *pb);
 
 struct admit;
-/* snapshot_admit.c: one record a Workload, and what queue objects showed. */
+/* snapshot_admit.c: one record for each Workload, and the shown status of queue objects. */
 void snapshot_write_admit(const struct admit *admit, void (*put)(void *context, Snapshot__Record *record),
                           void *context);
 /* False: it does not fit. */
@@ -49,7 +50,7 @@ bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, i
 bool snapshot_read_shown(struct admit *admit, int64_t now_ns, const Snapshot__QueueShown *pb);
 
 struct health;
-/* snapshot_health.c: one record a fault and one a sender of faults, and the breaker's. */
+/* snapshot_health.c: one record for each fault and each sender of faults, and the breaker's. */
 void snapshot_write_health(const struct health *health, void (*put)(void *context, Snapshot__Record *record),
                            void *context);
 /* False: it does not fit. */
@@ -58,44 +59,44 @@ bool snapshot_read_sender(struct health *health, int64_t now_ns, const Snapshot_
 bool snapshot_read_breaker(struct health *health, int64_t now_ns, const Snapshot__Breaker *pb);
 
 struct hangs;
-/* snapshot_hang.c: one record a JobSet that is watched. */
+/* snapshot_hang.c: one record for each watched JobSet. */
 void snapshot_write_hangs(const struct hangs *hangs, void (*put)(void *context, Snapshot__Record *record),
                           void *context);
 /* False: it does not fit. */
 bool snapshot_read_hang(struct hangs *hangs, int64_t now_ns, const Snapshot__Hang *pb);
 
 struct lemon_store;
-/* snapshot_lemon.c: one record a machine of which something was counted. */
+/* snapshot_lemon.c: one record for each machine with counts. */
 void snapshot_write_lemons(const struct lemon_store *store,
                            void (*put)(void *context, Snapshot__Record *record), void *context);
 /* False: it does not fit. */
 bool snapshot_read_lemon(struct lemon_store *store, int64_t now_ns, const Snapshot__Lemon *pb);
 
 struct gang;
-/* snapshot_preflight.c: at most one record a gang. */
+/* snapshot_preflight.c: at most one record for each gang. */
 void snapshot_write_preflight(const struct gang *gang, void (*put)(void *context, Snapshot__Record *record),
                               void *context);
-/* Of the gang that was just read. False: it does not fit. */
+/* Reads the record of the gang that was just read. False: it does not fit. */
 bool snapshot_read_preflight(struct jobset *jobset, const struct cluster *cluster, int64_t now_ns,
                              const Snapshot__Preflight *pb);
 
 struct errands;
-/* snapshot_errand.c: one record an errand. */
+/* snapshot_errand.c: one record for each errand. */
 void snapshot_write_errands(const struct errands *errands,
                             void (*put)(void *context, Snapshot__Record *record), void *context);
-/* After the machines. False: it does not fit. */
+/* Read after the machines. False: it does not fit. */
 bool snapshot_read_errand(struct errands *errands, const struct cluster *cluster, int64_t now_ns,
                           const Snapshot__Errand *pb);
 
 struct object_store;
-/* snapshot_object.c: one record an object. */
+/* snapshot_object.c: one record for each object. */
 void snapshot_write_objects(const struct object_store *store,
                             void (*put)(void *context, Snapshot__Record *record), void *context);
 /* False: it does not fit. */
 bool snapshot_read_object(struct object_store *store, int64_t now_ns, const Snapshot__Object *pb);
 
 struct job_store;
-/* snapshot_folder.c: one record a checkpoint folder of a JobSet that is gone. */
+/* snapshot_folder.c: one record for each checkpoint folder of a removed JobSet. */
 void snapshot_write_folders(const struct job_store *store,
                             void (*put)(void *context, Snapshot__Record *record), void *context);
 /* False: it does not fit. */
@@ -103,10 +104,10 @@ bool snapshot_read_folder(struct job_store *store, const Snapshot__CheckpointFol
 
 struct repairs;
 struct step;
-/* snapshot_repair.c: totals, one record a repair, one a maintenance. */
+/* snapshot_repair.c: totals, one record for each repair and each maintenance. */
 void snapshot_write_repairs(const struct repairs *repairs,
                             void (*put)(void *context, Snapshot__Record *record), void *context);
-/* False: it does not fit. `step`: what there is so far. */
+/* False: it does not fit. `step`: the state restored so far. */
 bool snapshot_read_repair(struct step *step, const Snapshot__Repair *pb);
 bool snapshot_read_maintenance(struct step *step, const Snapshot__Maintenance *pb);
 bool snapshot_read_repair_totals(struct repairs *repairs, const Snapshot__RepairTotals *pb);

@@ -1,4 +1,4 @@
-/* snapshot_admit.c - Workloads in snapshots, and since when queue objects show what they show. */
+/* snapshot_admit.c - Workloads, and the shown status of queue objects, in snapshots. */
 #include "base/json.h"
 #include "core/admit/admit.h"
 #include "core/agent/codec_pb.h"

@@ -1,5 +1,5 @@
-/* snapshot_ends.c - of a JobSet in snapshots: what the ends of its tasks left behind, its way from a machine
- * that is not well, and what is known of its ranks' pace. */
+/* snapshot_ends.c - parts of a JobSet in snapshots: the clues of its ended tasks, its move off an
+ * unhealthy machine, and its ranks' step times. */
 #include "core/agent/codec_pb.h"
 #include "core/job/job.h"
 #include "core/job/life.h"

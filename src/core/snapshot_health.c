@@ -1,4 +1,4 @@
-/* snapshot_health.c - faults in snapshots, and what the breaker remembers. */
+/* snapshot_health.c - faults, and the state of the breaker, in snapshots. */
 #include "core/agent/codec_pb.h"
 #include "core/health/sender.h"
 #include "core/snapshot.h"
@@ -174,7 +174,7 @@ bool snapshot_read_breaker(struct health *health, int64_t now_ns, const Snapshot
     return true;
 }
 
-/* Ahead of now by a whole burst at most. */
+/* The time is at most a whole burst ahead of now. */
 bool snapshot_read_sender(struct health *health, int64_t now_ns, const Snapshot__FaultSender *pb)
 {
     int64_t ahead_ns = (FAULT_PUBLIC_MAX + 1) * NS_PER_SECOND;

@@ -1,4 +1,4 @@
-/* snapshot_lemon.c - what was counted of machines, in snapshots. */
+/* snapshot_lemon.c - failure counts of machines, in snapshots. */
 #include "core/agent/codec_pb.h"
 #include "core/lemon/lemon.h"
 #include "core/snapshot.h"

@@ -1,5 +1,5 @@
-/* snapshot_read.c - the state from its records. Everything is checked: a snapshot that does not fit together
- * is ERROR_CORRUPT, never a half state in use (the caller throws the core away). */
+/* snapshot_read.c - the state from its records. Everything is checked: an inconsistent snapshot is
+ * ERROR_CORRUPT, and never a half state in use (the caller throws the core away). */
 #include "core/internal.h"
 
 #include <inttypes.h>
@@ -13,8 +13,8 @@ enum { LABEL_VALUE_BYTES = 63 }; /* a DNS-1123 label */
 
 struct reader {
     struct core *core;
-    struct jobset *jobset; /* that the next gangs and jobs belong to */
-    struct job *job;       /* that the next tasks belong to */
+    struct jobset *jobset; /* owner of the next gangs and jobs */
+    struct job *job;       /* owner of the next tasks */
     struct error *error;
     bool has_header;
 };
@@ -24,7 +24,7 @@ static int corrupt(struct reader *reader, const char *what, uint64_t id)
     return error_set(reader->error, ERROR_CORRUPT, "%s %" PRIx64 " does not fit", what, id);
 }
 
-/* Snapshots from before there were spares do not know the last owner: it owned nothing. */
+/* Snapshots from before there were spares lack the last owner, which owned nothing. */
 static bool owners_fit(size_t count)
 {
     return count == LEDGER_OWNERS || count == OWNER_SPARE;
@@ -178,7 +178,7 @@ static bool machines_exist(const struct reader *reader, const uint32_t *ids, siz
     return true;
 }
 
-/* Older snapshots have none: the spec's. */
+/* Older snapshots have none: the spec's are used. */
 static bool read_widths(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
     if (pb->n_widths != 0 && pb->n_widths != jobset->spec.rjob_count)
@@ -217,7 +217,8 @@ static const char *terminal_state(const char *text)
     return strcmp(text, "Completed") == 0 ? "Completed" : strcmp(text, "Failed") == 0 ? "Failed" : "";
 }
 
-/* The document was valid when it was written; what sizes memory is looked at again. */
+/* Whether the sizes in the document are within bounds. The document was valid when it was written, but
+ * memory depends on these. */
 static bool jobset_is_bounded(const struct jobset_spec *spec)
 {
     int64_t tasks = 0;
@@ -258,7 +259,7 @@ static bool is_past(const struct reader *reader, int64_t stamp_ns)
     return stamp_ns >= 0 && stamp_ns <= reader->core->now_ns;
 }
 
-/* Of a JobSet that ran before executions were counted its restarts are known. */
+/* Sets the executions of a JobSet that ran before executions were counted, from its restarts. */
 static void read_runs(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
     bool ran = jobset->restarts > 0 || !jobset->conditions[CONDITION_SUSPENDED].status;
@@ -267,7 +268,7 @@ static void read_runs(struct jobset *jobset, const Snapshot__Jobset *pb)
     jobset->backing_off = pb->parking && pb->runs && pb->runs->backing_off;
 }
 
-/* How it recovers: false: that does not fit together. */
+/* Reads the state of recovery; false: it is inconsistent. */
 static bool read_absence(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
     for (size_t i = 0; i < pb->n_away_replicas; i++)
@@ -374,7 +375,7 @@ static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
     gang->queued.submitted_ns = pb->submitted_ns;
     gang->queued.head_since_ns = pb->head_since_ns;
     gang->min_count = pb->min_count <= pb->n_tasks ? pb->min_count : 0;
-    /* Its tasks come later: room for them now, in order. */
+    /* Makes room for its tasks, which come later, in order. */
     for (size_t i = 0; i < pb->n_tasks; i++)
         vec_push(&gang->tasks, NULL);
     struct u64_map *places = &reader->core->restore_places;
@@ -444,7 +445,7 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
                                              .succeeded = pb->indexes[i]->succeeded,
                                              .failed = pb->indexes[i]->failed};
         job->failed_indexes += job->indexes[i].failed;
-        if (pb->indexes[i]->task) /* resolved when the task comes */
+        if (pb->indexes[i]->task) /* set when the task's record comes */
             u64_map_put(&reader->core->restore_newest, pb->indexes[i]->task, job);
     }
     return 0;
@@ -476,7 +477,7 @@ static void read_task_flags(struct task *task, uint32_t flags)
         *bits[i] = flags >> i & 1;
 }
 
-/* How it goes on, and why it does not. */
+/* Reads how the task may go on, and why it does not. */
 static void read_ways_on(struct task *task, const Snapshot__Task *pb)
 {
     task->parked = pb->parked;
@@ -564,7 +565,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     if (!task_is_spare(task) && u64_map_get(&reader->core->restore_newest, task->uid) == job) {
         job->indexes[pb->index].task = task;
         if (job->indexes[pb->index].made <= task->retry)
-            job->indexes[pb->index].made = task->retry + 1; /* an older snapshot does not say */
+            job->indexes[pb->index].made = task->retry + 1; /* an older snapshot lacks it */
     }
     if (job->restore_culprit == task->uid)
         job->culprit = task;
@@ -631,7 +632,7 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     return 0;
 }
 
-/* What restoring repairs looks at. */
+/* Makes the parts of a step that the restoring of repairs uses. */
 static struct step make_step(struct core *core)
 {
     return (struct step){.cluster = &core->cluster,
@@ -755,7 +756,7 @@ static bool gangs_are_whole(const struct core *core)
     return true;
 }
 
-/* A JobSet that is hidden is there for what it made. */
+/* Checks that every hidden JobSet still has objects that it made. */
 static bool orphans_are_left(const struct core *core)
 {
     for (size_t i = 0; i < core->jobs.jobsets.len; i++) {

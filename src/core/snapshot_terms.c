@@ -1,4 +1,4 @@
-/* snapshot_terms.c - what admission left with a JobSet: terms of placement, a reservation. */
+/* snapshot_terms.c - admission's state of a JobSet: placement terms and a reservation. */
 #include "core/snapshot.h"
 
 #include "core/agent/codec_pb.h"
@@ -91,7 +91,7 @@ static void read_terms(struct arena *arena, const Snapshot__Terms *pb, struct rj
     terms->spares = (struct queue_spares){pb->spares, pb->cold_spares};
 }
 
-/* Versions before 0.2 kept chips alone. */
+/* Versions before 0.2 stored chips alone. */
 static bool read_rooms(struct arena *arena, const struct cluster *cluster, const Snapshot__Jobset *pb,
                        struct room **ret_rooms)
 {

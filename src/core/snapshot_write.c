@@ -7,8 +7,8 @@
 #include "core/snapshot.h"
 
 struct writer {
-    struct arena arena; /* of the record being built */
-    struct buf *out;    /* for a digest: the record at hand alone */
+    struct arena arena; /* of the present record */
+    struct buf *out;    /* for a digest: only the present record */
     bool digests;
     uint64_t record_hash, digest; /* of the last record; of all so far */
 };
@@ -99,7 +99,7 @@ static void write_note(struct writer *writer, const struct note *note)
     put(writer, &record);
 }
 
-/* There are thousands, and most stay as they are: what a digest needs of a note is kept until it changes. */
+/* There are thousands of notes, and most do not change: the digest of each is kept until it does. */
 static void digest_note(struct writer *writer, const struct note_ring *notes, uint64_t slot)
 {
     uint64_t *kept = &notes->hashes[slot % EVENT_OBJECTS_MAX];

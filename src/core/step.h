@@ -1,4 +1,4 @@
-/* step.h - the working set of one core_step, handed down to the modules that act in it.
+/* step.h - the working set of one core_step, passed to the modules that act in it.
  *
  * Private to the core. Modules change state through it and leave their effects, notes and bookings in it;
  * none of them keeps it after the step.
@@ -19,11 +19,11 @@ struct hangs;
 struct health;
 struct lemon_store;
 
-/* When nobody decided for a while. Tasks end by their fences then, and what is seen in the time after says
- * nothing about machines. */
+/* A time without a controller. Tasks end by their fences in it, and events just after it say nothing about
+ * machines. */
 struct outage {
-    int64_t boot_ns;   /* stamp of the newest boot, or end of a pause; 0: none */
-    int64_t paused_ns; /* the newest end of a pause of the same process; 0: none */
+    int64_t boot_ns;   /* stamp of the newest boot, or of the end of a pause; 0: none */
+    int64_t paused_ns; /* newest end of a pause of the same process; 0: none */
 };
 
 struct step {
@@ -43,18 +43,18 @@ struct step {
     uint64_t seq;
     obj_id uid_base; /* of the cluster (ids.h) */
     int64_t now_ns;
-    uint32_t next_index; /* objects made in this step, for uids */
-    uint32_t object_count; /* stored objects likewise, from the top of the range (object/change.c) */
-    uint32_t note_count; /* notes left in this step */
+    uint32_t next_index; /* number of objects made in this step, for uids */
+    uint32_t object_count; /* number of stored objects made, from the top of the range (object/change.c) */
+    uint32_t note_count; /* number of notes left in this step */
     uint32_t late_note_count; /* by step_note_late, likewise */
     machine_id
         suspect;   /* a machine whose ranks peers have reported gone, for core.c to judge; MACHINE_NONE */
     bool room;             /* machines have more room than before: for admission */
-    bool settings_changed; /* the cluster file did: likewise */
+    bool settings_changed; /* the cluster file's settings changed: for admission */
     bool schedule; /* the queue or the room for it changed: run a pass before the step ends */
 };
 
-/* The first of the 2^20 uids that belong to this log position. */
+/* Returns the first of the 2^20 uids of this log position. */
 static inline obj_id step_first_uid(const struct step *step)
 {
     return step->uid_base + (step->seq << 20);
@@ -69,7 +69,7 @@ static inline int64_t step_now_us(const struct step *step)
     return step->now_ns / NS_PER_US;
 }
 
-/* Agents come back in this time behind an outage: a lease and a tenth, and as much again to connect. */
+/* The time in which agents reconnect after an outage: a lease and a tenth, and as much again to connect. */
 static inline int64_t step_return_ns(const struct step *step)
 {
     return 2 * (step->cluster->lease_ns + step->cluster->lease_ns / 10);
@@ -84,8 +84,8 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
 void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Of a kind that came later than the first version: it takes none of the uids of the step's objects, by which
- * an old log goes on to name them. */
+/* Adds a note of a reason that is newer than the first version: allocates its uid from a separate range,
+ * so that uids recorded in existing logs do not shift. */
 void step_note_late(struct step *step, bool warning, const char *reason, struct object_ref about,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 

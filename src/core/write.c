@@ -1,5 +1,5 @@
-/* write.c - API writes: refusals and preconditions that all kinds share, routing to write_workload.c and
- * write_object.c and write_podsets.c, Nodes.
+/* write.c - API writes: refusals and preconditions that all kinds share, Nodes, and routing to
+ * write_workload.c, write_object.c and write_podsets.c.
  *
  * Status codes and reasons are Kubernetes' (API conventions, "HTTP Status codes"; metav1.StatusReason).
  */
@@ -47,7 +47,7 @@ bool write_refuse_verb(const struct writing *writing)
                         object_kind_title(writing->write->object));
 }
 
-/* Preconditions on the object as it is. */
+/* Checks the write's preconditions on the present object. */
 bool write_still_holds(const struct writing *writing, struct object_ref ref)
 {
     struct object_name name = object_name(ref);
@@ -84,7 +84,7 @@ bool write_refuse_kind(const struct writing *writing, const char *expected, cons
 
 /* --- documents ------------------------------------------------------------------------------------------ */
 
-/* What the server owns is not taken from a user's document. */
+/* Removes the fields that only the server sets from a user's document. */
 static void strip_server_fields(struct doc *document)
 {
     static const char *const fields[] = {"uid",
@@ -104,7 +104,7 @@ void write_set_name(const struct writing *writing, struct arena *arena, struct d
 {
     struct doc *metadata = doc_need_object(arena, document, "metadata");
     if (!metadata)
-        return; /* not an object: reading it says so */
+        return; /* not an object, which reading it reports */
     struct str ns = writing->write->namespace_.len ? writing->write->namespace_ : STR("default");
     if (namespaced)
         doc_set(arena, metadata, STR("namespace"), doc_new_str(arena, ns));
@@ -132,7 +132,7 @@ bool write_parse(const struct writing *writing, struct arena *arena, size_t byte
     return true;
 }
 
-/* A list of broken rules for the reply, in which it lives. */
+/* Makes a list of broken rules that lives as long as the reply. */
 struct field_errors *write_new_errors(const struct writing *writing)
 {
     struct field_errors *errors = ARENA_NEW(&writing->core->reply, struct field_errors);
@@ -140,7 +140,7 @@ struct field_errors *write_new_errors(const struct writing *writing)
     return errors;
 }
 
-/* "JobSet.jobset.x-k8s.io", "Job.batch", "Pod": as refusals name what was written. */
+/* Returns "JobSet.jobset.x-k8s.io", "Job.batch", "Pod": the kind as refusals name it. */
 static struct str kind_name(struct arena *arena, enum object_kind kind)
 {
     struct str title = str_from(object_kind_title(kind)), plural, group;
@@ -195,7 +195,7 @@ static bool write_node(const struct writing *writing)
         return false;
     if (json_parse(&arena, writing->write->body, &document, &error) < 0)
         return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
-    if (writing->dry) { /* an old log holds what was taken without these rules */
+    if (writing->dry) { /* an old log may hold writes that break these rules */
         struct field_errors *errors = write_new_errors(writing);
         node_check(document, errors);
         if (errors->list.len)
@@ -224,7 +224,7 @@ bool core_write(struct core *core, struct step *step, const struct write_event *
     case OBJECT_EVENT:
         return write_object(&writing);
     case OBJECT_USER_EVENT:
-        return write_refuse_verb(&writing); /* they are written under their own name */
+        return write_refuse_verb(&writing); /* they are written under another kind's name */
     default:
         return object_kind_info(write->object) ? write_object(&writing) : write_refuse_verb(&writing);
     }

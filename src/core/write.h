@@ -1,5 +1,13 @@
-/* write.h - what the files of the write path share: write.c (refusals, preconditions, routing),
- * write_workload.c, write_podsets.c, write_object.c (stored objects). Private to the core.
+/* write.h - shared by the files of the write path. Private to the core.
+ *
+ *   write.c           refusals, preconditions, routing, Nodes
+ *   write_workload.c  JobSets, Jobs, Pods
+ *   write_advise.c    warnings about workloads
+ *   write_podsets.c   Workloads
+ *   write_object.c    stored objects, namespaces
+ *   write_fault.c     Faults
+ *   injections.c      fault injection
+ *   write_quota.c     ResourceQuotas
  *
  * Every function that refuses leaves one REPLY and returns false.
  */
@@ -12,7 +20,7 @@ struct writing {
     struct core *core;
     struct step *step;
     const struct write_event *write;
-    bool dry; /* would it be accepted? Only a refusal is replied, nothing changes */
+    bool dry; /* only a check: replies only a refusal, and changes nothing */
 };
 
 bool write_refuse(const struct writing *writing, int code, const char *reason,
@@ -23,43 +31,42 @@ bool write_refuse_missing(const struct writing *writing);
 bool write_refuse_verb(const struct writing *writing);
 /* AlreadyExists; `title`: object_kind_title. */
 bool write_refuse_taken(const struct writing *writing, const char *title, struct str name);
-/* The document is not of the kind `expected`. */
+/* Refuses a document that is not of the kind `expected`. */
 bool write_refuse_kind(const struct writing *writing, const char *expected, const struct doc *document);
-/* Preconditions on the object as it is. */
+/* Checks the write's preconditions on the present object. */
 bool write_still_holds(const struct writing *writing, struct object_ref ref);
-/* The body as a document without what the server owns; `bytes_max`: of its text. */
+/* Parses the body into a document without the fields that only the server sets; `bytes_max`: limit of its
+ * text. */
 bool write_parse(const struct writing *writing, struct arena *arena, size_t bytes_max,
                  struct doc **ret_document);
-/* metadata.namespace (where `namespaced`) and, for a generateName, metadata.name. */
+/* Sets metadata.namespace (if `namespaced`) and, for a generateName, metadata.name. */
 void write_set_name(const struct writing *writing, struct arena *arena, struct doc *document,
                     bool namespaced);
-/* A list of broken rules for the reply, in which it lives. */
+/* Makes a list of broken rules that lives as long as the reply. */
 struct field_errors *write_new_errors(const struct writing *writing);
-/* write_refuse with `causes` (write_new_errors, not empty), whose items move into the reply. */
+/* As write_refuse, with `causes` (from write_new_errors, not empty), whose items move into the reply. */
 bool write_refuse_causes(const struct writing *writing, int code, const char *reason,
                          struct field_errors *causes, const char *message);
-/* `errors` is not empty; its items move into the reply, whose life they share. */
+/* Refuses with `errors` (not empty), whose items move into the reply and live as long. */
 bool write_refuse_invalid(const struct writing *writing, struct field_errors *errors, struct str name);
 
 bool write_workload(const struct writing *writing); /* write_workload.c */
-/* write_advise.c: leaves a WARNING for each thing that the workload names and that does not exist here. For a
- * write that is only checked. */
+/* write_advise.c: leaves a WARNING for each missing object that the workload names. Only for a write that
+ * is checked and not logged. */
 void write_advise(const struct writing *writing, const struct doc *document, const struct jobset_spec *spec);
 bool write_podsets(const struct writing *writing); /* write_podsets.c */
 /* write_object.c */
 bool write_object(const struct writing *writing);
-/* May something be made in this namespace? A namespace that is missing is made, unless the write is only
- * checked:
- * an old log names namespaces that nobody had made. */
+/* Whether objects may be made in this namespace. A missing namespace is made, unless the write is only
+ * checked, because an old log may use namespaces that no write made. */
 bool write_namespace_open(const struct writing *writing, struct str namespace_);
-/* No finalizer may come to an object that is being deleted. */
+/* Whether the finalizers may change so: an object that is being deleted may not get a new one. */
 bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, const struct doc *was,
                            const struct doc *is);
 bool write_fault(const struct writing *writing); /* write_fault.c */
 bool write_injection(const struct writing *writing); /* injections.c */
-/* write_quota.c: do the namespace's ResourceQuotas leave room for what is being created? `document` and
- * `spec` of a
- * workload; NULL: it is none. */
+/* write_quota.c: whether the namespace's ResourceQuotas have room for the new object. `document` and
+ * `spec` of a workload; NULL: of another kind. */
 bool write_quota_allows(const struct writing *writing, struct str namespace_, const struct doc *document,
                         const struct jobset_spec *spec);
 

@@ -1,6 +1,6 @@
-/* write_advise.c - warnings about a workload that is accepted as it is and will probably not do what its
- * author wants: what it names does not exist yet, or never will. A warning and not a refusal, because an
- * object of the same file may come a moment later. */
+/* write_advise.c - warnings about a workload that is accepted and will probably not do what its author
+ * wants: objects that it names do not exist yet, or never will. These are warnings and not refusals,
+ * because an object of the same file may come a moment later. */
 #include "base/nearest.h"
 #include "core/write.h"
 
@@ -10,7 +10,7 @@ static void warn(const struct writing *writing, const struct buf *text)
     for (size_t i = 0; i < effects->list.len; i++)
         if (effects->list.items[i].kind == EFFECT_WARNING &&
             str_equal(effects->list.items[i].warning, buf_str(text)))
-            return; /* several replicated jobs name it */
+            return; /* named by several replicated jobs */
     effect_add(effects, EFFECT_WARNING)->warning = arena_str(&writing->core->reply, buf_str(text));
 }
 

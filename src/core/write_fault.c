@@ -1,6 +1,5 @@
-/* write_fault.c - API writes to Faults: other systems and people report what they saw, and say that it is
- * over. A Fault that is created is a signal; what becomes of it is judged like that of any probe. Deleting
- * one clears it. */
+/* write_fault.c - API writes to Faults: reports of other systems and people, and the end of a fault. A
+ * created Fault is a signal, judged like that of any probe. Deleting one clears it. */
 #include "core/health/sender.h"
 #include "core/write.h"
 
@@ -31,7 +30,7 @@ static void fail(const struct reading *reading, const char *key, const char *for
                     STR_FORMAT, STR_ARG(buf_str(&text)));
 }
 
-/* The place of the member's text in `names`, whose first one stands for an absent member. */
+/* Returns the index of the member's text in `names`, whose first one stands for an absent member. */
 static int read_name(const struct reading *reading, const char *key, const char *const *names)
 {
     struct str text = text_of(reading, key);
@@ -106,7 +105,7 @@ static void read_signal(const struct reading *reading, struct signal *ret)
         ret->chip = (int32_t)chip;
 }
 
-/* What it calls itself, else who writes; nobody's name where nobody is asked. */
+/* Returns the sender's name in the report, else its author; empty if senders are not checked. */
 static struct str sender_of(const struct reading *reading)
 {
     struct str sender = text_of(reading, "sender"), user = reading->writing->write->user;
@@ -124,7 +123,7 @@ static bool refuse_for_now(const struct writing *writing, int64_t wait_ns, const
     return false;
 }
 
-/* The table's `public` part: who, how fast, how many. */
+/* Checks the limits in the table's `public` part: the sender, its rate, its number of faults. */
 static bool may_report(const struct writing *writing, const struct sighting *sighting)
 {
     int64_t wait_ns = 0;

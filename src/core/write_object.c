@@ -32,7 +32,7 @@ bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, co
         struct str name = doc_str(doc_at(list, i), STR(""));
         char text[NAME_MAX_BYTES + 1];
         if (name.len > NAME_MAX_BYTES)
-            continue; /* too long to stand there already: the check of names says so */
+            continue; /* too long for an existing name, which the check of names reports */
         mem_copy(text, name.data, name.len);
         text[name.len] = 0;
         if (object_has_finalizer(was, text))
@@ -50,7 +50,7 @@ bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, co
 
 /* --- one object ----------------------------------------------------------------------------------------- */
 
-/* Events of the control plane's own are notes (note.h), those of clients are stored. */
+/* Events of the control plane are notes (note.h), those of clients are stored. */
 static enum object_kind kept_kind(const struct writing *writing)
 {
     return writing->write->object == OBJECT_EVENT ? OBJECT_USER_EVENT : writing->write->object;
@@ -69,8 +69,8 @@ static bool is_of_kind(const struct writing *writing, const struct doc *document
     return kind == writing->write->object || kind == kept_kind(writing);
 }
 
-/* The document as it will be kept, but for Events, whose two forms have rules of their own: they are
- * converted when all is checked. False after a refusal. */
+/* Prepares the document in its stored form, except that Events, whose two forms have rules of their own,
+ * are converted after all checks. False: refused. */
 static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document)
 {
     const struct object_kind_info *info = object_kind_info(kept_kind(writing));
@@ -106,7 +106,7 @@ static void note_oldest(void *context, const struct object *object)
         oldest->event = (struct object *)object;
 }
 
-/* A storm of Events pushes out the oldest, first those of its own namespace. */
+/* A storm of Events drops the oldest, those of its own namespace first. */
 static void make_room(const struct writing *writing, struct str ns)
 {
     const struct object_store *store = writing->core->objects;
@@ -119,12 +119,12 @@ static void make_room(const struct writing *writing, struct str ns)
         object_remove(writing->step, oldest.event);
 }
 
-/* What is made counts against the limits of its kind and namespace. */
+/* Checks the limits of the kind and namespace for a new object. */
 static bool has_room(const struct writing *writing, const struct object_kind_info *info, struct str ns,
                      struct str name)
 {
     if (info->kind == OBJECT_USER_EVENT)
-        return true; /* make_room sees to it */
+        return true; /* make_room takes care of it */
     if (object_count_in(writing->core->objects, info->kind, info->namespaced ? ns : STR("")) >=
         info->per_namespace_max)
         return write_refuse(writing, 403, "Forbidden", NULL,
@@ -201,7 +201,7 @@ static bool replace(const struct writing *writing)
     return write_accept(writing, 200, ref_object(object));
 }
 
-/* Of an AdmissionCheck its controller says whether it answers. */
+/* Sets the status of an AdmissionCheck, by which its controller says whether it is active. */
 static bool set_status(const struct writing *writing)
 {
     const struct object_kind_info *info = object_kind_info(kept_kind(writing));

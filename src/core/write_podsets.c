@@ -1,9 +1,9 @@
 /* write_podsets.c - API writes to Workloads of kueue.x-k8s.io.
  *
- * Of a Workload that was made for a job users may write whether it is active, what AdmissionChecks say, and
- * which of its Pods need no quota any more; all else follows from the job, and one that they delete is made
- * anew. A Workload that a user made (admit/prebuilt.c) is its user's to change, within the rules of Kueue's
- * webhook.
+ * In a Workload that was made for a job, users may write whether it is active, the answers of
+ * AdmissionChecks, and the Pods that need no quota any more; all else follows from the job, and a deleted
+ * one is made anew. A Workload that a user made (admit/prebuilt.c) is the user's to change, within the
+ * rules of Kueue's webhook.
  */
 #include "base/json.h"
 #include "core/admit/admit.h"
@@ -45,7 +45,7 @@ static bool write_answers(const struct writing *writing, struct workload *worklo
 
 /* --- Workloads that users make -------------------------------------------------------------------------- */
 
-/* A Workload as it will be kept: spec.active stands beside the document. False after a refusal. */
+/* Prepares a Workload in its stored form, with spec.active beside the document. False: refused. */
 static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document,
                     struct jobset_spec *ret_spec, bool *ret_active)
 {
@@ -112,7 +112,7 @@ static bool check_update(const struct writing *writing, const struct workload *w
     return write_finalizers_hold(writing, workload->own->deleted_ns, workload->own->document, document);
 }
 
-/* What a client sends back as it was shown is no wish of its own. */
+/* Drops a priority that is the shown one: a client that sends it back did not set it. */
 static void drop_shown_priority(const struct workload *workload, struct doc *document)
 {
     struct doc *spec = doc_get(document, "spec");

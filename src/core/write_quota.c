@@ -1,12 +1,12 @@
-/* write_quota.c - ResourceQuotas: what a namespace may hold, checked when something is created in it.
+/* write_quota.c - ResourceQuotas: the limits of a namespace, checked when an object is created in it.
  *
  *     count/<plural>[.<group>], and the old names pods, services, secrets, configmaps,
- *     persistentvolumeclaims,
- *     resourcequotas                        objects of that kind
+ *     persistentvolumeclaims, resourcequotas
+ *                                           objects of that kind
  *     requests.<resource>, limits.<resource>, and cpu and memory for requests.cpu and requests.memory
  *                                           all tasks of unfinished workloads together
- * A workload is refused as a whole, because its gang is placed as a whole. Scopes are not looked at: a quota
- * with scopes limits nothing.
+ * A workload is refused as a whole, because its gang is placed as a whole. Scopes are not supported: a
+ * quota with scopes limits nothing.
  */
 #include "base/units.h"
 #include "core/admit/admit.h"
@@ -58,7 +58,7 @@ static size_t count_objects(const struct core *core, struct str namespace_, enum
     return tally.count;
 }
 
-/* The kind that a key counts; 0: it counts no objects. */
+/* Returns the kind that a key counts; 0: it counts no objects. */
 static enum object_kind counted_kind(struct str key)
 {
     struct str rest, front;
@@ -78,7 +78,7 @@ static enum object_kind counted_kind(struct str key)
 
 /* --- what tasks ask for --------------------------------------------------------------------------------- */
 
-/* What a write would add. */
+/* The additional usage of a write. */
 struct asked {
     struct str namespace_;
     enum object_kind kind;
@@ -104,8 +104,8 @@ static bool quantity_milli(const struct doc *node, int64_t *ret_milli)
     return true;
 }
 
-/* Of `requests` or `limits` what the Pod as a whole says, else the sum over its containers; of one resource,
- * in thousandths. */
+/* Returns the Pod's own value in `requests` or `limits`, else the sum over its containers; of one
+ * resource, in thousandths. */
 static int64_t pod_sum(const struct doc *pod, const char *list, struct str resource)
 {
     int64_t whole = 0;
@@ -142,7 +142,8 @@ static int64_t workload_sum(const struct doc *document, const struct jobset_spec
     return sum;
 }
 
-/* One key of a quota: what is used, what the write adds; false: the key limits nothing that is known. */
+/* Measures one key of a quota: its usage, and the write's addition; false: the key limits nothing that is
+ * known. */
 static bool measure(const struct core *core, const struct asked *asked, struct str key,
                     int64_t *ret_used_milli, int64_t *ret_more_milli)
 {

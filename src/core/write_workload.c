@@ -1,4 +1,4 @@
-/* write_workload.c - API writes to JobSets, and to Jobs and Pods of their own. */
+/* write_workload.c - API writes to JobSets, and to Jobs and Pods without one. */
 #include "base/json.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
@@ -16,7 +16,7 @@ static enum form form_of(const struct writing *writing)
 static bool find_target(const struct writing *writing, struct jobset **ret_jobset,
                         struct object_ref *ret_ref);
 
-/* What is replaced; NULL: nothing is. */
+/* Returns the object that the write replaces; NULL: none. */
 static const struct jobset *target_of(const struct writing *writing)
 {
     struct jobset *jobset;
@@ -24,7 +24,7 @@ static const struct jobset *target_of(const struct writing *writing)
     return writing->write->verb == WRITE_REPLACE && find_target(writing, &jobset, &ref) ? jobset : NULL;
 }
 
-/* Parses, defaults, reads and validates; false after a refusal. */
+/* Parses, defaults, reads and validates; false: refused. */
 static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document,
                     struct jobset_spec *ret_spec)
 {
@@ -61,7 +61,7 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
                                 doc_str(doc_path(document, "metadata", "name", NULL), STR("")));
 }
 
-/* The JobSet behind what is written, and the object itself; false: there is none. */
+/* Finds the written object and the JobSet behind it; false: there is none. */
 static bool find_target(const struct writing *writing, struct jobset **ret_jobset, struct object_ref *ret_ref)
 {
     const struct job_store *store = &writing->core->jobs;
@@ -82,8 +82,8 @@ static bool find_target(const struct writing *writing, struct jobset **ret_jobse
     return *ret_jobset != NULL;
 }
 
-/* Every name that the workload generates must be free. A JobSet that a log holds may share names of Jobs: it
- * waits for them (reconcile.c), so only a write that is not logged yet is refused for them. */
+/* Checks that every name which the workload generates is free. JobSets in a log may share names of Jobs,
+ * for which they wait (reconcile.c), so only a write that is not logged yet is refused for those. */
 static bool check_names(const struct writing *writing, struct str ns, struct str name,
                         const struct jobset_spec *spec)
 {
@@ -165,8 +165,8 @@ static bool create_workload(const struct writing *writing)
     return write_accept(writing, 201, shown(jobset));
 }
 
-/* What its containers ask for may become something else: of a JobSet that is suspended before or after (what
- * still ends holds what it was given), of a suspended Job once its pods have ended. */
+/* Whether its containers' requests may change: those of a JobSet that is suspended before or after (ending
+ * tasks hold resources by the old spec), of a suspended Job once its pods have ended. */
 static bool may_ask_anew(const struct writing *writing, const struct jobset *jobset,
                          const struct doc *document)
 {
@@ -198,7 +198,7 @@ static bool check_update(const struct writing *writing, const struct jobset *job
     return write_refuse_invalid(writing, errors, jobset->name);
 }
 
-/* What a JobSet, or a Job, made is its own: it is changed there. */
+/* Refuses a change of an object that a JobSet or a Job made, and that is changed there. */
 static bool refuse_owned(const struct writing *writing, const struct jobset *jobset)
 {
     if (jobset->hidden)
@@ -253,7 +253,7 @@ static bool has_children(const struct jobset *jobset, struct object_ref ref)
     return ref.kind == OBJECT_JOB ? ref.job->tasks.len > 0 : jobset->made > 0 || jobset->old_jobs.len > 0;
 }
 
-/* The owner goes, what it made stays and belongs to nobody. */
+/* Removes the owner; the objects that it made stay as orphans. */
 static bool orphan_workload(const struct writing *writing, struct jobset *jobset, struct object_ref ref)
 {
     const struct doc *finalizers = doc_path(jobset->document, "metadata", "finalizers", NULL);
@@ -275,7 +275,7 @@ static bool orphan_workload(const struct writing *writing, struct jobset *jobset
     return write_accept(writing, 200, ref);
 }
 
-/* Who ordered it is the cause of what it ends. */
+/* Records the user's order as the cause of the ends that it leads to. */
 static void note_order(const struct writing *writing, const struct task *task)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -295,7 +295,7 @@ static void note_order(const struct writing *writing, const struct task *task)
     ends_strike(writing->step, task->job->jobset, &order);
 }
 
-/* From a machine that is drained: not the user's wish about this Pod. */
+/* An eviction from a drained machine is not a user's request about this Pod. */
 static void evict(const struct writing *writing, struct task *task)
 {
     bool evicted = writing->write->evict;
@@ -334,7 +334,7 @@ static bool delete_workload(const struct writing *writing)
     return write_accept(writing, 200, ref);
 }
 
-/* Of what another controller manages: its word about it is kept. */
+/* Stores the status of an object that another controller manages. */
 static bool write_foreign_status(const struct writing *writing)
 {
     struct jobset *jobset;
@@ -366,7 +366,7 @@ static bool write_foreign_status(const struct writing *writing)
     return write_accept(writing, 200, ref);
 }
 
-/* What controllers say of their own by label stays: nothing of theirs changes, comes or goes. */
+/* Checks that controllers' own labels stay: none of them changes, is added or removed. */
 static void check_controlled(const struct labels *now, const struct doc *map, const char *field,
                              struct field_errors *errors)
 {
@@ -424,7 +424,7 @@ static bool write_metadata(const struct writing *writing)
     return write_accept(writing, 200, ref);
 }
 
-/* Of all that lives of it; Jobs and Pods that a JobSet made are asked about by its name. */
+/* Diagnoses all living tasks of the object; Jobs and Pods that a JobSet made are diagnosed by its name. */
 static bool diagnose_workload(const struct writing *writing)
 {
     struct jobset *jobset;
