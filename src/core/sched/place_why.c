@@ -125,7 +125,7 @@ struct survey {
     uint32_t per_machine; /* tasks that the largest machine holds when empty */
 };
 
-/* Returns how many tasks the machine takes, and why it takes none: from the kept capacity where there is one. */
+/* Returns how many tasks the machine takes, and why it takes none: as capacity is kept, if it is. */
 static uint32_t judge(const struct placer *placer, machine_id id, enum refusal *ret_refusal,
                       obj_id *ret_holder)
 {
