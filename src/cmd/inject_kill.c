@@ -1,8 +1,8 @@
 /* Signals of `phalanx inject`, and killing: a process counts as killed once it is seen to have ended.
  *
- * Each victim is watched by a descriptor of the process itself, so no other that gets its number is taken for
- * it. When all have ended, the targets are looked at again: a process that began before the kill and was
- * missed is killed as well. One that began later is the restart that the kill was meant to cause. */
+ * Each victim is watched by a descriptor of the process itself, so no other that gets its number is taken
+ * for it. When all have ended, the targets are looked at again: a process that began before the kill and
+ * was missed is killed as well. One that began later is the restart that the kill was meant to cause. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -132,17 +132,22 @@ static void await_all(struct killing *killing)
     vec_clear(&killing->victims);
 }
 
-/* Kills agents, or all others; then the processes that were missed, until none is left or one lives on. */
+enum { KILL_OTHERS = 1 << 0, KILL_AGENTS = 1 << 1 };
+
+/* Kills all processes but agents, then agents, as `whom` says; then the processes that were missed, until
+ * none is left or one lives on. No end is waited for before the last of them has its signal: that is when
+ * the machine's peers can see its death. */
 static void kill_those(struct killing *killing, const struct ground *ground, const target_list *targets,
-                       pid_list *pids, bool agents)
+                       pid_list *pids, unsigned whom)
 {
     bool again = false;
     size_t before;
     do {
         before = killing->ended;
-        for (size_t i = 0; i < pids->len; i++)
-            if (is_agent(pids->items[i]) == agents)
-                strike(killing, pids->items[i], again);
+        for (unsigned part = KILL_OTHERS; part <= KILL_AGENTS; part <<= 1)
+            for (size_t i = 0; i < pids->len && (whom & part); i++)
+                if (is_agent(pids->items[i]) == (part == KILL_AGENTS))
+                    strike(killing, pids->items[i], again);
         await_all(killing);
         inject_processes(ground, targets, pids);
         again = true;
@@ -161,13 +166,14 @@ int inject_kill(const struct ground *ground, const target_list *targets, struct 
     ret->at_ns = client_wall();
     killing.began = processes_now();
     killing.deadline_ns = client_clock() + END_WITHIN_NS;
+    bool ordered =
+        ground->where == GROUND_MACHINE; /* the agent tells of a process that lives on, if one does */
     if (rc == 0)
-        kill_those(&killing, ground, targets, &pids, false);
-    bool told = ground->where == GROUND_MACHINE && killing.left; /* the agent is to say so */
-    if (told)
+        kill_those(&killing, ground, targets, &pids, ordered ? KILL_OTHERS : KILL_OTHERS | KILL_AGENTS);
+    if (ordered && killing.left)
         (void)inject_signal(&pids, SIGCONT);
-    else if (rc == 0)
-        kill_those(&killing, ground, targets, &pids, true);
+    else if (ordered && rc == 0)
+        kill_those(&killing, ground, targets, &pids, KILL_AGENTS);
     ret->count = killing.ended;
     vec_done(&killing.victims);
     vec_done(&pids);
