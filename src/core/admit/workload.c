@@ -398,6 +398,7 @@ void workload_remake(struct step *step, struct workload *workload)
     struct jobset *jobset = workload->jobset;
     if (workload->own) {
         prebuilt_release(step, workload);
+        workload_bind(step, workload); /* waits while finalizers keep it */
         return;
     }
     workload_remove(step, workload);

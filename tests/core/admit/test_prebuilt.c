@@ -60,14 +60,19 @@ static const char *finished_by(struct harness *h, const char *name)
     return reason ? reason : "";
 }
 
-static int64_t used(struct harness *h, const char *queue)
+static struct queue_counts counts_of(struct harness *h, const char *queue)
 {
     const struct object *object =
         object_find(core_objects(h->core), OBJECT_CLUSTER_QUEUE, STR(""), str_from(queue));
     struct queue_condition condition;
     struct queue_counts counts;
     assert_true(queue_status(core_admit(h->core), object, &condition, &counts));
-    return counts.admitted;
+    return counts;
+}
+
+static int64_t used(struct harness *h, const char *queue)
+{
+    return counts_of(h, queue).admitted;
 }
 
 static size_t jobsets_seen(struct harness *h)
@@ -99,6 +104,31 @@ static void test_queues_without_a_job(void **state)
     assert_string_equal(life(&h, "b"), "admitted");
     assert_state(&h, "c", "admitted");
     assert_int_equal(drop(&h, "nobody"), 404);
+    harness_done(&h);
+}
+
+#define HELD_BY(finalizers)                                                                                  \
+    STR("{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"Workload\",\"metadata\":{\"name\":\"a\","     \
+        "\"finalizers\":[" finalizers "]},\"spec\":{\"queueName\":\"lq\",\"podSets\":[{\"name\":\"x\","      \
+        "\"count\":1,\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}}]}}")
+
+/* A Workload that had quota when it was deleted is back in its queue until its last finalizer is dropped. */
+static void test_deleted_but_kept(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 1, QUEUE("4", ""));
+    assert_int_equal(post(&h, WRITE_CREATE, OBJECT_WORKLOAD, "default", "", HELD_BY("\"example.com/hold\"")),
+                     201);
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_int_equal(counts_of(&h, "cq").pending, 0);
+    assert_int_equal(drop(&h, "a"), 200);
+    assert_string_equal(life(&h, "a"), "pending");
+    assert_int_equal(used(&h, "cq"), 0);
+    assert_int_equal(counts_of(&h, "cq").pending, 1);
+    assert_int_equal(post(&h, WRITE_REPLACE, OBJECT_WORKLOAD, "default", "a", HELD_BY("")), 200);
+    assert_string_equal(life(&h, "a"), "none");
+    assert_int_equal(counts_of(&h, "cq").pending, 0);
     harness_done(&h);
 }
 
@@ -437,6 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_queues_without_a_job),
+        cmocka_unit_test(test_deleted_but_kept),
         cmocka_unit_test(test_keeps_machines),
         cmocka_unit_test(test_deactivated_and_back),
         cmocka_unit_test(test_preempted),
