@@ -380,6 +380,7 @@ static void check_workload(const struct admit *admit, const struct workload *wor
     CHECK(!workload->gone && workload_of(admit, jobset->uid) == workload);
     CHECK(booked || workload->booked.len == 0);
     CHECK(!workload->parked || workload->state == WORKLOAD_PENDING);
+    CHECK(workload->counted || workload->state != WORKLOAD_PENDING || workload_is_stopped(workload));
     CHECK(!workload->own || (workload_of(admit, workload->own->uid) == workload && !workload->group &&
                              workload->own->form == FORM_WORKLOAD && !workload->own->gone));
     CHECK(jobset->form != FORM_WORKLOAD || workload_is_bare(workload));
