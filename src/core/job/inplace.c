@@ -344,18 +344,19 @@ static int32_t open_tasks(const struct job *job)
     return job->rjob->job.completions < 0 || most < open ? most : open;
 }
 
-/* Whether every task that the job needs has its place, and only keepers run. */
-static bool job_is_parked(const struct job *job)
+/* Whether every task that the job needs has its place, and only keepers run. A place that is being tested
+ * counts unless `tested` asks for the test's end: the task may move yet. */
+static bool job_is_parked(const struct job *job, bool tested)
 {
     int32_t placed = 0;
     for (size_t t = 0; t < job->tasks.len; t++) {
         const struct task *task = job->tasks.items[t];
         bool keeps = task->keep == KEEP_WAITS && task->state == TASK_RUNNING;
-        bool moves = job->jobset->keeping && task->gang && task->gang->preflight; /* it may, yet */
-        bool tested = task->state == TASK_PLACED && !moves;
-        if (!task_ended(task->state) && !keeps && !tested)
+        bool moves = tested && task->gang && task->gang->preflight;
+        bool waits = task->state == TASK_PLACED && !moves;
+        if (!task_ended(task->state) && !keeps && !waits)
             return false;
-        placed += tested || keeps;
+        placed += waits || keeps;
     }
     return job->state != JOB_ACTIVE || placed >= open_tasks(job);
 }
@@ -363,7 +364,7 @@ static bool job_is_parked(const struct job *job)
 static bool all_parked(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++)
-        if (jobset->jobs[i] && !job_is_parked(jobset->jobs[i]))
+        if (jobset->jobs[i] && !job_is_parked(jobset->jobs[i], jobset->keeping))
             return false;
     return true;
 }
@@ -501,7 +502,8 @@ static void let_go(struct step *step, struct job *job)
 
 /* Gives up the attempt: places were missing for too long, or a rank has succeeded and will not come back.
  * A restart of the whole JobSet becomes a Recreate; a container's restart, or a recovery with keepers,
- * becomes the failure of the incomplete Jobs. */
+ * becomes the failure of the incomplete Jobs. Places that are still being tested are missing too if others
+ * wait for them; if nobody does, their tasks start after the tests. */
 static void give_up(struct step *step, struct jobset *jobset)
 {
     bool kept = jobset->keeping;
@@ -509,11 +511,12 @@ static void give_up(struct step *step, struct jobset *jobset)
         bool through = inplace_has_succeeded(jobset), away = jobset->absence.replicas.len > 0;
         jobset->in_place_counted -= kept && jobset->parking_counted; /* the failure policy counts it */
         inplace_cancel(jobset);
+        bool tested = kept && inplace_left_some(jobset); /* they have waited for the tests, in vain */
         for (uint32_t i = 0; i < jobset->job_count; i++) {
             struct job *job = jobset->jobs[i];
             if (job && job_is_hidden(job))
                 let_go(step, job);
-            else if (job && (away || !job_is_parked(job) || (through && has_left(job))))
+            else if (job && (away || !job_is_parked(job, tested) || (through && has_left(job))))
                 job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
         }
         start_placed(step, jobset);

@@ -255,6 +255,83 @@ static void a_lost_machine_is_replaced(void **state)
     harness_done(&h);
 }
 
+/* After a loss the ladder replaces the machine, and then begins anew. */
+#define REPLACED(name, fields, rjobs)                                                                        \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"                                                   \
+    "metadata: {name: " name ", annotations: {phalanx.dev/preflight: 'true', "                               \
+    "phalanx.dev/recovery: 'replace-machine,requeue', "                                                      \
+    "phalanx.dev/recovery-limits: 'replace-machine=1s'}}\n"                                                  \
+    "spec: {" fields "replicatedJobs: [" rjobs "]}\n"
+
+static void all_join(struct harness *h, const struct jobset *jobset)
+{
+    harness_run_all(h);
+    for (size_t t = 0; t < jobset->jobs[0]->tasks.len; t++) {
+        const struct task *task = jobset->jobs[0]->tasks.items[t];
+        if (task->state == TASK_RUNNING)
+            report_task(h, task->hostname.data,
+                        (struct task_report){.kind = REPORT_JOINED,
+                                             .attempt_plus_1 = (uint32_t)task->attempt + 1,
+                                             .can_rejoin = true});
+    }
+    core_check_invariants(h->core);
+}
+
+/* When the time of the rung is over while the places of the lost ranks are being tested, the ranks that wait
+ * for them do not wait for ever: those that stand by, and those that have ended and keep their places. */
+static void nobody_waits_for_a_long_test_for_ever(void **state)
+{
+    for (int ends = 0; ends <= 1; ends++) {
+        struct harness h;
+        harness_init(&h, 3, 4, 0);
+        struct jobset *jobset =
+            harness_create(&h, REPLACED("a", "failurePolicy: {maxRestarts: 1}, ", RJOB("w", 1, "", 8, "")));
+        pass_alone(&h);
+        all_join(&h, jobset);
+        progress_to(&h, jobset, 1);
+        machine_id lost = harness_task(&h, "a-w-0-0")->machine;
+        harness_lose(&h, core_cluster(h.core)->machines[lost].name.data);
+        assert_true(jobset->parking && jobset->keeping && jobset->gangs.len == 2);
+        assert_int_equal(errands_of(&h, ERRAND_QUALIFY), 1);
+        for (int i = 0; i < 8 && ends; i++) {
+            char host[16];
+            snprintf(host, sizeof host, "a-w-0-%d", i);
+            if (harness_task(&h, host)->state == TASK_RUNNING)
+                exits(&h, host, 1);
+        }
+        assert_true(jobset->parking && jobset->restarts == 0);
+        harness_wait(&h, 32 * NS_PER_SECOND); /* the rung's time and the ranks' grace */
+        assert_true(!jobset->parking && jobset->restarts == 1);
+        harness_check_replay(&h);
+        harness_run_all(&h);
+        pass_alone(&h);
+        harness_run_all(&h);
+        assert_int_equal(jobset->jobs[0]->ready, 8);
+        harness_done(&h);
+    }
+}
+
+/* If no rank waits for the tested places, a long test costs no restart. */
+static void a_long_test_that_nobody_waits_for_goes_on(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, REPLACED("a", "failurePolicy: {maxRestarts: 0}, ", RJOB("w", 1, "", 4, "")));
+    pass_alone(&h);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 1);
+    machine_id lost = harness_task(&h, "a-w-0-0")->machine;
+    harness_lose(&h, core_cluster(h.core)->machines[lost].name.data);
+    assert_true(jobset->parking && jobset->keeping);
+    harness_wait(&h, 32 * NS_PER_SECOND);
+    assert_true(!jobset->parking && errands_of(&h, ERRAND_QUALIFY) == 1);
+    pass_alone(&h);
+    harness_run_all(&h);
+    assert_true(jobset->jobs[0]->ready == 4 && jobset->restarts == 0);
+    harness_done(&h);
+}
+
 /* --- pairs ---------------------------------------------------------------------------------------------- */
 
 /* Its network; 0: nothing gets through. */
@@ -479,6 +556,8 @@ int main(void)
         cmocka_unit_test(two_gangs_share_a_test),
         cmocka_unit_test(a_machine_at_work_is_not_tested),
         cmocka_unit_test(a_lost_machine_is_replaced),
+        cmocka_unit_test(nobody_waits_for_a_long_test_for_ever),
+        cmocka_unit_test(a_long_test_that_nobody_waits_for_goes_on),
         cmocka_unit_test(pairs_meet_twice),
         cmocka_unit_test(who_fails_with_each_partner_is_bad),
         cmocka_unit_test(who_is_twice_as_slow_is_a_straggler),
