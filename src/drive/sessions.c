@@ -237,8 +237,19 @@ void sessions_open(struct driver *driver)
         }
 }
 
+/* A Hello that is being appended is applied before the boot, which makes its machine away again. */
+static void drop_those_in_flight(struct driver *driver)
+{
+    for (size_t i = 0; i < driver->in_flight; i++) {
+        const struct pending *pending = driver->queue.items[i];
+        if (pending->event.kind == EVENT_MACHINE_HELLO && pending->session)
+            current_drop(driver, pending->machine);
+    }
+}
+
 void sessions_resume(struct driver *driver)
 {
+    drop_those_in_flight(driver);
     size_t count = core_cluster(driver->core)->machine_count;
     for (size_t i = 0; i < count; i++) {
         struct machine_sessions *sessions = &driver->machines[i];

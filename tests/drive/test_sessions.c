@@ -202,6 +202,32 @@ static void test_host_that_stood_still(void **state)
     world_done(&w);
 }
 
+/* A Hello that is on its way into the log comes ahead of the boot, so its agent has to say it again; one that
+ * waits comes after it. */
+static void test_stood_still_while_a_hello_is_appended(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    w.log_says = APPEND_LATER;
+    world_hello(&w, 1, "m-1");
+    driver_turn(w.driver);
+    world_hello(&w, 2, "m-2");
+    (void)driver_wait(w.driver, w.mono_ns + 100 * NS_PER_MS);
+    w.mono_ns += 4 * NS_PER_SECOND;
+    w.wall_ns += 4 * NS_PER_SECOND;
+    driver_turn(w.driver);
+    STORY(&w, "append 1; over m-1; close 1; ");
+    w.log_says = APPEND_DONE;
+    world_appended(&w, APPEND_DONE);
+    driver_turn(w.driver);
+    STORY(&w, "step hello; append 2; step boot; step hello; send 2 welcome; ");
+    assert_int_equal(world_state(&w, 0), MACHINE_AWAY);
+    assert_int_equal(world_state(&w, 1), MACHINE_READY);
+    world_join(&w, 3, "m-1");
+    assert_int_equal(world_state(&w, 0), MACHINE_READY);
+    world_done(&w);
+}
+
 /* Twice while the log takes nothing: one boot, or their epochs would not follow each other. */
 static void test_stood_still_with_a_full_disk(void **state)
 {
@@ -302,6 +328,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_busy_host_misses_no_heartbeat),
         cmocka_unit_test(test_host_that_stood_still),
+        cmocka_unit_test(test_stood_still_while_a_hello_is_appended),
         cmocka_unit_test(test_stood_still_with_a_full_disk),
         cmocka_unit_test(test_missed_news),
         cmocka_unit_test(test_rank_table_is_sent_once_a_session),
