@@ -173,6 +173,9 @@ const char *shrink_lacks(const struct jobset *jobset, size_t away);
 int64_t shrink_deadline(const struct jobset *jobset); /* INT64_MAX: none */
 /* Brings back absent replicas that are complete, when their time has come. */
 void shrink_look(struct step *step, struct jobset *jobset);
+/* Ends the absent replicas of an orphaned Job once a rank that took part has ended: no rank is made anew, so
+ * they would never come back. */
+void shrink_part(struct step *step, struct job *job);
 void shrink_forget(struct jobset *jobset); /* no replica is absent any more: it begins anew, or has ended */
 /* Returns the number of absent ranks of the job. */
 uint32_t shrink_away_in(const struct job *job);

@@ -301,6 +301,8 @@ static bool orphans_gone(struct step *step, struct jobset *jobset)
         reconcile_jobs(step, jobset);
         shrink_look(step, jobset);
         inplace_go_on(step, jobset);
+        if (jobset->form == FORM_JOB && jobset->jobs[0])
+            shrink_part(step, jobset->jobs[0]);
         jobset_recount(step, jobset);
         if (jobset->form == FORM_JOB && jobset->jobs[0] && all_pods_deleted(jobset->jobs[0]))
             attempt_doom_jobs(step, jobset, 0, jobset->job_count);

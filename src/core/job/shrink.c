@@ -401,6 +401,30 @@ void shrink_look(struct step *step, struct jobset *jobset)
     inplace_begin_planned(step, jobset, "Grown", "replicas that were away are whole again");
 }
 
+/* Whether a rank of the orphaned Job that took part has ended. */
+static bool some_have_ended(const struct job *job)
+{
+    const struct absence *absence = &job->jobset->absence;
+    for (uint32_t index = 0; index < job_index_count(job->rjob); index++) {
+        const struct task *task = job->indexes[index].task;
+        if (!is_away(absence, index / absence->size) && (!task || task_ended(task->state)))
+            return true;
+    }
+    return false;
+}
+
+void shrink_part(struct step *step, struct job *job)
+{
+    struct jobset *jobset = job->jobset;
+    if (!job_is_hidden(job) || jobset->absence.replicas.len == 0 || jobset->parking || !some_have_ended(job))
+        return;
+    for (uint32_t index = 0; index < job_index_count(job->rjob); index++) {
+        struct task *task = job->indexes[index].task;
+        if (task && task_is_away(task))
+            task_stop(step, task, true, job->rjob->job.pod.grace_s * NS_PER_SECOND);
+    }
+}
+
 bool shrink_restored(const struct jobset *jobset)
 {
     const struct absence *absence = &jobset->absence;

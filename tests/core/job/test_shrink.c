@@ -151,6 +151,49 @@ static void orphans_come_back(void **state)
     harness_done(&h);
 }
 
+#define OWN_JOB                                                                                              \
+    "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {" REPLICAS(                          \
+        2) "}}\n"                                                                                            \
+           "spec: {parallelism: 6, completions: 6, backoffLimit: 1, completionMode: Indexed, " POD_OF(       \
+               "", "2") "}\n"
+
+/* The Pods of a Job that left them behind: nobody makes a rank anew, so once one has ended, no attempt brings
+ * the absent replica back. */
+static void orphans_do_not_wait_for_ever(void **state)
+{
+    for (int course = 0; course < 4; course++) {
+        bool back = course % 2, succeed = course / 2;
+        struct harness h;
+        harness_init(&h, 3, 4, 0);
+        assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", OWN_JOB), 201);
+        struct jobset *jobset = vec_last(&core_jobs(h.core)->jobsets);
+        all_join(&h, jobset);
+        progress_to(&h, jobset, 1);
+        harness_lose(&h, core_cluster(h.core)->machines[task_at(jobset, 2)->machine].name.data);
+        all_join(&h, jobset);
+        progress_to(&h, jobset, 5);
+        assert_int_equal((int)jobset->absence.replicas.len, 1);
+        struct buf json = {0};
+        struct event event = {.kind = EVENT_WRITE,
+                              .write = harness_write_event(OBJECT_JOB, WRITE_DELETE, "a", NULL, &json)};
+        event.write.propagation = PROPAGATION_ORPHAN;
+        harness_step(&h, &event);
+        buf_done(&json);
+        assert_true(h.last_code == 200 && jobset->hidden);
+        if (back)
+            for (machine_id m = 0; m < 3; m++)
+                if (core_cluster(h.core)->machines[m].state != MACHINE_READY)
+                    harness_hello(&h, core_cluster(h.core)->machines[m].name.data, NULL, 0);
+        assert_int_equal(task_at(jobset, 2)->state, back ? TASK_PLACED : TASK_PENDING);
+        for (uint32_t i = 0; i < 6; i += i == 1 ? 3 : 1)
+            harness_exit(&h, task_at(jobset, i), succeed ? 0 : 1);
+        core_check_invariants(h.core);
+        assert_int_equal(jobset->jobs[0]->active, 0);
+        harness_check_replay(&h);
+        harness_done(&h);
+    }
+}
+
 /* Nobody is started when ranks leave, so it is their steps that say that it is over. */
 static void two_losses_with_steps_between_are_two(void **state)
 {
@@ -356,6 +399,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orphans_come_back),
+        cmocka_unit_test(orphans_do_not_wait_for_ever),
         cmocka_unit_test(a_replica_leaves_and_comes_back),
         cmocka_unit_test(two_losses_with_steps_between_are_two),
         cmocka_unit_test(a_suspension_ends_it),
