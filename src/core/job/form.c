@@ -204,6 +204,6 @@ void gang_shrink(struct step *step, struct gang *gang, uint32_t count)
     gang_thin(gang);
     gang_chips_left(step, gang, chips);
     gang->min_count = 0;
-    gang->feasible_shape = 0;
+    gang_judge_anew(gang);
     jobset_mark(step, gang->jobset);
 }

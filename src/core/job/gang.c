@@ -109,12 +109,20 @@ void gang_task_parked(struct step *step, struct task *task)
     gang_book(step, gang, OWNER_RESTARTING);
 }
 
-/* Removes a task that ends before its gang was placed; the rest is placed without it. */
+void gang_judge_anew(struct gang *gang)
+{
+    gang->feasible_shape = 0;
+    gang->refused_at = 0;
+}
+
+/* Removes a task that ends before its gang was placed. The rest is placed without it, perhaps at once; so are
+ * those behind the gang if it was the head that held them back: no machine need change for either. */
 static void leave_queued(struct step *step, struct gang *gang, struct task *task)
 {
     CHECK(gang->waiting > 0 && !task->counted);
     gang_leave(task);
-    gang->feasible_shape = 0; /* the rest may fit */
+    gang_judge_anew(gang);
+    step->schedule = true;
     gang->waiting--;
     gang_chips_left(step, gang, task->asked_chips);
     if (gang->alive == 0)

@@ -273,6 +273,8 @@ void gang_shrink(struct step *step, struct gang *gang, uint32_t count);
 void gang_place_admitted(struct step *step, struct jobset *jobset);
 void gang_leave(struct task *task);                       /* takes the task out of its gang */
 void gang_thin(struct gang *gang);                        /* drops the tasks that left */
+/* Forgets what was found out for a waiting gang, which asks for other places now. */
+void gang_judge_anew(struct gang *gang);
 /* Moves a PLACED gang to RUNNING if every remaining task already runs. */
 void gang_go_on(struct step *step, struct gang *gang);
 void gang_task_started(struct step *step, struct task *task);

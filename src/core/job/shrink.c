@@ -206,7 +206,7 @@ static void split(struct step *step, struct gang *gang, uint32_t replica)
     CHECK(made->alive < gang->alive && made->waiting <= gang->waiting);
     gang->alive -= made->alive;
     gang->waiting -= made->waiting;
-    gang->feasible_shape = 0;
+    gang_judge_anew(gang);
     gang_thin(gang);
     gang_chips_left(step, gang, chips);
     ledger_account_open(&made->account, gang->account.owner, chips, step_now_us(step));

@@ -69,7 +69,7 @@ void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjo
         return;
     jobset_keep_terms(jobset, terms);
     for (size_t g = 0; g < jobset->gangs.len; g++)
-        jobset->gangs.items[g]->feasible_shape = 0; /* judged anew */
+        gang_judge_anew(jobset->gangs.items[g]);
     step->schedule = true;
 }
 

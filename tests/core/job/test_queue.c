@@ -81,6 +81,81 @@ static void backfill_ends(void **state)
     harness_done(&h);
 }
 
+/* With the head that held them back, those behind it need no machine to change. */
+static void backfill_goes_on_without_its_head(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, BIG("a", 1));
+    harness_create(&h, BIG("head", 2));
+    harness_wait(&h, 2 * core_cluster(h.core)->backfill_window_ns);
+    harness_create(&h, BIG("c", 1));
+    assert_true(placed(&h, "a") && !placed(&h, "head") && !placed(&h, "c"));
+    assert_int_equal(delete_object(&h, OBJECT_JOBSET, STR("head")), 200);
+    assert_true(placed(&h, "c"));
+    harness_done(&h);
+}
+
+#define ELASTIC(parallel)                                                                                    \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"                                                  \
+    "metadata: {name: a, annotations: {phalanx.dev/elastic: 'true'}}\nspec: {replicatedJobs: [{name: x, "    \
+    "replicas: 1, template: {spec: {parallelism: " #parallel ", completions: " #parallel                     \
+    ", " POD_OF("", "4") "}}}]}\n"
+
+/* Tasks that leave a waiting gang let the rest go where there was no room for all. */
+static void the_rest_of_a_waiting_gang_is_placed(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, ELASTIC(3));
+    assert_false(placed(&h, "a"));
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ELASTIC(2)), 200);
+    assert_true(placed(&h, "a"));
+    assert_int_equal((int)idle_chips(&h), 0);
+    core_check_invariants(h.core);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* What was refused to the whole gang is not refused to the rest that the head of the queue has held back. */
+static void the_rest_is_asked_for_anew(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(&h, BIG("b", 1));
+    harness_create(&h, BIG("head", 2));
+    harness_create(&h, ELASTIC(3));
+    harness_wait(&h, 2 * core_cluster(h.core)->backfill_window_ns);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ELASTIC(1)), 200);
+    assert_true(placed(&h, "b") && !placed(&h, "head") && !placed(&h, "a"));
+    assert_int_equal(delete_object(&h, OBJECT_JOBSET, STR("head")), 200);
+    assert_true(placed(&h, "a"));
+    harness_done(&h);
+}
+
+/* The same where a Job of the gang fails, and its JobSet is no more to fail with it. */
+static void the_rest_of_an_orphaned_gang_is_placed(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_create(
+        &h, JOBSET("a", "", RJOB("x", 1, "", 1, "") ", {name: z, template: {spec: {parallelism: 2, completions: 2, "
+                            "activeDeadlineSeconds: 60, " POD_OF("", "4") "}}}"));
+    assert_false(placed(&h, "a"));
+    struct buf json = {0};
+    struct event event = {.kind = EVENT_WRITE,
+                          .write = harness_write_event(OBJECT_JOBSET, WRITE_DELETE, "a", NULL, &json)};
+    event.write.propagation = PROPAGATION_ORPHAN;
+    harness_step(&h, &event);
+    buf_done(&json);
+    harness_wait(&h, 30 * NS_PER_SECOND);
+    assert_false(placed(&h, "a"));
+    harness_wait(&h, 31 * NS_PER_SECOND);
+    assert_job_failed(&h, "a-z-0", "DeadlineExceeded", "Job was active longer than specified deadline");
+    assert_true(placed(&h, "a"));
+    harness_done(&h);
+}
+
 /* A restart takes its own chips over in the same step, so that nobody snatches them while the old tasks end.
  */
 static void restart_keeps_its_chips(void **state)
@@ -189,6 +264,10 @@ int main(void)
         cmocka_unit_test(priority_first),
         cmocka_unit_test(pods_have_the_priority_of_their_class),
         cmocka_unit_test(backfill_ends),
+        cmocka_unit_test(backfill_goes_on_without_its_head),
+        cmocka_unit_test(the_rest_of_a_waiting_gang_is_placed),
+        cmocka_unit_test(the_rest_is_asked_for_anew),
+        cmocka_unit_test(the_rest_of_an_orphaned_gang_is_placed),
         cmocka_unit_test(restart_keeps_its_chips),
         cmocka_unit_test(restart_comes_before_later_ones),
         cmocka_unit_test(cordon),
