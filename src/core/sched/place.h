@@ -116,7 +116,8 @@ struct placer {
     size_t pool_len;
     uint64_t *block_fits, *pod_fits, *block_chips, *pod_chips;
 
-    struct {                    /* topology: the domain that came nearest; room UINT64_MAX: unused */
+    struct {                    /* topology: the domain that came nearest, PLACE_NO_LEVEL: the whole slices of
+                                 * all machines; room UINT64_MAX: unused */
         uint32_t level, domain;
         uint64_t room;
     } nearest;
@@ -228,5 +229,7 @@ void place_why_cause(enum refusal refusal, struct buf *why); /* "cordoned", ... 
 void place_why_behind(const struct placer *placer, enum refusal refusal, machine_id id, struct buf *why);
 /* why_topology.c: for a shape with a topology rule. False: there is nothing specific to say. */
 bool place_why_topology(const struct placer *placer, struct buf *why);
+/* The need of a shape that fits no slices; the causes follow. False: slices are not what it lacks. */
+bool place_why_slices(const struct placer *placer, struct buf *why);
 
 #endif

@@ -403,6 +403,17 @@ static bool one_domain(struct unit *unit, uint32_t level)
     return false;
 }
 
+/* Notes that room was counted in whole slices, if that is too little. */
+static void note_slices(struct unit *unit)
+{
+    const struct side *side = &unit->sides[0];
+    CHECK(unit->side_count > 0 && side->missing > 0);
+    if (!unit->rule->slice_count || side->tree->room >= side->missing)
+        return;
+    unit->placer->nearest.level = PLACE_NO_LEVEL;
+    unit->placer->nearest.room = side->tree->room;
+}
+
 static bool place_fresh(struct unit *unit)
 {
     uint32_t level = unit->sides[0].tree->key_level;
@@ -417,7 +428,10 @@ static bool place_fresh(struct unit *unit)
             if (one_domain(unit, l))
                 return true;
     unit->placer->nearest.room = UINT64_MAX;
-    return fill_all(unit, everywhere);
+    if (fill_all(unit, everywhere))
+        return true;
+    note_slices(unit);
+    return false;
 }
 
 static uint64_t missing(const struct unit *unit, bool *ret_known)

@@ -234,7 +234,7 @@ void place_why(const struct placer *placer, struct buf *why)
     survey_machines(placer, &survey);
     if (placer->failed->like->exclusive_topology.len)
         put_domains(placer, why);
-    else
+    else if (!place_why_slices(placer, why))
         put_need(placer, &survey, why);
     const char *before = ": ";
     for (size_t i = 0; i < sizeof cause_order / sizeof *cause_order; i++) {

@@ -20,12 +20,21 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
+/* Whether tasks must be together on a machine, so that they need fewer machines than they are. */
+static bool share_machines(const struct topology_rule *rule, struct str key)
+{
+    bool share = str_equal(level_name(key), STR("machine"));
+    for (size_t i = 0; i < rule->slice_count; i++)
+        share |= str_equal(level_name(rule->slices[i].key), STR("machine"));
+    return share;
+}
+
 static void put_need(const struct placer *placer, const struct place_job *job, struct str key,
                      struct buf *why)
 {
     unsigned long long tasks = placer->failed_tasks;
     const char *state = placer->ideal ? "" : "free ";
-    bool whole = true;
+    bool whole = !share_machines(job->topology, key);
     for (machine_id id = 0; id < placer->cluster->machine_count; id++)
         whole &= job->chips && placer->cluster->machines[id].chip_count < 2 * job->chips;
     if (whole)
@@ -99,7 +108,7 @@ bool place_why_topology(const struct placer *placer, struct buf *why)
         buf_printf(why, "no topology level is called " STR_FORMAT, STR_ARG(tree->unknown));
         return true;
     }
-    if (placer->nearest.room == UINT64_MAX)
+    if (placer->nearest.room == UINT64_MAX || placer->nearest.level == PLACE_NO_LEVEL)
         return false;
     struct str key = tree->levels[placer->nearest.level].key;
     put_need(placer, job, key, why);
@@ -111,5 +120,17 @@ bool place_why_topology(const struct placer *placer, struct buf *why)
     put_domain(placer, tree, why);
     buf_printf(why, " has %llu", (unsigned long long)placer->nearest.room);
     put_machines(placer, tree, why);
+    return true;
+}
+
+bool place_why_slices(const struct placer *placer, struct buf *why)
+{
+    const struct place_job *job = placer->failed->like;
+    if (!job->topology || job->exclusive_topology.len || !placer->failed->tree ||
+        placer->nearest.room == UINT64_MAX || placer->nearest.level != PLACE_NO_LEVEL)
+        return false;
+    CHECK(placer->nearest.room < placer->failed_tasks);
+    put_need(placer, job, (struct str){0}, why);
+    buf_printf(why, "; there is room for %llu in whole slices", (unsigned long long)placer->nearest.room);
     return true;
 }

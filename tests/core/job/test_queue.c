@@ -139,8 +139,9 @@ static void the_rest_of_an_orphaned_gang_is_placed(void **state)
     struct harness h;
     harness_init(&h, 2, 4, 0);
     harness_create(
-        &h, JOBSET("a", "", RJOB("x", 1, "", 1, "") ", {name: z, template: {spec: {parallelism: 2, completions: 2, "
-                            "activeDeadlineSeconds: 60, " POD_OF("", "4") "}}}"));
+        &h, JOBSET("a", "",
+                   RJOB("x", 1, "", 1, "") ", {name: z, template: {spec: {parallelism: 2, completions: 2, "
+                                           "activeDeadlineSeconds: 60, " POD_OF("", "4") "}}}"));
     assert_false(placed(&h, "a"));
     struct buf json = {0};
     struct event event = {.kind = EVENT_WRITE,

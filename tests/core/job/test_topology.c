@@ -60,6 +60,29 @@ static void required_rack(void **state)
     harness_done(&h);
 }
 
+/* Who fits, but in no whole slices, is told of them. */
+static void slices_are_why(void **state)
+{
+    struct harness h;
+    hall(&h, MACHINES(1) "," MACHINES(1) "," MACHINES(1));
+    struct jobset *a = create(&h, "a", "",
+                              "kueue.x-k8s.io/podset-slice-required-topology: phalanx.dev/rack, "
+                              "kueue.x-k8s.io/podset-slice-size: '2'",
+                              1, 2);
+    assert_string_equal(a->gangs.items[0]->why.data,
+                        "needs 2 machines with 4 free google.com/tpu chips in slices of 2 in one rack; "
+                        "there is room for 0 in whole slices");
+    create(&h, "c", "", "", 1, 1);
+    struct jobset *b = create(&h, "b", "",
+                              "kueue.x-k8s.io/podset-slice-required-topology: kubernetes.io/hostname, "
+                              "kueue.x-k8s.io/podset-slice-size: '2'",
+                              1, 2);
+    assert_string_equal(b->gangs.items[0]->why.data,
+                        "needs room for 2 tasks of 4 free google.com/tpu chips in slices of 2 in one "
+                        "machine; there is room for 0 in whole slices: 1 taken by default/c");
+    harness_done(&h);
+}
+
 /* A task that is tried again comes back into its rack although others have more room; if the rack is full, it
  * waits rather than leave its peers. */
 static void retry_stays_in_domain(void **state)
@@ -395,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(required_rack),
+        cmocka_unit_test(slices_are_why),
         cmocka_unit_test(retry_stays_in_domain),
         cmocka_unit_test(restart_moves_as_a_whole),
         cmocka_unit_test(basic_is_no_gang),
