@@ -117,7 +117,7 @@ static void the_rest_of_a_waiting_gang_is_placed(void **state)
     harness_done(&h);
 }
 
-/* What was refused to the whole gang is not refused to the rest that the head of the queue has held back. */
+/* A refusal of the whole gang says nothing about its rest, which the head of the queue has held back since. */
 static void the_rest_is_asked_for_anew(void **state)
 {
     struct harness h;

@@ -60,7 +60,7 @@ static void required_rack(void **state)
     harness_done(&h);
 }
 
-/* Who fits, but in no whole slices, is told of them. */
+/* A gang that fits, but in no whole slices, is told of the slices. */
 static void slices_are_why(void **state)
 {
     struct harness h;
