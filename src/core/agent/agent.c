@@ -151,6 +151,13 @@ static int64_t kill_allowance(int64_t lease_ns)
     return lease_ns / 4 < AGENT_KILL_ALLOWANCE_NS ? lease_ns / 4 : AGENT_KILL_ALLOWANCE_NS;
 }
 
+/* Returns when the lease ends that a message of that time renews: the kill must end within it. */
+static int64_t lease_end_of(const struct agent *agent, int64_t sent_ns)
+{
+    CHECK(agent->lease_ns > 0);
+    return sent_ns + agent->lease_ns - kill_allowance(agent->lease_ns);
+}
+
 static void tell_grant(const struct agent *agent, const struct lease_grant *grant,
                        struct agent_effects *effects)
 {
@@ -166,9 +173,8 @@ static void tell_grant(const struct agent *agent, const struct lease_grant *gran
 static void lease_renew(struct agent *agent, int64_t sent_ns, const struct lease_grant *grant,
                         struct agent_effects *effects)
 {
-    CHECK(agent->lease_ns > 0 && grant->left_ns >= 0);
-    int64_t lease_end_ns = sent_ns + agent->lease_ns - kill_allowance(agent->lease_ns);
-    CHECK(lease_end_ns <= sent_ns + agent->lease_ns); /* the kill must end within the lease */
+    int64_t lease_end_ns = lease_end_of(agent, sent_ns);
+    CHECK(grant->left_ns >= 0);
     bool anew = grant->number != agent->grant;
     if (lease_end_ns > agent->lease_end_ns)
         agent->lease_end_ns = lease_end_ns;
@@ -227,15 +233,13 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
     agent->epoch_seen = welcome->epoch;
     agent->lease_ns = welcome->lease_ns;
     agent->heartbeat_ns = welcome->heartbeat_ns;
-    lease_renew(agent, agent->hello_sent_ns, &welcome->grant, effects);
-    if (agent->fence_ns <= agent->boot_ns) {
-        agent->fence_passed = false;
-        fence_tick(agent, effects);
-    }
-    if (agent->lease_end_ns <= agent->boot_ns) { /* the answer took longer than the lease */
+    /* An answer that took longer than the lease renews nothing. Its grant is what was left of the hold when
+     * the controller wrote it: counted from our Hello, it may end before the hold does (lease_hold.h). */
+    if (lease_end_of(agent, agent->hello_sent_ns) <= agent->boot_ns) {
         agent_disconnect(agent, effects, 0);
         return;
     }
+    lease_renew(agent, agent->hello_sent_ns, &welcome->grant, effects);
     lifecycle_move(&link_lifecycle, &agent->link, LINK_WELCOME);
     if (welcome->chips_plus_1 && welcome->chips_plus_1 - 1 != agent->config.chips)
         agent_note(

@@ -11,6 +11,9 @@
  *   - Each change of the hold has a new number: a new hold, its end, a boot of the controller. An agent that
  *     hears another number forgets the grants before it, and says the number in its heartbeats. From then on,
  *     and not before, the controller forgets these grants too: an early end takes nothing back by itself.
+ *   - An agent takes no grant from an answer that took longer than the lease: counted from the sending of the
+ *     question, it could end before the hold does. What the agent was granted before stands until it has
+ *     asked again.
  *   - A restarted controller does not know what was granted. It counts `owed_ns`, the longest time that was
  *     ever granted and may still run, from its boot, for each machine that it has not heard of. Only its
  *     monotonic clock ends that (EVENT_HOLD_OVER), so a wall clock that is set forward breaks no promise.

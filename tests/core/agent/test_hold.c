@@ -143,23 +143,67 @@ static void a_welcome_grants_what_is_left(void **state)
     desk_done(&desk);
 }
 
-/* The controller stands still with its connections open. */
+/* The controller stands still with its connections open, and then answers a Hello. */
+static void answered_late(struct desk *desk, struct lease_grant grant)
+{
+    while (!effect_of(desk, AGENT_CONNECT))
+        tick_to(desk, agent_deadline(desk->agent));
+    desk_step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_non_null(desk_sent(desk, FROM_AGENT_HELLO));
+    desk->now_ns += LEASE_NS;
+    struct from_controller welcome = {.kind = FROM_CONTROLLER_WELCOME};
+    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, grant};
+    desk_say(desk, welcome);
+    assert_false(agent_is_welcome(desk->agent)); /* it asks again */
+    assert_null(effect_of(desk, AGENT_STOP));
+}
+
 static void an_answer_later_than_the_lease_kills_nothing(void **state)
 {
     struct desk desk;
     begin(&desk, (struct lease_grant){4, HELD_NS});
     alone_until(&desk, 10 * NS_PER_SECOND + LEASE_NS);
     tick_to(&desk, agent_deadline(desk.agent));
-    while (!effect_of(&desk, AGENT_CONNECT))
-        tick_to(&desk, agent_deadline(desk.agent));
-    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    desk.now_ns += LEASE_NS;
-    struct from_controller welcome = {.kind = FROM_CONTROLLER_WELCOME};
-    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, {4, 30 * NS_PER_SECOND}};
-    desk_say(&desk, welcome);
-    assert_false(agent_is_welcome(desk.agent)); /* it asks again */
+    answered_late(&desk, (struct lease_grant){4, 30 * NS_PER_SECOND});
     assert_int_equal(agent_live_tasks(desk.agent), 1);
-    assert_null(effect_of(&desk, AGENT_STOP));
+    desk_done(&desk);
+}
+
+/* A restarted controller grants what is left under a number of its own. Counted from the Hello, that would
+ * end a whole answer's time before the hold does. */
+static void an_answer_later_than_the_lease_grants_nothing(void **state)
+{
+    static const int64_t lefts_ns[] = {0, NS_PER_SECOND, 30 * NS_PER_SECOND};
+    for (size_t i = 0; i < sizeof(lefts_ns) / sizeof(*lefts_ns); i++) {
+        struct desk desk;
+        begin(&desk, (struct lease_grant){4, HELD_NS});
+        int64_t fence_ns = agent_fence(desk.agent);
+        desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+        answered_late(&desk, (struct lease_grant){8, lefts_ns[i]});
+        assert_int_equal(agent_fence(desk.agent), fence_ns);
+        assert_int_equal(agent_live_tasks(desk.agent), 1);
+        tick_to(&desk, agent_deadline(desk.agent));
+        assert_non_null(effect_of(&desk, AGENT_CONNECT));
+        welcomed(&desk, (struct lease_grant){8, lefts_ns[i]}); /* in time */
+        assert_int_equal(agent_fence(desk.agent),
+                         desk.now_ns + LEASE_NS + lefts_ns[i] - AGENT_KILL_ALLOWANCE_NS);
+        beat(&desk, 8, (struct lease_grant){8, 0});
+        desk_done(&desk);
+    }
+}
+
+/* The fence of the agent before stands in the shims' memory until the new agent is granted another. */
+static void a_new_agent_takes_no_late_answer_for_its_fence(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_ADOPTED,
+                                          .adopted = {.task = 11, .pid = 100, .name = STR("work-0-abcde")}});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    answered_late(&desk, (struct lease_grant){8, NS_PER_SECOND});
+    assert_null(effect_of(&desk, AGENT_FENCE));
+    assert_int_equal(agent_fence(desk.agent), 0);
+    assert_int_equal(agent_live_tasks(desk.agent), 1);
     desk_done(&desk);
 }
 
@@ -171,6 +215,8 @@ int main(void)
         cmocka_unit_test(an_early_end_brings_the_lease_back),
         cmocka_unit_test(a_welcome_grants_what_is_left),
         cmocka_unit_test(an_answer_later_than_the_lease_kills_nothing),
+        cmocka_unit_test(an_answer_later_than_the_lease_grants_nothing),
+        cmocka_unit_test(a_new_agent_takes_no_late_answer_for_its_fence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
