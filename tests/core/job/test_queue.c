@@ -117,7 +117,7 @@ static void the_rest_of_a_waiting_gang_is_placed(void **state)
     harness_done(&h);
 }
 
-/* A refusal of the whole gang says nothing about its rest, which the head of the queue has held back since. */
+/* A refusal of the whole gang says nothing about its rest, which the queue's head has held back since. */
 static void the_rest_is_asked_for_anew(void **state)
 {
     struct harness h;
