@@ -108,7 +108,19 @@ void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const 
     store->reserving += count > 0;
 }
 
-void jobset_reserve(struct step *step, struct jobset *jobset, const struct room *rooms)
+/* Whether the present reservation has room that `rooms` has not. */
+static bool gives_back(const struct jobset *jobset, const struct room *rooms)
+{
+    for (size_t r = 0; r < jobset->reserved_count; r++) {
+        const struct room *old = &jobset->reserved[r];
+        struct room new = rooms ? rooms[old->machine] : (struct room){0};
+        if (old->chips & ~new.chips || old->cpu_milli > new.cpu_milli || old->memory_bytes > new.memory_bytes)
+            return true;
+    }
+    return false;
+}
+
+static void replace_reserved(struct step *step, struct jobset *jobset, const struct room *rooms)
 {
     VEC(struct room) list = {0};
     if (!rooms && !jobset->reserved_count)
@@ -126,6 +138,12 @@ void jobset_reserve(struct step *step, struct jobset *jobset, const struct room 
     step->schedule |= jobset->reserved_count > 0; /* other gangs may have what it gives back */
     jobset_keep_reserved(step->jobs, jobset, list.items, list.len);
     vec_done(&list);
+}
+
+void jobset_reserve(struct step *step, struct jobset *jobset, const struct room *rooms)
+{
+    step->room |= gives_back(jobset, rooms);
+    replace_reserved(step, jobset, rooms);
 }
 
 /* Counts the tasks of each replicated job whose Jobs have not begun; returns their sum. */
@@ -146,6 +164,7 @@ static int64_t count_later(const struct jobset *jobset, int32_t *counts)
     return sum;
 }
 
+/* The JobSet's placed tasks have the rest of the reservation: no workload finds room there. */
 void jobset_reserve_later(struct step *step, struct jobset *jobset)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -153,7 +172,7 @@ void jobset_reserve_later(struct step *step, struct jobset *jobset)
     int32_t *counts = ARENA_ARRAY(&arena, int32_t, jobset->spec.rjob_count);
     int64_t tasks = jobset->terms && !jobset->deleted_ns ? count_later(jobset, counts) : 0;
     if (!tasks || jobset_finished(jobset)) {
-        jobset_reserve(step, jobset, NULL);
+        replace_reserved(step, jobset, NULL);
         return;
     }
     struct placement *places = ARENA_ARRAY(&arena, struct placement, (size_t)tasks);
@@ -162,7 +181,7 @@ void jobset_reserve_later(struct step *step, struct jobset *jobset)
     if (!jobset_trial(step->jobs, step->cluster, jobset, &trial, places, &why))
         return; /* the present reservation stays */
     trial_add_rooms(jobset, &trial, places, rooms);
-    jobset_reserve(step, jobset, rooms);
+    replace_reserved(step, jobset, rooms);
 }
 
 static int compare_rooms(const void *a, const void *b)

@@ -14,20 +14,20 @@ struct step;
 /* Admission's additions to the spec of one replicated job (Kueue: a PodSet). Kept with the JobSet while it
  * is admitted (jobset->terms) and used for every placement of its tasks. */
 struct rjob_terms {
-    struct labels node_labels;        /* of its flavours, besides its own nodeSelector */
+    struct labels node_labels;         /* of its flavours, besides its own nodeSelector */
     struct labels labels, annotations; /* of its Pods, besides their template's */
-    struct toleration *tolerations;   /* of its flavours, besides its own */
+    struct toleration *tolerations;    /* of its flavours, besides its own */
     size_t toleration_count;
-    struct str *levels;               /* of its flavours' Topology: node label keys, widest first; none: the
+    struct str *levels; /* of its flavours' Topology: node label keys, widest first; none: the
                                        * cluster file's own levels (pod, block, machine) */
     size_t level_count;
-    struct queue_spares spares;       /* of each Job, unless its own spec sets them */
+    struct queue_spares spares; /* of each Job, unless its own spec sets them */
 };
 
 struct trial {
-    const struct rjob_terms *terms;   /* [rjob_count] or NULL */
-    const int32_t *counts;            /* [rjob_count] tasks, fewer than the spec's, or NULL */
-    const uint64_t *may_free;         /* [machine_count] masks of chips that would be freed first (the
+    const struct rjob_terms *terms; /* [rjob_count] or NULL */
+    const int32_t *counts;          /* [rjob_count] tasks, fewer than the spec's, or NULL */
+    const uint64_t *may_free;       /* [machine_count] masks of chips that would be freed first (the
                                        * victims'), or NULL */
     const int64_t *may_free_cpu_milli, *may_free_memory_bytes; /* likewise, or NULL */
     bool use_spares;
@@ -62,7 +62,7 @@ void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, con
 /* Reserves room for a gang that waits for its victims to end: no other gang gets it. A JobSet has at most
  * one reservation; a new one replaces it, NULL drops it. `rooms`: [machine_count], their `machine` is
  * ignored. Snapshots keep it; it is dropped when the JobSet's last waiting gang is placed, or the JobSet
- * ends. */
+ * ends. What it gives back wakes the waiting workloads of all queues. */
 void jobset_reserve(struct step *step, struct jobset *jobset, const struct room *rooms);
 
 /* Called when its waiting gangs are placed: reserves the room of an admitted JobSet's later replicated

@@ -10,6 +10,8 @@
         CLUSTER_QUEUE("cq", "8", "  admissionChecksStrategy: {admissionChecks: [{name: budget}]}\n")         \
             LOCAL_QUEUE("lq", "cq")
 
+#define OTHER_QUEUE CLUSTER_QUEUE("cq2", "8", "") LOCAL_QUEUE("lq2", "cq2")
+
 static void begin(struct harness *h, int machines, const char *objects)
 {
     harness_init(h, machines, 4, 0);
@@ -146,6 +148,21 @@ static void test_keeps_machines(void **state)
     assert_int_equal(harness_task(&h, "thief-w-0-0")->state, TASK_PENDING);
     drop(&h, "a");
     assert_int_equal(harness_task(&h, "thief-w-0-0")->state, TASK_STARTING);
+    harness_done(&h);
+}
+
+/* Its machines are free for the workloads of all queues, also of one that shares no quota with its own. */
+static void test_gives_machines_back(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", "") OTHER_QUEUE);
+    make(&h, "a", 2, 4, "");
+    submit(&h, "j", "lq2", 2, 4, "");
+    assert_state(&h, "j", "pending");
+    assert_non_null(strstr(message_of(&h, "j", WORKLOAD_QUOTA_RESERVED), "2 reserved for others"));
+    drop(&h, "a");
+    assert_state(&h, "j", "admitted");
     harness_done(&h);
 }
 
@@ -367,6 +384,59 @@ static void test_taken_over_while_it_holds(void **state)
     harness_done(&h);
 }
 
+static void answer(struct harness *h, const char *name, const char *state)
+{
+    char body[256];
+    snprintf(body, sizeof(body),
+             "{\"status\":{\"admissionChecks\":[{\"name\":\"budget\",\"state\":\"%s\",\"message\":"
+             "\"because\"}]}}",
+             state);
+    assert_int_equal(post(h, WRITE_STATUS, OBJECT_WORKLOAD, "default", name, str_from(body)), 200);
+}
+
+/* The same holds for machines that were kept until its checks were answered. */
+static void test_gives_held_machines_back(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, CHECKED OTHER_QUEUE);
+    set_check_active(&h, "budget", true);
+    make(&h, "a", 2, 4, "");
+    assert_string_equal(life(&h, "a"), "holding");
+    submit(&h, "j", "lq2", 2, 4, "");
+    assert_state(&h, "j", "pending");
+    answer(&h, "a", "Rejected");
+    assert_string_equal(life(&h, "a"), "pending");
+    assert_state(&h, "j", "admitted");
+    harness_done(&h);
+}
+
+/* Half a machine is kept for it, but in the end the other half of a used one fits better. */
+static void test_gives_back_what_it_does_not_take(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, CHECKED OTHER_QUEUE);
+    set_check_active(&h, "budget", true);
+    make(&h, "a", 1, 2, "");
+    assert_string_equal(life(&h, "a"), "holding");
+    machine_id kept = named(&h, "a")->jobset->reserved[0].machine;
+    char yaml[512];
+    snprintf(yaml, sizeof(yaml),
+             "apiVersion: v1\nkind: Pod\nmetadata: {name: half}\nspec: {restartPolicy: Never, nodeSelector: "
+             "{kubernetes.io/hostname: m-%u}, containers: [{name: c, image: i, command: [run], resources: "
+             "{limits: {google.com/tpu: 2}}}]}\n",
+             2 - kept);
+    must_apply(&h, yaml);
+    submit(&h, "j", "lq2", 1, 4, "");
+    assert_state(&h, "j", "pending");
+    answer(&h, "a", "Ready");
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_int_not_equal(named(&h, "a")->jobset->reserved[0].machine, kept);
+    assert_state(&h, "j", "admitted");
+    harness_done(&h);
+}
+
 #define ONE_POD(more)                                                                                        \
     "containers: [{name: c, image: i, command: [run], resources: {limits: {google.com/tpu: 4}}}]" more
 
@@ -469,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_queues_without_a_job),
         cmocka_unit_test(test_deleted_but_kept),
         cmocka_unit_test(test_keeps_machines),
+        cmocka_unit_test(test_gives_machines_back),
         cmocka_unit_test(test_deactivated_and_back),
         cmocka_unit_test(test_preempted),
         cmocka_unit_test(test_rules_of_changes),
@@ -480,6 +551,8 @@ int main(void)
         cmocka_unit_test(test_deleted_under_a_job),
         cmocka_unit_test(test_job_deleted_while_it_runs),
         cmocka_unit_test(test_taken_over_while_it_holds),
+        cmocka_unit_test(test_gives_held_machines_back),
+        cmocka_unit_test(test_gives_back_what_it_does_not_take),
         cmocka_unit_test(test_pod_takes_it_over),
         cmocka_unit_test(test_partial_admission),
         cmocka_unit_test(test_group_of_that_name),
