@@ -103,6 +103,10 @@ void workload_rewrite(struct step *step, struct workload *workload, struct arena
                       const struct jobset_spec *spec)
 {
     const struct jobset *own = workload->own;
+    const struct doc *podsets = doc_path(document, "spec", "podSets", NULL);
+    if (workload->state == WORKLOAD_HOLDING &&
+        !doc_equal(podsets, doc_path(own->document, "spec", "podSets", NULL)))
+        workload_drop_hold(step, workload); /* what it holds is what the old PodSets asked for */
     if (!workload_is_bare(workload))
         claim(arena, document, workload->jobset); /* whatever owners its user gave */
     if (!workload_is_bare(workload) && spec->rjob_count != own->spec.rjob_count)

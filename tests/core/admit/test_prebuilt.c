@@ -244,6 +244,62 @@ static void test_more_podsets_while_it_waits(void **state)
     harness_done(&h);
 }
 
+/* A running JobSet has to end before the Workload "high" gets its machines. */
+static void begin_preempting(struct harness *h)
+{
+    begin(h, 2, QUEUE("8", PREEMPTS));
+    submit(h, "low", "lq", 2, 4, "");
+    harness_run_all(h);
+    make(h, "high", 2, 4, "\"priority\":7,");
+    assert_state(h, "low", "leaving");
+    assert_string_equal(life(h, "high"), "holding");
+}
+
+/* What it holds is what it asked for before: it is tried anew with what it asks for now. */
+static void test_changed_while_it_preempts(void **state)
+{
+    (void)state;
+    for (int tasks = 0; tasks <= 3; tasks++) {
+        struct harness h;
+        begin_preempting(&h);
+        assert_int_equal(put(&h, WRITE_REPLACE, "high", tasks, tasks ? 2 : 4, "\"priority\":7,"), 200);
+        assert_int_equal(named(&h, "high")->podsets[0].count, tasks);
+        harness_check_replay(&h);
+        harness_run_all(&h);
+        assert_string_equal(life(&h, "high"), "admitted");
+        assert_int_equal(named(&h, "high")->podsets[0].admitted, tasks);
+        harness_done(&h);
+    }
+}
+
+static void test_same_podsets_while_it_preempts(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin_preempting(&h);
+    assert_int_equal(put(&h, WRITE_REPLACE, "high", 2, 4, "\"priority\":9,"), 200);
+    assert_string_equal(life(&h, "high"), "holding"); /* its PodSets are the same */
+    harness_done(&h);
+}
+
+static void test_more_podsets_while_its_job_preempts(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin_preempting(&h);
+    submit(&h, "j", "lq", 2, 4, NAMES("high"));
+    assert_state(&h, "j", "holding");
+    assert_int_equal(post(&h, WRITE_REPLACE, OBJECT_WORKLOAD, "default", "high",
+                          STR("{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"Workload\",\"metadata\":"
+                              "{\"name\":\"high\"},\"spec\":{\"queueName\":\"lq\",\"podSets\":[" SET(
+                                  "x", "1") "," SET("y", "2") "]}}")),
+                     200);
+    harness_check_replay(&h);
+    assert_string_equal(finished_by(&h, "high"), "OutOfSync");
+    harness_run_all(&h);
+    harness_done(&h);
+}
+
 /* --- a job ---------------------------------------------------------------------------------------- */
 
 static void test_job_waits_for_its_workload(void **state)
@@ -544,6 +600,9 @@ int main(void)
         cmocka_unit_test(test_preempted),
         cmocka_unit_test(test_rules_of_changes),
         cmocka_unit_test(test_more_podsets_while_it_waits),
+        cmocka_unit_test(test_changed_while_it_preempts),
+        cmocka_unit_test(test_same_podsets_while_it_preempts),
+        cmocka_unit_test(test_more_podsets_while_its_job_preempts),
         cmocka_unit_test(test_job_waits_for_its_workload),
         cmocka_unit_test(test_job_starts_where_it_was_admitted),
         cmocka_unit_test(test_out_of_sync),
