@@ -131,6 +131,17 @@ static void look_pending(struct step *step, struct workload *workload)
         jobset_set_suspend(step, jobset, true);
 }
 
+/* Whether what is held is for as many tasks as the job asks for now. */
+static bool holds_enough(const struct workload *workload)
+{
+    bool enough = true;
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
+        const struct podset *podset = &workload->podsets[r];
+        enough &= podset->admitted >= podset->least && podset->admitted <= podset->count;
+    }
+    return enough;
+}
+
 void workload_look(struct step *step, struct workload *workload)
 {
     if (workload->own)
@@ -159,6 +170,8 @@ void workload_look(struct step *step, struct workload *workload)
         workload->seen = jobset->document;
         workload->parked = false;
         workload_refresh(step, workload);
+        if (workload->state == WORKLOAD_HOLDING && !holds_enough(workload))
+            workload_drop_hold(step, workload);
         workload_bind(step, workload);
         group_form(step, workload->group);
     }

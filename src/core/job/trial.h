@@ -62,7 +62,7 @@ void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, con
 /* Reserves room for a gang that waits for its victims to end: no other gang gets it. A JobSet has at most
  * one reservation; a new one replaces it, NULL drops it. `rooms`: [machine_count], their `machine` is
  * ignored. Snapshots keep it; it is dropped when the JobSet's last waiting gang is placed, or the JobSet
- * ends. What it gives back wakes the waiting workloads of all queues. */
+ * ends. The room that it gives back wakes the waiting workloads of all queues. */
 void jobset_reserve(struct step *step, struct jobset *jobset, const struct room *rooms);
 
 /* Called when its waiting gangs are placed: reserves the room of an admitted JobSet's later replicated

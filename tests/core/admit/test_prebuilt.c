@@ -255,7 +255,7 @@ static void begin_preempting(struct harness *h)
     assert_string_equal(life(h, "high"), "holding");
 }
 
-/* What it holds is what it asked for before: it is tried anew with what it asks for now. */
+/* Its hold is for the tasks that it asked for before, so it is tried anew with what it asks for now. */
 static void test_changed_while_it_preempts(void **state)
 {
     (void)state;

@@ -319,6 +319,39 @@ static void test_fair_sharing(void **state)
     harness_done(&h);
 }
 
+#define RESIZED_JOB                                                                                          \
+    "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\n  labels:\n    kueue.x-k8s.io/queue-name: "      \
+    "lq\n" HIGH "spec: {parallelism: %d, completions: 3, template: {spec: {restartPolicy: Never, "           \
+                "containers: [{name: c, "                                                                    \
+    "image: i, command: [run], resources: {limits: {google.com/tpu: 4}}}]}}}\n"
+
+/* A Job that preempts for two tasks and then asks for fewer or more is tried anew. */
+static void test_resized_while_it_preempts(void **state)
+{
+    (void)state;
+    for (int tasks = 0; tasks <= 3; tasks++) {
+        struct harness h;
+        char before[512], after[512];
+        snprintf(before, sizeof(before), RESIZED_JOB, 2);
+        snprintf(after, sizeof(after), RESIZED_JOB, tasks);
+        begin(&h, 3, AT_ONCE, FLAVOR("v5e") CLUSTER_QUEUE("cq", "12", WITHIN) LOCAL_QUEUE("lq", "cq"));
+        submit(&h, "low", "lq", 3, 4, LOW);
+        harness_run_all(&h);
+        must_apply(&h, before);
+        const struct jobset *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("j"))->jobset;
+        const struct workload *workload = workload_of(core_admit(h.core), job->uid);
+        assert_int_equal(workload->state, WORKLOAD_HOLDING);
+        must_apply(&h, after);
+        assert_int_equal(workload->podsets[0].count, tasks);
+        harness_check_replay(&h);
+        harness_run_all(&h);
+        assert_int_equal(workload->state, WORKLOAD_ADMITTED);
+        assert_int_equal(workload->podsets[0].admitted, tasks);
+        assert_int_equal(job->spec.rjobs[0].job.parallelism, tasks);
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_fair_sharing),
         cmocka_unit_test(test_preemptor_is_deleted_and_stays),
         cmocka_unit_test(test_parked_is_deleted_and_stays),
+        cmocka_unit_test(test_resized_while_it_preempts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
