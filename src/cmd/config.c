@@ -142,7 +142,8 @@ bool client_read_config(struct client *client, bool server_given)
 
 /* --- the server before a command has read its options ------------------------------------------ */
 
-/* The value of the last --server or -s; NULL: there is none. Options may be shortened, as getopt_long allows. */
+/* Returns the value of the last --server or -s, NULL if there is none. Options may be shortened, as for
+ * getopt_long. */
 static const char *server_option(int argc, char **argv)
 {
     const char *server = NULL;
