@@ -98,11 +98,6 @@ static void say_warning(struct client *client, struct str value)
     client->image_said |= image;
 }
 
-bool client_needs_full(int argc, char **argv)
-{
-    return !https_client_new && client_meets_https(argc, argv);
-}
-
 /* Chooses the client for the server's URL. Nothing was begun yet, in any command, so a failure ends the
  * process. */
 static void connect_to(struct client *client)

@@ -99,6 +99,8 @@ struct client_reply {
     struct doc *doc; /* NULL: not JSON */
 };
 
+/* A program without HTTPS goes on as phalanx-full here, from the start (full.h). So a command opens its client
+ * before it reads standard input. */
 int client_open(struct client *client, const struct client_options *options);
 void client_close(struct client *client);
 int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply);
@@ -121,12 +123,6 @@ int client_stream(struct client *client, struct str path, const char *accept, in
 /* config.c: reads server and credentials from the current context of the kubeconfig file $PHALANX_CONFIG,
  * else of $KUBECONFIG, if one of them is set. False, after a message: the file cannot be used. */
 bool client_read_config(struct client *client, bool server_given);
-/* config.c: whether the server that these arguments and the environment name speaks HTTPS, without a word
- * about mistakes in them. */
-bool client_meets_https(int argc, char **argv);
-/* Whether this program lacks HTTPS (full.h) where the command needs it. Asked before a command reads
- * anything: phalanx-full could not read standard input once more. */
-bool client_needs_full(int argc, char **argv);
 
 /* --- watching objects -------------------------------------------------------------------------- */
 

@@ -154,7 +154,7 @@ static int apply_one(struct applying *applying, struct arena *arena, const struc
     return submit(applying, file, "POST", &path, wanted, "application/json", "created");
 }
 
-static int apply_all(struct applying *applying, const struct file_docs *docs)
+static int apply_documents(struct applying *applying, const struct file_docs *docs)
 {
     int result = EXIT_OK;
     bool good = true;
@@ -166,7 +166,6 @@ static int apply_all(struct applying *applying, const struct file_docs *docs)
         say("nothing to apply: no document was found");
         return EXIT_FAILED;
     }
-    client_open(&applying->client, &applying->options);
     for (size_t i = 0; i < docs->list.len; i++) {
         struct arena arena ARENA_CLEANUP = {0};
         int rc = apply_one(applying, &arena, &docs->list.items[i]);
@@ -175,8 +174,17 @@ static int apply_all(struct applying *applying, const struct file_docs *docs)
         if (rc == EXIT_UNREACHABLE)
             break;
     }
-    client_close(&applying->client);
     return result;
+}
+
+static int apply_files(struct applying *applying, const file_paths *paths)
+{
+    struct file_docs docs = {0};
+    client_open(&applying->client, &applying->options);
+    int rc = files_read_all(paths, &docs) ? apply_documents(applying, &docs) : EXIT_FAILED;
+    client_close(&applying->client);
+    files_done(&docs);
+    return rc;
 }
 
 int cmd_apply(int argc, char **argv)
@@ -187,19 +195,17 @@ int cmd_apply(int argc, char **argv)
                                             CLIENT_LONG_OPTIONS,
                                             {0}};
     struct applying applying = {0};
-    struct file_docs docs = {0};
-    bool good = true, any = false;
+    file_paths paths = {0};
     int letter;
     while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "f:", options, NULL)) != -1) {
         if (letter == 'f') {
-            good = files_read(optarg, &docs) && good;
-            any = true;
+            vec_push(&paths, optarg);
         } else if (letter == 'd') {
             applying.dry_run = true;
         } else if (letter == 'L') {
             applying.lax = true;
         } else if (!client_option(&applying.options, letter, optarg)) {
-            files_done(&docs);
+            vec_done(&paths);
             return usage_wrong(usage, NULL);
         }
     }
@@ -207,13 +213,13 @@ int cmd_apply(int argc, char **argv)
     if (applying.options.help) {
         fputs(usage, stdout);
         rc = EXIT_OK;
-    } else if (!any) {
+    } else if (!paths.len) {
         rc = usage_wrong(usage, "-f FILE is missing");
     } else if (optind < argc) {
         rc = usage_wrong(usage, "unexpected argument \"%s\"", argv[optind]);
     } else {
-        rc = good ? apply_all(&applying, &docs) : EXIT_FAILED;
+        rc = apply_files(&applying, &paths);
     }
-    files_done(&docs);
+    vec_done(&paths);
     return rc;
 }

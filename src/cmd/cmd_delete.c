@@ -144,12 +144,11 @@ static int delete_named(struct deleting *deleting, char **args, int count)
     return result;
 }
 
-static bool take_option(struct deleting *deleting, struct file_docs *docs, int letter, bool *any, bool *good)
+static bool take_option(struct deleting *deleting, file_paths *paths, int letter)
 {
     switch (letter) {
     case 'f':
-        *good = files_read(optarg, docs) && *good;
-        *any = true;
+        vec_push(paths, optarg);
         return true;
     case 'l':
         deleting->labels = optarg;
@@ -185,22 +184,23 @@ int cmd_delete(int argc, char **argv)
                                             {0}};
     struct deleting deleting = {.grace_s = -1};
     struct file_docs docs = {0};
-    bool any = false, good = true, usable = true;
+    file_paths paths = {0};
+    bool usable = true;
     int letter, rc = EXIT_USAGE;
     while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "f:l:", options, NULL)) != -1)
-        usable = usage_value(take_option(&deleting, &docs, letter, &any, &good)) && usable;
+        usable = usage_value(take_option(&deleting, &paths, letter)) && usable;
     if (deleting.options.help) {
         fputs(usage, stdout);
-        files_done(&docs);
+        vec_done(&paths);
         return EXIT_OK;
     }
     deleting.deadline_ns = deleting.timeout_ns ? client_clock() + deleting.timeout_ns : INT64_MAX;
-    if (usable && any == (optind < argc)) {
-        say(any ? "-f FILE and names exclude each other" : "KIND/NAME or -f FILE is missing");
+    if (usable && (paths.len > 0) == (optind < argc)) {
+        say(paths.len ? "-f FILE and names exclude each other" : "KIND/NAME or -f FILE is missing");
     } else if (usable) {
         client_open(&deleting.client, &deleting.options);
-        if (any)
-            rc = good ? delete_files(&deleting, &docs) : EXIT_FAILED;
+        if (paths.len)
+            rc = files_read_all(&paths, &docs) ? delete_files(&deleting, &docs) : EXIT_FAILED;
         else
             rc = delete_named(&deleting, argv + optind, argc - optind);
         client_close(&deleting.client);
@@ -208,5 +208,6 @@ int cmd_delete(int argc, char **argv)
     if (rc == EXIT_USAGE)
         usage_wrong(usage, NULL);
     files_done(&docs);
+    vec_done(&paths);
     return rc;
 }

@@ -61,19 +61,12 @@ static bool credential(const struct doc *from, const char *key, const char *conf
     return *ret_fd >= 0;
 }
 
-/* The cluster of the current context. */
-static const struct doc *cluster_of(const struct doc *config)
-{
-    struct str context = doc_str(doc_get(config, "current-context"), STR(""));
-    struct str name = doc_str(doc_get(named(config, "contexts", context, "context"), "cluster"), STR(""));
-    return named(config, "clusters", name, "cluster");
-}
-
 static bool take(struct client *client, const char *path, const struct doc *config, bool server_given)
 {
     struct str context_name = doc_str(doc_get(config, "current-context"), STR(""));
     const struct doc *context = named(config, "contexts", context_name, "context");
-    const struct doc *cluster = cluster_of(config);
+    const struct doc *cluster =
+        named(config, "clusters", doc_str(doc_get(context, "cluster"), STR("")), "cluster");
     const struct doc *user = named(config, "users", doc_str(doc_get(context, "user"), STR("")), "user");
     struct str server = doc_str(doc_get(cluster, "server"), STR(""));
     struct str token = doc_str(doc_get(user, "token"), STR(""));
@@ -101,76 +94,24 @@ static const char *kubeconfig(char path[PATH_MAX])
     return access(path, F_OK) == 0 ? path : NULL;
 }
 
-/* The file that has server and credentials; NULL: none. */
-static const char *config_path(bool server_given, char place[PATH_MAX])
-{
-    const char *path = getenv("PHALANX_CONFIG");
-    if (path && *path)
-        return path;
-    return server_given ? NULL : kubeconfig(place); /* kubectl's credentials are for kubectl's server alone */
-}
-
-static int load(const char *path, struct arena *arena, const struct doc **ret_config, struct error *error)
-{
-    struct buf text BUF_CLEANUP = {0};
-    struct doc_list documents = {0};
-    int rc = os_file_read(path, CONFIG_BYTES_MAX, &text, error);
-    if (rc == 0)
-        rc = yaml_parse_all(arena, buf_str(&text), &documents, error);
-    if (rc == 0 && documents.len != 1)
-        rc = error_set(error, ERROR_INVALID, "expected exactly one document");
-    if (rc == 0)
-        *ret_config = documents.items[0];
-    return rc;
-}
-
 bool client_read_config(struct client *client, bool server_given)
 {
+    const char *path = getenv("PHALANX_CONFIG");
     char place[PATH_MAX];
-    const char *path = config_path(server_given, place);
     struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 * CONFIG_BYTES_MAX};
-    const struct doc *config;
+    struct buf text BUF_CLEANUP = {0};
+    struct doc_list documents = {0};
     struct error error;
+    if (!path || !*path) /* kubectl's credentials are for kubectl's server alone */
+        path = server_given ? NULL : kubeconfig(place);
     if (!path)
         return true;
-    if (load(path, &arena, &config, &error) < 0) {
-        say("%s: %s", path, error.text);
+    int rc = os_file_read(path, CONFIG_BYTES_MAX, &text, &error);
+    if (rc == 0)
+        rc = yaml_parse_all(&arena, buf_str(&text), &documents, &error);
+    if (rc < 0 || documents.len != 1) {
+        say("%s: %s", path, rc < 0 ? error.text : "expected exactly one document");
         return false;
     }
-    return take(client, path, config, server_given);
-}
-
-/* --- the server before a command has read its options ------------------------------------------ */
-
-/* Returns the value of the last --server or -s, NULL if there is none. Options may be shortened, as for
- * getopt_long. */
-static const char *server_option(int argc, char **argv)
-{
-    const char *server = NULL;
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *word = argv[i], *equal = strchr(word, '=');
-        size_t len = equal ? (size_t)(equal - word) : strlen(word);
-        if (len > 3 && len <= strlen("--server") && strncmp(word, "--server", len) == 0)
-            server = equal ? equal + 1 : i + 1 < argc ? argv[++i] : server;
-        else if (word[0] == '-' && word[1] == 's')
-            server = word[2] ? word + 2 : i + 1 < argc ? argv[++i] : server;
-    }
-    return server;
-}
-
-bool client_meets_https(int argc, char **argv)
-{
-    const char *server = server_option(argc, argv), *path;
-    char place[PATH_MAX];
-    struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 * CONFIG_BYTES_MAX};
-    const struct doc *config;
-    if (!server)
-        server = getenv("PHALANX_SERVER");
-    if (server && *server)
-        return str_starts(str_from(server), STR("https://"));
-    path = config_path(false, place);
-    if (!path || load(path, &arena, &config, NULL) < 0) /* the command says what is wrong */
-        return false;
-    const struct doc *cluster = cluster_of(config);
-    return str_starts(doc_str(doc_get(cluster, "server"), STR("")), STR("https://"));
+    return take(client, path, documents.items[0], server_given);
 }

@@ -99,6 +99,14 @@ bool files_read(const char *path, struct file_docs *docs)
     return good && count > 0;
 }
 
+bool files_read_all(const file_paths *paths, struct file_docs *docs)
+{
+    bool good = true;
+    for (size_t i = 0; i < paths->len; i++)
+        good = files_read(paths->items[i], docs) && good;
+    return good;
+}
+
 void files_done(struct file_docs *docs)
 {
     vec_done(&docs->list);

@@ -17,6 +17,9 @@ struct file_docs {
 /* Reads FILE, every *.yaml, *.yml and *.json of a directory (in the order of their names), or "-". The
  * members of a `kind: List` come one by one. False, after a message of the form FILE:LINE:COLUMN: message. */
 bool files_read(const char *path, struct file_docs *docs);
+/* Reads each path that -f named, in order, whatever is wrong with those before. */
+typedef VEC(const char *) file_paths;
+bool files_read_all(const file_paths *paths, struct file_docs *docs);
 void files_done(struct file_docs *docs);
 
 /* Checks one document as the server would: types, rules, unknown fields. False: each mistake was printed as

@@ -116,9 +116,7 @@ static int unknown(const char *name)
 static int run(const struct command *command, int argc, char **argv)
 {
     usage_begin(command->name);
-    if (!command->run || client_needs_full(argc, argv))
-        return full_run();
-    return command->run(argc, argv);
+    return command->run ? command->run(argc, argv) : full_run();
 }
 
 int main(int argc, char **argv)
