@@ -99,8 +99,8 @@ struct client_reply {
     struct doc *doc; /* NULL: not JSON */
 };
 
-/* A program without HTTPS goes on as phalanx-full here, from the start (full.h). So a command opens its client
- * before it reads standard input. */
+/* A program without HTTPS starts again as phalanx-full here (full.h), so a command opens its client before it
+ * reads standard input. */
 int client_open(struct client *client, const struct client_options *options);
 void client_close(struct client *client);
 int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply);

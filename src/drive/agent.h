@@ -84,7 +84,7 @@ void machine_driver_done(struct machine_driver *driver);
 /* The event's clocks are filled in. */
 void machine_feed(struct machine_driver *driver, struct agent_event *event);
 void machine_opened(struct machine_driver *driver, bool tether);
-/* One of the two connections broke, or could not be made. */
+/* A connection of the machine, its session or its tether, broke or could not be made. */
 void machine_closed(struct machine_driver *driver);
 void machine_message(struct machine_driver *driver, bool tether, const struct from_controller *message);
 void machine_drop(struct machine_driver *driver); /* closes both; the agent is told nothing */

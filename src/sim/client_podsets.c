@@ -204,7 +204,7 @@ static void follow(struct world *world, const struct workload *workload)
     send_job(world, name, labels, job->parallelism + world_chance(world, 100000), job->pod.chips);
 }
 
-/* Of one PodSet, in the namespace of the clients' own Jobs. */
+/* Whether a client's Job may take the Workload over: one PodSet, in the namespace of those Jobs. */
 static bool may_follow(struct world *world, const struct workload *workload)
 {
     return workload && workload_is_bare(workload) && !workload->own->deleted_ns &&
@@ -244,7 +244,7 @@ void client_set_active(struct world *world, const struct workload *workload, boo
                 STR_ARG(workload->name));
 }
 
-/* Of what has quota some changes are refused. */
+/* Changes a member of the Workload; the controller refuses some changes while it has quota. */
 static void change(struct world *world, const struct workload *workload)
 {
     struct arena arena ARENA_CLEANUP = {0};

@@ -198,8 +198,8 @@ static void choose_running(void *context, const struct workload *workload)
         choice->workload = workload;
 }
 
-/* What runs is to make room: its queue learns to preempt, and somebody comes who does. Where nothing runs,
- * something may be started. */
+/* Makes a running workload give way: its queue is allowed to preempt, and a job arrives that needs the room.
+ * If nothing runs, a job may be started. */
 static bool press(struct world *world)
 {
     struct choice choice = {.world = world};

@@ -18,7 +18,7 @@ bool controller_is_open(const struct world *world)
     return world->controller.driver && driver_is_open(world->controller.driver);
 }
 
-/* It waits for its disk. */
+/* Whether the host stands still until its disk has answered. */
 static bool waits(const struct world *world)
 {
     return world->swarm.log_waits && driver_is_appending(world->controller.driver);
@@ -52,7 +52,7 @@ static void turn_if_asked(struct world *world)
         controller_turn_soon(world);
 }
 
-/* What has come by now is handed over before the next turn: it is a moment later at least. */
+/* Arms the next turn, at least a moment from now: messages that have arrived are handed over before it. */
 static void listen(struct world *world)
 {
     const struct sim_controller *controller = &world->controller;
@@ -122,7 +122,7 @@ static void port_lost(void *context, const struct error *why)
     world_fail(context, TORTURE_SAFETY, "the driver gives up its log: %s", why->text);
 }
 
-/* What was under way is durable, or it is found out that nothing of it is. */
+/* Ends the append: all of its records are durable, or none is. */
 static void append_ends(struct world *world)
 {
     struct error error = {0};

@@ -79,7 +79,7 @@ static bool is_confirmed(const struct world *world)
     return all;
 }
 
-/* One with tasks, if there is any. */
+/* Draws a machine, with tasks if any machine has some. */
 static struct sim_machine *draw_machine(struct world *world)
 {
     uint32_t first = (uint32_t)rng_below(&world->rng, world->swarm.machines), m = 0;

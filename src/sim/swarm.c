@@ -101,7 +101,7 @@ static void draw_ladder(struct swarm *swarm, uint64_t seed)
     swarm->task_fail_ppm = 20000;
 }
 
-/* Likewise: one world of four has planned restarts of the controller. */
+/* Gives one world of four planned restarts of the controller, by draws of its own. */
 static void draw_holds(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;
@@ -110,7 +110,7 @@ static void draw_holds(struct swarm *swarm, uint64_t seed)
         swarm->weights[FAULT_HOLD] = (uint32_t)rng_range(&rng, 2, 10);
 }
 
-/* Of the driver: small limits are reached, and the log is slow or fails. Likewise drawn apart. */
+/* Draws the driver's limits, small enough to be reached, and a slow or failing log, by draws of its own. */
 static void draw_driver(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;

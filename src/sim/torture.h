@@ -48,7 +48,7 @@ bool torture_plant_find(const char *name, enum torture_plant *ret_plant);
 
 enum { TORTURE_STEPS_DEFAULT = 10000, TORTURE_WHY_MAX = 400, TORTURE_DRAW_MAX = 1600 };
 
-/* What of the recovery ladder and of the driver a run has come to; the first ones are decisions, by rung. */
+/* Parts of the recovery ladder and of the driver that a run reaches; decisions come first, by rung. */
 enum torture_reach {
     REACH_RETRY,
     REACH_RESTART_PROCESS,

@@ -276,7 +276,7 @@ struct sim_disk {
 
 /* --- the controller --------------------------------------------------------------------------- */
 
-/* What plant.c hides or keeps during a step. */
+/* Reservations that plant.c hides from the core during a step. */
 struct hidden_room {
     obj_id jobset;
     struct room *rooms;
@@ -321,7 +321,7 @@ struct kept_room {
     obj_id jobset;
     machine_id machine;
     uint64_t chips;
-    /* Of its Workload: a hold that is fulfilled, lost and renewed in one step is another one. */
+    /* Counts of the Workload's: they tell a hold from another that took its place in one step. */
     int32_t preempted, evictions;
 };
 

@@ -64,7 +64,7 @@ static void strings(void **state)
     assert_int_equal(strlen(wide.data), 700);
 }
 
-/* What comes after it is zero-filled, as from a fresh arena, whatever was there. */
+/* Memory of a cleared arena is zero-filled, whatever it held before. */
 static void cleared_arena_is_as_fresh(void **state)
 {
     struct arena arena ARENA_CLEANUP = {0};

@@ -99,7 +99,7 @@ static void hash64_is_fixed(void **state)
     assert_int_not_equal(hash64(1, "a", 1), hash64(0, "a", 1));
 }
 
-/* So are these: every bit of the text and its length count. */
+/* hash_words depends on every bit of the text and on its length. */
 static void hash_words_is_fixed(void **state)
 {
     unsigned char text[40] = {0};

@@ -37,7 +37,7 @@ static void test_append_that_ends_later(void **state)
     world_create(&w, 77, "train", 1);
     driver_turn(w.driver);
     assert_true(driver_is_appending(w.driver) && !driver_has_work(w.driver));
-    /* What comes meanwhile waits behind it; heartbeats are answered. */
+    /* Events of the meantime wait behind the append; heartbeats are answered. */
     world_create(&w, 78, "other", 1);
     world_report(&w, 1, 1, REPORT_STARTED, 99);
     world_beat(&w, 1);

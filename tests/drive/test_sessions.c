@@ -55,7 +55,7 @@ static void test_hello_takes_the_place_of_a_queued_one(void **state)
     world_done(&w);
 }
 
-/* One that is being appended stays in the log; its session is not welcomed. */
+/* A Hello that is being appended stays in the log, but its session is not welcomed. */
 static void test_hello_while_one_is_appended(void **state)
 {
     struct world w;
@@ -163,7 +163,7 @@ static void test_silence(void **state)
     world_done(&w);
 }
 
-/* What came while the host was busy is handed over before it can be missed. */
+/* Messages that came while the host was busy are handed over before they count as missed. */
 static void test_busy_host_misses_no_heartbeat(void **state)
 {
     struct world w;

@@ -15,8 +15,8 @@
 
 #include "net/http_client.h"
 
-/* What the server does with each connection, in order: it reads a request, then sends this. NULL ends the
- * list; the last connection's answers go on until the client closes. */
+/* The server's answers on one connection, in order: it reads a request, then sends an answer. NULL ends the
+ * list; the server then closes. */
 struct script {
     const char *answers[4]; /* on one connection; "" : says nothing and waits for the client to close */
 };

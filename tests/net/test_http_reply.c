@@ -8,7 +8,7 @@
 
 #include "net/http_reply.h"
 
-/* What a response came to. */
+/* The header, body and status of a response. */
 struct seen {
     struct buf fields, body;
     size_t wanted; /* body bytes after which the reader has enough; 0: all */

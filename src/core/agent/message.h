@@ -132,7 +132,7 @@ struct usage {
     struct container_usage *items;
     size_t item_count;
 };
-/* What is left of a hold of the leases when the controller answers (lease_hold.h). */
+/* The rest of a hold of the leases, at the time of the controller's answer (lease_hold.h). */
 struct lease_grant {
     uint64_t number; /* of the hold's newest change; 0: there never was one */
     int64_t left_ns; /* on top of the lease; 0: no hold is in force */

@@ -41,7 +41,7 @@ void lease_hold_boot(struct lease_hold *hold, uint64_t seq);
 /* All that was owed under that number has been counted to its end. */
 void lease_hold_over(struct lease_hold *hold, uint64_t number);
 
-/* What an agent is told at that stamp. */
+/* Returns the grant that an agent gets at that stamp. */
 struct lease_grant lease_hold_grant(const struct lease_hold *hold, int64_t stamp_ns);
 bool lease_hold_fits(const struct lease_hold *hold); /* what holds in every state */
 

@@ -331,7 +331,7 @@ static bool place_some(struct step *step, struct gang *gang, struct placement *p
     return true;
 }
 
-/* It was refused, and nothing of what decided about it is another since: it would be told the same. */
+/* Whether the gang was refused and would be refused again: nothing that decided it has changed since. */
 static bool is_refused_still(const struct step *step, const struct gang *gang)
 {
     const struct jobset *jobset = gang->jobset;

@@ -86,7 +86,7 @@ static void add_names(name_list *names, const struct task *task)
     }
 }
 
-/* Of a Pod of its own; NULL: the gang is another. */
+/* Returns the gates in the document of a Pod without a Job; NULL: the gang has another form. */
 static const struct doc *own_gates(const struct gang *gang)
 {
     bool own = gang->jobset->form == FORM_POD;

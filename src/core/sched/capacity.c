@@ -69,7 +69,7 @@ struct judgement {
     uint8_t class, refusal;
 };
 
-/* What the machine has room for as it stands. Its free chips are noted at once. */
+/* Returns the machine's present room for the shape, and notes its free chips in `kept`. */
 static struct judgement judge(struct shape_capacity *kept, const struct cluster *cluster, machine_id id)
 {
     const struct machine *machine = &cluster->machines[id];
@@ -94,7 +94,7 @@ static struct judgement judge(struct shape_capacity *kept, const struct cluster 
     return now;
 }
 
-/* Its chips may be another's than before. Only a search knows holders. */
+/* Keeps the machine's room, and the holder of its chips where the request can name one. */
 static void note_machine(struct shape_capacity *kept, const struct cluster *cluster, machine_id id,
                          const struct place_request *request, const void *context)
 {

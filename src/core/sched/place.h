@@ -58,7 +58,7 @@ struct shape {
     uint32_t failures; /* failed attempts to place it: it comes earlier in the next one */
 };
 
-/* What a shape's tasks have room for on machines of one class. */
+/* The room for tasks of one shape on machines of one class. */
 struct capacity_sums {
     uint64_t room; /* tasks in all */
     uint64_t *block_fits, *pod_fits, *block_chips, *pod_chips; /* NULL: never any */

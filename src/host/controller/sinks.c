@@ -3,8 +3,8 @@
 
 #include "host/controller/internal.h"
 
-/* What the core thinks of a new cluster file is for whoever starts the controller with it, and so is a
- * machine that is not as the file says. */
+/* Prints the core's warnings about a new cluster file, and about a machine that differs from the file, for
+ * the operator who started the controller. */
 static void tell_operator(const struct object_ref *object, bool of_file)
 {
     if (object->kind == OBJECT_EVENT && object->note->warning &&

@@ -459,7 +459,7 @@ static void test_held_until_replaced(void **state)
     harness_done(&h);
 }
 
-/* Who fails loses the finalizer when it is replaced, and stays; its user deletes it. */
+/* A failed Pod loses the finalizer when it is replaced, and stays until its user deletes it. */
 static void test_failed_and_replaced(void **state)
 {
     (void)state;
@@ -480,7 +480,7 @@ static void test_failed_and_replaced(void **state)
     harness_done(&h);
 }
 
-/* Nobody admits it any more: nobody would take the finalizer away. */
+/* A Pod that Kueue no longer manages keeps no finalizer, because nothing would take it away. */
 static void test_unmanaged_is_not_held(void **state)
 {
     (void)state;
@@ -497,7 +497,7 @@ static void test_unmanaged_is_not_held(void **state)
     harness_done(&h);
 }
 
-/* Nobody is left who could be replaced, or the Workload is deleted: all of them go. */
+/* All Pods of a group go when none is left to be replaced, and when the Workload is deleted. */
 static void test_not_held_for_nothing(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ static void begin(struct harness *h, int machines, const char *objects)
     must_apply(h, objects);
 }
 
-/* One PodSet of `tasks` tasks of `chips` chips; `spec`: further members of its spec, each with its comma. */
+/* Writes a Workload of one PodSet: `tasks` tasks of `chips` chips each; `spec` adds members, with commas. */
 static int put(struct harness *h, enum write_verb verb, const char *name, int tasks, int chips,
                const char *spec)
 {
@@ -151,7 +151,7 @@ static void test_keeps_machines(void **state)
     harness_done(&h);
 }
 
-/* Its machines are free for the workloads of all queues, also of one that shares no quota with its own. */
+/* A Workload gives its machines back to all queues, also to one that shares no quota with its own. */
 static void test_gives_machines_back(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void begin_preempting(struct harness *h)
     assert_string_equal(life(h, "high"), "holding");
 }
 
-/* Its hold is for the tasks that it asked for before, so it is tried anew with what it asks for now. */
+/* A hold is for the tasks of the old PodSets, so a changed Workload is tried anew with the new ones. */
 static void test_changed_while_it_preempts(void **state)
 {
     (void)state;
@@ -420,7 +420,7 @@ static void test_job_deleted_while_it_runs(void **state)
     harness_done(&h);
 }
 
-/* What holds quota for its checks is taken over as it is. */
+/* A job takes over a Workload that holds quota for its checks, with the quota. */
 static void test_taken_over_while_it_holds(void **state)
 {
     (void)state;

@@ -68,7 +68,7 @@ static int64_t beat(struct desk *desk, uint64_t counts_by, struct lease_grant gr
     return sent_ns;
 }
 
-/* Nobody answers until then. */
+/* No controller answers until then. */
 static void alone_until(struct desk *desk, int64_t until_ns)
 {
     while (agent_deadline(desk->agent) < until_ns) {

@@ -783,7 +783,7 @@ static void plain_request(struct rng *rng, struct scene *scene)
     scene->request.holder_name = tenant_name;
 }
 
-/* What happens to machines, said as the core says it. */
+/* Changes a machine at random, and tells the cluster of it as the core does. */
 static void change_machine(struct rng *rng, struct scene *scene, uint64_t *taken)
 {
     machine_id id = (machine_id)rng_below(rng, scene->cluster.machine_count);

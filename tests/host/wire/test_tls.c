@@ -177,7 +177,7 @@ static void test_strangers(void **state)
     expect_refused(NULL, NULL, "127.0.0.1"); /* in the clear */
 }
 
-/* One side speaks TLS and the other does not: both know by what they have seen. */
+/* If only one side speaks TLS, both sides know it by the bytes that they have seen. */
 static void test_one_side_only(void **state)
 {
     struct wire_tls *a = settings("good", "good/server"), *b = settings("good", "good/agents/m-1");
