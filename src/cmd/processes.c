@@ -19,17 +19,26 @@
 
 enum { LINE_BYTES = 16384 };
 
+/* Reads the head of /proc/PID/NAME, as much as fits, and ends it with a zero byte. Returns its bytes, or -1
+ * if the file cannot be opened: the process is gone. */
+static ssize_t read_proc(const char *pid, const char *name, char *ret_text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%s/%s", pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t got = read(fd, ret_text, size - 1);
+    close(fd);
+    got = got > 0 ? got : 0;
+    ret_text[got] = 0;
+    return got;
+}
+
 /* The words of a command line, each ended by a zero byte; returns how many bytes they are. */
 static size_t command_line(const char *pid, char ret_line[LINE_BYTES])
 {
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t got = read(fd, ret_line, LINE_BYTES - 1);
-    close(fd);
-    ret_line[got > 0 ? got : 0] = 0;
+    ssize_t got = read_proc(pid, "cmdline", ret_line, LINE_BYTES);
     return got > 0 ? (size_t)got : 0;
 }
 
@@ -47,14 +56,9 @@ static bool names_it(const char *pid, const char *state)
 /* Is the process dead, or killed and about to die? On a busy computer dying can take long. */
 static bool is_dying(const char *pid)
 {
-    char path[64], text[8192];
-    snprintf(path, sizeof(path), "/proc/%s/status", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    char text[8192];
+    if (read_proc(pid, "status", text, sizeof(text)) < 0)
         return true;
-    ssize_t got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = 0;
     static const char *const pending[] = {"\nSigPnd:", "\nShdPnd:"}; /* of the thread, of the process */
     for (int i = 0; i < 2; i++) {
         const char *at = strstr(text, pending[i]);
@@ -166,14 +170,10 @@ bool processes_exist(const char *state)
 
 bool process_facts(pid_t pid, struct process_facts *ret)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    char number[16], text[1024];
+    snprintf(number, sizeof(number), "%d", (int)pid);
+    if (read_proc(number, "stat", text, sizeof(text)) < 0)
         return false;
-    ssize_t got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    text[got > 0 ? got : 0] = 0;
     const char *open_at = strchr(text, '('), *close_at = strrchr(text, ')'); /* a name may have both in it */
     long parent;
     unsigned long long started;
