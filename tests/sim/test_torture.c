@@ -62,7 +62,7 @@ static void test_seeds_that_found_something(void **state)
         9685,     11887,     13159,     14705,    19387,    77,       89,       175,   283,      482,
         496,      3059,      5597,      7469,     7675,     7711,     8262,     2310,  40000676, 47000121,
         47004228, 5040,      53000251,  53000337, 53000843, 60001848, 61002258, 20536, 20833,    32113,
-        20428,    110000095, 110000347, 42093};
+        20428,    110000095, 110000347, 42093, 120004304};
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++) {
         struct campaign_outcome outcome;
         struct campaign_options options = {.first_seed = seeds[i], .count = 1, .jobs = 1, .steps = 10000};

@@ -553,6 +553,16 @@ static bool falls(struct step *step, struct jobset *jobset)
     return true;
 }
 
+/* Members of a dying checkpoint have been told ranks of this attempt that differ from their indexes, so tasks
+ * that are made anew begin as the next attempt. */
+static void call_off(struct jobset *jobset)
+{
+    bool told = jobset->dump == DUMP_UNDER_WAY;
+    inplace_cancel(jobset);
+    if (told)
+        inplace_retire(jobset);
+}
+
 void inplace_go_on(struct step *step, struct jobset *jobset)
 {
     if (!jobset->parking) {
@@ -565,7 +575,7 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
     }
     jobset->backing_off = jobset->backing_off && step->now_ns < jobset->parking_since_ns;
     if (jobset_finished(jobset) || jobset_rests(jobset))
-        inplace_cancel(jobset);
+        call_off(jobset);
     else if (jobset->dump == DUMP_UNDER_WAY)
         dump_go_on(step, jobset);
     else if (jobset->keeping && inplace_has_succeeded(jobset))

@@ -361,6 +361,27 @@ static void it_is_called_off(void **state)
     harness_done(&h);
 }
 
+/* Suspended and resumed: a survivor that ends within its grace may hear late that it is rank 0 of the
+ * attempt, so the tasks that are made anew are of another one. Torture seed 120004304. */
+static void it_is_called_off_and_resumed(void **state)
+{
+    struct harness h;
+    struct told_rejoins seen;
+    struct jobset *jobset = begin(&h, &seen, 4, TRAIN(DUMP, 3, MAX(9)));
+    lose(&h, "a-w-0-0");
+    assert_true(jobset->dump == DUMP_UNDER_WAY && jobset->attempt == 1 && seen.count == 2);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TRAIN(DUMP, 3, "suspend: true, " MAX(9))), 200);
+    assert_true(jobset->dump == DUMP_NONE && jobset->conditions[CONDITION_SUSPENDED].status);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TRAIN(DUMP, 3, "suspend: false, " MAX(9))), 200);
+    core_check_invariants(h.core);
+    all_join(&h, jobset);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(jobset->jobs[0]->indexes[i].task->attempt, 2);
+    assert_int_equal(jobset->restarts, 0);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 /* Its Job is deleted, and made anew: survivors may hear late which ranks they were to be. */
 static void its_job_is_deleted(void **state)
 {
@@ -391,6 +412,7 @@ int main(void)
         cmocka_unit_test(behind_a_rung_over_its_time),
         cmocka_unit_test(where_it_cannot_be),
         cmocka_unit_test(it_is_called_off),
+        cmocka_unit_test(it_is_called_off_and_resumed),
         cmocka_unit_test(its_job_is_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
