@@ -40,7 +40,8 @@ struct bench {
     int fifo_fd;
     const char *self;
     uv_loop_t loop;
-    struct launcher *launcher;
+    struct launcher *launcher, *on_glibc; /* NULL: there is no such shim */
+    struct launcher *current;
     uint64_t uid;
     int exited;
 };
@@ -61,7 +62,7 @@ static void on_event(void *context, const struct launch_event *event)
         exit(1);
     }
     b->exited++;
-    launch_forget(b->launcher, event->uid, NULL);
+    launch_forget(b->current, event->uid, NULL);
 }
 
 /* The last of `count` first instructions. */
@@ -95,8 +96,9 @@ static double plain(struct bench *b, int count)
     return (double)(last - start) / 1e3;
 }
 
-static double ours(struct bench *b, int count, bool hosts)
+static double ours(struct bench *b, struct launcher *launcher, int count, bool hosts)
 {
+    b->current = launcher;
     const char *const argv[] = {b->self, NULL}, *const env[] = {b->variable, NULL};
     struct launch_spec spec = {.name = "bench-0", .argv = argv, .env = env};
     if (hosts) {
@@ -108,7 +110,7 @@ static double ours(struct bench *b, int count, bool hosts)
     int64_t start = now_ns();
     for (int i = 0; i < count; i++) {
         spec.uid = ++b->uid;
-        if (launch_spawn(b->launcher, &spec, &error) < 0) {
+        if (launch_spawn(launcher, &spec, &error) < 0) {
             fprintf(stderr, "bench_spawn: %s\n", error.text);
             exit(1);
         }
@@ -121,11 +123,12 @@ static double ours(struct bench *b, int count, bool hosts)
 
 static void measure(struct bench *b, int count, int rounds)
 {
-    static double limit[ROUNDS], bare[ROUNDS], full[ROUNDS];
+    static double limit[ROUNDS], bare[ROUNDS], full[ROUNDS], glibc[ROUNDS];
     for (int i = 0; i < rounds; i++) {
         limit[i] = plain(b, count);
-        bare[i] = ours(b, count, false);
-        full[i] = ours(b, count, true);
+        bare[i] = ours(b, b->launcher, count, false);
+        full[i] = ours(b, b->launcher, count, true);
+        glibc[i] = b->on_glibc ? ours(b, b->on_glibc, count, false) : 0;
     }
     double floor = median(limit, (size_t)rounds);
     const struct {
@@ -133,8 +136,10 @@ static void measure(struct bench *b, int count, int rounds)
         double value;
     } cases[] = {{"fork+exec", floor},
                  {"launch_spawn", median(bare, (size_t)rounds)},
-                 {"launch_spawn, hosts and rank table", median(full, (size_t)rounds)}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+                 {"launch_spawn, hosts and rank table", median(full, (size_t)rounds)},
+                 {"launch_spawn, shim on static glibc", median(glibc, (size_t)rounds)}};
+    size_t shown = sizeof cases / sizeof cases[0] - !b->on_glibc;
+    for (size_t i = 0; i < shown; i++)
         printf(
             "{\"bench\":\"spawn\",\"case\":\"%s, %d at once\",\"value\":%.0f,\"unit\":\"us\",\"limit\":%.0f,"
             "\"ratio_limit\":%.2f}\n",
@@ -144,6 +149,21 @@ static void measure(struct bench *b, int count, int rounds)
 static void closed(void *context)
 {
     (void)context;
+}
+
+static struct launcher *new_launcher(struct bench *b, const char *name, const char *shim)
+{
+    char directory[300];
+    snprintf(directory, sizeof directory, "%s/%s", b->directory, name);
+    struct launcher_options options = {
+        .directory = directory, .shim = shim, .on_event = on_event, .context = b, .kept_attempts = -1};
+    struct launcher *launcher;
+    struct error error;
+    if (launcher_new(&b->loop, &options, &launcher, &error) < 0) {
+        fprintf(stderr, "bench_spawn: %s\n", error.text);
+        exit(1);
+    }
+    return launcher;
 }
 
 int main(void)
@@ -162,18 +182,18 @@ int main(void)
     snprintf(b->variable, sizeof b->variable, FIFO_VARIABLE "=%.300s", b->fifo);
     if (mkfifo(b->fifo, 0600) < 0 || (b->fifo_fd = open(b->fifo, O_RDWR | O_NONBLOCK | O_CLOEXEC)) < 0)
         fail(b->fifo);
-    struct launcher_options options = {
-        .directory = b->directory, .on_event = on_event, .context = b, .kept_attempts = -1};
-    struct error error;
     uv_loop_init(&b->loop);
-    if (launcher_new(&b->loop, &options, &b->launcher, &error) < 0) {
-        fprintf(stderr, "bench_spawn: %s\n", error.text);
-        return 1;
-    }
+    b->launcher = new_launcher(b, "launcher", NULL);
+    char glibc[600];
+    snprintf(glibc, sizeof glibc, "%.*sphalanx-shim-glibc", (int)(strrchr(self, '/') + 1 - self), self);
+    if (access(glibc, X_OK) == 0)
+        b->on_glibc = new_launcher(b, "on-glibc", glibc);
     measure(b, 1, ROUNDS);
     measure(b, 8, 50);
     measure(b, GANG, GANG_ROUNDS);
     launch_shutdown(b->launcher, closed, NULL);
+    if (b->on_glibc)
+        launch_shutdown(b->on_glibc, closed, NULL);
     uv_run(&b->loop, UV_RUN_DEFAULT);
     fflush(stdout);
     execl("/bin/rm", "rm", "-rf", b->directory, (char *)NULL);
