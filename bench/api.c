@@ -239,7 +239,8 @@ static int64_t read_answer(int fd, struct buf *kept)
 static void measure(uint16_t port, const char *path, const char *accept, double *ret_rate, double *ret_bytes)
 {
     char text[512];
-    int len = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: x\r\nAccept: %s\r\n\r\n", path, accept);
+    int len =
+        snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n\r\n", path, accept);
     int fd = connect_to(port);
     if (fd < 0)
         die("connect");
@@ -261,7 +262,7 @@ static void measure(uint16_t port, const char *path, const char *accept, double 
 static void get_body(uint16_t port, const char *path, struct buf *out)
 {
     char text[512];
-    int len = snprintf(text, sizeof text, "GET %s HTTP/1.0\r\nHost: x\r\n\r\n", path);
+    int len = snprintf(text, sizeof text, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", path);
     int fd = connect_to(port);
     if (fd < 0)
         die("connect");
@@ -316,10 +317,11 @@ static const char *write_text(char *text, size_t size, int number, int value)
                  "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c-%d\"},\"data\":{"
                  "\"a\":\"%d\"}}",
                  number, value);
-    (void)snprintf(text, size,
-                   "%s /api/v1/namespaces/default/configmaps%s%.0d HTTP/1.1\r\nHost: x\r\nContent-Type: "
-                   "application/json\r\nContent-Length: %d\r\n\r\n%s",
-                   value ? "PUT" : "POST", value ? "/c-" : "", value ? number : 0, len, body);
+    (void)snprintf(
+        text, size,
+        "%s /api/v1/namespaces/default/configmaps%s%.0d HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+        "application/json\r\nContent-Length: %d\r\n\r\n%s",
+        value ? "PUT" : "POST", value ? "/c-" : "", value ? number : 0, len, body);
     return text;
 }
 
@@ -369,7 +371,7 @@ static void read_away(int fd, int64_t wait_ms)
 static void measure_watches(uint16_t port, pid_t controller, int count)
 {
     static const char text[] = "GET /api/v1/namespaces/default/configmaps?watch=true&resourceVersion=%s "
-                               "HTTP/1.1\r\nHost: x\r\n\r\n";
+                               "HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char title[96], request[256], version[32] = "";
     struct buf list BUF_CLEANUP = {0};
     get_body(port, "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name=none", &list);
@@ -421,7 +423,7 @@ static void measure_slow(uint16_t port, pid_t controller)
     int sockets[SLOW];
     char text[1024];
     static const char watch[] =
-        "GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: x\r\n\r\n";
+        "GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n";
     int small = 4096;
     int64_t before_kib = memory_kib(controller, "VmRSS");
     for (int i = 0; i < SLOW; i++) {
@@ -515,7 +517,7 @@ static void measure_dribble(uint16_t port, pid_t controller)
 {
     static int sockets[ATTACKERS];
     static int64_t quiet_ns[PROBES], times_ns[PROBES];
-    static const char start[] = "GET /api/v1/pods HTTP/1.1\r\nHost: x\r\nX-A: ";
+    static const char start[] = "GET /api/v1/pods HTTP/1.1\r\nHost: localhost\r\nX-A: ";
     int fd = connect_to(port);
     for (int i = 0; i < PROBES; i++)
         quiet_ns[i] = probe(fd, 30000000 + i);
@@ -544,7 +546,8 @@ static void measure_dribble(uint16_t port, pid_t controller)
  * twenty-fifth. */
 static void measure_reconnect(uint16_t port, int count)
 {
-    static const char text[] = "GET /api/v1/nodes?watch=true&resourceVersion=%s HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char text[] =
+        "GET /api/v1/nodes?watch=true&resourceVersion=%s HTTP/1.1\r\nHost: localhost\r\n\r\n";
     enum { EACH = 25 };
     char title[96], request[256], version[32] = "";
     struct buf list BUF_CLEANUP = {0};
@@ -608,7 +611,7 @@ static void measure_crowd(uint16_t port, pid_t controller, int files)
 /* A body of 100 MiB, sent as fast as it is taken. */
 static void measure_body(uint16_t port, pid_t controller)
 {
-    static const char head[] = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\n"
+    static const char head[] = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: localhost\r\n"
                                "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n";
     char text[256];
     static int64_t times_ns[PROBES];
@@ -637,7 +640,7 @@ static void measure_body(uint16_t port, pid_t controller)
 /* A million watches' worth of reconnects: each connection asks for a watch and goes away. */
 static void measure_churn(uint16_t port, pid_t controller)
 {
-    static const char watch[] = "GET /api/v1/nodes?watch=true HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char watch[] = "GET /api/v1/nodes?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n";
     enum { ABREAST = 256, EACH = 2500 };
     static int sockets[ABREAST];
     static int64_t times_ns[RECONNECTS / EACH + 1];

@@ -63,7 +63,7 @@ class Submitter:
         self.number += 1
         name = f"job-{self.number}"
         body = json.dumps(jobset(name, [TRUE], chips=1, spec={"ttlSecondsAfterFinished": 1})).encode()
-        head = (f"POST {JOBSETS} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+        head = (f"POST {JOBSETS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n")
         connection.sendall(head.encode() + body)
         return name.encode()
@@ -72,7 +72,7 @@ class Submitter:
         """Jobs a second, and milliseconds of each."""
         selector = selectors.DefaultSelector()
         watch = self.connect()
-        watch.sendall(f"GET {JOBSETS}?watch=true&resourceVersion=0 HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
+        watch.sendall(f"GET {JOBSETS}?watch=true&resourceVersion=0 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         selector.register(watch, selectors.EVENT_READ, None)
         connections = [self.connect() for _ in range(window)]
         flying, times, stream = {}, [], Chunks()

@@ -22,6 +22,8 @@ static const char usage[] =
     "  --data DIR             where the log and the checkpoints are kept (made when absent)\n"
     "  --cluster FILE         the cluster file; may be left out once the log has one\n"
     "  --api ADDRESS:PORT     where the API listens (default 127.0.0.1:7070)\n"
+    "  --api-host NAME        a name by which clients ask for the API over plain HTTP, beside loopback\n"
+    "                         names and its addresses; may be repeated\n"
     "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071)\n"
     "  --keep-log DURATION    how long records stay behind a snapshot (default 7d)\n"
     "  --snapshot-every N     records between snapshots (default 20000)\n"
@@ -53,8 +55,11 @@ static const char usage[] =
 
 #define FAULTS_DEFAULT "/etc/phalanx/faults.yaml"
 
+enum { API_NAMES_MAX = 32 };
+
 struct command {
     struct controller_options options;
+    const char *api_names[API_NAMES_MAX];
     const char *cluster_path;
     char api_address[64], agent_address[64];
     int ready_fd;
@@ -137,6 +142,12 @@ static bool parse_option(struct command *command, int option, const char *value)
         command->options.agent_address = command->agent_address;
         return split_address(value, command->agent_address, sizeof(command->agent_address),
                              &command->options.agent_port);
+    case 'n':
+        if (command->options.api_name_count == API_NAMES_MAX || !*value || strpbrk(value, "/@ "))
+            return false;
+        command->api_names[command->options.api_name_count++] = value;
+        command->options.api_names = command->api_names;
+        return true;
     case 'k':
         return duration_parse(str_from(value), &command->options.keep_log_ns);
     case 's':
@@ -167,6 +178,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"data", required_argument, NULL, 'd'},
         {"cluster", required_argument, NULL, 'c'},
         {"api", required_argument, NULL, 'a'},
+        {"api-host", required_argument, NULL, 'n'},
         {"agents", required_argument, NULL, 'g'},
         {"keep-log", required_argument, NULL, 'k'},
         {"snapshot-every", required_argument, NULL, 's'},

@@ -34,6 +34,8 @@ static const char usage[] =
     "  --state-dir DIR        where machines keep their state, --data's machines becoming a link to it:\n"
     "                         with a file system in memory tasks start sooner (default: no link)\n"
     "  --api ADDRESS:PORT     where the API listens (default 127.0.0.1:7070; port 0: any)\n"
+    "  --api-host NAME        a name by which clients ask for the API over plain HTTP, beside loopback\n"
+    "                         names and its address\n"
     "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071; port 0: any)\n"
     "  --secure               HTTPS and authentication: DIR/access gets a certificate authority, a\n"
     "                         client certificate for you and one for each agent; roles from\n"
@@ -77,6 +79,7 @@ struct up {
     const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
     const char *checkpoint_store;                        /* NULL: none */
     const char *hooks;                                   /* NULL: the agents' default */
+    const char *api_host;                                /* NULL: loopback names and addresses alone */
     char default_cluster[PATH_BYTES + 64];               /* the file of the cluster that is built in */
     char data[PATH_BYTES], self[PATH_BYTES];
     char memory[64]; /* the agents' --memory-dir: goes with the cluster */
@@ -433,13 +436,20 @@ static void start_controller(struct child *child)
     snprintf(roles, sizeof(roles), "%s/roles.yaml", up->access);
     snprintf(audit, sizeof(audit), "%s/audit.log", up->data);
     /* clang-format off */
-    char *argv[] = {"phalanx", "controller", "--data", up->data, "--cluster", (char *)up->cluster_path,
-                    "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3",
-                    "--follow", up->self_pid,
-                    up->secure ? "--tls-cert" : NULL, cert, "--tls-key", key, "--client-ca", ca,
-                    "--tokens", tokens, "--audit-log", audit, "--roles", roles, NULL};
+    const char *words[] = {"phalanx", "controller", "--data", up->data, "--cluster", up->cluster_path,
+                           "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3",
+                           "--follow", up->self_pid};
+    const char *named[] = {"--api-host", up->api_host};
+    const char *secured[] = {"--tls-cert", cert, "--tls-key", key, "--client-ca", ca, "--tokens", tokens,
+                             "--audit-log", audit, "--roles", roles};
     /* clang-format on */
-    bool spawned = spawn(child, argv, pipes[1]);
+    struct words argv = {0};
+    ADD_WORDS(&argv, words);
+    if (up->api_host)
+        ADD_WORDS(&argv, named);
+    if (up->secure)
+        ADD_WORDS(&argv, secured);
+    bool spawned = spawn(child, argv.items, pipes[1]);
     close(pipes[1]);
     if (!spawned) {
         close(pipes[0]);
@@ -592,6 +602,7 @@ static const struct option options[] = {
     {"data", required_argument, NULL, 'd'},
     {"api", required_argument, NULL, 'a'},
     {"agents", required_argument, NULL, 'g'},
+    {"api-host", required_argument, NULL, 'H'},
     {"revive", required_argument, NULL, 'r'},
     {"quiet", no_argument, NULL, 'q'},
     {"secure", no_argument, NULL, 's'},
@@ -648,6 +659,9 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
             break;
         case 'K':
             up->checkpoint_store = optarg;
+            break;
+        case 'H':
+            up->api_host = optarg;
             break;
         case 'm':
             up->state_dir = optarg;

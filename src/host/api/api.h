@@ -96,15 +96,19 @@ struct api_hooks {
 };
 
 struct api_options {
-    const char *address;      /* IPv4 or IPv6 to listen on; NULL: 127.0.0.1 */
-    uint16_t port;            /* 0: any free one, see api_port() */
+    const char *address; /* IPv4 or IPv6 to listen on; NULL: 127.0.0.1 */
+    uint16_t port;       /* 0: any free one, see api_port() */
     /* 0: half of what RLIMIT_NOFILE allows; never more than API_CONNECTIONS_MAX and that limit */
     uint32_t connections_max;
-    struct api_hooks hooks;   /* all of them are needed */
+    struct api_hooks hooks; /* all of them are needed */
     /* Decides what each user may do (host/access/access.h); must outlive the server. NULL: every user may do
      * everything. */
     struct access *access;
     const char *tls_cert, *tls_key; /* PEM files: HTTPS only; NULL: HTTP */
+    /* Names by which clients ask for the server over plain HTTP, beside loopback names and the address that
+     * they reach (origin.h); must outlive the server. */
+    const char *const *names;
+    size_t name_count;
 };
 
 /* Binds and listens; requests are served once the loop runs. ERROR_IO: the address or port cannot be had. */

@@ -17,6 +17,7 @@
 #include "host/api/hold.h"
 #include "host/api/linger.h"
 #include "host/api/listen.h"
+#include "host/api/origin.h"
 #include "host/api/podexec.h"
 #include "host/api/request.h"
 #include "host/api/slow.h"
@@ -59,8 +60,10 @@ struct server {
     struct list_node transports;
     struct slow slow;
     struct lingering linger;
-    struct api_tls *tls; /* NULL: plain HTTP */
-    int64_t looked_ns;   /* uv_hrtime() when files were looked at */
+    struct api_tls *tls;      /* NULL: plain HTTP */
+    const char *const *names; /* api_options.names */
+    size_t name_count;
+    int64_t looked_ns; /* uv_hrtime() when files were looked at */
     bool running, run_again;
     int open_handles;
     void (*closed)(void *context);
@@ -274,8 +277,8 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     struct transport *transport = *request_context;
     struct peer *peer = peer_of(connection);
     if (peer)
-        peer->whole = code == MHD_REQUEST_TERMINATED_COMPLETED_OK && transport &&
-                      !transport->request.body_too_large;
+        peer->whole =
+            code == MHD_REQUEST_TERMINATED_COMPLETED_OK && transport && !transport->request.body_too_large;
     if (!transport)
         return;
     enter_stage(server, connection, SLOW_QUIET);
@@ -390,6 +393,53 @@ static void see_identity(struct transport *transport)
     headers->by_cert = request_certificate(request, &headers->bad_cert);
 }
 
+static enum MHD_Result see_origin(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    struct origin_headers *headers = context;
+    struct str text = value ? str_from(value) : STR("");
+    (void)kind;
+    bool host = strcasecmp(key, "Host") == 0, origin = strcasecmp(key, "Origin") == 0;
+    headers->repeated |= (host && headers->host.data) || (origin && headers->origin.data);
+    if (host)
+        headers->host = text;
+    else if (origin)
+        headers->origin = text;
+    else if (strcasecmp(key, "Sec-Fetch-Site") == 0)
+        headers->fetch_site = text;
+    else if (strcasecmp(key, "Content-Type") == 0)
+        headers->content_type = text;
+    else if (strcasecmp(key, "Content-Length") == 0)
+        headers->body |= !str_is(text, "0");
+    else if (strcasecmp(key, "Transfer-Encoding") == 0)
+        headers->body = true;
+    return MHD_YES;
+}
+
+/* False: the request was answered, because a web page of another site may have had a browser send it. */
+static bool check_origin(struct transport *transport)
+{
+    struct api_request *request = &transport->request;
+    const struct server *server = request->api->server;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(transport->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct sockaddr_storage here;
+    socklen_t len = sizeof here;
+    struct origin_headers headers = {0};
+    struct error error;
+    struct origin_server end = {.tls = server->tls, .names = server->names, .name_count = server->name_count};
+    if (info && getsockname(info->connect_fd, (struct sockaddr *)&here, &len) == 0)
+        end.address = (const struct sockaddr *)&here;
+    MHD_get_connection_values(transport->connection, MHD_HEADER_KIND, see_origin, &headers);
+    int code = origin_check(&headers, &end, &error);
+    if (code)
+        answer_status(request, code,
+                      code == 415   ? "UnsupportedMediaType"
+                      : code == 403 ? "Forbidden"
+                                    : "BadRequest",
+                      "%s", error.text);
+    return code == 0;
+}
+
 static enum method method_of(const char *name)
 {
     static const char *const names[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
@@ -416,6 +466,10 @@ static enum MHD_Result see_headers(struct transport *transport, const char *meth
                                                 .version = header(transport, "Sec-WebSocket-Version"),
                                                 .protocols = header(transport, "Sec-WebSocket-Protocol")};
     see_identity(transport);
+    if (!check_origin(transport)) {
+        transport->handled = true;
+        return send_answer(transport);
+    }
     struct str text = header(transport, "Content-Length");
     bool large = text.len && (!str_to_i64(text, 0, INT64_MAX, &length) || length > OBJECT_BYTES_MAX);
     if (large || (!request->bad_url && !guard_identify(request))) {
@@ -698,6 +752,8 @@ int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret
     list_init(&server->transports);
     slow_init(&server->slow);
     server->port = port;
+    server->names = options->names;
+    server->name_count = options->name_count;
     server->hangup_fd = epoll_create1(EPOLL_CLOEXEC);
     int rc = server->hangup_fd < 0 ? error_set_errno(error, errno, "epoll_create1")
                                    : start_daemons(server, options, listen_fd, error);

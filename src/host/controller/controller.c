@@ -263,6 +263,8 @@ static int listen_all(struct controller *controller, struct error *error)
     };
     options.connections_max = connections_left(core_cluster(controller->core)->machine_count);
     options.access = controller->access;
+    options.names = controller->options.api_names;
+    options.name_count = controller->options.api_name_count;
     options.tls_cert = controller->options.tls_cert;
     options.tls_key = controller->options.tls_key;
     rc = api_new(controller->loop, &options, &controller->api, error);

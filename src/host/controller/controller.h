@@ -31,15 +31,17 @@
 struct controller;
 
 struct controller_options {
-    const char *data_dir;     /* made when absent; holds log.db and, by default, checkpoints/ */
-    struct str cluster_json;  /* the cluster document; empty: the one in the log */
+    const char *data_dir;    /* made when absent; holds log.db and, by default, checkpoints/ */
+    struct str cluster_json; /* the cluster document; empty: the one in the log */
     const char *api_address;
-    uint16_t api_port;        /* 0: any */
+    uint16_t api_port;            /* 0: any */
+    const char *const *api_names; /* further names of the API; see api_options */
+    size_t api_name_count;
     const char *agent_address;
-    uint16_t agent_port;      /* 0: any */
-    int64_t keep_log_ns;      /* records younger than this stay behind the snapshots; 0: 7 days */
-    uint64_t log_bytes_max;   /* above, the age limit is given up; 0: 4 GiB */
-    uint32_t snapshot_every;  /* records between snapshots; 0: 20,000 */
+    uint16_t agent_port;     /* 0: any */
+    int64_t keep_log_ns;     /* records younger than this stay behind the snapshots; 0: 7 days */
+    uint64_t log_bytes_max;  /* above, the age limit is given up; 0: 4 GiB */
+    uint32_t snapshot_every; /* records between snapshots; 0: 20,000 */
     /* The API's HTTPS and the agents' TLS: PEM files; NULL: neither. */
     const char *tls_cert, *tls_key;
     const char *encryption_keys;  /* file of keys that the log is encrypted with (store.h); NULL: none */

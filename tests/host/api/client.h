@@ -35,21 +35,16 @@ struct client {
     char *head;
 };
 
-static inline void client_send(struct client *client, struct fake_host *host, const char *method,
-                               const char *url, const char *headers, const char *body)
+/* Connects, and sends the bytes of a request as they stand. */
+static inline void client_send_text(struct client *client, struct fake_host *host, struct str text)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons(api_port(host->api)),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct buf text BUF_CLEANUP = {0};
     *client = (struct client){.host = host, .length = -1};
     client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(client->fd >= 0);
     assert_int_equal(connect(client->fd, (struct sockaddr *)&address, sizeof address), 0);
-    buf_printf(&text, "%s %s HTTP/1.1\r\nHost: x\r\n%s", method, url, headers);
-    if (body)
-        buf_printf(&text, "Content-Length: %zu\r\n", strlen(body));
-    buf_printf(&text, "\r\n%s", body ? body : "");
     for (size_t at = 0; at < text.len;) {
         ssize_t len = send(client->fd, text.data + at, text.len - at, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (len > 0)
@@ -58,6 +53,19 @@ static inline void client_send(struct client *client, struct fake_host *host, co
             break;
         uv_run(&host->loop, UV_RUN_NOWAIT);
     }
+}
+
+static inline void client_send(struct client *client, struct fake_host *host, const char *method,
+                               const char *url, const char *headers, const char *body)
+{
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "%s %s HTTP/1.1\r\nHost: localhost\r\n%s", method, url, headers);
+    if (body)
+        buf_printf(&text, "%sContent-Length: %zu\r\n",
+                   strcasestr(headers, "content-type:") ? "" : "Content-Type: application/json\r\n",
+                   strlen(body));
+    buf_printf(&text, "\r\n%s", body ? body : "");
+    client_send_text(client, host, buf_str(&text));
 }
 
 /* Decodes what has come so far; true when the answer is whole. */

@@ -228,7 +228,8 @@ static int post_begin(uint16_t port, const char *name)
     struct buf body = {0};
     jobset_text(&body, name, 1);
     dprintf(fd,
-            "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+            "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+            "%zu\r\n\r\n%s",
             JOBSETS, body.len, body.data);
     buf_done(&body);
     return fd;

@@ -37,7 +37,7 @@ static struct http *ask(struct run *run, const char *query)
     struct http *client = http_begin(&run->w, "GET", path, "");
     buf_clear(&client->request);
     buf_printf(&client->request,
-               "GET %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+               "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
                "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
                path);

@@ -349,7 +349,7 @@ static inline struct http *http_begin(struct world *w, const char *method, const
 {
     struct http *http = mem_alloc(sizeof(*http));
     buf_printf(&http->request,
-               "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+               "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
                "Content-Length: %zu\r\n\r\n%s",
                method, path, strlen(body), body);
     struct sockaddr_in address;
