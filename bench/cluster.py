@@ -211,7 +211,7 @@ class LocalCluster:
         self.scratch = scratch
         self.log = open(scratch.join(f"{name}.log"), "w")
         self.process = subprocess.Popen(
-            [PHALANX, "up", "--cluster", cluster_file, "--data", self.folder, "--api", "127.0.0.1:0",
+            [PHALANX, "up", "--insecure", "--cluster", cluster_file, "--data", self.folder, "--api", "127.0.0.1:0",
              "--agents", "127.0.0.1:0", *options], stdout=self.log, stderr=self.log, start_new_session=True)
         ready = os.path.join(self.folder, "ready")
         wait_for("the cluster is not up", lambda: os.path.exists(ready) and os.path.getsize(ready), 30)

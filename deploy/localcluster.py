@@ -3,6 +3,7 @@ import datetime
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,8 +49,9 @@ class Watch:
     def __init__(self, cluster, collection, name):
         version = wait_for(f"{collection} can be listed",
                            lambda: cluster.get(collection).get("metadata", {}).get("resourceVersion"))
-        self.answer = urllib.request.urlopen(f"{cluster.url}{collection}?watch=1&resourceVersion={version}"
-                                             f"&fieldSelector=metadata.name%3D{name}", timeout=PATIENCE_S)
+        request = urllib.request.Request(f"{cluster.url}{collection}?watch=1&resourceVersion={version}"
+                                         f"&fieldSelector=metadata.name%3D{name}", headers=cluster.headers)
+        self.answer = urllib.request.urlopen(request, timeout=PATIENCE_S)
 
     def __enter__(self):
         return self
@@ -73,13 +75,18 @@ class Watch:
 
 
 class Cluster:
-    def __init__(self, folder, cluster_file, *options):
+    """Any program may read it without credentials, unless `access` is another option of `phalanx up`, or empty."""
+
+    def __init__(self, folder, cluster_file, *options, access=("--insecure",)):
         self.folder = os.path.realpath(folder)
         os.makedirs(self.folder, exist_ok=True)
         env = dict(os.environ, PATH=BUILD + ":" + os.environ["PATH"])
         self.process = subprocess.Popen([PHALANX, "up", "--cluster", cluster_file, "--data", self.folder, "--api",
-                                         "127.0.0.1:0", "--agents", "127.0.0.1:0", *options], env=env)
+                                         "127.0.0.1:0", "--agents", "127.0.0.1:0", *access, *options], env=env)
         self.url = wait_for("the cluster is up", self.announced)
+        self.headers = {}
+        if self.url.startswith("https:"):
+            self.use_token()
         os.environ["PHALANX_SERVER"] = self.url
 
     def announced(self):
@@ -93,10 +100,17 @@ class Cluster:
             return None
         return text.strip() if text.endswith("\n") else None
 
+    def use_token(self):
+        """From here on requests go over plain HTTP on loopback, with the token of this run."""
+        with open(os.path.join(self.folder, "access/local.kubeconfig")) as file:
+            fields = dict(re.findall(r"(server|token): (\S+)", file.read()))
+        self.url, self.headers = fields["server"], {"Authorization": f"Bearer {fields['token']}"}
+
     def request(self, method, path, body=None, kind="application/json"):
         """(status, decoded JSON); status 0 when nobody answers."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": kind}, method=method)
+        headers = {"Content-Type": kind, **self.headers}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             try:
                 with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:

@@ -10,7 +10,6 @@
 #include "cmd/https.h"
 #include "cmd/usage.h"
 
-#define DEFAULT_SERVER "http://127.0.0.1:7070"
 enum { CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30 };
 
 /* `phalanx` has no HTTPS: full.h. */
@@ -119,11 +118,12 @@ int client_open(struct client *client, const struct client_options *options)
 {
     const char *server = options->server ? options->server : getenv("PHALANX_SERVER");
     *client = (struct client){.ca_fd = -1, .cert_fd = -1, .key_fd = -1};
-    if (!client_read_config(client, server && *server))
+    if (server && !*server)
+        server = NULL;
+    if (!client_read_config(client, server))
         exit(EXIT_FAILED); /* nothing was begun yet, in any command */
-    if ((!server || !*server) && client->server.len == 0)
-        server = DEFAULT_SERVER;
-    if (server && *server) {
+    if (client->server.len == 0) {
+        server = server ? server : CLIENT_SERVER_DEFAULT;
         if (!strstr(server, "://"))
             buf_add_str(&client->server, STR("http://"));
         buf_add_str(&client->server, str_from(server));
@@ -269,6 +269,9 @@ int client_refused(const struct client_reply *reply, const char *doing)
             fprintf(stderr, "  " STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(field), STR_ARG(why));
         }
     }
+    if (reply->code == 401)
+        fprintf(stderr, "  set PHALANX_CONFIG to a kubeconfig file with credentials (`phalanx up` writes "
+                        "DIR/kubeconfig)\n");
     return reply->code == 404 ? EXIT_NOT_FOUND : EXIT_FAILED;
 }
 

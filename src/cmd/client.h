@@ -38,7 +38,7 @@ struct client_options {
     "  -n, --namespace NAME   the namespace (default: default)\n"                                            \
     "  -s, --server URL       the controller (default: $PHALANX_SERVER, else that of the kubeconfig file\n"  \
     "                         $PHALANX_CONFIG or $KUBECONFIG, whose credentials are used, else\n"            \
-    "                         http://127.0.0.1:7070)\n"                                                      \
+    "                         127.0.0.1:7070, with those of the `phalanx up` of this user)\n"                \
     "  -h, --help             this text\n"
 #define CLIENT_EXIT_HELP                                                                                     \
     "\nExit status: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 no controller answers, 5 timed out.\n"
@@ -121,8 +121,10 @@ int client_stream(struct client *client, struct str path, const char *accept, in
                   client_line_fn *on_line, void *context, bool *ret_ended);
 
 /* config.c: reads server and credentials from the current context of the kubeconfig file $PHALANX_CONFIG,
- * else of $KUBECONFIG, if one of them is set. False, after a message: the file cannot be used. */
-bool client_read_config(struct client *client, bool server_given);
+ * else of $KUBECONFIG, if one of them is set, else from that of the cluster that `phalanx up` runs at `server`
+ * (local.h). `server` NULL: none was named. False, after a message: the file cannot be used. */
+bool client_read_config(struct client *client, const char *server);
+#define CLIENT_SERVER_DEFAULT "http://127.0.0.1:7070"
 
 /* --- watching objects -------------------------------------------------------------------------- */
 

@@ -34,6 +34,7 @@ static const char usage[] =
     "Access (docs/access.md). Without these options anybody who reaches the API may do everything:\n"
     "  --tls-cert FILE        serve HTTPS with this certificate, and TLS to agents\n"
     "  --tls-key FILE         its key\n"
+    "  --loopback-http        with TLS: clients on this computer may speak plain HTTP too\n"
     "  --client-ca FILE       accept client certificates that these authorities signed\n"
     "  --tokens FILE          accept these bearer tokens: token,user,uid,\"group1,group2\"\n"
     "  --service-account-key FILE\n"
@@ -148,6 +149,9 @@ static bool parse_option(struct command *command, int option, const char *value)
         command->api_names[command->options.api_name_count++] = value;
         command->options.api_names = command->api_names;
         return true;
+    case 'l':
+        command->options.loopback_http = true;
+        return true;
     case 'k':
         return duration_parse(str_from(value), &command->options.keep_log_ns);
     case 's':
@@ -187,6 +191,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"ready-fd", required_argument, NULL, 'r'},
         {"follow", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
+        {"loopback-http", no_argument, NULL, 'l'},
         {"tls-cert", required_argument, NULL, TLS_CERT},
         {"tls-key", required_argument, NULL, TLS_KEY},
         {"client-ca", required_argument, NULL, CLIENT_CA},
@@ -223,6 +228,8 @@ static int parse(struct command *command, int argc, char **argv)
     const char *wrong = NULL;
     if (!with->tls_cert != !with->tls_key)
         wrong = "--tls-cert and --tls-key go together";
+    else if (with->loopback_http && (!with->tls_cert || !with->authenticate))
+        wrong = "--loopback-http needs --tls-cert, and users (--client-ca, --tokens)";
     else if (with->access.client_ca && !with->tls_cert)
         wrong = "--client-ca needs --tls-cert";
     else if (with->access.tokens && !with->tls_cert && strncmp(with->api_address, "127.", 4) != 0)

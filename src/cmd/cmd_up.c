@@ -13,6 +13,7 @@
 #include "cmd/cluster_file.h"
 #include "cmd/cmd.h"
 #include "cmd/keeper.h"
+#include "cmd/local.h"
 #include "cmd/log_options.h"
 #include "cmd/processes.h"
 #include "cmd/usage.h"
@@ -37,10 +38,10 @@ static const char usage[] =
     "  --api-host NAME        a name by which clients ask for the API over plain HTTP, beside loopback\n"
     "                         names and its address\n"
     "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071; port 0: any)\n"
-    "  --secure               HTTPS and authentication: DIR/access gets a certificate authority, a\n"
-    "                         client certificate for you and one for each agent; roles from\n"
-    "                         DIR/access/roles.yaml, whenever it is made; DIR/audit.log gets a line for\n"
-    "                         each request\n"
+    "  --secure               HTTPS alone: without the plain HTTP by which commands of this user on this\n"
+    "                         computer reach the API with a token that they find by themselves\n"
+    "  --insecure             no credentials, for anybody: who reaches the API, as every user of this\n"
+    "                         computer does, runs commands as you\n"
     "  --revive DURATION      a dead machine comes back after this (default 10s; 0: never)\n"
     "  --log-bytes SIZE       a container's log is rotated at this size, such as 64Mi (default 10Mi)\n"
     "  --log-files N          files kept of each container's log, 1 to 100 (default 5)\n"
@@ -51,6 +52,10 @@ static const char usage[] =
     "  --hooks DIR            scripts that repair machines (docs/repair.md)\n"
     "  --quiet                no messages of machines coming and going\n"
     "  --help                 this text\n"
+    "\n"
+    "The API and the agents have TLS and credentials: DIR/access gets a certificate authority, a client\n"
+    "certificate for you and one for each agent; roles come from DIR/access/roles.yaml, whenever it is\n"
+    "made; DIR/audit.log gets a line for each request.\n"
     "\n"
     "DIR/ready appears, with the API's URL in it, when every machine has been started; DIR/kubeconfig\n"
     "serves kubectl.\n"
@@ -87,7 +92,9 @@ struct up {
     char api_at[128], agents_at[128];                             /* with the ports that were taken */
     const char *log_bytes, *log_files;                            /* options of the agents */
     int64_t revive_ns;
-    bool quiet, secure, stopping, up;
+    enum { UP_FOUND, UP_SECURE, UP_INSECURE } access_mode; /* UP_FOUND: commands find the credentials */
+    bool quiet, stopping, up;
+    char token[PKI_TOKEN_TEXT];  /* of this run, with UP_FOUND */
     char access[PATH_BYTES + 8]; /* the folder of credentials; see folder.h */
     int status;
     struct cluster cluster;
@@ -344,7 +351,7 @@ static void start_agent(struct child *child)
         ADD_WORDS(&argv, hooks);
     if (up->checkpoint_store)
         ADD_WORDS(&argv, store);
-    if (up->secure)
+    if (up->access_mode != UP_INSECURE)
         ADD_WORDS(&argv, tls);
     spawn_in_group(child, argv.items);
 }
@@ -360,23 +367,49 @@ static void write_text(const struct up *up, const char *name, const char *text)
         fclose(file);
 }
 
+static bool write_config(const struct up *up, const char *path, const struct folder_config *config)
+{
+    struct error error;
+    bool written = folder_kubeconfig(path, config, &error) == 0;
+    if (!written)
+        fprintf(stderr, "phalanx: up: %s\n", error.text);
+    return written;
+}
+
+/* Leaves the address and the token of this run where commands of this user look (local.h). A loopback address
+ * is asked over plain HTTP, for which a command need not load libraries of TLS. */
+static bool announce_locally(const struct up *up, const char *kubeconfig)
+{
+    char url[256], path[PATH_BYTES + 64];
+    const char *colon = strrchr(up->api_at, ':');
+    bool loopback = strncmp(up->api_at, "127.", 4) == 0 || strncmp(up->api_at, "0.0.0.0:", 8) == 0;
+    snprintf(url, sizeof(url), "http://127.0.0.1%s", colon ? colon : "");
+    snprintf(path, sizeof(path), "%s/local.kubeconfig", up->access);
+    if (loopback && !write_config(up, path, &(struct folder_config){.server = url, .token = up->token}))
+        return false;
+    return local_announce(up->api_at, loopback ? path : kubeconfig);
+}
+
 static void announce(struct up *up)
 {
     char url[256], path[PATH_BYTES + 64];
-    struct error error;
-    snprintf(url, sizeof(url), "%s://%s", up->secure ? "https" : "http", up->api_at);
+    bool secure = up->access_mode != UP_INSECURE;
+    snprintf(url, sizeof(url), "%s://%s", secure ? "https" : "http", up->api_at);
     snprintf(path, sizeof(path), "%s/kubeconfig", up->data);
     struct folder_config config = {.server = url};
-    if (up->secure) {
+    if (secure) {
         config.folder = up->access;
         config.user = "admin";
     }
-    if (folder_kubeconfig(path, &config, &error) < 0)
-        fprintf(stderr, "phalanx: up: %s\n", error.text);
+    write_config(up, path, &config);
+    bool found = up->access_mode == UP_FOUND ? announce_locally(up, path) : local_announce(up->api_at, NULL);
     say(up, "cluster " STR_FORMAT " is up: %zu machines, %llu chips; API at %s", STR_ARG(up->cluster.name),
         up->cluster.machine_count, (unsigned long long)up->cluster.chip_count, url);
-    say(up, "  export KUBECONFIG=%s %s=%s", path, up->secure ? "PHALANX_CONFIG" : "PHALANX_SERVER",
-        up->secure ? path : url);
+    if (found && strcmp(url, "https://127.0.0.1:7070") == 0)
+        say(up, "  export KUBECONFIG=%s", path);
+    else
+        say(up, "  export KUBECONFIG=%s %s=%s", path, secure && !found ? "PHALANX_CONFIG" : "PHALANX_SERVER",
+            secure && !found ? path : url);
     snprintf(path, sizeof(path), "%s\n", url);
     write_text(up, "ready", path);
 }
@@ -440,6 +473,7 @@ static void start_controller(struct child *child)
                            "--api", up->api_at, "--agents", up->agents_at, "--ready-fd", "3",
                            "--follow", up->self_pid};
     const char *named[] = {"--api-host", up->api_host};
+    const char *found[] = {"--loopback-http"};
     const char *secured[] = {"--tls-cert", cert, "--tls-key", key, "--client-ca", ca, "--tokens", tokens,
                              "--audit-log", audit, "--roles", roles};
     /* clang-format on */
@@ -447,8 +481,10 @@ static void start_controller(struct child *child)
     ADD_WORDS(&argv, words);
     if (up->api_host)
         ADD_WORDS(&argv, named);
-    if (up->secure)
+    if (up->access_mode != UP_INSECURE)
         ADD_WORDS(&argv, secured);
+    if (up->access_mode == UP_FOUND)
+        ADD_WORDS(&argv, found);
     bool spawned = spawn(child, argv.items, pipes[1]);
     close(pipes[1]);
     if (!spawned) {
@@ -538,13 +574,20 @@ static bool make_credentials(struct up *up)
     const char *hosts[] = {"localhost", "127.0.0.1", "::1", host};
     bool more = strcmp(host, "127.0.0.1") != 0 && strcmp(host, "localhost") != 0 && *host;
     snprintf(up->access, sizeof(up->access), "%s/access", up->data);
-    if (!up->secure)
+    if (up->access_mode == UP_INSECURE) {
+        fprintf(stderr,
+                "phalanx: up: warning: --insecure: who reaches the API at %s, as every user of this computer "
+                "does, may do everything, and run commands as this user\n",
+                up->api);
         return true;
+    }
     int rc = folder_init(up->access, hosts, more ? 4 : 3, &error);
     for (size_t i = 0; rc == 0 && i < up->cluster.machine_count; i++) {
         snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(up->cluster.machines[i].name));
         rc = folder_agent(up->access, name, &error);
     }
+    if (rc == 0)
+        rc = folder_session_token(up->access, up->token, &error);
     if (rc < 0)
         fprintf(stderr, "phalanx: up: %s\n", error.text);
     return rc == 0;
@@ -606,6 +649,7 @@ static const struct option options[] = {
     {"revive", required_argument, NULL, 'r'},
     {"quiet", no_argument, NULL, 'q'},
     {"secure", no_argument, NULL, 's'},
+    {"insecure", no_argument, NULL, 'i'},
     {"help", no_argument, NULL, 'h'},
     {"state-dir", required_argument, NULL, 'm'},
     {"log-bytes", required_argument, NULL, 'b'},
@@ -667,7 +711,8 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
             up->state_dir = optarg;
             break;
         case 's':
-            up->secure = true;
+        case 'i':
+            up->access_mode = option == 's' ? UP_SECURE : UP_INSECURE;
             break;
         case 'h':
             fputs(usage, stdout);

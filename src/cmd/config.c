@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/yaml.h"
 #include "cmd/client.h"
+#include "cmd/local.h"
 #include "os/file.h"
 
 enum { CONFIG_BYTES_MAX = 4 * 1024 * 1024 };
@@ -94,7 +95,7 @@ static const char *kubeconfig(char path[PATH_MAX])
     return access(path, F_OK) == 0 ? path : NULL;
 }
 
-bool client_read_config(struct client *client, bool server_given)
+bool client_read_config(struct client *client, const char *server)
 {
     const char *path = getenv("PHALANX_CONFIG");
     char place[PATH_MAX];
@@ -103,7 +104,11 @@ bool client_read_config(struct client *client, bool server_given)
     struct doc_list documents = {0};
     struct error error;
     if (!path || !*path) /* kubectl's credentials are for kubectl's server alone */
-        path = server_given ? NULL : kubeconfig(place);
+        path = server ? NULL : kubeconfig(place);
+    if (!path && local_find(server ? server : CLIENT_SERVER_DEFAULT, place)) {
+        path = place;
+        server = NULL; /* the file names it, with its scheme */
+    }
     if (!path)
         return true;
     int rc = os_file_read(path, CONFIG_BYTES_MAX, &text, &error);
@@ -113,5 +118,5 @@ bool client_read_config(struct client *client, bool server_given)
         say("%s: %s", path, rc < 0 ? error.text : "expected exactly one document");
         return false;
     }
-    return take(client, path, documents.items[0], server_given);
+    return take(client, path, documents.items[0], server != NULL);
 }

@@ -19,6 +19,7 @@
 
 #include "base/hash.h"
 #include "cmd/client.h"
+#include "cmd/local.h"
 #include "cmd/processes.h"
 
 /* How long processes of a cluster whose `phalanx up` has ended may live, which is more than the usual grace
@@ -113,6 +114,7 @@ static void clean(const char *data)
 {
     char memory[64];
     remove_ready(data);
+    local_forget(data);
     keeper_memory(data, memory);
     (void)nftw(memory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     remove_groups(data);

@@ -96,7 +96,7 @@ static void usage(FILE *out)
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].help);
     fputs("\n`phalanx COMMAND --help` explains a command. The controller is --server URL, $PHALANX_SERVER,\n"
-          "that of the kubeconfig file $PHALANX_CONFIG or $KUBECONFIG, or http://127.0.0.1:7070.\n",
+          "that of the kubeconfig file $PHALANX_CONFIG or $KUBECONFIG, or 127.0.0.1:7070.\n",
           out);
 }
 

@@ -141,26 +141,47 @@ static void put_field(struct buf *out, const char *text)
     }
 }
 
-int folder_token(const char *folder, const char *user, const char *const *groups, size_t group_count,
-                 char ret_token[PKI_TOKEN_TEXT], struct error *error)
+/* Removes the lines of the token file that hold `mark`. */
+static void drop_lines(struct buf *text, struct str mark)
+{
+    struct buf kept = {0};
+    struct str rest = buf_str(text), line;
+    while (rest.len) {
+        if (!str_cut(rest, '\n', &line, &rest)) {
+            line = rest;
+            rest = (struct str){0};
+        }
+        if (line.len && memmem(line.data, line.len, mark.data, mark.len) == NULL) {
+            buf_add_str(&kept, line);
+            buf_add_char(&kept, '\n');
+        }
+    }
+    buf_done(text);
+    *text = kept;
+}
+
+/* Adds a token with the uid `session` (may be empty) in place of those that have it. */
+static int add_token(const char *folder, const char *user, const char *session, const char *const *groups,
+                     size_t group_count, char ret_token[PKI_TOKEN_TEXT], struct error *error)
 {
     char path[FOLDER_PATH_MAX], token[PKI_TOKEN_TEXT], hex[65];
     uint8_t digest[32];
-    struct buf text BUF_CLEANUP = {0};
+    struct buf text BUF_CLEANUP = {0}, mark BUF_CLEANUP = {0};
     join(path, folder, "tokens", ".csv");
     int rc = os_file_read(path, FILE_BYTES_MAX, &text, error);
     if (rc < 0)
         return rc;
-    if (strchr(user, '\n'))
-        return error_set(error, ERROR_INVALID, "a user's name is one line");
     pki_random_token(token);
     sha256(token, strlen(token), digest);
     hex_encode(digest, sizeof digest, hex);
+    buf_printf(&mark, "\",%s,\"", session);
+    if (*session)
+        drop_lines(&text, buf_str(&mark));
     if (text.len && text.data[text.len - 1] != '\n')
         buf_add_char(&text, '\n');
     buf_printf(&text, "sha256:%s,\"", hex);
     put_field(&text, user);
-    buf_add_str(&text, STR("\",,\""));
+    buf_add_str(&text, buf_str(&mark));
     for (size_t i = 0; i < group_count; i++) {
         if (i)
             buf_add_char(&text, ',');
@@ -171,6 +192,20 @@ int folder_token(const char *folder, const char *user, const char *const *groups
     if (rc == 0)
         memcpy(ret_token, token, sizeof token);
     return rc;
+}
+
+int folder_token(const char *folder, const char *user, const char *const *groups, size_t group_count,
+                 char ret_token[PKI_TOKEN_TEXT], struct error *error)
+{
+    if (strchr(user, '\n'))
+        return error_set(error, ERROR_INVALID, "a user's name is one line");
+    return add_token(folder, user, "", groups, group_count, ret_token, error);
+}
+
+int folder_session_token(const char *folder, char ret_token[PKI_TOKEN_TEXT], struct error *error)
+{
+    static const char *const masters[] = {ACCESS_MASTERS};
+    return add_token(folder, "admin", "phalanx-up", masters, 1, ret_token, error);
 }
 
 /* --- kubeconfig ----------------------------------------------------------------------------------------- */

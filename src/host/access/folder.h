@@ -1,4 +1,4 @@
-/* folder.h - the credentials of a cluster in one folder, as up --secure and certs keep them:
+/* folder.h - the credentials of a cluster in one folder, as up and certs keep them:
  *
  *   ca.crt, ca.key            the cluster's own authority; the key is needed for issuing only
  *   server.crt, server.key    the controller's, for the API and for agents
@@ -31,6 +31,9 @@ int folder_revoke(const char *folder, const char *user, const char *machine, str
 /* A new token for this user, added to tokens.csv. It is shown this once. */
 int folder_token(const char *folder, const char *user, const char *const *groups, size_t group_count,
                  char ret_token[PKI_TOKEN_TEXT], struct error *error);
+
+/* A new token for the administrator, in place of the one that an earlier call made. */
+int folder_session_token(const char *folder, char ret_token[PKI_TOKEN_TEXT], struct error *error);
 
 struct folder_config {
     const char *server;     /* "https://127.0.0.1:7070" */

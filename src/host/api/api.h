@@ -104,7 +104,8 @@ struct api_options {
     /* Decides what each user may do (host/access/access.h); must outlive the server. NULL: every user may do
      * everything. */
     struct access *access;
-    const char *tls_cert, *tls_key; /* PEM files: HTTPS only; NULL: HTTP */
+    const char *tls_cert, *tls_key; /* PEM files: HTTPS; NULL: plain HTTP */
+    bool loopback_http;             /* with TLS: clients on this computer may speak plain HTTP too */
     /* Names by which clients ask for the server over plain HTTP, beside loopback names and the address that
      * they reach (origin.h); must outlive the server. */
     const char *const *names;

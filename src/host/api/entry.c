@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 
+enum { TLS_HANDSHAKE = 22 }; /* a record's first byte (RFC 8446 section 5.1) */
 enum { ACCEPTS_A_TURN = 64, HEAD_BYTES = ENTRY_SMALL_BYTES - 1024, DEFER_S = 1, PARAMETERS_MAX = 16 };
 
 /* Is this the beginning of a request whose end has not arrived, or that has many parameters, each of which
@@ -24,6 +25,28 @@ static bool begins_long(int fd)
     return parameters > PARAMETERS_MAX || (count > 0 && !memmem(head, (size_t)count, "\r\n\r\n", 4));
 }
 
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    return address->ss_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127));
+}
+
+static struct MHD_Daemon *daemon_for(const struct entry *entry, int fd,
+                                     const struct sockaddr_storage *address)
+{
+    unsigned char first = TLS_HANDSHAKE;
+    if (!entry->small)
+        return entry->tls;
+    if (entry->tls && is_loopback(address))
+        (void)recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (entry->tls && first == TLS_HANDSHAKE)
+        return entry->tls;
+    return begins_long(fd) ? entry->large : entry->small;
+}
+
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
     struct entry *entry = (struct entry *)((char *)poll - offsetof(struct entry, poll));
@@ -35,8 +58,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         int fd = accept4(entry->fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0)
             break;
-        struct MHD_Daemon *daemon = entry->small && !begins_long(fd) ? entry->small : entry->large;
-        (void)MHD_add_connection(daemon, fd, (struct sockaddr *)&address,
+        (void)MHD_add_connection(daemon_for(entry, fd, &address), fd, (struct sockaddr *)&address,
                                  len); /* else it closed the socket */
     }
     if (entry->open >= entry->open_max) /* the others wait in the kernel's queue */

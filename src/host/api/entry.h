@@ -1,11 +1,15 @@
-/* entry.h - new connections: taken from the listening socket, and given to one of two daemons of
- * libmicrohttpd, which differ in the memory that a connection has for its request line and headers.
- * Private to server.c.
+/* entry.h - new connections: taken from the listening socket, and given to a daemon of libmicrohttpd. Private
+ * to server.c.
+ *
+ * The two daemons of plain HTTP differ in the memory that a connection has for its request line and headers.
  *
  * A watch holds that memory as long as it is open, and there are thousands; a command's URL is as long as
  * its script. So a connection whose first bytes hold whole headers goes where memory is small, and any
  * other where it is large. The kernel hands out a connection when its first bytes are there
  * (TCP_DEFER_ACCEPT, tcp(7)), or after a second without any, which counts as small.
+ *
+ * Where there are daemons of both kinds, the first byte tells TLS (22, a handshake's record) from HTTP. Plain
+ * HTTP is for clients on this computer alone: any other connection goes to the TLS daemon, whatever it says.
  */
 #ifndef PHX_HOST_API_ENTRY_H
 #define PHX_HOST_API_ENTRY_H
@@ -21,7 +25,8 @@ enum {
 struct entry {
     int fd;
     uint32_t open, open_max;          /* connections; whoever hears of a new one counts it */
-    struct MHD_Daemon *small, *large; /* small NULL: all are large; behind TLS nothing can be seen */
+    struct MHD_Daemon *small, *large; /* plain HTTP; NULL: there is none */
+    struct MHD_Daemon *tls;           /* NULL: no TLS */
     void (*entered)(void *context);   /* a daemon has a new connection */
     void *context;
     uv_poll_t poll;

@@ -42,11 +42,11 @@ struct transport {
 /* The state of a connection, also between its requests. */
 struct peer {
     struct slow_peer slow;    /* first */
-    struct api_tls_peer *tls; /* NULL: plain HTTP */
+    struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
     bool whole;               /* its last request was answered when it had all come */
 };
 
-enum { DAEMON_SMALL, DAEMON_LARGE, DAEMONS };
+enum { DAEMON_SMALL, DAEMON_LARGE, DAEMON_TLS, DAEMONS };
 
 struct server {
     struct api *api;
@@ -69,6 +69,19 @@ struct server {
     void (*closed)(void *context);
     void *closed_context;
 };
+
+static struct peer *peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static bool speaks_tls(struct MHD_Connection *connection)
+{
+    const struct peer *peer = peer_of(connection);
+    return peer && peer->tls;
+}
 
 /* --- answers ----------------------------------------------------------------------------------- */
 
@@ -160,7 +173,7 @@ static void on_upgraded(void *context, struct MHD_Connection *connection, void *
     gnutls_session_t tls = NULL;
     (void)request_context;
     transport->upgraded = handle;
-    if (transport->request.api->server->tls) { /* not over the pair that the daemon offers: see raw.h */
+    if (speaks_tls(connection)) { /* not over the pair that the daemon offers: see raw.h */
         const union MHD_ConnectionInfo *session =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         const union MHD_ConnectionInfo *client =
@@ -236,13 +249,6 @@ static enum MHD_Result send_answer(struct transport *transport)
 }
 
 /* --- requests ---------------------------------------------------------------------------------- */
-
-static struct peer *peer_of(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info ? info->socket_context : NULL;
-}
 
 static void enter_stage(struct server *server, struct MHD_Connection *connection, enum slow_stage stage)
 {
@@ -426,7 +432,8 @@ static bool check_origin(struct transport *transport)
     socklen_t len = sizeof here;
     struct origin_headers headers = {0};
     struct error error;
-    struct origin_server end = {.tls = server->tls, .names = server->names, .name_count = server->name_count};
+    struct origin_server end = {
+        .tls = speaks_tls(transport->connection), .names = server->names, .name_count = server->name_count};
     if (info && getsockname(info->connect_fd, (struct sockaddr *)&here, &len) == 0)
         end.address = (const struct sockaddr *)&here;
     MHD_get_connection_values(transport->connection, MHD_HEADER_KIND, see_origin, &headers);
@@ -546,7 +553,9 @@ static void run(struct server *server)
         server->run_again = false;
         api_tls_enter(server->tls);
         more = run_daemon(server->daemons[DAEMON_SMALL]);
-        more = run_daemon(server->daemons[DAEMON_LARGE]) || more || server->run_again;
+        for (int daemon = DAEMON_LARGE; daemon < DAEMONS; daemon++)
+            more = run_daemon(server->daemons[daemon]) || more;
+        more = more || server->run_again;
     }
     server->running = false;
     if (more || server->api->retries.len)
@@ -656,7 +665,9 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
         struct peer *peer = mem_alloc(sizeof *peer);
         list_init(&peer->slow.node);
         peer->slow.connection = connection;
-        peer->tls = server->tls ? api_tls_peer_new() : NULL;
+        const union MHD_ConnectionInfo *of = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_DAEMON);
+        if (of && of->daemon == server->daemons[DAEMON_TLS])
+            peer->tls = api_tls_peer_new();
         slow_move(&server->slow, &peer->slow, SLOW_QUIET, (int64_t)uv_hrtime());
         *socket_context = peer;
         server->entry.open++;
@@ -675,14 +686,14 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
     }
 }
 
-static struct MHD_Daemon *start_daemon(struct server *server, uint32_t connections_max,
-                                       size_t connection_bytes)
+static struct MHD_Daemon *start_daemon(struct server *server, int which, uint32_t connections_max)
 {
     struct MHD_OptionItem tls[API_TLS_OPTIONS + 1] = {{MHD_OPTION_END, 0, NULL}};
-    if (server->tls)
+    size_t connection_bytes = which == DAEMON_SMALL ? ENTRY_SMALL_BYTES : ENTRY_LARGE_BYTES;
+    if (which == DAEMON_TLS)
         api_tls_options(tls);
     return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_UPGRADE |
-                                MHD_ALLOW_SUSPEND_RESUME | (server->tls ? MHD_USE_TLS : 0),
+                                MHD_ALLOW_SUSPEND_RESUME | (which == DAEMON_TLS ? MHD_USE_TLS : 0),
                             0, NULL, NULL, on_access, server, MHD_OPTION_CONNECTION_LIMIT,
                             (unsigned)connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)API_IDLE_TIMEOUT_S,
@@ -696,18 +707,21 @@ static int start_daemons(struct server *server, const struct api_options *option
 {
     uint32_t most = connection_limit(options->connections_max);
     struct MHD_Daemon **daemons = server->daemons;
-    daemons[DAEMON_LARGE] = start_daemon(server, most, ENTRY_LARGE_BYTES);
-    if (!server->tls && daemons[DAEMON_LARGE])
-        daemons[DAEMON_SMALL] = start_daemon(server, most, ENTRY_SMALL_BYTES);
-    if (!daemons[DAEMON_LARGE] || (!server->tls && !daemons[DAEMON_SMALL])) {
-        if (daemons[DAEMON_LARGE])
-            MHD_stop_daemon(daemons[DAEMON_LARGE]);
+    for (int i = 0; i < DAEMONS; i++) {
+        bool wanted = i == DAEMON_TLS ? server->tls != NULL : !server->tls || options->loopback_http;
+        daemons[i] = wanted ? start_daemon(server, i, most) : NULL;
+        if (!wanted || daemons[i])
+            continue;
+        while (i-- > 0)
+            if (daemons[i])
+                MHD_stop_daemon(daemons[i]);
         return error_set(error, ERROR_IO, "the HTTP server cannot start");
     }
     server->entry = (struct entry){.fd = listen_fd,
                                    .open_max = most,
                                    .small = daemons[DAEMON_SMALL],
                                    .large = daemons[DAEMON_LARGE],
+                                   .tls = daemons[DAEMON_TLS],
                                    .entered = on_entered,
                                    .context = server};
     return 0;
@@ -715,7 +729,7 @@ static int start_daemons(struct server *server, const struct api_options *option
 
 static void attach_to_loop(struct server *server, uv_loop_t *loop)
 {
-    server->open_handles = 4;
+    server->open_handles = 4; /* hangups, timer, idle, entry */
     for (int i = 0; i < DAEMONS; i++) {
         if (!server->daemons[i])
             continue;

@@ -263,6 +263,7 @@ static int listen_all(struct controller *controller, struct error *error)
     };
     options.connections_max = connections_left(core_cluster(controller->core)->machine_count);
     options.access = controller->access;
+    options.loopback_http = controller->options.loopback_http;
     options.names = controller->options.api_names;
     options.name_count = controller->options.api_name_count;
     options.tls_cert = controller->options.tls_cert;

@@ -37,6 +37,7 @@ struct controller_options {
     uint16_t api_port;            /* 0: any */
     const char *const *api_names; /* further names of the API; see api_options */
     size_t api_name_count;
+    bool loopback_http; /* see api_options */
     const char *agent_address;
     uint16_t agent_port;     /* 0: any */
     int64_t keep_log_ns;     /* records younger than this stay behind the snapshots; 0: 7 days */

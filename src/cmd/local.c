@@ -1,0 +1,129 @@
+#include "cmd/local.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+enum { PLACES = 3, ENTRY_BYTES = 512 };
+
+static bool is_ours(const char *folder, mode_t forbidden)
+{
+    struct stat info;
+    return lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           !(info.st_mode & forbidden);
+}
+
+/* Makes `path` and the folders between `base` and it; `base` is there, and the user's. */
+static bool make_below(const char *base, const char *path)
+{
+    char part[PATH_MAX];
+    if (!is_ours(base, 022))
+        return false;
+    for (const char *slash = path + strlen(base); *slash; slash += strcspn(slash + 1, "/") + 1) {
+        size_t len = (size_t)(slash - path) + 1 + strcspn(slash + 1, "/");
+        snprintf(part, sizeof part, "%.*s", (int)len, path);
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+/* The folder of links in the place of this number. */
+static bool folder_of(int place, bool make, char path[PATH_MAX])
+{
+    const char *base = place == 0 ? getenv("XDG_STATE_HOME") : place == 1 ? getenv("HOME") : "/tmp";
+    if (!base || base[0] != '/')
+        return false;
+    int len = place == 0   ? snprintf(path, PATH_MAX, "%s/phalanx-up", base)
+              : place == 1 ? snprintf(path, PATH_MAX, "%s/.local/state/phalanx-up", base)
+                           : snprintf(path, PATH_MAX, "%s/phalanx-up-%u", base, (unsigned)geteuid());
+    if (len >= PATH_MAX)
+        return false;
+    if (make && place < 2 && !make_below(base, path))
+        return false;
+    if (make && place == 2 && mkdir(path, 0700) < 0 && errno != EEXIST)
+        return false;
+    return is_ours(path, 022);
+}
+
+/* "HOST-ADDRESS:PORT" of a URL or ADDRESS:PORT; the wildcard address and localhost are 127.0.0.1. */
+static bool entry_of(const char *server, char name[ENTRY_BYTES])
+{
+    static const char *const loopback[] = {"localhost", "0.0.0.0", "127.0.0.1"};
+    struct utsname host;
+    const char *scheme = strstr(server, "://");
+    struct str at = str_from(scheme ? scheme + 3 : server), first, rest;
+    if (str_cut(at, '/', &first, &rest))
+        at = first;
+    const char *colon = at.len ? memrchr(at.data, ':', at.len) : NULL;
+    if (!colon || uname(&host) < 0)
+        return false;
+    struct str address = {at.data, (size_t)(colon - at.data)};
+    for (size_t i = 0; i < sizeof loopback / sizeof *loopback; i++)
+        if (str_is(address, loopback[i]))
+            address = STR("127.0.0.1");
+    int len = snprintf(name, ENTRY_BYTES, "%s-" STR_FORMAT STR_FORMAT, host.nodename, STR_ARG(address),
+                       STR_ARG(((struct str){colon, (size_t)(at.data + at.len - colon)})));
+    return len < ENTRY_BYTES && !strchr(name, '/');
+}
+
+bool local_find(const char *server, char ret_path[PATH_MAX])
+{
+    char name[ENTRY_BYTES], folder[PATH_MAX];
+    if (!entry_of(server, name))
+        return false;
+    for (int i = 0; i < PLACES; i++)
+        if (folder_of(i, false, folder) && snprintf(ret_path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX &&
+            access(ret_path, R_OK) == 0)
+            return true;
+    return false;
+}
+
+bool local_announce(const char *server, const char *kubeconfig)
+{
+    char name[ENTRY_BYTES], folder[PATH_MAX], path[PATH_MAX];
+    bool announced = false;
+    if (!entry_of(server, name))
+        return false;
+    for (int i = 0; i < PLACES; i++) {
+        if (!folder_of(i, kubeconfig && !announced, folder) ||
+            snprintf(path, sizeof path, "%s/%s", folder, name) >= PATH_MAX)
+            continue;
+        (void)unlink(path); /* of a cluster that was killed: this one has its port now */
+        announced = announced || (kubeconfig && symlink(kubeconfig, path) == 0);
+    }
+    return announced;
+}
+
+/* Takes back the links of one folder that lead below `data`. */
+static void forget_in(const char *folder, const char *data)
+{
+    DIR *links = opendir(folder);
+    size_t len = strlen(data);
+    struct dirent *entry;
+    while (links && (entry = readdir(links))) {
+        char target[PATH_MAX];
+        ssize_t got = readlinkat(dirfd(links), entry->d_name, target, sizeof target - 1);
+        target[got > 0 ? got : 0] = 0;
+        if (strncmp(target, data, len) == 0 && target[len] == '/')
+            (void)unlinkat(dirfd(links), entry->d_name, 0);
+    }
+    if (links)
+        closedir(links);
+}
+
+void local_forget(const char *data)
+{
+    char folder[PATH_MAX];
+    for (int i = 0; i < PLACES; i++)
+        if (folder_of(i, false, folder))
+            forget_in(folder, data);
+}
