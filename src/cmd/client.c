@@ -174,7 +174,7 @@ static int unreachable(struct client *client, enum http_result result, const str
     bool tls = !client->quiet && client->http && (result == HTTP_NOT_HTTP || result == HTTP_BROKE) &&
                http_client_meets_tls(client->http, CLIENT_CONNECT_MS);
     if (tls)
-        say("%s: it speaks HTTPS; set PHALANX_CONFIG to a kubeconfig file for it (`phalanx up --secure` "
+        say("%s: it speaks HTTPS; set PHALANX_CONFIG to a kubeconfig file for it (`phalanx up` "
             "writes DIR/kubeconfig)",
             client->server.data);
     else if (!client->quiet && result == HTTP_NOT_HTTP && answers_without_tls(client))

@@ -121,8 +121,8 @@ int client_stream(struct client *client, struct str path, const char *accept, in
                   client_line_fn *on_line, void *context, bool *ret_ended);
 
 /* config.c: reads server and credentials from the current context of the kubeconfig file $PHALANX_CONFIG,
- * else of $KUBECONFIG, if one of them is set, else from that of the cluster that `phalanx up` runs at `server`
- * (local.h). `server` NULL: none was named. False, after a message: the file cannot be used. */
+ * else of $KUBECONFIG, if one of them is set, else from that of the cluster that `phalanx up` runs at
+ * `server` (local.h). `server` NULL: none was named. False, after a message: the file cannot be used. */
 bool client_read_config(struct client *client, const char *server);
 #define CLIENT_SERVER_DEFAULT "http://127.0.0.1:7070"
 

@@ -14,6 +14,7 @@
 #include "cmd/keeper.h"
 #include "cmd/log_options.h"
 #include "cmd/settings_file.h"
+#include "os/file.h"
 #include "host/agent/agent_host.h"
 
 static const char usage[] =
@@ -410,6 +411,7 @@ int cmd_agent(int argc, char **argv)
             arguments.host.machine = "m-{n}";
     }
     add_libexec_path();
+    os_umask_own();
     code = run(&arguments);
     arena_done(&arguments.arena);
     return code;

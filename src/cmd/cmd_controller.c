@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/keeper.h"
 #include "host/controller/controller.h"
+#include "os/file.h"
 
 static const char usage[] =
     "Usage: phalanx controller --data DIR [--cluster FILE] [options]\n"
@@ -342,5 +343,6 @@ int cmd_controller(int argc, char **argv)
         command.options.cluster_json = buf_str(&json);
     }
     signal(SIGPIPE, SIG_IGN);
+    os_umask_own();
     return run(&command);
 }

@@ -18,6 +18,7 @@
 #include "cmd/processes.h"
 #include "cmd/usage.h"
 #include "host/access/folder.h"
+#include "os/file.h"
 
 static const char usage[] =
     "Usage: phalanx up [--cluster FILE] [--data DIR] [options]\n"
@@ -359,12 +360,10 @@ static void start_agent(struct child *child)
 static void write_text(const struct up *up, const char *name, const char *text)
 {
     char path[PATH_BYTES + 64];
+    struct error error;
     snprintf(path, sizeof(path), "%s/%s", up->data, name);
-    FILE *file = fopen(path, "we");
-    if (!file || fputs(text, file) < 0)
-        fprintf(stderr, "phalanx: up: %s: %s\n", path, strerror(errno));
-    if (file)
-        fclose(file);
+    if (pki_write_file(path, str_from(text), 0600, true, &error) < 0)
+        fprintf(stderr, "phalanx: up: %s\n", error.text);
 }
 
 static bool write_config(const struct up *up, const char *path, const struct folder_config *config)
@@ -520,6 +519,17 @@ static bool failed(const char *path)
     return false;
 }
 
+/* Makes the folder or takes one that is this user's alone (see os_folder_own). */
+static bool own_folder(const char *path, char ret_real[PATH_BYTES])
+{
+    struct error error;
+    if (os_folder_own(path, 0711, &error) < 0) {
+        fprintf(stderr, "phalanx: up: %s\n", error.text);
+        return false;
+    }
+    return realpath(path, ret_real) || failed(path);
+}
+
 /* Makes DATA/machines: a folder, or with --state-dir a link to that folder, so that every program finds a
  * machine's state in one place. */
 static bool make_state_folder(const struct up *up)
@@ -528,8 +538,8 @@ static bool make_state_folder(const struct up *up)
     snprintf(path, sizeof(path), "%s/machines", up->data);
     if (!up->state_dir)
         return mkdir(path, 0755) == 0 || errno == EEXIST || failed(path);
-    if ((mkdir(up->state_dir, 0755) < 0 && errno != EEXIST) || !realpath(up->state_dir, target))
-        return failed(up->state_dir);
+    if (!own_folder(up->state_dir, target))
+        return false;
     if (symlink(target, path) == 0)
         return true;
     if (errno != EEXIST)
@@ -551,8 +561,8 @@ static void make_memory(struct up *up)
 
 static bool make_folders(struct up *up, const char *data)
 {
-    if ((mkdir(data, 0755) < 0 && errno != EEXIST) || !realpath(data, up->data))
-        return failed(data);
+    if (!own_folder(data, up->data))
+        return false;
     if (!keeper_start(&up->keeper, up->data))
         return false;
     if (!make_state_folder(up)) {
@@ -740,6 +750,7 @@ int cmd_up(int argc, char **argv)
     int parsed = parse(&up, argc, argv, &data);
     if (parsed != 0)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
+    os_umask_own();
     ssize_t length = readlink("/proc/self/exe", up.self, sizeof(up.self) - 1);
     struct buf json BUF_CLEANUP = {0};
     if (length < 0 || (up.cluster_path && !cluster_file_load(up.cluster_path, &up.cluster, &json)) ||

@@ -126,7 +126,7 @@ static int open_lock(const char *data, int flags)
 {
     char path[PATH_BYTES + 16];
     snprintf(path, sizeof path, "%s/up.lock", data);
-    int fd = open(path, O_RDWR | O_CLOEXEC | flags, 0644);
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
     if (fd < 0 && !(errno == ENOENT && !flags))
         say("%s: %s", path, strerror(errno));
     return fd;

@@ -4,8 +4,8 @@
  *
  *     $XDG_STATE_HOME/phalanx-up/HOST-ADDRESS:PORT -> DATA/access/local.kubeconfig
  *
- * or in ~/.local/state/phalanx-up, or, where there is no home, in /tmp/phalanx-up-UID. A folder of another user,
- * or that others may write, is not used.
+ * or in ~/.local/state/phalanx-up, or, where there is no home, in /tmp/phalanx-up-UID. A folder of another
+ * user, or that others may write, is not used.
  */
 #ifndef PHX_CMD_LOCAL_H
 #define PHX_CMD_LOCAL_H
@@ -15,8 +15,8 @@
 
 /* Finds the kubeconfig file of the running cluster whose API has this address: a URL or HOST:PORT. */
 bool local_find(const char *server, char ret_path[PATH_MAX]);
-/* Leaves a link to the kubeconfig file of the API at this address (NULL: none; earlier ones go). False: there is
- * none now. */
+/* Leaves a link to the kubeconfig file of the API at this address (NULL: none; earlier ones go). False: there
+ * is none now. */
 bool local_announce(const char *server, const char *kubeconfig);
 /* Takes back the links to files of this folder. */
 void local_forget(const char *data);

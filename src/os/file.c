@@ -1,7 +1,11 @@
 #include "os/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int os_file_read(const char *path, size_t most, struct buf *ret_text, struct error *error)
@@ -30,4 +34,83 @@ int os_file_read(const char *path, size_t most, struct buf *ret_text, struct err
         return len < 0 ? error_set_errno(error, reason, "reading %s", path)
                        : error_set(error, ERROR_LIMIT, "%s is larger than %zu bytes", path, most);
     }
+}
+
+static int make_with_parents(const char *path, mode_t mode, struct error *error)
+{
+    char part[PATH_MAX];
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof part)
+        return error_set(error, ERROR_INVALID, "folder \"%.200s\": its path is empty or too long", path);
+    for (size_t i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (mkdir(part, path[i] ? 0755 : mode) < 0 && errno != EEXIST)
+            return error_set_errno(error, errno, "making %s for the folder %s", part, path);
+    }
+    return 0;
+}
+
+static int refuse_owner(const char *path, uid_t owner, struct error *error)
+{
+    return error_set(error, ERROR_CONFLICT,
+                     "%s belongs to user %u, and this process is user %u: name a folder of its own", path,
+                     (unsigned)owner, (unsigned)geteuid());
+}
+
+static bool is_empty(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    bool empty = list != NULL;
+    if (!list && fd >= 0)
+        close(fd);
+    while (empty && (entry = readdir(list)))
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    if (list)
+        closedir(list);
+    return empty;
+}
+
+/* Is the folder a tmpfs that nobody has used yet? Its root has mode 1777 unless mount(8) was told another. */
+static bool is_fresh_mount(int folder, const struct stat *info)
+{
+    struct stat above;
+    return info->st_mode & S_ISVTX && fstatat(folder, "..", &above, 0) == 0 && above.st_dev != info->st_dev &&
+           is_empty(folder);
+}
+
+int os_folder_own(const char *path, mode_t mode, struct error *error)
+{
+    struct stat link, folder;
+    int rc = make_with_parents(path, mode, error);
+    if (rc < 0)
+        return rc;
+    if (lstat(path, &link) < 0)
+        return error_set_errno(error, errno, "finding the folder %s", path);
+    if (S_ISLNK(link.st_mode) && link.st_uid != geteuid() && link.st_uid != 0)
+        return refuse_owner(path, link.st_uid, error);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &folder) < 0)
+        rc = error_set_errno(error, errno, "opening the folder %s", path);
+    else if (folder.st_uid != geteuid())
+        rc = refuse_owner(path, folder.st_uid, error);
+    else if (folder.st_mode & 022 && is_fresh_mount(fd, &folder) && fchmod(fd, mode) == 0 && is_empty(fd))
+        rc = 0;
+    else if (folder.st_mode & 022)
+        rc = error_set(error, ERROR_CONFLICT,
+                       "others may write into %s: chmod go-w it, or name another folder", path);
+    else if (folder.st_mode & 044 && fchmod(fd, folder.st_mode & 0711) < 0)
+        rc = error_set_errno(error, errno, "closing the folder %s to others", path);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+void os_umask_own(void)
+{
+    umask(geteuid() == 0 ? 066 : 077);
 }

@@ -1,9 +1,11 @@
-/* file.h - whole files.
+/* file.h - whole files, and folders of this process's user.
  *
  * Functions are thread-safe; they return 0 or an error of base/error.h whose message names the file.
  */
 #ifndef PHX_OS_FILE_H
 #define PHX_OS_FILE_H
+
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "base/str.h"
@@ -11,5 +13,15 @@
 /* Reads the file at `path`, of at most `most` bytes, into *ret_text, whose earlier content is released.
  * ERROR_IO: the system refuses; ERROR_LIMIT: the file is larger. */
 int os_file_read(const char *path, size_t most, struct buf *ret_text, struct error *error);
+
+/* Makes the folder `path` with this mode, and those above it that are absent, or takes the one that is there.
+ * Others may then neither list nor write it; whether they may pass through is left as it is. ERROR_CONFLICT:
+ * the folder, or the link that `path` is, belongs to another user, or others may write
+ * into the folder, unless it is an empty file system that was just mounted. */
+int os_folder_own(const char *path, mode_t mode, struct error *error);
+
+/* Sets the umask with which this process's files are its user's alone. Folders that root makes may be passed
+ * through: tasks of other users reach their own below them. */
+void os_umask_own(void);
 
 #endif

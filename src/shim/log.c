@@ -14,9 +14,9 @@ void log_open(struct task_log *log, uint64_t size_max, uint32_t files)
 {
     log->size_max = size_max;
     log->files = files;
-    log->fd = open("log", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    log->fd = open("log", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     struct stat info;
-    log->times_fd = open("times", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    log->times_fd = open("times", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     log->timed_ns = 0;
     log->size = log->fd >= 0 && fstat(log->fd, &info) == 0 ? (uint64_t)info.st_size : 0;
 }

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -59,12 +61,58 @@ static void what_cannot_be_read_is_named(void **state)
     assert_int_equal(os_file_read("/", 10, &text, &error), ERROR_IO);
 }
 
+static mode_t mode_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_mode & 07777;
+}
+
+static void a_folder_is_its_users_own(void **state)
+{
+    (void)state;
+    char top[] = "/tmp/phalanx-own-XXXXXX", path[64], link[64];
+    struct error error;
+    assert_non_null(mkdtemp(top));
+    snprintf(path, sizeof path, "%s/a/b", top);
+    assert_int_equal(os_folder_own(path, 0700, &error), 0);
+    assert_int_equal(mode_of(path), 0700);
+    assert_int_equal(chmod(path, 0755), 0); /* closed to others; they pass through as before */
+    assert_int_equal(os_folder_own(path, 0700, &error), 0);
+    assert_int_equal(mode_of(path), 0711);
+    static const mode_t open_to_others[] = {0777, 01777, 0720, 0702};
+    for (size_t i = 0; i < sizeof open_to_others / sizeof *open_to_others; i++) {
+        assert_int_equal(chmod(path, open_to_others[i]), 0);
+        assert_int_equal(os_folder_own(path, 0700, &error), ERROR_CONFLICT);
+        assert_non_null(strstr(error.text, "chmod go-w"));
+        assert_int_equal(mode_of(path), open_to_others[i]);
+    }
+    assert_int_equal(chmod(path, 0700), 0);
+    snprintf(link, sizeof link, "%s/link", top);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(os_folder_own(link, 0700, &error), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(lchown(link, 65534, 65534), 0);
+        assert_int_equal(os_folder_own(link, 0700, &error), ERROR_CONFLICT);
+        assert_int_equal(chown(path, 65534, 65534), 0);
+        assert_int_equal(os_folder_own(path, 0700, &error), ERROR_CONFLICT);
+        assert_non_null(strstr(error.text, "belongs to user 65534"));
+    }
+    assert_int_equal(os_folder_own("", 0700, &error), ERROR_INVALID);
+    unlink(link);
+    rmdir(path);
+    snprintf(path, sizeof path, "%s/a", top);
+    rmdir(path);
+    rmdir(top);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_comes_whole),
         cmocka_unit_test(a_larger_file_is_refused_by_name),
         cmocka_unit_test(what_cannot_be_read_is_named),
+        cmocka_unit_test(a_folder_is_its_users_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 #include "host/controller/internal.h"
+#include "os/file.h"
 
 #include <errno.h>
 #include <gnutls/crypto.h>
@@ -130,8 +131,9 @@ static void hook_submit(void *context, const struct write_event *write, struct a
 static int open_store(struct controller *controller, struct error *error)
 {
     const char *dir = controller->options.data_dir;
-    if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-        return error_set_errno(error, errno, "making %s", dir);
+    int rc = os_folder_own(dir, 0700, error);
+    if (rc < 0)
+        return rc;
     controller->data_dir = realpath(dir, NULL); /* tasks see paths below it from other folders */
     if (!controller->data_dir)
         return error_set_errno(error, errno, "finding %s", dir);
@@ -139,7 +141,7 @@ static int open_store(struct controller *controller, struct error *error)
     buf_printf(&path, "%s/log.db", controller->data_dir);
     uint64_t most = controller->options.log_bytes_max ? controller->options.log_bytes_max : LOG_BYTES_DEFAULT;
     const char *keys = controller->options.encryption_keys;
-    int rc = keys ? store_keys_load(keys, &controller->store_keys, error) : 0;
+    rc = keys ? store_keys_load(keys, &controller->store_keys, error) : 0;
     if (rc < 0)
         return rc;
     struct store_options options = {.bytes_max = most, .keys = controller->store_keys};

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "host/launch/state.h"
+#include "os/file.h"
 
 int fd_raise(int fd)
 {
@@ -74,18 +75,9 @@ enum { DIRECTORY_MAX = LAUNCH_PATH_MAX - LAUNCH_NAME_MAX - 64 };
 
 static int make_directories(const char *path, char ret_real[PATH_MAX], struct error *error)
 {
-    char part[PATH_MAX];
-    size_t len = strlen(path);
-    if (len == 0 || len >= sizeof part)
-        return error_set(error, ERROR_INVALID, "directory \"%s\": empty or too long", path);
-    for (size_t i = 1; i <= len; i++) {
-        if (path[i] != '/' && path[i] != 0)
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
-            return error_set_errno(error, errno, "making the directory %s", part);
-    }
+    int rc = os_folder_own(path, 0711, error); /* tasks of other users reach their own folders below it */
+    if (rc < 0)
+        return rc;
     if (!realpath(path, ret_real))
         return error_set_errno(error, errno, "resolving %s", path);
     if (strlen(ret_real) > DIRECTORY_MAX)
@@ -99,7 +91,8 @@ static int open_below(const char *parent, const char *name, int flags, mode_t mo
 {
     char path[LAUNCH_PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", parent, name);
-    int fd = fd_raise(open(path, flags | O_CLOEXEC, mode));
+    int nofollow = flags & O_CREAT ? O_NOFOLLOW : 0;
+    int fd = fd_raise(open(path, flags | nofollow | O_CLOEXEC, mode));
     if (fd < 0)
         return error_set_errno(error, errno, "opening %s", path);
     *ret_fd = fd;
@@ -125,7 +118,7 @@ static int forget_old_boot(struct launcher *launcher, struct error *error)
             now[0] = 0;
         close(fd);
     }
-    int result = open_below(launcher->directory, "boot", O_RDWR | O_CREAT, 0644, &fd, error);
+    int result = open_below(launcher->directory, "boot", O_RDWR | O_CREAT, 0600, &fd, error);
     if (result < 0)
         return result;
     if (read(fd, before, sizeof before - 1) < 0)
@@ -141,7 +134,7 @@ static int forget_old_boot(struct launcher *launcher, struct error *error)
 
 static int open_fence(struct launcher *launcher, struct error *error)
 {
-    int result = open_below(launcher->directory, "fence", O_RDWR | O_CREAT, 0644, &launcher->fence_fd, error);
+    int result = open_below(launcher->directory, "fence", O_RDWR | O_CREAT, 0600, &launcher->fence_fd, error);
     if (result < 0)
         return result;
     if (ftruncate(launcher->fence_fd, sizeof *launcher->fence) < 0)
@@ -157,7 +150,7 @@ static int open_fence(struct launcher *launcher, struct error *error)
 static int open_directory(struct launcher *launcher, struct error *error)
 {
     const int flags = O_RDONLY | O_DIRECTORY;
-    int result = open_below(launcher->directory, "lock", O_RDWR | O_CREAT, 0644, &launcher->lock_fd, error);
+    int result = open_below(launcher->directory, "lock", O_RDWR | O_CREAT, 0600, &launcher->lock_fd, error);
     if (result < 0)
         return result;
     if (flock(launcher->lock_fd, LOCK_EX | LOCK_NB) < 0)

@@ -104,7 +104,7 @@ int store_lock_take(struct store_lock *lock, const char *path, struct error *err
     int rc = lock_path(path, lock->path, sizeof lock->path, error);
     if (rc < 0)
         return rc;
-    lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    lock->fd = open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (lock->fd < 0)
         return error_set_errno(error, errno, "%s", lock->path);
     if (flock(lock->fd, LOCK_EX | LOCK_NB) < 0) {
