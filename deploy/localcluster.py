@@ -77,6 +77,8 @@ class Watch:
 class Cluster:
     """Any program may read it without credentials, unless `access` is another option of `phalanx up`, or empty."""
 
+    headers = {}  # of every request
+
     def __init__(self, folder, cluster_file, *options, access=("--insecure",)):
         self.folder = os.path.realpath(folder)
         os.makedirs(self.folder, exist_ok=True)
@@ -84,7 +86,6 @@ class Cluster:
         self.process = subprocess.Popen([PHALANX, "up", "--cluster", cluster_file, "--data", self.folder, "--api",
                                          "127.0.0.1:0", "--agents", "127.0.0.1:0", *access, *options], env=env)
         self.url = wait_for("the cluster is up", self.announced)
-        self.headers = {}
         if self.url.startswith("https:"):
             self.use_token()
         os.environ["PHALANX_SERVER"] = self.url
