@@ -2,53 +2,38 @@
 
 #include <stdio.h>
 
-#include "core/admit/admit.h"
 #include "core/health/fault.h"
 
-/* The API shows no JobSet for a Job, Pod or Workload of its own, and no Job for such a Pod: their changes
- * are changes of the shown object. */
-static bool is_shown(const struct step *step, const enum change_type *type, struct object_ref *object)
+/* Returns the object as which the API shows this one; .any NULL: none. The API shows no JobSet for a Job, Pod
+ * or Workload of its own, and no Job for such a Pod. */
+static struct object_ref shown_as(struct object_ref object)
 {
-    if (object->kind == OBJECT_WORKLOAD)
-        object->workload = workload_representative(object->workload);
-    if (object->kind == OBJECT_JOB)
-        return object->job->jobset->form != FORM_POD && !job_is_hidden(object->job);
-    if (object->kind != OBJECT_JOBSET)
-        return true;
-    const struct jobset *jobset = object->jobset;
+    static const struct object_ref none;
+    if (object.kind == OBJECT_JOB)
+        return object.job->jobset->form != FORM_POD && !job_is_hidden(object.job) ? object : none;
+    if (object.kind != OBJECT_JOBSET)
+        return object;
+    const struct jobset *jobset = object.jobset;
     if (jobset->form == FORM_JOBSET || jobset->hidden)
-        return jobset_is_seen(jobset);
-    if (jobset->form == FORM_WORKLOAD) {
-        struct workload *workload = (struct workload *)workload_of(step->admit, jobset->uid);
-        if (*type != CHANGE_MODIFIED || !workload)
-            return false;
-        workload->changed_seq = step->seq;
-        *object = (struct object_ref){OBJECT_WORKLOAD, {.workload = workload}};
-        return true;
-    }
-    struct job *job = jobset->jobs[0];
-    struct task *task = job && job->indexes[0].task ? job->indexes[0].task : NULL;
-    if (*type != CHANGE_MODIFIED || !job || (jobset->form == FORM_POD && !task))
-        return false;
-    if (jobset->form == FORM_JOB) {
-        job->changed_seq = jobset->changed_seq;
-        *object = ref_job(job);
-    } else {
-        task->changed_seq = jobset->changed_seq;
-        *object = ref_task(task);
-    }
-    return true;
+        return jobset_is_seen(jobset) ? object : none;
+    if (jobset->form == FORM_WORKLOAD)
+        return jobset->workload ? (struct object_ref){OBJECT_WORKLOAD, {.workload = jobset->workload}} : none;
+    const struct job *job = jobset->jobs[0];
+    if (jobset->form == FORM_JOB)
+        return job ? ref_job(job) : none;
+    const struct task *task = job ? job->indexes[0].task : NULL;
+    return task ? ref_task(task) : none;
 }
 
-/* An older Job of its name is seen instead. */
+/* Whether users see an older Job of the same name in its place. */
 static bool is_behind(const struct job *job)
 {
     return jobset_seen_job(job->jobset, job->global_index) != job;
 }
 
-void step_changed(struct step *step, enum change_type type, struct object_ref object)
+/* Stores the log position of the object's last change. Workloads are stamped by admit (workload_changed). */
+static void stamp(const struct step *step, struct object_ref object)
 {
-    CHECK(object.any && type >= CHANGE_ADDED && type <= CHANGE_DELETED);
     switch (object.kind) {
     case OBJECT_JOBSET:
         ((struct jobset *)object.jobset)->changed_seq = step->seq;
@@ -62,28 +47,37 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
     case OBJECT_NODE:
         ((struct machine *)object.machine)->changed_seq = step->seq;
         break;
+    case OBJECT_FAULT:
+        ((struct fault *)object.fault)->changed_seq = step->seq;
+        break;
     default:
-        if (object.kind == OBJECT_WORKLOAD) {
-            ((struct workload *)object.workload)->changed_seq = step->seq;
-            break;
-        }
-        if (object.kind == OBJECT_FAULT) {
-            ((struct fault *)object.fault)->changed_seq = step->seq;
-            break;
-        }
         CHECK(object_kind_info(object.kind)); /* notes emit their own effects */
         ((struct object *)object.object)->changed_seq = step->seq;
     }
-    if (object.kind == OBJECT_WORKLOAD && type == CHANGE_MODIFIED &&
-        workload_was_told(object.workload, step->seq))
-        return;
-    if (!is_shown(step, &type, &object))
-        return;
-    if (object.kind == OBJECT_JOB && is_behind(object.job))
-        return;
+}
+
+void step_tell(struct step *step, enum change_type type, struct object_ref object)
+{
+    CHECK(object.any && type >= CHANGE_ADDED && type <= CHANGE_DELETED);
     struct effect *effect = effect_add(step->effects, EFFECT_CHANGED);
     effect->changed.type = type;
     effect->changed.object = object;
+}
+
+void step_changed(struct step *step, enum change_type type, struct object_ref object)
+{
+    CHECK(object.any && type >= CHANGE_ADDED && type <= CHANGE_DELETED);
+    stamp(step, object);
+    struct object_ref shown = shown_as(object);
+    if (!shown.any)
+        return;
+    if (shown.kind != object.kind && type != CHANGE_MODIFIED)
+        return; /* the shown object is added and deleted in its own right */
+    if (shown.kind != object.kind && shown.kind != OBJECT_WORKLOAD)
+        stamp(step, shown);
+    if (shown.kind == OBJECT_JOB && is_behind(shown.job))
+        return;
+    step_tell(step, type, shown);
 }
 
 /* The uids of late notes begin in the middle of the step's range, because objects take them from both
@@ -102,8 +96,8 @@ static void add_note(struct step *step, bool warning, const char *reason, struct
 void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
                const char *format, ...)
 {
-    enum change_type type = CHANGE_MODIFIED;
-    if (!is_shown(step, &type, &about) || step->note_count++ >= NOTES_PER_STEP_MAX)
+    about = shown_as(about);
+    if (!about.any || step->note_count++ >= NOTES_PER_STEP_MAX)
         return;
     struct buf text BUF_CLEANUP = {0};
     va_list args;
@@ -117,8 +111,8 @@ void step_note(struct step *step, bool warning, const char *reason, struct objec
 void step_note_late(struct step *step, bool warning, const char *reason, struct object_ref about,
                     const char *format, ...)
 {
-    enum change_type type = CHANGE_MODIFIED;
-    if (!is_shown(step, &type, &about) || step->late_note_count >= NOTES_PER_STEP_MAX)
+    about = shown_as(about);
+    if (!about.any || step->late_note_count >= NOTES_PER_STEP_MAX)
         return;
     struct buf text BUF_CLEANUP = {0};
     va_list args;

@@ -79,8 +79,11 @@ static inline bool step_is_after(const struct step *step, int64_t outage_ns)
     return outage_ns > 0 && step->now_ns - outage_ns <= step_return_ns(step);
 }
 
-/* Marks the object as changed at this log position and tells watchers. */
+/* Marks the object as changed at this log position, with the one as which the API shows it, and tells
+ * watchers of the latter. Of any kind but Workloads: admit's workload_changed. */
 void step_changed(struct step *step, enum change_type type, struct object_ref object);
+/* Tells watchers of a change that the caller has marked in the object. */
+void step_tell(struct step *step, enum change_type type, struct object_ref object);
 void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -382,7 +382,9 @@ static void check_workload(const struct admit *admit, const struct workload *wor
     CHECK(!workload->parked || workload->state == WORKLOAD_PENDING);
     CHECK(workload->counted || workload->state != WORKLOAD_PENDING || workload_is_stopped(workload));
     CHECK(!workload->own || (workload_of(admit, workload->own->uid) == workload && !workload->group &&
-                             workload->own->form == FORM_WORKLOAD && !workload->own->gone));
+                             workload->own->form == FORM_WORKLOAD && !workload->own->gone &&
+                             workload->own->workload == workload));
+    CHECK(!workload->group || workload->changed_seq == workload->group->members.items[0]->changed_seq);
     CHECK(jobset->form != FORM_WORKLOAD || workload_is_bare(workload));
     CHECK(!workload_is_bare(workload) || workload->state != WORKLOAD_LEAVING);
     CHECK(workload->state != WORKLOAD_ADMITTED || workload_is_bare(workload) || !jobset->spec.suspend);

@@ -141,7 +141,7 @@ struct workload {
     int32_t priority;
     struct str priority_class; /* WorkloadPriorityClass, or empty */
     int64_t generation;        /* of the fields that the user may write: spec.active, priority */
-    uint64_t changed_seq;
+    uint64_t changed_seq;      /* log position of the last change, of the whole group's if it is in one */
     int64_t created_ns, queued_ns;              /* queued: creation or last eviction */
     uint64_t ticket;                            /* place in the queue among equals: smaller is earlier */
     int64_t reserved_ns, admitted_ns, ready_ns; /* stamps of this admission; 0: not (yet) */
@@ -202,11 +202,21 @@ bool workload_lives(const struct admit *admit, obj_id uid); /* as the API shows 
  * for the group's; `workload` itself if it is in no group. Name and namespace are the same for all
  * members. */
 const struct workload *workload_representative(const struct workload *workload);
-/* Watchers are told of a group once in a step, for all of its Pods; true: they were told in this step. */
-bool workload_was_told(const struct workload *workload, uint64_t seq);
-obj_id workload_shown_uid(const struct workload *workload);
-int64_t workload_shown_created(const struct workload *workload);
-uint64_t workload_version(const struct workload *workload); /* the newest change of all members */
+/* The uid of the Workload in the API, when it was created, and the log position of its last change: of a
+ * user-made Workload that of its record, too. Members of a group have them in common. */
+static inline obj_id workload_shown_uid(const struct workload *workload)
+{
+    return workload->group_uid ? workload->group_uid : workload->uid;
+}
+static inline int64_t workload_shown_created(const struct workload *workload)
+{
+    return workload->group_uid ? workload->group_created_ns : workload->created_ns;
+}
+static inline uint64_t workload_version(const struct workload *workload)
+{
+    uint64_t own = workload->own ? workload->own->changed_seq : 0;
+    return own > workload->changed_seq ? own : workload->changed_seq;
+}
 /* Lists the members of its group in order of arrival; `workload` alone if it is in no group. */
 size_t workload_members(const struct workload *workload, const struct workload *const **ret_list);
 /* Whether the member counts among those that its group needs. A failed member does not if it may be

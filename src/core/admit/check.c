@@ -146,7 +146,7 @@ void checks_sync(struct step *step, struct workload *workload)
         changed = true;
     }
     if (changed)
-        step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+        workload_changed(step, CHANGE_MODIFIED, workload);
 }
 
 bool checks_wait(const struct workload *workload)
@@ -224,7 +224,7 @@ void workload_answer(struct step *step, struct workload *workload, const struct 
             if (check)
                 take_answer(step, check, answer);
         }
-        step_changed(step, CHANGE_MODIFIED, ref_workload(list[w]));
+        workload_changed(step, CHANGE_MODIFIED, list[w]);
     }
     for (size_t w = 0; w < count; w++)
         if (!list[w]->gone)

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "core/step.h"
 
 /* --- which stands for all ---------------------------------------------------------------------- */
 
@@ -31,13 +32,22 @@ const struct workload *workload_representative(const struct workload *workload)
     return chosen;
 }
 
-bool workload_was_told(const struct workload *workload, uint64_t seq)
+void workload_changed(struct step *step, enum change_type type, struct workload *workload)
 {
     struct pod_group *group = workload->group;
-    bool told = group && group->told_seq == seq;
-    if (group)
-        group->told_seq = seq;
-    return told;
+    CHECK(!group || type != CHANGE_DELETED); /* a group is deleted with its last member, which has left it */
+    workload->changed_seq = step->seq;
+    if (!group) {
+        step_tell(step, type, ref_workload(workload));
+        return;
+    }
+    if (type == CHANGE_MODIFIED && group->told_seq == step->seq)
+        return;
+    if (type == CHANGE_MODIFIED)
+        group->told_seq = step->seq;
+    for (size_t i = 0; i < group->members.len; i++)
+        group->members.items[i]->changed_seq = step->seq;
+    step_tell(step, type, ref_workload(workload));
 }
 
 size_t workload_members(const struct workload *workload, const struct workload *const **ret_list)
@@ -49,25 +59,6 @@ size_t workload_members(const struct workload *workload, const struct workload *
     }
     *ret_list = NULL;
     return 0;
-}
-
-obj_id workload_shown_uid(const struct workload *workload)
-{
-    return workload->group_uid ? workload->group_uid : workload->uid;
-}
-
-int64_t workload_shown_created(const struct workload *workload)
-{
-    return workload->group_uid ? workload->group_created_ns : workload->created_ns;
-}
-
-uint64_t workload_version(const struct workload *workload)
-{
-    uint64_t version = workload->changed_seq;
-    for (size_t i = 0; workload->group && i < workload->group->members.len; i++)
-        if (workload->group->members.items[i]->changed_seq > version)
-            version = workload->group->members.items[i]->changed_seq;
-    return version;
 }
 
 /* --- how it stands ----------------------------------------------------------------------------- */

@@ -186,6 +186,11 @@ static inline struct object_ref ref_workload(const struct workload *workload)
     return (struct object_ref){OBJECT_WORKLOAD, {.workload = workload}};
 }
 
+/* --- group_view.c --------------------------------------------------------------------------------------- */
+/* Marks the Workload as changed at this log position, together with the other members of its group, which
+ * the API shows as one, and tells watchers: of the modifications of a group once in a step. */
+void workload_changed(struct step *step, enum change_type type, struct workload *workload);
+
 /* --- prebuilt.c ----------------------------------------------------------------------------------------- */
 /* A job that names a Workload takes it over, if it may; NULL: it waits, and is suspended. */
 struct workload *prebuilt_take(struct step *step, struct jobset *jobset, struct str name);

@@ -225,7 +225,7 @@ static void attach(struct step *step, struct workload *workload, struct jobset *
     workload->seen = jobset->document;
     workload_refresh(step, workload);
     workload_bind(step, workload);
-    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+    workload_changed(step, CHANGE_MODIFIED, workload);
     step->admit->acted = true;
     if (workload->state == WORKLOAD_ADMITTED)
         workload_start(step, workload);
@@ -286,7 +286,7 @@ void prebuilt_release(struct step *step, struct workload *workload)
         workload_bind(step, workload);
         if (!jobset->gone)
             touch(step, jobset); /* the job waits for its Workload again */
-        step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+        workload_changed(step, CHANGE_MODIFIED, workload);
     }
     if (object_has_finalizer(own->document, FINALIZER_IN_USE)) {
         struct arena arena ARENA_CLEANUP = {0};

@@ -50,7 +50,7 @@ static void take_done(struct step *step, struct workload *workload, const int32_
         podset->done = most > podset->done ? most : podset->done;
     }
     workload_book(step->admit, workload);
-    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+    workload_changed(step, CHANGE_MODIFIED, workload);
 }
 
 void workload_reclaim(struct step *step, struct workload *workload)

@@ -313,10 +313,12 @@ void admit_add(struct admit *admit, struct workload *workload)
     vec_push(&admit->workloads, workload);
     u64_map_put(&admit->by_uid, workload->uid, workload);
     u64_map_put(&admit->by_jobset, workload->jobset->uid, workload);
-    if (workload->own)
+    if (workload->own) {
         u64_map_put(&admit->by_jobset, workload->own->uid, workload);
-    else
+        workload->own->workload = workload;
+    } else {
         group_join(admit, workload);
+    }
     set_name(workload);
     struct str key = {workload->text, workload->jobset->namespace_.len + 1 + workload->name.len};
     if (!workload->group)
@@ -338,7 +340,7 @@ struct workload *workload_new(struct step *step, struct jobset *jobset)
     admit_add(step->admit, workload);
     workload_refresh(step, workload);
     bool joins = workload->group && workload->group->members.len > 1;
-    step_changed(step, joins ? CHANGE_MODIFIED : CHANGE_ADDED, ref_workload(workload));
+    workload_changed(step, joins ? CHANGE_MODIFIED : CHANGE_ADDED, workload);
     if (!workload->own)
         step_note(step, false, "CreatedWorkload", ref_jobset(jobset),
                   "Created Workload: " STR_FORMAT "/" STR_FORMAT, STR_ARG(jobset->namespace_),
@@ -373,8 +375,10 @@ void workload_remove(struct step *step, struct workload *workload)
         str_map_remove(&admit->by_name, key);
     u64_map_remove(&admit->by_uid, workload->uid);
     u64_map_remove(&admit->by_jobset, workload->jobset->uid);
-    if (workload->own)
+    if (workload->own) {
         u64_map_remove(&admit->by_jobset, workload->own->uid);
+        workload->own->workload = NULL;
+    }
     for (size_t i = 0; i < admit->workloads.len; i++) {
         if (admit->workloads.items[i] == workload) {
             vec_remove(&admit->workloads, i);
@@ -387,9 +391,9 @@ void workload_remove(struct step *step, struct workload *workload)
     if (left)
         left->told_seq = 0; /* watchers may have been told of the removed member */
     if (left)
-        step_changed(step, CHANGE_MODIFIED, ref_workload(left->members.items[0]));
+        workload_changed(step, CHANGE_MODIFIED, left->members.items[0]);
     else
-        step_changed(step, CHANGE_DELETED, ref_workload(workload));
+        workload_changed(step, CHANGE_DELETED, workload);
     vec_push(&admit->dead, workload);
 }
 
@@ -464,7 +468,7 @@ bool workload_condition_set(struct step *step, struct workload *workload, enum w
     condition->present = true;
     condition->status = status;
     condition->reason = reason;
-    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+    workload_changed(step, CHANGE_MODIFIED, workload);
     return moved;
 }
 
@@ -558,7 +562,7 @@ static void set_active(struct step *step, struct workload *workload, bool active
         return;
     workload->active = active;
     workload->generation++;
-    step_changed(step, CHANGE_MODIFIED, ref_workload(workload));
+    workload_changed(step, CHANGE_MODIFIED, workload);
     if (active) {
         workload->requeues = 0;
         workload->requeue_ns = 0;

@@ -377,6 +377,8 @@ struct jobset {
      * and its Jobs (Pods) have no owner. They go on by themselves; this object is freed when the last of
      * them was deleted. */
     bool hidden;
+    const struct workload *workload; /* FORM_WORKLOAD: the Workload as which the API shows it, set by admit;
+                                      * NULL: none */
     uint64_t changed_seq;
     struct condition conditions[CONDITION_KINDS];
     int32_t restarts, restarts_counted;
