@@ -24,8 +24,9 @@
  * FENCED; it may send FENCED at any later time. A fenced task can't save checkpoints and ends. The agent
  * takes reports of a connection only for the attempt of its JOIN.
  *
- * Evidence: the agent may check `pid` against the peer credentials of the socket (SO_PEERCRED); in a
- * container they differ by the pid namespace, so a difference is no error.
+ * Evidence: each container has a socket of its own, and the agent takes connections of that task's processes
+ * alone (host/agent/sockets.c). JOIN names that task, or the connection ends. `pid` differs from the peer
+ * credentials of the socket in a pid namespace, so a difference is no error.
  *
  * Header-only and without state: any thread may call anything here.
  */

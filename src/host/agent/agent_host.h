@@ -14,8 +14,9 @@
  *     health             conditions that probes saw, and how far they had read the kernel log
  *     uploads/           records of shards on their way to the object store (store.c)
  *     injections/        what stands of faults on purpose (docs/inject.md)
- *     agent.sock         for libphalanx (job/wire.h); /tmp/phalanx-<hash>.sock where that path is too long
- *     faults.sock        for daemons that report faults (docs/faults.md); likewise
+ *     sockets/<uid>/     agent.sock of each container: for libphalanx (job/wire.h, sockets.c)
+ *     faults.sock        for daemons that report faults (docs/faults.md); /tmp/phalanx-<hash>.sock where that
+ *                        path is too long
  *
  * Connections: two to the controller, the second the tether that the launcher's shims inherit (message.h).
  * Both are made before Hello and dropped together.

@@ -1,9 +1,7 @@
-#include <errno.h>
+/* clients.c - connections of libphalanx, each of a process of one task (sockets.c). */
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
-#include "base/hash.h"
 #include "host/agent/internal.h"
 #include "host/agent/values.h"
 #include "job/wire.h"
@@ -17,6 +15,9 @@ struct client {
     uint64_t id;
     struct buf in; /* the beginning of a frame */
     bool closing;
+    obj_id task;       /* whose socket it came by */
+    struct ucred peer; /* the process that connected */
+    bool joined;       /* it has said JOIN */
     struct store_client store; /* of its JOIN */
 };
 
@@ -55,6 +56,23 @@ static void client_left(struct client *client)
     struct local_machine *machine = client->live->machine;
     client_close(client);
     local_step(machine, event);
+}
+
+/* Closes the connection of a process that speaks for a task without being one of its processes. A line a
+ * second is enough: strangers shall not fill the log. */
+static void client_refuse(struct client *client, const char *did)
+{
+    struct live *live = client->live;
+    int64_t now_ns = local_boot_ns();
+    struct buf text BUF_CLEANUP = {0};
+    if (now_ns - live->refused_ns >= NS_PER_SECOND || live->refused_ns == 0) {
+        buf_printf(&text, "refused at the socket of task %llu: process %lld of user %lld %s",
+                   (unsigned long long)client->task, (long long)client->peer.pid, (long long)client->peer.uid,
+                   did);
+        local_warn(live->machine, buf_str(&text));
+        live->refused_ns = now_ns;
+    }
+    client_left(client);
 }
 
 /* --- sending -------------------------------------------------------------------------------------- */
@@ -193,6 +211,16 @@ static void fill_step(const struct jobwire_step *from, struct task_step *ret)
 static void client_message(struct client *client, const struct jobwire_message *message)
 {
     struct agent_event event = {.client = {.client = client->id}};
+    bool joins = message->type == JOBWIRE_JOIN;
+    if (joins && message->join.task_uid != client->task) {
+        client_refuse(client, "sent a JOIN of another task");
+        return;
+    }
+    if (!joins && !client->joined) {
+        client_refuse(client, "sent a report before its JOIN");
+        return;
+    }
+    client->joined = true;
     switch (message->type) {
     case JOBWIRE_JOIN:
         event.kind = AGENT_CLIENT_JOIN;
@@ -269,92 +297,44 @@ static void on_client_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf
     *buffer = uv_buf_init(shared, sizeof shared);
 }
 
-/* --- listening ------------------------------------------------------------------------------------ */
+/* --- beginning of a connection ---------------------------------------------------------------------- */
 
-static void on_client(uv_stream_t *listener, int status)
+/* The process at the other end, as it was when it connected. */
+static bool is_of_task(const struct client *client)
 {
-    struct live *live = listener->data;
+    obj_id task;
+    uint32_t index;
+    uint64_t of = launch_find_process(client->live->launcher, client->peer.pid);
+    local_container_of(of, &task, &index);
+    return of != 0 && task == client->task;
+}
+
+void local_client_accept(struct live *live, uint64_t container, uv_stream_t *listener)
+{
     struct agent_host *host = live->machine->host;
-    if (status < 0)
-        return;
     struct client *client = mem_alloc(sizeof *client);
+    socklen_t len = sizeof client->peer;
+    uint32_t index;
+    uv_os_fd_t fd;
     client->live = live;
     client->id = ++live->next_client;
+    local_container_of(container, &client->task, &index);
     uv_pipe_init(host->loop, &client->pipe, 0);
     client->pipe.data = client;
     host->open_parts++;
     live->client_count++;
     list_append(&live->clients, &client->node);
     if (uv_accept(listener, (uv_stream_t *)&client->pipe) < 0 || live->client_count > CLIENTS_MAX ||
-        uv_read_start((uv_stream_t *)&client->pipe, on_client_alloc, on_client_read) < 0)
+        uv_fileno((uv_handle_t *)&client->pipe, &fd) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &client->peer, &len) < 0)
         client_close(client);
-}
-
-static void on_listener_closed(uv_handle_t *handle)
-{
-    local_part_closed(handle->data);
-}
-
-/* A path in sun_path has 108 bytes; a longer one is replaced by one that the same state directory gives
- * again, so that tasks find a restarted agent. */
-void agent_socket_path(const char *directory, const char *name, char ret_path[AGENT_SOCKET_PATH_MAX + 1])
-{
-    struct buf path BUF_CLEANUP = {0};
-    buf_printf(&path, "%s/%s", directory, name);
-    if (path.len <= AGENT_SOCKET_PATH_MAX)
-        snprintf(ret_path, AGENT_SOCKET_PATH_MAX + 1, "%s", path.data);
-    else
-        snprintf(ret_path, AGENT_SOCKET_PATH_MAX + 1, "/tmp/phalanx-%016llx.sock",
-                 (unsigned long long)hash64(0, path.data, path.len));
-}
-
-int local_clients_listen(struct live *live, struct error *error)
-{
-    struct agent_host *host = live->machine->host;
-    agent_socket_path(live->directory, "agent.sock", live->socket_path);
-    unlink(live->socket_path); /* of an earlier agent: the launcher's lock says that none lives */
-    uv_pipe_init(host->loop, &live->listener, 0);
-    live->listener.data = live;
-    host->open_parts++;
-    live->listening = true;
-    int rc = uv_pipe_bind(&live->listener, live->socket_path);
-    if (rc == 0)
-        rc = uv_listen((uv_stream_t *)&live->listener, 1024, on_client);
-    if (rc == 0 &&
-        chmod(live->socket_path, 0666) < 0) /* tasks of other users join too; JOIN names uid and attempt */
-        rc = -errno;
-    local_state_mark(live->socket_path, &live->socket_mark);
-    return rc == 0 ? 0
-                   : error_set(error, ERROR_IO, "listening on %s: %s", live->socket_path, uv_strerror(rc));
-}
-
-/* A path that cannot be listened on is tried again by the next look at it (state.c). */
-static void on_renew_closed(uv_handle_t *handle)
-{
-    struct live *live = handle->data;
-    struct agent_host *host = live->machine->host;
-    struct error error;
-    live->renewing = false;
-    if (!host->closing) {
-        int rc = local_clients_listen(live, &error);
-        local_state_renewed(live, rc < 0 ? &error : NULL);
-    }
-    local_part_closed(host);
-}
-
-void local_clients_renew(struct live *live)
-{
-    CHECK(live->listening && !live->renewing);
-    live->listening = false;
-    live->renewing = true;
-    uv_close((uv_handle_t *)&live->listener, on_renew_closed);
+    else if (!is_of_task(client))
+        client_refuse(client, "connected, and is no process of that task");
+    else if (uv_read_start((uv_stream_t *)&client->pipe, on_client_alloc, on_client_read) < 0)
+        client_close(client);
 }
 
 void local_clients_close(struct live *live)
 {
     list_for_each_safe(node, after, &live->clients) client_close(container_of(node, struct client, node));
-    if (!live->listening)
-        return;
-    live->listener.data = live->machine->host;
-    uv_close((uv_handle_t *)&live->listener, on_listener_closed); /* unlinks the path */
 }

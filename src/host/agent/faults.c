@@ -4,6 +4,7 @@
  *
  * Signals are treated like those of probes: kept until the controller has them, and equal ones are one. A
  * daemon that runs wild is held to SIGNALS_A_SECOND, with SIGNALS_AT_ONCE ahead, and gets 429. */
+#include "base/hash.h"
 #include "host/agent/http.h"
 #include "host/agent/internal.h"
 #include "host/agent/report.h"
@@ -66,6 +67,19 @@ static void on_request(void *context, const struct http_request *request, struct
     answer->code = 202;
     answer->type = "application/json";
     buf_printf(&answer->body, "{\"accepted\":%zu}\n", count);
+}
+
+/* A path in sun_path has 108 bytes; a longer one is replaced by one that the same state directory gives
+ * again, so that daemons find a restarted agent. */
+void agent_socket_path(const char *directory, const char *name, char ret_path[AGENT_SOCKET_PATH_MAX + 1])
+{
+    struct buf path BUF_CLEANUP = {0};
+    buf_printf(&path, "%s/%s", directory, name);
+    if (path.len <= AGENT_SOCKET_PATH_MAX)
+        snprintf(ret_path, AGENT_SOCKET_PATH_MAX + 1, "%s", path.data);
+    else
+        snprintf(ret_path, AGENT_SOCKET_PATH_MAX + 1, "/tmp/phalanx-%016llx.sock",
+                 (unsigned long long)hash64(0, path.data, path.len));
 }
 
 int local_faults_listen(struct live *live, struct error *error)

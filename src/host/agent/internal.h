@@ -2,7 +2,7 @@
  *   host.c      many machines on one loop: the timer, start and end
  *   machine.c   one machine: events in, effects out, its connections
  *   tasks.c     real tasks: the launcher, start records, adoption
- *   clients.c   connections of libphalanx
+ *   sockets.c   a socket for each container; clients.c: connections of libphalanx at them
  *   logs.c      log streams
  *   paces.c     steps that stand in logs; steplines.c: in their lines; values.c: what is reported with steps
  *   tails.c     the end of a task's log, as clues to why it ended
@@ -94,20 +94,21 @@ struct failed_launch {
 struct live {
     struct local_machine *machine;
     struct launcher *launcher;
-    char directory[PATH_BYTES], socket_path[AGENT_SOCKET_PATH_MAX + 1];
+    char directory[PATH_BYTES];
     VEC(struct failed_launch) failed; /* said as TASK_EXITED after the effects */
     struct failed_launch said;        /* the one that is being said */
     VEC(uint64_t) running; /* local_container_uid of what has a process, as far as the launcher said */
-    bool adopting, listening, logging;
+    bool adopting, logging;
     /* state.c */
     uv_timer_t state_timer;
-    bool state_watched, state_fault, renewing; /* renewing: the old listener is being closed */
-    struct file_mark socket_mark, faults_mark;
+    bool state_watched, state_fault;
+    struct file_mark faults_mark;
+    struct list_node sockets; /* sockets.c */
     /* clients.c */
-    uv_pipe_t listener;
     struct list_node clients;
     size_t client_count;
     uint64_t next_client;
+    int64_t refused_ns; /* boottime of the last line about a refused process; 0: none */
     /* logs.c */
     uv_timer_t log_timer;
     struct list_node streams;
@@ -150,6 +151,7 @@ void local_tasks_ended(struct agent_host *host); /* the last running task has en
 /* machine.c */
 void local_step(struct local_machine *machine, struct agent_event event);
 void local_note(const struct local_machine *machine, struct str text);
+void local_warn(const struct local_machine *machine, struct str text); /* a quiet agent says it, too */
 void local_machine_drive(struct local_machine *machine); /* its agent is there */
 void local_close_tethers(struct local_machine *machine); /* the kept ones */
 void local_tick(struct local_machine *machine);
@@ -181,14 +183,23 @@ int local_tasks_make_folders(const struct live *live, struct error *error);
 
 /* state.c: the state directory and the sockets in it are mended, or are a fault of the machine. */
 void local_state_mark(const char *path, struct file_mark *ret_mark);
+bool local_state_is_there(const char *path, struct file_mark mark); /* the file that was marked */
 void local_state_watch(struct live *live);
 /* The state folder is there again after it was gone, or, with an error, cannot be made again. */
 void local_state_renewed(struct live *live, const struct error *error);
 void local_state_close(struct live *live);
 
+/* sockets.c: where container `index` of a launch reaches the agent. Opening again is harmless. */
+int local_socket_open(struct live *live, const struct task_launch *launch, uint32_t index,
+                      struct error *error);
+void local_socket_remove(struct live *live, uint64_t container); /* of local_container_uid; absent: fine */
+const char *local_socket_path(const struct live *live, uint64_t container, struct arena *arena);
+bool local_sockets_whole(const struct live *live);
+int local_sockets_renew(struct live *live, struct error *error); /* those that were deleted or replaced */
+void local_sockets_close(struct live *live);
+
 /* clients.c */
-int local_clients_listen(struct live *live, struct error *error);
-void local_clients_renew(struct live *live); /* listens again, as soon as the old listener has closed */
+void local_client_accept(struct live *live, uint64_t container, uv_stream_t *listener);
 void local_clients_close(struct live *live);
 void local_clients_send(struct live *live, const struct agent_effect *effect);
 /* STORED or FETCHED, where the connection is still there. */

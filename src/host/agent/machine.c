@@ -10,6 +10,11 @@ void local_note(const struct local_machine *machine, struct str text)
         fprintf(stderr, "agent %s: " STR_FORMAT "\n", machine->name, STR_ARG(text));
 }
 
+void local_warn(const struct local_machine *machine, struct str text)
+{
+    fprintf(stderr, "agent %s: " STR_FORMAT "\n", machine->name, STR_ARG(text));
+}
+
 /* --- connections ---------------------------------------------------------------------------------- */
 
 static void port_close(void *context)

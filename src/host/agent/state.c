@@ -20,7 +20,7 @@ static struct file_mark mark_of(const char *path)
     return (struct file_mark){.device = about.st_dev, .inode = about.st_ino};
 }
 
-static bool is_there(const char *path, struct file_mark mark)
+bool local_state_is_there(const char *path, struct file_mark mark)
 {
     struct file_mark now = mark_of(path);
     return now.inode != 0 && now.inode == mark.inode && now.device == mark.device;
@@ -49,40 +49,36 @@ void local_state_renewed(struct live *live, const struct error *error)
         local_saw(live, &signal);
 }
 
-static int renew_sockets(struct live *live, struct error *error)
+static bool has_fault_socket(const struct live *live)
 {
-    char faults[AGENT_SOCKET_PATH_MAX + 1];
-    agent_socket_path(live->directory, "faults.sock", faults);
-    if (!is_there(live->socket_path, live->socket_mark))
-        local_clients_renew(live);
-    if (is_there(faults, live->faults_mark))
-        return 0;
-    local_faults_close(live);
-    return local_faults_listen(live, error);
+    char path[AGENT_SOCKET_PATH_MAX + 1];
+    agent_socket_path(live->directory, "faults.sock", path);
+    return local_state_is_there(path, live->faults_mark);
 }
 
-static bool has_sockets(const struct live *live)
+static int renew_sockets(struct live *live, struct error *error)
 {
-    char faults[AGENT_SOCKET_PATH_MAX + 1];
-    agent_socket_path(live->directory, "faults.sock", faults);
-    return is_there(live->socket_path, live->socket_mark) && is_there(faults, live->faults_mark);
+    int rc = local_sockets_renew(live, error);
+    if (rc < 0 || has_fault_socket(live))
+        return rc;
+    local_faults_close(live);
+    return local_faults_listen(live, error);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct live *live = timer->data;
     struct error error = {0};
-    if (live->renewing)
-        return;
-    bool whole = launch_is_whole(live->launcher) && has_sockets(live);
-    int rc = launch_is_whole(live->launcher) ? 0 : launch_renew(live->launcher, &error);
+    bool whole = launch_is_whole(live->launcher);
+    bool sockets = local_sockets_whole(live) && has_fault_socket(live);
+    int rc = whole ? 0 : launch_renew(live->launcher, &error);
     if (rc == 0)
         rc = local_tasks_make_folders(live, &error);
-    if (rc == 0 && !has_sockets(live))
+    if (rc == 0 && !sockets)
         rc = renew_sockets(live, &error);
     if (rc < 0)
         local_state_renewed(live, &error);
-    else if (!live->renewing && (!whole || live->state_fault)) /* else it is said when agent.sock is back */
+    else if (!whole || !sockets || live->state_fault)
         local_state_renewed(live, NULL);
 }
 

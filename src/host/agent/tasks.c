@@ -198,6 +198,15 @@ static void step_started(struct live *live, const struct launch_event *event)
                                   .started = {task_of(event->uid), event->pid, event->started_ns}});
 }
 
+/* Where libphalanx finds this agent again. A task of which there is no record is not heard. */
+static void open_sockets(struct live *live, const struct task_launch *launch)
+{
+    struct error error;
+    for (uint32_t i = 0; i == 0 || i < launch->container_count; i++)
+        if (local_socket_open(live, launch, i, &error) < 0)
+            local_note(live->machine, str_from(error.text));
+}
+
 /* Adopts a task of an earlier agent: reports the task before its containers. False: it has no record. */
 static bool adopt_containers(struct live *live, obj_id task)
 {
@@ -205,6 +214,7 @@ static bool adopt_containers(struct live *live, obj_id task)
     const struct task_launch *launch = record_read(live, task, &arena);
     if (!launch || launch->container_count == 0)
         return false;
+    open_sockets(live, launch);
     struct agent_event event = {.kind = AGENT_ADOPTED};
     event.adopted.task = task;
     event.adopted.attempt = launch->attempt;
@@ -226,6 +236,8 @@ static void adopt(struct live *live, const struct launch_event *from)
     event.adopted.task = from->uid;
     event.adopted.attempt = (int32_t)from->attempt;
     event.adopted.launch = record_read(live, from->uid, &arena);
+    if (event.adopted.launch)
+        open_sockets(live, event.adopted.launch);
     event.adopted.name = event.adopted.launch ? event.adopted.launch->name : str_from(from->name);
     event.adopted.pid = from->pid;
     event.adopted.started_ns = from->started_ns;
@@ -338,7 +350,7 @@ static const char *const machine_env[] = {"PATH",      "HOME", "LANG", "LC_ALL",
 enum { MACHINE_ENV = sizeof machine_env / sizeof *machine_env };
 
 static const char *const *make_env(struct live *live, struct arena *arena, const struct task_launch *task,
-                                   const struct container_launch *launch)
+                                   uint32_t index, const struct container_launch *launch)
 {
     const char **env = ARENA_ARRAY(arena, const char *, launch->env_count + MACHINE_ENV + 4);
     size_t count = 0;
@@ -350,7 +362,9 @@ static const char *const *make_env(struct live *live, struct arena *arena, const
             env[count++] = arena_printf(arena, STR_FORMAT "=" STR_FORMAT, STR_ARG(launch->env[i].name),
                                         STR_ARG(launch->env[i].value))
                                .data;
-    env[count++] = arena_printf(arena, "PHX_AGENT_SOCKET=%s", live->socket_path).data;
+    env[count++] = arena_printf(arena, "PHX_AGENT_SOCKET=%s",
+                                local_socket_path(live, local_container_uid(task->task, index), arena))
+                       .data;
     if (local_store_env(live) && !has_env(launch, "PHX_MEMORY_DIR") &&
         !has_env(launch, "PHX_CHECKPOINT_STORE"))
         env[count++] = local_store_env(live);
@@ -401,7 +415,7 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
         .run = run,
         .name = launch_name(&arena, launch, &container, index),
         .argv = make_argv(&arena, &container),
-        .env = make_env(live, &arena, launch, &container),
+        .env = make_env(live, &arena, launch, index, &container),
         .set_user = container.run_as_user >= 0 || container.run_as_group >= 0,
         .user_id = container.run_as_user >= 0 ? (uint32_t)container.run_as_user : geteuid(),
         .group_id = container.run_as_group >= 0 ? (uint32_t)container.run_as_group : getegid(),
@@ -421,6 +435,8 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
         spec.rank_table = buf_str(&rank_table);
     }
     int rc = make_directory(live, &arena, spec.uid, container.working_dir, &spec, error);
+    if (rc == 0)
+        rc = local_socket_open(live, launch, index, error);
     if (rc == 0 && (launch->container_count == 0 || !record_exists(live, launch->task))) {
         rc = local_volumes_make(live, launch, error);
         if (rc == 0)
@@ -476,6 +492,7 @@ void local_tasks_forget(struct live *live, obj_id task, uint32_t containers)
                             NULL); /* unknown: it could not be started, or is forgotten already */
         snprintf(path, sizeof path, "%s/work/%llu", live->directory, (unsigned long long)container);
         rmdir(path); /* what a task left there stays */
+        local_socket_remove(live, container);
     }
     record_remove(live, task);
     local_volumes_remove(live, task);
@@ -570,6 +587,7 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     struct agent_host *host = machine->host;
     struct live *live = mem_alloc(sizeof *live);
     live->machine = machine;
+    list_init(&live->sockets);
     list_init(&live->clients);
     list_init(&live->streams);
     list_init(&live->execs);
@@ -600,8 +618,6 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
         local_memory_init(live, options->memory_dir);
     if (rc == 0)
         rc = local_store_init(live, options->checkpoint_store, error);
-    if (rc == 0)
-        rc = local_clients_listen(live, error);
     if (rc == 0) {
         local_logs_init(live);
         local_paces_init(live);
@@ -676,6 +692,7 @@ void local_tasks_close(struct live *live)
     local_exec_close_all(live);
     local_probe_close_all(live);
     local_errand_close_all(live);
+    local_sockets_close(live);
     local_clients_close(live);
     if (live->launcher)
         launch_shutdown(live->launcher, on_launcher_closed, live->machine->host);

@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 #include "host/agent/internal.h"
+#include "os/folder.h"
 
-enum { PATH_MAX_BYTES = 4096, DEPTH_MAX = 512 };
+enum { PATH_MAX_BYTES = 4096 };
 
 /* --- making --------------------------------------------------------------------------------------- */
 
@@ -304,28 +305,10 @@ struct removal {
     char path[PATH_MAX_BYTES];
 };
 
-static void remove_tree(int parent_fd, const char *name, int depth)
-{
-    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *directory = fd >= 0 && depth < DEPTH_MAX ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
-    while (directory && (entry = readdir(directory))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, entry->d_name, 0) < 0)
-            remove_tree(fd, entry->d_name, depth + 1);
-    }
-    if (directory)
-        closedir(directory);
-    else if (fd >= 0)
-        close(fd);
-    unlinkat(parent_fd, name, AT_REMOVEDIR);
-}
-
 static void remove_work(uv_work_t *work)
 {
     const struct removal *removal = work->data;
-    remove_tree(AT_FDCWD, removal->path, 0);
+    os_folder_remove(AT_FDCWD, removal->path);
 }
 
 static void remove_done(uv_work_t *work, int status)

@@ -223,6 +223,10 @@ int launch_exec(struct launcher *launcher, uint64_t uid, const struct launch_exe
 /* Kills the command's process group; no event follows. Before launch_shutdown, for each that is left. */
 void launch_exec_close(struct launch_exec *exec);
 
+/* Returns the uid of the task that a process belongs to: the process descends from that task's shim, which
+ * adopts whatever leaves its parents. 0: no task of this launcher. */
+uint64_t launch_find_process(const struct launcher *launcher, int pid);
+
 /* ---- what tasks use ---- */
 
 struct launch_usage {

@@ -82,6 +82,8 @@ static void ask_cgroups(const struct launcher *launcher, struct launch_usage *us
 
 /* --- processes ------------------------------------------------------------------------------------------ */
 
+enum { PROCESS_DEPTH_MAX = 64 }; /* of ancestors that are looked at */
+
 struct process {
     pid_t pid, parent;
     int64_t ticks, pages;
@@ -138,8 +140,7 @@ static void list_processes(struct processes *processes)
 static pid_t find_shim(const struct processes *processes, const struct u64_map *shims,
                        const struct process *process)
 {
-    enum { DEPTH_MAX = 64 };
-    for (int depth = 0; process && depth < DEPTH_MAX; depth++) {
+    for (int depth = 0; process && depth < PROCESS_DEPTH_MAX; depth++) {
         if (u64_map_get(shims, (uint64_t)process->pid))
             return process->pid;
         struct process key = {.pid = process->parent};
@@ -148,6 +149,31 @@ static pid_t find_shim(const struct processes *processes, const struct u64_map *
                               : NULL;
     }
     return 0;
+}
+
+static uint64_t uid_of_shim(const struct launcher *launcher, pid_t pid)
+{
+    list_for_each(node, &launcher->tasks)
+    {
+        const struct task *task = container_of(node, struct task, node);
+        if (task->shim_pid == pid && task->state != TASK_EXITED && !task->forgotten)
+            return task->uid;
+    }
+    return 0;
+}
+
+uint64_t launch_find_process(const struct launcher *launcher, int pid)
+{
+    char name[24];
+    struct process process = {.parent = pid};
+    uint64_t uid = 0;
+    for (int depth = 0; uid == 0 && depth < PROCESS_DEPTH_MAX && process.parent > 1; depth++) {
+        uid = uid_of_shim(launcher, process.parent);
+        snprintf(name, sizeof name, "%d", (int)process.parent);
+        if (uid == 0 && !read_process(name, &process))
+            return 0;
+    }
+    return uid;
 }
 
 struct asked {

@@ -21,11 +21,15 @@
 #include "host/process.h"
 #include "job/wire.h"
 
+/* Of the next task: none starts beside another that has its chips or its host name. */
+static uint64_t start_chips = 1;
+static const char *start_host = "work-0";
+
 static void start_command(struct fake *fake, uint64_t task, int32_t attempt, const char *command)
 {
     struct str argv[] = {STR("/bin/sh"), STR("-c"), str_from(command)};
     struct env_var env[] = {{.name = STR("GREETING"), .value = STR("good morning")}};
-    struct sheet_entry entries[] = {{STR("work-0"), STR("127.0.0.1"), STR("m-1"), 1, 0}};
+    struct sheet_entry entries[] = {{str_from(start_host), STR("127.0.0.1"), STR("m-1"), 1, 0}};
     struct task_launch launch = {.task = task,
                                  .jobset = 1,
                                  .attempt = attempt,
@@ -38,7 +42,7 @@ static void start_command(struct fake *fake, uint64_t task, int32_t attempt, con
                                  .env_count = 1,
                                  .run_as_user = -1,
                                  .run_as_group = -1,
-                                 .chips = 1,
+                                 .chips = start_chips,
                                  .grace_ns = 2 * NS_PER_SECOND,
                                  .world = 1,
                                  .restore_step = -1,
@@ -411,13 +415,67 @@ static void test_logs(void **state)
 
 /* --- a task that speaks libphalanx's protocol ----------------------------------------------------- */
 
-static int client_connect(const char *directory)
+enum { LENT = 2 };
+
+/* In a task: connects to its agent twice, hands the connections to the test that listens at the abstract
+ * name, and stays. Only a task's process may connect. */
+static int lend_connections(const char *name)
+{
+    struct sockaddr_un agent = {.sun_family = AF_UNIX}, test = {.sun_family = AF_UNIX};
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(LENT * sizeof(int))];
+    } control = {.header = {CMSG_LEN(LENT * sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec byte = {"", 1};
+    struct msghdr message = {
+        .msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    int fds[LENT], fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(agent.sun_path, sizeof agent.sun_path, "%s", getenv("PHX_AGENT_SOCKET"));
+    snprintf(test.sun_path + 1, sizeof test.sun_path - 1, "%s", name);
+    for (int i = 0; i < LENT; i++) {
+        fds[i] = socket(AF_UNIX, SOCK_STREAM, 0);
+        if (connect(fds[i], (struct sockaddr *)&agent, sizeof agent) < 0)
+            return 1;
+    }
+    memcpy(CMSG_DATA(&control.header), fds, sizeof fds);
+    if (connect(fd, (struct sockaddr *)&test, sizeof test) < 0 || sendmsg(fd, &message, 0) != 1)
+        return 1;
+    for (;;)
+        pause();
+}
+
+/* Starts a task, and takes over its connections. */
+static void borrow_connections(struct fake *fake, uint64_t task, int32_t attempt, int ret_fds[LENT])
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s/agent.sock", directory);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
+    char path[PATH_MAX] = "", command[PATH_MAX + 64], byte;
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(LENT * sizeof(int))];
+    } control;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    int fd = -1, listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "phx-lend-%d", (int)getpid());
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_true(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
+    snprintf(command, sizeof command, "exec %s lend %s", path, address.sun_path + 1);
+    start_command(fake, task, attempt, command);
+    RUN_UNTIL(fake, told(fake, task)->exited || (fd = accept(listener, NULL, NULL)) >= 0);
+    assert_true(fd >= 0);
+    assert_int_equal(recvmsg(fd, &message, MSG_CMSG_CLOEXEC), 1);
+    memcpy(ret_fds, CMSG_DATA(&control.header), LENT * sizeof(int));
+    close(fd);
+    close(listener);
+}
+
+/* The connections' end as the task sees it: the agent has closed it. */
+static bool is_closed(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
 static void client_say(int fd, struct jobwire_message message)
@@ -451,14 +509,14 @@ static void test_clients(void **state)
     make_state(directory);
     pid_t agent = agent_spawn(fake.port, directory);
     RUN_UNTIL(&fake, fake.agent);
-    start_command(&fake, 1, 4, "exec sleep 1000");
+    int fds[LENT];
+    borrow_connections(&fake, 1, 4, fds);
     RUN_UNTIL(&fake, told(&fake, 1)->started);
-    int stale = client_connect(directory);
+    int stale = fds[0], fd = fds[1];
     client_say(stale, (struct jobwire_message){.type = JOBWIRE_JOIN, .join = {.task_uid = 1, .attempt = 3}});
     struct jobwire_message answer = client_hear(&fake, stale);
     assert_int_equal(answer.type, JOBWIRE_FENCED);
     assert_int_equal(answer.fenced.attempt, 4);
-    int fd = client_connect(directory);
     client_say(fd, (struct jobwire_message){.type = JOBWIRE_JOIN, .join = {.task_uid = 1, .attempt = 4}});
     answer = client_hear(&fake, fd);
     assert_int_equal(answer.type, JOBWIRE_WELCOME);
@@ -495,6 +553,52 @@ static void test_clients(void **state)
     RUN_UNTIL(&fake, told(&fake, 1)->exited);
     assert_int_equal(agent_end(agent, SIGTERM), 0);
     unsetenv(AGENT_STOP_TASKS);
+    agent_remove_state(directory);
+    fake_done(&fake);
+}
+
+/* A task's own process speaks for its task alone, and a stranger's for none. */
+static void test_clients_of_others(void **state)
+{
+    struct fake fake;
+    char directory[64], folder[128];
+    int fds[LENT], stranger = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat info;
+    fake_init(&fake);
+    make_state(directory);
+    pid_t agent = agent_spawn(fake.port, directory);
+    RUN_UNTIL(&fake, fake.agent);
+    start_command(&fake, 1, 0, "exec sleep 1000");
+    start_chips = 2;
+    start_host = "work-1";
+    borrow_connections(&fake, 2, 0, fds);
+    start_chips = 1;
+    start_host = "work-0";
+    RUN_UNTIL(&fake, told(&fake, 1)->started && told(&fake, 2)->started);
+    client_say(fds[0], (struct jobwire_message){.type = JOBWIRE_JOIN, .join = {.task_uid = 1}});
+    RUN_UNTIL(&fake, is_closed(fds[0]));
+    client_say(fds[1], (struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = {.step = 7}});
+    RUN_UNTIL(&fake, is_closed(fds[1]));
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/sockets/1/agent.sock", directory);
+    assert_int_equal(stat(address.sun_path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0600);
+    snprintf(folder, sizeof folder, "%s/sockets/1", directory);
+    assert_int_equal(stat(folder, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0700);
+    assert_int_equal(connect(stranger, (struct sockaddr *)&address, sizeof address), 0);
+    RUN_UNTIL(&fake, is_closed(stranger));
+    assert_int_equal(told(&fake, 1)->joined, 0);
+    assert_int_equal(told(&fake, 2)->saved_step, -1);
+    for (int i = 0; i < LENT; i++)
+        close(fds[i]);
+    close(stranger);
+    stop_task(&fake, 1, 0);
+    stop_task(&fake, 2, 0);
+    RUN_UNTIL(&fake, told(&fake, 1)->exited && told(&fake, 2)->exited);
+    forget(&fake, 1);
+    RUN_UNTIL(&fake, stat(folder, &info) < 0);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
     agent_remove_state(directory);
     fake_done(&fake);
 }
@@ -542,6 +646,8 @@ static void test_wrong_options(void **state)
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "lend") == 0)
+        return lend_connections(argv[2]);
     agent_process_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_life_of_a_task),
@@ -553,6 +659,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_loss_before_the_first_tick),
         cmocka_unit_test(test_logs),
         cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_clients_of_others),
         cmocka_unit_test(test_stop_tasks_at_the_end),
         cmocka_unit_test(test_wrong_options),
     };

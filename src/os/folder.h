@@ -1,0 +1,29 @@
+/* folder.h - folders of one's own in places where others may write, such as /dev/shm.
+ *
+ * A name in such a place proves nothing: another user may have made a folder or a link of that name. So a
+ * folder is opened first, without following a link, and its owner is checked and its mode set through the
+ * descriptor. Functions are thread-safe; they return 0 or an error of base/error.h.
+ */
+#ifndef PHX_OS_FOLDER_H
+#define PHX_OS_FOLDER_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* Makes the folder `name` in `at` (an open folder, or AT_FDCWD) unless it is there, and gives it `mode`.
+ * Returns a descriptor of it in *ret_fd, which the caller closes. A folder that is made is given to `user`
+ * and `group`. ERROR_DENIED: `name` is a link, no folder, or a folder of another user than `user`. */
+int os_folder_make(int at, const char *name, mode_t mode, uid_t user, gid_t group, int *ret_fd,
+                   struct error *error);
+
+/* The same for the caller's own user, without a descriptor. (os_folder_own follows a link of the user's, and
+ * makes what is absent above.) */
+int os_folder_private(const char *path, mode_t mode, struct error *error);
+
+/* Removes the file or folder `name` in `at` with everything in it. Links are removed, never followed, also
+ * while others move folders about; what cannot be removed stays. Other file systems that are mounted in it
+ * are left alone. */
+void os_folder_remove(int at, const char *name);
+
+#endif

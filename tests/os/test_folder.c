@@ -1,0 +1,131 @@
+/* Folders of one's own in places where others may write, and the removal of trees while others move them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/folder.h"
+
+enum { SOMEBODY = 4711 };
+
+static char place[32];
+
+static const char *in_place(const char *name)
+{
+    static char paths[4][64];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, 64, "%s/%s", place, name);
+    return path;
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(lstat(path, &info), 0);
+    return info.st_mode;
+}
+
+static int begin(void **state)
+{
+    snprintf(place, sizeof place, "/tmp/phx-folder-XXXXXX");
+    return mkdtemp(place) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    os_folder_remove(AT_FDCWD, place);
+    return access(place, F_OK) < 0 ? 0 : -1;
+}
+
+static void a_folder_gets_its_mode(void **state)
+{
+    struct error error;
+    mode_t before = umask(077);
+    assert_int_equal(os_folder_private(in_place("own"), 0711, &error), 0);
+    umask(before);
+    assert_int_equal(mode_of(in_place("own")), S_IFDIR | 0711);
+    assert_int_equal(chmod(in_place("own"), 01777), 0);
+    assert_int_equal(os_folder_private(in_place("own"), 0700, &error), 0); /* its own, from before */
+    assert_int_equal(mode_of(in_place("own")), S_IFDIR | 0700);
+}
+
+static void what_is_no_folder_is_refused(void **state)
+{
+    struct error error;
+    assert_int_equal(mkdir(in_place("victim"), 0755), 0);
+    assert_int_equal(symlink("victim", in_place("link")), 0);
+    assert_int_equal(os_folder_private(in_place("link"), 0777, &error), ERROR_DENIED);
+    assert_non_null(strstr(error.text, "is a link or a file"));
+    assert_int_equal(mode_of(in_place("victim")), S_IFDIR | 0755);
+    close(open(in_place("file"), O_CREAT | O_WRONLY, 0644));
+    assert_int_equal(os_folder_private(in_place("file"), 0777, &error), ERROR_DENIED);
+    assert_int_equal(mode_of(in_place("file")), S_IFREG | 0644);
+    assert_int_equal(os_folder_private(in_place("no/folder"), 0700, &error), ERROR_IO);
+}
+
+static void another_users_folder_is_refused(void **state)
+{
+    struct error error;
+    int fd;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdir(in_place("foreign"), 0755), 0);
+    assert_int_equal(chown(in_place("foreign"), SOMEBODY, SOMEBODY), 0);
+    assert_int_equal(os_folder_private(in_place("foreign"), 0700, &error), ERROR_DENIED);
+    assert_non_null(strstr(error.text, "belongs to user 4711, expected user 0"));
+    assert_int_equal(mode_of(in_place("foreign")), S_IFDIR | 0755);
+    /* Made for somebody, and found again. */
+    int at = open(place, O_RDONLY | O_DIRECTORY);
+    for (int i = 0; i < 2; i++) {
+        struct stat info;
+        assert_int_equal(os_folder_make(at, "theirs", 0700, SOMEBODY, 100, &fd, &error), 0);
+        assert_int_equal(fstat(fd, &info), 0);
+        assert_int_equal(info.st_uid, SOMEBODY);
+        assert_int_equal(info.st_gid, 100);
+        assert_int_equal(info.st_mode, S_IFDIR | 0700);
+        close(fd);
+    }
+    assert_int_equal(os_folder_make(at, "theirs", 0700, 0, 0, &fd, &error), ERROR_DENIED);
+    close(at);
+}
+
+static void links_are_removed_not_followed(void **state)
+{
+    char path[64];
+    assert_int_equal(mkdir(in_place("victim"), 0755), 0);
+    close(open(in_place("victim/kept"), O_CREAT | O_WRONLY, 0644));
+    assert_int_equal(mkdir(in_place("tree"), 0755), 0);
+    snprintf(path, sizeof path, "%s", in_place("tree"));
+    for (int i = 0; i < 5; i++) {
+        snprintf(path + strlen(path), sizeof path - strlen(path), "/%d", i);
+        assert_int_equal(mkdir(path, 0755), 0);
+    }
+    assert_int_equal(symlink("../victim", in_place("tree/link")), 0);
+    os_folder_remove(AT_FDCWD, in_place("tree"));
+    assert_int_not_equal(access(in_place("tree"), F_OK), 0);
+    assert_int_equal(symlink("victim", in_place("link")), 0);
+    os_folder_remove(AT_FDCWD, in_place("link"));
+    assert_int_not_equal(access(in_place("link"), F_OK), 0);
+    assert_int_equal(access(in_place("victim/kept"), F_OK), 0);
+    os_folder_remove(AT_FDCWD, in_place("absent"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_folder_gets_its_mode, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_no_folder_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(another_users_folder_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(links_are_removed_not_followed, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
