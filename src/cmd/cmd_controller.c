@@ -33,7 +33,7 @@ static const char usage[] =
     "                         (default /etc/phalanx/faults.yaml, if it exists)\n"
     "\n"
     "Access (docs/access.md). Without these options anybody who reaches the API may do everything:\n"
-    "  --tls-cert FILE        serve HTTPS with this certificate, and TLS to agents\n"
+    "  --tls-cert FILE        serve HTTPS with this certificate; with --client-ca also TLS to agents\n"
     "  --tls-key FILE         its key\n"
     "  --loopback-http        with TLS: clients on this computer may speak plain HTTP too\n"
     "  --client-ca FILE       accept client certificates that these authorities signed\n"
@@ -47,6 +47,8 @@ static const char usage[] =
     "  --audit-policy FILE    choose what is written: an audit.k8s.io/v1 Policy\n"
     "  --audit-max-size SIZE  rotate the file above this size (default 100Mi)\n"
     "  --audit-max-files N    keep so many rotated files (default 10)\n"
+    "  --insecure-agents      believe agents without certificates, also beyond loopback: anyone who\n"
+    "                         reaches --agents gets the tasks and Secrets of any machine\n"
     "SIGHUP reads these files again; so does a change of one of them.\n"
     "\n"
     "  --ready-fd FD          write \"API-PORT AGENT-PORT\\n\" there once it listens\n"
@@ -65,6 +67,7 @@ struct command {
     const char *cluster_path;
     char api_address[64], agent_address[64];
     int ready_fd;
+    bool insecure_agents; /* agents need not show a certificate, wherever they connect from */
 };
 
 static bool split_address(const char *text, char *address, size_t size, uint16_t *ret_port)
@@ -150,6 +153,9 @@ static bool parse_option(struct command *command, int option, const char *value)
         command->api_names[command->options.api_name_count++] = value;
         command->options.api_names = command->api_names;
         return true;
+    case 'i':
+        command->insecure_agents = true;
+        return true;
     case 'l':
         command->options.loopback_http = true;
         return true;
@@ -177,6 +183,39 @@ static bool parse_option(struct command *command, int option, const char *value)
     return false;
 }
 
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "localhost") == 0 ||
+           strcmp(address, "::1") == 0 || strcmp(address, "[::1]") == 0;
+}
+
+/* Do the options go together? False, after a message: no. */
+static bool check_options(const struct command *command)
+{
+    const struct controller_options *with = &command->options;
+    const char *wrong = NULL;
+    if (!with->tls_cert != !with->tls_key)
+        wrong = "--tls-cert and --tls-key go together";
+    else if (with->loopback_http && (!with->tls_cert || !with->authenticate))
+        wrong = "--loopback-http needs --tls-cert, and users (--client-ca, --tokens)";
+    else if (with->access.client_ca && !with->tls_cert)
+        wrong = "--client-ca needs --tls-cert";
+    else if (with->access.tokens && !with->tls_cert && !is_loopback(with->api_address))
+        wrong = "tokens would cross the network in the clear: --tokens needs --tls-cert, or an --api on a "
+                "loopback address";
+    else if (with->tls_cert && !with->access.client_ca && !command->insecure_agents)
+        wrong =
+            "--tls-cert without --client-ca leaves the agents' port without TLS, where anyone can pose as "
+            "an agent: give --client-ca, or --insecure-agents to allow it";
+    else if (!with->tls_cert && !is_loopback(with->agent_address) && !command->insecure_agents)
+        wrong =
+            "anyone who reaches --agents beyond loopback can pose as an agent: give --tls-cert, --tls-key "
+            "and --client-ca, or --insecure-agents to allow it";
+    if (wrong)
+        say("%s", wrong);
+    return !wrong;
+}
+
 static int parse(struct command *command, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -193,6 +232,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"follow", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {"loopback-http", no_argument, NULL, 'l'},
+        {"insecure-agents", no_argument, NULL, 'i'},
         {"tls-cert", required_argument, NULL, TLS_CERT},
         {"tls-key", required_argument, NULL, TLS_KEY},
         {"client-ca", required_argument, NULL, CLIENT_CA},
@@ -225,20 +265,7 @@ static int parse(struct command *command, int argc, char **argv)
         usage_wrong(usage, optind < argc ? "too many arguments" : "--data DIR is missing");
         return -1;
     }
-    const struct controller_options *with = &command->options;
-    const char *wrong = NULL;
-    if (!with->tls_cert != !with->tls_key)
-        wrong = "--tls-cert and --tls-key go together";
-    else if (with->loopback_http && (!with->tls_cert || !with->authenticate))
-        wrong = "--loopback-http needs --tls-cert, and users (--client-ca, --tokens)";
-    else if (with->access.client_ca && !with->tls_cert)
-        wrong = "--client-ca needs --tls-cert";
-    else if (with->access.tokens && !with->tls_cert && strncmp(with->api_address, "127.", 4) != 0)
-        wrong = "tokens would cross the network in the clear: --tokens needs --tls-cert, or an --api on a "
-                "loopback address";
-    if (wrong)
-        say("%s", wrong);
-    return wrong ? -1 : 0;
+    return check_options(command) ? 0 : -1;
 }
 
 static void on_signal(uv_signal_t *handle, int signal_number)
@@ -251,12 +278,6 @@ static void on_hangup(uv_signal_t *handle, int signal_number)
     struct error error;
     if (controller_reload(handle->data, &error) < 0)
         fprintf(stderr, "warning: credentials are not read again: %s\n", error.text);
-}
-
-static bool is_loopback(const char *address)
-{
-    return strncmp(address, "127.", 4) == 0 || strcmp(address, "localhost") == 0 ||
-           strcmp(address, "::1") == 0 || strcmp(address, "[::1]") == 0;
 }
 
 static void announce(const struct command *command, const struct controller *controller)

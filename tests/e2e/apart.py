@@ -167,7 +167,8 @@ class Apart(Cluster):
         reader, writer = os.pipe()
         self.process = subprocess.Popen(
             [PHALANX, "controller", "--cluster", cluster_file, "--data", os.path.join(self.folder, "controller"),
-             "--api", "127.0.0.1:0", "--agents", "0.0.0.0:0", "--ready-fd", str(writer)], pass_fds=[writer])
+             "--api", "127.0.0.1:0", "--agents", "0.0.0.0:0", "--insecure-agents", "--ready-fd", str(writer)],
+            pass_fds=[writer])
         os.close(writer)
         with open(reader) as ready:
             api, self.agent_port = ready.readline().split()

@@ -15,7 +15,9 @@
 
 enum {
     READ_BYTES = 256 * 1024,
-    WIRE_SWEEP_MS = 250, /* how exactly timeouts of connections being made are kept */
+    STRANGER_FRAME_MAX = 1024 * 1024,      /* the first frame of an accepted connection */
+    STRANGER_BYTES_MAX = 32 * 1024 * 1024, /* half first frames of all of them together */
+    WIRE_SWEEP_MS = 250,                   /* how exactly timeouts of connections being made are kept */
 };
 
 struct wire {
@@ -27,8 +29,9 @@ struct wire {
     struct arena arena; /* of the message in hand */
     char *read_buffer;
     size_t connecting;
-    int unflushed;    /* callbacks since the last flush */
-    int handles_open; /* prepare, idle, sweep, conns, listeners */
+    size_t stranger_bytes; /* of half frames of accepted connections that have sent no whole one */
+    int unflushed;         /* callbacks since the last flush */
+    int handles_open;      /* prepare, idle, sweep, conns, listeners */
     bool shut_down, idling;
 };
 
@@ -66,9 +69,10 @@ struct wire_conn {
     void *context;
     struct connector *connector;
     struct buf in;  /* the beginning of a frame that is not whole yet */
+    size_t counted; /* of `in`, in wire->stranger_bytes */
     struct buf out; /* queued, not handed to the kernel */
     size_t in_flight, limit;
-    struct conn_tls *tls; /* NULL: plain */
+    struct conn_tls *tls;          /* NULL: plain */
     struct wire_tls *tls_settings; /* of one being made: TLS begins when it is connected */
     struct buf tls_server;
     uint8_t state;
@@ -82,6 +86,8 @@ struct wire_conn {
 };
 
 /* wire.c */
+/* Brings wire->stranger_bytes up to date with `bytes` of this connection. */
+void wire_conn_count(struct wire_conn *conn, size_t bytes);
 struct wire_conn *wire_conn_new(struct wire *wire, const struct wire_handlers *handlers, void *context);
 /* Takes the connection out of everything; its memory goes when libuv lets go of it. */
 void wire_conn_drop(struct wire_conn *conn);

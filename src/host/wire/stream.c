@@ -4,8 +4,7 @@
 
 enum {
     FLUSH_EVERY = 256,
-    PUSH_BYTES =
-        64 * 1024, /* beyond this, bytes go to the kernel at once, so as not to hold them twice */
+    PUSH_BYTES = 64 * 1024, /* beyond this, bytes go to the kernel at once, so as not to hold them twice */
 };
 
 static enum wire_reason reason_of(int status)
@@ -212,6 +211,9 @@ static ssize_t deliver_all(struct wire_conn *conn, const char *data, size_t len,
         struct str bytes;
         size_t used;
         int rc = codec_frame(data + pos, len - pos, &bytes, &used, error);
+        if (rc == 0 && conn->accepted && !conn->framed && used > STRANGER_FRAME_MAX)
+            return error_set(error, ERROR_CORRUPT, "its first frame is larger than %d bytes",
+                             STRANGER_FRAME_MAX);
         if (rc == 0)
             break;
         if (rc > 0) {
@@ -257,6 +259,9 @@ static void conn_read(struct wire_conn *conn, ssize_t count, const uv_buf_t *buf
         buf_done(&conn->in);
     else if (kept && used > 0)
         buf_drop_front(&conn->in, (size_t)used);
+    wire_conn_count(conn, conn->accepted && !conn->framed ? conn->in.len : 0);
+    if (conn->counted > 0 && conn->wire->stranger_bytes > STRANGER_BYTES_MAX)
+        wire_conn_fail(conn, WIRE_PROTOCOL, "too many connections have sent half of their first frame");
 }
 
 /* Goes on with the handshake; true when the connection is open. */

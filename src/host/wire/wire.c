@@ -35,9 +35,16 @@ static void release(struct wire *wire)
     mem_free(wire);
 }
 
+void wire_conn_count(struct wire_conn *conn, size_t bytes)
+{
+    conn->wire->stranger_bytes += bytes - conn->counted;
+    conn->counted = bytes;
+}
+
 static void conn_free(struct wire_conn *conn)
 {
     struct wire *wire = conn->wire;
+    wire_conn_count(conn, 0);
     buf_done(&conn->in);
     buf_done(&conn->out);
     buf_done(&conn->tls_server);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -164,7 +165,7 @@ static void test_large_messages(void **state)
     size_t size = 20 * 1024 * 1024, total = 0;
     char *data = mem_alloc(size);
     memset(data, 'x', size);
-    size_t sizes[] = {size, 1, 300000, 0, 65536, size};
+    size_t sizes[] = {1, size, 300000, 0, 65536, size};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         assert_int_equal(
             wire_send_agent(world.last_client,
@@ -219,6 +220,43 @@ static void test_broken_peers(void **state)
     RUN_UNTIL(&world, world.server_closed == 5);
     assert_int_equal(world.reason, WIRE_RESET);
     assert_int_equal(world.from_agent, 0);
+    world_done(&world);
+}
+
+/* Connections that have sent no whole frame hold little, each and together. */
+static void test_half_frames_of_strangers(void **state)
+{
+    enum { PARTS = 15, HALF = PARTS * 65536, STRANGERS = 40 };
+    struct world world;
+    static char half[65536];
+    int fds[STRANGERS], open = 0;
+    world_init(&world);
+    int large = raw_client(&world, "\x00\x00\x10\x00\1\2\3\4abc", 11); /* 1 MiB and its header */
+    RUN_UNTIL(&world, world.server_closed == 1);
+    assert_int_equal(world.reason, WIRE_PROTOCOL);
+    close(large);
+    while (open < STRANGERS && world.server_closed == 1) {
+        fds[open] = raw_client(&world, "\x00\xff\x0f\x00\1\2\3\4", 8);
+        RUN_UNTIL(&world, world.server_open == open + 2);
+        for (int i = 0; i < PARTS; i++) { /* what the loop reads makes room for more */
+            size_t sent = 0;
+            while (sent < sizeof half) {
+                ssize_t count = send(fds[open], half + sent, sizeof half - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+                sent += count > 0 ? (size_t)count : 0;
+                if (count < 0 && errno != EAGAIN)
+                    break;
+                uv_run(&world.loop, UV_RUN_NOWAIT);
+                if (world.server_closed > 1)
+                    break;
+            }
+        }
+        open++;
+    }
+    RUN_UNTIL(&world, world.server_closed > 1);
+    assert_in_range(open, 32, 36); /* 32 MiB together */
+    for (int i = 0; i < open; i++)
+        close(fds[i]);
+    RUN_UNTIL(&world, world.server_closed == open + 1);
     world_done(&world);
 }
 
@@ -367,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_messages_go_both_ways),
         cmocka_unit_test(test_large_messages),
         cmocka_unit_test(test_broken_peers),
+        cmocka_unit_test(test_half_frames_of_strangers),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_source_address),
