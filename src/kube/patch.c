@@ -3,6 +3,19 @@
 #include "base/check.h"
 #include "kube/members.h"
 
+/* Stands for a member that was removed, until its object is settled. */
+static struct doc gone = {.kind = DOC_NULL};
+
+/* Takes removed members out of the object. */
+static void compact(struct doc *object)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < object->object.len; i++)
+        if (object->object.members[i].value != &gone)
+            object->object.members[kept++] = object->object.members[i];
+    object->object.len = kept;
+}
+
 struct doc *patch_merge(struct arena *arena, struct doc *target, const struct doc *patch)
 {
     if (patch->kind != DOC_OBJECT)
@@ -10,8 +23,6 @@ struct doc *patch_merge(struct arena *arena, struct doc *target, const struct do
     if (!target || target->kind != DOC_OBJECT)
         target = doc_new(arena, DOC_OBJECT);
     struct members members MEMBERS_CLEANUP = members_of(target);
-    static struct doc gone = {.kind = DOC_NULL};
-    size_t kept = 0;
     for (size_t i = 0; i < patch->object.len; i++) {
         const struct doc_member *member = &patch->object.members[i];
         struct doc *old = members_get(&members, member->key);
@@ -20,33 +31,87 @@ struct doc *patch_merge(struct arena *arena, struct doc *target, const struct do
         else if (old)
             members_set(arena, &members, member->key, &gone);
     }
-    for (size_t i = 0; i < target->object.len; i++)
-        if (target->object.members[i].value != &gone)
-            target->object.members[kept++] = target->object.members[i];
-    target->object.len = kept;
+    compact(target);
     return target;
 }
 
 /* --- JSON patch -------------------------------------------------------------------------------- */
 
+enum { LARGE = 32, INDEXES = 4, MOVED_ITEMS_A_VISIT = 8 };
+
 struct patching {
     struct arena *arena;
     struct doc *root;
-    size_t copied;
+    size_t copied, copied_bytes, visits;
+    /* Of the large objects that were visited last. A member that is removed from one stays as `gone`, so that
+     * the index holds; settle() takes them out. */
+    struct members indexed[INDEXES];
+    size_t next_index;
     struct error *error;
 };
 
-/* Levels and nodes below and with `node`; false beyond the limits. */
-static bool measure(const struct doc *node, size_t depth, size_t *ret_depth, size_t *count)
+static int charge(struct patching *patching, size_t visits)
 {
-    if (depth > PATCH_DEPTH_MAX || ++*count > PATCH_COPIES_MAX)
+    patching->visits += visits;
+    if (patching->visits <= PATCH_VISITS_MAX)
+        return 0;
+    return error_set(patching->error, ERROR_LIMIT,
+                     "the patch visits more than %d members: send it in several parts", PATCH_VISITS_MAX);
+}
+
+static int settle(struct patching *patching, struct members *members)
+{
+    struct doc *object = members->object;
+    if (!object)
+        return 0;
+    compact(object);
+    members_done(members);
+    *members = (struct members){0};
+    return charge(patching, doc_len(object));
+}
+
+/* Before a whole tree is read: any of the indexed objects may be below it. */
+static int settle_all(struct patching *patching)
+{
+    int rc = 0;
+    for (size_t i = 0; i < INDEXES; i++)
+        if (settle(patching, &patching->indexed[i]) < 0)
+            rc = ERROR_LIMIT;
+    return rc;
+}
+
+/* Returns the index of a large object; NULL beyond the budget. */
+static struct members *index_of(struct patching *patching, struct doc *object)
+{
+    for (size_t i = 0; i < INDEXES; i++)
+        if (patching->indexed[i].object == object)
+            return &patching->indexed[i];
+    struct members *members = &patching->indexed[patching->next_index++ % INDEXES];
+    if (settle(patching, members) < 0 || charge(patching, doc_len(object)) < 0)
+        return NULL;
+    *members = members_of(object);
+    return members;
+}
+
+static bool is_large(const struct doc *node)
+{
+    return node->kind == DOC_OBJECT && doc_len(node) > LARGE;
+}
+
+/* Levels, nodes and bytes of text below and with `node`; false beyond the limits. */
+static bool measure(struct patching *patching, const struct doc *node, size_t depth)
+{
+    if (node->kind == DOC_STRING)
+        patching->copied_bytes += node->text.len;
+    if (depth > PATCH_DEPTH_MAX || ++patching->copied > PATCH_COPIES_MAX ||
+        patching->copied_bytes > PATCH_COPIED_BYTES_MAX)
         return false;
-    if (depth > *ret_depth)
-        *ret_depth = depth;
     for (size_t i = 0; i < doc_len(node); i++) {
         const struct doc *child =
             node->kind == DOC_ARRAY ? node->array.items[i] : node->object.members[i].value;
-        if (!measure(child, depth + 1, ret_depth, count))
+        if (node->kind == DOC_OBJECT)
+            patching->copied_bytes += node->object.members[i].key.len;
+        if (!measure(patching, child, depth + 1))
             return false;
     }
     return true;
@@ -57,32 +122,54 @@ static bool next_token(struct patching *patching, struct str *path, struct str *
 {
     if (path->len == 0 || path->data[0] != '/')
         return false;
-    char *out = arena_alloc(patching->arena, path->len);
-    size_t len = 0, at = 1;
-    for (; at < path->len && path->data[at] != '/'; at++) {
-        char c = path->data[at];
+    const char *start = path->data + 1, *slash = memchr(start, '/', path->len - 1);
+    size_t raw = slash ? (size_t)(slash - start) : path->len - 1, len = 0;
+    char *out = arena_alloc(patching->arena, raw + 1);
+    for (size_t at = 0; at < raw; at++) {
+        char c = start[at];
         if (c == '~') {
-            if (++at == path->len || (path->data[at] != '0' && path->data[at] != '1'))
+            if (++at == raw || (start[at] != '0' && start[at] != '1'))
                 return false;
-            c = path->data[at] == '0' ? '~' : '/';
+            c = start[at] == '0' ? '~' : '/';
         }
         out[len++] = c;
     }
     out[len] = 0;
     *ret_token = (struct str){out, len};
-    *path = (struct str){path->data + at, path->len - at};
+    *path = (struct str){start + raw, path->len - 1 - raw};
     return true;
 }
 
-static struct doc *child_of(const struct doc *node, struct str token)
+/* Returns the place in the list that the token names; -1: none. */
+static int64_t place_of(const struct doc *array, struct str token)
 {
     int64_t index;
-    if (node->kind == DOC_OBJECT)
-        return doc_get_str(node, token);
     bool plain = token.len == 1 || (token.len && token.data[0] != '0' && token.data[0] != '+');
-    return node->kind == DOC_ARRAY && plain && str_to_i64(token, 0, INT32_MAX, &index)
-               ? doc_at(node, (size_t)index)
-               : NULL;
+    bool inside = plain && str_to_i64(token, 0, INT32_MAX, &index) && (size_t)index < array->array.len;
+    return inside ? index : -1;
+}
+
+/* Finds the child; *ret_child NULL: there is none. ERROR_LIMIT. */
+static int child_of(struct patching *patching, struct doc *node, struct str token, struct doc **ret_child)
+{
+    *ret_child = NULL;
+    if (is_large(node)) {
+        const struct members *members = index_of(patching, node);
+        if (!members)
+            return ERROR_LIMIT;
+        struct doc *child = members_get(members, token);
+        *ret_child = child == &gone ? NULL : child;
+    } else if (node->kind == DOC_OBJECT) {
+        *ret_child = doc_get_str(node, token);
+    } else if (node->kind == DOC_ARRAY && place_of(node, token) >= 0) {
+        *ret_child = doc_at(node, (size_t)place_of(node, token));
+    }
+    return charge(patching, 1);
+}
+
+static int nothing_at(struct patching *patching, struct str path)
+{
+    return error_set(patching->error, ERROR_INVALID, "nothing is at \"" STR_FORMAT "\"", STR_ARG(path));
 }
 
 /* Finds the node that holds the last token. 0, or an error that names the path. */
@@ -100,10 +187,11 @@ static int locate(struct patching *patching, struct str path, struct doc **ret_p
             *ret_depth = depth;
             return 0;
         }
-        node = child_of(node, token);
+        int rc = child_of(patching, node, token, &node);
+        if (rc < 0)
+            return rc;
         if (!node)
-            return error_set(patching->error, ERROR_INVALID, "nothing is at \"" STR_FORMAT "\"",
-                             STR_ARG(path));
+            return nothing_at(patching, path);
     }
     return error_set(patching->error, ERROR_INVALID, "\"" STR_FORMAT "\" is not a usable path",
                      STR_ARG(path));
@@ -121,11 +209,8 @@ static int find(struct patching *patching, struct str path, struct doc **ret_nod
     int rc = locate(patching, path, &parent, &token, &depth);
     if (rc < 0)
         return rc;
-    struct doc *node = child_of(parent, token);
-    if (!node)
-        return error_set(patching->error, ERROR_INVALID, "nothing is at \"" STR_FORMAT "\"", STR_ARG(path));
-    *ret_node = node;
-    return 0;
+    rc = child_of(patching, parent, token, ret_node);
+    return rc < 0 || *ret_node ? rc : nothing_at(patching, path);
 }
 
 static int insert(struct patching *patching, struct doc *array, struct str token, struct doc *value)
@@ -134,6 +219,9 @@ static int insert(struct patching *patching, struct doc *array, struct str token
     if (!str_is(token, "-") && (!str_to_i64(token, 0, INT32_MAX, &index) || (size_t)index > array->array.len))
         return error_set(patching->error, ERROR_INVALID, "\"" STR_FORMAT "\" is not an index of the list",
                          STR_ARG(token));
+    int rc = charge(patching, (array->array.len - (size_t)index) / MOVED_ITEMS_A_VISIT);
+    if (rc < 0)
+        return rc;
     doc_push(patching->arena, array, value);
     size_t last = array->array.len - 1;
     memmove(&array->array.items[index + 1], &array->array.items[index],
@@ -146,7 +234,7 @@ static int add(struct patching *patching, struct str path, struct doc *value)
 {
     struct doc *parent;
     struct str token;
-    size_t depth, deepest = 0;
+    size_t depth;
     if (path.len == 0) {
         patching->root = value;
         return 0;
@@ -154,14 +242,21 @@ static int add(struct patching *patching, struct str path, struct doc *value)
     int rc = locate(patching, path, &parent, &token, &depth);
     if (rc < 0)
         return rc;
-    if (!measure(value, depth, &deepest, &patching->copied))
+    if (!measure(patching, value, depth))
         return error_set(patching->error, ERROR_LIMIT, "the patch nests or copies too much");
     if (parent->kind == DOC_ARRAY)
         return insert(patching, parent, token, value);
     if (parent->kind != DOC_OBJECT)
         return error_set(patching->error, ERROR_INVALID, "\"" STR_FORMAT "\" is inside a %s", STR_ARG(path),
                          doc_kind_name(parent->kind));
-    doc_set(patching->arena, parent, token, value);
+    if (!is_large(parent)) {
+        doc_set(patching->arena, parent, token, value);
+        return 0;
+    }
+    struct members *members = index_of(patching, parent);
+    if (!members)
+        return ERROR_LIMIT;
+    members_set(patching->arena, members, token, value);
     return 0;
 }
 
@@ -173,31 +268,33 @@ static int take_out(struct patching *patching, struct str path)
     int rc = locate(patching, path, &parent, &token, &depth);
     if (rc < 0)
         return rc;
-    const struct doc *node = child_of(parent, token);
-    if (!node)
-        return error_set(patching->error, ERROR_INVALID, "nothing is at \"" STR_FORMAT "\"", STR_ARG(path));
+    struct doc *node;
+    rc = child_of(patching, parent, token, &node);
+    if (rc < 0 || !node)
+        return rc < 0 ? rc : nothing_at(patching, path);
     if (parent->kind == DOC_OBJECT) {
-        doc_unset(parent, token.data);
+        if (is_large(parent))
+            members_set(patching->arena, index_of(patching, parent), token, &gone);
+        else
+            doc_unset(parent, token.data);
         return 0;
     }
-    CHECK(parent->kind == DOC_ARRAY);
-    size_t index = 0;
-    while (parent->array.items[index] != node)
-        index++;
+    size_t index = (size_t)place_of(parent, token), behind = parent->array.len - index - 1;
     memmove(&parent->array.items[index], &parent->array.items[index + 1],
-            (parent->array.len - index - 1) * sizeof *parent->array.items);
+            behind * sizeof *parent->array.items);
     parent->array.len--;
-    return 0;
+    return charge(patching, behind / MOVED_ITEMS_A_VISIT);
 }
 
 static int copy_from(struct patching *patching, struct str from, struct doc **ret_value)
 {
     struct doc *node = NULL;
-    size_t deepest = 0;
     int rc = find(patching, from, &node);
+    if (rc == 0 && doc_len(node) > 0)
+        rc = settle_all(patching);
     if (rc < 0)
         return rc;
-    if (!measure(node, 0, &deepest, &patching->copied))
+    if (!measure(patching, node, 0))
         return error_set(patching->error, ERROR_LIMIT, "the patch nests or copies too much");
     *ret_value = doc_clone(patching->arena, node);
     return 0;
@@ -241,6 +338,8 @@ static int test(struct patching *patching, struct str path, const struct doc *va
 {
     struct doc *node;
     int rc = find(patching, path, &node);
+    if (rc == 0 && doc_len(node) > 0)
+        rc = settle_all(patching);
     if (rc < 0)
         return rc;
     if (!doc_equal(node, value))
@@ -282,13 +381,13 @@ int patch_apply(struct arena *arena, struct doc **target, const struct doc *oper
     if (doc_len(operations) > PATCH_OPERATIONS_MAX)
         return error_set(error, ERROR_LIMIT, "at most %d operations", PATCH_OPERATIONS_MAX);
     struct patching patching = {.arena = arena, .root = *target, .error = error};
-    for (size_t i = 0; i < doc_len(operations); i++) {
-        int rc = apply_one(&patching, doc_at(operations, i));
-        if (rc < 0) {
+    int rc = 0;
+    for (size_t i = 0; i < doc_len(operations) && rc == 0; i++) {
+        rc = apply_one(&patching, doc_at(operations, i));
+        if (rc < 0)
             error_wrap(error, "operation %zu", i);
-            return rc;
-        }
     }
+    int settled = settle_all(&patching);
     *target = patching.root;
-    return 0;
+    return rc < 0 ? rc : settled;
 }

@@ -2,8 +2,9 @@
  * merge patch. Private to api; pure. Server-side apply is in apply.h.
  *
  * All work on `target` in place and allocate from `arena`; on failure `target` is left half changed and must
- * be thrown away. Bounds: PATCH_OPERATIONS_MAX operations, PATCH_COPIES_MAX nodes copied, PATCH_DEPTH_MAX
- * levels.
+ * be thrown away. Bounds of a JSON patch: PATCH_OPERATIONS_MAX operations, PATCH_COPIES_MAX nodes and
+ * PATCH_COPIED_BYTES_MAX bytes of text copied or added, PATCH_DEPTH_MAX levels, PATCH_VISITS_MAX members
+ * looked at: large objects get an index once, which counts as a visit of each member.
  */
 #ifndef PHX_KUBE_PATCH_H
 #define PHX_KUBE_PATCH_H
@@ -12,7 +13,13 @@
 #include "base/error.h"
 #include "core/spec/schema.h"
 
-enum { PATCH_OPERATIONS_MAX = 10000, PATCH_COPIES_MAX = 1000000, PATCH_DEPTH_MAX = 128 };
+enum {
+    PATCH_OPERATIONS_MAX = 10000,
+    PATCH_COPIES_MAX = 250000,
+    PATCH_COPIED_BYTES_MAX = 16 * 1024 * 1024,
+    PATCH_DEPTH_MAX = 128,
+    PATCH_VISITS_MAX = 2000000, /* some tens of milliseconds */
+};
 
 /* Returns the patched document: `target` itself, or a clone of `patch` where that is no object. */
 struct doc *patch_merge(struct arena *arena, struct doc *target, const struct doc *patch);

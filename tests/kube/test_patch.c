@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/json.h"
 #include "kube/patch.h"
@@ -120,6 +121,95 @@ static void test_bombs(void **state)
     }
 }
 
+static double cpu_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* No patch of any shape may take long: 10,000 operations on an object of 40,000 keys go by its index, or are
+ * refused. */
+static void test_large_object(void **state)
+{
+    static const struct {
+        const char *operation;
+        bool refused;
+    } cases[] = {
+        {"{\"op\":\"test\",\"path\":\"/a/k39999\",\"value\":\"v\"}", false},
+        {"{\"op\":\"replace\",\"path\":\"/a/k39999\",\"value\":\"w\"}", false},
+        {"{\"op\":\"move\",\"from\":\"/a/k%d\",\"path\":\"/a/m%d\"}", false},
+        {"{\"op\":\"remove\",\"path\":\"/a/k%d\"}", false},
+        {"{\"op\":\"copy\",\"from\":\"/a/k%d\",\"path\":\"/b/k%d\"}", false},
+        {"{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"}", true},
+        {"{\"op\":\"copy\",\"from\":\"/long\",\"path\":\"/c\"}", true},
+        {"{\"op\":\"test\",\"path\":\"/a\",\"value\":{\"x%d%d\":1}}", false},
+        {"{\"op\":\"remove\",\"path\":\"/list/0\"}", true},
+    };
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "{\"b\":{},\"long\":\"");
+    for (int i = 0; i < 500000; i++)
+        buf_add_char(&text, 'x');
+    buf_printf(&text, "\",\"list\":[0");
+    for (int i = 0; i < 40000; i++)
+        buf_printf(&text, ",%d", i);
+    buf_printf(&text, "],\"a\":{\"k\":\"v\"");
+    for (int i = 0; i < 40000; i++)
+        buf_printf(&text, ",\"k%d\":\"v\"", i);
+    buf_printf(&text, "}}");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct buf patch BUF_CLEANUP = {0};
+        struct error error = {0};
+        for (int k = 0; k < PATCH_OPERATIONS_MAX; k++) {
+            buf_add_char(&patch, k ? ',' : '[');
+            buf_printf(&patch, cases[i].operation, k, k);
+        }
+        buf_add_char(&patch, ']');
+        struct doc *doc = parse(&arena, text.data), *operations = parse(&arena, patch.data);
+        size_t before = arena.used_bytes;
+        double began_s = cpu_s();
+        int rc = patch_apply(&arena, &doc, operations, &error);
+        double took_s = cpu_s() - began_s;
+        if (took_s > 0.2)
+            fail_msg("%s: %.3f s", cases[i].operation, took_s);
+        assert_true(arena.used_bytes - before < 64 << 20);
+        if (cases[i].refused)
+            assert_int_equal(rc, ERROR_LIMIT);
+    }
+}
+
+/* Members that were removed or moved away by an index are not seen by any later operation. */
+static void test_removed_members(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf text BUF_CLEANUP = {0};
+    struct error error = {0};
+    for (int i = 0; i < 100; i++)
+        buf_printf(&text, "%s\"k%d\":%d", i ? "," : "{\"a\":{", i, i);
+    buf_printf(&text, "}}");
+    static const char *const bad[] = {
+        "[{\"op\":\"remove\",\"path\":\"/a/k7\"},{\"op\":\"test\",\"path\":\"/a/k7\",\"value\":null}]",
+        "[{\"op\":\"remove\",\"path\":\"/a/k7\"},{\"op\":\"remove\",\"path\":\"/a/k7\"}]",
+        "[{\"op\":\"move\",\"from\":\"/a/k7\",\"path\":\"/b\"},"
+        "{\"op\":\"copy\",\"from\":\"/a/k7\",\"path\":\"/c\"}]",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct doc *doc = parse(&arena, text.data);
+        assert_int_equal(patch_apply(&arena, &doc, parse(&arena, bad[i]), &error), ERROR_INVALID);
+    }
+    struct doc *doc = parse(&arena, text.data);
+    struct doc *operations = parse(
+        &arena, "[{\"op\":\"remove\",\"path\":\"/a/k7\"},{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"},"
+                "{\"op\":\"add\",\"path\":\"/a/k7\",\"value\":8},{\"op\":\"remove\",\"path\":\"/a/k8\"}]");
+    assert_int_equal(patch_apply(&arena, &doc, operations, &error), 0);
+    assert_int_equal(doc_len(doc_get(doc, "a")), 99);
+    assert_int_equal(doc_len(doc_get(doc, "b")), 99);
+    assert_int_equal(doc_int(doc_get(doc_get(doc, "a"), "k7"), 0), 8);
+    assert_null(doc_get(doc_get(doc, "b"), "k7"));
+    assert_null(doc_get(doc_get(doc, "a"), "k8"));
+}
+
 static void test_selectors(void **state)
 {
     static const struct {
@@ -171,10 +261,9 @@ static void test_selectors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_json_patch),
-        cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_selectors),
+        cmocka_unit_test(test_merge),           cmocka_unit_test(test_json_patch),
+        cmocka_unit_test(test_bombs),           cmocka_unit_test(test_large_object),
+        cmocka_unit_test(test_removed_members), cmocka_unit_test(test_selectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

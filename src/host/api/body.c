@@ -59,6 +59,7 @@ bool body_parse(struct api_request *request, struct doc **ret_doc)
                       "application/json, application/yaml");
         return false;
     }
+    request->arena.limit_bytes = 0; /* what is made of the document is bounded by its own rules */
     if (rc < 0)
         answer_status(request, rc == ERROR_LIMIT ? 413 : 400,
                       rc == ERROR_LIMIT ? "RequestEntityTooLarge" : "BadRequest", "%s", error.text);

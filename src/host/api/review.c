@@ -27,6 +27,9 @@ const struct resource review_table[REVIEWS] = {
         ROW(AUTHORIZATION, "subjectaccessreviews", "subjectaccessreview", "SubjectAccessReview", false),
 };
 
+/* Who may do nothing else may send reviews, so they are small. */
+enum { REVIEW_BYTES_MAX = 64 * 1024 };
+
 /* --- bodies ------------------------------------------------------------------------------------------- */
 
 static struct str text_at(const struct doc *object, const char *key)
@@ -229,7 +232,10 @@ static bool read_spec(struct api_request *request, enum review review, struct do
 {
     struct doc *body = NULL;
     bool of_others = review == REVIEW_ACCESS || review == REVIEW_LOCAL_ACCESS || review == REVIEW_TOKEN;
-    if (str_is(body_media_type(request), PROTOBUF_MEDIA_TYPE) && of_others) {
+    if (request->body.len > REVIEW_BYTES_MAX) {
+        answer_status(request, 413, "RequestEntityTooLarge", "a %s has at most %d bytes, this one has %zu",
+                      review_table[review].kind, REVIEW_BYTES_MAX, request->body.len);
+    } else if (str_is(body_media_type(request), PROTOBUF_MEDIA_TYPE) && of_others) {
         answer_status(request, 415, "UnsupportedMediaType", "send this review as application/json");
     } else if (str_is(body_media_type(request), PROTOBUF_MEDIA_TYPE)) {
         body = protobuf_review(&request->arena, buf_str(&request->body), review == REVIEW_SELF_RULES);

@@ -313,6 +313,23 @@ static void audiences_and_bonds(void **state)
     end(&fixture);
 }
 
+/* Every user may send reviews, so a large one is refused unread: this is no JSON after its first 64 KiB. */
+static void a_review_is_small(void **state)
+{
+    static const char access[] = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    struct fixture fixture;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf body BUF_CLEANUP = {0};
+    begin(&fixture, *state);
+    buf_printf(&body, "{\"spec\":{\"nonResourceAttributes\":{\"verb\":\"get\",\"path\":\"/x\"}}}");
+    assert_int_equal(ask(fixture.host, &arena, "POST", access, AS("bob"), body.data, NULL), 201);
+    while (body.len <= 64 * 1024)
+        buf_add_char(&body, ' ');
+    buf_printf(&body, "no JSON");
+    assert_int_equal(ask(fixture.host, &arena, "POST", access, AS("bob"), body.data, NULL), 413);
+    end(&fixture);
+}
+
 #define FAULTS "/apis/phalanx.dev/v1/faults"
 
 /* A sender that is too fast hears when to come again. */
@@ -401,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_command_ends_with_its_binding, setup, teardown),
         cmocka_unit_test_setup_teardown(service_accounts, setup, teardown),
         cmocka_unit_test_setup_teardown(audiences_and_bonds, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_review_is_small, setup, teardown),
         cmocka_unit_test_setup_teardown(a_fast_sender_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(extras_are_honoured, setup, teardown),
     };
