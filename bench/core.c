@@ -4,7 +4,7 @@
  * four of one machine. "life" of a gang is everything that happens to it: created, placed, started, joined, a
  * checkpoint, ended; its figure is the time an event takes, which must not grow with the gang. With the log
  * the same writes are appended in groups of 100, durable, before each group is applied; the limit is the
- * store's append of those bytes alone.
+ * store's append of those bytes alone. A write is checked and then applied, as a controller does.
  *
  *     bench_core [FOLDER]        (for the log; default: $TMPDIR or /var/tmp)
  */
@@ -212,7 +212,7 @@ static double write_all(const char *path, struct bench *bench, struct encoded *i
         if (store && store_append(store, records, GROUP, &error) < 0)
             exit(1);
         for (int r = 0; bench && r < GROUP; r++)
-            apply(bench, &items[i + r].event);
+            post(bench, &items[i + r].event);
     }
     double rate = (double)count * 1e9 / (double)(now_ns() - begin_ns);
     store_close(store);

@@ -3,6 +3,7 @@
 #define PHX_BENCH_CORE_H
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/yaml.h"
@@ -27,6 +28,19 @@ static inline void apply(struct bench *bench, struct event *event)
     bench->events++;
 }
 
+/* A write as a controller has it: checked, then applied. */
+static inline void post(struct bench *bench, struct event *event)
+{
+    struct write_event *write = &event->write;
+    if (!core_check_write(bench->core, write, bench->now_ns, &bench->effects, &write->prepared)) {
+        fprintf(stderr, "bench: " STR_FORMAT "\n", STR_ARG(bench->effects.list.items[0].reply.message));
+        exit(1);
+    }
+    apply(bench, event);
+    prepared_write_free(write->prepared);
+    write->prepared = NULL;
+}
+
 static inline void start_on(struct bench *bench, const char *pods, size_t machines)
 {
     static const char head[] = "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: big}\nspec:\n"
@@ -39,6 +53,8 @@ static inline void start_on(struct bench *bench, const char *pods, size_t machin
     struct doc_list docs;
     CHECK(yaml_parse_all(&arena, str_from(text), &docs, NULL) == 0);
     json_write(&json, docs.items[0]);
+    struct event boot = {.kind = EVENT_BOOT, .boot = {.epoch = 1, .version = STR("bench"), .identity = 1}};
+    apply(bench, &boot); /* makes the namespaces */
     struct event event = {.kind = EVENT_CLUSTER};
     event.cluster.document = buf_str(&json);
     apply(bench, &event);
@@ -94,7 +110,7 @@ static inline void create(struct bench *bench, struct str json)
                                        .namespace_ = STR("default"),
                                        .body = json,
                                        .grace_s = -1};
-    apply(bench, &event);
+    post(bench, &event);
     CHECK(bench->effects.list.len > 0);
 }
 

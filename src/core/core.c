@@ -48,6 +48,7 @@ void core_free(struct core *core)
     cluster_done(&core->retired);
     buf_done(&core->cluster_json);
     arena_done(&core->reply);
+    arena_done(&core->check_reply);
     mem_free(core);
 }
 
@@ -105,7 +106,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         hangs_tick(step);
         break;
     case EVENT_WRITE:
-        core_write(core, step, &event->write, false);
+        core_write(core, step, &event->write);
         break;
     case EVENT_MACHINE_HELLO:
         node_hello(core, step, &event->machine_hello.hello);
@@ -133,11 +134,9 @@ static void route(struct core *core, struct step *step, const struct event *even
     }
 }
 
-static struct step step_begin(struct core *core, struct effects *effects, uint64_t seq, int64_t now_ns)
+/* Frees what the effects of the last step point into. */
+static void bury(struct core *core)
 {
-    CHECK(core->jobs.dirty.len == 0); /* the step before has ended */
-    vec_clear(&effects->list);
-    effects->seq = seq;
     arena_done(&core->reply);
     admit_bury(core->admit);
     jobs_bury(&core->jobs);
@@ -147,6 +146,13 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
     errands_bury(core->errands);
     hangs_bury(core->hangs);
     cluster_done(&core->retired);
+}
+
+static struct step step_begin(struct core *core, struct effects *effects, uint64_t seq, int64_t now_ns)
+{
+    CHECK(core->jobs.dirty.len == 0); /* the step before has ended */
+    vec_clear(&effects->list);
+    effects->seq = seq;
     return (struct step){
         .cluster = &core->cluster,
         .jobs = &core->jobs,
@@ -172,6 +178,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
 void core_admit_restored(struct core *core)
 {
     struct effects effects = {0};
+    bury(core);
     struct step step = step_begin(core, &effects, core->seq, core->now_ns);
     admit_restored(&step);
     vec_done(&effects.list);
@@ -182,6 +189,7 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     CHECK(event->seq == core->seq + 1 && event->stamp_ns >= core->now_ns);
     core->seq = event->seq;
     core->now_ns = event->stamp_ns;
+    bury(core);
     struct step step = step_begin(core, effects, event->seq, event->stamp_ns);
     route(core, &step, event);
     struct collected seen = {0};
@@ -198,10 +206,13 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
 }
 
 bool core_check_write(struct core *core, const struct write_event *write, int64_t now_ns,
-                      struct effects *effects)
+                      struct effects *effects, struct prepared_write **ret_prepared)
 {
     struct step step = step_begin(core, effects, core->seq, now_ns > core->now_ns ? now_ns : core->now_ns);
-    bool accepted = core_write(core, &step, write, true);
+    arena_done(&core->check_reply);
+    if (ret_prepared)
+        *ret_prepared = NULL;
+    bool accepted = core_write_check(core, &step, write, ret_prepared);
     for (size_t i = 0; i < effects->list.len; i++)
         CHECK(effects->list.items[i].kind == (accepted ? EFFECT_WARNING : EFFECT_REPLY));
     CHECK(accepted || effects->list.len == 1);

@@ -64,10 +64,14 @@ uint64_t core_digest(const struct core *core);
 
 /* Whether the write would be accepted if it were stamped `now_ns` (core_now(), if that is later). Makes
  * the same checks as the step, so that refusals need not pass through the log. Refused (false): `effects`
- * has the one REPLY that the step would give; accepted: WARNINGs. Leaves the state and its digest as they
- * are, but begins like a step: effects of the last one become invalid. */
+ * has the one REPLY that the step would give; accepted: WARNINGs. Both are valid until the next check.
+ * Changes nothing: neither the state nor the effects of the last step.
+ * `ret_prepared` (NULL: not wanted; set to NULL when there is none) gets the parsed, defaulted and validated
+ * document, for write_event.prepared of this same write: the step applies it and parses nothing. The caller
+ * frees it, after that step. */
 bool core_check_write(struct core *core, const struct write_event *write, int64_t now_ns,
-                      struct effects *effects);
+                      struct effects *effects, struct prepared_write **ret_prepared);
+void prepared_write_free(struct prepared_write *prepared); /* NULL is fine */
 
 /* Appends the whole state as bytes (proto/snapshot.proto, zero or more length-delimited records;
  * canonical). */

@@ -84,6 +84,9 @@ enum propagation {
     PROPAGATION_ORPHAN = 3,
 };
 
+struct doc;
+struct prepared_write;
+
 struct write_event {
     enum write_verb verb;
     enum object_kind object;
@@ -98,6 +101,9 @@ struct write_event {
     /* Random bits from the host: if metadata has only a generateName, the name is made from them, so the
      * check and the step give the same one. */
     uint64_t draw;
+    /* In memory only: the log holds `body`, and a replay gives the same state without them. */
+    const struct doc *document;      /* core_check_write: `body` as it was parsed; NULL: parse it */
+    struct prepared_write *prepared; /* core_step: what core_check_write made of this write; NULL: nothing */
 };
 
 struct progress_event {

@@ -35,15 +35,19 @@ struct core {
                               * ascending */
     struct ledger ledger;
     struct note_ring notes;
-    struct arena reply; /* owns what the last step's effects point into */
+    struct arena reply;       /* owns what the last step's effects point into */
+    struct arena check_reply; /* likewise, of the last core_check_write */
     /* Used only while a snapshot is read: a task's index in its gang, and the job whose newest task of an
      * index it is. */
     struct u64_map restore_places, restore_newest;
 };
 
-/* write.c: applies the step's EVENT_WRITE; always leaves one REPLY. `dry`: replies only a refusal, and
- * changes nothing. Returns whether it was (would be) accepted. */
-bool core_write(struct core *core, struct step *step, const struct write_event *write, bool dry);
+/* write.c: applies the step's EVENT_WRITE; always leaves one REPLY. */
+void core_write(struct core *core, struct step *step, const struct write_event *write);
+/* Replies only a refusal, and changes nothing. Returns whether the write would be accepted, and then, if
+ * the kind has such (write_workload.c), what the step may apply; NULL: not wanted. */
+bool core_write_check(struct core *core, struct step *step, const struct write_event *write,
+                      struct prepared_write **ret_prepared);
 
 /* core.c: called when all else of a snapshot was read. */
 void core_admit_restored(struct core *core);

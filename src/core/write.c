@@ -21,7 +21,7 @@ bool write_refuse(const struct writing *writing, int code, const char *reason,
     struct effect *effect = effect_add(writing->step->effects, EFFECT_REPLY);
     effect->reply.code = code;
     effect->reply.reason = reason;
-    effect->reply.message = arena_str(&writing->core->reply, buf_str(&text));
+    effect->reply.message = arena_str(writing->reply, buf_str(&text));
     effect->reply.causes = causes;
     return false;
 }
@@ -125,7 +125,11 @@ bool write_parse(const struct writing *writing, struct arena *arena, size_t byte
     if (writing->write->body.len > bytes_max)
         return write_refuse(writing, 413, "RequestEntityTooLarge", NULL,
                             "the object is larger than %zu bytes", bytes_max);
-    if (json_parse(arena, writing->write->body, &document, &error) < 0 || document->kind != DOC_OBJECT)
+    if (writing->dry && writing->write->document)
+        document = doc_clone(arena, writing->write->document);
+    else if (json_parse(arena, writing->write->body, &document, &error) < 0)
+        document = NULL;
+    if (!document || document->kind != DOC_OBJECT)
         return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
     strip_server_fields(document);
     *ret_document = document;
@@ -135,8 +139,8 @@ bool write_parse(const struct writing *writing, struct arena *arena, size_t byte
 /* Makes a list of broken rules that lives as long as the reply. */
 struct field_errors *write_new_errors(const struct writing *writing)
 {
-    struct field_errors *errors = ARENA_NEW(&writing->core->reply, struct field_errors);
-    errors->arena = &writing->core->reply;
+    struct field_errors *errors = ARENA_NEW(writing->reply, struct field_errors);
+    errors->arena = writing->reply;
     return errors;
 }
 
@@ -152,7 +156,7 @@ static struct str kind_name(struct arena *arena, enum object_kind kind)
 static void move_into_reply(const struct writing *writing, struct field_errors *errors)
 {
     size_t count = errors->list.len;
-    struct field_error *items = ARENA_ARRAY(&writing->core->reply, struct field_error, count);
+    struct field_error *items = ARENA_ARRAY(writing->reply, struct field_error, count);
     mem_copy(items, errors->list.items, count * sizeof(*items));
     field_errors_done(errors);
     errors->list.items = items;
@@ -173,7 +177,7 @@ bool write_refuse_invalid(const struct writing *writing, struct field_errors *er
     struct field_error *items = errors->list.items;
     return write_refuse(writing, 422, "Invalid", errors,
                         STR_FORMAT " \"" STR_FORMAT "\" is invalid: " STR_FORMAT ": " STR_FORMAT,
-                        STR_ARG(kind_name(&writing->core->reply, writing->write->object)), STR_ARG(name),
+                        STR_ARG(kind_name(writing->reply, writing->write->object)), STR_ARG(name),
                         STR_ARG(items[0].path), STR_ARG(items[0].message));
 }
 
@@ -207,25 +211,45 @@ static bool write_node(const struct writing *writing)
     return write_accept(writing, 200, ref_machine(machine));
 }
 
-bool core_write(struct core *core, struct step *step, const struct write_event *write, bool dry)
+static bool write_any(const struct writing *writing)
 {
-    struct writing writing = {core, step, write, dry};
-    switch (write->object) {
+    switch (writing->write->object) {
     case OBJECT_JOBSET:
     case OBJECT_JOB:
     case OBJECT_POD:
-        return write_workload(&writing);
+        return write_workload(writing);
     case OBJECT_NODE:
-        return write_node(&writing);
+        return write_node(writing);
     case OBJECT_WORKLOAD:
-        return write_podsets(&writing);
+        return write_podsets(writing);
     case OBJECT_FAULT:
-        return write_fault(&writing);
+        return write_fault(writing);
     case OBJECT_EVENT:
-        return write_object(&writing);
+        return write_object(writing);
     case OBJECT_USER_EVENT:
-        return write_refuse_verb(&writing); /* they are written under another kind's name */
+        return write_refuse_verb(writing); /* they are written under another kind's name */
     default:
-        return object_kind_info(write->object) ? write_object(&writing) : write_refuse_verb(&writing);
+        return object_kind_info(writing->write->object) ? write_object(writing) : write_refuse_verb(writing);
     }
+}
+
+void core_write(struct core *core, struct step *step, const struct write_event *write)
+{
+    struct writing writing = {.core = core, .step = step, .write = write, .reply = &core->reply};
+    (void)write_any(&writing);
+}
+
+bool core_write_check(struct core *core, struct step *step, const struct write_event *write,
+                      struct prepared_write **ret_prepared)
+{
+    struct writing writing = {core, step, write, &core->check_reply, true, ret_prepared};
+    return write_any(&writing);
+}
+
+void prepared_write_free(struct prepared_write *prepared)
+{
+    if (!prepared)
+        return;
+    arena_done(&prepared->arena);
+    mem_free(prepared);
 }

@@ -20,7 +20,18 @@ struct writing {
     struct core *core;
     struct step *step;
     const struct write_event *write;
+    struct arena *reply; /* owns what the REPLY points to */
     bool dry; /* only a check: replies only a refusal, and changes nothing */
+    struct prepared_write **ret_prepared; /* of a check; NULL: not wanted */
+};
+
+/* What a check has made of the body of a new JobSet, Job or Pod, for the step to apply. It depends on the
+ * write and, of the state, on `default_queue` alone. */
+struct prepared_write {
+    struct arena arena;   /* owns the rest; the step takes it */
+    struct doc *document; /* NULL: a step has taken it */
+    struct jobset_spec spec;
+    bool default_queue; /* the namespace had a LocalQueue "default" */
 };
 
 bool write_refuse(const struct writing *writing, int code, const char *reason,

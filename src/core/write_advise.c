@@ -11,7 +11,7 @@ static void warn(const struct writing *writing, const struct buf *text)
         if (effects->list.items[i].kind == EFFECT_WARNING &&
             str_equal(effects->list.items[i].warning, buf_str(text)))
             return; /* named by several replicated jobs */
-    effect_add(effects, EFFECT_WARNING)->warning = arena_str(&writing->core->reply, buf_str(text));
+    effect_add(effects, EFFECT_WARNING)->warning = arena_str(writing->reply, buf_str(text));
 }
 
 static void offer_object(void *context, const struct object *object)

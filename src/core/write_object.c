@@ -168,7 +168,7 @@ static bool check_update(const struct writing *writing, const struct object *obj
 {
     struct field_errors *errors = write_new_errors(writing);
     struct str version = doc_str(doc_get(document, "apiVersion"), STR(""));
-    stored_check_update(object_shown(&writing->core->reply, object, version), document, errors);
+    stored_check_update(object_shown(writing->reply, object, version), document, errors);
     if (errors->list.len)
         return write_refuse_invalid(writing, errors, object->name);
     field_errors_done(errors);

@@ -61,6 +61,42 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
                                 doc_str(doc_path(document, "metadata", "name", NULL), STR("")));
 }
 
+/* Whether a new workload that names no queue gets one. */
+static bool has_default_queue(const struct writing *writing)
+{
+    struct str ns = writing->write->namespace_.len ? writing->write->namespace_ : STR("default");
+    return admit_has_default_queue(writing->core->admit, ns);
+}
+
+/* Takes what the check has prepared, if it is still what preparing the write now would give. */
+static bool take_prepared(const struct writing *writing, struct arena *arena, struct doc **ret_document,
+                          struct jobset_spec *ret_spec)
+{
+    struct prepared_write *prepared = writing->write->prepared;
+    if (writing->dry || !prepared || !prepared->document ||
+        prepared->default_queue != has_default_queue(writing))
+        return false;
+    CHECK(workload_form(prepared->document) == form_of(writing));
+    *arena = prepared->arena;
+    *ret_document = prepared->document;
+    *ret_spec = prepared->spec;
+    *prepared = (struct prepared_write){0};
+    return true;
+}
+
+/* Hands over what the check has prepared. */
+static void keep_prepared(const struct writing *writing, struct arena *arena, struct doc *document,
+                          const struct jobset_spec *spec)
+{
+    CHECK(writing->dry && writing->write->verb == WRITE_CREATE);
+    if (!writing->ret_prepared)
+        return;
+    struct prepared_write *prepared = mem_alloc(sizeof(*prepared));
+    *prepared = (struct prepared_write){*arena, document, *spec, has_default_queue(writing)};
+    *arena = (struct arena){0};
+    *writing->ret_prepared = prepared;
+}
+
 /* Finds the written object and the JobSet behind it; false: there is none. */
 static bool find_target(const struct writing *writing, struct jobset **ret_jobset, struct object_ref *ret_ref)
 {
@@ -95,7 +131,7 @@ static bool check_names(const struct writing *writing, struct str ns, struct str
         (form == FORM_POD && jobs_find_pod(store, ns, name)))
         return write_refuse_taken(writing, object_kind_title(writing->write->object), name);
     if ((form == FORM_JOB || (form == FORM_JOBSET && writing->dry)) &&
-        jobs_names_taken(store, form, ns, name, spec, &writing->core->reply, &taken))
+        jobs_names_taken(store, form, ns, name, spec, writing->reply, &taken))
         return write_refuse_taken(writing, "jobs.batch", taken);
     return true;
 }
@@ -142,7 +178,7 @@ static bool create_workload(const struct writing *writing)
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document;
     struct jobset_spec spec;
-    if (!prepare(writing, &arena, &document, &spec))
+    if (!take_prepared(writing, &arena, &document, &spec) && !prepare(writing, &arena, &document, &spec))
         return false;
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
@@ -155,6 +191,7 @@ static bool create_workload(const struct writing *writing)
                             JOBSETS_MAX);
     if (writing->dry) {
         write_advise(writing, document, &spec);
+        keep_prepared(writing, &arena, document, &spec);
         return true;
     }
     namespace_need(writing->step, ns);

@@ -122,7 +122,8 @@ void driver_message(struct driver *driver, drive_session session, const struct f
 /* The session has ended from the other side. `proves`: the peer's kernel closed it (evidence.h). Sessions
  * that the driver has not heard of, or has closed itself, are ignored. */
 void driver_closed(struct driver *driver, drive_session session, bool proves, const char *why);
-/* A write that core_check_write has let pass. Strings are copied. `request` 0: nobody waits. */
+/* A write that core_check_write has let pass. Strings are copied, `document` is not looked at, and
+ * `prepared` is the driver's from now on. `request` 0: nobody waits. */
 void driver_write(struct driver *driver, const struct write_event *write, drive_request request);
 
 /* --- what a host may ask ---------------------------------------------------------------------- */

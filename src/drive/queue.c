@@ -49,6 +49,8 @@ static void pending_free(struct driver *driver, struct pending *pending)
         sessions->hellos -= pending->event.kind == EVENT_MACHINE_HELLO;
         sessions->queued -= pending->session != 0;
     }
+    if (pending->event.kind == EVENT_WRITE)
+        prepared_write_free(pending->event.write.prepared);
     arena_done(&pending->arena);
     mem_free(pending);
 }

@@ -477,7 +477,8 @@ void client_act(struct world *world)
 static void arrive(struct world *world, struct request *request)
 {
     struct effects refused = {0};
-    if (core_check_write(world->controller.core, &request->write, core_now(world->controller.core), &refused))
+    if (core_check_write(world->controller.core, &request->write, core_now(world->controller.core), &refused,
+                         &request->write.prepared))
         controller_request(world, request);
     else
         world_trace(world, "client: refused: %d " STR_FORMAT, refused.list.items[0].reply.code,

@@ -251,6 +251,7 @@ static void port_after_step(void *context, const struct event *event, const stru
 void controller_request(struct world *world, struct request *request)
 {
     driver_write(world->controller.driver, &request->write, request->id);
+    request->write.prepared = NULL; /* the driver has it */
     turn_if_asked(world);
 }
 

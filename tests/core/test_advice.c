@@ -17,7 +17,7 @@ static const char *advice(struct harness *h, const char *yaml)
     struct buf json = {0};
     struct write_event write = harness_write_event(OBJECT_JOBSET, WRITE_CREATE, "a", yaml, &json);
     text[0] = 0;
-    assert_true(core_check_write(h->core, &write, h->now_ns, &h->effects));
+    assert_true(core_check_write(h->core, &write, h->now_ns, &h->effects, NULL));
     for (size_t i = 0; i < h->effects.list.len; i++) {
         assert_int_equal(h->effects.list.items[i].kind, EFFECT_WARNING);
         size_t used = strlen(text);

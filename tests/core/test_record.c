@@ -31,10 +31,18 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_BOOT].boot.identity = UINT64_MAX;
     events[EVENT_BOOT].boot.paused = true;
     events[EVENT_CLUSTER].cluster.document = STR("{\"a\":1}");
-    events[EVENT_WRITE].write =
-        (struct write_event){WRITE_DELETE, OBJECT_POD, STR("ns"), STR("name"),     STR("{}"),
-                             17,           STR("uid"), -1,        STR("somebody"), PROPAGATION_FOREGROUND,
-                             true,         UINT64_MAX};
+    events[EVENT_WRITE].write = (struct write_event){.verb = WRITE_DELETE,
+                                                     .object = OBJECT_POD,
+                                                     .namespace_ = STR("ns"),
+                                                     .name = STR("name"),
+                                                     .body = STR("{}"),
+                                                     .if_version = 17,
+                                                     .uid_text = STR("uid"),
+                                                     .grace_s = -1,
+                                                     .user = STR("somebody"),
+                                                     .propagation = PROPAGATION_FOREGROUND,
+                                                     .evict = true,
+                                                     .draw = UINT64_MAX};
     events[EVENT_MACHINE_HELLO].machine_hello.hello = (struct hello){.version = WIRE_VERSION,
                                                                      .machine = STR("m-1"),
                                                                      .incarnation = 3,

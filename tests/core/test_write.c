@@ -109,7 +109,7 @@ static void nodes_keep_what_users_say(void **state)
                                     .name = STR("m-1"),
                                     .body = str_from(wrong[i]),
                                     .grace_s = -1};
-        assert_false(core_check_write(h.core, &write, h.now_ns, &h.effects));
+        assert_false(core_check_write(h.core, &write, h.now_ns, &h.effects, NULL));
         assert_int_equal(h.effects.list.items[0].reply.code, 422);
     }
     harness_done(&h);
@@ -127,12 +127,44 @@ static void checking_changes_nothing(void **state)
                                     STR("{\"metadata\":{\"name\":\"ok\"},\"spec\":{\"replicatedJobs\":[]}}"),
                                 .grace_s = -1};
     uint64_t before = core_digest(h.core);
-    assert_true(core_check_write(h.core, &write, h.now_ns, &h.effects));
+    assert_true(core_check_write(h.core, &write, h.now_ns, &h.effects, NULL));
     write.body = STR("{\"metadata\":7}");
-    assert_false(core_check_write(h.core, &write, h.now_ns, &h.effects));
+    assert_false(core_check_write(h.core, &write, h.now_ns, &h.effects, NULL));
     assert_int_equal((int)h.effects.list.len, 1);
     assert_int_equal(h.effects.list.items[0].kind, EFFECT_REPLY);
     assert_true(core_digest(h.core) == before);
+    harness_done(&h);
+}
+
+static struct write_event a_jobset(struct buf *json)
+{
+    static const char yaml[] =
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: js}\n"
+        "spec: {replicatedJobs: [{name: w, template: {spec: {template: {spec: {restartPolicy: Never,"
+        " containers: [{name: c, image: i, command: [x]}]}}}}}]}\n";
+    return harness_write_event(OBJECT_JOBSET, WRITE_CREATE, "", yaml, json);
+}
+
+/* A queue "default" that was made after the check: the body is prepared anew, as a replay would. */
+static void what_was_checked_is_out_of_date(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct buf json BUF_CLEANUP = {0};
+    struct event event = {.kind = EVENT_WRITE, .write = a_jobset(&json)};
+    struct effects checked = {0};
+    assert_true(core_check_write(h.core, &event.write, h.now_ns, &checked, &event.write.prepared));
+    static const char queue[] = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\n"
+                                "metadata: {name: default}\nspec: {clusterQueue: cq}\n";
+    assert_int_equal(harness_write_checked(&h, OBJECT_LOCAL_QUEUE, WRITE_CREATE, "", queue), 201);
+    harness_step(&h, &event);
+    assert_int_equal(h.last_code, 201);
+    prepared_write_free(event.write.prepared);
+    const struct jobset *jobset = jobs_find(core_jobs(h.core), STR("default"), STR("js"));
+    struct str label = labels_get(&jobset->spec.labels, STR("kueue.x-k8s.io/queue-name"), STR(""));
+    assert_true(str_is(label, "default") && jobset->spec.suspend);
+    harness_check_replay(&h);
+    vec_done(&checked.list);
     harness_done(&h);
 }
 
@@ -151,12 +183,12 @@ static void generated_names_are_checked_as_they_are_written(void **state)
                 STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"generateName\":\"cm-\"}}"),
             .grace_s = -1,
             .draw = i};
-        assert_true(core_check_write(h.core, &event.write, h.now_ns, &h.effects));
+        assert_true(core_check_write(h.core, &event.write, h.now_ns, &h.effects, NULL));
         harness_step(&h, &event);
         assert_int_equal(h.last_code, 201);
     }
     event.write.draw = 7; /* again */
-    assert_false(core_check_write(h.core, &event.write, h.now_ns, &h.effects));
+    assert_false(core_check_write(h.core, &event.write, h.now_ns, &h.effects, NULL));
     assert_int_equal(h.effects.list.items[0].reply.code, 409);
     harness_done(&h);
 }
@@ -170,6 +202,34 @@ static struct core *booted(uint64_t identity)
     core_step(core, &boot, &effects);
     vec_done(&effects.list);
     return core;
+}
+
+/* The step applies what the check has parsed: the body that only the log needs may be anything. The
+ * effects of the step before stay whole. */
+static void what_was_checked_is_applied(void **state)
+{
+    struct core *core = booted(1);
+    struct buf json BUF_CLEANUP = {0};
+    struct event event = {.kind = EVENT_WRITE, .seq = 2, .write = a_jobset(&json)};
+    struct event absent = event;
+    absent.write.verb = WRITE_DELETE;
+    absent.write.name = STR("absent");
+    struct effects effects = {0}, checked = {0};
+    core_step(core, &absent, &effects);
+    assert_true(core_check_write(core, &event.write, 0, &checked, &event.write.prepared));
+    assert_non_null(event.write.prepared);
+    assert_true(str_is(effects.list.items[0].reply.message, "jobsets.jobset.x-k8s.io \"absent\" not found"));
+    event.seq = 3;
+    event.write.body = STR("no JSON");
+    core_step(core, &event, &effects);
+    prepared_write_free(event.write.prepared);
+    const struct jobset *jobset = jobs_find(core_jobs(core), STR("default"), STR("js"));
+    assert_non_null(jobset);
+    assert_int_equal((int)jobset->spec.rjob_count, 1);
+    core_check_invariants(core);
+    vec_done(&effects.list);
+    vec_done(&checked.list);
+    core_free(core);
 }
 
 static obj_id default_namespace(const struct core *core)
@@ -225,6 +285,8 @@ int main(void)
         cmocka_unit_test(what_does_not_exist_or_cannot_be_written),
         cmocka_unit_test(nodes_keep_what_users_say),
         cmocka_unit_test(checking_changes_nothing),
+        cmocka_unit_test(what_was_checked_is_applied),
+        cmocka_unit_test(what_was_checked_is_out_of_date),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

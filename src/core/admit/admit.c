@@ -100,6 +100,11 @@ static void add_gate(struct arena *arena, struct doc *spec)
     doc_push(arena, gates, gate);
 }
 
+bool admit_has_default_queue(const struct admit *admit, struct str namespace_)
+{
+    return tree_local(&admit->tree, namespace_, STR("default")) != NULL;
+}
+
 /* Kueue's LocalQueueDefaulting. */
 static void name_default_queue(const struct admit *admit, struct arena *arena, struct doc *document)
 {
@@ -107,7 +112,7 @@ static void name_default_queue(const struct admit *admit, struct arena *arena, s
     struct str namespace_ = doc_str(doc_get(metadata, "namespace"), STR(""));
     const struct doc *labels = doc_get(metadata, "labels");
     bool odd = !metadata || metadata->kind != DOC_OBJECT || (labels && labels->kind != DOC_OBJECT);
-    if (odd || queue_label(document).len || !tree_local(&admit->tree, namespace_, STR("default")))
+    if (odd || queue_label(document).len || !admit_has_default_queue(admit, namespace_))
         return;
     doc_set(arena, doc_need_object(arena, metadata, "labels"), STR("kueue.x-k8s.io/queue-name"),
             doc_new_str(arena, STR("default")));

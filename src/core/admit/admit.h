@@ -291,6 +291,8 @@ void admit_bury(struct admit *admit); /* called before anything else in a step *
  * namespace, if there is one. */
 void admit_default(const struct admit *admit, const struct jobset *jobset, struct arena *arena,
                    struct doc *document);
+/* Whether the namespace has one. */
+bool admit_has_default_queue(const struct admit *admit, struct str namespace_);
 /* Checks a new Job's annotations for partial admission, and a new Pod's for its group. */
 void admit_validate_new(const struct doc *document, const struct jobset_spec *spec,
                         struct field_errors *errors);

@@ -71,7 +71,8 @@ struct api_hooks {
     struct core *(*core)(void *context);
     /* Wall clock, for ages. */
     int64_t (*now_ns)(void *context);
-    /* A write that core_check_write() accepted. Its strings live as long as `request`. The host answers with
+    /* A write that core_check_write() accepted. Its strings live as long as `request`, and its
+     * `prepared` is the host's from now on. The host answers with
      * exactly one api_reply() or api_reply_error(), at once or later. */
     void (*submit)(void *context, const struct write_event *write, struct api_request *request);
     /* Read the log of a task. Answered by api_log_data(); `stream` may get its end at once (with an

@@ -272,5 +272,6 @@ bool body_accept(struct api_request *request, struct doc *object, bool creating,
         return false;
     }
     write->body = arena_str(&request->arena, buf_str(&text));
+    write->document = object;
     return true;
 }

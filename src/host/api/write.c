@@ -219,7 +219,10 @@ void write_submit(struct api_request *request)
         CHECK(gnutls_rnd(GNUTLS_RND_NONCE, &job->event.draw, sizeof job->event.draw) == 0);
     if (!guard_write(request, &job->event))
         return;
-    if (!core_check_write(api->hooks.core(api->hooks.context), &job->event, request_now(request), &effects)) {
+    CHECK(!job->event.prepared);
+    struct prepared_write **prepared = job->dry_run || job->victims ? NULL : &job->event.prepared;
+    if (!core_check_write(api->hooks.core(api->hooks.context), &job->event, request_now(request), &effects,
+                          prepared)) {
         CHECK(effects.list.len == 1 && effects.list.items[0].kind == EFFECT_REPLY);
         refused(request, &effects.list.items[0]);
         vec_done(&effects.list);
@@ -233,14 +236,18 @@ void write_submit(struct api_request *request)
             answer_dry_run(request);
         return;
     }
-    if (!job->victims && too_many(request))
+    if (!job->victims && too_many(request)) {
+        prepared_write_free(job->event.prepared);
+        job->event.prepared = NULL;
         return;
+    }
     job->tries++;
     request->outcome = OUTCOME_PENDING;
     if (job->pending++ == 0)
         list_append(&api->pending, &request->node);
     api->writes_pending++;
     api->hooks.submit(api->hooks.context, &job->event, request);
+    job->event.prepared = NULL; /* the host has it */
 }
 
 static void replied(struct api_request *request)

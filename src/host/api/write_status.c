@@ -31,7 +31,7 @@ bool status_is_foreign(struct api_request *request)
     bool foreign = (kind == OBJECT_JOBSET || kind == OBJECT_JOB || kind == OBJECT_WORKLOAD ||
                     kind == OBJECT_ADMISSION_CHECK) &&
                    core_check_write(request->api->hooks.core(request->api->hooks.context), &write,
-                                    request_now(request), &effects);
+                                    request_now(request), &effects, NULL);
     vec_done(&effects.list);
     return foreign;
 }

@@ -285,7 +285,7 @@ static int submit(struct trial *t, struct write_event write)
     write.namespace_ = STR("default");
     uint64_t before = core_digest(t->h.core);
     struct effects effects = {0};
-    bool would = core_check_write(t->h.core, &write, t->h.now_ns, &effects);
+    bool would = core_check_write(t->h.core, &write, t->h.now_ns, &effects, NULL);
     vec_done(&effects.list);
     REQUIRE(core_digest(t->h.core) == before);
     struct event event = {.kind = EVENT_WRITE, .write = write};

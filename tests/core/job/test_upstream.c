@@ -198,7 +198,7 @@ static bool is_allowed(struct harness *h, const char *yaml)
                                 .name = STR("a"),
                                 .body = buf_str(&json),
                                 .grace_s = -1};
-    bool allowed = core_check_write(h->core, &write, h->now_ns, &refusal);
+    bool allowed = core_check_write(h->core, &write, h->now_ns, &refusal, NULL);
     if (!allowed)
         snprintf(h->last_message, sizeof(h->last_message), STR_FORMAT,
                  STR_ARG(refusal.list.items[0].reply.message));

@@ -65,7 +65,7 @@ static inline int check(struct harness *h, enum write_verb verb, enum object_kin
     uint64_t digest = core_digest(h->core);
     h->last_code = 0;
     h->last_message[0] = 0;
-    if (!core_check_write(h->core, &write, h->now_ns, &h->effects))
+    if (!core_check_write(h->core, &write, h->now_ns, &h->effects, NULL))
         harness_watch(h);
     assert_true(core_digest(h->core) == digest);
     arena_done(&arena);

@@ -115,6 +115,7 @@ static void fake_commit(uv_prepare_t *prepare)
             api_reply_error(write.request, 507, "InsufficientStorage", "the disk is full");
         else
             fake_step(host, &event, write.request);
+        prepared_write_free(write.event.prepared);
     }
     fake_obey(host);
     api_flush(host->api);
@@ -262,6 +263,8 @@ static void fake_stop(struct fake_host *host)
     CHECK(uv_run(&host->loop, UV_RUN_DEFAULT) == 0);
     CHECK(uv_loop_close(&host->loop) == 0);
     core_free(host->core);
+    for (size_t i = 0; i < host->writes.len; i++)
+        prepared_write_free(host->writes.items[i].event.prepared);
     vec_done(&host->writes);
     vec_done(&host->starts);
     vec_done(&host->stops);
