@@ -1,0 +1,45 @@
+/* internal.h - what the parts of route_build() share: the builder, dimension order, the levelling search and
+ * the up-down order. */
+#ifndef PHX_CORE_FABRIC_INTERNAL_H
+#define PHX_CORE_FABRIC_INTERNAL_H
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "core/fabric/bound.h"
+#include "core/fabric/route.h"
+
+struct builder {
+    const struct torus *torus;
+    struct route *route;
+    struct arena *arena;
+    bool whole;   /* no link is missing: neither dead nor beyond a mesh */
+    bool repeats; /* the dead links of every cube are alike */
+    bool clean[AXES];
+    /* plain shapes: live links in a row from each chip, by port; at most the extent */
+    uint16_t *run[CHIP_PORTS];
+    /* twisted shapes, by the parity of the chip and its step from the destination: the port of dimension
+     * order, and how many hops follow along the same axis; steps by distance */
+    uint8_t *step_port[2];
+    uint16_t *step_hops[2];
+    uint16_t *steps;
+};
+
+/* order.c: the rows of dimension order. */
+void order_prepare(struct builder *builder);
+/* Fills row[chips] for one destination; ROUTE_NONE where the way meets a dead link. */
+void order_row(const struct builder *builder, uint16_t destination, uint8_t *row);
+
+/* level.c: chooses the first hop of each pair among dimension order and detours, for the destinations given.
+ * Reads their transit rows and fills their injection rows with ports; ROUTE_NONE where none serves. */
+void level_loads(struct builder *builder, const uint16_t *destinations, uint32_t count);
+
+/* updown.c: completes the transit row of a destination, and takes its entries for the injection row's
+ * gaps. */
+struct updown {
+    uint16_t *rank;  /* [chips] in breadth-first order */
+    uint16_t *queue; /* [chips] */
+};
+void updown_prepare(struct builder *builder, struct updown *updown);
+void updown_row(const struct builder *builder, struct updown *updown, uint16_t destination);
+
+#endif

@@ -1,0 +1,72 @@
+/* route.h - forwarding tables of a slice: which port and which virtual channel a packet takes next.
+ *
+ * A chip has at most two tables, both indexed by the destination: `inject` for packets that are born there,
+ * and `transit` for packets that arrive on a link. An entry names a port and a virtual channel (VC) and
+ * depends on nothing else. The tables are built from published ingredients:
+ *
+ *   dimension order  a packet goes along one axis after the other, the short way round each ring. Between two
+ *                    equally short ways the parity of x + y + z of the current chip decides. Axes with dead
+ *                    links come first. A ring of a plain torus that is cut on the short side is taken the
+ *                    long way. In twisted shapes the next axis is the first one along which some shortest way
+ *                    goes.
+ *   datelines        on a ring a packet is on VC 0 while the step from the ring's last chip to its first is
+ *                    still ahead, else on VC 1.
+ *   detour hop       the injection table may send a packet over any live port on VC 2 first, if the dimension
+ *                    order of that neighbour reaches the destination. The choice levels the loads of uniform
+ *                    all-to-all traffic, and leads around links that are dead.
+ *   up-down order    where neither serves, the transit table leads over links on VC 2, first up and then down
+ *                    in the breadth-first order of the chips, to the next chip whose dimension order works.
+ *
+ * Why no packets can wait for each other in a circle: VC 2 comes before VCs 0 and 1 only; on VC 2 a packet
+ * never turns from down to up; VCs 0 and 1 follow the order of the axes, and within a ring the dateline
+ * breaks the circle. prove.h checks every table that is built, and is the reason to trust it.
+ *
+ * A pattern of dead links that repeats with every cube (one or several dead switches) is solved for the 64
+ * destinations of one cube and copied to the others. Every other pattern is solved for all pairs; then
+ * sources beyond those that must avoid a dead link take part while pairs <= ROUTE_PAIRS_MAX.
+ *
+ * Integers only, so that equal fabrics give equal tables on every machine. One owner; route_done() frees.
+ */
+#ifndef PHX_CORE_FABRIC_ROUTE_H
+#define PHX_CORE_FABRIC_ROUTE_H
+
+#include "core/fabric/torus.h"
+
+enum {
+    ROUTE_VCS = 3,
+    ROUTE_VC_DETOUR = 2,
+    ROUTE_SELF = 0xff, /* the entry of the chip itself */
+    ROUTE_NONE = 0xfe, /* no packet for this destination comes by */
+    ROUTE_PAIRS_MAX = 1 << 20,
+};
+
+_Static_assert(((CHIP_PORTS - 1) | (ROUTE_VCS - 1) << 3) < ROUTE_NONE, "entries differ from the marks");
+
+struct route {
+    uint32_t chips;
+    uint8_t order[AXES]; /* of the axes */
+    uint8_t *transit;    /* [destination * chips + chip] entries */
+    uint8_t *inject;     /* alike; NULL: the transit table serves both */
+};
+
+static inline uint8_t route_entry(uint32_t port, uint32_t vc)
+{
+    return (uint8_t)(port | vc << 3);
+}
+static inline uint32_t route_port(uint8_t entry)
+{
+    return entry & 7;
+}
+static inline uint32_t route_vc(uint8_t entry)
+{
+    return entry >> 3;
+}
+
+/* Builds the tables for the live links. ERROR_UNAVAILABLE if they do not connect all chips. */
+int route_build(const struct torus *torus, struct route *ret_route, struct error *error);
+void route_done(struct route *route);
+
+/* One chip's table, as loaded into that chip: ret_entries[chips] by destination. */
+void route_chip_table(const struct route *route, uint16_t chip, bool inject, uint8_t *ret_entries);
+
+#endif
