@@ -2,22 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/objectstore/transfer.h"
 #include "job/shard_format.h"
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
-{
-    return remove(path);
-}
+#include "os/folder.h"
 
 void checkpoint_mirror_remove(const char *folder)
 {
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    os_folder_remove(AT_FDCWD, folder);
 }
 
 static int copy_header(struct object_store *store, const char *key, int fd, struct error *error)

@@ -19,6 +19,7 @@
 #include "cmd/usage.h"
 #include "host/access/folder.h"
 #include "os/file.h"
+#include "os/folder.h"
 
 static const char usage[] =
     "Usage: phalanx up [--cluster FILE] [--data DIR] [options]\n"
@@ -554,9 +555,12 @@ static bool make_state_folder(const struct up *up)
  * removes it when it ends. */
 static void make_memory(struct up *up)
 {
+    struct error error;
     keeper_memory(up->data, up->memory);
-    if (mkdir(up->memory, 0755) < 0 && errno != EEXIST)
-        snprintf(up->memory, sizeof(up->memory), "none");
+    if (os_folder_private(up->memory, 0711, &error) == 0)
+        return;
+    fprintf(stderr, "phalanx: up: tasks can hold no checkpoints in memory: %s\n", error.text);
+    snprintf(up->memory, sizeof(up->memory), "none");
 }
 
 static bool make_folders(struct up *up, const char *data)

@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <limits.h>
 #include <signal.h>
@@ -16,6 +15,7 @@
 
 #include "cmd/door.h"
 #include "cmd/inject.h"
+#include "os/folder.h"
 
 /* Flips a few bits behind a shard's header (docs/formats/checkpoint.md): damage that only reading reveals. */
 enum { SHARD_HEADER = 64, FLIPS = 3 };
@@ -198,18 +198,11 @@ int harm_fill(const struct ground *ground, const struct target *target, path_lis
     return EXIT_OK;
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
-{
-    (void)info, (void)kind, (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 void harm_memory(const struct ground *ground, const char *machine)
 {
     char folder[PATH_MAX];
     if (ground_memory_of(ground, machine, folder))
-        (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        os_folder_remove(AT_FDCWD, folder);
 }
 
 /* --- out of memory -------------------------------------------------------------------------------------- */

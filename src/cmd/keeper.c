@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "cmd/client.h"
 #include "cmd/local.h"
 #include "cmd/processes.h"
+#include "os/folder.h"
 
 /* How long processes of a cluster whose `phalanx up` has ended may live, which is more than the usual grace
  * of a task; then they are killed. */
@@ -80,13 +80,6 @@ bool keeper_groups(const char *data, char ret_own[INJECT_PATH_MAX], char ret_pat
     return true;
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
-{
-    (void)info, (void)kind, (void)at;
-    (void)remove(path); /* a file that cannot be removed does no harm */
-    return 0;
-}
-
 /* A group that still holds a dying process stays; the next cluster of this folder uses it. */
 static void remove_groups(const char *data)
 {
@@ -113,10 +106,12 @@ static void remove_ready(const char *data)
 static void clean(const char *data)
 {
     char memory[64];
+    struct stat info;
     remove_ready(data);
     local_forget(data);
     keeper_memory(data, memory);
-    (void)nftw(memory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    if (lstat(memory, &info) == 0 && info.st_uid == geteuid())
+        os_folder_remove(AT_FDCWD, memory); /* a file that cannot be removed does no harm */
     remove_groups(data);
 }
 

@@ -1,5 +1,6 @@
 #include "job/held.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -106,6 +107,18 @@ static int raise_fence(struct held *held, struct phx_error *error)
     return fenced(held, error);
 }
 
+/* The agent makes the folder before any task holds something. */
+static bool is_empty(const char *dir)
+{
+    DIR *folder = opendir(dir);
+    int count = 0; /* two: itself and its parent */
+    while (folder != NULL && count <= 2 && readdir(folder) != NULL)
+        count++;
+    if (folder != NULL)
+        closedir(folder);
+    return folder != NULL && count <= 2;
+}
+
 int held_folder(const char *dir, bool make, struct phx_error *error)
 {
     struct stat info;
@@ -117,7 +130,7 @@ int held_folder(const char *dir, bool make, struct phx_error *error)
     if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid())
         return job_fail(error, PHX_ERROR_IO, "%.120s does not belong to this user, or is not a directory",
                         dir);
-    return 0;
+    return !make && is_empty(dir) ? job_fail(error, PHX_ERROR_NONE, "%.120s is empty", dir) : 0;
 }
 
 int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world,

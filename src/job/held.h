@@ -69,8 +69,8 @@ struct held {
 int held_folder(const char *dir, bool make, struct phx_error *error);
 
 /* Raises the fence to `attempt` and reads the headers of the slots. `make`: creates an absent folder, for
- * this user alone; otherwise its absence is PHX_ERROR_NONE. PHX_ERROR_FENCED: a newer attempt has been here;
- * PHX_ERROR_IO, also for a folder of another user. */
+ * this user alone; otherwise one that is absent or empty is PHX_ERROR_NONE. PHX_ERROR_FENCED: a newer attempt
+ * has been here; PHX_ERROR_IO, also for a folder of another user. */
 int held_open(struct held *ret_held, const char *dir, bool make, uint32_t rank, uint32_t world,
               uint32_t attempt, struct phx_error *error);
 /* The same process and rank goes on as a newer attempt: raises the fence and reads the headers again; maps

@@ -3,12 +3,16 @@
  *
  *     <memory-dir>/phalanx-<machine>-<hash of the state directory>/<JobSet's uid>
  *
- * The upper one is the agent's and open to all like /tmp; libphalanx makes the lower one (job/held.h) at a
- * task's first hold, so that tasks that hold nothing cost nothing, and lets go of what it holds at a good
- * end. What is left is removed KEEP_S after the JobSet's last task here was forgotten: a restart comes
- * sooner. */
+ * Both are made by the agent. The upper one is its own (0711); the lower one belongs to the user of the
+ * JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold (job/held.h) and lets go
+ * of what it holds at a good end. What is left is removed KEEP_S after the JobSet's last task here was
+ * forgotten: a restart comes sooner.
+ *
+ * /dev/shm is everybody's and the names can be guessed. So a link or another user's folder in the way is
+ * refused (os/folder.h), and tasks then hold nothing in memory. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -17,6 +21,7 @@
 
 #include "base/hash.h"
 #include "host/agent/internal.h"
+#include "os/folder.h"
 
 #define MEMORY_DIR_DEFAULT "/dev/shm"
 
@@ -27,9 +32,20 @@ static void on_timer(uv_timer_t *timer)
     local_memory_sweep(timer->data);
 }
 
-static bool make_folder(const char *path)
+/* Whether nobody but this user and root can put another folder in the place of one that is in `path`. */
+static int check_parent(const char *path, struct error *error)
 {
-    return (mkdir(path, 01777) == 0 || errno == EEXIST) && chmod(path, 01777) == 0;
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return error_set_errno(error, errno, "looking at %s", path);
+    if (info.st_uid != 0 && info.st_uid != geteuid())
+        return error_set(error, ERROR_DENIED, "%s belongs to user %u: choose another with --memory-dir", path,
+                         (unsigned)info.st_uid);
+    if ((info.st_mode & 022) && !(info.st_mode & S_ISVTX))
+        return error_set(error, ERROR_DENIED,
+                         "others may write into %s: set its sticky bit, or choose another with --memory-dir",
+                         path);
+    return 0;
 }
 
 void local_memory_init(struct live *live, const char *memory_dir)
@@ -37,13 +53,14 @@ void local_memory_init(struct live *live, const char *memory_dir)
     struct local_machine *machine = live->machine;
     struct error error;
     char path[PATH_BYTES + 64];
-    if (memory_dir && !memory_dir[0])
+    const char *parent = memory_dir ? memory_dir : MEMORY_DIR_DEFAULT;
+    if (!parent[0])
         return;
-    snprintf(path, sizeof path, "%s/phalanx-%s-%08x", memory_dir ? memory_dir : MEMORY_DIR_DEFAULT,
-             machine->name, (unsigned)hash64(0, live->directory, strlen(live->directory)));
-    if (!make_folder(path)) {
-        error_set_errno(&error, errno, "tasks can hold no checkpoints in memory: making %s", path);
-        local_note(machine, str_from(error.text));
+    snprintf(path, sizeof path, "%s/phalanx-%s-%08x", parent, machine->name,
+             (unsigned)hash64(0, live->directory, strlen(live->directory)));
+    if (check_parent(parent, &error) < 0 || os_folder_private(path, 0711, &error) < 0) {
+        error_wrap(&error, "tasks can hold no checkpoints in memory");
+        local_warn(machine, str_from(error.text));
         return;
     }
     live->memory_dir = strdup(path);
@@ -54,13 +71,35 @@ void local_memory_init(struct live *live, const char *memory_dir)
     uv_timer_start(&live->memory_timer, on_timer, SWEEP_MS, SWEEP_MS);
 }
 
+/* Makes the folder of a JobSet, for the user of the task's first main container. */
+static int make_lower(const struct live *live, const struct task_launch *launch, const char *path,
+                      struct error *error)
+{
+    struct container_launch first;
+    int fd;
+    local_container_launch(launch, 0, &first);
+    int rc = os_folder_private(live->memory_dir, 0711, error); /* a cleaner of old files may have been here */
+    if (rc == 0)
+        rc = os_folder_make(AT_FDCWD, path, 0700,
+                            first.run_as_user >= 0 ? (uid_t)first.run_as_user : geteuid(),
+                            first.run_as_group >= 0 ? (gid_t)first.run_as_group : getegid(), &fd, error);
+    if (rc == 0)
+        close(fd);
+    return rc;
+}
+
 const char *local_memory_env(const struct live *live, const struct task_launch *launch, struct arena *arena)
 {
+    struct error error;
     if (!live->memory_dir)
         return NULL;
-    (void)make_folder(live->memory_dir); /* somebody may have cleaned up: no task could hold anything */
-    return arena_printf(arena, "PHX_MEMORY_DIR=%s/%llu", live->memory_dir, (unsigned long long)launch->jobset)
-        .data;
+    struct str path =
+        arena_printf(arena, "%s/%llu", live->memory_dir, (unsigned long long)launch->jobset);
+    if (make_lower(live, launch, path.data, &error) == 0)
+        return arena_printf(arena, "PHX_MEMORY_DIR=%s", path.data).data;
+    error_wrap(&error, "task %llu can hold no checkpoints in memory", (unsigned long long)launch->task);
+    local_warn(live->machine, str_from(error.text));
+    return NULL;
 }
 
 /* The time of the folder is when the JobSet was seen here last. */
@@ -95,11 +134,24 @@ static void on_timer_closed(uv_handle_t *handle)
     local_part_closed(live->machine->host);
 }
 
+/* Nothing is left of an agent whose tasks held nothing. */
+static void remove_empty(const struct live *live)
+{
+    DIR *directory = opendir(live->memory_dir);
+    const struct dirent *entry;
+    while (directory && live->running.len == 0 && (entry = readdir(directory)))
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(directory), entry->d_name, AT_REMOVEDIR); /* not if it holds something */
+    if (directory)
+        closedir(directory);
+    rmdir(live->memory_dir);
+}
+
 void local_memory_close(struct live *live)
 {
     if (!live->memory_dir)
         return;
-    rmdir(live->memory_dir); /* of an agent whose tasks held nothing */
+    remove_empty(live);
     free(live->memory_dir);
     live->memory_dir = NULL;
     uv_close((uv_handle_t *)&live->memory_timer, on_timer_closed);
