@@ -401,6 +401,8 @@ void workload_start(struct step *step, struct workload *workload)
         workload->full = jobset->spec.rjobs[0].job.parallelism;
         jobset_set_parallelism(step, jobset, workload->podsets[0].admitted, completions_follow(jobset));
     }
+    if (jobset->reserved_count && workload->reserved_ns < step->now_ns)
+        jobset_reserve_by_terms(step, jobset);
     jobset_set_suspend(step, jobset, false);
     step->admit->acted = true;
 }

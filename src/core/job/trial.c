@@ -164,24 +164,41 @@ static int64_t count_later(const struct jobset *jobset, int32_t *counts)
     return sum;
 }
 
+enum found { FOUND_NOTHING_LATER, FOUND_NO_ROOM, FOUND_ROOM };
+
+/* Looks for room for the tasks that will be made later; `ret_rooms` is in `arena`. */
+static enum found find_room_for_later(const struct step *step, const struct jobset *jobset,
+                                      struct arena *arena, struct room **ret_rooms)
+{
+    struct buf why BUF_CLEANUP = {0};
+    int32_t *counts = ARENA_ARRAY(arena, int32_t, jobset->spec.rjob_count);
+    int64_t tasks = jobset->terms && !jobset->deleted_ns ? count_later(jobset, counts) : 0;
+    if (!tasks || jobset_finished(jobset))
+        return FOUND_NOTHING_LATER;
+    struct placement *places = ARENA_ARRAY(arena, struct placement, (size_t)tasks);
+    struct trial trial = {.terms = jobset->terms, .counts = counts};
+    if (!jobset_trial(step->jobs, step->cluster, jobset, &trial, places, &why))
+        return FOUND_NO_ROOM;
+    *ret_rooms = ARENA_ARRAY(arena, struct room, step->cluster->machine_count);
+    trial_add_rooms(jobset, &trial, places, *ret_rooms);
+    return FOUND_ROOM;
+}
+
 /* The JobSet's placed tasks have the rest of the reservation: no workload finds room there. */
 void jobset_reserve_later(struct step *step, struct jobset *jobset)
 {
     struct arena arena ARENA_CLEANUP = {0};
-    struct buf why BUF_CLEANUP = {0};
-    int32_t *counts = ARENA_ARRAY(&arena, int32_t, jobset->spec.rjob_count);
-    int64_t tasks = jobset->terms && !jobset->deleted_ns ? count_later(jobset, counts) : 0;
-    if (!tasks || jobset_finished(jobset)) {
-        replace_reserved(step, jobset, NULL);
-        return;
-    }
-    struct placement *places = ARENA_ARRAY(&arena, struct placement, (size_t)tasks);
-    struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
-    struct trial trial = {.terms = jobset->terms, .counts = counts};
-    if (!jobset_trial(step->jobs, step->cluster, jobset, &trial, places, &why))
-        return; /* the present reservation stays */
-    trial_add_rooms(jobset, &trial, places, rooms);
-    replace_reserved(step, jobset, rooms);
+    struct room *rooms = NULL;
+    if (find_room_for_later(step, jobset, &arena, &rooms) != FOUND_NO_ROOM)
+        replace_reserved(step, jobset, rooms);
+}
+
+void jobset_reserve_by_terms(struct step *step, struct jobset *jobset)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct room *rooms = NULL;
+    (void)find_room_for_later(step, jobset, &arena, &rooms);
+    jobset_reserve(step, jobset, rooms);
 }
 
 static int compare_rooms(const void *a, const void *b)

@@ -68,6 +68,9 @@ void jobset_reserve(struct step *step, struct jobset *jobset, const struct room 
 /* Called when its waiting gangs are placed: reserves the room of an admitted JobSet's later replicated
  * jobs (startupPolicy InOrder, dependsOn), and drops any other reservation. */
 void jobset_reserve_later(struct step *step, struct jobset *jobset);
+/* The terms may have changed since the reservation was made (a ResourceFlavor's labels, while a Workload had
+ * no job or waited for its checks): reserves what suits them now, or nothing, where there is no such room. */
+void jobset_reserve_by_terms(struct step *step, struct jobset *jobset);
 
 /* For restoring a snapshot, and for a new inventory (map: life.h's jobs_remap_machines). Copies. */
 void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms);
