@@ -14,7 +14,7 @@
 enum {
     STEPS_OF_TARGET = 1024, /* steps of the cost table from load 0 to the target */
     COST_STEPS = 2 * STEPS_OF_TARGET,
-    SWEEPS_MAX = 10,
+    SWEEPS_MAX = 16,
     SWEEPS_SINGLE = 3, /* of patterns that do not repeat */
     NOWHERE = 0xffff,
 };
@@ -22,10 +22,10 @@ enum {
 struct level {
     const struct builder *builder;
     uint64_t cost_of_step[COST_STEPS];
-    uint64_t target;
-    uint16_t *place; /* [chips] that counts the loads of this chip's links */
-    uint32_t *load;  /* [places * CHIP_PORTS] */
-    uint64_t *cost;  /* alike */
+    uint64_t steps_of_unit; /* of load, times 2^32 */
+    uint16_t *place;        /* [chips] that counts the loads of this chip's links */
+    uint32_t *load;         /* [places * CHIP_PORTS] */
+    uint64_t *cost;         /* alike */
     uint8_t *takes_part;
     /* of the current destination */
     uint16_t *next;  /* [chips] along dimension order; NOWHERE */
@@ -52,7 +52,7 @@ static void fill_costs(struct level *level)
 static inline void add_load(struct level *level, uint32_t link, int32_t units)
 {
     level->load[link] = (uint32_t)((int32_t)level->load[link] + units);
-    uint64_t step = level->load[link] * (uint64_t)STEPS_OF_TARGET / level->target;
+    uint64_t step = level->load[link] * level->steps_of_unit >> 32;
     level->cost[link] = level->cost_of_step[step < COST_STEPS ? step : COST_STEPS - 1];
 }
 
@@ -232,7 +232,8 @@ void level_loads(struct builder *builder, const uint16_t *destinations, uint32_t
     CHECK(count > 0 && route->inject);
     *level = (struct level){
         .builder = builder,
-        .target = load_bound_ceiling(torus_load_bound(builder->torus)),
+        .steps_of_unit =
+            ((uint64_t)STEPS_OF_TARGET << 32) / load_bound_ceiling(torus_load_bound(builder->torus)) + 1,
         .place = ARENA_ARRAY(builder->arena, uint16_t, route->chips),
         .takes_part = ARENA_ARRAY(builder->arena, uint8_t, route->chips),
         .next = ARENA_ARRAY(builder->arena, uint16_t, route->chips),
@@ -241,7 +242,7 @@ void level_loads(struct builder *builder, const uint16_t *destinations, uint32_t
         .tree = ARENA_ARRAY(builder->arena, uint16_t, 2 * (size_t)route->chips),
     };
     fill_costs(level);
-    CHECK(level->target > 0);
+    CHECK(level->steps_of_unit > 0);
     use_places(level);
     choose_sources(level);
     uint32_t *flow = ARENA_ARRAY(builder->arena, uint32_t, route->chips);

@@ -1,0 +1,345 @@
+/* bench/fabric - forwarding tables and cross-connect plans: the load of the busiest link beside the least one
+ * that any routing can reach, and what tables, proofs and plans cost on one core.
+ *
+ *     bench_fabric          some of each case, in less than two minutes of one core
+ *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
+ *                           switches, 100 seeds of dead links: about an hour
+ *
+ * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
+ * so that other work on the computer does not count. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "core/fabric/bound.h"
+#include "core/fabric/crossconnect.h"
+#include "core/fabric/prove.h"
+
+#include "timing.h"
+
+static bool everything;
+static struct rng rng;
+
+static double cpu_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static struct torus torus_of(const char *text)
+{
+    struct slice_shape shape;
+    struct torus torus;
+    struct error error;
+    if (slice_shape_parse(str_from(text), &shape, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(1);
+    }
+    torus_init(&torus, &shape);
+    return torus;
+}
+
+static void kill_switches(struct torus *torus, const char *names)
+{
+    struct str rest = str_from(names), name;
+    while (rest.len) {
+        struct pod_switch which;
+        if (!str_cut(rest, ' ', &name, &rest)) {
+            name = rest;
+            rest = STR("");
+        }
+        CHECK(pod_switch_parse(name, &which, NULL) == 0);
+        torus_kill_switch(torus, which);
+    }
+}
+
+struct result {
+    struct proof proof;
+    struct load_bound bound;
+    double build_ms, prove_ms;
+};
+
+/* Builds and proves, and lets go of the torus. */
+static struct result solve(struct torus *torus)
+{
+    struct result result;
+    struct route route;
+    struct error error;
+    double begin_ms = cpu_ms();
+    if (route_build(torus, &route, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(1);
+    }
+    double built_ms = cpu_ms();
+    if (route_prove(torus, &route, &result.proof, NULL, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(1);
+    }
+    result.prove_ms = cpu_ms() - built_ms;
+    result.build_ms = built_ms - begin_ms;
+    result.bound = torus_load_bound(torus);
+    route_done(&route);
+    torus_done(torus);
+    return result;
+}
+
+static double bound_of(struct load_bound bound)
+{
+    return (double)bound.units / (double)bound.links;
+}
+
+static void put(const char *name, double value, const char *unit, double limit)
+{
+    printf("{\"bench\":\"fabric\",\"case\":\"%s\",\"value\":%.7g,\"unit\":\"%s\"", name, value, unit);
+    if (limit > 0)
+        printf(",\"limit\":%.7g,\"ratio_limit\":%.5f", limit, value / limit);
+    printf("}\n");
+    fflush(stdout);
+}
+
+static void bench_loads(void)
+{
+    static const char *const cases[][2] = {
+        {"4x4x4", ""},
+        {"4x4x8", ""},
+        {"4x8x8", ""},
+        {"8x8x8", ""},
+        {"8x8x16", ""},
+        {"8x16x16", ""},
+        {"16x16x16", ""},
+        {"4x4x8-twisted", ""},
+        {"4x8x8-twisted", ""},
+        {"8x8x16-twisted", ""},
+        {"8x16x16-twisted", ""},
+        {"12x12x24-twisted", ""},
+        {"4x4x4", "x5"},
+        {"4x4x8", "z5"},
+        {"4x8x8", "y5"},
+        {"8x8x8", "x5"},
+        {"8x8x8", "x5 x9"},
+        {"8x8x8", "x5 y9"},
+        {"8x8x8", "x5 y9 z3"},
+        {"8x8x16", "z5"},
+        {"8x16x16", "y5"},
+        {"12x12x12", "x5"},
+        {"16x16x16", "x5"},
+        {"4x4x8-twisted", "x5"},
+        {"4x8x8-twisted", "x5"},
+        {"8x8x16-twisted", "x5"},
+        {"8x16x16-twisted", "x5"},
+        {"12x12x24-twisted", "x5"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct torus torus = torus_of(cases[i][0]);
+        kill_switches(&torus, cases[i][1]);
+        struct result result = solve(&torus);
+        char name[96];
+        snprintf(name, sizeof name, "load of %s%s%s", cases[i][0], *cases[i][1] ? " without " : "",
+                 cases[i][1]);
+        put(name, result.proof.load_max, "units", bound_of(result.bound));
+    }
+}
+
+static void bench_times(void)
+{
+    static const char *const cases[][2] = {
+        {"16x16x16", ""}, {"16x16x16", "x5"}, {"16x16x24", ""}, {"16x16x24", "z5"}, {"8x16x16-twisted", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct torus torus = torus_of(cases[i][0]);
+        kill_switches(&torus, cases[i][1]);
+        struct result result = solve(&torus);
+        char name[96];
+        const char *without = *cases[i][1] ? " without " : "";
+        snprintf(name, sizeof name, "tables of %s%s%s", cases[i][0], without, cases[i][1]);
+        put(name, result.build_ms, "ms", 0);
+        snprintf(name, sizeof name, "proof of %s%s%s", cases[i][0], without, cases[i][1]);
+        put(name, result.prove_ms, "ms", 0);
+    }
+}
+
+static void kill_random(struct torus *torus, uint32_t count)
+{
+    while (count > 0)
+        count -= torus_kill_link(torus, (uint16_t)rng_below(&rng, torus->chips),
+                                 (uint32_t)rng_below(&rng, CHIP_PORTS));
+}
+
+static void bench_cut(const char *shape, int runs)
+{
+    double times[32], worst = 0;
+    CHECK(runs <= 32);
+    for (int run = 0; run < runs; run++) {
+        struct torus torus = torus_of(shape);
+        kill_random(&torus, 1);
+        struct result result = solve(&torus);
+        times[run] = result.build_ms + result.prove_ms;
+        worst = times[run] > worst ? times[run] : worst;
+    }
+    char name[96];
+    snprintf(name, sizeof name, "a link of %s is cut: new tables and proof", shape);
+    put(name, median(times, (size_t)runs), "ms", 0);
+    snprintf(name, sizeof name, "a link of %s is cut: the slowest of %d", shape, runs);
+    put(name, worst, "ms", 0);
+}
+
+/* Random dead links: the worst load, and how often the links still joined all chips. */
+static void bench_links(void)
+{
+    uint32_t seeds = everything ? 100 : 8;
+    for (uint32_t count = 1; count <= 64; count *= 2) {
+        double most = 0, bound = 1;
+        double loads[100];
+        uint32_t proved = 0;
+        for (uint32_t seed = 0; seed < seeds; seed++) {
+            rng_seed(&rng, 1000 * count + seed);
+            struct torus torus = torus_of("8x8x8");
+            kill_random(&torus, count);
+            if (!torus_connected(&torus)) {
+                torus_done(&torus);
+                continue;
+            }
+            struct result result = solve(&torus);
+            loads[proved++] = (double)result.proof.load_max;
+            if (result.proof.load_max > most) {
+                most = result.proof.load_max;
+                bound = bound_of(result.bound);
+            }
+        }
+        char name[96];
+        snprintf(name, sizeof name, "8x8x8, %u dead links: median load of %u seeds", count, proved);
+        put(name, median(loads, proved), "units", 512);
+        snprintf(name, sizeof name, "8x8x8, %u dead links: largest load", count);
+        put(name, most, "units", bound);
+    }
+}
+
+struct sweep {
+    uint64_t tables;
+    double worst;
+    char worst_name[64];
+};
+
+static void sweep_case(struct sweep *sweep, const char *shape, const char *dead)
+{
+    struct torus torus = torus_of(shape);
+    struct load_bound whole = torus_load_bound(&torus);
+    kill_switches(&torus, dead);
+    struct result result = solve(&torus);
+    double ratio = (double)result.proof.load_max / bound_of(whole);
+    sweep->tables++;
+    if (ratio > sweep->worst) {
+        sweep->worst = ratio;
+        snprintf(sweep->worst_name, sizeof sweep->worst_name, "%s without %s", shape, dead);
+    }
+}
+
+static void put_sweep(const struct sweep *sweep, const char *what)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s: proved", what);
+    put(name, (double)sweep->tables, "tables", 0);
+    snprintf(name, sizeof name, "%s: worst / fault-free (%s)", what, sweep->worst_name);
+    put(name, sweep->worst, "ratio", 1);
+}
+
+/* Every plain shape with sorted extents, and every twisted one. */
+static void sweep_switches(uint32_t cubes_max, uint32_t stride)
+{
+    static const char *const twisted[] = {"4x4x8-twisted", "4x8x8-twisted", "8x8x16-twisted",
+                                          "8x16x16-twisted", "12x12x24-twisted"};
+    struct sweep plain = {0}, twists = {0};
+    uint32_t number = 0;
+    for (uint32_t x = 1; x * x * x <= cubes_max; x++)
+        for (uint32_t y = x; x * y * y <= cubes_max; y++)
+            for (uint32_t z = y; x * y * z <= cubes_max; z++) {
+                char shape[SHAPE_TEXT_MAX];
+                slice_shape_format(&(struct slice_shape){.extent = {(uint16_t)(4 * x), (uint16_t)(4 * y),
+                                                                    (uint16_t)(4 * z)}},
+                                   shape);
+                for (; number < POD_SWITCHES; number += stride)
+                    sweep_case(&plain, shape, pod_switch_name(pod_switch_at(number)));
+                number %= POD_SWITCHES;
+            }
+    for (size_t i = 0; i < sizeof twisted / sizeof *twisted; i++) {
+        struct slice_shape shape;
+        CHECK(slice_shape_parse(str_from(twisted[i]), &shape, NULL) == 0);
+        if (slice_shape_cubes(&shape) > cubes_max)
+            continue;
+        for (; number < POD_SWITCHES; number += stride)
+            sweep_case(&twists, twisted[i], pod_switch_name(pod_switch_at(number)));
+        number %= POD_SWITCHES;
+    }
+    char what[64];
+    snprintf(what, sizeof what, "plain, <= %u cubes, a switch out", cubes_max);
+    put_sweep(&plain, what);
+    snprintf(what, sizeof what, "twisted, <= %u cubes, a switch out", cubes_max);
+    put_sweep(&twists, what);
+}
+
+static void sweep_pairs(uint32_t count)
+{
+    static const char *const shapes[] = {"4x4x4",         "4x4x8",         "4x8x8",          "8x8x8",
+                                         "4x4x8-twisted", "4x8x8-twisted", "8x8x16-twisted", "4x4x12",
+                                         "4x8x12",        "8x8x16"};
+    struct sweep sweep = {0};
+    rng_seed(&rng, 2);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t first = (uint32_t)rng_below(&rng, POD_SWITCHES),
+                 second = (uint32_t)rng_below(&rng, POD_SWITCHES - 1);
+        char dead[16];
+        snprintf(dead, sizeof dead, "%s %s", pod_switch_name(pod_switch_at(first)),
+                 pod_switch_name(pod_switch_at(second + (second >= first))));
+        sweep_case(&sweep, shapes[i % 10], dead);
+    }
+    put_sweep(&sweep, "pairs of switches out");
+}
+
+/* A pod full of one slice, and one in which a slice takes the place of another. */
+static void bench_plans(void)
+{
+    static struct crossconnects now;
+    static struct crossconnect_limits limits;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct crossconnect_plan plan;
+    struct cube_slice slice;
+    uint16_t cubes[64];
+    struct slice_shape shape = {.extent = {16, 16, 16}};
+    double arrange_ms[21], plan_ms[21], again_ms[21];
+    for (uint16_t i = 0; i < 64; i++)
+        cubes[i] = i;
+    for (int run = 0; run < 21; run++) {
+        crossconnects_init(&now, 64);
+        double begin_ms = cpu_ms();
+        CHECK(crossconnect_arrange(&now, &shape, cubes, 64, &slice, NULL) == 0);
+        double arranged_ms = cpu_ms();
+        CHECK(crossconnect_plan(&now, &limits, &slice, &arena, &plan, NULL) == 0 && plan.count == 3072);
+        plan_ms[run] = cpu_ms() - arranged_ms;
+        arrange_ms[run] = arranged_ms - begin_ms;
+        CHECK(crossconnect_apply(&now, &plan, NULL) == 0);
+        begin_ms = cpu_ms();
+        CHECK(crossconnect_plan(&now, &limits, &slice, &arena, &plan, NULL) == 0 && plan.count == 0);
+        again_ms[run] = cpu_ms() - begin_ms;
+        arena_clear(&arena);
+    }
+    put("places of 64 cubes", median(arrange_ms, 21), "ms", 0);
+    put("plan of 3,072 cross-connects", median(plan_ms, 21), "ms", 0);
+    put("plan of no change, 3,072 kept", median(again_ms, 21), "ms", 0);
+}
+
+int main(int argc, char **argv)
+{
+    everything = argc > 1 && strcmp(argv[1], "all") == 0;
+    rng_seed(&rng, 1);
+    bench_plans();
+    bench_cut("8x8x8", 15);
+    bench_cut("16x16x16", 3);
+    bench_times();
+    bench_loads();
+    bench_links();
+    sweep_pairs(everything ? 1000 : 60);
+    sweep_switches(everything ? 64 : 8, everything ? 1 : 5);
+    return 0;
+}
