@@ -209,7 +209,8 @@ void workload_unbook(struct admit *admit, struct workload *workload);
 /* Returns its assignment's amount in a cell of the queue that it is booked in. */
 int64_t workload_uses(const struct workload *workload, uint32_t cell);
 void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment);
-void workload_start(struct step *step, struct workload *workload); /* ADMITTED: its job runs */
+/* ADMITTED: its job runs. `reserved_before`: its machines were reserved in an earlier step. */
+void workload_start(struct step *step, struct workload *workload, bool reserved_before);
 void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment);
 /* HOLDING and waiting only for its checks: its quota is shown. */
 void workload_show_quota(struct step *step, struct workload *workload);

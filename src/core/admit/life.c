@@ -389,7 +389,7 @@ void workload_show_quota(struct step *step, struct workload *workload)
               STR_ARG(queue), (long long)seconds_since(step, workload->queued_ns));
 }
 
-void workload_start(struct step *step, struct workload *workload)
+void workload_start(struct step *step, struct workload *workload, bool reserved_before)
 {
     struct jobset *jobset = workload->jobset;
     struct arena arena ARENA_CLEANUP = {0};
@@ -401,7 +401,7 @@ void workload_start(struct step *step, struct workload *workload)
         workload->full = jobset->spec.rjobs[0].job.parallelism;
         jobset_set_parallelism(step, jobset, workload->podsets[0].admitted, completions_follow(jobset));
     }
-    if (jobset->reserved_count && workload->reserved_ns < step->now_ns)
+    if (reserved_before && jobset->reserved_count)
         jobset_reserve_by_terms(step, jobset);
     jobset_set_suspend(step, jobset, false);
     step->admit->acted = true;
@@ -430,7 +430,7 @@ void workload_admit(struct step *step, struct workload *workload, const struct a
               STR_ARG(queue), (long long)seconds_since(step, workload->reserved_ns));
     step->admit->acted = true;
     if (!workload_is_bare(workload))
-        workload_start(step, workload);
+        workload_start(step, workload, !assignment);
     workload_set_timer(step, workload);
 }
 

@@ -228,7 +228,7 @@ static void attach(struct step *step, struct workload *workload, struct jobset *
     workload_changed(step, CHANGE_MODIFIED, workload);
     step->admit->acted = true;
     if (workload->state == WORKLOAD_ADMITTED)
-        workload_start(step, workload);
+        workload_start(step, workload, true);
 }
 
 /* Returns why the job cannot take the Workload that it names; NULL: it can. */

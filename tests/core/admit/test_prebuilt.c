@@ -361,7 +361,7 @@ static void test_job_starts_where_its_flavor_is_now(void **state)
     begin(&h, 2, QUEUE("8", ""));
     make(&h, "a", 2, 4, "");
     assert_int_equal((int)named(&h, "a")->jobset->reserved_count, 2);
-    assert_int_equal(post(&h, WRITE_REPLACE, OBJECT_RESOURCE_FLAVOR, "", "v5e", STR(nowhere)), 200);
+    assert_int_equal(post(&h, WRITE_REPLACE, OBJECT_RESOURCE_FLAVOR, "", "v5e", str_from(nowhere)), 200);
     submit(&h, "j", "lq", 2, 4, NAMES("a"));
     assert_state(&h, "j", "admitted");
     assert_int_equal((int)harness_jobset(&h, "j")->reserved_count, 0);
