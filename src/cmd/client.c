@@ -46,13 +46,15 @@ const char *client_namespace(const struct client_options *options)
 
 void say(const char *format, ...)
 {
+    struct buf text BUF_CLEANUP = {0};
     va_list args;
     fflush(stdout);
-    fprintf(stderr, "phalanx: %s%s", usage_command(), *usage_command() ? ": " : "");
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    buf_vprintf(&text, format, args);
     va_end(args);
-    fputc('\n', stderr);
+    output_clean(&text, false);
+    fprintf(stderr, "phalanx: %s%s%s\n", usage_command(), *usage_command() ? ": " : "",
+            text.data ? text.data : "");
 }
 
 int64_t client_clock(void)
@@ -86,6 +88,14 @@ static struct str unquote(struct buf *out, struct str text)
     return buf_str(out);
 }
 
+static void warn(struct str warning)
+{
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "warning: " STR_FORMAT "\n", STR_ARG(warning));
+    output_clean(&text, false);
+    fputs(text.data, stderr);
+}
+
 /* Warning: 299 - "text" (RFC 7234 section 5.5), as the API server sends them. */
 static void say_warning(struct client *client, struct str value)
 {
@@ -93,7 +103,7 @@ static void say_warning(struct client *client, struct str value)
     struct str text = unquote(&plain, value);
     bool image = str_starts(text, STR("container image "));
     if (!image || !client->image_said)
-        fprintf(stderr, "warning: " STR_FORMAT "\n", STR_ARG(text));
+        warn(text);
     client->image_said |= image;
 }
 
@@ -266,7 +276,10 @@ int client_refused(const struct client_reply *reply, const char *doing)
         for (size_t i = 0; i < doc_len(causes); i++) {
             struct str field = doc_text(doc_at(causes, i), "field"),
                        why = doc_text(doc_at(causes, i), "message");
-            fprintf(stderr, "  " STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(field), STR_ARG(why));
+            struct buf line BUF_CLEANUP = {0};
+            buf_printf(&line, "  " STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(field), STR_ARG(why));
+            output_clean(&line, false);
+            fputs(line.data, stderr);
         }
     }
     if (reply->code == 401)

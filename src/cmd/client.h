@@ -152,9 +152,15 @@ void put_clock(struct buf *out, int64_t wall_ns); /* "17:03:25.454714": the time
 bool output_colors(void);                         /* a terminal, and NO_COLOR is not set */
 const char *color_of(struct str word);            /* escape for a state word; "" without colours */
 const char *color_end(void);
-void output_write(struct buf *out); /* to standard output, at once; empties it */
-void say(const char *format, ...)
-    __attribute__((format(printf, 1, 2))); /* "phalanx: COMMAND: ...\n" on standard error */
+/* To standard output, at once; empties it. Control characters, which objects and messages may hold, do not
+ * reach a terminal: of escape sequences there are those of color_of alone. */
+void output_write(struct buf *out);
+/* Replaces control characters but newlines and tabs, and, if so, the sequences of color_of. */
+void output_clean(struct buf *text, bool colors);
+/* Escapes control characters that JSON may hold as they are, so that output_clean leaves them. */
+void output_escape(struct buf *json);
+/* "phalanx: COMMAND: ...\n" on standard error, without control characters. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct str doc_text(const struct doc *object, const char *path); /* string at a dotted path; "" if absent */
 int64_t doc_number(const struct doc *object, const char *path, int64_t fallback);

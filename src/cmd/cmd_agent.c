@@ -35,6 +35,7 @@ static const char usage[] =
     "  --hooks DIR           operators' scripts that the controller may run (default\n"
     "                        /etc/phalanx/hooks; docs/errands.md)\n"
     "  --allow-injection     let the controller inject faults into this machine (docs/inject.md)\n"
+    "  --probe-link-local    let containers' probes ask link-local addresses, as of metadata services\n"
     "  --address A           own address: connections leave from it\n"
     "  --chips N             chips of this machine (default 0)\n"
     "  --cpu MILLI           thousandths of a CPU it offers (default: all)\n"
@@ -72,6 +73,7 @@ enum agent_option {
     OPTION_VOLUMES,
     OPTION_HOOKS,
     OPTION_ALLOW_INJECTION,
+    OPTION_PROBE_LINK_LOCAL,
     OPTION_MEMORY_DIR,
     OPTION_CHECKPOINT_STORE,
     OPTION_ADDRESS,
@@ -107,6 +109,7 @@ static const struct option long_options[] = {
     {"checkpoint-store", required_argument, NULL, OPTION_CHECKPOINT_STORE},
     {"hooks", required_argument, NULL, OPTION_HOOKS},
     {"allow-injection", no_argument, NULL, OPTION_ALLOW_INJECTION},
+    {"probe-link-local", no_argument, NULL, OPTION_PROBE_LINK_LOCAL},
     {"address", required_argument, NULL, OPTION_ADDRESS},
     {"chips", required_argument, NULL, OPTION_CHIPS},
     {"cpu", required_argument, NULL, OPTION_CPU},
@@ -252,13 +255,14 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         return true;
     case OPTION_ALLOW_INJECTION:
     case OPTION_QUIET:
-        *(option == OPTION_QUIET ? &host->quiet : &host->injection) = true;
-        return true;
+    case OPTION_PROBE_LINK_LOCAL:
+        return *(option == OPTION_QUIET             ? &host->quiet
+                 : option == OPTION_ALLOW_INJECTION ? &host->injection
+                                                    : &host->probe_link_local) = true;
     case OPTION_SIMULATE:
         return host->simulate = true;
     case OPTION_HELP:
-        arguments->help = true;
-        return true;
+        return arguments->help = true;
     default:
         return take_number(arguments, option, value);
     }

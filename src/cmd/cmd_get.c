@@ -155,6 +155,7 @@ static void print_document(struct getting *getting, const struct doc *document)
         yaml_write(&out, document);
     } else {
         json_write_pretty(&out, document);
+        output_escape(&out);
     }
     output_write(&out);
 }

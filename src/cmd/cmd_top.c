@@ -460,7 +460,7 @@ static int show(struct topping *topping, bool live)
         rc = list(topping, "pods", &pods);
     if (rc == EXIT_OK) {
         if (live)
-            buf_add_str(&out, STR("\033[H\033[J"));
+            fputs("\033[H\033[J", stdout);
         put_all(topping, &out, live, doc_get(nodes.doc, "items"), doc_get(jobsets.doc, "items"),
                 doc_get(pods.doc, "items"));
         output_write(&out);

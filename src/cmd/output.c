@@ -7,6 +7,11 @@
 
 #include "cmd/client.h"
 
+#define COLOR_GOOD    "\033[32m"
+#define COLOR_BAD     "\033[31m"
+#define COLOR_WAITING "\033[33m"
+#define COLOR_END     "\033[0m"
+
 bool output_is_terminal(void)
 {
     return isatty(STDOUT_FILENO);
@@ -55,8 +60,51 @@ bool output_colors(void)
     return output_is_terminal() && (!off || !*off) && (!term || strcmp(term, "dumb") != 0);
 }
 
+/* The escape sequence that color_of or color_end made and that begins here: its length; 0: there is none. */
+static size_t color_at(const char *text, size_t len)
+{
+    static const char *const made[] = {COLOR_GOOD, COLOR_BAD, COLOR_WAITING, COLOR_END};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (str_starts((struct str){text, len}, str_from(made[i])))
+            return strlen(made[i]);
+    return 0;
+}
+
+void output_clean(struct buf *text, bool colors)
+{
+    for (size_t i = 0; i < text->len; i++) {
+        unsigned char byte = (unsigned char)text->data[i];
+        unsigned char next = i + 1 < text->len ? (unsigned char)text->data[i + 1] : 0;
+        size_t color = byte == 033 && colors ? color_at(text->data + i, text->len - i) : 0;
+        if (color)
+            i += color - 1;
+        else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f)
+            text->data[i] = '?';
+        else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) /* U+0080 to U+009F, control characters too */
+            text->data[i] = text->data[i + 1] = '?';
+    }
+}
+
+void output_escape(struct buf *json)
+{
+    struct buf escaped = {0};
+    for (size_t i = 0; i < json->len; i++) {
+        unsigned char byte = (unsigned char)json->data[i];
+        unsigned char next = i + 1 < json->len ? (unsigned char)json->data[i + 1] : 0;
+        bool two = byte == 0xc2 && next >= 0x80 && next < 0xa0;
+        if (two || byte == 0x7f)
+            buf_printf(&escaped, "\\u%04x", two ? next : byte);
+        else
+            buf_add_char(&escaped, json->data[i]);
+        i += two;
+    }
+    buf_done(json);
+    *json = escaped;
+}
+
 void output_write(struct buf *out)
 {
+    output_clean(out, output_colors());
     if (out->len)
         fwrite(out->data, 1, out->len, stdout);
     fflush(stdout);
@@ -76,19 +124,19 @@ const char *color_of(struct str word)
         return "";
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (str_is(word, good[i]))
-            return "\033[32m";
+            return COLOR_GOOD;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (str_is(word, bad[i]))
-            return "\033[31m";
+            return COLOR_BAD;
     for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++)
         if (str_is(word, waiting[i]))
-            return "\033[33m";
+            return COLOR_WAITING;
     return "";
 }
 
 const char *color_end(void)
 {
-    return output_colors() ? "\033[0m" : "";
+    return output_colors() ? COLOR_END : "";
 }
 
 /* --- documents --------------------------------------------------------------------------------- */
@@ -135,10 +183,13 @@ void table_add(struct text_table *table, struct str cell)
 {
     CHECK(table->columns && table->columns <= TABLE_COLUMNS_MAX);
     size_t column = table->cells.len % table->columns;
+    char *text = arena_strdup(&table->arena, cell);
+    for (size_t i = 0; i < cell.len; i++) /* a row is a line, whatever its cells hold */
+        text[i] = text[i] == '\n' || text[i] == '\t' || text[i] == '\r' ? ' ' : text[i];
     size_t width = shown_width(cell);
     if (width > table->width[column])
         table->width[column] = width;
-    vec_push(&table->cells, arena_str(&table->arena, cell));
+    vec_push(&table->cells, ((struct str){text, cell.len}));
 }
 
 void put_wrapped(struct buf *out, struct str text, size_t width, size_t at, size_t indent)

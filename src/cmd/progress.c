@@ -268,8 +268,8 @@ static void draw_live(struct progress_view *view, bool last)
     view->drawn_ns = now_ns;
     output_size(&columns, &lines);
     if (view->lines_shown)
-        buf_printf(&out, "\033[%zuA", view->lines_shown);
-    buf_add_str(&out, STR("\r\033[J"));
+        printf("\033[%zuA", view->lines_shown);
+    fputs("\r\033[J", stdout);
     for (size_t i = 0; i < view->rows.len; i++)
         add_news(&out, view->rows.items[i], columns);
     for (size_t i = 0; i < view->rows.len; i++)

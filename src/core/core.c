@@ -59,7 +59,7 @@ static void route_reports(struct core *core, struct step *step, const struct eve
         jobs_reports(step, machine, &event->reports.reports);
         core_signals(core, step, machine, &event->reports.reports);
         errands_reported(step, machine, &event->reports.reports);
-        hangs_reported(step, &event->reports.reports);
+        hangs_reported(step, machine, &event->reports.reports);
     }
     if (step->suspect == MACHINE_NONE)
         return;

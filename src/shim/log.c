@@ -8,7 +8,9 @@
 
 #include "shim/parts.h"
 
-enum { TIMES_APART_NS = 1000000 };
+#define TIMES_APART_NS     INT64_C(1000000)
+#define TIMES_FAR_APART_NS INT64_C(60000000000) /* beyond the bytes that `times` may have */
+enum { TIMES_BYTES_MIN = 4096 };
 
 void log_open(struct task_log *log, uint64_t size_max, uint32_t files)
 {
@@ -19,6 +21,7 @@ void log_open(struct task_log *log, uint64_t size_max, uint32_t files)
     log->times_fd = open("times", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     log->timed_ns = 0;
     log->size = log->fd >= 0 && fstat(log->fd, &info) == 0 ? (uint64_t)info.st_size : 0;
+    log->times_size = log->times_fd >= 0 && fstat(log->times_fd, &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
 static void part_name(struct text *text, const char *file, uint32_t part)
@@ -53,15 +56,20 @@ static void rotate(struct task_log *log)
     log_open(log, log->size_max, log->files);
 }
 
-/* Records when bytes arrived. Bytes that arrive within a millisecond share one record. */
+/* Records when bytes arrived. Bytes that arrive within a millisecond share one record. A task that writes
+ * single bytes would fill the disk with records: from a bound on, bytes of a minute share one. */
 static void note_time(struct task_log *log)
 {
     struct shim_log_time time = {log->size, (int64_t)clock_ns(CLOCK_REALTIME)};
     int64_t since_ns = time.arrived_ns - log->timed_ns;
-    if (log->times_fd < 0 || (log->timed_ns != 0 && since_ns >= 0 && since_ns < TIMES_APART_NS))
+    uint64_t most = log->size_max / 4 < TIMES_BYTES_MIN ? TIMES_BYTES_MIN : log->size_max / 4;
+    int64_t apart_ns = log->times_size < most ? TIMES_APART_NS : TIMES_FAR_APART_NS;
+    if (log->times_fd < 0 || (log->timed_ns != 0 && since_ns >= 0 && since_ns < apart_ns))
         return;
-    if (write(log->times_fd, &time, sizeof time) == sizeof time)
+    if (write(log->times_fd, &time, sizeof time) == sizeof time) {
         log->timed_ns = time.arrived_ns;
+        log->times_size += sizeof time;
+    }
 }
 
 static void append(struct task_log *log, const char *data, size_t len)

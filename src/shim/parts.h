@@ -20,7 +20,7 @@
 
 struct task_log {
     int fd; /* -1: not open, output is dropped and counted */
-    uint64_t size, size_max, dropped_bytes;
+    uint64_t size, size_max, dropped_bytes, times_size;
     uint32_t files;
     int times_fd; /* struct shim_log_time; -1: not open */
     int64_t timed_ns; /* arrival of the last one in this part; 0: none yet */

@@ -202,13 +202,14 @@ static bool is_sign(const struct task_report *report, const struct task *task, c
     return (report->kind == REPORT_JOINED || report->kind == REPORT_SHARD_SAVED) && task->joined;
 }
 
-void hangs_reported(struct step *step, const struct reports *reports)
+void hangs_reported(struct step *step, const struct machine *machine, const struct reports *reports)
 {
     for (size_t i = 0; i < reports->count; i++) {
         const struct task_report *report = &reports->items[i];
         const struct task *task = jobs_find_task(step->jobs, report->task);
         const struct jobset *jobset = task ? task->job->jobset : NULL;
-        if (is_over(jobset) || task->attempt != jobset->attempt || !is_sign(report, task, jobset))
+        if (!task || task->machine != machine->id || is_over(jobset) || task->attempt != jobset->attempt ||
+            !is_sign(report, task, jobset))
             continue;
         struct hang_watch *watch = need(step, jobset);
         watch->saving = watch->saving || report->kind == REPORT_SHARD_SAVED;

@@ -124,7 +124,7 @@ size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first)
 /* Begins a diagnosis for a person, or joins the one under way. False: no task of the JobSet lives. */
 bool hang_ask(struct step *step, const struct jobset *jobset);
 void hangs_boot(struct step *step); /* the controller was away */
-void hangs_reported(struct step *step, const struct reports *reports);
+void hangs_reported(struct step *step, const struct machine *machine, const struct reports *reports);
 void hangs_progressed(struct step *step, const struct progress_event *progress);
 void hangs_tick(struct step *step);
 void hang_errand_ended(struct step *step, const struct errand *errand, const struct errand_end *end);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,17 @@ static int check_name(const char *name, struct error *error)
     if (len == 0 || len > NAME_BYTES || name[0] == '.' || strchr(name, '/'))
         return error_set(error, ERROR_INVALID, "\"%s\" cannot be the name of a file of credentials", name);
     return 0;
+}
+
+/* The folder's own certificates are no user's: who had them could issue any, or pose as the controller. */
+static int check_user(const char *user, struct error *error)
+{
+    int rc = check_name(user, error);
+    if (rc == 0 && (strcasecmp(user, "ca") == 0 || strcasecmp(user, "server") == 0))
+        rc = error_set(error, ERROR_INVALID,
+                       "\"%s\" is no user: the folder keeps the %s's certificate by that name", user,
+                       strcasecmp(user, "ca") == 0 ? "authority" : "controller");
+    return rc;
 }
 
 static int make_folder(const char *folder, struct error *error)
@@ -85,7 +97,7 @@ int folder_init(const char *folder, const char *const *hosts, size_t host_count,
 int folder_client(const char *folder, const char *user, const char *const *groups, size_t group_count,
                   int days, struct error *error)
 {
-    int rc = check_name(user, error);
+    int rc = check_user(user, error);
     if (rc < 0)
         return rc;
     return issue(folder, user,
@@ -99,7 +111,7 @@ int folder_client(const char *folder, const char *user, const char *const *group
 int folder_revoke(const char *folder, const char *user, const char *machine, struct error *error)
 {
     char authority[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX + 4], cert[FOLDER_PATH_MAX];
-    int rc = check_name(user ? user : machine, error);
+    int rc = user ? check_user(user, error) : check_name(machine, error);
     if (rc < 0)
         return rc;
     snprintf(authority, sizeof authority, "%s/ca.crt", folder);
@@ -263,7 +275,7 @@ int folder_kubeconfig(const char *path, const struct folder_config *config, stru
     if (config->folder)
         rc = embed(&arena, cluster, "certificate-authority-data", config->folder, "ca", ".crt", error);
     if (rc == 0 && config->user)
-        rc = check_name(config->user, error);
+        rc = check_user(config->user, error);
     if (rc == 0 && config->folder && config->user) {
         rc = embed(&arena, user, "client-certificate-data", config->folder, config->user, ".crt", error);
         if (rc == 0)

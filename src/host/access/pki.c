@@ -140,13 +140,55 @@ static int set_host(gnutls_x509_crt_t cert, const char *host, struct error *erro
     return rc < 0 ? tls_error(error, rc, host) : 0;
 }
 
+enum { P256_BYTES = 32 };
+
+/* Writes a number in P256_BYTES bytes, whatever zeros it begins with. */
+static uint8_t *put_number(uint8_t *at, const gnutls_datum_t *number)
+{
+    size_t skip = 0, len = number->size;
+    while (len - skip > P256_BYTES && number->data[skip] == 0)
+        skip++;
+    len -= skip;
+    CHECK(len <= P256_BYTES);
+    memset(at, 0, P256_BYTES - len);
+    memcpy(at + P256_BYTES - len, number->data + skip, len);
+    return at + P256_BYTES;
+}
+
+/* Writes a P-256 key as RFC 5915 has it, its scalar in 32 bytes. GnuTLS puts a zero before one whose top bit
+ * is set, which other libraries refuse. */
+static void export_key(gnutls_x509_privkey_t key, gnutls_datum_t *ret_pem)
+{
+    static const uint8_t head[] = {0x30, 0x77, 2, 1, 1, 4, P256_BYTES}; /* version 1, the scalar */
+    static const uint8_t curve[] = {0xa0, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7}; /* its name */
+    /* the public key */
+    static const uint8_t point[] = {0xa1, 0x44, 3, 0x42, 0, 4};
+    uint8_t der[sizeof head + sizeof curve + sizeof point + 3 * P256_BYTES], *at = der;
+    gnutls_datum_t x, y, k;
+    gnutls_ecc_curve_t of;
+    CHECK(gnutls_x509_privkey_export_ecc_raw(key, &of, &x, &y, &k) == 0 && of == GNUTLS_ECC_CURVE_SECP256R1);
+    memcpy(at, head, sizeof head);
+    at = put_number(at + sizeof head, &k);
+    memcpy(at, curve, sizeof curve);
+    memcpy(at + sizeof curve, point, sizeof point);
+    at = put_number(at + sizeof curve + sizeof point, &x);
+    at = put_number(at, &y);
+    CHECK(at == der + sizeof der);
+    gnutls_datum_t plain = {der, sizeof der};
+    CHECK(gnutls_pem_base64_encode2("EC PRIVATE KEY", &plain, ret_pem) == 0);
+    gnutls_memset(der, 0, sizeof der);
+    gnutls_memset(k.data, 0, k.size);
+    gnutls_free(x.data);
+    gnutls_free(y.data);
+    gnutls_free(k.data);
+}
+
 static int pair_write(const struct pair *pair, const char *cert_path, const char *key_path,
                       struct error *error)
 {
     gnutls_datum_t cert = {0}, key = {0};
     CHECK(gnutls_x509_crt_export2(pair->cert, GNUTLS_X509_FMT_PEM, &cert) == 0);
-    CHECK(gnutls_x509_privkey_export2_pkcs8(pair->key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN, &key) ==
-          0);
+    export_key(pair->key, &key);
     int rc = pki_write_file(key_path, (struct str){(char *)key.data, key.size}, 0600, false, error);
     if (rc == 0) {
         rc = pki_write_file(cert_path, (struct str){(char *)cert.data, cert.size}, 0644, true, error);

@@ -55,6 +55,7 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
     const char *checkpoint_store;
     const char *hooks_dir;           /* operators' scripts (docs/errands.md); NULL: /etc/phalanx/hooks */
     bool injection;                  /* break things where the controller asks (docs/inject.md) */
+    bool probe_link_local;           /* containers' probes may ask link-local addresses */
     const char *shim;                /* path of phalanx-shim; NULL: the launcher's search */
     /* The size and number of each container's log files, for runs that start from now on (launch.h). */
     uint64_t log_bytes;              /* 0: the launcher's 10 MiB */

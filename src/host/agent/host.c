@@ -191,6 +191,7 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
     host->loop = loop;
     host->controller = copy_text(options->controller);
     host->address = copy_text(options->address);
+    host->probe_link_local = options->probe_link_local;
     host->port = options->port;
     host->simulate = options->simulate;
     host->quiet = options->quiet;

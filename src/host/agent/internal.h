@@ -41,7 +41,7 @@ struct agent_host {
     struct wire_tls *tls; /* NULL: none */
     char *controller, *address; /* address NULL: none */
     uint16_t port;
-    bool simulate, quiet, announce, closing;
+    bool simulate, quiet, announce, closing, probe_link_local;
     struct heap due;     /* machines, by their next tick */
     struct heap sim_due; /* simulated tasks, by their next act */
     int64_t armed_ns;    /* boottime the timer is set for; INT64_MAX: not set */

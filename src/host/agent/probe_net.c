@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -191,8 +193,27 @@ static void advance(struct probe_run *probe)
 
 /* --- connecting ----------------------------------------------------------------------------------- */
 
+/* Is it an address of this link, where clouds serve machines' credentials (169.254.169.254,
+ * fd00:ec2::254)? */
+static bool is_link_local(const struct sockaddr *address)
+{
+    static const uint8_t metadata[] = {0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54};
+    if (address->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 16 == 0xa9fe;
+    if (address->sa_family != AF_INET6)
+        return false;
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    return IN6_IS_ADDR_LINKLOCAL(v6) || memcmp(v6, metadata, sizeof metadata) == 0 ||
+           (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 169 && v6->s6_addr[13] == 254);
+}
+
 static void connect_to(struct probe_run *probe, const struct addrinfo *address)
 {
+    if (is_link_local(address->ai_addr) && !probe->live->machine->host->probe_link_local) {
+        probe_done(probe, false,
+                   "the host is a link-local address, which this agent probes only with --probe-link-local");
+        return;
+    }
     probe->fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe->fd < 0) {
         fail(probe, "connecting", strerror(errno));

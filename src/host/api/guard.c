@@ -146,7 +146,7 @@ static struct str verb_of(const struct api_request *request, bool collection)
 {
     switch (request->method) {
     case METHOD_GET:
-        if (request_flag(request, "watch"))
+        if (collection && request_flag(request, "watch")) /* of one object it is served as a get */
             return STR("watch");
         return collection ? STR("list") : STR("get");
     case METHOD_POST:
@@ -380,12 +380,26 @@ bool guard_look_due(const struct api *api, struct guard_look *look)
 
 /* --- audit -------------------------------------------------------------------------------------------- */
 
+/* The user of a request that was refused before it was asked who sends it. */
+static const struct access_user *unidentified(void)
+{
+    static struct str groups[] = {STR(ACCESS_UNAUTHENTICATED)};
+    static const struct access_user user = {
+        .name = STR(ACCESS_ANONYMOUS), .groups = groups, .group_count = 1};
+    return &user;
+}
+
 void guard_audit(struct api_request *request)
 {
     struct access *access = request->api->access;
-    if (!access || !request->user || request->audited)
+    if (!access || request->audited)
         return;
     request->audited = true;
+    if (!request->user) {
+        request->user = unidentified();
+        request->received_ns = request_now(request);
+        request->audit_reason = "Refused";
+    }
     const struct access_user *user = request->impersonator ? request->impersonator : request->user;
     struct access_record record = {
         .user = user,
@@ -393,7 +407,7 @@ void guard_audit(struct api_request *request)
         .what = request->what,
         .api_version = request->resource ? str_from(request->resource->version) : STR(""),
         .uri = request->uri,
-        .source = request->headers->source,
+        .source = request->headers ? request->headers->source : (struct str){0},
         .user_agent = request->user_agent,
         .body = buf_str(&request->body),
         .received_ns = request->received_ns,

@@ -11,8 +11,8 @@
 #include "host/api/subresource.h"
 #include "host/api/write.h"
 
-enum { SECONDS_DEFAULT = 3600, SECONDS_MIN = 600 };
-#define SECONDS_MAX (INT64_C(1) << 32)
+enum { SECONDS_DEFAULT = 3600, SECONDS_MIN = 600, SECONDS_GIVEN_MAX = 365 * 24 * 3600 };
+#define SECONDS_ASKED_MAX (INT64_C(1) << 32)
 
 struct asking {
     struct api_request *request;
@@ -36,9 +36,12 @@ static bool read_times(struct asking *asking)
     if (asking->seconds < SECONDS_MIN)
         return invalid(asking, "spec.expirationSeconds", asking->seconds,
                        "may not specify a duration less than 10 minutes");
-    if (asking->seconds > SECONDS_MAX)
+    if (asking->seconds > SECONDS_ASKED_MAX)
         return invalid(asking, "spec.expirationSeconds", asking->seconds,
                        "may not specify a duration larger than 2^32 seconds");
+    /* as behind kube-apiserver's service-account-max-token-expiration */
+    if (asking->seconds > SECONDS_GIVEN_MAX)
+        asking->seconds = SECONDS_GIVEN_MAX;
     asking->claims.from_s = time(NULL); /* the clock that it is judged by */
     asking->claims.until_s = asking->claims.from_s + asking->seconds;
     return true;

@@ -26,10 +26,32 @@ static void peer_close(struct peer *peer)
     wire_close(conn);
 }
 
-/* Says so now and then: an agent that is refused comes again and again. */
+static void audit_refusal(struct controller *controller, const char *address, const char *why)
+{
+    static struct str groups[] = {STR(ACCESS_UNAUTHENTICATED)};
+    static const struct access_user user = {
+        .name = STR(ACCESS_ANONYMOUS), .groups = groups, .group_count = 1};
+    int64_t now_ns = driver_stamp_ns(controller->driver);
+    if (!controller->access)
+        return;
+    access_audit(controller->access,
+                 &(struct access_record){.user = &user,
+                                         .what = {.verb = STR("connect"), .path = STR("/agents")},
+                                         .uri = STR("/agents"),
+                                         .source = str_from(address),
+                                         .received_ns = now_ns,
+                                         .answered_ns = now_ns,
+                                         .code = 403,
+                                         .stage = "ResponseComplete",
+                                         .decision = STR("forbid"),
+                                         .reason = str_from(why)});
+}
+
+/* Leaves an audit line, and says so now and then: an agent that is refused comes again and again. */
 static void log_refusal(struct controller *controller, const char *address, const char *why)
 {
     int64_t now_ns = controller_mono_ns();
+    audit_refusal(controller, address, why);
     if (now_ns - controller->refusal_logged_ns < REFUSAL_LOG_NS)
         return;
     fprintf(stderr, "warning: the agent at %s was refused: %s\n", address, why);

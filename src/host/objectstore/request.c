@@ -161,8 +161,10 @@ static void prepare(struct s3 *s3, const struct s3_request *request, struct s3_a
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &s3->store);
-    if (place->ca[0])
+    if (place->ca[0]) { /* that authority and no other */
         curl_easy_setopt(curl, CURLOPT_CAINFO, place->ca);
+        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+    }
     if (place->rate_bytes) { /* as many transfers as `parallel` go at once */
         curl_off_t rate = (curl_off_t)(place->rate_bytes / place->parallel);
         curl_easy_setopt(curl, CURLOPT_MAX_SEND_SPEED_LARGE, rate);

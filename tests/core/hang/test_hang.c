@@ -266,6 +266,22 @@ static void long_beginnings_and_checkpoints(void **state)
     harness_done(&h);
 }
 
+static void a_machine_speaks_for_its_own_tasks(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, GANG_OF(""));
+    const struct task *task = harness_task(&h, rank_name(0));
+    struct task_report saved = {.kind = REPORT_SHARD_SAVED,
+                                .task = task->uid,
+                                .step = 4,
+                                .attempt_plus_1 = (uint32_t)task->attempt + 1};
+    harness_report(&h, &saved, machine_of(&h, 1));
+    assert_false(watch_of(&h, jobset)->saving);
+    harness_report(&h, &saved, machine_of(&h, 0));
+    assert_true(watch_of(&h, jobset)->saving);
+    harness_done(&h);
+}
+
 static void while_a_task_is_missing(void **state)
 {
     struct harness h;
@@ -345,6 +361,7 @@ int main(void)
         cmocka_unit_test(a_network_that_is_wrong),     cmocka_unit_test(steps_go_on),
         cmocka_unit_test(what_is_not_explained),       cmocka_unit_test(a_limit_of_its_own),
         cmocka_unit_test(who_is_not_watched),          cmocka_unit_test(long_beginnings_and_checkpoints),
+        cmocka_unit_test(a_machine_speaks_for_its_own_tasks),
         cmocka_unit_test(while_a_task_is_missing),     cmocka_unit_test(a_person_asks),
         cmocka_unit_test(the_limit_is_kept),
     };

@@ -107,6 +107,22 @@ static void a_watch_ends_with_its_token(void **state)
     end(&fixture);
 }
 
+/* One object is served as a get, whatever the query says: bob may watch, and may not get. */
+static void a_get_is_asked_as_a_get(void **state)
+{
+    struct fixture fixture;
+    struct arena arena ARENA_CLEANUP = {0};
+    begin(&fixture, *state);
+    assert_int_equal(ask(fixture.host, &arena, "POST", MAPS, AS("root"), MAP("one"), NULL), 201);
+    static const char *const paths[] = {"/one", "/one?watch=true", "/one?watch=1", "/one?watch"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char *url = arena_strdup(&arena, arena_printf(&arena, MAPS "%s", paths[i]));
+        assert_int_equal(ask(fixture.host, &arena, "GET", url, AS("bob"), NULL, NULL), 403);
+        assert_int_equal(ask(fixture.host, &arena, "GET", url, AS("root"), NULL, NULL), 200);
+    }
+    end(&fixture);
+}
+
 /* The path of the first Pod of a JobSet that runs. */
 static const char *running_pod(struct fixture *fixture, struct arena *arena)
 {
@@ -413,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_binding, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_get_is_asked_as_a_get, setup, teardown),
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_token, setup, teardown),
         cmocka_unit_test_setup_teardown(logs_end_with_the_token, setup, teardown),
         cmocka_unit_test_setup_teardown(a_command_ends_with_its_binding, setup, teardown),
