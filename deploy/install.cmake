@@ -52,6 +52,7 @@ foreach(unit phalanx-controller.service phalanx-agent.service)
     configure_file(\"${CMAKE_SOURCE_DIR}/deploy/systemd/${unit}.in\" \"${CMAKE_BINARY_DIR}/${unit}\" @ONLY)")
   install(FILES ${CMAKE_BINARY_DIR}/${unit} DESTINATION ${PHX_UNITDIR})
 endforeach()
+install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME phalanx.conf)
 install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/controller.env ${CMAKE_SOURCE_DIR}/deploy/systemd/agent.env
   DESTINATION ${CMAKE_INSTALL_DATADIR}/phalanx/systemd)
 
