@@ -26,6 +26,7 @@
 #pragma weak cmd_ettr
 #pragma weak cmd_events
 #pragma weak cmd_explain
+#pragma weak cmd_fabric
 #pragma weak cmd_get
 #pragma weak cmd_inject
 #pragma weak cmd_lemons
@@ -84,6 +85,7 @@ static const struct command commands[] = {
     {"diagnose", cmd_diagnose, "find the rank that made a job's collectives hang"},
     {"explain", cmd_explain, "explain why a jobset waits, restarted or failed, and the cost"},
     {"ettr", cmd_ettr, "estimate what failures cost a job, and how often to save"},
+    {"fabric", cmd_fabric, "plan cross-connects of a slice, and prove routes around failures"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},
     {"version", cmd_version, "print the versions of client and server"},

@@ -1,0 +1,340 @@
+/* phalanx fabric: shapes of slices, plans of cross-connects, and routes with their proofs. Talks to
+ * nobody. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/rng.h"
+#include "cmd/client.h"
+#include "cmd/cmd.h"
+#include "cmd/fabric_report.h"
+#include "cmd/usage.h"
+
+static const char usage[] =
+    "Usage: phalanx fabric check SHAPE [-o json]\n"
+    "       phalanx fabric plan SHAPE --cubes LIST [OPTIONS]\n"
+    "       phalanx fabric route SHAPE [OPTIONS]\n"
+    "\n"
+    "Slices of an optically switched pod (docs/fabric.md), without a controller. A SHAPE is 4x4x8, or\n"
+    "4x4x8-twisted. check says what a shape is made of, or why it is none. plan prints what each switch\n"
+    "removes and adds, so that the cubes form the slice; 3-9 joins the plus end of cube 3 with the minus\n"
+    "end of cube 9. route builds forwarding tables, proves them, and compares the load of the busiest\n"
+    "link with the least possible.\n"
+    "  --switch-out NAME      a switch that is dead, such as x5; may be repeated\n"
+    "  -o json                one JSON object; plans have switch ports in place of cubes\n"
+    "  --help                 this text\n"
+    "For plan:\n"
+    "  --cubes LIST           the cubes of the slice, such as 3,9\n"
+    "  --pod N                cubes of the pod (64)\n"
+    "  --running SHAPE:LIST   a slice that runs and must not be touched; may be repeated\n"
+    "  --joined SHAPE:LIST    cubes that are joined to a slice that has ended; may be repeated\n"
+    "  --cube-out N           a cube that is out of service; may be repeated\n"
+    "For route:\n"
+    "  --link-out X,Y,Z,PORT  a dead link at a port of a chip, such as 0,3,2,y+; may be repeated\n"
+    "  --random-links N       kills N links, the same ones for the same --seed (1)\n"
+    "  --svg FILE             draws the load of every link\n"
+    "\n"
+    "Exit status: 0 done, 1 refused: the reason is printed, 2 wrong usage.\n";
+
+enum { WORDS_MAX = 64 };
+struct words {
+    const char *items[WORDS_MAX];
+    int count;
+};
+struct asked {
+    struct slice_shape shape;
+    struct words switches, links, running, joined, cubes_out;
+    const char *cubes, *svg;
+    int64_t pod, random_links, seed;
+    bool json;
+};
+
+enum {
+    OPTION_SWITCH = 256,
+    OPTION_LINK,
+    OPTION_RUNNING,
+    OPTION_JOINED,
+    OPTION_CUBE,
+    OPTION_CUBES,
+    OPTION_POD,
+    OPTION_RANDOM,
+    OPTION_SEED,
+    OPTION_SVG
+};
+
+static bool keep(struct words *words, const char *word)
+{
+    if (words->count < WORDS_MAX)
+        words->items[words->count++] = word;
+    return usage_value(words->count < WORDS_MAX);
+}
+
+static bool take_option(struct asked *asked, int letter, const char *value)
+{
+    switch (letter) {
+    case OPTION_SWITCH:
+        return keep(&asked->switches, value);
+    case OPTION_LINK:
+        return keep(&asked->links, value);
+    case OPTION_RUNNING:
+        return keep(&asked->running, value);
+    case OPTION_JOINED:
+        return keep(&asked->joined, value);
+    case OPTION_CUBE:
+        return keep(&asked->cubes_out, value);
+    case OPTION_CUBES:
+        asked->cubes = value;
+        return true;
+    case OPTION_POD:
+        return usage_value(str_to_i64(str_from(value), 1, POD_CUBES_MAX, &asked->pod));
+    case OPTION_RANDOM:
+        return usage_value(str_to_i64(str_from(value), 0, SLICE_CHIPS_MAX * AXES, &asked->random_links));
+    case OPTION_SEED:
+        return usage_value(str_to_i64(str_from(value), 0, INT64_MAX, &asked->seed));
+    case OPTION_SVG:
+        asked->svg = value;
+        return true;
+    case 'o':
+        return usage_json(value, &asked->json);
+    }
+    return false;
+}
+
+static int refuse(const struct error *error)
+{
+    say("%s", error->text);
+    return EXIT_FAILED;
+}
+
+/* --- plan ----------------------------------------------------------------------------------------- */
+
+static int cubes_parse(struct str text, uint16_t *cubes, uint32_t *ret_count, struct error *error)
+{
+    uint32_t count = 0;
+    for (struct str rest = text, part; rest.len; count++) {
+        int64_t cube;
+        if (!str_cut(rest, ',', &part, &rest)) {
+            part = rest;
+            rest = STR("");
+        }
+        if (count == SLICE_CUBES_MAX || !str_to_i64(part, 0, POD_CUBES_MAX - 1, &cube))
+            return error_set(error, ERROR_INVALID,
+                             "cubes \"" STR_FORMAT "\": \"" STR_FORMAT
+                             "\": expected at most %d numbers from 0 to %d",
+                             STR_ARG(str_head_utf8(text, 64)), STR_ARG(str_head_utf8(part, 32)),
+                             SLICE_CUBES_MAX, POD_CUBES_MAX - 1);
+        cubes[count] = (uint16_t)cube;
+    }
+    *ret_count = count;
+    return 0;
+}
+
+/* Joins the cubes of "SHAPE:LIST"; they belong to slice `owner` from then on, or are free if it is 0. */
+static int join_slice(struct crossconnects *now, struct crossconnect_limits *limits, const char *word,
+                      uint32_t owner, struct arena *arena, struct error *error)
+{
+    struct str shape_text, list;
+    struct slice_shape shape;
+    struct cube_slice slice;
+    struct crossconnect_plan plan;
+    uint16_t cubes[SLICE_CUBES_MAX];
+    uint32_t count;
+    if (!str_cut(str_from(word), ':', &shape_text, &list))
+        return error_set(error, ERROR_INVALID, "\"%.64s\": expected SHAPE:CUBES, such as 4x4x8:3,9", word);
+    if (slice_shape_parse(shape_text, &shape, error) < 0 || cubes_parse(list, cubes, &count, error) < 0 ||
+        crossconnect_arrange(now, &shape, cubes, count, &slice, error) < 0 ||
+        crossconnect_plan(now, limits, &slice, arena, &plan, error) < 0 ||
+        crossconnect_apply(now, &plan, error) < 0)
+        return error_wrap(error, "%.64s", word);
+    for (uint32_t i = 0; i < count; i++)
+        limits->slice_of[cubes[i]] = owner;
+    return 0;
+}
+
+static int take_limits(const struct asked *asked, struct crossconnects *now,
+                       struct crossconnect_limits *limits, struct arena *arena, struct error *error)
+{
+    for (int i = 0; i < asked->joined.count; i++)
+        if (join_slice(now, limits, asked->joined.items[i], 0, arena, error) < 0)
+            return ERROR_INVALID;
+    for (int i = 0; i < asked->running.count; i++)
+        if (join_slice(now, limits, asked->running.items[i], (uint32_t)i + 1, arena, error) < 0)
+            return ERROR_INVALID;
+    for (int i = 0; i < asked->cubes_out.count; i++) {
+        int64_t cube;
+        if (!str_to_i64(str_from(asked->cubes_out.items[i]), 0, asked->pod - 1, &cube))
+            return error_set(error, ERROR_INVALID, "--cube-out %.64s: the pod has cubes 0 to %lld",
+                             asked->cubes_out.items[i], (long long)asked->pod - 1);
+        limits->cube_out[cube] = true;
+    }
+    for (int i = 0; i < asked->switches.count; i++) {
+        struct pod_switch which;
+        if (pod_switch_parse(str_from(asked->switches.items[i]), &which, error) < 0)
+            return ERROR_INVALID;
+        limits->switch_out[pod_switch_number(which)] = true;
+    }
+    limits->switches_out_max = (uint32_t)asked->switches.count;
+    return 0;
+}
+
+static int run_plan(const struct asked *asked)
+{
+    static struct crossconnects now;
+    static struct crossconnect_limits limits;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf out BUF_CLEANUP = {0};
+    struct error error = {0};
+    struct cube_slice slice;
+    struct crossconnect_plan plan;
+    uint16_t cubes[SLICE_CUBES_MAX];
+    uint32_t count;
+    if (!asked->cubes)
+        return usage_wrong(usage, "plan needs --cubes");
+    crossconnects_init(&now, (uint32_t)asked->pod);
+    if (take_limits(asked, &now, &limits, &arena, &error) < 0 ||
+        cubes_parse(str_from(asked->cubes), cubes, &count, &error) < 0 ||
+        crossconnect_arrange(&now, &asked->shape, cubes, count, &slice, &error) < 0 ||
+        crossconnect_plan(&now, &limits, &slice, &arena, &plan, &error) < 0)
+        return refuse(&error);
+    fabric_report_plan(&out, now.cubes, &slice, &plan, asked->json);
+    output_write(&out);
+    return EXIT_OK;
+}
+
+/* --- route ---------------------------------------------------------------------------------------- */
+
+/* "X,Y,Z,PORT" */
+static int kill_named_link(struct torus *torus, const char *word, struct error *error)
+{
+    static const char *const ports[CHIP_PORTS] = {"x+", "x-", "y+", "y-", "z+", "z-"};
+    struct str rest = str_from(word), part;
+    int64_t at[AXES];
+    for (int axis = 0; axis < AXES; axis++)
+        if (!str_cut(rest, ',', &part, &rest) ||
+            !str_to_i64(part, 0, torus->shape.extent[axis] - 1, &at[axis]))
+            return error_set(
+                error, ERROR_INVALID,
+                "--link-out %.64s: expected X,Y,Z,PORT with a chip of the slice, such as 0,0,0,x+", word);
+    for (uint32_t port = 0; port < CHIP_PORTS; port++) {
+        uint16_t chip = torus_chip(torus, (uint32_t)at[0], (uint32_t)at[1], (uint32_t)at[2]);
+        if (!str_is(rest, ports[port]))
+            continue;
+        if (!torus_kill_link(torus, chip, port))
+            return error_set(error, ERROR_INVALID,
+                             "--link-out %.64s: there is no link, or it is dead already", word);
+        return 0;
+    }
+    return error_set(error, ERROR_INVALID, "--link-out %.64s: expected a port x+, x-, y+, y-, z+ or z-",
+                     word);
+}
+
+static int kill_links(const struct asked *asked, struct torus *torus, struct error *error)
+{
+    for (int i = 0; i < asked->switches.count; i++) {
+        struct pod_switch which;
+        if (pod_switch_parse(str_from(asked->switches.items[i]), &which, error) < 0)
+            return ERROR_INVALID;
+        torus_kill_switch(torus, which);
+    }
+    for (int i = 0; i < asked->links.count; i++)
+        if (kill_named_link(torus, asked->links.items[i], error) < 0)
+            return ERROR_INVALID;
+    uint32_t live = 0;
+    for (uint32_t chip = 0; chip < torus->chips; chip++)
+        live += (uint32_t)__builtin_popcount(torus->live[chip]);
+    if (asked->random_links > live / 2)
+        return error_set(error, ERROR_INVALID, "--random-links %lld: the slice has %u live links",
+                         (long long)asked->random_links, live / 2);
+    struct rng rng;
+    rng_seed(&rng, (uint64_t)asked->seed);
+    for (int64_t left = asked->random_links; left > 0;)
+        left -= torus_kill_link(torus, (uint16_t)rng_below(&rng, torus->chips),
+                                (uint32_t)rng_below(&rng, CHIP_PORTS));
+    return 0;
+}
+
+static int draw(const struct asked *asked, const struct torus *torus, const uint32_t *load, uint32_t load_max)
+{
+    struct buf picture BUF_CLEANUP = {0};
+    fabric_picture(&picture, torus, load, load_max);
+    FILE *file = fopen(asked->svg, "we");
+    bool good = file && fwrite(picture.data, 1, picture.len, file) == picture.len;
+    good = file && fclose(file) == 0 && good;
+    if (!good)
+        say("--svg %s: %m", asked->svg);
+    return good ? EXIT_OK : EXIT_FAILED;
+}
+
+static int run_route(const struct asked *asked)
+{
+    struct buf out BUF_CLEANUP = {0};
+    struct error error = {0};
+    struct torus torus;
+    struct route route = {0};
+    struct proof proof;
+    int status = EXIT_OK;
+    torus_init(&torus, &asked->shape);
+    uint32_t *load = mem_alloc(torus.chips * CHIP_PORTS * sizeof *load);
+    if (kill_links(asked, &torus, &error) < 0 || route_build(&torus, &route, &error) < 0 ||
+        route_prove(&torus, &route, &proof, load, &error) < 0) {
+        status = refuse(&error);
+    } else {
+        fabric_report_route(&out, &torus, &route, &proof, load, asked->json);
+        output_write(&out);
+        status = asked->svg ? draw(asked, &torus, load, proof.load_max) : EXIT_OK;
+    }
+    mem_free(load);
+    route_done(&route);
+    torus_done(&torus);
+    return status;
+}
+
+static int run_check(const struct asked *asked)
+{
+    struct buf out BUF_CLEANUP = {0};
+    struct torus torus;
+    torus_init(&torus, &asked->shape);
+    fabric_report_shape(&out, &torus, asked->json);
+    output_write(&out);
+    torus_done(&torus);
+    return EXIT_OK;
+}
+
+int cmd_fabric(int argc, char **argv)
+{
+    static const struct option options[] = {{"switch-out", required_argument, NULL, OPTION_SWITCH},
+                                            {"link-out", required_argument, NULL, OPTION_LINK},
+                                            {"running", required_argument, NULL, OPTION_RUNNING},
+                                            {"joined", required_argument, NULL, OPTION_JOINED},
+                                            {"cube-out", required_argument, NULL, OPTION_CUBE},
+                                            {"cubes", required_argument, NULL, OPTION_CUBES},
+                                            {"pod", required_argument, NULL, OPTION_POD},
+                                            {"random-links", required_argument, NULL, OPTION_RANDOM},
+                                            {"seed", required_argument, NULL, OPTION_SEED},
+                                            {"svg", required_argument, NULL, OPTION_SVG},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    static const char *const actions[] = {"check", "plan", "route"};
+    static int (*const runs[])(const struct asked *) = {run_check, run_plan, run_route};
+    enum { ACTIONS = sizeof actions / sizeof *actions };
+    struct asked asked = {.pod = SMALL_POD_CUBES, .seed = 1};
+    struct error error = {0};
+    for (int letter; (letter = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
+        if (letter == 'h') {
+            fputs(usage, stdout);
+            return EXIT_OK;
+        }
+        if (!take_option(&asked, letter, optarg))
+            return usage_wrong(usage, NULL);
+    }
+    if (optind + 2 != argc)
+        return usage_wrong(usage, "expected check, plan or route, and one shape");
+    for (int i = 0; i < ACTIONS; i++)
+        if (strcmp(argv[optind], actions[i]) == 0)
+            return slice_shape_parse(str_from(argv[optind + 1]), &asked.shape, &error) < 0 ? refuse(&error)
+                                                                                           : runs[i](&asked);
+    usage_unknown("action", str_from(argv[optind]), actions, ACTIONS);
+    return usage_wrong(usage, NULL);
+}
