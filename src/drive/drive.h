@@ -52,6 +52,7 @@
  *     commit.c      append, apply, a log that takes nothing, snapshots
  *     dispatch.c    effects to messages
  *     sessions.c    hello, welcome, lease, tethers, evidence, missed news
+ *     stand_in.h    when somebody else answers heartbeats while the host is at work
  *     progress.c    steps of ranks made one event a JobSet; paces.c: how long they work on a step
  *     replay.c      records back into a core
  *     agent.h       the machine's side: machine.c runs an agent, sheets.c keeps rank tables
@@ -122,6 +123,15 @@ void driver_message(struct driver *driver, drive_session session, const struct f
 /* The session has ended from the other side. `proves`: the peer's kernel closed it (evidence.h). Sessions
  * that the driver has not heard of, or has closed itself, are ignored. */
 void driver_closed(struct driver *driver, drive_session session, bool proves, const char *why);
+/* A heartbeat that a stand-in of the host may answer while the driver's thread is at work elsewhere: true, and
+ * the answer. It says what the last answer said and grants nothing new. Changes nothing, and may be called from
+ * another thread as long as no function of this header is inside a session's state: that is, from within
+ * log_port.append, between sink_port.before_step and after_step, or while no function of this header runs. The
+ * message itself is handed to driver_message() all the same, before the next driver_timers(). */
+bool driver_stand_in(const struct driver *driver, drive_session session, const struct from_agent *message,
+                     struct from_controller *ret_answer);
+/* Since driver_wait(), a stand-in has answered heartbeats for so long in all: the host did not stand still. */
+void driver_attended(struct driver *driver, int64_t attended_ns);
 /* A write that core_check_write has let pass. Strings are copied, `document` is not looked at, and
  * `prepared` is the driver's from now on. `request` 0: nobody waits. */
 void driver_write(struct driver *driver, const struct write_event *write, drive_request request);
@@ -143,10 +153,10 @@ struct driver_stats {
     uint64_t failed_appends; /* at once */
     uint64_t late_failures;  /* of appends that had returned APPEND_LATER */
     uint64_t refused_writes;
-    uint64_t missed_news;    /* reports that were thrown away for lack of room */
-    uint64_t known_aways;    /* agents that died alone on machines that were away already */
-    uint64_t pauses;         /* the host stood still */
-    uint64_t sheets;         /* rank tables that were sent by themselves */
+    uint64_t missed_news; /* reports that were thrown away for lack of room */
+    uint64_t known_aways; /* agents that died alone on machines that were away already */
+    uint64_t pauses;      /* the host stood still */
+    uint64_t sheets;      /* rank tables that were sent by themselves */
 };
 const struct driver_stats *driver_stats(const struct driver *driver);
 

@@ -112,7 +112,7 @@ static bool stood_still(const struct driver *driver)
     int64_t waited_ns = driver_mono_ns(driver) - driver->listened_ns, heard_ns = cluster->heartbeat_ns;
     int64_t grace_ns =
         cluster->lease_ns > 2 * heard_ns ? cluster->lease_ns - heard_ns : cluster->lease_ns / 2;
-    return waited_ns - driver->wait_ns > grace_ns - grace_ns / 10;
+    return waited_ns - driver->wait_ns - driver->attended_ns > grace_ns - grace_ns / 10;
 }
 
 /* Returns whether a boot stands at `first` in the queue. It does for a second pause as well, since each
@@ -164,10 +164,18 @@ static int64_t next_due(const struct driver *driver)
 int64_t driver_wait(struct driver *driver, int64_t host_due_ns)
 {
     driver->listens = true;
+    driver->attended_ns = 0;
     driver->listened_ns = driver_mono_ns(driver);
     int64_t due_ns = earliest(next_due(driver), host_due_ns);
     driver->wait_ns = latest(0, due_ns - driver->listened_ns);
     return due_ns;
+}
+
+void driver_attended(struct driver *driver, int64_t attended_ns)
+{
+    CHECK(attended_ns >= 0);
+    if (driver->listens)
+        driver->attended_ns += attended_ns;
 }
 
 void driver_timers(struct driver *driver)

@@ -52,6 +52,7 @@ struct driver {
     bool listens;            /* between driver_wait() and the next turn */
     int64_t listened_ns;     /* monotonic: what had come before it has been handed over */
     int64_t wait_ns;         /* how long nothing was due then */
+    int64_t attended_ns;     /* how long a stand-in has answered heartbeats since */
     /* the queue and its log */
     VEC(struct pending *) queue;
     size_t in_flight; /* the first so many of the queue are being appended; 0: none is */

@@ -401,6 +401,26 @@ static void on_heartbeat(struct driver *driver, machine_id id, const struct from
         driver->ports.sinks.said(driver->ports.sinks.context, id, message);
 }
 
+/* A machine whose silence has been declared, or whose connection broke, has no current session any more: that
+ * is how the verdict reaches the stand-in before anything is started elsewhere. */
+bool driver_stand_in(const struct driver *driver, drive_session handle, const struct from_agent *message,
+                     struct from_controller *ret_answer)
+{
+    const struct session *session = session_find(driver, handle);
+    const struct clock_port *clock = &driver->ports.clock;
+    if (!session || session->tether || message->kind != FROM_AGENT_HEARTBEAT)
+        return false;
+    const struct machine_sessions *sessions = &driver->machines[session->machine];
+    CHECK(sessions->session == handle);
+    if (!sessions->welcomed)
+        return false;
+    *ret_answer = (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                           .sent_ns = message->heartbeat.sent_ns,
+                                           .clock_ns = clock->wall_ns(clock->context),
+                                           .grant = {.number = sessions->evidence.grant}};
+    return true;
+}
+
 static void on_reports(struct driver *driver, machine_id id, const struct reports *reports)
 {
     struct machine_sessions *sessions = &driver->machines[id];

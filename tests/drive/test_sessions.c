@@ -1,4 +1,5 @@
 /* Agents' sessions: which one counts, who is answered, and what their ends prove. */
+#include "drive/stand_in.h"
 #include "drive/world.h"
 
 static void test_first_message(void **state)
@@ -314,6 +315,108 @@ static void test_rank_table_is_sent_once_a_session(void **state)
     world_done(&w);
 }
 
+/* --- a stand-in answers heartbeats ------------------------------------------------------------ */
+
+static bool stands_in(struct world *w, drive_session session, struct from_controller *ret_ack)
+{
+    struct from_agent message = {.kind = FROM_AGENT_HEARTBEAT, .heartbeat = {.sent_ns = w->mono_ns}};
+    return driver_stand_in(w->driver, session, &message, ret_ack);
+}
+
+static void test_stand_in_answers_for_current_sessions(void **state)
+{
+    struct world w;
+    struct from_controller ack;
+    world_init(&w, NULL);
+    assert_false(stands_in(&w, 1, &ack)); /* nobody has said hello */
+    world_hello(&w, 1, "m-1");
+    assert_false(stands_in(&w, 1, &ack)); /* no welcome yet */
+    driver_turn(w.driver);
+    world_tether(&w, 2, "m-1", 1);
+    world_listen(&w);
+    assert_false(stands_in(&w, 2, &ack));
+    struct from_agent steps = {.kind = FROM_AGENT_STEPS};
+    assert_false(driver_stand_in(w.driver, 1, &steps, &ack));
+    assert_true(stands_in(&w, 1, &ack));
+    assert_true(ack.kind == FROM_CONTROLLER_HEARTBEAT_ACK && ack.sent_ns == w.mono_ns);
+    assert_true(ack.grant.left_ns == 0 && ack.grant.number == driver_evidence(w.driver, 0)->grant);
+    STORY(&w, "");             /* it changes nothing */
+    world_hello(&w, 3, "m-1"); /* takes the place of session 1 */
+    assert_false(stands_in(&w, 1, &ack));
+    world_done(&w);
+}
+
+/* The verdict comes first: what was silent for too long is not answered any more, before anything else starts. */
+static void test_stand_in_does_not_answer_the_lost(void **state)
+{
+    struct world w;
+    struct from_controller ack;
+    world_init(&w, NULL);
+    world_join(&w, 1, "m-1");
+    world_pass(&w, LEASE_MS); /* not yet the span */
+    assert_true(stands_in(&w, 1, &ack));
+    w.mono_ns += LEASE_MS / 5 * NS_PER_MS;
+    (void)driver_wait(w.driver, INT64_MAX);
+    buf_clear(&w.story);
+    driver_timers(w.driver);
+    STORY(&w, "over m-1; close 1; "); /* the event of its silence is queued, and in no log yet */
+    assert_false(stands_in(&w, 1, &ack));
+    driver_turn(w.driver);
+    world_done(&w);
+}
+
+static void test_attended_host_did_not_stand_still(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    world_join(&w, 1, "m-1");
+    w.mono_ns += 10 * LEASE_MS * NS_PER_MS;
+    driver_attended(w.driver, 10 * LEASE_MS * NS_PER_MS - 200 * NS_PER_MS);
+    world_beat(&w, 1); /* what the stand-in has kept */
+    driver_turn(w.driver);
+    assert_int_equal(driver_stats(w.driver)->pauses, 0);
+    world_listen(&w);
+    driver_timers(w.driver);
+    driver_turn(w.driver);
+    assert_int_equal(world_state(&w, 0), MACHINE_READY);
+    world_listen(&w); /* what was attended before counts for nothing afterwards */
+    w.mono_ns += 10 * LEASE_MS * NS_PER_MS;
+    driver_turn(w.driver);
+    assert_int_equal(driver_stats(w.driver)->pauses, 1);
+    world_done(&w);
+}
+
+static void test_when_a_stand_in_answers(void **state)
+{
+    struct stand_in_clock clock = {.limit_ns = 10 * NS_PER_SECOND};
+    int64_t at_ns = 5 * NS_PER_SECOND;
+    assert_false(stand_in_due(&clock, at_ns)); /* the host waits */
+    stand_in_busy(&clock, at_ns);
+    assert_false(stand_in_due(&clock, at_ns + STAND_IN_LATE_NS - 1));
+    stand_in_busy(&clock, at_ns + 1); /* busy all the while */
+    assert_true(stand_in_due(&clock, at_ns + STAND_IN_LATE_NS));
+    at_ns += STAND_IN_LATE_NS;
+    stand_in_round(&clock, at_ns);
+    assert_false(stand_in_due(&clock, at_ns));
+    for (int i = 0; i < 10; i++) {
+        at_ns += STAND_IN_PERIOD_NS;
+        assert_true(stand_in_due(&clock, at_ns));
+        stand_in_round(&clock, at_ns);
+    }
+    at_ns += 2 * NS_PER_SECOND; /* stopped meanwhile: attended by nobody */
+    stand_in_round(&clock, at_ns);
+    at_ns += STAND_IN_PERIOD_NS;
+    stand_in_round(&clock, at_ns);
+    assert_true(clock.attended_ns == 11 * STAND_IN_PERIOD_NS);
+    assert_false(stand_in_due(&clock, clock.busy_ns + 10 * NS_PER_SECOND)); /* dead for good? */
+    assert_false(stand_in_due(&clock, clock.busy_ns + 100 * NS_PER_SECOND));
+    assert_true(stand_in_turn(&clock) == 11 * STAND_IN_PERIOD_NS);
+    assert_true(stand_in_turn(&clock) == 0);
+    assert_false(stand_in_due(&clock, at_ns + NS_PER_SECOND));
+    stand_in_busy(&clock, at_ns);
+    assert_true(stand_in_due(&clock, at_ns + NS_PER_SECOND));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +435,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_stood_still_with_a_full_disk),
         cmocka_unit_test(test_missed_news),
         cmocka_unit_test(test_rank_table_is_sent_once_a_session),
+        cmocka_unit_test(test_stand_in_answers_for_current_sessions),
+        cmocka_unit_test(test_stand_in_does_not_answer_the_lost),
+        cmocka_unit_test(test_attended_host_did_not_stand_still),
+        cmocka_unit_test(test_when_a_stand_in_answers),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

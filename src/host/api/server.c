@@ -542,12 +542,27 @@ static bool run_daemon(struct MHD_Daemon *daemon)
            wait_ms == 0;
 }
 
+static void work_begins(struct server *server)
+{
+    const struct api_hooks *hooks = &server->api->hooks;
+    if (hooks->begins)
+        hooks->begins(hooks->context);
+}
+
+static void work_ends(struct server *server)
+{
+    const struct api_hooks *hooks = &server->api->hooks;
+    if (hooks->ends)
+        hooks->ends(hooks->context);
+}
+
 /* Runs what is ready. After a few rounds the rest comes in the next turn of the loop. */
 static void run(struct server *server)
 {
     if (server->running || server->api->closing)
         return;
     server->running = true;
+    work_begins(server);
     bool more = true;
     for (int i = 0; i < RUNS_A_TURN && more; i++) {
         server->run_again = false;
@@ -558,6 +573,7 @@ static void run(struct server *server)
         more = more || server->run_again;
     }
     server->running = false;
+    work_ends(server);
     if (more || server->api->retries.len)
         uv_idle_start(&server->idle, on_idle);
     else
@@ -573,7 +589,9 @@ static void on_entered(void *context)
 static void on_idle(uv_idle_t *idle)
 {
     struct server *server = idle->data;
+    work_begins(server);
     write_run_retries(server->api);
+    work_ends(server);
     run(server);
 }
 
@@ -629,9 +647,11 @@ static void look_at_files(struct server *server)
 static void on_timer(uv_timer_t *timer)
 {
     struct server *server = timer->data;
+    work_begins(server);
     look_at_files(server);
     watch_ring_tick(server->api->ring);
     holds_check(server->api);
+    work_ends(server);
     slow_tick(&server->slow, (int64_t)uv_hrtime());
     linger_tick(&server->linger);
     run(server);

@@ -65,6 +65,7 @@ static void maintain(struct controller *controller)
 static void on_timer(uv_timer_t *timer)
 {
     struct controller *controller = timer->data;
+    wire_gather(controller->wire);
     driver_timers(controller->driver);
     if (controller_mono_ns() >= controller->maintain_ns)
         maintain(controller);
@@ -83,6 +84,8 @@ static void count_turn(struct controller *controller)
 
 static void turn(struct controller *controller)
 {
+    lease_turn(controller);
+    wire_gather(controller->wire);
     driver_turn(controller->driver);
     api_flush(controller->api);
     wire_flush(controller->wire);
@@ -95,8 +98,9 @@ static void on_prepare(uv_prepare_t *prepare)
         return;
     do { /* a connection that breaks while it is written to is news */
         turn(controller);
-    } while (driver_has_work(controller->driver));
+    } while (driver_has_work(controller->driver) || wire_has_kept(controller->wire));
     count_turn(controller);
+    lease_turn(controller);
     int64_t until_ns = driver_wait(controller->driver, controller->maintain_ns);
     int64_t wait_ns = until_ns - controller_mono_ns();
     uint64_t wait_ms = wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
@@ -124,6 +128,19 @@ static void hook_submit(void *context, const struct write_event *write, struct a
 {
     struct controller *controller = context;
     driver_write(controller->driver, write, (uintptr_t)request);
+}
+
+/* The API begins something that touches no connection of an agent: heartbeats may be answered meanwhile. */
+static void hook_begins(void *context)
+{
+    lease_lend(context);
+}
+
+static void hook_ends(void *context)
+{
+    struct controller *controller = context;
+    if (lease_take(controller))
+        wire_gather(controller->wire);
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */
@@ -261,7 +278,8 @@ static int listen_all(struct controller *controller, struct error *error)
         .address = controller->options.api_address,
         .port = controller->options.api_port,
         .hooks = {controller, hook_core, hook_now_ns, hook_submit, readers_open, readers_closed, execs_open,
-                  execs_input, execs_credit, execs_resize, execs_closed, hook_hold_counts},
+                  execs_input, execs_credit, execs_resize, execs_closed, hook_hold_counts, hook_begins,
+                  hook_ends},
     };
     options.connections_max = connections_left(core_cluster(controller->core)->machine_count);
     options.access = controller->access;
@@ -292,6 +310,8 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
         rc = open_access(controller, error);
     if (rc == 0)
         rc = listen_all(controller, error);
+    if (rc == 0)
+        rc = lease_start(controller, error);
     if (rc < 0) {
         if (controller->wire)
             wire_shutdown(controller->wire);
@@ -314,6 +334,7 @@ void controller_stop(struct controller *controller)
     if (controller->stopping)
         return;
     turn(controller);
+    lease_stop(controller);
     controller->stopping = true;
     uv_prepare_stop(&controller->prepare);
     uv_close((uv_handle_t *)&controller->prepare, NULL);
@@ -327,6 +348,7 @@ void controller_free(struct controller *controller)
 {
     if (!controller)
         return;
+    lease_stop(controller);
     driver_free(controller->driver);
     log_done(controller);
     peers_done(controller);

@@ -12,12 +12,13 @@
  *   controller.c  start, stop, the loop's hooks, the API's hooks
  *   log.c         the driver's log: the store; snapshots and trimming
  *   peers.c       the driver's network: connections of agents
+ *   lease.c       the stand-in: answers heartbeats while the loop is at work elsewhere
  *   sinks.c       what the driver says to the API and to readers
  *   readers.c     log streams from agents to API readers
  *   execs.c       commands beside tasks
  *   faultfile.c   the fault table as a file
  *   replay.c      state from snapshot and log (also for `phalanx log replay`)
- * One thread, one loop.
+ * One thread, one loop, and the stand-in's thread, which touches the agents' connections alone.
  */
 #ifndef PHX_HOST_CONTROLLER_CONTROLLER_H
 #define PHX_HOST_CONTROLLER_CONTROLLER_H
@@ -43,6 +44,7 @@ struct controller_options {
     int64_t keep_log_ns;     /* records younger than this stay behind the snapshots; 0: 7 days */
     uint64_t log_bytes_max;  /* above, the age limit is given up; 0: 4 GiB */
     uint32_t snapshot_every; /* records between snapshots; 0: 20,000 */
+    int64_t stand_in_ns;     /* heartbeats are answered for so long without a turn of the loop; 0: 30 s */
     /* The API's HTTPS and the agents' TLS: PEM files; NULL: neither. */
     const char *tls_cert, *tls_key;
     const char *encryption_keys;  /* file of keys that the log is encrypted with (store.h); NULL: none */

@@ -20,6 +20,7 @@ struct peer {
 };
 
 struct fault_file;
+struct stand_in;
 
 struct log_stream { /* a reader has several while machines are asked for the log of an earlier attempt */
     uint64_t number;
@@ -51,6 +52,7 @@ struct controller {
     struct access *access; /* NULL: everybody may do everything, and nothing is written of it */
     struct api *api;
     struct wire *wire;
+    struct stand_in *stand_in; /* NULL: it is not running */
     struct wire_tls *wire_tls; /* NULL: agents connect in the clear and are believed */
     struct wire_listener *listener;
     uint16_t agent_port;
@@ -98,6 +100,15 @@ bool peers_send(struct controller *controller, machine_id machine, const struct 
 void peers_check(struct controller *controller);      /* those that say nothing, those that may no more */
 bool peers_left(const struct controller *controller); /* there is more of that to do soon */
 void peers_done(struct controller *controller);
+
+/* lease.c: a thread that answers heartbeats while the loop is at work elsewhere. The wire and the driver's
+ * sessions may be touched between lease_take() and lease_lend() only; they are held at first. Both do
+ * nothing where that is so already, and while there is no thread. */
+int lease_start(struct controller *controller, struct error *error);
+void lease_stop(struct controller *controller);
+void lease_lend(struct controller *controller);
+bool lease_take(struct controller *controller); /* true: it was lent */
+void lease_turn(struct controller *controller); /* the loop has looked at its sockets, or will at once */
 
 /* readers.c */
 void readers_open(void *context, const struct task *task, const struct api_log_options *options,

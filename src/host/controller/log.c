@@ -16,7 +16,9 @@ static int append(void *context, const struct drive_record *records, size_t coun
     struct store_record *stored = mem_alloc(count * sizeof(*stored));
     for (size_t i = 0; i < count; i++)
         stored[i] = (struct store_record){records[i].seq, records[i].stamp_ns, records[i].bytes};
+    lease_lend(controller);
     int rc = store_append(controller->store, stored, count, error);
+    (void)lease_take(controller);
     mem_free(stored);
     return rc < 0 ? rc : APPEND_DONE;
 }
@@ -89,7 +91,7 @@ static void snapshot_slice(struct controller *controller)
     controller->trimming = true;
 }
 
-void log_maintain(struct controller *controller)
+static void maintain_log(struct controller *controller)
 {
     if (controller->snapshot)
         snapshot_slice(controller);
@@ -107,6 +109,13 @@ void log_maintain(struct controller *controller)
     if (rc < 0)
         fprintf(stderr, "warning: the log was not trimmed: %s\n", error.text);
     controller->trimming = rc > 0;
+}
+
+void log_maintain(struct controller *controller)
+{
+    lease_lend(controller);
+    maintain_log(controller);
+    (void)lease_take(controller);
 }
 
 void log_done(struct controller *controller)

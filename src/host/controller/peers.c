@@ -105,8 +105,11 @@ struct net_port net_port(struct controller *controller)
 bool peers_send(struct controller *controller, machine_id machine, const struct from_controller *message)
 {
     drive_session session = driver_session(controller->driver, machine);
+    bool lent = lease_take(controller);
     if (session)
         port_send(controller, session, message);
+    if (lent)
+        lease_lend(controller);
     return session != 0;
 }
 
@@ -153,6 +156,14 @@ static void from_agent(struct wire_conn *conn, const struct from_agent *message)
     struct peer *peer = wire_conn_context(conn);
     if (peer->introduced || introduce(peer, message))
         driver_message(peer->controller->driver, session_of(peer), message);
+}
+
+/* On the stand-in's thread (lease.c). */
+static bool stand_in(const struct wire_conn *conn, const struct from_agent *message,
+                     struct from_controller *ret_answer)
+{
+    const struct peer *peer = wire_conn_context(conn);
+    return driver_stand_in(peer->controller->driver, session_of(peer), message, ret_answer);
 }
 
 static bool proves_death(enum wire_reason reason)
@@ -243,8 +254,11 @@ static void refused(void *context, const char *address, const char *why)
 
 int peers_listen(struct controller *controller, struct error *error)
 {
-    static const struct wire_handlers handlers = {
-        .opened = opened, .from_agent = from_agent, .closed = closed, .refused = refused};
+    static const struct wire_handlers handlers = {.opened = opened,
+                                                  .from_agent = from_agent,
+                                                  .closed = closed,
+                                                  .refused = refused,
+                                                  .stand_in = stand_in};
     const struct controller_options *options = &controller->options;
     if (options->tls_cert && options->access.client_ca) {
         struct wire_tls_options tls = {options->access.client_ca, options->tls_cert, options->tls_key};

@@ -65,6 +65,17 @@ static void session_over(void *context, machine_id machine)
     execs_machine_gone(context, machine);
 }
 
+static void before_step(void *context, const struct event *event)
+{
+    lease_lend(context);
+}
+
+static void after_step(void *context, const struct event *event, const struct drive_record *record,
+                       const struct effects *effects)
+{
+    (void)lease_take(context);
+}
+
 struct sink_port sink_port(struct controller *controller)
 {
     return (struct sink_port){.context = controller,
@@ -72,5 +83,7 @@ struct sink_port sink_port(struct controller *controller)
                               .refuse = refuse,
                               .changed = changed,
                               .said = said,
+                              .before_step = before_step,
+                              .after_step = after_step,
                               .session_over = session_over};
 }

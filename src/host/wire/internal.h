@@ -2,6 +2,7 @@
  *   wire.c      the loop's share, lifetimes, listening
  *   stream.c    bytes of an open connection, in and out
  *   connect.c   connections being made
+ *   attend.c    connections served by another thread for a while
  *   tls.c       TLS below a connection
  *   first.c     what the peer speaks, by its first bytes
  */
@@ -26,6 +27,8 @@ struct wire {
     uv_idle_t idle;       /* runs while something is queued, so that the loop does not sleep before a flush */
     uv_timer_t sweep;     /* runs while a connection is being made */
     struct list_node conns, dirty, listeners;
+    struct list_node kept; /* connections that an attendant has read from */
+    struct wire_lender lender;
     struct arena arena; /* of the message in hand */
     char *read_buffer;
     size_t connecting;
@@ -64,13 +67,16 @@ struct write {
 struct wire_conn {
     uv_tcp_t tcp;
     struct wire *wire;
-    struct list_node node, dirty_node;
+    struct list_node node, dirty_node, kept_node;
     const struct wire_handlers *handlers;
     void *context;
     struct connector *connector;
     struct buf in;  /* the beginning of a frame that is not whole yet */
     size_t counted; /* of `in`, in wire->stranger_bytes */
     struct buf out; /* queued, not handed to the kernel */
+    size_t seen;    /* so much of `in` are whole frames that an attendant has looked at */
+    int broke;      /* errno that the attendant read, and the loop will not read again; 0: none */
+    bool garbled;   /* the attendant could not open what the peer sealed */
     size_t in_flight, limit;
     struct conn_tls *tls;          /* NULL: plain */
     struct wire_tls *tls_settings; /* of one being made: TLS begins when it is connected */
@@ -99,6 +105,8 @@ bool wire_parse_address(const char *text, uint16_t port, struct sockaddr_storage
 void wire_conn_open(struct wire_conn *conn);       /* its socket is connected: messages flow */
 void wire_conn_mark_dirty(struct wire_conn *conn); /* something is queued */
 void wire_flush_sometimes(struct wire *wire);
+/* Hands what an attendant has read to the owner. The connection may be closing afterwards. */
+void wire_conn_take_kept(struct wire_conn *conn);
 
 /* tls.c. `out` of the connection receives sealed bytes. */
 struct conn_tls *wire_tls_begin(struct wire_conn *conn, struct wire_tls *settings, const char *server_name);

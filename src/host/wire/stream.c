@@ -242,6 +242,7 @@ static void conn_read(struct wire_conn *conn, ssize_t count, const uv_buf_t *buf
     }
     struct error error;
     bool kept = conn->in.len > 0;
+    conn->seen = 0; /* what is left afterwards is no whole frame */
     if (kept)
         buf_add(&conn->in, buffer->base, (size_t)count);
     const char *data = kept ? conn->in.data : buffer->base;
@@ -264,11 +265,37 @@ static void conn_read(struct wire_conn *conn, ssize_t count, const uv_buf_t *buf
         wire_conn_fail(conn, WIRE_PROTOCOL, "too many connections have sent half of their first frame");
 }
 
+void wire_conn_take_kept(struct wire_conn *conn)
+{
+    list_remove(&conn->kept_node);
+    if (conn->out.len > 0 && conn->in_flight == 0)
+        wire_conn_mark_dirty(conn);
+    if (conn->in.len > 0)
+        conn_read(conn, 0, &(uv_buf_t){.base = conn->wire->read_buffer});
+    if (conn->state != CONN_OPEN)
+        return;
+    if (conn->garbled)
+        wire_conn_fail(conn, WIRE_PROTOCOL, "TLS: a record cannot be opened");
+    else if (conn->broke)
+        conn_break(conn, buf_str(&conn->in), reason_of(-conn->broke), strerror(conn->broke));
+}
+
+static int shake_lent(struct wire_conn *conn, struct error *error)
+{
+    const struct wire_lender *lender = &conn->wire->lender;
+    if (lender->lend)
+        lender->lend(lender->context);
+    int rc = wire_tls_shake(conn->tls, error);
+    if (lender->lend)
+        lender->take(lender->context);
+    return rc;
+}
+
 /* Goes on with the handshake; true when the connection is open. */
 static bool conn_shake(struct wire_conn *conn)
 {
     struct error error;
-    int rc = wire_tls_shake(conn->tls, &error);
+    int rc = shake_lent(conn, &error);
     if (rc < 0 && conn->out.len > 0)
         (void)write_now(conn); /* the alert tells the peer why */
     else if (conn->out.len > 0)
@@ -328,6 +355,12 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     struct wire *wire = conn->wire;
     if (count == 0 || conn->state != CONN_OPEN)
         return;
+    if (!list_empty(&conn->kept_node)) {
+        /* The loop's buffer holds the newer bytes meanwhile, and an owner sends, but reads nothing. */
+        wire_conn_take_kept(conn);
+        if (conn->state != CONN_OPEN)
+            return;
+    }
     if (count > 0 && !conn->heard && !conn_hear_first(conn, (struct str){buffer->base, (size_t)count}))
         return;
     if (conn->tls && count > 0)

@@ -75,6 +75,7 @@ void wire_conn_drop(struct wire_conn *conn)
     conn->state = CONN_CLOSING;
     list_remove(&conn->node);
     list_remove(&conn->dirty_node);
+    list_remove(&conn->kept_node);
     if (conn->has_handle)
         uv_close((uv_handle_t *)&conn->tcp, conn_closed);
     else
@@ -107,6 +108,7 @@ struct wire_conn *wire_conn_new(struct wire *wire, const struct wire_handlers *h
     conn->limit = WIRE_QUEUE_DEFAULT;
     list_append(&wire->conns, &conn->node);
     list_init(&conn->dirty_node);
+    list_init(&conn->kept_node);
     wire->handles_open++;
     return conn;
 }
@@ -193,6 +195,11 @@ static void listener_closed(uv_handle_t *handle)
     release(wire);
 }
 
+void wire_set_lender(struct wire *wire, const struct wire_lender *lender)
+{
+    wire->lender = *lender;
+}
+
 void wire_listener_set_tls(struct wire_listener *listener, struct wire_tls *tls)
 {
     listener->tls = tls;
@@ -264,6 +271,7 @@ struct wire *wire_new(uv_loop_t *loop)
     list_init(&wire->conns);
     list_init(&wire->dirty);
     list_init(&wire->listeners);
+    list_init(&wire->kept);
     wire->read_buffer = mem_alloc(READ_BYTES);
     wire->prepare.data = wire->idle.data = wire->sweep.data = wire;
     uv_prepare_init(loop, &wire->prepare);

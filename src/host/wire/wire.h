@@ -13,7 +13,7 @@
  * Callbacks come from the loop, never from inside a call of this header. A message is valid during its
  * callback only. `closed` is the last callback of a connection, and comes exactly once unless wire_close()
  * was called; the connection is gone afterwards. Frames of kinds that this build does not know are skipped;
- * broken frames close the connection. Everything on the loop's thread.
+ * broken frames close the connection. Everything on the loop's thread, but for wire_attend().
  */
 #ifndef PHX_HOST_WIRE_WIRE_H
 #define PHX_HOST_WIRE_WIRE_H
@@ -35,19 +35,24 @@ enum wire_reason {
     WIRE_EOF,         /* the peer closed it: it ended, or its process was killed */
     WIRE_RESET,   /* broken by the peer's kernel or the network (right behind data it can come as WIRE_EOF) */
     WIRE_TIMEOUT, /* no answer to connect, or the kernel gave up sending */
-    WIRE_PROTOCOL, /* the peer sent bytes that are no frame or message */
-    WIRE_OVERFLOW, /* the peer reads too slowly: the queue's limit was passed */
-    WIRE_PEER_TLS, /* its first bytes are TLS's, and this side speaks none */
+    WIRE_PROTOCOL,   /* the peer sent bytes that are no frame or message */
+    WIRE_OVERFLOW,   /* the peer reads too slowly: the queue's limit was passed */
+    WIRE_PEER_TLS,   /* its first bytes are TLS's, and this side speaks none */
     WIRE_PEER_PLAIN, /* its first bytes are none of TLS, which this side speaks */
     WIRE_PEER_HTTP,  /* its first bytes are an answer of HTTP: another port was meant */
 };
 const char *wire_reason_name(enum wire_reason reason); /* "eof", "protocol error" ... */
+
+/* Whether a stand-in may answer the message, and with what; called by wire_attend(). */
+typedef bool wire_stand_in(const struct wire_conn *conn, const struct from_agent *message,
+                           struct from_controller *ret_answer);
 
 struct wire_handlers {
     void (*opened)(struct wire_conn *conn); /* may be NULL; made or accepted: from now on messages flow */
     /* Exactly one of these two: what the peer is. */
     void (*from_agent)(struct wire_conn *conn, const struct from_agent *message);
     void (*from_controller)(struct wire_conn *conn, const struct from_controller *message);
+    wire_stand_in *stand_in;                 /* may be NULL: nobody answers for the owner */
     void (*drained)(struct wire_conn *conn); /* may be NULL; the send queue has become empty */
     void (*closed)(struct wire_conn *conn, enum wire_reason reason, const char *why);
     /* May be NULL; a listener refused a connection in its TLS handshake, before it was open. */
@@ -69,8 +74,8 @@ void wire_tls_free(struct wire_tls *tls);                       /* NULL is allow
 struct wire_target {
     const char *host; /* IPv4, IPv6 or a name */
     uint16_t port;
-    const char *source; /* own address to connect from; NULL: the kernel's choice */
-    int64_t timeout_ms; /* 0: WIRE_CONNECT_TIMEOUT_MS */
+    const char *source;   /* own address to connect from; NULL: the kernel's choice */
+    int64_t timeout_ms;   /* 0: WIRE_CONNECT_TIMEOUT_MS */
     struct wire_tls *tls; /* NULL: plain */
 };
 
@@ -116,5 +121,26 @@ void wire_close(struct wire_conn *conn);
 
 /* Writes what is queued now instead of before the loop sleeps. */
 void wire_flush(struct wire *wire);
+
+/* --- while the loop's thread is at work elsewhere ----------------------------------------------- */
+
+/* Another thread may serve the connections while the loop's thread is outside of this header and of its
+ * callbacks, and says so: the wire is lent. wire_attend() reads what has come on connections whose handlers have
+ * a stand-in, without waiting, and sends what that answers. Everything read is kept, and comes to the owner in
+ * order with the next bytes or with wire_gather(), whichever is first. Ends of connections are left to the
+ * loop. */
+struct wire_attendant;
+struct wire_attendant *wire_attendant_new(void); /* the other thread's memory */
+void wire_attendant_free(struct wire_attendant *attendant);
+void wire_attend(struct wire *wire, struct wire_attendant *attendant);
+void wire_gather(struct wire *wire);         /* the loop's thread: callbacks come from inside it */
+bool wire_has_kept(const struct wire *wire); /* there is something to gather */
+/* Called around the handshakes of connections, the one long work of the wire itself. */
+struct wire_lender {
+    void *context;
+    void (*lend)(void *context);
+    void (*take)(void *context);
+};
+void wire_set_lender(struct wire *wire, const struct wire_lender *lender);
 
 #endif

@@ -1,0 +1,181 @@
+/* lease.c - the stand-in: a thread that answers agents' heartbeats while the loop is at work elsewhere.
+ *
+ * No request, patch or handshake of a stranger, no slow disk and no long step of the core may cost an agent its
+ * lease. So the loop's thread lends the wire whenever it begins something that touches no connection of an agent
+ * (the API's requests, TLS handshakes, appends to the log, steps of the core, snapshots), and takes it back
+ * afterwards. Once the loop has been at work for a while without looking at its sockets, the stand-in takes the
+ * wire while it is lent, for one short round now and then (drive/stand_in.h): it reads what agents say and answers heartbeats as
+ * driver_stand_in() allows. What it read comes to the driver in order, before leases are looked at.
+ *
+ *     HELD ── lend ──► LENT ── a round is due ──► TAKEN
+ *      ▲  ◄── take ──── │  ◄──────── round over ─── │        the loop's thread waits for the end of a round,
+ *      └────────────────┘                                     and for one that is due
+ *
+ * Why it is safe. Only the loop's thread declares a machine lost, while it holds the wire, after it has
+ * gathered all that was read; the machine's session ends with that, and without a session nothing is answered.
+ * An answer grants nothing on top of the lease. And no dead loop keeps tasks alive for ever: after the
+ * limit without a turn of the loop nothing is answered any more, and leases run out. When the
+ * loop goes on after that, driver_turn() finds that its host stood still. */
+#include "host/controller/internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "drive/stand_in.h"
+
+enum wire_state { WIRE_HELD, WIRE_LENT, WIRE_TAKEN };
+
+struct stand_in {
+    struct controller *controller;
+    pthread_t thread;
+    bool lent; /* the loop's thread alone: it has lent the wire, and has not asked for it again */
+    /* From here on under the mutex. */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    enum wire_state wire;
+    bool wanted; /* a round is due: the loop's thread leaves it room */
+    bool stopping;
+    struct stand_in_clock clock;
+    struct wire_attendant *attendant;
+};
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+static void wait_for_change(struct stand_in *stand_in, int64_t until_ns)
+{
+    struct timespec until = {until_ns / NS_PER_SECOND, until_ns % NS_PER_SECOND};
+    int rc = pthread_cond_timedwait(&stand_in->changed, &stand_in->mutex, &until);
+    CHECK(rc == 0 || rc == ETIMEDOUT);
+}
+
+/* One round; the mutex is held before and after, and not meanwhile. */
+static void attend(struct stand_in *stand_in)
+{
+    stand_in->wire = WIRE_TAKEN;
+    pthread_mutex_unlock(&stand_in->mutex);
+    wire_attend(stand_in->controller->wire, stand_in->attendant);
+    pthread_mutex_lock(&stand_in->mutex);
+    stand_in_round(&stand_in->clock, controller_mono_ns());
+    stand_in->wire = WIRE_LENT;
+    stand_in->wanted = false;
+    pthread_cond_broadcast(&stand_in->changed);
+}
+
+static void *run_stand_in(void *context)
+{
+    struct stand_in *stand_in = context;
+    pthread_mutex_lock(&stand_in->mutex);
+    while (!stand_in->stopping) {
+        int64_t now_ns = controller_mono_ns();
+        bool due = stand_in_due(&stand_in->clock, now_ns);
+        if (stand_in->wanted && !due)
+            pthread_cond_broadcast(&stand_in->changed);
+        stand_in->wanted = due;
+        if (due && stand_in->wire == WIRE_LENT)
+            attend(stand_in);
+        else
+            wait_for_change(stand_in, now_ns + STAND_IN_PERIOD_NS);
+    }
+    pthread_mutex_unlock(&stand_in->mutex);
+    return NULL;
+}
+
+/* --- the loop's thread ------------------------------------------------------------------------ */
+
+void lease_lend(struct controller *controller)
+{
+    struct stand_in *stand_in = controller->stand_in;
+    if (!stand_in || stand_in->lent)
+        return;
+    stand_in->lent = true;
+    pthread_mutex_lock(&stand_in->mutex);
+    CHECK(stand_in->wire == WIRE_HELD);
+    stand_in->wire = WIRE_LENT;
+    stand_in_busy(&stand_in->clock, controller_mono_ns());
+    if (stand_in->wanted)
+        pthread_cond_signal(&stand_in->changed);
+    pthread_mutex_unlock(&stand_in->mutex);
+}
+
+bool lease_take(struct controller *controller)
+{
+    struct stand_in *stand_in = controller->stand_in;
+    if (!stand_in || !stand_in->lent)
+        return false;
+    stand_in->lent = false;
+    pthread_mutex_lock(&stand_in->mutex);
+    while (stand_in->wire == WIRE_TAKEN || (stand_in->wanted && !stand_in->stopping))
+        pthread_cond_wait(&stand_in->changed, &stand_in->mutex);
+    stand_in->wire = WIRE_HELD;
+    pthread_mutex_unlock(&stand_in->mutex);
+    return true;
+}
+
+void lease_turn(struct controller *controller)
+{
+    struct stand_in *stand_in = controller->stand_in;
+    if (!stand_in)
+        return;
+    pthread_mutex_lock(&stand_in->mutex);
+    int64_t attended_ns = stand_in_turn(&stand_in->clock);
+    stand_in->wanted = false;
+    pthread_mutex_unlock(&stand_in->mutex);
+    driver_attended(controller->driver, attended_ns);
+}
+
+static void lend(void *context)
+{
+    lease_lend(context);
+}
+
+static void take(void *context)
+{
+    (void)lease_take(context);
+}
+
+int lease_start(struct controller *controller, struct error *error)
+{
+    struct stand_in *stand_in = mem_alloc(sizeof(*stand_in));
+    struct wire_lender lender = {controller, lend, take};
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    stand_in->controller = controller;
+    stand_in->clock.limit_ns = controller->options.stand_in_ns;
+    stand_in->attendant = wire_attendant_new();
+    CHECK(pthread_mutex_init(&stand_in->mutex, NULL) == 0 && pthread_condattr_init(&monotonic) == 0 &&
+          pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+          pthread_cond_init(&stand_in->changed, &monotonic) == 0);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all); /* signals are the loop's */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&stand_in->thread, NULL, run_stand_in, stand_in);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0) {
+        wire_attendant_free(stand_in->attendant);
+        mem_free(stand_in);
+        return error_set_errno(error, rc, "starting the thread that answers heartbeats");
+    }
+    controller->stand_in = stand_in;
+    wire_set_lender(controller->wire, &lender);
+    return 0;
+}
+
+void lease_stop(struct controller *controller)
+{
+    struct stand_in *stand_in = controller->stand_in;
+    if (!stand_in)
+        return;
+    (void)lease_take(controller);
+    pthread_mutex_lock(&stand_in->mutex);
+    stand_in->stopping = true;
+    pthread_cond_broadcast(&stand_in->changed);
+    pthread_mutex_unlock(&stand_in->mutex);
+    CHECK(pthread_join(stand_in->thread, NULL) == 0);
+    controller->stand_in = NULL;
+    pthread_cond_destroy(&stand_in->changed);
+    pthread_mutex_destroy(&stand_in->mutex);
+    wire_attendant_free(stand_in->attendant);
+    mem_free(stand_in);
+}

@@ -1,0 +1,71 @@
+/* The loop is at work elsewhere, and agents' heartbeats are answered all the same. */
+#include "host/controller/world.h"
+
+#include <poll.h>
+
+/* Waits in the kernel until the agent's connection has something to read; the loop does not run meanwhile. */
+static void await_answer(const struct fake *agent)
+{
+    struct pollfd end = {.fd = wire_conn_fd(agent->conn), .events = POLLIN};
+    assert_int_equal(poll(&end, 1, 60000), 1);
+}
+
+static void beat_now(struct world *w, struct fake *agent, int64_t sent_ns)
+{
+    fake_beat(agent, sent_ns);
+    wire_flush(w->wire);
+}
+
+static void test_heartbeats_are_answered_meanwhile(void **state)
+{
+    struct world w;
+    world_init(&w);
+    struct fake *agent = fake_new(&w, "m-1");
+    agent->beats = false;
+    fake_join(agent);
+    uint64_t pauses = driver_stats(w.controller->driver)->pauses;
+    lease_lend(w.controller); /* as the API does before it serves a request */
+    beat_now(&w, agent, 4711);
+    await_answer(agent);
+    assert_int_equal(agent->acks, 0); /* and not by this thread */
+    fake_report(agent, REPORT_EXITED, 99, 0);
+    beat_now(&w, agent, 4712);
+    assert_true(lease_take(w.controller));
+    wire_gather(w.controller->wire);
+    /* The driver heard all of it as well, in order: it answers the heartbeats again, and the report. */
+    RUN_UNTIL(&w, agent->acked == 1 && agent->ack_sent_ns == 4712);
+    assert_true(agent->acks >= 3);
+    assert_true(driver_stats(w.controller->driver)->pauses == pauses);
+    assert_int_equal(world_state(&w, "m-1"), MACHINE_READY);
+    world_done(&w);
+}
+
+/* Bytes that the stand-in has read, and the end of the connection behind them. */
+static void test_end_behind_what_was_kept(void **state)
+{
+    struct world w;
+    world_init(&w);
+    struct fake *agent = fake_new(&w, "m-1");
+    agent->beats = false;
+    fake_join(agent);
+    lease_lend(w.controller);
+    beat_now(&w, agent, 1);
+    await_answer(agent);
+    fake_cut(agent, &agent->conn, true);
+    (void)lease_take(w.controller);
+    RUN_UNTIL(&w, world_state(&w, "m-1") == MACHINE_AWAY);
+    fake_join(agent);
+    assert_int_equal(world_state(&w, "m-1"), MACHINE_READY);
+    world_done(&w);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_heartbeats_are_answered_meanwhile),
+        cmocka_unit_test(test_end_behind_what_was_kept),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
