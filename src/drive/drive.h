@@ -123,14 +123,14 @@ void driver_message(struct driver *driver, drive_session session, const struct f
 /* The session has ended from the other side. `proves`: the peer's kernel closed it (evidence.h). Sessions
  * that the driver has not heard of, or has closed itself, are ignored. */
 void driver_closed(struct driver *driver, drive_session session, bool proves, const char *why);
-/* A heartbeat that a stand-in of the host may answer while the driver's thread is at work elsewhere: true, and
- * the answer. It says what the last answer said and grants nothing new. Changes nothing, and may be called from
- * another thread as long as no function of this header is inside a session's state: that is, from within
- * log_port.append, between sink_port.before_step and after_step, or while no function of this header runs. The
- * message itself is handed to driver_message() all the same, before the next driver_timers(). */
+/* A heartbeat that a stand-in of the host may answer while the driver's thread is at work elsewhere: true,
+ * and the answer. It says what the last answer said and grants nothing new. Changes nothing, and may be
+ * called from another thread while no function of this header runs, or from within log_port.append, or
+ * between sink_port.before_step and after_step. The message itself is handed to driver_message() all the
+ * same, before the next driver_timers(). */
 bool driver_stand_in(const struct driver *driver, drive_session session, const struct from_agent *message,
                      struct from_controller *ret_answer);
-/* Since driver_wait(), a stand-in has answered heartbeats for so long in all: the host did not stand still. */
+/* Since driver_wait(), a stand-in has answered heartbeats for so long: the host did not stand still. */
 void driver_attended(struct driver *driver, int64_t attended_ns);
 /* A write that core_check_write has let pass. Strings are copied, `document` is not looked at, and
  * `prepared` is the driver's from now on. `request` 0: nobody waits. */

@@ -8,8 +8,8 @@
  *
  * Rules.
  *   - Nothing is answered before the host is STAND_IN_LATE_NS late: it answers best itself.
- *   - Nothing is answered when the host has not turned for the limit: a host that is dead for good keeps no task
- *     alive. Once the limit has passed, only a turn begins anew.
+ *   - Nothing is answered when the host has not turned for the limit: a host that is dead for good keeps no
+ *     task alive. Once the limit has passed, only a turn begins anew.
  *   - Time between two rounds counts as attended only if it is short: a process that was stopped attended
  *     nothing, and its driver has to find that out (driver_turn).
  * What may be answered is driver_stand_in()'s to say.

@@ -78,11 +78,46 @@ void controller_turn(struct world *world, const struct sim_event *event)
         listen(world);
 }
 
+/* Its loop is at work, or its process is stopped; only in the first case somebody answers heartbeats. */
+void controller_pause(struct world *world, int64_t pause_ns, bool at_work)
+{
+    struct sim_controller *controller = &world->controller;
+    controller->paused = true;
+    controller->stand_in = (struct stand_in_clock){.limit_ns = 2 * world->swarm.lease_ns};
+    if (at_work) {
+        stand_in_busy(&controller->stand_in, clock_at(&controller->mono, world->now_ns));
+        world_after(world, STAND_IN_PERIOD_NS, SIM_CONTROLLER_ATTEND, 0, controller->life, 0);
+    }
+    world_after(world, pause_ns, SIM_CONTROLLER_RESUME, 0, controller->life, 0);
+}
+
+void controller_attend(struct world *world, const struct sim_event *event)
+{
+    struct sim_controller *controller = &world->controller;
+    int64_t mono_ns = clock_at(&controller->mono, world->now_ns);
+    if (event->id != controller->life || !controller->paused || !controller_is_open(world))
+        return;
+    if (stand_in_due(&controller->stand_in, mono_ns)) {
+        net_attend(world);
+        stand_in_round(&controller->stand_in, mono_ns);
+    }
+    world_after(world, STAND_IN_PERIOD_NS, SIM_CONTROLLER_ATTEND, 0, controller->life, 0);
+}
+
+void controller_go_on(struct world *world)
+{
+    struct sim_controller *controller = &world->controller;
+    controller->paused = false;
+    int64_t attended_ns = stand_in_turn(&controller->stand_in);
+    if (controller->driver)
+        driver_attended(controller->driver, attended_ns);
+}
+
 void controller_resume(struct world *world, const struct sim_event *event)
 {
     if (event->id != world->controller.life)
         return;
-    world->controller.paused = false;
+    controller_go_on(world);
     controller_turn_soon(world);
     net_unblock(world);
 }
@@ -296,6 +331,7 @@ void controller_start(struct world *world)
     controller->core = core_new();
     controller->turn_ns = INT64_MAX;
     controller->paused = false;
+    (void)stand_in_turn(&controller->stand_in);
     world->outcome->boots++;
     bool from_snapshot = world_chance(world, 700000);
     if (!disk_replay(world, from_snapshot, controller->core))

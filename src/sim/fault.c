@@ -38,10 +38,12 @@ static void pause_controller(struct world *world)
     struct sim_controller *controller = &world->controller;
     if (!controller->core || controller->paused)
         return;
-    controller->paused = true;
     int64_t pause_ns = world_draw_about(world, world->swarm.lease_ns / 2);
-    world_trace(world, "controller stands still for %.3f s", (double)pause_ns / 1e9);
-    world_after(world, pause_ns, SIM_CONTROLLER_RESUME, 0, controller->life, 0);
+    bool at_work = pause_ns & 1;
+    pause_ns = at_work ? 4 * pause_ns : pause_ns;
+    world_trace(world, "controller %s for %.3f s", at_work ? "is at work" : "stands still",
+                (double)pause_ns / 1e9);
+    controller_pause(world, pause_ns, at_work);
 }
 
 static void pause_agent(struct world *world, struct sim_machine *machine)
@@ -142,12 +144,12 @@ static void hold_up(struct world *world, struct sim_machine *machine)
     }
 }
 
-static const char *const codes[] = {"xid/79",  "xid/94",       "xid/95",     "ib/port-down", "pcie/fatal",
-                                    "fs/full", "disk/timeout", "cpu/lockup", "odd/thing",    "mem/oom",
-                                    "cpu/thermal"};
+static const char *const codes[] = {"xid/79",     "xid/94",  "xid/95",       "ib/port-down",
+                                    "pcie/fatal", "fs/full", "disk/timeout", "cpu/lockup",
+                                    "odd/thing",  "mem/oom", "cpu/thermal"};
 static const char *const places[] = {"", "gpu/0", "gpu/1"};
 enum { CODES = sizeof(codes) / sizeof(*codes), PLACES = sizeof(places) / sizeof(*places) };
-_Static_assert((int)CODES * (int)PLACES <= 64, "a bit of sim_machine.standing each");
+_Static_assert((int)CODES *(int)PLACES <= 64, "a bit of sim_machine.standing each");
 
 static void say(struct world *world, struct sim_machine *machine, uint32_t which,
                 enum signal_assertion assertion)
@@ -287,7 +289,7 @@ void fault_heal(struct world *world)
 {
     world->disk.full = world->disk.busy = false;
     if (world->controller.paused) {
-        world->controller.paused = false;
+        controller_go_on(world);
         controller_turn_soon(world);
     }
     if (!world->controller.core)

@@ -70,7 +70,7 @@ static void put(struct world *world, struct conn *conn, bool to_agent, enum pack
     if (kind == PACKET_DATA && bytes.len > 0 && !world->healing &&
         world_chance(world, world->swarm.corrupt_ppm))
         bytes.data[rng_below(&world->rng, bytes.len)] ^= (char)(1 << rng_below(&world->rng, 8));
-    struct packet packet = {bytes, kind, due_ns};
+    struct packet packet = {bytes, kind, due_ns, false};
     vec_push(&lane->packets, packet);
     lane->broken = kind != PACKET_DATA;
     arm(world, conn, to_agent);
@@ -282,6 +282,40 @@ void net_arrive(struct world *world, const struct sim_event *event)
     conn = net_find(world, event->id);
     if (conn)
         arm(world, conn, to_agent);
+}
+
+static void attend_packet(struct world *world, struct conn *conn, const struct packet *packet)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = CODEC_ARENA_BYTES};
+    struct error error = {0};
+    struct str bytes;
+    size_t used;
+    struct from_agent message;
+    struct from_controller answer;
+    if (codec_frame(packet->bytes.data, packet->bytes.len, &bytes, &used, &error) <= 0 ||
+        codec_get_agent(&arena, bytes, &message, &error) < 0 ||
+        !driver_stand_in(world->controller.driver, conn->id, &message, &answer))
+        return;
+    world->outcome->reached[REACH_ATTENDED]++;
+    net_send_controller(world, conn, &answer);
+}
+
+/* The packets stay: the controller reads them when it goes on. */
+void net_attend(struct world *world)
+{
+    for (size_t i = 0; i < world->conns.len; i++) {
+        struct conn *conn = world->conns.items[i];
+        struct lane *lane = &conn->to_controller;
+        bool arrives = conn->controller_open && !world->machines[conn->machine].cut_up;
+        for (size_t k = 0; arrives && k < lane->packets.len; k++) {
+            struct packet *packet = &lane->packets.items[k];
+            if (packet->kind != PACKET_DATA || packet->due_ns > world->now_ns)
+                break;
+            if (!packet->seen)
+                attend_packet(world, conn, packet);
+            packet->seen = true;
+        }
+    }
 }
 
 void net_done(struct world *world)

@@ -24,6 +24,7 @@ const char *torture_reach_name(enum torture_reach reach)
         "news missed",
         "away again",
         "controller paused",
+        "heartbeat answered by the stand-in",
         "rank table sent",
     };
     CHECK((unsigned)reach < REACHES);

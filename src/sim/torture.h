@@ -69,6 +69,7 @@ enum torture_reach {
     REACH_NEWS_MISSED,    /* reports were thrown away for lack of room */
     REACH_AWAY_AGAIN,     /* an agent died alone on a machine that was away already */
     REACH_PAUSED,         /* the controller found that it had stood still for nearly a lease */
+    REACH_ATTENDED,       /* a stand-in answered a heartbeat while the controller was at work */
     REACH_RANK_TABLE,     /* a gang's rank table was sent by itself */
     REACHES
 };

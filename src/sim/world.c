@@ -156,6 +156,9 @@ static void dispatch(struct world *world, const struct sim_event *event)
     case SIM_CONTROLLER_SYNCED:
         controller_synced(world, event);
         break;
+    case SIM_CONTROLLER_ATTEND:
+        controller_attend(world, event);
+        break;
     case SIM_CONTROLLER_RESUME:
         controller_resume(world, event);
         break;

@@ -35,6 +35,7 @@
 #include "core/record.h"
 #include "drive/agent.h"
 #include "drive/drive.h"
+#include "drive/stand_in.h"
 #include "sim/torture.h"
 
 enum { SIM_MACHINES_MAX = 16 };
@@ -54,6 +55,7 @@ enum sim_what {
     SIM_CONTROLLER_TURN,
     SIM_CONTROLLER_SYNCED,
     SIM_CONTROLLER_RESUME, /* life `id` */
+    SIM_CONTROLLER_ATTEND, /* likewise: a stand-in looks whether a round is due */
     SIM_DISK_ROOM,         /* the disk has space again */
     SIM_CLIENT,            /* a client's next request */
     SIM_REQUEST,           /* request `id` reaches the controller */
@@ -153,6 +155,7 @@ struct packet {
     struct buf bytes; /* a frame */
     enum packet_kind kind;
     int64_t due_ns;
+    bool seen; /* by the stand-in of the controller's host */
 };
 struct lane { /* one direction; in order */
     VEC(struct packet) packets;
@@ -296,6 +299,7 @@ struct sim_controller {
     uint64_t life;
     struct sim_clock wall, mono;
     bool paused, start_due;
+    struct stand_in_clock stand_in; /* while it is paused at work, and not stopped */
     uint64_t turn_number;
     int64_t turn_ns; /* true time of the armed turn; INT64_MAX: none */
     struct planted planted;
@@ -410,6 +414,7 @@ void net_timeout(struct world *world, struct conn *conn); /* the kernel gave up 
 void net_arrive(struct world *world, const struct sim_event *event);
 void net_unblock(struct world *world); /* somebody can be reached or reads again */
 bool net_reachable(const struct world *world, const struct sim_machine *machine);
+void net_attend(struct world *world); /* a stand-in answers heartbeats that wait for the controller */
 void net_done(struct world *world);
 
 /* disk.c */
@@ -430,6 +435,10 @@ void controller_start(struct world *world);
 void controller_crash(struct world *world);
 void controller_leave(struct world *world, int64_t away_ns); /* a crash, and how long it is gone */
 void controller_turn_soon(struct world *world); /* something was queued */
+/* `at_work`: its loop is late, and a stand-in answers heartbeats; else its process is stopped. */
+void controller_pause(struct world *world, int64_t pause_ns, bool at_work);
+void controller_attend(struct world *world, const struct sim_event *event);
+void controller_go_on(struct world *world);
 void controller_resume(struct world *world, const struct sim_event *event);
 void controller_turn(struct world *world, const struct sim_event *event);
 void controller_synced(struct world *world, const struct sim_event *event);

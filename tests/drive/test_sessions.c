@@ -203,8 +203,8 @@ static void test_host_that_stood_still(void **state)
     world_done(&w);
 }
 
-/* A Hello that is on its way into the log comes ahead of the boot, so its agent has to say it again; one that
- * waits comes after it. */
+/* A Hello that is on its way into the log comes ahead of the boot, so its agent has to say it again; one
+ * that waits comes after it. */
 static void test_stood_still_while_a_hello_is_appended(void **state)
 {
     struct world w;
@@ -346,7 +346,8 @@ static void test_stand_in_answers_for_current_sessions(void **state)
     world_done(&w);
 }
 
-/* The verdict comes first: what was silent for too long is not answered any more, before anything else starts. */
+/* The verdict comes first: what was silent for too long is not answered any more, before anything else
+ * starts. */
 static void test_stand_in_does_not_answer_the_lost(void **state)
 {
     struct world w;

@@ -1,21 +1,23 @@
 /* lease.c - the stand-in: a thread that answers agents' heartbeats while the loop is at work elsewhere.
  *
- * No request, patch or handshake of a stranger, no slow disk and no long step of the core may cost an agent its
- * lease. So the loop's thread lends the wire whenever it begins something that touches no connection of an agent
- * (the API's requests, TLS handshakes, appends to the log, steps of the core, snapshots), and takes it back
- * afterwards. Once the loop has been at work for a while without looking at its sockets, the stand-in takes the
- * wire while it is lent, for one short round now and then (drive/stand_in.h): it reads what agents say and answers heartbeats as
- * driver_stand_in() allows. What it read comes to the driver in order, before leases are looked at.
+ * No request, patch or handshake of a stranger, no slow disk and no long step of the core may cost an agent
+ * its lease. So the loop's thread lends the wire whenever it begins something that touches no connection of
+ * an agent (the API's requests, TLS handshakes, appends to the log, steps of the core, snapshots), and takes
+ * it back afterwards. Once the loop has been at work for a while without looking at its sockets, the stand-in
+ * takes the wire while it is lent, for one short round now and then (drive/stand_in.h): it reads what agents
+ * say and answers heartbeats as driver_stand_in() allows. What it read comes to the driver in order, before
+ * leases are looked at.
  *
  *     HELD ── lend ──► LENT ── a round is due ──► TAKEN
- *      ▲  ◄── take ──── │  ◄──────── round over ─── │        the loop's thread waits for the end of a round,
- *      └────────────────┘                                     and for one that is due
+ *      ▲  ◄── take ──── │  ◄──── round over ─────── │
+ *      └────────────────┘
+ * The loop's thread waits for the end of a round, and for one that is due.
  *
  * Why it is safe. Only the loop's thread declares a machine lost, while it holds the wire, after it has
- * gathered all that was read; the machine's session ends with that, and without a session nothing is answered.
- * An answer grants nothing on top of the lease. And no dead loop keeps tasks alive for ever: after the
- * limit without a turn of the loop nothing is answered any more, and leases run out. When the
- * loop goes on after that, driver_turn() finds that its host stood still. */
+ * gathered all that was read; the machine's session ends with that, and without a session nothing is
+ * answered. An answer grants nothing on top of the lease. And no dead loop keeps tasks alive for ever: after
+ * the limit without a turn of the loop nothing is answered any more, and leases run out. When the loop goes
+ * on after that, driver_turn() finds that its host stood still. */
 #include "host/controller/internal.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* Connections served by another thread, while the loop's thread has lent the wire (wire.h).
  *
- * The attendant reads sockets itself and appends what it read to the connection's `in`, behind the frame that is
- * not whole yet; libuv then finds nothing, or what came later. A connection with a write under way in libuv is
- * left alone: the attendant's answer would cut into it. So is one whose peer has not sent a whole frame yet. */
+ * The attendant reads sockets itself and appends what it read to the connection's `in`, behind the frame
+ * that is not whole yet; libuv then finds nothing, or what came later. A connection with a write under way
+ * in libuv is left alone: the attendant's answer would cut into it. So is one whose peer has not sent a
+ * whole frame yet. */
 #include "host/wire/internal.h"
 
 #include <errno.h>

@@ -125,10 +125,10 @@ void wire_flush(struct wire *wire);
 /* --- while the loop's thread is at work elsewhere ----------------------------------------------- */
 
 /* Another thread may serve the connections while the loop's thread is outside of this header and of its
- * callbacks, and says so: the wire is lent. wire_attend() reads what has come on connections whose handlers have
- * a stand-in, without waiting, and sends what that answers. Everything read is kept, and comes to the owner in
- * order with the next bytes or with wire_gather(), whichever is first. Ends of connections are left to the
- * loop. */
+ * callbacks, and says so: the wire is lent. wire_attend() reads what has come on connections whose handlers
+ * have a stand-in, without waiting, and sends what that answers. Everything read is kept, and comes to the
+ * owner in order with the next bytes or with wire_gather(), whichever is first. Ends of connections are left
+ * to the loop. */
 struct wire_attendant;
 struct wire_attendant *wire_attendant_new(void); /* the other thread's memory */
 void wire_attendant_free(struct wire_attendant *attendant);
