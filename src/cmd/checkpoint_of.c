@@ -48,7 +48,7 @@ static int enter_group(struct buf *out, struct str group)
 
 int checkpoint_of_job(const char *text, const struct client_options *options, struct buf *out)
 {
-    const struct kind *kind;
+    const struct resource *kind;
     struct str name, group = {0}, rest;
     struct client client;
     struct client_reply reply;

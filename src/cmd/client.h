@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "core/kinds/kinds.h"
 #include "net/http_client.h"
 
 /* --- options that every client command takes --------------------------------------------------- */
@@ -48,25 +49,19 @@ const char *client_namespace(const struct client_options *options);
 
 /* --- kinds ------------------------------------------------------------------------------------- */
 
-struct kind {
-    const char *plural, *singular, *names; /* names: others it goes by, space-separated */
-    const char *kind, *group_path;         /* "JobSet", "/apis/jobset.x-k8s.io/v1alpha2" */
-    const char *api_version;
-    bool namespaced;
-};
-const struct kind *kind_find(struct str name);                       /* any of its names; NULL: unknown */
-const struct kind *kind_of(struct str api_version, struct str kind); /* of a document; NULL: not served */
+const struct resource *kind_find(struct str name);                       /* any of its names; NULL: unknown */
+const struct resource *kind_of(struct str api_version, struct str kind); /* of a document; NULL: not served */
 void kind_say_unknown(struct str name); /* and the kind that was probably meant */
 /* Returns the kind whose name is nearest to `kind`, in this version if it is served in it; NULL: none is
  * near. */
-const struct kind *kind_nearest(struct str api_version, struct str kind);
+const struct resource *kind_nearest(struct str api_version, struct str kind);
 /* Splits "jobset/x" or "jobsets.jobset.x-k8s.io/x"; false, after a message: not KIND/NAME of a known kind. */
-bool kind_split(const char *text, const struct kind **ret_kind, struct str *ret_name);
+bool kind_split(const char *text, const struct resource **ret_kind, struct str *ret_name);
 /* Arguments are KIND NAME... or KIND/NAME...: takes a leading KIND off them; without one *ret_kind is
  * untouched. False, after a message: the kind is unknown, or no name follows. */
-bool kind_leading(char ***args, int *count, const struct kind **ret_kind);
+bool kind_leading(char ***args, int *count, const struct resource **ret_kind);
 /* Appends the path of one object, or of the list (name empty; namespace NULL: of all). */
-void kind_path(struct buf *out, const struct kind *kind, const char *namespace_, struct str name);
+void kind_path(struct buf *out, const struct resource *kind, const char *namespace_, struct str name);
 void url_add(struct buf *out, struct str text); /* percent-encoded */
 
 /* --- requests ---------------------------------------------------------------------------------- */

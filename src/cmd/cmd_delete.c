@@ -28,7 +28,7 @@ struct deleting {
     int64_t deadline_ns;
 };
 
-static int delete_one(struct deleting *deleting, const struct kind *kind, const char *namespace_,
+static int delete_one(struct deleting *deleting, const struct resource *kind, const char *namespace_,
                       struct str name)
 {
     struct buf path BUF_CLEANUP = {0}, body BUF_CLEANUP = {0};
@@ -64,7 +64,7 @@ static int delete_one(struct deleting *deleting, const struct kind *kind, const 
 }
 
 /* Deletes the objects of the kind that match -l, or all of them. */
-static int delete_many(struct deleting *deleting, const struct kind *kind)
+static int delete_many(struct deleting *deleting, const struct resource *kind)
 {
     struct buf path BUF_CLEANUP = {0};
     struct client_reply list;
@@ -115,7 +115,7 @@ static int delete_files(struct deleting *deleting, const struct file_docs *docs)
 static int delete_named(struct deleting *deleting, char **args, int count)
 {
     int result = EXIT_OK;
-    const struct kind *kind = NULL;
+    const struct resource *kind = NULL;
     const char *namespace_ = client_namespace(&deleting->options);
     if (!strchr(args[0], '/')) {
         kind = kind_find(str_from(args[0]));
@@ -134,7 +134,7 @@ static int delete_named(struct deleting *deleting, char **args, int count)
     }
     for (int i = 0; i < count && result != EXIT_UNREACHABLE; i++) {
         struct str name = str_from(args[i]);
-        const struct kind *one = kind;
+        const struct resource *one = kind;
         if (!kind && !kind_split(args[i], &one, &name))
             return EXIT_USAGE;
         int rc = delete_one(deleting, one, namespace_ ? namespace_ : "default", name);

@@ -304,7 +304,7 @@ static void put_node(struct describing *describing, const struct doc *object)
     put_tasks(describing, doc_text(object, "metadata.name"));
 }
 
-static int put_json(struct describing *describing, const struct kind *kind, const struct doc *object)
+static int put_json(struct describing *describing, const struct resource *kind, const struct doc *object)
 {
     struct buf path BUF_CLEANUP = {0};
     struct arena arena ARENA_CLEANUP = {0};
@@ -332,7 +332,7 @@ static int put_json(struct describing *describing, const struct kind *kind, cons
     return EXIT_OK;
 }
 
-static int describe(struct describing *describing, const struct kind *kind, struct str name)
+static int describe(struct describing *describing, const struct resource *kind, struct str name)
 {
     struct buf path BUF_CLEANUP = {0};
     struct client_reply reply;
@@ -373,13 +373,13 @@ static int describe(struct describing *describing, const struct kind *kind, stru
 
 static int describe_all(struct describing *describing, char **args, int count)
 {
-    const struct kind *kind = NULL;
+    const struct resource *kind = NULL;
     int result = EXIT_OK;
     if (!kind_leading(&args, &count, &kind))
         return EXIT_USAGE;
     for (int i = 0; i < count && result != EXIT_UNREACHABLE; i++) {
         struct str name = str_from(args[i]);
-        const struct kind *one = kind;
+        const struct resource *one = kind;
         if (!kind && !kind_split(args[i], &one, &name))
             return EXIT_USAGE;
         if (i && !describing->json)

@@ -296,13 +296,13 @@ static int explain_one(struct explaining *explaining, struct str name)
 
 static int explain_all(struct explaining *explaining, char **args, int count)
 {
-    const struct kind *kind = NULL;
+    const struct resource *kind = NULL;
     int result = EXIT_OK;
     if (count > 1 && !strchr(args[0], '/') && !kind_leading(&args, &count, &kind))
         return EXIT_USAGE;
     for (int i = 0; i < count && result == EXIT_OK; i++) {
         struct str name = str_from(args[i]);
-        const struct kind *one = kind ? kind : kind_find(STR("jobset"));
+        const struct resource *one = kind ? kind : kind_find(STR("jobset"));
         if (!kind && strchr(args[i], '/') && !kind_split(args[i], &one, &name))
             return EXIT_USAGE;
         if (strcmp(one->kind, "JobSet") != 0) {

@@ -38,7 +38,7 @@ struct getting {
     enum format format;
     const char *labels, *fields, *about;
     bool watch, no_headers, several;
-    const struct kind *kind;
+    const struct resource *kind;
     struct text_table table;
 };
 
@@ -395,7 +395,7 @@ int cmd_events(int argc, char **argv)
                     : usage_wrong(events_usage, NULL);
     }
     if (getting.about) {
-        const struct kind *kind;
+        const struct resource *kind;
         struct str name;
         if (!kind_split(getting.about, &kind, &name))
             return EXIT_USAGE;

@@ -136,7 +136,7 @@ static struct str rank_of(struct logging *logging, const struct doc *pod)
 static void start(struct logging *logging, const struct doc *pod, int64_t earlier)
 {
     struct buf path BUF_CLEANUP = {0};
-    const struct kind *kind = kind_find(STR("pods"));
+    const struct resource *kind = kind_find(STR("pods"));
     struct reading *reading = mem_alloc(sizeof *reading);
     const char *namespace_ = arena_strdup(&logging->arena, doc_text(pod, "metadata.namespace"));
     kind_path(&path, kind, namespace_, doc_text(pod, "metadata.name"));
@@ -318,7 +318,7 @@ static int start_pod(struct logging *logging, struct str name)
 
 static int run(struct logging *logging, const char *target)
 {
-    const struct kind *kind = kind_find(STR("pods"));
+    const struct resource *kind = kind_find(STR("pods"));
     struct str name = str_from(target);
     if (strchr(target, '/') && !kind_split(target, &kind, &name))
         return EXIT_USAGE;

@@ -30,7 +30,7 @@ enum { CHECKED_NAME_MAX = 40 };
 struct rerun {
     struct client client;
     struct client_options options;
-    const struct kind *kind;
+    const struct resource *kind;
     struct str name;
     const char *namespace_, *file;
     bool from_checkpoint, stop;

@@ -547,7 +547,7 @@ int cmd_top(int argc, char **argv)
         return EXIT_OK;
     }
     if (optind < argc && strncmp(argv[optind], "job", 3) != 0) {
-        const struct kind *kind = kind_find(str_from(argv[optind]));
+        const struct resource *kind = kind_find(str_from(argv[optind]));
         topping.nodes = kind && strcmp(kind->plural, "nodes") == 0;
         if (usable && !topping.nodes)
             usage_unknown("table", str_from(argv[optind]), tables, 2);

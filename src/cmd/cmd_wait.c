@@ -156,7 +156,7 @@ static bool on_object(void *context, const char *type, const struct doc *object)
     return !object || !holds(waiting, object);
 }
 
-static int wait_one(struct waiting *waiting, const struct kind *kind, struct str name)
+static int wait_one(struct waiting *waiting, const struct resource *kind, struct str name)
 {
     struct buf path BUF_CLEANUP = {0}, query BUF_CLEANUP = {0};
     struct client_reply reply;
@@ -193,13 +193,13 @@ static int wait_one(struct waiting *waiting, const struct kind *kind, struct str
 
 static int wait_all(struct waiting *waiting, char **args, int count)
 {
-    const struct kind *kind = NULL;
+    const struct resource *kind = NULL;
     int result = EXIT_OK;
     if (!kind_leading(&args, &count, &kind))
         return EXIT_USAGE;
     for (int i = 0; i < count && result == EXIT_OK; i++) {
         struct str name = str_from(args[i]);
-        const struct kind *one = kind;
+        const struct resource *one = kind;
         if (!kind && !kind_split(args[i], &one, &name))
             return EXIT_USAGE;
         result = wait_one(waiting, one, name);

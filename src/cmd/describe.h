@@ -5,9 +5,9 @@
 #include "cmd/client.h"
 
 /* Is the event about this object, or about a Job or Pod of it? Not about one that had its name before. */
-bool describe_is_about(const struct doc *event, const struct kind *kind, const struct doc *object);
+bool describe_is_about(const struct doc *event, const struct resource *kind, const struct doc *object);
 /* Appends the events of the object (describe_events.c); prints an error of the server. */
-void describe_events(struct client *client, struct buf *out, const struct kind *kind,
+void describe_events(struct client *client, struct buf *out, const struct resource *kind,
                      const struct doc *object);
 
 #endif

@@ -41,7 +41,7 @@ static bool is_of_jobset(const struct doc *jobset, struct str name, struct str o
 
 /* Is the event about the object? Names of deleted Jobs and Pods tell to which JobSet they belonged, and no
  * event of a JobSet is older than it. */
-bool describe_is_about(const struct doc *event, const struct kind *kind, const struct doc *object)
+bool describe_is_about(const struct doc *event, const struct resource *kind, const struct doc *object)
 {
     struct str name = doc_text(object, "metadata.name"), its = doc_text(event, "involvedObject.name");
     struct str its_kind = doc_text(event, "involvedObject.kind"), uid = doc_text(event, "involvedObject.uid");
@@ -145,7 +145,7 @@ static void put_indented(struct buf *out, struct text_table *table)
         buf_printf(out, "  " STR_FORMAT "\n", STR_ARG(line));
 }
 
-void describe_events(struct client *client, struct buf *out, const struct kind *kind,
+void describe_events(struct client *client, struct buf *out, const struct resource *kind,
                      const struct doc *object)
 {
     static const char *const names[] = {"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"};

@@ -185,7 +185,7 @@ static int judge(const struct asking *asking)
 int diagnose_live(const struct diagnose_options *options)
 {
     struct asking asking = {.options = options};
-    const struct kind *kind;
+    const struct resource *kind;
     struct str name;
     if (!kind_split(options->folder, &kind, &name))
         return EXIT_USAGE;

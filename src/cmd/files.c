@@ -131,7 +131,7 @@ static void print_errors(const struct file_doc *file, const struct field_errors 
 void file_doc_not_served(const struct file_doc *file)
 {
     struct str kind = doc_text(file->doc, "kind"), version = doc_text(file->doc, "apiVersion");
-    const struct kind *meant = kind_nearest(version, kind);
+    const struct resource *meant = kind_nearest(version, kind);
     bool same_kind = meant && str_is(kind, meant->kind);
     const struct doc *at = doc_get(file->doc, same_kind ? "apiVersion" : "kind");
     if (!at)

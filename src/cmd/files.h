@@ -7,7 +7,7 @@
 struct file_doc {
     const char *file; /* as named; "-" is standard input */
     struct doc *doc;
-    const struct kind *kind; /* NULL: a kind that is not served */
+    const struct resource *kind; /* NULL: a kind that is not served */
 };
 struct file_docs {
     struct arena arena; /* owns all of it */

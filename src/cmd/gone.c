@@ -19,7 +19,7 @@ static bool on_object(void *context, const char *type, const struct doc *object)
     return !same || strcmp(type, "DELETED") != 0;
 }
 
-int wait_gone(struct client *client, const struct kind *kind, const char *namespace_, struct str name,
+int wait_gone(struct client *client, const struct resource *kind, const char *namespace_, struct str name,
               struct str uid, int64_t deadline_ns)
 {
     struct watched watched = {.uid = uid};

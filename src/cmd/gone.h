@@ -6,7 +6,7 @@
 
 /* Waits until the object with this uid is gone (its name is free, or another object's). Returns EXIT_OK,
  * EXIT_TIMEOUT after a message at `deadline_ns` of client_clock(), or the usual codes. */
-int wait_gone(struct client *client, const struct kind *kind, const char *namespace_, struct str name,
+int wait_gone(struct client *client, const struct resource *kind, const char *namespace_, struct str name,
               struct str uid, int64_t deadline_ns);
 
 #endif

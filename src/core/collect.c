@@ -307,7 +307,7 @@ static bool empty_namespace(struct step *step, const struct object *namespace_)
 {
     struct emptying emptying = {.step = step};
     for (int kind = OBJECT_JOBSET; kind < OBJECT_KINDS; kind++) {
-        const struct object_kind_info *info = object_kind_info((enum object_kind)kind);
+        const struct resource *info = object_kind_info((enum object_kind)kind);
         if (info && info->namespaced)
             object_visit(step->objects, (enum object_kind)kind, namespace_->name, note_object, &emptying);
     }

@@ -30,6 +30,7 @@
  *     model              machines and chips, from the cluster file
  *     spec               documents of users: schema, defaults, validation
  *     recovery  ledger  pace  diagnose       pure rules that know no other folder
+ *     kinds              the table of API kinds: names, verbs, limits, rules, view
  *     root, lower half   step.h event.h effect.h note.h record.h ids.h limits.h lifecycle.h container.h
  *
  * agent/ is the brain of one machine: another deterministic machine of this form, see agent/agent.h. Its

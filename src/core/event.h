@@ -8,6 +8,7 @@
 #define PHX_CORE_EVENT_H
 
 #include "core/agent/message.h"
+#include "core/kinds/kinds.h"
 
 enum event_kind {
     EVENT_BOOT = 1,           /* a controller process took over the log */
@@ -24,42 +25,6 @@ enum event_kind {
     EVENT_HOLD_OVER = 12,     /* the grants of lease holds have ended (lease_hold.h) */
 };
 
-/* Kinds of API objects. The order is part of the log format. */
-enum object_kind {
-    OBJECT_JOBSET = 1,
-    OBJECT_JOB = 2,
-    OBJECT_POD = 3,
-    OBJECT_NODE = 4,
-    OBJECT_EVENT = 5,
-    OBJECT_NAMESPACE = 6,
-    /* Kinds from here on, and Namespaces, are stored as they were written: object/object.h. */
-    OBJECT_CONFIG_MAP = 7,
-    OBJECT_SECRET = 8,
-    OBJECT_SERVICE = 9,
-    OBJECT_SERVICE_ACCOUNT = 10,
-    OBJECT_CLAIM = 11, /* PersistentVolumeClaim */
-    OBJECT_PRIORITY_CLASS = 12,
-    OBJECT_RESOURCE_QUOTA = 13,
-    OBJECT_CLUSTER_QUEUE = 14,
-    OBJECT_LOCAL_QUEUE = 15,
-    OBJECT_RESOURCE_FLAVOR = 16,
-    OBJECT_COHORT = 17,
-    OBJECT_WORKLOAD_PRIORITY_CLASS = 18,
-    OBJECT_TOPOLOGY = 19,
-    OBJECT_WORKLOAD = 20, /* made by admit/, never stored */
-    OBJECT_ROLE = 21,
-    OBJECT_ROLE_BINDING = 22,
-    OBJECT_CLUSTER_ROLE = 23,
-    OBJECT_CLUSTER_ROLE_BINDING = 24,
-    OBJECT_USER_EVENT = 25,     /* Events that clients wrote; a write to one has OBJECT_EVENT */
-    OBJECT_DISRUPTION_BUDGET = 26, /* PodDisruptionBudget */
-    OBJECT_ADMISSION_CHECK = 27,
-    OBJECT_REPAIR = 28,         /* repair/repair.h */
-    OBJECT_MAINTENANCE = 29,
-    OBJECT_FAULT = 30,          /* health/fault.h, never stored */
-    OBJECT_FAULT_TABLE = 31,
-    OBJECT_KINDS
-};
 enum write_verb {
     WRITE_CREATE = 1,
     WRITE_REPLACE = 2,

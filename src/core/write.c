@@ -213,24 +213,24 @@ static bool write_node(const struct writing *writing)
 
 static bool write_any(const struct writing *writing)
 {
-    switch (writing->write->object) {
-    case OBJECT_JOBSET:
-    case OBJECT_JOB:
-    case OBJECT_POD:
+    const struct resource *row = resource_row(writing->write->object);
+    if (!row || writing->write->object == OBJECT_USER_EVENT) /* such Events are written as OBJECT_EVENT */
+        return write_refuse_verb(writing);
+    switch ((enum kind_rules)row->rules) {
+    case RULES_WORKLOAD:
         return write_workload(writing);
-    case OBJECT_NODE:
+    case RULES_NODE:
         return write_node(writing);
-    case OBJECT_WORKLOAD:
+    case RULES_PODSETS:
         return write_podsets(writing);
-    case OBJECT_FAULT:
+    case RULES_FAULT:
         return write_fault(writing);
-    case OBJECT_EVENT:
+    case RULES_STORED:
         return write_object(writing);
-    case OBJECT_USER_EVENT:
-        return write_refuse_verb(writing); /* they are written under another kind's name */
-    default:
-        return object_kind_info(writing->write->object) ? write_object(writing) : write_refuse_verb(writing);
+    case RULES_NONE:
+        break;
     }
+    return write_refuse_verb(writing);
 }
 
 void core_write(struct core *core, struct step *step, const struct write_event *write)

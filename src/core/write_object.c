@@ -73,14 +73,14 @@ static bool is_of_kind(const struct writing *writing, const struct doc *document
  * are converted after all checks. False: refused. */
 static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document)
 {
-    const struct object_kind_info *info = object_kind_info(kept_kind(writing));
+    const struct resource *info = object_kind_info(kept_kind(writing));
     struct doc *document;
     if (!write_parse(writing, arena, info->bytes_max, &document))
         return false;
     if (!is_of_kind(writing, document))
-        return write_refuse_kind(writing, info->name, document);
-    if (info->kind != OBJECT_USER_EVENT)
-        object_convert(arena, info->kind, document);
+        return write_refuse_kind(writing, info->kind, document);
+    if (info->named != OBJECT_USER_EVENT)
+        object_convert(arena, info->named, document);
     write_set_name(writing, arena, document, info->namespaced);
     stored_default(arena, document);
     struct field_errors *errors = write_new_errors(writing);
@@ -120,23 +120,23 @@ static void make_room(const struct writing *writing, struct str ns)
 }
 
 /* Checks the limits of the kind and namespace for a new object. */
-static bool has_room(const struct writing *writing, const struct object_kind_info *info, struct str ns,
+static bool has_room(const struct writing *writing, const struct resource *info, struct str ns,
                      struct str name)
 {
-    if (info->kind == OBJECT_USER_EVENT)
+    if (info->named == OBJECT_USER_EVENT)
         return true; /* make_room takes care of it */
-    if (object_count_in(writing->core->objects, info->kind, info->namespaced ? ns : STR("")) >=
+    if (object_count_in(writing->core->objects, info->named, info->namespaced ? ns : STR("")) >=
         info->per_namespace_max)
         return write_refuse(writing, 403, "Forbidden", NULL,
                             "%s \"" STR_FORMAT "\" is forbidden: there are %u %s already (the limit)",
-                            object_kind_title(info->kind), STR_ARG(name), info->per_namespace_max,
+                            object_kind_title(info->named), STR_ARG(name), info->per_namespace_max,
                             info->plural);
     return !info->namespaced || write_quota_allows(writing, ns, NULL, NULL);
 }
 
 static bool create(const struct writing *writing)
 {
-    const struct object_kind_info *info = object_kind_info(kept_kind(writing));
+    const struct resource *info = object_kind_info(kept_kind(writing));
     const struct object_store *store = writing->core->objects;
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document;
@@ -144,10 +144,10 @@ static bool create(const struct writing *writing)
         return false;
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
-    if (admit_keeps(info->kind))
+    if (admit_keeps(info->named))
         finalizer_add(&arena, document, FINALIZER_IN_USE);
-    if (object_find(store, info->kind, ns, name))
-        return write_refuse_taken(writing, object_kind_title(info->kind), name);
+    if (object_find(store, info->named, ns, name))
+        return write_refuse_taken(writing, object_kind_title(info->named), name);
     if (info->namespaced && !write_namespace_open(writing, ns))
         return false;
     if (!has_room(writing, info, ns, name))
@@ -156,11 +156,11 @@ static bool create(const struct writing *writing)
         return true;
     if (info->namespaced)
         namespace_need(writing->step, ns);
-    if (info->kind == OBJECT_USER_EVENT) {
+    if (info->named == OBJECT_USER_EVENT) {
         make_room(writing, ns);
-        object_convert(&arena, info->kind, document);
+        object_convert(&arena, info->named, document);
     }
-    struct object *object = object_create(writing->step, info->kind, &arena, document);
+    struct object *object = object_create(writing->step, info->named, &arena, document);
     return write_accept(writing, 201, ref_object(object));
 }
 
@@ -204,7 +204,7 @@ static bool replace(const struct writing *writing)
 /* Sets the status of an AdmissionCheck, by which its controller says whether it is active. */
 static bool set_status(const struct writing *writing)
 {
-    const struct object_kind_info *info = object_kind_info(kept_kind(writing));
+    const struct resource *info = object_kind_info(kept_kind(writing));
     const struct object *object = find(writing);
     struct arena arena ARENA_CLEANUP = {0};
     struct error error = {0};

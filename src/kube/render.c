@@ -11,42 +11,44 @@ void render_object(struct render *render, const struct resource *resource, struc
         render_stored(render, resource, object.object);
         return;
     }
-    switch (resource->id) {
-    case RESOURCE_JOBSETS:
+    switch ((enum kind_view)resource->view) {
+    case VIEW_JOBSET:
         render_jobset(render, object.jobset);
         return;
-    case RESOURCE_JOBS:
+    case VIEW_JOB:
         render_job(render, object.job);
         return;
-    case RESOURCE_PODS:
+    case VIEW_POD:
         render_pod(render, object.task);
         return;
-    case RESOURCE_NODES:
+    case VIEW_NODE:
         render_node(render, object.machine);
         return;
-    case RESOURCE_EVENTS:
+    case VIEW_EVENT:
         render_event(render, object.note);
         return;
-    case RESOURCE_WORKLOADS:
-    case RESOURCE_OLD_WORKLOADS:
+    case VIEW_WORKLOAD:
         render_workload(render, resource, object.workload);
         return;
-    case RESOURCE_FAULTS:
+    case VIEW_FAULT:
         render_fault(render, object.fault);
         return;
-    case RESOURCE_NEW_EVENTS:
+    case VIEW_NEW_EVENT:
         render_new_event(render, object.note);
         return;
-    case RESOURCE_NODE_METRICS:
-        render_node_metrics(render, object.machine);
-        return;
-    case RESOURCE_LEMONS:
+    case VIEW_LEMON:
         render_lemon(render, object.machine);
         return;
-    case RESOURCE_POD_METRICS:
-        render_pod_metrics(render, object.task);
+    case VIEW_METRICS:
+        if (object.kind == OBJECT_NODE)
+            render_node_metrics(render, object.machine);
+        else
+            render_pod_metrics(render, object.task);
         return;
-    default:
+    case VIEW_PENDING:
+        CHECK(!"the list of a queue is no object");
+        return;
+    case VIEW_STORED:
         CHECK(resource_is_stored(resource));
         render_stored(render, resource, object.object);
         return;

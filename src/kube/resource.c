@@ -27,6 +27,25 @@ const char *resource_api_version(const struct resource *resource)
     return resource->api_version;
 }
 
+const struct resource_group resource_groups[] = {
+    {"", "v1"},
+    {"authentication.k8s.io", "v1"},
+    {"authorization.k8s.io", "v1"},
+    {"batch", "v1"},
+    {"events.k8s.io", "v1"},
+    {"jobset.x-k8s.io", "v1alpha2"},
+    {"kueue.x-k8s.io", "v1beta2"},
+    {"kueue.x-k8s.io", "v1beta1"},
+    {"metrics.k8s.io", "v1beta1"},
+    {"phalanx.dev", "v1"},
+    {"policy", "v1"},
+    {"rbac.authorization.k8s.io", "v1"},
+    {"scheduling.k8s.io", "v1"},
+    {"visibility.kueue.x-k8s.io", "v1beta2"},
+    {"visibility.kueue.x-k8s.io", "v1beta1"},
+};
+const size_t resource_group_count = sizeof resource_groups / sizeof *resource_groups;
+
 /* --- one --------------------------------------------------------------------------------------- */
 
 /* An Event's name is "<object>.<slot in hexadecimal>", so that it is found without an index. */

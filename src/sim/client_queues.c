@@ -164,11 +164,11 @@ static void send_body(struct world *world, const struct object *was, const struc
                       struct str ns, const char *name, enum mood mood)
 {
     enum write_verb verb = was ? WRITE_REPLACE : WRITE_CREATE;
-    const struct object_kind_info *info = object_kind_info(kind->kind);
+    const struct resource *info = object_kind_info(kind->kind);
     struct buf body BUF_CLEANUP = {0};
     buf_printf(&body,
                "{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"%s},",
-               info->name, name, mood == MOOD_HEALED ? ",\"labels\":{\"healed\":\"yes\"}" : "");
+               info->kind, name, mood == MOOD_HEALED ? ",\"labels\":{\"healed\":\"yes\"}" : "");
     kind->put(world, &body, was, mood);
     buf_printf(&body, "}");
     client_send(world, verb, kind->kind, info->namespaced ? ns : STR(""), str_from(name), buf_str(&body));

@@ -102,7 +102,7 @@ static void put_owner(struct world *world, struct json_writer *json, const char 
     else
         object_visit(core_objects(world->controller.core), kinds[world_draw(world, 0, 2)], STR(""),
                      pick_object, &pick);
-    const struct object_kind_info *info = pick.object ? object_kind_info(pick.object->kind) : NULL;
+    const struct resource *info = pick.object ? object_kind_info(pick.object->kind) : NULL;
     char uid[UID_TEXT_MAX];
     uid_text(jobset ? jobset->uid : pick.object ? pick.object->uid : 12345, uid);
     json_begin_object(json);
@@ -110,7 +110,7 @@ static void put_owner(struct world *world, struct json_writer *json, const char 
                    jobset                   ? "jobset.x-k8s.io/v1alpha2"
                    : info && info->group[0] ? "scheduling.k8s.io/v1"
                                             : "v1");
-    json_pair_text(json, "kind", jobset ? "JobSet" : info ? info->name : "ConfigMap");
+    json_pair_text(json, "kind", jobset ? "JobSet" : info ? info->kind : "ConfigMap");
     json_pair_str(json, "name", jobset ? jobset->name : pick.object ? pick.object->name : str_from(ns));
     json_pair_text(json, "uid", uid);
     json_pair_bool(json, "blockOwnerDeletion", world_chance(world, 500000));

@@ -190,7 +190,7 @@ void object_delete(struct step *step, const struct object *deleted, enum propaga
 
 static bool is_full(const struct step *step, enum object_kind kind, struct str namespace_)
 {
-    const struct object_kind_info *info = object_kind_info(kind);
+    const struct resource *info = object_kind_info(kind);
     return object_count_in(step->objects, kind, info->namespaced ? namespace_ : STR("")) >=
            info->per_namespace_max;
 }
@@ -210,7 +210,7 @@ const struct object *object_put_checked(struct step *step, enum object_kind kind
 int object_put(struct step *step, enum object_kind kind, const struct doc *given,
                const struct object **ret_object, struct error *error)
 {
-    const struct object_kind_info *info = object_kind_info(kind);
+    const struct resource *info = object_kind_info(kind);
     CHECK(info);
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document = doc_clone(&arena, given);
@@ -221,7 +221,7 @@ int object_put(struct step *step, enum object_kind kind, const struct doc *given
     int rc = 0;
     if (errors.list.len) {
         struct field_error *first = &errors.list.items[0];
-        rc = error_set(error, ERROR_INVALID, "%s: " STR_FORMAT ": " STR_FORMAT, info->name,
+        rc = error_set(error, ERROR_INVALID, "%s: " STR_FORMAT ": " STR_FORMAT, info->kind,
                        STR_ARG(first->path), STR_ARG(first->message));
     }
     field_errors_done(&errors);

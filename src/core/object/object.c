@@ -106,7 +106,7 @@ void object_take_out(struct object_store *store, struct object *object)
 
 struct object *object_make(enum object_kind kind, obj_id uid, struct arena *arena, struct doc *document)
 {
-    const struct object_kind_info *info = object_kind_info(kind);
+    const struct resource *info = object_kind_info(kind);
     CHECK(info && uid != 0);
     struct object *object = mem_alloc(sizeof(*object));
     const struct doc *metadata = doc_get(document, "metadata");
@@ -132,7 +132,7 @@ struct object *object_make(enum object_kind kind, obj_id uid, struct arena *aren
 const struct object *object_find(const struct object_store *store, enum object_kind kind,
                                  struct str namespace_, struct str name)
 {
-    const struct object_kind_info *info = object_kind_info(kind);
+    const struct resource *info = object_kind_info(kind);
     if (!info)
         return NULL;
     bool found;
@@ -200,7 +200,7 @@ uint64_t object_kind_version(const struct object_store *store, enum object_kind 
 struct object *object_restore(struct object_store *store, enum object_kind kind, obj_id uid,
                               struct arena *arena, struct doc *document)
 {
-    const struct object_kind_info *info = object_kind_info(kind);
+    const struct resource *info = object_kind_info(kind);
     if (!info || uid == 0 || object_find_uid(store, uid))
         return NULL;
     const struct doc *metadata = doc_get(document, "metadata");

@@ -3,10 +3,9 @@
  * roles and bindings, Events that clients wrote.
  *
  * The store knows metadata (names, versions, finalizers, owners), the schema of each kind (spec/schema.h),
- * its limits and the rules of deletion; other modules read the *meaning* of a kind: job/ (ConfigMaps,
- * Secrets, claims), admit/ (queues), host/access (roles).
+ * its limits (kinds/kinds.h) and the rules of deletion; other modules read the *meaning* of a kind: job/
+ * (ConfigMaps, Secrets, claims), admit/ (queues), host/access (roles).
  *
- *   kinds.c     the table of kinds: group, names, scope, limits
  *   object.c    the store: find, visit, indexes
  *   change.c    create, replace, delete
  *   owners.c    owners and dependents, over all kinds
@@ -30,6 +29,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "core/effect.h"
+#include "core/kinds/kinds.h"
 #include "core/spec/spec.h"
 
 struct step;
@@ -49,23 +49,6 @@ struct object {
     uint64_t changed_seq;
     bool removed; /* private: freed when the next step begins */
 };
-
-/* A kind that the store keeps. */
-struct object_kind_info {
-    enum object_kind kind;                       /* 0: the store does not keep it */
-    const char *group, *version, *name, *plural; /* "kueue.x-k8s.io", "v1beta2", "ClusterQueue", ... */
-    bool namespaced;
-    bool counts_generations;    /* changes of spec raise metadata.generation */
-    uint32_t per_namespace_max; /* objects of this kind in one namespace (cluster-wide kinds: in all) */
-    uint32_t bytes_max;         /* of one object as JSON */
-};
-/* NULL: the store does not keep that kind. */
-const struct object_kind_info *object_kind_info(enum object_kind kind);
-/* Returns the name of any kind in messages: "configmaps", "clusterqueues.kueue.x-k8s.io". */
-const char *object_kind_title(enum object_kind kind);
-const char *object_kind_name(enum object_kind kind); /* "ConfigMap" */
-/* Returns the kind of an apiVersion (of any version of its group) and a kind's name; 0: unknown. */
-enum object_kind object_kind_of(struct str api_version, struct str kind);
 
 struct object_store; /* one for each core; `objects` of struct step */
 

@@ -1,8 +1,8 @@
 /* schema.h - the field trees of the API kinds: name, type, list form and merge keys of every field.
  * Private to spec.
  *
- * Static tables (schema_jobset.c, schema_pod.c, schema_volume.c, schema_core.c, schema_kueue.c,
- * schema_rbac.c) with one walker (schema.c). They answer: whether a field is known, its value has the
+ * Static tables (schema_jobset.c, schema_pod.c, schema_core.c ...), listed by kind in schemas.c, with one
+ * walker (schema.c). They answer: whether a field is known, its value has the
  * right type, an enum's value is known, a required field is there, and the keys of a keyed list are
  * unique; the API server's defaults; whether two documents mean the same. Source: the OpenAPI definitions
  * of batch/v1 and v1, the CRD of jobset.x-k8s.io/v1alpha2.
@@ -10,6 +10,7 @@
 #ifndef PHX_CORE_SPEC_SCHEMA_H
 #define PHX_CORE_SPEC_SCHEMA_H
 
+#include "core/kinds/kinds.h"
 #include "core/spec/path.h"
 
 enum schema_kind {
@@ -75,6 +76,7 @@ extern const struct schema schema_node; /* schema_node.c */
 
 /* Returns the tree of a whole object of this kind; NULL: the tables do not know the kind. */
 const struct schema *schema_of(const struct doc *object);
+const struct schema *schema_of_row(enum resource_id id); /* NULL: likewise */
 const struct schema_field *schema_field_of(const struct schema *schema, struct str name);
 
 /* Reports unknown fields, in the words of strict decoding. */

@@ -1,30 +1,11 @@
-/* schema_jobset.c - metadata, batch/v1 Job, jobset.x-k8s.io/v1alpha2 JobSet, and the small kinds beside them.
+/* schema_jobset.c - batch/v1 Job, jobset.x-k8s.io/v1alpha2 JobSet, and the small kinds beside them.
  */
 #include "core/limits.h"
 #include "core/spec/schema_stored.h"
-#include "core/spec/stored.h"
 
 enum { FAILURE_RULES_MAX = 64, PATTERNS_MAX = 64 };
 
 /* clang-format off */
-/* --- metadata ------------------------------------------------------------------------------------------ */
-static const struct schema owner = {"OwnerReference", TABLE(
-    STRING("apiVersion", REQUIRED), STRING("kind", REQUIRED), STRING("name", REQUIRED),
-    STRING("uid", REQUIRED),
-    BOOLEAN("controller"), BOOLEAN("blockOwnerDeletion"))};
-static const struct schema managed_fields = {"ManagedFieldsEntry", TABLE(
-    STRING("manager"), STRING("operation"), STRING("apiVersion"), STRING("time"), STRING("fieldsType"),
-    ANYTHING("fieldsV1"), STRING("subresource"))};
-const struct schema schema_object_meta = {"ObjectMeta", TABLE(
-    STRING("name"), STRING("generateName"), STRING("namespace"), STRING("selfLink"), STRING("uid"),
-    STRING("resourceVersion"), INT64("generation"), STRING("creationTimestamp"), STRING("deletionTimestamp"),
-    INT64("deletionGracePeriodSeconds"), STRING_MAP("labels"), STRING_MAP("annotations"),
-    KEYED("ownerReferences", owner, "uid"), STRING_SET("finalizers"), LIST("managedFields", managed_fields))};
-/* creationTimestamp: generators write `creationTimestamp: null` into templates. */
-const struct schema schema_embedded_meta = {"ObjectMeta", TABLE(
-    STRING("name"), STRING("namespace"), STRING_MAP("labels"), STRING_MAP("annotations"),
-    STRING_SET("finalizers"), STRING("creationTimestamp"))};
-
 /* --- Job ----------------------------------------------------------------------------------------------- */
 static const struct schema on_exit_codes = {"PodFailurePolicyOnExitCodesRequirement", TABLE(
     STRING("containerName"), STRING("operator", REQUIRED, ENUM("In,NotIn")),
@@ -102,27 +83,3 @@ const struct schema schema_pod = {"Pod", TABLE(
     OBJECT("spec", schema_pod_spec),
     ANYTHING("status"))};
 /* clang-format on */
-
-const struct schema *schema_of(const struct doc *object)
-{
-    static const struct {
-        const char *api_version, *kind;
-        const struct schema *schema;
-    } known[] = {
-        {"jobset.x-k8s.io/v1alpha2", "JobSet", &schema_jobset},
-        {"batch/v1", "Job", &schema_job},
-        {"v1", "Pod", &schema_pod},
-        {"kueue.x-k8s.io/v1beta2", "Workload", &schema_workload},
-        {"kueue.x-k8s.io/v1beta1", "Workload", &schema_workload_v1beta1},
-        {"v1", "Node", &schema_node},
-        {"phalanx.dev/v1", "Fault", &schema_fault},
-    };
-    struct str api_version = doc_str(doc_get(object, "apiVersion"), STR(""));
-    struct str kind = doc_str(doc_get(object, "kind"), STR(""));
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (str_is(api_version, known[i].api_version) && str_is(kind, known[i].kind))
-            return known[i].schema;
-    }
-    const struct stored_kind *stored = stored_kind_of(object);
-    return stored ? stored->schema : NULL;
-}

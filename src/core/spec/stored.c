@@ -1,57 +1,6 @@
-/* stored.c - stored kinds (object/object.h): their schemas, and the server's defaults. */
+/* stored.c - the server's defaults of stored kinds (object/object.h). */
 #include "base/base64.h"
-#include "core/spec/schema_stored.h"
 #include "core/spec/stored.h"
-
-static const struct stored_kind kinds[] = {
-    {"v1", "Namespace", &schema_namespace, STORED_NAMESPACE},
-    {"v1", "ConfigMap", &schema_config_map, STORED_CONFIG_MAP},
-    {"v1", "Secret", &schema_secret, STORED_SECRET},
-    {"v1", "Service", &schema_service, STORED_SERVICE},
-    {"v1", "ServiceAccount", &schema_service_account, STORED_SERVICE_ACCOUNT},
-    {"v1", "PersistentVolumeClaim", &schema_claim, STORED_CLAIM},
-    {"v1", "ResourceQuota", &schema_resource_quota, STORED_RESOURCE_QUOTA},
-    {"scheduling.k8s.io/v1", "PriorityClass", &schema_priority_class, STORED_PRIORITY_CLASS},
-    {"kueue.x-k8s.io/v1beta2", "ClusterQueue", &schema_cluster_queue, STORED_CLUSTER_QUEUE},
-    {"kueue.x-k8s.io/v1beta1", "ClusterQueue", &schema_cluster_queue_v1beta1, STORED_CLUSTER_QUEUE},
-    {"kueue.x-k8s.io/v1beta2", "LocalQueue", &schema_local_queue, STORED_LOCAL_QUEUE},
-    {"kueue.x-k8s.io/v1beta1", "LocalQueue", &schema_local_queue, STORED_LOCAL_QUEUE},
-    {"kueue.x-k8s.io/v1beta2", "ResourceFlavor", &schema_resource_flavor, STORED_RESOURCE_FLAVOR},
-    {"kueue.x-k8s.io/v1beta1", "ResourceFlavor", &schema_resource_flavor, STORED_RESOURCE_FLAVOR},
-    {"kueue.x-k8s.io/v1beta2", "Cohort", &schema_cohort, STORED_COHORT},
-    {"kueue.x-k8s.io/v1beta1", "Cohort", &schema_cohort, STORED_COHORT},
-    {"kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass", &schema_workload_priority_class,
-     STORED_WORKLOAD_PRIORITY_CLASS},
-    {"kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass", &schema_workload_priority_class,
-     STORED_WORKLOAD_PRIORITY_CLASS},
-    {"kueue.x-k8s.io/v1beta2", "Topology", &schema_topology, STORED_TOPOLOGY},
-    {"kueue.x-k8s.io/v1beta1", "Topology", &schema_topology, STORED_TOPOLOGY},
-    {"kueue.x-k8s.io/v1beta2", "AdmissionCheck", &schema_admission_check, STORED_ADMISSION_CHECK},
-    {"kueue.x-k8s.io/v1beta1", "AdmissionCheck", &schema_admission_check, STORED_ADMISSION_CHECK},
-    {"rbac.authorization.k8s.io/v1", "Role", &schema_role, STORED_ROLE},
-    {"rbac.authorization.k8s.io/v1", "ClusterRole", &schema_cluster_role, STORED_CLUSTER_ROLE},
-    {"rbac.authorization.k8s.io/v1", "RoleBinding", &schema_role_binding, STORED_ROLE_BINDING},
-    {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &schema_cluster_role_binding,
-     STORED_CLUSTER_ROLE_BINDING},
-    {"phalanx.dev/v1", "FaultTable", &schema_fault_table, STORED_FAULT_TABLE},
-    {"phalanx.dev/v1", "Repair", &schema_repair, STORED_REPAIR},
-    {"phalanx.dev/v1", "Maintenance", &schema_maintenance, STORED_MAINTENANCE},
-    {"v1", "Event", &schema_event, STORED_EVENT},
-    {"events.k8s.io/v1", "Event", &schema_new_event, STORED_NEW_EVENT},
-    {"policy/v1", "PodDisruptionBudget", &schema_disruption_budget, STORED_DISRUPTION_BUDGET},
-};
-
-const struct stored_kind *stored_kind_of(const struct doc *object)
-{
-    struct str api_version = doc_str(doc_get(object, "apiVersion"), STR(""));
-    struct str kind = doc_str(doc_get(object, "kind"), STR(""));
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (str_is(kind, kinds[i].kind) && str_is(api_version, kinds[i].api_version))
-            return &kinds[i];
-    return NULL;
-}
-
-/* --- defaults ------------------------------------------------------------------------------------------- */
 
 static bool is_object(const struct doc *node)
 {
@@ -128,25 +77,25 @@ static void default_subjects(struct arena *arena, struct doc *object)
 
 void stored_default(struct arena *arena, struct doc *object)
 {
-    const struct stored_kind *kind = stored_kind_of(object);
-    if (!kind || !is_object(object))
+    struct stored_kind kind = stored_kind_of(object);
+    if (!kind.schema || !is_object(object))
         return;
-    schema_default(kind->schema, arena, object);
-    switch (kind->id) {
-    case STORED_NAMESPACE:
+    schema_default(kind.schema, arena, object);
+    switch (kind.id) {
+    case OBJECT_NAMESPACE:
         default_namespace(arena, object);
         break;
-    case STORED_SECRET:
+    case OBJECT_SECRET:
         default_secret(arena, object);
         break;
-    case STORED_SERVICE:
+    case OBJECT_SERVICE:
         default_service(arena, object);
         break;
-    case STORED_CLAIM:
+    case OBJECT_CLAIM:
         default_claim(arena, object);
         break;
-    case STORED_ROLE_BINDING:
-    case STORED_CLUSTER_ROLE_BINDING:
+    case OBJECT_ROLE_BINDING:
+    case OBJECT_CLUSTER_ROLE_BINDING:
         default_subjects(arena, object);
         break;
     default:

@@ -20,7 +20,7 @@ static void check_data(const struct stored_kind *kind, const struct doc *old, co
                        struct field_errors *errors)
 {
     static const char *const fields[] = {"data", "binaryData"};
-    if (kind->id == STORED_SECRET && !same(kind, "type", old, changed))
+    if (kind->id == OBJECT_SECRET && !same(kind, "type", old, changed))
         immutable(AT(NULL, "type"), doc_get(changed, "type"), "field is immutable", errors);
     if (!doc_bool(doc_get(old, "immutable"), false))
         return;
@@ -108,18 +108,18 @@ static void check_machine(const struct doc *old, const struct doc *changed, stru
 
 void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
-    const struct stored_kind *kind = stored_kind_of(changed);
-    if (!kind)
+    struct stored_kind found = stored_kind_of(changed), *kind = &found;
+    if (!kind->schema)
         return; /* stored_check says so */
     switch (kind->id) {
-    case STORED_CONFIG_MAP:
-    case STORED_SECRET:
+    case OBJECT_CONFIG_MAP:
+    case OBJECT_SECRET:
         check_data(kind, old, changed, errors);
         break;
-    case STORED_CLAIM:
+    case OBJECT_CLAIM:
         check_claim(kind, old, changed, errors);
         break;
-    case STORED_PRIORITY_CLASS:
+    case OBJECT_PRIORITY_CLASS:
         if (!same(kind, "value", old, changed))
             path_forbidden(errors, AT(NULL, "value"), doc_get(changed, "value"),
                            "may not be changed in an update.");
@@ -127,32 +127,32 @@ void stored_check_update(const struct doc *old, const struct doc *changed, struc
             path_forbidden(errors, AT(NULL, "preemptionPolicy"), doc_get(changed, "preemptionPolicy"),
                            "may not be changed in an update.");
         break;
-    case STORED_WORKLOAD_PRIORITY_CLASS:
+    case OBJECT_WORKLOAD_PRIORITY_CLASS:
         if (!same(kind, "value", old, changed))
             immutable(AT(NULL, "value"), doc_get(changed, "value"), "field is immutable", errors);
         break;
-    case STORED_LOCAL_QUEUE:
+    case OBJECT_LOCAL_QUEUE:
         check_queue(old, changed, errors);
         break;
-    case STORED_RESOURCE_FLAVOR:
+    case OBJECT_RESOURCE_FLAVOR:
         check_flavor(old, changed, errors);
         break;
-    case STORED_TOPOLOGY:
+    case OBJECT_TOPOLOGY:
         check_topology(old, changed, errors);
         break;
-    case STORED_ADMISSION_CHECK:
+    case OBJECT_ADMISSION_CHECK:
         check_controller(old, changed, errors);
         break;
-    case STORED_ROLE_BINDING:
-    case STORED_CLUSTER_ROLE_BINDING:
+    case OBJECT_ROLE_BINDING:
+    case OBJECT_CLUSTER_ROLE_BINDING:
         if (!same(kind, "roleRef", old, changed))
             immutable(AT(NULL, "roleRef"), doc_get(changed, "roleRef"), "\"object\": cannot change roleRef",
                       errors);
         break;
-    case STORED_REPAIR:
+    case OBJECT_REPAIR:
         check_machine(old, changed, errors);
         break;
-    case STORED_NEW_EVENT:
+    case OBJECT_USER_EVENT:
         validate_event_update(kind->schema, old, changed, errors);
         break;
     default:

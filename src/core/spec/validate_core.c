@@ -203,28 +203,28 @@ static void check_budget(const struct doc *object, struct field_errors *errors)
     validate_selector(doc_get(spec, "selector"), AT(path, "selector"), errors);
 }
 
-void validate_core_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)
+void validate_core_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
     switch (id) {
-    case STORED_CONFIG_MAP:
+    case OBJECT_CONFIG_MAP:
         check_config_map(object, errors);
         break;
-    case STORED_SECRET:
+    case OBJECT_SECRET:
         check_secret(object, errors);
         break;
-    case STORED_SERVICE:
+    case OBJECT_SERVICE:
         check_service(object, errors);
         break;
-    case STORED_CLAIM:
+    case OBJECT_CLAIM:
         check_claim(object, errors);
         break;
-    case STORED_PRIORITY_CLASS:
+    case OBJECT_PRIORITY_CLASS:
         check_priority_class(object, errors);
         break;
-    case STORED_RESOURCE_QUOTA:
+    case OBJECT_RESOURCE_QUOTA:
         check_quota(object, errors);
         break;
-    case STORED_DISRUPTION_BUDGET:
+    case OBJECT_DISRUPTION_BUDGET:
         check_budget(object, errors);
         break;
     default:

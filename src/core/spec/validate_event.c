@@ -92,12 +92,12 @@ static void check_new(const struct doc *object, struct field_errors *errors)
         path_required(errors, AT(AT(NULL, "series"), "lastObservedTime"), series, "");
 }
 
-void validate_event_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)
+void validate_event_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
     static const char *const times[] = {"eventTime", "firstTimestamp", "lastTimestamp",
                                         "deprecatedFirstTimestamp", "deprecatedLastTimestamp"};
-    bool new_form = id == STORED_NEW_EVENT, dated = text_of(object, "eventTime").len > 0;
-    if (id != STORED_EVENT && !new_form)
+    bool new_form = id == OBJECT_USER_EVENT, dated = text_of(object, "eventTime").len > 0;
+    if (id != OBJECT_EVENT && !new_form)
         return;
     check_namespace(object, new_form ? "regarding" : "involvedObject", dated, errors);
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)

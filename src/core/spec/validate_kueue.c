@@ -280,28 +280,28 @@ static void check_admission_check(const struct doc *object, struct field_errors 
                      doc_str(name_of, STR("")), WHY_DNS1123_LABEL);
 }
 
-void validate_kueue_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)
+void validate_kueue_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
-    if (id == STORED_CLUSTER_QUEUE || id == STORED_LOCAL_QUEUE)
+    if (id == OBJECT_CLUSTER_QUEUE || id == OBJECT_LOCAL_QUEUE)
         validate_spares(doc_get(object, "metadata"), AT(NULL, "metadata"), errors);
     switch (id) {
-    case STORED_CLUSTER_QUEUE:
+    case OBJECT_CLUSTER_QUEUE:
         check_cluster_queue(object, errors);
         break;
-    case STORED_COHORT:
+    case OBJECT_COHORT:
         check_cohort(object, errors);
         break;
-    case STORED_LOCAL_QUEUE:
+    case OBJECT_LOCAL_QUEUE:
         check_subdomain(doc_path(object, "spec", "clusterQueue", NULL), AT(AT(NULL, "spec"), "clusterQueue"),
                         errors);
         break;
-    case STORED_RESOURCE_FLAVOR:
+    case OBJECT_RESOURCE_FLAVOR:
         check_resource_flavor(object, errors);
         break;
-    case STORED_TOPOLOGY:
+    case OBJECT_TOPOLOGY:
         check_topology(object, errors);
         break;
-    case STORED_ADMISSION_CHECK:
+    case OBJECT_ADMISSION_CHECK:
         check_admission_check(object, errors);
         break;
     default:

@@ -74,16 +74,16 @@ static void check_binding(const struct doc *object, bool namespaced, struct fiel
         check_subject(doc_at(subjects, i), namespaced, AT_INDEX(AT(NULL, "subjects"), i), errors);
 }
 
-void validate_rbac_kind(const struct doc *object, enum stored_id id, struct field_errors *errors)
+void validate_rbac_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
     switch (id) {
-    case STORED_ROLE:
-    case STORED_CLUSTER_ROLE:
-        check_rules(object, id == STORED_ROLE, errors);
+    case OBJECT_ROLE:
+    case OBJECT_CLUSTER_ROLE:
+        check_rules(object, id == OBJECT_ROLE, errors);
         break;
-    case STORED_ROLE_BINDING:
-    case STORED_CLUSTER_ROLE_BINDING:
-        check_binding(object, id == STORED_ROLE_BINDING, errors);
+    case OBJECT_ROLE_BINDING:
+    case OBJECT_CLUSTER_ROLE_BINDING:
+        check_binding(object, id == OBJECT_ROLE_BINDING, errors);
         break;
     default:
         break;

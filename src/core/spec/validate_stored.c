@@ -14,24 +14,24 @@ static bool is_path_segment(struct str name)
     return name.len > 0;
 }
 
-static const char *wrong_name(enum stored_id id, struct str name)
+static const char *wrong_name(enum object_kind id, struct str name)
 {
     switch (id) {
-    case STORED_ROLE:
-    case STORED_CLUSTER_ROLE:
-    case STORED_ROLE_BINDING:
-    case STORED_CLUSTER_ROLE_BINDING:
+    case OBJECT_ROLE:
+    case OBJECT_CLUSTER_ROLE:
+    case OBJECT_ROLE_BINDING:
+    case OBJECT_CLUSTER_ROLE_BINDING:
         return is_path_segment(name) ? NULL : "may not be '.' or '..' nor contain '/' or '%'";
-    case STORED_NAMESPACE:
+    case OBJECT_NAMESPACE:
         return name_is_dns1123_label(name) ? NULL : WHY_DNS1123_LABEL;
-    case STORED_SERVICE:
+    case OBJECT_SERVICE:
         return name_is_dns1035_label(name) ? NULL : WHY_DNS1035;
     default:
         return name_is_dns1123_subdomain(name) ? NULL : WHY_DNS1123_SUBDOMAIN;
     }
 }
 
-static void check_name(const struct doc *metadata, enum stored_id id, const struct field_path *path,
+static void check_name(const struct doc *metadata, enum object_kind id, const struct field_path *path,
                        struct field_errors *errors)
 {
     const struct doc *node = doc_get(metadata, "name");
@@ -74,31 +74,31 @@ static void check_owners(const struct doc *metadata, const struct field_path *pa
 
 void stored_check(const struct doc *object, struct field_errors *errors)
 {
-    const struct stored_kind *kind = stored_kind_of(object);
-    if (!kind) {
+    struct stored_kind kind = stored_kind_of(object);
+    if (!kind.schema) {
         struct str version = doc_str(doc_get(object, "apiVersion"), STR(""));
         path_invalid(errors, AT(NULL, "apiVersion"), doc_get(object, "apiVersion"), version,
                      "no such version of this kind is served");
         return;
     }
     size_t before = errors->list.len;
-    schema_check_types(kind->schema, object, errors);
+    schema_check_types(kind.schema, object, errors);
     if (errors->list.len > before)
         return;
     const struct doc *metadata = doc_get(object, "metadata");
     const struct field_path *path = AT(NULL, "metadata");
-    check_name(metadata, kind->id, path, errors);
+    check_name(metadata, kind.id, path, errors);
     validate_meta(metadata, path, errors);
     check_finalizers(metadata, path, errors);
     check_owners(metadata, path, errors);
-    validate_core_kind(object, kind->id, errors);
-    validate_event_kind(object, kind->id, errors);
-    validate_kueue_kind(object, kind->id, errors);
-    if (kind->id == STORED_FAULT_TABLE)
+    validate_core_kind(object, kind.id, errors);
+    validate_event_kind(object, kind.id, errors);
+    validate_kueue_kind(object, kind.id, errors);
+    if (kind.id == OBJECT_FAULT_TABLE)
         validate_fault_table(object, errors);
-    else if (kind->id == STORED_REPAIR)
+    else if (kind.id == OBJECT_REPAIR)
         validate_repair(object, errors);
-    else if (kind->id == STORED_MAINTENANCE)
+    else if (kind.id == OBJECT_MAINTENANCE)
         validate_maintenance(object, errors);
-    validate_rbac_kind(object, kind->id, errors);
+    validate_rbac_kind(object, kind.id, errors);
 }

@@ -33,6 +33,18 @@ static void tables_are_sound(void **state)
     assert_true(check_table(&schema_jobset, 0) > 1000);
 }
 
+/* Each kind that is written has a schema in each version, of its name. */
+static void every_written_kind_has_a_schema(void **state)
+{
+    for (int i = 0; i < RESOURCES; i++) {
+        const struct resource *row = &resource_table[i];
+        const struct schema *schema = schema_of_row(row->id);
+        assert_int_equal(schema != NULL, row->rules != RULES_NONE);
+        if (schema)
+            assert_string_equal(schema->name, row->kind);
+    }
+}
+
 static void merge_keys(void **state)
 {
     static const struct {
@@ -134,7 +146,8 @@ static void every_field_is_documented(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tables_are_sound), cmocka_unit_test(merge_keys),
-                                       cmocka_unit_test(kinds), cmocka_unit_test(every_field_is_documented)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_are_sound), cmocka_unit_test(every_written_kind_has_a_schema),
+        cmocka_unit_test(merge_keys), cmocka_unit_test(kinds), cmocka_unit_test(every_field_is_documented)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
