@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "cmd/client.h"
 #include "cmd/cmd.h"
+#include "cmd/fabric_cache.h"
 #include "cmd/fabric_report.h"
 #include "cmd/usage.h"
 
@@ -33,6 +34,7 @@ static const char usage[] =
     "For route:\n"
     "  --link-out X,Y,Z,PORT  a dead link at a port of a chip, such as 0,3,2,y+; may be repeated\n"
     "  --random-links N       kills N links, the same ones for the same --seed (1)\n"
+    "  --cache DIR            takes tables that are there, after their proof, and leaves new ones there\n"
     "  --svg FILE             draws the load of every link\n"
     "\n"
     "Exit status: 0 done, 1 refused: the reason is printed, 2 wrong usage.\n";
@@ -45,7 +47,7 @@ struct words {
 struct asked {
     struct slice_shape shape;
     struct words switches, links, running, joined, cubes_out;
-    const char *cubes, *svg;
+    const char *cubes, *svg, *cache;
     int64_t pod, random_links, seed;
     bool json;
 };
@@ -60,7 +62,8 @@ enum {
     OPTION_POD,
     OPTION_RANDOM,
     OPTION_SEED,
-    OPTION_SVG
+    OPTION_SVG,
+    OPTION_CACHE
 };
 
 static bool keep(struct words *words, const char *word)
@@ -94,6 +97,9 @@ static bool take_option(struct asked *asked, int letter, const char *value)
         return usage_value(str_to_i64(str_from(value), 0, INT64_MAX, &asked->seed));
     case OPTION_SVG:
         asked->svg = value;
+        return true;
+    case OPTION_CACHE:
+        asked->cache = value;
         return true;
     case 'o':
         return usage_json(value, &asked->json);
@@ -273,14 +279,15 @@ static int run_route(const struct asked *asked)
     struct torus torus;
     struct route route = {0};
     struct proof proof;
+    const char *source = NULL;
     int status = EXIT_OK;
     torus_init(&torus, &asked->shape);
     uint32_t *load = mem_alloc(torus.chips * CHIP_PORTS * sizeof *load);
-    if (kill_links(asked, &torus, &error) < 0 || route_build(&torus, &route, &error) < 0 ||
-        route_prove(&torus, &route, &proof, load, &error) < 0) {
+    if (kill_links(asked, &torus, &error) < 0 ||
+        fabric_cache_routes(asked->cache, &torus, &route, &proof, load, &source, &error) < 0) {
         status = refuse(&error);
     } else {
-        fabric_report_route(&out, &torus, &route, &proof, load, asked->json);
+        fabric_report_route(&out, &torus, &route, &proof, load, source, asked->json);
         output_write(&out);
         status = asked->svg ? draw(asked, &torus, load, proof.load_max) : EXIT_OK;
     }
@@ -313,6 +320,7 @@ int cmd_fabric(int argc, char **argv)
                                             {"random-links", required_argument, NULL, OPTION_RANDOM},
                                             {"seed", required_argument, NULL, OPTION_SEED},
                                             {"svg", required_argument, NULL, OPTION_SVG},
+                                            {"cache", required_argument, NULL, OPTION_CACHE},
                                             {"output", required_argument, NULL, 'o'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};

@@ -169,7 +169,7 @@ void fabric_report_plan(struct buf *out, uint32_t pod_cubes, const struct cube_s
 /* --- routes -------------------------------------------------------------------------------------- */
 
 void fabric_report_route(struct buf *out, const struct torus *torus, const struct route *route,
-                         const struct proof *proof, const uint32_t *load, bool json)
+                         const struct proof *proof, const uint32_t *load, const char *source, bool json)
 {
     char text[SHAPE_TEXT_MAX], order[AXES + 1] = {0};
     double bound = bound_of(torus), average = (double)proof->hops_sum / (double)proof->pairs;
@@ -185,7 +185,8 @@ void fabric_report_route(struct buf *out, const struct torus *torus, const struc
                    order);
         buf_printf(out, "proved       %llu pairs arrive, no dead link, no loop, no circle of channels\n",
                    (unsigned long long)proof->pairs);
-        buf_printf(out, "tables       %u for each chip, %u virtual channels\n", proof->tables, proof->vcs);
+        buf_printf(out, "tables       %u for each chip, %u virtual channels; %s\n", proof->tables, proof->vcs,
+                   source);
         buf_printf(out, "ways         %.3f hops on average, %u at most; %llu begin with a detour\n", average,
                    proof->hops_max, (unsigned long long)proof->detours);
         buf_printf(out, "all-to-all   busiest link %u units, bound %.2f: %.4f x (x %u, y %u, z %u)\n",
@@ -200,6 +201,7 @@ void fabric_report_route(struct buf *out, const struct torus *torus, const struc
     json_pair_text(&writer, "order", order);
     json_pair_bool(&writer, "proved", true);
     json_pair_int(&writer, "pairs", (int64_t)proof->pairs);
+    json_pair_text(&writer, "source", source);
     json_pair_int(&writer, "tables", proof->tables);
     json_pair_int(&writer, "virtualChannels", proof->vcs);
     json_pair_int(&writer, "hopsMax", proof->hops_max);

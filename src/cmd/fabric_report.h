@@ -12,9 +12,9 @@
 void fabric_report_shape(struct buf *out, const struct torus *torus, bool json);
 void fabric_report_plan(struct buf *out, uint32_t pod_cubes, const struct cube_slice *slice,
                         const struct crossconnect_plan *plan, bool json);
-/* load: units by link, from the proof. */
+/* load: units by link, from the proof; source: how the tables came about, in words. */
 void fabric_report_route(struct buf *out, const struct torus *torus, const struct route *route,
-                         const struct proof *proof, const uint32_t *load, bool json);
+                         const struct proof *proof, const uint32_t *load, const char *source, bool json);
 
 /* An SVG: one board of chips for each Z. Lines are links along X and Y, the colour of a chip is the load of
  * its link to the next Z, dead links are dashed. A link has the larger load of its two directions. */

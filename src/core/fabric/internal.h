@@ -8,6 +8,19 @@
 #include "core/fabric/bound.h"
 #include "core/fabric/route.h"
 
+/* The destinations for which first hops are chosen; the others follow by symmetry. */
+struct solved {
+    bool repeats; /* the dead links of all cubes are alike: the destinations of one cube do */
+    uint32_t count;
+    uint16_t destinations[SLICE_CHIPS_MAX];
+};
+/* Returns how many of them need a choice: all, or 0 where dimension order is optimal. */
+uint32_t route_solved(const struct torus *torus, struct solved *ret_solved);
+/* route_build() with first hops that were found before: count * chips of them, by destination. NULL:
+ * searches. */
+int route_build_with(const struct torus *torus, const uint8_t *hops, struct route *ret_route,
+                     struct error *error);
+
 struct builder {
     const struct torus *torus;
     struct route *route;

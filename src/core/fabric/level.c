@@ -108,6 +108,7 @@ static void start(struct level *level, uint16_t destination, const uint8_t *row,
 {
     uint32_t chips = level->builder->torus->chips;
     plant_tree(level, destination, row);
+    CHECK(row[destination] == ROUTE_SELF);
     memset(first_hops, ROUTE_NONE, chips);
     memset(flow, 0, chips * sizeof *flow);
     first_hops[destination] = ROUTE_SELF;

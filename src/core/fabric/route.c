@@ -52,6 +52,7 @@ static void copy_hops(const struct builder *builder, uint16_t from, uint16_t des
     const uint8_t *hops = route->inject + (size_t)from * route->chips;
     const uint8_t *transit = route->transit + (size_t)destination * route->chips;
     uint8_t *inject = route->inject + (size_t)destination * route->chips;
+    CHECK(from != destination && transit[destination] == ROUTE_SELF);
     uint32_t shift[AXES], extent_x = torus->shape.extent[0];
     for (int axis = 0; axis < AXES; axis++)
         shift[axis] = torus->at[axis][destination] - torus->at[axis][from];
@@ -68,34 +69,40 @@ static void copy_hops(const struct builder *builder, uint16_t from, uint16_t des
     }
 }
 
-static uint32_t choose_destinations(const struct builder *builder, uint16_t *destinations)
+uint32_t route_solved(const struct torus *torus, struct solved *ret_solved)
 {
-    const struct torus *torus = builder->torus;
     uint32_t count = 0;
+    ret_solved->repeats = same_in_every_cube(torus);
     for (uint32_t chip = 0; chip < torus->chips; chip++)
-        if (!builder->repeats || (torus->at[0][chip] < CUBE_SIDE && torus->at[1][chip] < CUBE_SIDE &&
-                                  torus->at[2][chip] < CUBE_SIDE))
-            destinations[count++] = (uint16_t)chip;
-    CHECK(count == (builder->repeats ? CUBE_CHIPS : torus->chips));
-    return count;
+        if (!ret_solved->repeats || (torus->at[0][chip] < CUBE_SIDE && torus->at[1][chip] < CUBE_SIDE &&
+                                     torus->at[2][chip] < CUBE_SIDE))
+            ret_solved->destinations[count++] = (uint16_t)chip;
+    CHECK(count == (ret_solved->repeats ? CUBE_CHIPS : torus->chips));
+    ret_solved->count = count;
+    /* Dimension order alone is optimal on meshes and plain tori. */
+    bool faults = torus->dead[0] + torus->dead[1] + torus->dead[2] > 0;
+    return faults || torus->shape.twisted ? count : 0;
 }
 
-static void make_injection(struct builder *builder)
+static void make_injection(struct builder *builder, const struct solved *solved, const uint8_t *hops)
 {
     const struct torus *torus = builder->torus;
     struct route *route = builder->route;
-    uint16_t *solved = ARENA_ARRAY(builder->arena, uint16_t, route->chips);
-    uint32_t count = choose_destinations(builder, solved);
     route->inject = mem_alloc((size_t)route->chips * route->chips);
-    level_loads(builder, solved, count);
+    for (size_t i = 0; i < solved->count && hops; i++)
+        mem_copy(route->inject + (size_t)solved->destinations[i] * route->chips, hops + i * route->chips,
+                 route->chips);
+    if (!hops)
+        level_loads(builder, solved->destinations, solved->count);
     for (uint32_t to = 0; to < route->chips && builder->repeats; to++) {
         uint16_t from =
             torus_chip(torus, torus->at[0][to] % 4u, torus->at[1][to] % 4u, torus->at[2][to] % 4u);
         if (from != to)
             copy_hops(builder, from, (uint16_t)to);
     }
-    for (uint32_t i = 0; i < count; i++)
-        for (size_t chip = 0, row = (size_t)solved[i] * route->chips; chip < route->chips; chip++)
+    for (uint32_t i = 0; i < solved->count; i++)
+        for (size_t chip = 0, row = (size_t)solved->destinations[i] * route->chips; chip < route->chips;
+             chip++)
             route->inject[row + chip] = entry_of_hop(route->inject[row + chip], route->transit[row + chip]);
 }
 
@@ -112,7 +119,8 @@ static void fill_gaps(struct builder *builder)
         }
 }
 
-int route_build(const struct torus *torus, struct route *ret_route, struct error *error)
+int route_build_with(const struct torus *torus, const uint8_t *hops, struct route *ret_route,
+                     struct error *error)
 {
     char shape[SHAPE_TEXT_MAX];
     slice_shape_format(&torus->shape, shape);
@@ -125,20 +133,25 @@ int route_build(const struct torus *torus, struct route *ret_route, struct error
     struct route route = {.chips = torus->chips};
     struct builder builder = {.torus = torus, .route = &route, .arena = &arena};
     choose_order(&builder);
-    builder.repeats = same_in_every_cube(torus);
+    struct solved *solved = ARENA_NEW(&arena, struct solved);
+    bool search = route_solved(torus, solved) > 0;
+    builder.repeats = solved->repeats;
     order_prepare(&builder);
     route.transit = mem_alloc((size_t)route.chips * route.chips);
     for (uint32_t to = 0; to < route.chips; to++)
         order_row(&builder, (uint16_t)to, route.transit + (size_t)to * route.chips);
     CHECK(route.transit[0] == ROUTE_SELF);
-    /* Dimension order alone is optimal on meshes and plain tori. */
-    bool faults = torus->dead[0] + torus->dead[1] + torus->dead[2] > 0;
-    if (faults || torus->shape.twisted) {
-        make_injection(&builder);
+    if (search) {
+        make_injection(&builder, solved, hops);
         fill_gaps(&builder);
     }
     *ret_route = route;
     return 0;
+}
+
+int route_build(const struct torus *torus, struct route *ret_route, struct error *error)
+{
+    return route_build_with(torus, NULL, ret_route, error);
 }
 
 void route_done(struct route *route)

@@ -25,6 +25,7 @@
 #include "core/fabric/wiring.h"
 
 enum { TORUS_NONE = 0xffff }; /* no chip */
+_Static_assert(CHIP_PORTS <= 8, "the live ports of a chip are bits of one byte");
 
 struct torus {
     struct slice_shape shape;
